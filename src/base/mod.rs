@@ -1,0 +1,38 @@
+//! The ground floor: time, keys, timers, hashes and the address guard.
+//!
+//! Nothing here knows of crawling, and nothing here reads a clock: a [`Now`] is handed down from the engine,
+//! which gets it from a driver, which may be the real one or the simulated one.
+//!
+//! | file        | holds                                                            |
+//! |-------------|------------------------------------------------------------------|
+//! | `now`       | monotonic and wall time as plain numbers                         |
+//! | `key`       | a slab index with a generation, and how it packs into a token    |
+//! | `net`       | what a role asks of the network, and what it is told             |
+//! | `slots`     | a bounded slab whose keys go stale when a slot is reused         |
+//! | `wheel`     | a hierarchical timer wheel, one millisecond a tick               |
+//! | `guard`     | addresses and ports we never connect to                          |
+//! | `rng`       | a small seeded generator for the simulation and the driver seeds |
+//! | `text`      | what came from the network, made safe for a terminal             |
+
+mod guard;
+mod key;
+mod net;
+mod now;
+mod rng;
+mod slots;
+mod text;
+mod wheel;
+
+pub use guard::{AddressGuard, Refusal, port_is_bad};
+pub use key::Key;
+pub use net::{NetAsk, NetError, NetEvent};
+pub use now::{Now, Wall, rfc3339};
+pub use rng::Rng;
+pub use slots::Slots;
+pub use text::shown;
+pub use wheel::TimerWheel;
+
+/// Hash of a URL or a host name, for tables in memory. Never written to disk.
+pub fn fingerprint(bytes: &[u8]) -> u64 {
+    rapidhash::v3::rapidhash_v3(bytes)
+}

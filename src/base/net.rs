@@ -1,0 +1,56 @@
+use super::Key;
+use std::fmt;
+use std::net::SocketAddr;
+
+/// What a role asks of the network. Every ask names a connection by a key that the role chose.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NetAsk {
+    /// Open a connection; answered by `Connected` or `Failed`. Receiving starts by itself.
+    Connect { conn: Key, addr: SocketAddr },
+    /// Send all of `bytes`; answered by `Sent` or `Failed`.
+    Send { conn: Key, bytes: Vec<u8> },
+    /// Let go of the connection in whatever state it is; answered by `Closed`, after which nothing more comes
+    /// under this key and its slot may be used again.
+    Close { conn: Key },
+}
+
+/// What the network answers.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NetEvent<'a> {
+    Connected,
+    /// Everything was handed to the kernel. The buffer comes back for another use.
+    Sent(Vec<u8>),
+    /// Bytes, lent until the event has been dealt with.
+    Received(&'a [u8]),
+    /// The peer will send no more.
+    Ended,
+    /// The connection is of no more use; it must still be closed.
+    Failed(NetError),
+    /// The last word on a connection.
+    Closed,
+}
+
+/// Why the network said no. The errno behind it is read in the driver and nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetError {
+    Refused,
+    TimedOut,
+    Unreachable,
+    Reset,
+    /// We are out of descriptors, ports or memory: our own trouble, not the host's.
+    Exhausted,
+    Other(i32),
+}
+
+impl fmt::Display for NetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NetError::Refused => f.write_str("connection refused"),
+            NetError::TimedOut => f.write_str("timed out"),
+            NetError::Unreachable => f.write_str("unreachable"),
+            NetError::Reset => f.write_str("connection reset"),
+            NetError::Exhausted => f.write_str("out of descriptors, ports or memory"),
+            NetError::Other(errno) => write!(f, "errno {errno}"),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+use super::Failure;
+use super::machine::{choose_driver, cores, fetches_possible};
+use super::progress::Progress;
+use super::report::CrawlReport;
+use crate::config::{Config, DriverChoice, ScopeKind, parse_cores};
+use crate::driver::{EpollDriver, UringDriver};
+use crate::engine::{HostsFile, Names, Node, Summary};
+use crate::proto::url::{CrawlUrl, Scheme};
+use crate::store_server::DataDir;
+use clap::{Args, ValueEnum};
+use ipnet::IpNet;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Crawl from URLs, in one process, politely
+#[derive(Args, Default)]
+#[command(
+    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once."
+)]
+pub struct CrawlArgs {
+    /// Where to start
+    pub urls: Vec<String>,
+    /// A file of URLs to start from, one a line; blank lines and # comments are skipped
+    #[arg(long, value_name = "FILE")]
+    pub seeds: Option<PathBuf>,
+    /// Where documents are stored [default: ./nephila-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Settings in TOML: [url_server], [spider], [store]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How far to go from the seeds: their hosts, their domains, below their directories, or anywhere
+    #[arg(long, value_enum, default_value = "host")]
+    pub scope: ScopeArg,
+    /// Links followed from a seed
+    #[arg(long, value_name = "N")]
+    pub depth: Option<u16>,
+    /// Stop after this many pages
+    #[arg(long, value_name = "N")]
+    pub max_pages: Option<u64>,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "N")]
+    pub max_seconds: Option<u64>,
+    /// Cores to run a shard on each, like 0-3,6 [default: all]
+    #[arg(long, value_name = "LIST")]
+    pub cores: Option<String>,
+    /// How to talk to the kernel
+    #[arg(long, value_enum, default_value = "auto")]
+    pub driver: DriverArg,
+    /// Who we say we are; its first word is our name in robots.txt
+    #[arg(long, value_name = "S")]
+    pub user_agent: Option<String>,
+    /// Requests open at once per host [default: 1]
+    #[arg(long, value_name = "N")]
+    pub req_host_concurrent: Option<u8>,
+    /// Requests per second and host, also below 1; 0 = no limit [default: 1]
+    #[arg(long, value_name = "F")]
+    pub req_host_per_sec: Option<f64>,
+    /// Milliseconds a fetch may take in all [default: 60000]
+    #[arg(long, value_name = "MS")]
+    pub timeout_req: Option<u64>,
+    /// Milliseconds between two signs of life of an open fetch [default: 20000]
+    #[arg(long, value_name = "MS")]
+    pub timeout_update: Option<u64>,
+    /// Documents are cut here [default: 16777216]
+    #[arg(long, value_name = "BYTES")]
+    pub max_doc_size: Option<u64>,
+    /// Fetches open at once per shard [default: 16384]
+    #[arg(long, value_name = "N")]
+    pub fetches_max: Option<usize>,
+    /// Allow a network that is not public, like 127.0.0.0/8 (repeatable)
+    #[arg(long, value_name = "CIDR")]
+    pub allow_net: Vec<IpNet>,
+    /// Names and addresses, in the format of /etc/hosts
+    #[arg(long, value_name = "FILE")]
+    pub hosts_file: Option<PathBuf>,
+    /// Print one JSON object at the end, and nothing else, on stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub enum ScopeArg {
+    #[default]
+    Host,
+    Domain,
+    Prefix,
+    Any,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub enum DriverArg {
+    #[default]
+    Auto,
+    Uring,
+    Epoll,
+}
+
+impl CrawlArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let started = Instant::now();
+        let seeds = self.read_seeds()?;
+        let config = self.config()?;
+        let summary = crawl(config, seeds, started)?;
+        let report = CrawlReport::new(&summary);
+        if self.json {
+            println!("{}", serde_json::to_string(&report).map_err(Failure::cannot_run)?);
+        } else {
+            print!("{}", report.table());
+        }
+        Ok(())
+    }
+
+    /// Defaults, then the file, then flags.
+    fn config(&self) -> Result<Config, Failure> {
+        let mut config = Config::default();
+        if let Some(path) = &self.config {
+            config.read_file(path).map_err(Failure::usage)?;
+        }
+        fn set<T: Clone>(setting: &mut T, flag: &Option<T>) {
+            if let Some(value) = flag {
+                *setting = value.clone();
+            }
+        }
+        set(&mut config.store.data, &self.data);
+        set(&mut config.depth, &self.depth);
+        set(&mut config.spider.user_agent, &self.user_agent);
+        set(
+            &mut config.url_server.req_host_concurrent,
+            &self.req_host_concurrent,
+        );
+        set(&mut config.url_server.req_host_per_sec, &self.req_host_per_sec);
+        set(&mut config.spider.timeout_req_ms, &self.timeout_req);
+        set(&mut config.spider.timeout_update_ms, &self.timeout_update);
+        set(&mut config.spider.max_doc_size, &self.max_doc_size);
+        set(&mut config.spider.fetches_max, &self.fetches_max);
+        config.pages_max = self.max_pages;
+        config.seconds_max = self.max_seconds;
+        config.allow_net = self.allow_net.clone();
+        config.hosts_file = self.hosts_file.clone();
+        config.scope = match self.scope {
+            ScopeArg::Host => ScopeKind::Host,
+            ScopeArg::Domain => ScopeKind::Domain,
+            ScopeArg::Prefix => ScopeKind::Prefix,
+            ScopeArg::Any => ScopeKind::Any,
+        };
+        config.driver = match self.driver {
+            DriverArg::Auto => DriverChoice::Auto,
+            DriverArg::Uring => DriverChoice::Uring,
+            DriverArg::Epoll => DriverChoice::Epoll,
+        };
+        config.cores = match &self.cores {
+            Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?,
+            None => cores(),
+        };
+        config.check().map_err(Failure::usage)?;
+        Ok(config)
+    }
+
+    fn read_seeds(&self) -> Result<Vec<CrawlUrl>, Failure> {
+        let mut seeds = Vec::new();
+        for text in &self.urls {
+            seeds.push(
+                seed(text).map_err(|e| Failure::Usage(format!("{}: {e}", crate::base::shown(text, 200))))?,
+            );
+        }
+        if let Some(path) = &self.seeds {
+            let text = std::fs::read(path).map_err(|e| {
+                Failure::Usage(format!(
+                    "cannot read {}: {e} (name a file of URLs with --seeds)",
+                    path.display()
+                ))
+            })?;
+            for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
+                let line = line.trim();
+                if line.is_empty() || line.starts_with('#') {
+                    continue;
+                }
+                match seed(line) {
+                    Ok(url) => seeds.push(url),
+                    Err(e) => eprintln!(
+                        "nephila: {}:{}: skipped: {}: {e}",
+                        path.display(),
+                        number + 1,
+                        crate::base::shown(line, 200)
+                    ),
+                }
+            }
+        }
+        if seeds.is_empty() {
+            return Err(Failure::Usage(
+                "nothing to crawl: give a URL, or a file of them with --seeds".to_string(),
+            ));
+        }
+        Ok(seeds)
+    }
+}
+
+fn seed(text: &str) -> Result<CrawlUrl, String> {
+    let url = CrawlUrl::parse(text).map_err(|e| e.to_string())?;
+    match url.scheme() {
+        Scheme::Http => Ok(url),
+        Scheme::Https => Err("https is not spoken yet, only http".to_string()),
+    }
+}
+
+/// Runs a crawl to its end, with progress on stderr.
+pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Result<Summary, Failure> {
+    let driver = choose_driver(config.driver)?;
+    config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, config.cores.len())?;
+    eprintln!(
+        "driver: {} ({}); cores {:?}",
+        driver.name, driver.why, config.cores
+    );
+    let hosts = match &config.hosts_file {
+        Some(path) => HostsFile::read(path).map_err(|e| {
+            Failure::Usage(format!(
+                "cannot read {}: {e} (name another file with --hosts-file)",
+                path.display()
+            ))
+        })?,
+        None => HostsFile::default(),
+    };
+    let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
+    if directory.recovered() > 0 {
+        eprintln!(
+            "store: {} segments of a crawl that was killed were sealed at their last whole record",
+            directory.recovered()
+        );
+    }
+    // Before any thread starts, so that all of them leave these signals to this one.
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGINT);
+    signals.add(Signal::SIGTERM);
+    signals.thread_block().map_err(Failure::cannot_run)?;
+    let signal_fd = SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+        .map_err(Failure::cannot_run)?;
+    let names = |bell: std::sync::Arc<crate::rings::Doorbell>| {
+        Names::with_system(hosts, move || bell.ring_if_asleep())
+    };
+    let fetches_max = config.spider.fetches_max;
+    let node = match driver.name {
+        "uring" => Node::start(
+            &config,
+            seeds,
+            directory,
+            names,
+            "uring",
+            move |_| UringDriver::new(fetches_max, started),
+            started,
+        ),
+        _ => Node::start(
+            &config,
+            seeds,
+            directory,
+            names,
+            "epoll",
+            move |_| EpollDriver::new(fetches_max, started),
+            started,
+        ),
+    }
+    .map_err(Failure::cannot_run)?;
+    watch(&node, &config, &signal_fd, started);
+    node.finish().map_err(Failure::cannot_run)
+}
+
+/// Shows progress and passes on signals until the node has finished.
+fn watch(node: &Node, config: &Config, signals: &SignalFd, started: Instant) {
+    let mut progress = Progress::new();
+    let mut stopping = false;
+    let mut waiting_for = None;
+    while !node.is_finished() {
+        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        let _ = poll(&mut fds, PollTimeout::from(20u8));
+        let mut interrupted = false;
+        while let Ok(Some(_)) = signals.read_signal() {
+            interrupted = true;
+        }
+        if interrupted && stopping {
+            progress.say("stopped at once; what was counted is stored");
+            std::process::exit(3);
+        }
+        let out_of_time = config
+            .seconds_max
+            .is_some_and(|max| started.elapsed() >= Duration::from_secs(max));
+        if interrupted || (out_of_time && !stopping) {
+            if interrupted {
+                progress.say("stopping: open fetches may end (5 s at most); once more stops at once");
+            }
+            stopping = true;
+            node.stop();
+        }
+        let waits = node.waiting_for();
+        if waits != waiting_for {
+            if let Some(text) = &waits {
+                progress.say(text);
+            }
+            waiting_for = waits;
+        }
+        progress.show(Instant::now(), || node.snapshot());
+    }
+    progress.end();
+}

@@ -1,0 +1,94 @@
+use super::Failure;
+use super::child_farm::ChildFarm;
+use super::crawl::crawl;
+use super::machine::cores;
+use super::report::CrawlReport;
+use crate::config::Config;
+use crate::proto::url::CrawlUrl;
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Start a farm on loopback, crawl it live, and say how to look at what was stored
+#[derive(Args)]
+#[command(after_help = "Example:\n  nephila demo --hosts 2000 --req-host-per-sec 0")]
+pub struct DemoArgs {
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    hosts: u32,
+    /// Pages per host
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pages: u32,
+    /// Requests per second and host; 0 = no limit
+    #[arg(long, value_name = "F", default_value_t = 5.0)]
+    req_host_per_sec: f64,
+    /// Where documents are stored
+    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
+    data: PathBuf,
+}
+
+impl DemoArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let mut config = Config::default();
+        config.store.data = self.data.clone();
+        config.url_server.req_host_per_sec = self.req_host_per_sec;
+        config.allow_net = vec!["127.0.0.0/8".parse().map_err(Failure::usage)?];
+        // The farm gets the last core where there is more than one; the crawl gets the others.
+        let all = cores();
+        let (crawl_cores, farm_cores) = match all.len() {
+            1 => (all.clone(), all.clone()),
+            n => (all[..n - 1].to_vec(), all[n - 1..].to_vec()),
+        };
+        config.cores = crawl_cores;
+        config.check().map_err(Failure::usage)?;
+        std::fs::create_dir_all(&self.data).map_err(|e| {
+            Failure::CannotRun(format!(
+                "cannot use {}: {e} (choose another with --data)",
+                self.data.display()
+            ))
+        })?;
+        let flags = [
+            "--hosts".to_string(),
+            self.hosts.to_string(),
+            "--pages".to_string(),
+            self.pages.to_string(),
+        ];
+        let farm = ChildFarm::start(&flags, &farm_cores, &self.data)?;
+        println!(
+            "a farm of {} hosts x {} pages is up on 127.16.0.0 and following, port {}",
+            self.hosts, self.pages, farm.port
+        );
+        println!(
+            "crawling it with one request at a time and {} a second to each host",
+            rate(self.req_host_per_sec)
+        );
+        config.hosts_file = Some(farm.hosts_file.clone());
+        let seeds = std::fs::read_to_string(&farm.seeds_file).map_err(Failure::cannot_run)?;
+        let seeds: Vec<CrawlUrl> = seeds
+            .lines()
+            .filter_map(|line| CrawlUrl::parse(line).ok())
+            .collect();
+        let summary = crawl(config, seeds, Instant::now())?;
+        println!("\n{}", CrawlReport::new(&summary).table());
+        if let Some(url) = &summary.example {
+            let program = std::env::current_exe().map_err(Failure::cannot_run)?;
+            let here = std::env::current_dir().unwrap_or_default();
+            let program = program
+                .strip_prefix(&here)
+                .map_or(program.clone(), |below| PathBuf::from(".").join(below));
+            println!(
+                "look at a stored page:\n  {} store cat --data {} {url}",
+                program.display(),
+                self.data.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+fn rate(per_sec: f64) -> String {
+    if per_sec == 0.0 {
+        "as many as it answers".to_string()
+    } else {
+        format!("at most {per_sec}")
+    }
+}

@@ -1,0 +1,153 @@
+use super::Failure;
+use crate::config::parse_cores;
+use crate::farm::{Farm, FarmError, FarmOptions, SiteSpec};
+use clap::Args;
+use std::fmt::Write as _;
+use std::io::Read;
+use std::path::PathBuf;
+
+/// Serve a made-up web on loopback: thousands of hosts, every page computed from a seed
+#[derive(Args, Clone)]
+#[command(
+    after_help = "Example:\n  nephila farm --hosts 100 --pages 50 --port 8080 --hosts-file farm.hosts --seeds-file farm.seeds\n  nephila crawl --seeds farm.seeds --hosts-file farm.hosts --allow-net 127.0.0.0/8 --req-host-per-sec 20\n\nEvery host has an address of its own in 127.16.0.0/12 and up; all of them answer on the one port.\nIt runs until it is stopped with Ctrl-C."
+)]
+pub struct FarmArgs {
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub hosts: u32,
+    /// Pages per host
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub pages: u32,
+    /// Length of a document
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub page_bytes: u32,
+    /// Links of a page to its own host
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub links: u16,
+    /// Everything is computed from this number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Hold every answer back
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub latency_ms: u32,
+    /// Share of pages that redirect, 0 to 1
+    #[arg(long, value_name = "F", default_value_t = 0.0)]
+    pub redirects: f64,
+    /// Share of pages that answer with an error status
+    #[arg(long, value_name = "F", default_value_t = 0.0)]
+    pub errors: f64,
+    /// Share of pages that are held back by --slow-ms
+    #[arg(long, value_name = "F", default_value_t = 0.0)]
+    pub slow: f64,
+    #[arg(long, value_name = "MS", default_value_t = 2000)]
+    pub slow_ms: u32,
+    /// Share of pages whose answer is reset, cut or malformed
+    #[arg(long, value_name = "F", default_value_t = 0.0)]
+    pub broken: f64,
+    /// Share of documents sent in chunks
+    #[arg(long, value_name = "F", default_value_t = 0.0)]
+    pub chunked: f64,
+    /// Pages per host that robots.txt denies
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub denied: u16,
+    /// Close the connection after every answer
+    #[arg(long)]
+    pub close: bool,
+    /// Crawl-delay in every robots.txt
+    #[arg(long, value_name = "S")]
+    pub crawl_delay: Option<f64>,
+    /// Port of all hosts; 0 takes a free one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub port: u16,
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub threads: u16,
+    /// Cores for the threads, like 1 or 2-3
+    #[arg(long, value_name = "LIST")]
+    pub cores: Option<String>,
+    /// Write names and addresses here, for crawl --hosts-file
+    #[arg(long, value_name = "FILE")]
+    pub hosts_file: Option<PathBuf>,
+    /// Write the first page of every host here, for crawl --seeds
+    #[arg(long, value_name = "FILE")]
+    pub seeds_file: Option<PathBuf>,
+    /// Stop when stdin is closed, so that a farm does not outlive what started it
+    #[arg(long)]
+    pub until_stdin_closes: bool,
+    /// Say where it listens as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl FarmArgs {
+    pub fn spec(&self) -> SiteSpec {
+        SiteSpec {
+            seed: self.seed,
+            hosts: self.hosts,
+            pages: self.pages,
+            page_bytes: self.page_bytes,
+            links: self.links,
+            cross_links: true,
+            latency_ms: self.latency_ms,
+            redirects: self.redirects,
+            errors: self.errors,
+            slow: self.slow,
+            slow_ms: self.slow_ms,
+            broken: self.broken,
+            chunked: self.chunked,
+            denied: self.denied,
+            close: self.close,
+            crawl_delay_s: self.crawl_delay,
+        }
+    }
+
+    pub fn run(self) -> Result<(), Failure> {
+        let cores = match &self.cores {
+            Some(list) => Some(parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?),
+            None => None,
+        };
+        let options = FarmOptions {
+            spec: self.spec(),
+            port: self.port,
+            threads: self.threads,
+            cores,
+        };
+        let farm = Farm::start(options).map_err(|e| match e {
+            FarmError::Spec(_) | FarmError::Threads(_) => Failure::usage(e),
+            _ => Failure::cannot_run(e),
+        })?;
+        let cannot_write = |path: &PathBuf, e: std::io::Error| {
+            Failure::CannotRun(format!("cannot write {}: {e}", path.display()))
+        };
+        if let Some(path) = &self.hosts_file {
+            farm.write_hosts_file(path).map_err(|e| cannot_write(path, e))?;
+        }
+        if let Some(path) = &self.seeds_file {
+            let mut text = String::new();
+            for seed in farm.seeds() {
+                let _ = writeln!(text, "{seed}");
+            }
+            std::fs::write(path, text).map_err(|e| cannot_write(path, e))?;
+        }
+        if self.json {
+            println!(
+                "{}",
+                serde_json::json!({"port": farm.port(), "first": farm.url(0, 0), "hosts": self.hosts})
+            );
+        } else {
+            println!(
+                "farm of {} hosts x {} pages on port {}; the first page is {}",
+                self.hosts,
+                self.pages,
+                farm.port(),
+                farm.url(0, 0)
+            );
+        }
+        if self.until_stdin_closes {
+            let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
+            farm.stop();
+            return Ok(());
+        }
+        loop {
+            std::thread::park();
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a user types: one file per sub-command, thin. Each turns flags into a configuration, hands it down, and
+//! turns the answer into text, JSON and an exit status.
+//!
+//! Exit status: 0 done, 1 the answer is "no", 2 usage or configuration error, 3 could not run; each failure with
+//! one line on stderr that names the cause and the mend.
+
+mod bench;
+mod child_farm;
+mod crawl;
+mod demo;
+mod farm;
+mod machine;
+mod progress;
+mod report;
+mod store;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Nephila: an io_uring crawl appliance.
+#[derive(Parser)]
+#[command(
+    name = "nephila",
+    version,
+    about,
+    max_term_width = 110,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::DemoArgs),
+    Crawl(Box<crawl::CrawlArgs>),
+    Store(store::StoreArgs),
+    Farm(farm::FarmArgs),
+    Bench(bench::BenchArgs),
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// The answer is "no": exit 1. The text may be empty if the answer was printed.
+    No(String),
+    /// Usage or configuration: exit 2.
+    Usage(String),
+    /// Could not run: exit 3.
+    CannotRun(String),
+}
+
+impl Failure {
+    pub fn usage(error: impl std::fmt::Display) -> Failure {
+        Failure::Usage(error.to_string())
+    }
+
+    pub fn cannot_run(error: impl std::fmt::Display) -> Failure {
+        Failure::CannotRun(error.to_string())
+    }
+}
+
+/// Runs what was typed.
+pub fn run(cli: Cli) -> ExitCode {
+    let ran = match cli.command {
+        Command::Demo(args) => args.run(),
+        Command::Crawl(args) => args.run(),
+        Command::Store(args) => args.run(),
+        Command::Farm(args) => args.run(),
+        Command::Bench(args) => args.run(),
+    };
+    let (text, status) = match ran {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::No(text)) => (text, 1),
+        Err(Failure::Usage(text)) => (text, 2),
+        Err(Failure::CannotRun(text)) => (text, 3),
+    };
+    if !text.is_empty() {
+        eprintln!("nephila: {text}");
+    }
+    ExitCode::from(status)
+}

@@ -1,0 +1,284 @@
+use super::Failure;
+use crate::base::{rfc3339, shown};
+use crate::proto::http1::Flags;
+use crate::proto::record::{HttpCode, ResultCode};
+use crate::proto::url::CrawlUrl;
+use crate::store_server::{Located, Reader};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use sha1::{Digest, Sha1};
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+/// Look into a store, also while a crawl writes it
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  nephila store ls --data ./example --json | head\n  nephila store cat --data ./example http://example.org/"
+)]
+pub struct StoreArgs {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Subcommand)]
+enum StoreCommand {
+    /// List documents: the newest record of each URL
+    #[command(after_help = "Example:\n  nephila store ls --data ./example --json")]
+    Ls {
+        #[command(flatten)]
+        data: DataArg,
+        /// Every record, not only the newest of each URL
+        #[arg(long)]
+        all: bool,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the stored document of a URL to stdout
+    #[command(after_help = "Example:\n  nephila store cat --data ./example http://example.org/ > page.html")]
+    Cat {
+        #[command(flatten)]
+        data: DataArg,
+        url: String,
+        /// The response head as received, before the document
+        #[arg(long)]
+        head: bool,
+    },
+    /// Count what is there
+    #[command(after_help = "Example:\n  nephila store stat --data ./example")]
+    Stat {
+        #[command(flatten)]
+        data: DataArg,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the tables of result codes and HTTP codes: kind, value, name
+    #[command(after_help = "Example:\n  nephila store codes | grep redirect")]
+    Codes,
+}
+
+#[derive(Args)]
+struct DataArg {
+    /// The data directory of a crawl
+    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
+    data: PathBuf,
+}
+
+/// One line of `store ls --json`.
+#[derive(Serialize)]
+struct Listed<'a> {
+    doc_id: u32,
+    url: &'a str,
+    new_url: Option<&'a str>,
+    success: bool,
+    result: &'static str,
+    http_status: Option<u16>,
+    ms: u32,
+    bytes: u32,
+    fetched_at: String,
+    ip: String,
+    flags: Vec<&'static str>,
+    sha1: String,
+}
+
+#[derive(Serialize, Default)]
+struct Counted {
+    segments: usize,
+    file_bytes: u64,
+    records: u64,
+    urls: u64,
+    document_bytes: u64,
+    record_bytes: u64,
+    results: BTreeMap<&'static str, u64>,
+}
+
+impl StoreArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let done = match self.command {
+            StoreCommand::Ls { data, all, json } => ls(&data.open()?, all, json),
+            StoreCommand::Cat { data, url, head } => cat(&data.open()?, &url, head),
+            StoreCommand::Stat { data, json } => stat(&data.open()?, json),
+            StoreCommand::Codes => codes(),
+        };
+        match done {
+            // Whoever reads us has seen enough: `store ls | head`.
+            Err(Failure::CannotRun(text)) if text.contains("Broken pipe") => Ok(()),
+            done => done,
+        }
+    }
+}
+
+impl DataArg {
+    fn open(&self) -> Result<Reader, Failure> {
+        Reader::open(&self.data).map_err(Failure::cannot_run)
+    }
+}
+
+fn ls(reader: &Reader, all: bool, json: bool) -> Result<(), Failure> {
+    // The newest record of a URL is known only at the end, so the store is walked twice.
+    let newest: Option<std::collections::BTreeSet<(u64, u64)>> = match all {
+        true => None,
+        false => {
+            let newest = reader.newest().map_err(Failure::cannot_run)?;
+            Some(
+                newest
+                    .iter()
+                    .map(|located| (located.segment, located.offset))
+                    .collect(),
+            )
+        }
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut written = Ok(());
+    let damaged = reader
+        .each(|located, bytes| {
+            let wanted = newest
+                .as_ref()
+                .is_none_or(|newest| newest.contains(&(located.segment, located.offset)));
+            if wanted && written.is_ok() {
+                written = write_line(&mut out, &located, bytes, json);
+            }
+        })
+        .map_err(Failure::cannot_run)?;
+    written.and_then(|()| out.flush()).map_err(Failure::cannot_run)?;
+    report_damage(&damaged)
+}
+
+fn write_line(out: &mut impl Write, located: &Located, bytes: &[u8], json: bool) -> io::Result<()> {
+    let record = &located.record;
+    let status = (record.status != 0).then_some(record.status);
+    if !json {
+        let status = status.map_or("-".to_string(), |status| status.to_string());
+        return writeln!(
+            out,
+            "{} {:<15} {status:>3} {:>9} {:>6} ms  {}",
+            rfc3339(record.fetched_unix_ms),
+            record.result.name(),
+            record.document_len,
+            record.took_ms,
+            shown(&record.url, 2_000)
+        );
+    }
+    let document = Reader::document(record, bytes);
+    let body = document.as_ref().map_or(&[][..], |document| &document.body);
+    let listed = Listed {
+        doc_id: record.doc_id,
+        url: &record.url,
+        new_url: record.new_url.as_deref(),
+        success: record.success,
+        result: record.result.name(),
+        http_status: status,
+        ms: record.took_ms,
+        bytes: record.document_len,
+        fetched_at: rfc3339(record.fetched_unix_ms),
+        ip: record.ip.to_string(),
+        flags: Flags::from_bits(record.flags).names().collect(),
+        sha1: Sha1::digest(body)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+    };
+    serde_json::to_writer(&mut *out, &listed)?;
+    out.write_all(b"\n")
+}
+
+fn cat(reader: &Reader, url: &str, head: bool) -> Result<(), Failure> {
+    // As it stands first, in normal form second: both are what a user may have at hand.
+    let normal = CrawlUrl::parse(url).ok().map(|url| url.to_string());
+    let mut found = reader.find(url).map_err(Failure::cannot_run)?;
+    if let (None, Some(normal)) = (&found, normal.filter(|normal| normal != url)) {
+        found = reader.find(&normal).map_err(Failure::cannot_run)?;
+    }
+    let Some((located, document)) = found else {
+        return Err(Failure::No(format!(
+            "{} is not in the store (nephila store ls shows what is)",
+            shown(url, 200)
+        )));
+    };
+    let Some(document) = document else {
+        return Err(Failure::CannotRun(format!(
+            "the record of {} in segment {} cannot be unpacked",
+            shown(url, 200),
+            located.segment
+        )));
+    };
+    let mut out = io::stdout().lock();
+    let head = if head { &document.head[..] } else { &[] };
+    out.write_all(head)
+        .and_then(|()| out.write_all(&document.body))
+        .and_then(|()| out.flush())
+        .map_err(Failure::cannot_run)
+}
+
+fn stat(reader: &Reader, json: bool) -> Result<(), Failure> {
+    let mut counted = Counted {
+        segments: reader.segments(),
+        file_bytes: reader.file_bytes(),
+        ..Counted::default()
+    };
+    let mut urls = rapidhash::fast::RapidHashSet::default();
+    let damaged = reader
+        .each(|located, _| {
+            let record = &located.record;
+            counted.records += 1;
+            counted.document_bytes += u64::from(record.document_len);
+            counted.record_bytes += u64::from(record.record_bytes);
+            *counted.results.entry(record.result.name()).or_default() += 1;
+            urls.insert(crate::base::fingerprint(record.url.as_bytes()));
+        })
+        .map_err(Failure::cannot_run)?;
+    counted.urls = urls.len() as u64;
+    if json {
+        println!(
+            "{}",
+            serde_json::to_string(&counted).map_err(Failure::cannot_run)?
+        );
+    } else {
+        println!(
+            "segments   {} ({:.1} MB on disk)",
+            counted.segments,
+            counted.file_bytes as f64 / 1e6
+        );
+        println!("records    {} of {} URLs", counted.records, counted.urls);
+        println!(
+            "documents  {:.1} MB in {:.1} MB of records",
+            counted.document_bytes as f64 / 1e6,
+            counted.record_bytes as f64 / 1e6
+        );
+        for (name, count) in &counted.results {
+            println!("  {name:<16} {count}");
+        }
+    }
+    report_damage(&damaged)
+}
+
+fn codes() -> Result<(), Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut written = Ok(());
+    let mut line = |kind: &str, value: u8, name: &str| {
+        if written.is_ok() {
+            written = writeln!(out, "{kind} {value} {name}");
+        }
+    };
+    for &code in ResultCode::ALL {
+        line("result", code as u8, code.name());
+    }
+    line("http", HttpCode::NONE.as_u8(), "none");
+    for status in HttpCode::TABLE {
+        line("http", HttpCode::from_status(status).as_u8(), &status.to_string());
+    }
+    line("http", HttpCode::OTHER.as_u8(), "other");
+    written.and_then(|()| out.flush()).map_err(Failure::cannot_run)
+}
+
+fn report_damage(damaged: &[(PathBuf, u64)]) -> Result<(), Failure> {
+    match damaged {
+        [] => Ok(()),
+        [(path, offset), ..] => Err(Failure::No(format!(
+            "{} sealed segment(s) damaged; the first: {} at byte {offset}; what lies before it was read",
+            damaged.len(),
+            path.display()
+        ))),
+    }
+}

@@ -1,0 +1,438 @@
+//! Settings as built: defaults, then a TOML file, then flags, each winning over the one before; checked once.
+//!
+//! `commands` holds the flags as typed. What stands here is what the engine runs on, and nothing is parsed or
+//! defaulted after it.
+
+use crate::limits::{FETCHES_PER_SHARD_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
+use ipnet::IpNet;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Everything a crawl is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub url_server: UrlServerSettings,
+    pub spider: SpiderSettings,
+    pub store: StoreSettings,
+    pub scope: ScopeKind,
+    pub depth: u16,
+    pub pages_max: Option<u64>,
+    pub seconds_max: Option<u64>,
+    /// Cores to run a shard on each.
+    pub cores: Vec<usize>,
+    pub driver: DriverChoice,
+    pub allow_net: Vec<IpNet>,
+    pub hosts_file: Option<PathBuf>,
+}
+
+/// `[url_server]`
+#[derive(Clone, Debug)]
+pub struct UrlServerSettings {
+    pub queue_count: usize,
+    pub queue_len: usize,
+    pub req_host_concurrent: u8,
+    /// 0 = no limit.
+    pub req_host_per_sec: f64,
+    /// By default the host's.
+    pub req_ip_concurrent: Option<u8>,
+    pub req_ip_per_sec: Option<f64>,
+    pub delay_factor: f64,
+    pub timeout_spider_status_s: u64,
+}
+
+/// `[spider]`
+#[derive(Clone, Debug)]
+pub struct SpiderSettings {
+    pub user_agent: String,
+    pub timeout_update_ms: u64,
+    pub timeout_req_ms: u64,
+    pub timeout_connect_ms: u64,
+    pub timeout_read_ms: u64,
+    pub keep_alive_ms: u64,
+    pub max_doc_size: u64,
+    /// Fetches open at once, per shard.
+    pub fetches_max: usize,
+}
+
+/// `[store]`
+#[derive(Clone, Debug)]
+pub struct StoreSettings {
+    pub data: PathBuf,
+    pub segment_bytes: u64,
+    pub commit_ms: u64,
+}
+
+/// How far from its seeds a crawl may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeKind {
+    /// The hosts of the seeds; port and scheme may differ.
+    Host,
+    /// The registrable domains of the seeds.
+    Domain,
+    /// Everything below the seeds' directories.
+    Prefix,
+    Any,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriverChoice {
+    Auto,
+    Uring,
+    Epoll,
+}
+
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error("cannot read {path}: {cause} (name another file with --config)")]
+    Unreadable { path: PathBuf, cause: std::io::Error },
+    #[error("{path}: {cause}")]
+    Syntax { path: PathBuf, cause: String },
+    #[error("{path}: unknown setting {name}{hint}")]
+    Unknown {
+        path: PathBuf,
+        name: String,
+        hint: String,
+    },
+    #[error("{path}: {name} must be {expected}")]
+    Type {
+        path: PathBuf,
+        name: String,
+        expected: &'static str,
+    },
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            url_server: UrlServerSettings {
+                queue_count: 65_536,
+                queue_len: 256,
+                req_host_concurrent: 1,
+                req_host_per_sec: 1.0,
+                req_ip_concurrent: None,
+                req_ip_per_sec: None,
+                delay_factor: 1.0,
+                timeout_spider_status_s: 60,
+            },
+            spider: SpiderSettings {
+                user_agent: concat!("nephila/", env!("CARGO_PKG_VERSION")).to_string(),
+                timeout_update_ms: 20_000,
+                timeout_req_ms: 60_000,
+                timeout_connect_ms: 10_000,
+                timeout_read_ms: 30_000,
+                keep_alive_ms: 15_000,
+                max_doc_size: 16 << 20,
+                fetches_max: 16_384,
+            },
+            store: StoreSettings {
+                data: PathBuf::from("./nephila-data"),
+                segment_bytes: 64 << 20,
+                commit_ms: 10,
+            },
+            scope: ScopeKind::Host,
+            depth: u16::MAX,
+            pages_max: None,
+            seconds_max: None,
+            cores: Vec::new(),
+            driver: DriverChoice::Auto,
+            allow_net: Vec::new(),
+            hosts_file: None,
+        }
+    }
+}
+
+/// Every setting of the file, by section.
+const KEYS: [(&str, &[&str]); 3] = [
+    (
+        "url_server",
+        &[
+            "queue_count",
+            "queue_len",
+            "req_host_concurrent",
+            "req_host_per_sec",
+            "req_ip_concurrent",
+            "req_ip_per_sec",
+            "delay_factor",
+            "timeout_spider_status",
+        ],
+    ),
+    (
+        "spider",
+        &[
+            "user_agent",
+            "timeout_update",
+            "timeout_req",
+            "timeout_connect",
+            "timeout_read",
+            "keep_alive",
+            "max_doc_size",
+            "fetches_max",
+        ],
+    ),
+    ("store", &["data", "segment_bytes", "commit_ms"]),
+];
+
+impl Config {
+    /// Lays the settings of a TOML file over these.
+    pub fn read_file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::Unreadable {
+            path: path.to_path_buf(),
+            cause,
+        })?;
+        self.read_text(&text, path)
+    }
+
+    fn read_text(&mut self, text: &str, path: &Path) -> Result<(), ConfigError> {
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| ConfigError::Syntax {
+            path: path.to_path_buf(),
+            cause: e.message().to_string(),
+        })?;
+        for (section, settings) in &table {
+            let unknown = |name: String, known: Vec<String>| ConfigError::Unknown {
+                path: path.to_path_buf(),
+                hint: nearest(&name, &known),
+                name,
+            };
+            let Some((_, keys)) = KEYS.iter().find(|(name, _)| name == section) else {
+                return Err(unknown(
+                    section.clone(),
+                    KEYS.iter().map(|(name, _)| (*name).to_string()).collect(),
+                ));
+            };
+            let Some(settings) = settings.as_table() else {
+                return Err(ConfigError::Type {
+                    path: path.to_path_buf(),
+                    name: section.clone(),
+                    expected: "a section",
+                });
+            };
+            for (key, value) in settings {
+                let name = format!("{section}.{key}");
+                if !keys.contains(&key.as_str()) {
+                    return Err(unknown(
+                        name,
+                        keys.iter().map(|key| format!("{section}.{key}")).collect(),
+                    ));
+                }
+                self.set(&name, value).map_err(|expected| ConfigError::Type {
+                    path: path.to_path_buf(),
+                    name,
+                    expected,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, value: &toml::Value) -> Result<(), &'static str> {
+        let whole = || {
+            value
+                .as_integer()
+                .and_then(|n| u64::try_from(n).ok())
+                .ok_or("a whole number")
+        };
+        let size = || whole().and_then(|n| usize::try_from(n).map_err(|_| "a smaller number"));
+        let byte = || whole().and_then(|n| u8::try_from(n).map_err(|_| "at most 255"));
+        let number = || {
+            value
+                .as_float()
+                .or_else(|| value.as_integer().map(|n| n as f64))
+                .ok_or("a number")
+        };
+        let text = || value.as_str().map(str::to_string).ok_or("a text in quotes");
+        let (url_server, spider, store) = (&mut self.url_server, &mut self.spider, &mut self.store);
+        match name {
+            "url_server.queue_count" => url_server.queue_count = size()?,
+            "url_server.queue_len" => url_server.queue_len = size()?,
+            "url_server.req_host_concurrent" => url_server.req_host_concurrent = byte()?,
+            "url_server.req_host_per_sec" => url_server.req_host_per_sec = number()?,
+            "url_server.req_ip_concurrent" => url_server.req_ip_concurrent = Some(byte()?),
+            "url_server.req_ip_per_sec" => url_server.req_ip_per_sec = Some(number()?),
+            "url_server.delay_factor" => url_server.delay_factor = number()?,
+            "url_server.timeout_spider_status" => url_server.timeout_spider_status_s = whole()?,
+            "spider.user_agent" => spider.user_agent = text()?,
+            "spider.timeout_update" => spider.timeout_update_ms = whole()?,
+            "spider.timeout_req" => spider.timeout_req_ms = whole()?,
+            "spider.timeout_connect" => spider.timeout_connect_ms = whole()?,
+            "spider.timeout_read" => spider.timeout_read_ms = whole()?,
+            "spider.keep_alive" => spider.keep_alive_ms = whole()?,
+            "spider.max_doc_size" => spider.max_doc_size = whole()?,
+            "spider.fetches_max" => spider.fetches_max = size()?,
+            "store.data" => store.data = text()?.into(),
+            "store.segment_bytes" => store.segment_bytes = whole()?,
+            "store.commit_ms" => store.commit_ms = whole()?,
+            _ => unreachable!("every key of the table is set"),
+        }
+        Ok(())
+    }
+
+    /// Relations between settings. Called once, after the flags.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let invalid = |text: String| Err(ConfigError::Invalid(text));
+        let (url_server, spider, store) = (&self.url_server, &self.spider, &self.store);
+        for (name, rate) in [
+            ("req_host_per_sec", url_server.req_host_per_sec),
+            ("req_ip_per_sec", url_server.req_ip_per_sec.unwrap_or(0.0)),
+            ("delay_factor", url_server.delay_factor),
+        ] {
+            if !rate.is_finite() || rate < 0.0 {
+                return invalid(format!("{name} must be 0 or more, not {rate}"));
+            }
+        }
+        for (name, count) in [
+            ("req_host_concurrent", usize::from(url_server.req_host_concurrent)),
+            (
+                "req_ip_concurrent",
+                usize::from(url_server.req_ip_concurrent.unwrap_or(1)),
+            ),
+            ("queue_count", url_server.queue_count),
+            ("queue_len", url_server.queue_len),
+            ("fetches_max", spider.fetches_max),
+            ("timeout_update", spider.timeout_update_ms as usize),
+            ("timeout_req", spider.timeout_req_ms as usize),
+            ("max_doc_size", spider.max_doc_size as usize),
+            ("commit_ms", store.commit_ms as usize),
+        ] {
+            if count == 0 {
+                return invalid(format!("{name} must be at least 1"));
+            }
+        }
+        if url_server.timeout_spider_status_s * 1_000 < 2 * spider.timeout_update_ms {
+            return invalid(format!(
+                "timeout_spider_status ({} s) must be at least twice timeout_update ({} ms)",
+                url_server.timeout_spider_status_s, spider.timeout_update_ms
+            ));
+        }
+        if spider.fetches_max > FETCHES_PER_SHARD_MAX {
+            return invalid(format!("fetches_max can be at most {FETCHES_PER_SHARD_MAX}"));
+        }
+        if spider.max_doc_size > 1 << 30 {
+            return invalid("max_doc_size can be at most 1 GiB".to_string());
+        }
+        // A document that does not compress, its head and its URLs must fit into an empty segment.
+        let record_max = spider.max_doc_size
+            + spider.max_doc_size / 128
+            + (1 << 18)
+            + 2 * URL_BYTES_MAX as u64
+            + SEGMENT_HEADER_BYTES as u64;
+        if store.segment_bytes < record_max {
+            return invalid(format!(
+                "segment_bytes ({}) is too small for a document of max_doc_size ({}): at least {record_max} are needed",
+                store.segment_bytes, spider.max_doc_size
+            ));
+        }
+        if spider.user_agent.is_empty() || spider.user_agent.bytes().any(|b| !(b' '..=b'~').contains(&b)) {
+            return invalid("user_agent must be printable ASCII and not empty".to_string());
+        }
+        Ok(())
+    }
+}
+
+/// A hint at the known name that is closest to what was typed.
+fn nearest(typed: &str, known: &[String]) -> String {
+    let best = known.iter().min_by_key(|name| edits(typed, name));
+    match best {
+        Some(name) if edits(typed, name) <= typed.len() / 2 + 1 => format!(" (did you mean {name}?)"),
+        _ => format!(" (known are {})", known.join(", ")),
+    }
+}
+
+/// Letters to change, add or drop to turn one word into the other.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, cb) in b.iter().enumerate() {
+            let change = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// `0-3,6` as a list of cores.
+pub fn parse_cores(text: &str) -> Result<Vec<usize>, String> {
+    let mut cores = Vec::new();
+    for part in text.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let number = |s: &str| {
+            s.trim()
+                .parse::<usize>()
+                .map_err(|_| format!("{part:?} is not a core or a range like 0-3"))
+        };
+        let (from, to) = (number(from)?, number(to)?);
+        if from > to || to >= 1_024 {
+            return Err(format!("{part:?} is not a range of cores"));
+        }
+        cores.extend(from..=to);
+    }
+    cores.sort_unstable();
+    cores.dedup();
+    Ok(cores)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, ConfigError> {
+        let mut config = Config::default();
+        config.read_text(text, Path::new("c.toml"))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    #[test]
+    fn every_key_can_be_set() {
+        for (section, keys) in KEYS {
+            for key in keys {
+                let tried = [
+                    format!("{key} = 64000000"),
+                    format!("{key} = \"x\""),
+                    format!("{key} = 9"),
+                ]
+                .into_iter()
+                .any(|line| {
+                    Config::default()
+                        .read_text(&format!("[{section}]\n{line}"), Path::new("c"))
+                        .is_ok()
+                });
+                assert!(tried, "{section}.{key}");
+            }
+        }
+        let config = read("[url_server]\nreq_host_per_sec = 0.5\n[store]\ndata = \"/d\"").unwrap();
+        assert_eq!(config.url_server.req_host_per_sec, 0.5);
+        assert_eq!(config.store.data, Path::new("/d"));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_mend() {
+        let said = |text: &str| read(text).unwrap_err().to_string();
+        assert_eq!(
+            said("[url_server]\nque_len = 3"),
+            "c.toml: unknown setting url_server.que_len (did you mean url_server.queue_len?)"
+        );
+        assert_eq!(
+            said("[spyder]\n"),
+            "c.toml: unknown setting spyder (did you mean spider?)"
+        );
+        assert_eq!(
+            said("[spider]\ntimeout_req = \"x\""),
+            "c.toml: spider.timeout_req must be a whole number"
+        );
+        assert!(said("[spider]\ntimeout_update = 40000").contains("timeout_spider_status"));
+        assert!(said("[store]\nsegment_bytes = 4096").contains("too small"));
+        assert!(said("x = [").starts_with("c.toml: "));
+    }
+
+    #[test]
+    fn cores_are_lists_and_ranges() {
+        assert_eq!(parse_cores("0-3,6").unwrap(), [0, 1, 2, 3, 6]);
+        assert_eq!(parse_cores("1").unwrap(), [1]);
+        assert!(parse_cores("3-1").is_err() && parse_cores("a").is_err() && parse_cores("").is_err());
+    }
+}

@@ -1,0 +1,216 @@
+use super::line::Lines;
+use crate::base::fingerprint;
+use crate::proto::lines::Candidate;
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+use rapidhash::fast::{RapidHashMap, RapidHashSet};
+
+/// See the folder's docs.
+#[derive(Default)]
+pub struct DocIndex {
+    /// Documents by `doc_id - 1`: 0 names none.
+    docs: Vec<Doc>,
+    /// URL fingerprint to `doc_id`. Two URLs with one fingerprint are told apart by the text.
+    by_url: RapidHashMap<u64, u32>,
+    /// The rare URLs whose fingerprint was taken.
+    by_url_clash: RapidHashMap<Box<str>, u32>,
+    pending: Lines,
+    stats: IndexStats,
+}
+
+struct Doc {
+    url: CrawlUrl,
+    depth: u16,
+    hops: u8,
+    seed_chain: bool,
+    state: DocState,
+}
+
+/// What is known of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocState {
+    /// To be fetched.
+    Pending,
+    /// Handed out, not answered for.
+    Fetching,
+    Done(ResultCode),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexStats {
+    pub known: u64,
+    pub pending: u64,
+    pub fetching: u64,
+    pub done: u64,
+}
+
+/// Hosts that nothing more is wanted of for now, by the fingerprint of their origin.
+pub type RejectList = RapidHashSet<u64>;
+
+impl DocIndex {
+    /// Makes a URL known. Its `doc_id` if it is new, `None` if it was known already or the index is full.
+    pub fn discover(&mut self, url: CrawlUrl, depth: u16, hops: u8, seed_chain: bool) -> Option<u32> {
+        let doc_id = u32::try_from(self.docs.len() + 1).ok()?;
+        match self.by_url.entry(url.fingerprint()) {
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(doc_id);
+            }
+            std::collections::hash_map::Entry::Occupied(taken) => {
+                if self.docs[*taken.get() as usize - 1].url == url
+                    || self.by_url_clash.contains_key(url.as_str())
+                {
+                    return None;
+                }
+                self.by_url_clash.insert(url.as_str().into(), doc_id);
+            }
+        }
+        self.pending
+            .push_back(fingerprint(url.origin().as_bytes()), doc_id);
+        self.stats.known += 1;
+        self.docs.push(Doc {
+            url,
+            depth,
+            hops,
+            seed_chain,
+            state: DocState::Pending,
+        });
+        Some(doc_id)
+    }
+
+    /// Up to `want` documents to fetch, spread over hosts that are not in the reject list, first come first served
+    /// within a host.
+    pub fn candidates(&mut self, want: usize, reject: &RejectList) -> Vec<Candidate> {
+        let mut found = Vec::with_capacity(want.min(self.pending.len()));
+        let (docs, stats) = (&mut self.docs, &mut self.stats);
+        self.pending.take(
+            want,
+            |host| reject.contains(&host),
+            |doc_id| {
+                let doc = &mut docs[doc_id as usize - 1];
+                debug_assert_eq!(doc.state, DocState::Pending);
+                doc.state = DocState::Fetching;
+                stats.fetching += 1;
+                found.push(Candidate {
+                    doc_id,
+                    url: doc.url.clone(),
+                    depth: doc.depth,
+                    hops: doc.hops,
+                    seed_chain: doc.seed_chain,
+                });
+            },
+        );
+        found
+    }
+
+    /// What became of a document that was handed out. True the first time; a second answer changes nothing.
+    pub fn record(&mut self, doc_id: u32, result: ResultCode) -> bool {
+        let Some(doc) = self.doc_mut(doc_id).filter(|doc| doc.state == DocState::Fetching) else {
+            return false;
+        };
+        doc.state = DocState::Done(result);
+        self.stats.fetching -= 1;
+        self.stats.done += 1;
+        true
+    }
+
+    /// A document that was handed out comes back unfetched: it is the next of its host.
+    pub fn put_back(&mut self, doc_id: u32) {
+        let Some(doc) = self.doc_mut(doc_id).filter(|doc| doc.state == DocState::Fetching) else {
+            return;
+        };
+        doc.state = DocState::Pending;
+        let host = fingerprint(doc.url.origin().as_bytes());
+        self.stats.fetching -= 1;
+        self.pending.push_front(host, doc_id);
+    }
+
+    pub fn stats(&self) -> IndexStats {
+        IndexStats {
+            pending: self.pending.len() as u64,
+            ..self.stats
+        }
+    }
+
+    /// Hosts with something pending.
+    pub fn hosts_pending(&self) -> usize {
+        self.pending.hosts()
+    }
+
+    /// Every document and its state.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &CrawlUrl, DocState)> {
+        self.docs
+            .iter()
+            .enumerate()
+            .map(|(index, doc)| (index as u32 + 1, &doc.url, doc.state))
+    }
+
+    fn doc_mut(&mut self, doc_id: u32) -> Option<&mut Doc> {
+        self.docs.get_mut((doc_id as usize).checked_sub(1)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> CrawlUrl {
+        CrawlUrl::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_url_is_known_once_and_answered_once() {
+        let mut index = DocIndex::default();
+        let id = index.discover(url("http://a/"), 0, 0, true).unwrap();
+        assert_eq!(index.discover(url("http://a/"), 3, 0, false), None);
+        let found = index.candidates(9, &RejectList::default());
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].doc_id, found[0].depth), (id, 0));
+        assert!(
+            index.candidates(9, &RejectList::default()).is_empty(),
+            "handed out once"
+        );
+        assert!(index.record(id, ResultCode::Ok));
+        assert!(!index.record(id, ResultCode::Reset), "the first answer stands");
+        assert_eq!(
+            index.stats(),
+            IndexStats {
+                known: 1,
+                pending: 0,
+                fetching: 0,
+                done: 1
+            }
+        );
+    }
+
+    #[test]
+    fn hosts_take_turns_and_rejected_ones_wait() {
+        let mut index = DocIndex::default();
+        for host in ["a", "b", "c"] {
+            for page in 0..20 {
+                index.discover(url(&format!("http://{host}/{page}")), 0, 0, false);
+            }
+        }
+        let mut reject = RejectList::default();
+        reject.insert(fingerprint(b"http://b"));
+        let found = index.candidates(24, &reject);
+        let of = |host: &str| found.iter().filter(|c| c.url.host() == host).count();
+        assert_eq!((of("a"), of("b"), of("c")), (16, 0, 8), "eight a turn");
+        assert_eq!(
+            found.iter().find(|c| c.url.host() == "a").unwrap().url.as_str(),
+            "http://a/0"
+        );
+        reject.remove(&fingerprint(b"http://b"));
+        assert_eq!(index.candidates(100, &reject).len(), 36);
+    }
+
+    #[test]
+    fn what_comes_back_is_next() {
+        let mut index = DocIndex::default();
+        for page in 0..3 {
+            index.discover(url(&format!("http://a/{page}")), 0, 0, false);
+        }
+        let first = index.candidates(1, &RejectList::default()).remove(0);
+        index.put_back(first.doc_id);
+        assert_eq!(index.candidates(1, &RejectList::default()), [first]);
+    }
+}

@@ -1,0 +1,266 @@
+use super::errno::net_error;
+use super::{Bell, Driver};
+use crate::base::{Key, NetError, NetEvent, Now};
+use crate::limits::RECV_BUFFER_BYTES;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token, Waker};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Connections over epoll, for machines where io_uring is switched off. Readiness is turned into completions:
+/// a send is tried at once, a receive when its socket was reported readable.
+pub struct EpollDriver {
+    poll: Poll,
+    events: Events,
+    /// Indexed by the key's index.
+    conns: Vec<Option<Conn>>,
+    conns_max: usize,
+    /// Completions that need no reading.
+    done: VecDeque<(Key, Done)>,
+    /// Connections with something to read.
+    readable: VecDeque<Key>,
+    /// The one receive buffer; lent by `next`, so its bytes are dealt with before it is filled again.
+    buffer: Box<[u8]>,
+    bell: Arc<WakerBell>,
+    started: Instant,
+    syscalls: u64,
+}
+
+struct Conn {
+    key: Key,
+    stream: TcpStream,
+    connected: bool,
+    /// On the `readable` list already.
+    listed: bool,
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+enum Done {
+    Connected,
+    Sent(Vec<u8>),
+    Failed(NetError),
+    Closed,
+}
+
+struct WakerBell(Waker);
+
+impl Bell for WakerBell {
+    fn ring(&self) {
+        let _ = self.0.wake();
+    }
+}
+
+const BELL: Token = Token(usize::MAX);
+
+impl EpollDriver {
+    pub fn new(conns_max: usize, started: Instant) -> io::Result<EpollDriver> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), BELL)?;
+        Ok(EpollDriver {
+            poll,
+            events: Events::with_capacity(1_024),
+            conns: Vec::new(),
+            conns_max,
+            done: VecDeque::new(),
+            readable: VecDeque::new(),
+            buffer: vec![0; RECV_BUFFER_BYTES].into(),
+            bell: Arc::new(WakerBell(waker)),
+            started,
+            syscalls: 0,
+        })
+    }
+
+    fn conn_mut(&mut self, key: Key) -> &mut Conn {
+        let conn = self.conns[key.index()].as_mut().filter(|conn| conn.key == key);
+        conn.unwrap_or_else(|| panic!("{key:?} does not name an open connection"))
+    }
+
+    /// Writes what is left; `Sent` when all is gone, nothing while the socket is full.
+    fn flush(&mut self, key: Key) {
+        let conn = self.conn_mut(key);
+        let mut calls = 0;
+        let done = loop {
+            if conn.sent == conn.bytes.len() {
+                break Some(Done::Sent(std::mem::take(&mut conn.bytes)));
+            }
+            calls += 1;
+            match conn.stream.write(&conn.bytes[conn.sent..]) {
+                Ok(n) => conn.sent += n,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break None,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => break Some(Done::Failed(net_error(e.raw_os_error().unwrap_or(0)))),
+            }
+        };
+        self.syscalls += calls;
+        self.done.extend(done.map(|done| (key, done)));
+    }
+
+    /// A socket in connection became writable or failed.
+    fn finish_connect(&mut self, index: usize) {
+        self.syscalls += 1;
+        let Some(conn) = &mut self.conns[index] else {
+            return;
+        };
+        let key = conn.key;
+        match conn.stream.take_error() {
+            Ok(Some(e)) | Err(e) => {
+                self.done
+                    .push_back((key, Done::Failed(net_error(e.raw_os_error().unwrap_or(0)))));
+            }
+            Ok(None) => {
+                conn.connected = true;
+                self.done.push_back((key, Done::Connected));
+            }
+        }
+    }
+}
+
+impl Driver for EpollDriver {
+    fn now(&self) -> Now {
+        Now::from_us(self.started.elapsed().as_micros() as u64)
+    }
+
+    fn connect(&mut self, key: Key, addr: SocketAddr) {
+        if self.conns.len() <= key.index() {
+            self.conns.resize_with(key.index() + 1, || None);
+        }
+        assert!(self.conns[key.index()].is_none(), "{key:?} is still in use");
+        self.syscalls += 3;
+        let opened = TcpStream::connect(addr).and_then(|mut stream| {
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            self.poll
+                .registry()
+                .register(&mut stream, Token(key.index()), interest)?;
+            Ok(stream)
+        });
+        match opened {
+            Ok(stream) => {
+                let conn = Conn {
+                    key,
+                    stream,
+                    connected: false,
+                    listed: false,
+                    bytes: Vec::new(),
+                    sent: 0,
+                };
+                self.conns[key.index()] = Some(conn);
+            }
+            Err(e) => self
+                .done
+                .push_back((key, Done::Failed(net_error(e.raw_os_error().unwrap_or(0))))),
+        }
+    }
+
+    fn send(&mut self, key: Key, bytes: Vec<u8>) {
+        let conn = self.conn_mut(key);
+        debug_assert!(conn.bytes.is_empty(), "one send at a time");
+        conn.bytes = bytes;
+        conn.sent = 0;
+        self.flush(key);
+    }
+
+    fn close(&mut self, key: Key) {
+        // A connection that never opened has no socket, but is answered all the same.
+        if let Some(mut conn) = self.conns.get_mut(key.index()).and_then(Option::take) {
+            assert_eq!(conn.key, key, "does not name an open connection");
+            let _ = self.poll.registry().deregister(&mut conn.stream);
+            self.syscalls += 2;
+        }
+        self.done.retain(|(other, _)| *other != key);
+        self.done.push_back((key, Done::Closed));
+    }
+
+    fn wait(&mut self, until: Option<Now>, _busy: usize) -> io::Result<()> {
+        if !self.done.is_empty() || !self.readable.is_empty() {
+            return Ok(());
+        }
+        let timeout = until.map(|until| Duration::from_micros(until.since_us(self.now())));
+        self.syscalls += 1;
+        let mut events = std::mem::replace(&mut self.events, Events::with_capacity(0));
+        let polled = self.poll.poll(&mut events, timeout);
+        for event in polled.is_ok().then_some(&events).into_iter().flatten() {
+            if event.token() == BELL {
+                continue;
+            }
+            let index = event.token().0;
+            let Some(conn) = &mut self.conns[index] else {
+                continue;
+            };
+            if !conn.connected && (event.is_writable() || event.is_error() || event.is_read_closed()) {
+                self.finish_connect(index);
+            }
+            let Some(conn) = &mut self.conns[index] else {
+                continue;
+            };
+            if !conn.connected {
+                continue;
+            }
+            let key = conn.key;
+            if event.is_readable() && !conn.listed {
+                conn.listed = true;
+                self.readable.push_back(key);
+            }
+            if event.is_writable() && !conn.bytes.is_empty() {
+                self.flush(key);
+            }
+        }
+        self.events = events;
+        match polled {
+            Err(e) if e.kind() != ErrorKind::Interrupted => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    fn next(&mut self) -> Option<(Key, NetEvent<'_>)> {
+        if let Some((key, done)) = self.done.pop_front() {
+            let event = match done {
+                Done::Connected => NetEvent::Connected,
+                Done::Sent(bytes) => NetEvent::Sent(bytes),
+                Done::Failed(error) => NetEvent::Failed(error),
+                Done::Closed => NetEvent::Closed,
+            };
+            return Some((key, event));
+        }
+        while let Some(&key) = self.readable.front() {
+            let Some(conn) = self.conns[key.index()].as_mut().filter(|conn| conn.key == key) else {
+                self.readable.pop_front();
+                continue;
+            };
+            self.syscalls += 1;
+            match conn.stream.read(&mut self.buffer) {
+                Ok(0) => {
+                    conn.listed = false;
+                    self.readable.pop_front();
+                    return Some((key, NetEvent::Ended));
+                }
+                // It stays on the list until the kernel says that there is no more.
+                Ok(n) => return Some((key, NetEvent::Received(&self.buffer[..n]))),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => {
+                    conn.listed = false;
+                    self.readable.pop_front();
+                    if e.kind() != ErrorKind::WouldBlock {
+                        return Some((key, NetEvent::Failed(net_error(e.raw_os_error().unwrap_or(0)))));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn bell(&self) -> Arc<dyn Bell> {
+        self.bell.clone()
+    }
+
+    fn conns_max(&self) -> usize {
+        self.conns_max
+    }
+
+    fn syscalls(&self) -> u64 {
+        self.syscalls
+    }
+}

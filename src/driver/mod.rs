@@ -1,0 +1,64 @@
+//! The one boundary to the kernel: a trait, and three drivers behind it.
+//!
+//! ```text
+//!   NetAsk ──► connect · send · close ──► kernel (or the simulated network)
+//!                                             │
+//!   NetEvent ◄── next ◄── wait: submit what was asked, reap a batch, ring on doorbells
+//! ```
+//!
+//! A driver belongs to one thread. It never calls back: [`Driver::wait`] collects a batch of completions,
+//! [`Driver::next`] hands them out one by one and takes each lent buffer back on the following call.
+//!
+//! | driver  | what it is                                                                              |
+//! |---------|-----------------------------------------------------------------------------------------|
+//! | `uring` | the product: raw io_uring, provided buffers, multishot receive, direct descriptors      |
+//! | `epoll` | mio, for kernels and containers where io_uring is switched off                          |
+//! | `sim`   | a seeded network and clock in virtual time, for whole nodes on one thread               |
+
+mod epoll;
+mod errno;
+mod uring;
+
+pub use epoll::EpollDriver;
+pub use uring::UringDriver;
+
+use crate::base::{Key, NetEvent, Now};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A completion-shaped network. Keys in, events out.
+pub trait Driver {
+    /// Reads the clock. The loop does so once a turn and hands the time down.
+    fn now(&self) -> Now;
+
+    /// Opens a connection under a key whose slot is free. Receiving starts with `Connected`.
+    fn connect(&mut self, conn: Key, addr: SocketAddr);
+
+    /// Sends all of `bytes`; one send at a time per connection.
+    fn send(&mut self, conn: Key, bytes: Vec<u8>);
+
+    /// Lets go. `Closed` follows when the kernel has nothing more to say about this key.
+    fn close(&mut self, conn: Key);
+
+    /// Hands what was asked to the kernel, then waits until something completes, the bell rings or `until` has
+    /// come. `busy` is how many completions are likely soon: with many of them it pays to wait for a few.
+    fn wait(&mut self, until: Option<Now>, busy: usize) -> io::Result<()>;
+
+    /// The next completion of the batch. A lent buffer goes back with the next call.
+    fn next(&mut self) -> Option<(Key, NetEvent<'_>)>;
+
+    /// Wakes `wait` from another thread.
+    fn bell(&self) -> Arc<dyn Bell>;
+
+    /// How many connections can be open at once; keys must have an index below this.
+    fn conns_max(&self) -> usize;
+
+    /// System calls made so far, for the benches.
+    fn syscalls(&self) -> u64;
+}
+
+/// The part of a driver that other threads may touch.
+pub trait Bell: Send + Sync {
+    fn ring(&self);
+}

@@ -1,0 +1,464 @@
+use super::super::errno::net_error;
+use super::super::{Bell, Driver};
+use super::buffers::{BufferRing, GROUP};
+use crate::base::{Key, NetError, NetEvent, Now};
+use crate::limits::{RING_COMPLETIONS, RING_SUBMISSIONS};
+use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use nix::libc;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::socket::{SockaddrLike, SockaddrStorage};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Connections over one io_uring.
+pub struct UringDriver {
+    ring: IoUring,
+    buffers: BufferRing,
+    /// Indexed by the key's index, which is also the slot in the ring's file table.
+    conns: Box<[Conn]>,
+    /// Completions copied out of the ring, not yet handed out.
+    batch: VecDeque<Raw>,
+    /// The buffer behind the last `Received`.
+    lent: Option<u16>,
+    /// Receives that ended for want of a buffer or of a kernel resource, to be armed again.
+    rearm: Vec<Key>,
+    bell: Arc<EventBell>,
+    /// Where the kernel writes the bell's count while a read is armed.
+    bell_count: Box<u64>,
+    bell_armed: bool,
+    min_wait: bool,
+    started: Instant,
+    syscalls: u64,
+}
+
+/// One socket, as far as the kernel is concerned.
+#[derive(Default)]
+struct Conn {
+    generation: u32,
+    open: bool,
+    closing: bool,
+    /// A multishot receive is armed.
+    receiving: bool,
+    /// Submissions whose last completion is still to come.
+    ops: u8,
+    /// Bytes of `bytes` the kernel has taken.
+    sent: u32,
+    /// The request being sent; the kernel reads from it until SEND completes.
+    bytes: Vec<u8>,
+    /// The address being connected to; the kernel may read it until CONNECT completes.
+    addr: Option<Box<SockaddrStorage>>,
+}
+
+#[derive(Clone, Copy)]
+struct Raw {
+    user_data: u64,
+    result: i32,
+    flags: u32,
+}
+
+struct EventBell(EventFd);
+
+impl Bell for EventBell {
+    fn ring(&self) {
+        // Only a counter at its very end could refuse, and then the bell is ringing already.
+        let _ = self.0.write(1);
+    }
+}
+
+const OP_SOCKET: u8 = 1;
+const OP_CONNECT: u8 = 2;
+const OP_SEND: u8 = 3;
+const OP_RECV: u8 = 4;
+const OP_CANCEL: u8 = 5;
+const OP_CLOSE: u8 = 6;
+const OP_BELL: u8 = 7;
+
+/// With many fetches open, a wait returns after this many completions or this long after the first.
+const WANT_MAX: usize = 16;
+const MIN_WAIT_US: u32 = 50;
+
+impl UringDriver {
+    /// A ring with room for `conns_max` connections. Must be made on the thread that will use it.
+    pub fn new(conns_max: usize, started: Instant) -> io::Result<UringDriver> {
+        let ring = build_ring()?;
+        ring.submitter().register_files_sparse(conns_max as u32)?;
+        let buffers = BufferRing::register(&ring)?;
+        let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC)?;
+        let min_wait = ring.params().is_feature_min_timeout();
+        Ok(UringDriver {
+            ring,
+            buffers,
+            conns: (0..conns_max).map(|_| Conn::default()).collect(),
+            batch: VecDeque::with_capacity(1_024),
+            lent: None,
+            rearm: Vec::new(),
+            bell: Arc::new(EventBell(bell)),
+            bell_count: Box::new(0),
+            bell_armed: false,
+            min_wait,
+            started,
+            syscalls: 0,
+        })
+    }
+
+    /// Whether this kernel can run the driver, and if not, why, in words for a user.
+    pub fn probe() -> Result<(), String> {
+        let ring = build_ring().map_err(|e| match e.raw_os_error() {
+            Some(libc::EPERM) => "io_uring is switched off (sysctl kernel.io_uring_disabled)".to_string(),
+            Some(libc::ENOSYS) => "this kernel has no io_uring, or a filter hides it".to_string(),
+            Some(libc::EINVAL) => "this kernel's io_uring is too old (6.1 or later is needed)".to_string(),
+            Some(libc::ENOMEM) => "not enough locked memory for a ring (raise ulimit -l)".to_string(),
+            _ => format!("io_uring: {e}"),
+        })?;
+        BufferRing::register(&ring)
+            .map(drop)
+            .map_err(|e| format!("io_uring has no buffer rings: {e}"))
+    }
+
+    fn push(&mut self, entries: &[squeue::Entry]) {
+        // A chain must not be split over two submissions, so room is made for all of it first.
+        let free = {
+            let sq = self.ring.submission();
+            sq.capacity() - sq.len()
+        };
+        if free < entries.len() {
+            self.syscalls += 1;
+            // Whatever the kernel could not take now stays queued; with SUBMIT_ALL that is nothing.
+            let _ = self.ring.submit();
+        }
+        // JUSTIFICATION: `push_multiple` is unsafe because the entries' pointers must stay valid.
+        // SAFETY: every pointer in an entry is to memory this driver owns until the completion: the address box,
+        // the send buffer and the bell's count. None of them moves or is freed while `ops` counts the operation.
+        unsafe {
+            self.ring
+                .submission()
+                .push_multiple(entries)
+                .expect("room was made");
+        }
+    }
+
+    fn conn_mut(&mut self, key: Key) -> &mut Conn {
+        let conn = &mut self.conns[key.index()];
+        assert!(
+            conn.open && conn.generation == key.generation(),
+            "{key:?} does not name an open connection"
+        );
+        conn
+    }
+
+    fn arm_receive(&mut self, key: Key) {
+        let conn = self.conn_mut(key);
+        debug_assert!(!conn.receiving && !conn.closing);
+        conn.receiving = true;
+        conn.ops += 1;
+        let entry = opcode::RecvMulti::new(Fixed(key.index() as u32), GROUP)
+            .build()
+            .user_data(key.pack(OP_RECV));
+        self.push(&[entry]);
+    }
+
+    /// Sends what is left of the connection's buffer.
+    fn submit_send(&mut self, key: Key) {
+        let conn = self.conn_mut(key);
+        let rest = &conn.bytes[conn.sent as usize..];
+        let entry = opcode::Send::new(Fixed(key.index() as u32), rest.as_ptr(), rest.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .user_data(key.pack(OP_SEND));
+        conn.ops += 1;
+        self.push(&[entry]);
+    }
+
+    fn arm_bell(&mut self) {
+        let fd = self.bell.0.as_fd().as_raw_fd();
+        let into: *mut u64 = &mut *self.bell_count;
+        let entry = opcode::Read::new(Fd(fd), into.cast(), 8)
+            .build()
+            .user_data(Key::new(0, 0).pack(OP_BELL));
+        self.bell_armed = true;
+        self.push(&[entry]);
+    }
+
+    /// Turns one raw completion into an event, or into nothing when it is only bookkeeping.
+    fn digest(&mut self, raw: Raw) -> Option<(Key, Digest)> {
+        let (key, op) = Key::unpack(raw.user_data);
+        if op == OP_BELL {
+            self.bell_armed = false;
+            return None;
+        }
+        let more = cqueue::more(raw.flags);
+        let conn = self.conn_mut(key);
+        if !more {
+            conn.ops -= 1;
+        }
+        let failed = |errno: i32| Some((key, Digest::Failed(net_error(errno))));
+        let event = match op {
+            OP_CONNECT => {
+                conn.addr = None;
+                match raw.result {
+                    _ if conn.closing => None,
+                    0 => {
+                        self.arm_receive(key);
+                        Some((key, Digest::Connected))
+                    }
+                    e => failed(-e),
+                }
+            }
+            OP_SEND => match raw.result {
+                _ if conn.closing => {
+                    conn.bytes = Vec::new();
+                    None
+                }
+                n if n >= 0 => {
+                    conn.sent += n as u32;
+                    if (conn.sent as usize) < conn.bytes.len() {
+                        self.submit_send(key);
+                        None
+                    } else {
+                        Some((key, Digest::Sent(std::mem::take(&mut conn.bytes))))
+                    }
+                }
+                e => failed(-e),
+            },
+            OP_RECV => {
+                if !more {
+                    conn.receiving = false;
+                }
+                let closing = conn.closing;
+                match (raw.result, cqueue::buffer_select(raw.flags)) {
+                    (n, Some(id)) if n > 0 => {
+                        if closing {
+                            self.buffers.give(id);
+                            None
+                        } else {
+                            if !more {
+                                self.rearm.push(key);
+                            }
+                            Some((key, Digest::Received { id, bytes: n as u32 }))
+                        }
+                    }
+                    (n, id) => {
+                        if let Some(id) = id {
+                            self.buffers.give(id);
+                        }
+                        match n {
+                            _ if closing => None,
+                            0 => Some((key, Digest::Ended)),
+                            // All buffers are lent out: they come back within this batch.
+                            n if n == -libc::ENOBUFS => {
+                                self.rearm.push(key);
+                                None
+                            }
+                            n => failed(-n),
+                        }
+                    }
+                }
+            }
+            // SOCKET and CANCEL are parts of chains whose last link tells all; CLOSE is counted by `ops`.
+            _ => None,
+        };
+        let conn = &mut self.conns[key.index()];
+        if conn.closing && conn.ops == 0 {
+            conn.open = false;
+            conn.closing = false;
+            conn.bytes = Vec::new();
+            return Some((key, Digest::Closed));
+        }
+        event
+    }
+}
+
+/// A completion with the buffer still as an id, so that bookkeeping is over before anything is lent.
+enum Digest {
+    Connected,
+    Sent(Vec<u8>),
+    Received { id: u16, bytes: u32 },
+    Ended,
+    Failed(NetError),
+    Closed,
+}
+
+impl Driver for UringDriver {
+    fn now(&self) -> Now {
+        Now::from_us(self.started.elapsed().as_micros() as u64)
+    }
+
+    fn connect(&mut self, key: Key, addr: SocketAddr) {
+        let conn = &mut self.conns[key.index()];
+        assert!(!conn.open, "{key:?} is still in use");
+        let addr = Box::new(SockaddrStorage::from(addr));
+        let family = addr.family().map_or(libc::AF_INET, |family| family as i32);
+        let entries = [
+            opcode::Socket::new(family, libc::SOCK_STREAM, 0)
+                .file_index(Some(
+                    DestinationSlot::try_from_slot_target(key.index() as u32).expect("a small index"),
+                ))
+                .build()
+                .flags(squeue::Flags::IO_LINK)
+                .user_data(key.pack(OP_SOCKET)),
+            opcode::Connect::new(Fixed(key.index() as u32), addr.as_ptr(), addr.len())
+                .build()
+                .user_data(key.pack(OP_CONNECT)),
+        ];
+        *conn = Conn {
+            generation: key.generation(),
+            open: true,
+            ops: 2,
+            addr: Some(addr),
+            ..Conn::default()
+        };
+        self.push(&entries);
+    }
+
+    fn send(&mut self, key: Key, bytes: Vec<u8>) {
+        let conn = self.conn_mut(key);
+        debug_assert!(conn.bytes.is_empty() && !conn.closing, "one send at a time");
+        conn.bytes = bytes;
+        conn.sent = 0;
+        self.submit_send(key);
+    }
+
+    fn close(&mut self, key: Key) {
+        let conn = self.conn_mut(key);
+        debug_assert!(!conn.closing);
+        conn.closing = true;
+        let close = opcode::Close::new(Fixed(key.index() as u32))
+            .build()
+            .user_data(key.pack(OP_CLOSE));
+        if conn.ops == 0 {
+            conn.ops += 1;
+            self.push(&[close]);
+        } else {
+            // Closing a direct descriptor under an armed receive would leak the socket: cancel first. A hard
+            // link goes on to CLOSE even when there was nothing left to cancel.
+            conn.ops += 2;
+            let target = CancelBuilder::fd(Fixed(key.index() as u32)).all();
+            let cancel = opcode::AsyncCancel2::new(target)
+                .build()
+                .flags(squeue::Flags::IO_HARDLINK)
+                .user_data(key.pack(OP_CANCEL));
+            self.push(&[cancel, close]);
+        }
+    }
+
+    fn wait(&mut self, until: Option<Now>, busy: usize) -> io::Result<()> {
+        if let Some(id) = self.lent.take() {
+            self.buffers.give(id);
+        }
+        self.buffers.publish();
+        for key in std::mem::take(&mut self.rearm) {
+            let conn = &self.conns[key.index()];
+            if conn.open && conn.generation == key.generation() && !conn.closing && !conn.receiving {
+                self.arm_receive(key);
+            }
+        }
+        if !self.bell_armed {
+            self.arm_bell();
+        }
+        let left_us = until.map_or(60_000_000, |until| until.since_us(self.now()).min(60_000_000));
+        let timeout = Timespec::new()
+            .sec(left_us / 1_000_000)
+            .nsec((left_us % 1_000_000) as u32 * 1_000);
+        let mut args = SubmitArgs::new().timespec(&timeout);
+        let mut want = 1;
+        if self.min_wait && busy >= 8 && left_us > u64::from(MIN_WAIT_US) {
+            want = (busy / 4).min(WANT_MAX);
+            args = args.min_wait_usec(MIN_WAIT_US);
+        }
+        self.syscalls += 1;
+        let entered = self.ring.submitter().submit_with_args(want, &args);
+        // `completion` borrows the ring, so completions are copied out before any of them is acted upon.
+        self.batch.extend(self.ring.completion().map(|cqe| Raw {
+            user_data: cqe.user_data(),
+            result: cqe.result(),
+            flags: cqe.flags(),
+        }));
+        match entered.map_err(|e| (e.raw_os_error(), e)) {
+            // The time ran out; a signal came; the completion ring overflowed and was just drained.
+            Ok(_) | Err((Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN), _)) => Ok(()),
+            Err((_, e)) => Err(e),
+        }
+    }
+
+    fn next(&mut self) -> Option<(Key, NetEvent<'_>)> {
+        if let Some(id) = self.lent.take() {
+            self.buffers.give(id);
+        }
+        while let Some(raw) = self.batch.pop_front() {
+            let Some((key, digest)) = self.digest(raw) else {
+                continue;
+            };
+            let event = match digest {
+                Digest::Connected => NetEvent::Connected,
+                Digest::Sent(bytes) => NetEvent::Sent(bytes),
+                Digest::Ended => NetEvent::Ended,
+                Digest::Failed(error) => NetEvent::Failed(error),
+                Digest::Closed => NetEvent::Closed,
+                Digest::Received { id, bytes } => {
+                    self.lent = Some(id);
+                    NetEvent::Received(self.buffers.get(id, bytes as usize))
+                }
+            };
+            return Some((key, event));
+        }
+        self.buffers.publish();
+        None
+    }
+
+    fn bell(&self) -> Arc<dyn Bell> {
+        self.bell.clone()
+    }
+
+    fn conns_max(&self) -> usize {
+        self.conns.len()
+    }
+
+    fn syscalls(&self) -> u64 {
+        self.syscalls
+    }
+}
+
+impl Drop for UringDriver {
+    /// The kernel may still be reading requests and filling buffers: end every operation before the memory goes.
+    fn drop(&mut self) {
+        let timeout = Timespec::new().sec(5);
+        let ended = match self
+            .ring
+            .submitter()
+            .register_sync_cancel(Some(timeout), CancelBuilder::any())
+        {
+            Ok(()) => true,
+            Err(e) => e.raw_os_error() == Some(libc::ENOENT),
+        };
+        if !ended {
+            // Better a leak than the kernel writing into memory that has found another owner.
+            std::mem::forget(std::mem::take(&mut self.conns));
+            std::mem::forget(std::mem::take(&mut self.bell_count));
+            self.buffers.leak();
+        }
+    }
+}
+
+/// The flags of a ring that one thread fills and empties; older kernels get fewer of them.
+fn build_ring() -> io::Result<IoUring> {
+    let base = || {
+        let mut builder = IoUring::builder();
+        builder
+            .setup_cqsize(RING_COMPLETIONS)
+            .setup_submit_all()
+            .setup_single_issuer()
+            .setup_coop_taskrun()
+            .setup_defer_taskrun()
+            .dontfork();
+        builder
+    };
+    match base().setup_no_sqarray().build(RING_SUBMISSIONS) {
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => base().build(RING_SUBMISSIONS),
+        built => built,
+    }
+}

@@ -1,0 +1,33 @@
+//! Where roles meet mechanism: threads, clocks, rings.
+//!
+//! ```text
+//!                       index thread: IndexDesk (DocIndex)
+//!                            ▲ │  discover, record, ask / candidates
+//!   control thread ──► scheduler thread: Scheduler (names, dealing, DONE held until durable)
+//!   (main: signals,          ▲ │  work ring / DONE ring, one pair per shard
+//!    progress)         shard threads: Shard (url server, spider, handler, store), one per core
+//!                            ▲ │  ready segments / published records
+//!                       keeper thread: Keeper
+//! ```
+//!
+//! Everything with a `turn` is a plain value that takes the time and does what is to be done; the threads of
+//! [`Node`] do nothing but turn, and sleep when there is nothing to do. So the simulation runs the very same
+//! values on one thread.
+
+mod index_desk;
+mod names;
+mod node;
+mod scheduler;
+mod settings;
+mod shard;
+mod stats;
+mod words;
+
+pub use index_desk::{IndexDesk, IndexPort};
+pub use names::{HostsFile, Names};
+pub use node::{Node, NodeError};
+pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, ShardPort};
+pub use settings::{scope_of, spider_config, url_server_config};
+pub use shard::{Shard, ShardParts, ShardState};
+pub use stats::{ShardStats, Snapshot, Summary};
+pub use words::{Done, Found, FromIndex, FromShard, NewUrl, ToIndex, ToShard};

@@ -1,0 +1,57 @@
+//! Each role's own settings, out of the one configuration.
+
+use crate::base::AddressGuard;
+use crate::config::Config;
+use crate::handler::Scope;
+use crate::proto::http1::{BodyLimits, HeadLimits};
+use crate::proto::robots::product_token;
+use crate::proto::url::CrawlUrl;
+use crate::spider::SpiderConfig;
+use crate::url_server::{Niceness, UrlServerConfig};
+
+pub fn url_server_config(config: &Config) -> UrlServerConfig {
+    let settings = &config.url_server;
+    let factor = settings.delay_factor as f32;
+    let host = Niceness::from_rate(settings.req_host_per_sec, settings.req_host_concurrent, factor);
+    let ip = Niceness::from_rate(
+        settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec),
+        settings.req_ip_concurrent.unwrap_or(settings.req_host_concurrent),
+        factor,
+    );
+    UrlServerConfig {
+        queue_count: settings.queue_count,
+        queue_len: settings.queue_len,
+        host,
+        ip,
+        spider_silence_us: settings.timeout_spider_status_s * 1_000_000,
+        product_token: product_token(&config.spider.user_agent).to_string(),
+    }
+}
+
+pub fn spider_config(config: &Config, conns_max: usize) -> SpiderConfig {
+    let settings = &config.spider;
+    SpiderConfig {
+        user_agent: settings.user_agent.clone(),
+        working_us: settings.timeout_update_ms * 1_000,
+        total_us: settings.timeout_req_ms * 1_000,
+        connect_us: settings.timeout_connect_ms.min(settings.timeout_req_ms) * 1_000,
+        read_us: settings.timeout_read_ms.min(settings.timeout_req_ms) * 1_000,
+        idle_us: settings.keep_alive_ms * 1_000,
+        head: HeadLimits::default(),
+        body: BodyLimits {
+            doc_bytes_max: settings.max_doc_size,
+            ..BodyLimits::default()
+        },
+        conns_max,
+        guard: AddressGuard::new(config.allow_net.clone()),
+    }
+}
+
+/// The scope that the seeds span.
+pub fn scope_of(config: &Config, seeds: &[CrawlUrl]) -> Scope {
+    let mut scope = Scope::new(config.scope, config.depth);
+    for seed in seeds {
+        scope.add(seed);
+    }
+    scope
+}

@@ -1,0 +1,487 @@
+use super::stats::{ShardStats, fetch_histogram};
+use super::words::{Done, Found, FromShard, NewUrl, ToShard};
+use crate::base::{NetAsk, Now, Wall};
+use crate::driver::Driver;
+use crate::handler::{Handler, Page, Scope, redirect_target};
+use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
+use crate::proto::lines::{Job, TransId};
+use crate::proto::record::ResultCode;
+use crate::rings::{Doorbell, Receiver, Sender};
+use crate::spider::{Action, FetchOrder, Fetched, Spider, SpiderConfig};
+use crate::store_server::{AppendError, NewRecord, ShardShare, ShardStore};
+use crate::url_server::{Acquired, Order, OrderKind, Report, Robotstxt, UrlServer, UrlServerConfig};
+use hdrhistogram::Histogram;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Url server, spider, handler and store on one core, over one driver.
+///
+/// A turn takes work off the ring, deals with a batch of completions, starts what may be started and hands DONE
+/// up. It never waits for anything but the network, in [`Shard::wait`].
+pub struct Shard<D: Driver> {
+    driver: D,
+    url_server: UrlServer,
+    spider: Spider,
+    handler: Handler,
+    store: ShardStore,
+    work: Receiver<ToShard>,
+    done: Sender<FromShard>,
+    /// Rung by others when this shard sleeps.
+    bell: Arc<Doorbell>,
+    scheduler: Arc<Doorbell>,
+    stats: Arc<ShardStats>,
+    wall: Wall,
+    epoch: u32,
+    actions: Vec<Action>,
+    /// Finished pages that wait for a segment. While there are any, nothing new is started.
+    unstored: VecDeque<(Job, Box<Fetched>)>,
+    /// Words the ring had no room for.
+    backlog: VecDeque<FromShard>,
+    said_something: bool,
+    drain_by: Option<Now>,
+    drained: bool,
+    counts: Counts,
+    published_at: Now,
+    fetch_us: Histogram<u64>,
+}
+
+#[derive(Default)]
+struct Counts {
+    fetches: u64,
+    bytes: u64,
+    stored_bytes: u64,
+    robots: u64,
+}
+
+/// What a shard is made of, apart from its driver.
+pub struct ShardParts {
+    pub url_server: UrlServerConfig,
+    pub spider: SpiderConfig,
+    pub scope: Scope,
+    pub share: Arc<ShardShare>,
+    pub work: Receiver<ToShard>,
+    pub done: Sender<FromShard>,
+    pub bell: Arc<Doorbell>,
+    pub scheduler: Arc<Doorbell>,
+    pub stats: Arc<ShardStats>,
+    pub wall: Wall,
+    pub epoch: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardState {
+    /// There is more to do at once.
+    Busy,
+    /// Nothing to do before a completion, a word or the shard's next timer.
+    Waiting,
+    /// Asked to drain, and drained.
+    Drained,
+}
+
+/// Counters are published this often.
+const PUBLISH_US: u64 = 20_000;
+/// Orders started in one turn, so that completions are not kept waiting.
+const ORDERS_PER_TURN: usize = 256;
+const WORDS_PER_TURN: usize = 1_024;
+
+impl<D: Driver> Shard<D> {
+    pub fn new(driver: D, parts: ShardParts) -> Shard<D> {
+        let now = driver.now();
+        let spider = SpiderConfig {
+            conns_max: parts.spider.conns_max.min(driver.conns_max()),
+            ..parts.spider
+        };
+        Shard {
+            url_server: UrlServer::new(parts.url_server, now),
+            spider: Spider::new(spider, now),
+            handler: Handler::new(parts.scope),
+            store: ShardStore::new(parts.share),
+            work: parts.work,
+            done: parts.done,
+            bell: parts.bell,
+            scheduler: parts.scheduler,
+            stats: parts.stats,
+            wall: parts.wall,
+            epoch: parts.epoch,
+            actions: Vec::new(),
+            unstored: VecDeque::new(),
+            backlog: VecDeque::new(),
+            said_something: false,
+            drain_by: None,
+            drained: false,
+            counts: Counts::default(),
+            published_at: now,
+            fetch_us: fetch_histogram(),
+            driver,
+        }
+    }
+
+    /// Does what can be done without waiting.
+    pub fn turn(&mut self) -> ShardState {
+        let now = self.driver.now();
+        self.take_words(now);
+        self.take_completions(now);
+        self.url_server.tick(now);
+        self.spider.tick(now, &mut self.actions);
+        self.run_actions(now);
+        self.store_waiting();
+        if self.drain_by.is_some_and(|by| by <= now) {
+            self.spider.abandon(now, &mut self.actions);
+            self.run_actions(now);
+        }
+        let more = self.start_fetches(now);
+        self.hand_up();
+        if now.since_us(self.published_at) >= PUBLISH_US {
+            self.publish(now);
+        }
+        if self.drain_by.is_some()
+            && self.spider.open() == 0
+            && self.unstored.is_empty()
+            && self.backlog.is_empty()
+        {
+            self.finish_draining(now);
+            return ShardState::Drained;
+        }
+        if more || !self.work.is_empty() {
+            ShardState::Busy
+        } else {
+            ShardState::Waiting
+        }
+    }
+
+    /// Hands what was asked to the kernel and sleeps until something comes, unless there is more to do.
+    pub fn wait(&mut self, state: ShardState) -> io::Result<()> {
+        if state == ShardState::Busy {
+            return self.driver.wait(Some(Now::ZERO), 0);
+        }
+        self.bell.falling_asleep();
+        let until = if self.work.is_empty() {
+            self.next_due()
+        } else {
+            Some(Now::ZERO)
+        };
+        let waited = self.driver.wait(until, self.spider.open());
+        self.bell.awake();
+        waited
+    }
+
+    /// When the shard must turn again even if nothing comes.
+    pub fn next_due(&self) -> Option<Now> {
+        // Without a segment or with a full ring it looks again soon: nobody rings for those.
+        let stuck = !self.unstored.is_empty() || !self.backlog.is_empty();
+        let soon = stuck.then(|| self.driver.now().plus_ms(2));
+        let fetch_due = if self.may_start() {
+            self.url_server.next_due()
+        } else {
+            None
+        };
+        [fetch_due, self.spider.next_due(), soon, self.drain_by]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    pub fn driver_mut(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    pub fn url_server(&self) -> &UrlServer {
+        &self.url_server
+    }
+
+    pub fn open(&self) -> usize {
+        self.spider.open()
+    }
+
+    fn take_words(&mut self, now: Now) {
+        for _ in 0..WORDS_PER_TURN {
+            match self.work.pop() {
+                // Dealt to the shard that stood here before; it is dealt again.
+                Some(ToShard::Work { epoch, .. }) if epoch != self.epoch => {}
+                Some(ToShard::Work { job, .. }) => self.url_server.admit(job, now),
+                Some(ToShard::Scope(url)) => self.handler.extend_scope(&url),
+                Some(ToShard::Drain) => {
+                    self.drain_by.get_or_insert(now.plus_us(DRAIN_US));
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn take_completions(&mut self, now: Now) {
+        loop {
+            // The event may borrow a buffer of the driver, so it is dealt with before the driver is used again.
+            match self.driver.next() {
+                Some((conn, event)) => self.spider.step(conn, event, now, &mut self.actions),
+                None => return,
+            }
+            self.run_actions(now);
+        }
+    }
+
+    fn run_actions(&mut self, now: Now) {
+        if self.actions.is_empty() {
+            return;
+        }
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
+            match action {
+                Action::Net(NetAsk::Connect { conn, addr }) => self.driver.connect(conn, addr),
+                Action::Net(NetAsk::Send { conn, bytes }) => self.driver.send(conn, bytes),
+                Action::Net(NetAsk::Close { conn }) => self.driver.close(conn),
+                Action::Sent(trans) => self.url_server.sent(trans, now),
+                Action::Working(trans) => self.working(trans, now),
+                Action::Finished(fetched) => self.finished(fetched, now),
+            }
+        }
+        // Nothing above makes the spider act again, so the list comes back empty.
+        self.actions = actions;
+    }
+
+    fn working(&mut self, trans: TransId, now: Now) {
+        self.url_server.working(trans, now);
+        if let Some(doc_id) = self.url_server.doc_id(trans) {
+            self.say(FromShard::Working { doc_id });
+        }
+    }
+
+    fn may_start(&self) -> bool {
+        self.drain_by.is_none() && self.unstored.is_empty() && self.backlog.len() < DONE_BACKLOG_MAX / 2
+    }
+
+    /// Starts what niceness allows. True if there is more to start at once.
+    fn start_fetches(&mut self, now: Now) -> bool {
+        for _ in 0..ORDERS_PER_TURN {
+            if !self.may_start() || !self.spider.has_room(&mut self.actions) {
+                self.run_actions(now);
+                return false;
+            }
+            match self.url_server.acquire(now) {
+                Acquired::Fetch(order) => self.start(order, now),
+                Acquired::Denied(job) => self.answer(&job, ResultCode::RobotsDenied, None, false, None),
+                Acquired::Nothing => return false,
+            }
+        }
+        true
+    }
+
+    fn start(&mut self, order: Order, now: Now) {
+        let addr = SocketAddr::new(order.ip, order.url.port());
+        if order.kind == OrderKind::Robots {
+            self.counts.robots += 1;
+        }
+        self.spider.take(
+            FetchOrder {
+                trans: order.trans,
+                url: order.url,
+                addr,
+            },
+            now,
+            &mut self.actions,
+        );
+        self.run_actions(now);
+    }
+
+    /// A fetch has ended: its place is freed, and what it brought is stored and read.
+    fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
+        let report = report_of(&fetched);
+        if fetched.stale {
+            self.url_server.put_back(fetched.trans, &report, now);
+            return;
+        }
+        let Some(doc_id) = self.url_server.doc_id(fetched.trans) else {
+            self.robots_fetched(*fetched, &report, now);
+            return;
+        };
+        self.stats.current.store(doc_id, Ordering::Relaxed);
+        let Some(job) = self.url_server.release(fetched.trans, &report, now) else {
+            return;
+        };
+        self.counts.fetches += 1;
+        self.counts.bytes += fetched.bytes.len() as u64;
+        let _ = self.fetch_us.record(fetched.took_us.max(1));
+        self.store_page(job, fetched);
+        self.stats.current.store(0, Ordering::Relaxed);
+    }
+
+    fn robots_fetched(&mut self, fetched: Fetched, report: &Report, now: Now) {
+        let target = fetched
+            .head
+            .filter(|_| fetched.result == ResultCode::Redirect)
+            .and_then(|head| redirect_target(&fetched.url, head.location.of(&fetched.bytes)));
+        let answer = match fetched.result {
+            ResultCode::Ok | ResultCode::TooLarge | ResultCode::Redirect | ResultCode::HttpError => {
+                Robotstxt::Answer {
+                    status: fetched.status(),
+                    body: fetched.document(),
+                    target: target.as_ref(),
+                }
+            }
+            _ => Robotstxt::Failed,
+        };
+        self.url_server.robots(fetched.trans, &answer, report, now);
+        self.spider.recycle(fetched.bytes);
+    }
+
+    /// Stores a page, reads its links and answers for it; without a segment it waits.
+    fn store_page(&mut self, job: Job, fetched: Box<Fetched>) {
+        if !self.unstored.is_empty() {
+            self.unstored.push_back((job, fetched));
+            return;
+        }
+        if let Err(back) = self.try_store(job, fetched) {
+            self.unstored.push_back(back);
+        }
+    }
+
+    fn try_store(&mut self, job: Job, fetched: Box<Fetched>) -> Result<(), (Job, Box<Fetched>)> {
+        // Before the page is read: reading notes its links as seen.
+        match self.store.make_room(fetched.bytes.len()) {
+            Ok(()) => {}
+            Err(AppendError::NoSegment) => return Err((job, fetched)),
+            Err(AppendError::TooLarge) => {
+                unreachable!("a segment holds the largest document: checked at start")
+            }
+        }
+        let handled = self.handler.handle(&Page {
+            candidate: &job.candidate,
+            result: fetched.result,
+            head: fetched.head.as_ref(),
+            head_bytes: fetched.head_bytes(),
+            document: fetched.document(),
+        });
+        let mut result = fetched.result;
+        if result == ResultCode::Redirect && job.candidate.hops >= crate::limits::REDIRECTS_MAX {
+            result = ResultCode::TooManyRedirects;
+        }
+        let appended = self.store.append(&NewRecord {
+            doc_id: job.candidate.doc_id,
+            url: job.candidate.url.as_str(),
+            new_url: handled.new_url.as_ref().map(|url| url.as_str()),
+            result,
+            status: fetched.status(),
+            flags: fetched.flags.bits(),
+            took_ms: (fetched.took_us / 1_000).min(u64::from(u32::MAX)) as u32,
+            fetched_unix_ms: self.wall.unix_ms(fetched.started),
+            ip: fetched.addr.ip(),
+            port: fetched.addr.port(),
+            bytes: &fetched.bytes,
+            head_len: fetched.head_bytes().len(),
+        });
+        let appended = appended.expect("room was made");
+        self.counts.stored_bytes += appended.bytes as u64;
+        let candidate = &job.candidate;
+        let new_url = handled.new_url.filter(|_| handled.follow).map(|url| NewUrl {
+            url,
+            depth: candidate.depth,
+            hops: candidate.hops + 1,
+            seed_chain: candidate.seed_chain,
+        });
+        let found = (!handled.links.is_empty() || new_url.is_some() || handled.into_scope).then(|| {
+            Box::new(Found {
+                links: handled.links,
+                depth: candidate.depth.saturating_add(1),
+                new_url,
+                into_scope: handled.into_scope.then(|| candidate.url.clone()),
+            })
+        });
+        self.answer(&job, result, Some(appended.sequence), true, found);
+        self.spider.recycle(fetched.bytes);
+        Ok(())
+    }
+
+    fn store_waiting(&mut self) {
+        while let Some((job, fetched)) = self.unstored.pop_front() {
+            if let Err(back) = self.try_store(job, fetched) {
+                self.unstored.push_front(back);
+                return;
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        job: &Job,
+        result: ResultCode,
+        sequence: Option<u64>,
+        fetched: bool,
+        found: Option<Box<Found>>,
+    ) {
+        let done = Done {
+            doc_id: job.candidate.doc_id,
+            result,
+            sequence,
+            fetched,
+            found,
+        };
+        self.say(FromShard::Done(done));
+    }
+
+    fn say(&mut self, word: FromShard) {
+        self.said_something = true;
+        if !self.backlog.is_empty() {
+            self.backlog.push_back(word);
+        } else if let Err(word) = self.done.push(word) {
+            self.backlog.push_back(word);
+        }
+    }
+
+    fn hand_up(&mut self) {
+        while let Some(word) = self.backlog.pop_front() {
+            if let Err(word) = self.done.push(word) {
+                self.backlog.push_front(word);
+                break;
+            }
+        }
+        if std::mem::take(&mut self.said_something) {
+            self.scheduler.ring_if_asleep();
+        }
+    }
+
+    fn finish_draining(&mut self, now: Now) {
+        if self.drained {
+            return;
+        }
+        self.drained = true;
+        self.store.finish();
+        self.publish(now);
+        self.stats.keep_histogram(&self.fetch_us);
+        self.say(FromShard::Drained);
+        self.hand_up();
+        self.scheduler.ring_if_asleep();
+    }
+
+    fn publish(&mut self, now: Now) {
+        self.published_at = now;
+        let stats = &self.stats;
+        ShardStats::set(&stats.fetches, self.counts.fetches);
+        ShardStats::set(&stats.bytes, self.counts.bytes);
+        ShardStats::set(&stats.stored_bytes, self.counts.stored_bytes);
+        ShardStats::set(&stats.robots, self.counts.robots);
+        ShardStats::set(&stats.open, self.spider.open() as u64);
+        ShardStats::set(&stats.hosts, self.url_server.hosts_busy() as u64);
+        ShardStats::set(&stats.queued, self.url_server.len() as u64);
+        ShardStats::set(&stats.resent, self.url_server.stats().resent);
+        ShardStats::set(&stats.syscalls, self.driver.syscalls());
+    }
+}
+
+/// What niceness needs to know of a fetch.
+fn report_of(fetched: &Fetched) -> Report {
+    let retry_after_s = fetched.head.and_then(|head| {
+        std::str::from_utf8(head.retry_after.of(&fetched.bytes))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    });
+    Report {
+        result: fetched.result,
+        status: fetched.status(),
+        took_us: fetched.took_us,
+        retry_after_s,
+    }
+}

@@ -1,0 +1,386 @@
+//! One connection: bytes in, answers out.
+//!
+//! ```text
+//!             answered at once
+//!                ┌───┐
+//!                │   ▼
+//!   accepted ──→ Head ── delay ──→ Wait
+//!                 │  ▲               │
+//!                 │  └──── timer ────┘
+//!                 │
+//!                 ├── window full ──→ Send ── all sent ──→ Head
+//!                 │
+//!                 └── closing with bytes unread ──→ Drain ──→ closed
+//! ```
+//!
+//! Readiness is edge-triggered: it is told once and must be remembered until a read or write finds nothing
+//! left to do. While an answer waits or is being sent nothing is read, so a connection holds at most one
+//! buffer of pipelined requests.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
+
+use mio::net::TcpStream;
+use nix::libc;
+use nix::sys::socket::{setsockopt, sockopt};
+
+use super::answer::{Resource, Then, push_json, push_refusal};
+use super::request::{self, HEAD_BYTES_MAX, Head, Request};
+use super::site::Site;
+use super::stats::{Counters, FarmStats};
+
+/// What one read may bring.
+const INPUT_BYTES: usize = 32 << 10;
+/// Answers to one connection in a row before the others get their turn.
+const ANSWERS_PER_TURN: u32 = 64;
+/// How long, and how many bytes, a closing connection listens before it is cut.
+const DRAIN_MS: u32 = 1000;
+const DRAIN_BYTES_MAX: usize = 1 << 20;
+
+// Whatever is no whole head yet leaves room to read on.
+const _: () = assert!(INPUT_BYTES > HEAD_BYTES_MAX);
+
+pub(super) struct Conn {
+    stream: TcpStream,
+    /// From the address the peer connected to; none, if no host of the farm lives there.
+    host: Option<u32>,
+    state: State,
+    /// Bytes read and not used yet. An idle connection holds no memory here.
+    stash: Vec<u8>,
+    /// Reading may bring something.
+    readable: bool,
+    /// The peer has sent its last byte: it stays readable until the end is read.
+    hung_up: bool,
+}
+
+enum State {
+    /// Between requests, or within a head.
+    Head,
+    /// A whole head stands at the front of the stash; it is answered when the timer fires.
+    Wait,
+    /// Bytes `sent..` of an answer still to go.
+    Send {
+        answer: Vec<u8>,
+        sent: usize,
+        then: Then,
+    },
+    /// Our side is shut. What the peer still sends is thrown away, up to `left` bytes, until it closes or the
+    /// timer fires.
+    Drain { left: usize },
+}
+
+/// What an event said about a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Readiness {
+    pub(super) readable: bool,
+    pub(super) hung_up: bool,
+}
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Readable,
+    Writable,
+    Timer { delay_ms: u32 },
+    Close,
+    Reset,
+}
+
+/// What the connections of one thread share: the site to ask and buffers to work in.
+pub(super) struct Desk {
+    site: Arc<Site>,
+    port: u16,
+    counters: Arc<[Counters]>,
+    thread: usize,
+    input: Box<[u8]>,
+    output: Vec<u8>,
+}
+
+/// How far an answer got.
+enum Sent {
+    All,
+    Part(usize),
+    Failed,
+}
+
+impl Conn {
+    pub(super) fn new(stream: TcpStream, host: Option<u32>) -> Conn {
+        Conn {
+            stream,
+            host,
+            state: State::Head,
+            stash: Vec::new(),
+            readable: false,
+            hung_up: false,
+        }
+    }
+
+    pub(super) fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    pub(super) fn on_ready(&mut self, ready: Readiness, desk: &mut Desk) -> Next {
+        self.readable |= ready.readable | ready.hung_up;
+        self.hung_up |= ready.hung_up;
+        match self.state {
+            State::Head => self.serve(desk, false),
+            State::Wait => Next::Readable,
+            State::Send { .. } => self.resume(desk),
+            State::Drain { .. } => self.drain(desk),
+        }
+    }
+
+    pub(super) fn on_timer(&mut self, desk: &mut Desk) -> Next {
+        match self.state {
+            State::Wait => self.serve(desk, true),
+            State::Drain { .. } => Next::Close,
+            State::Head | State::Send { .. } => unreachable!("a timer outlived its state"),
+        }
+    }
+
+    /// Makes the close that follows a reset.
+    pub(super) fn arm_reset(&self) {
+        let linger = libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
+        // The peer may have gone already; then there is nothing left to reset.
+        let _ = setsockopt(&self.stream, sockopt::Linger, &linger);
+    }
+
+    /// Answers every whole head that has come, one after the other. `due` says that the first one's delay has
+    /// passed.
+    fn serve(&mut self, desk: &mut Desk, mut due: bool) -> Next {
+        self.state = State::Head;
+        let mut answers = 0;
+        let mut start = 0;
+        let mut end = self.stash.len();
+        if end > 0 {
+            desk.input[..end].copy_from_slice(&self.stash);
+            self.stash = Vec::new();
+        }
+        loop {
+            // start <= end <= INPUT_BYTES
+            let then = match request::parse(&desk.input[start..end]) {
+                Head::NeedMore => {
+                    desk.input.copy_within(start..end, 0);
+                    end -= start;
+                    start = 0;
+                    if !self.readable {
+                        self.stash.extend_from_slice(&desk.input[..end]);
+                        return Next::Readable;
+                    }
+                    match self.read(&mut desk.input[end..]) {
+                        Ok(0) => return Next::Close,
+                        Ok(bytes) => end += bytes,
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        Err(_) => return Next::Close,
+                    }
+                    continue;
+                }
+                Head::Request(request) => {
+                    let head = start..start + request.bytes;
+                    let delay_ms = if due {
+                        0
+                    } else {
+                        desk.delay_ms(self.host, head.start, &request)
+                    };
+                    if delay_ms > 0 || answers == ANSWERS_PER_TURN {
+                        self.stash.extend_from_slice(&desk.input[start..end]);
+                        self.state = State::Wait;
+                        return Next::Timer { delay_ms };
+                    }
+                    due = false;
+                    answers += 1;
+                    start = head.end;
+                    desk.answer(self.host, head.start, &request)
+                }
+                Head::Refused(status) => {
+                    desk.refuse(status);
+                    // Its body may be on the way, and nothing tells where it ends.
+                    start = end;
+                    self.readable = true;
+                    Then::Close
+                }
+            };
+            match self.send(&desk.output, desk.own()) {
+                Sent::All => match then {
+                    Then::KeepAlive => {}
+                    Then::Close => return self.close(desk),
+                    Then::Reset => return Next::Reset,
+                },
+                Sent::Part(sent) => {
+                    self.stash.extend_from_slice(&desk.input[start..end]);
+                    self.state = State::Send {
+                        answer: desk.output[sent..].to_vec(),
+                        sent: 0,
+                        then,
+                    };
+                    return Next::Writable;
+                }
+                Sent::Failed => return Next::Close,
+            }
+        }
+    }
+
+    /// Goes on with an answer that the peer's window had no room for.
+    fn resume(&mut self, desk: &mut Desk) -> Next {
+        let State::Send { answer, sent, then } = std::mem::replace(&mut self.state, State::Head) else {
+            unreachable!("only an answer under way is resumed");
+        };
+        match (self.send(&answer[sent..], desk.own()), then) {
+            (Sent::All, Then::KeepAlive) => self.serve(desk, false),
+            (Sent::All, Then::Close) => self.close(desk),
+            (Sent::All, Then::Reset) => Next::Reset,
+            (Sent::Part(more), _) => {
+                self.state = State::Send {
+                    answer,
+                    sent: sent + more,
+                    then,
+                };
+                Next::Writable
+            }
+            (Sent::Failed, _) => Next::Close,
+        }
+    }
+
+    /// Closes after an answer. To close with bytes unread is to reset, and could take the answer with it:
+    /// then the peer is heard out first.
+    fn close(&mut self, desk: &mut Desk) -> Next {
+        if !self.readable || self.stream.shutdown(Shutdown::Write).is_err() {
+            return Next::Close;
+        }
+        self.state = State::Drain {
+            left: DRAIN_BYTES_MAX,
+        };
+        match self.drain(desk) {
+            Next::Readable => Next::Timer { delay_ms: DRAIN_MS },
+            next => next,
+        }
+    }
+
+    fn drain(&mut self, desk: &mut Desk) -> Next {
+        while self.readable {
+            let read = self.read(&mut desk.input);
+            let State::Drain { left } = &mut self.state else {
+                unreachable!("only a closing connection is drained");
+            };
+            match read {
+                Ok(bytes) if bytes > 0 && bytes < *left => *left -= bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(_) | Err(_) => return Next::Close,
+            }
+        }
+        Next::Readable
+    }
+
+    /// One read. Fewer bytes than there is room for are all there were, and the next ones raise an event
+    /// again; after the peer's last byte no event follows, so its end is read at once.
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.read(room) {
+                Ok(bytes) => {
+                    self.readable = bytes == room.len() || self.hung_up;
+                    return Ok(bytes);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.readable = false;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, answer: &[u8], counters: &Counters) -> Sent {
+        let mut sent = 0;
+        while sent < answer.len() {
+            match self.stream.write(&answer[sent..]) {
+                Ok(bytes) => {
+                    counters.bytes.add(bytes as u64);
+                    sent += bytes;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sent::Part(sent),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The peer has closed or reset the connection.
+                Err(_) => return Sent::Failed,
+            }
+        }
+        Sent::All
+    }
+}
+
+impl Desk {
+    /// `thread` is the place of this thread's counters among those of the farm.
+    pub(super) fn new(site: Arc<Site>, port: u16, counters: Arc<[Counters]>, thread: usize) -> Desk {
+        assert!(thread < counters.len());
+        let input = vec![0; INPUT_BYTES].into_boxed_slice();
+        Desk {
+            site,
+            port,
+            counters,
+            thread,
+            input,
+            output: Vec::new(),
+        }
+    }
+
+    pub(super) fn site(&self) -> &Site {
+        &self.site
+    }
+
+    pub(super) fn own(&self) -> &Counters {
+        &self.counters[self.thread]
+    }
+
+    fn delay_ms(&self, host: Option<u32>, start: usize, request: &Request) -> u32 {
+        let target = &self.input[start..][request.target.clone()];
+        match host {
+            Some(host) if !is_stats(target) => self.site.delay_ms(host, self.site.resource(target)),
+            _ => 0,
+        }
+    }
+
+    /// Composes the answer to the request whose head starts at `start` of the input.
+    fn answer(&mut self, host: Option<u32>, start: usize, request: &Request) -> Then {
+        let target = &self.input[start..][request.target.clone()];
+        self.output.clear();
+        let then = if is_stats(target) {
+            push_json(
+                &FarmStats::sum(&self.counters).to_string(),
+                request.head_only,
+                &mut self.output,
+            );
+            Then::KeepAlive
+        } else if let Some(host) = host {
+            // Counted before the answer leaves: who has read it finds it counted.
+            let counters = &self.counters[self.thread];
+            counters.requests.add(1);
+            if let Resource::Denied(_) = self.site.resource(target) {
+                counters.denied_requests.add(1);
+            }
+            self.site
+                .answer(host, target, self.port, request.head_only, &mut self.output)
+                .then
+        } else {
+            self.refuse(421);
+            Then::Close
+        };
+        if then == Then::KeepAlive && request.close {
+            Then::Close
+        } else {
+            then
+        }
+    }
+
+    fn refuse(&mut self, status: u16) {
+        self.own().requests.add(1);
+        self.output.clear();
+        push_refusal(status, &mut self.output);
+    }
+}
+
+fn is_stats(target: &[u8]) -> bool {
+    target == b"/farm-stats"
+}

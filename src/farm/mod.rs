@@ -1,0 +1,59 @@
+//! The farm: a made-up web on loopback, for tests and benchmarks.
+//!
+//! ```text
+//!   seed, shares            target                       bytes
+//!   ┌──────────┐   ┌───────────────────────┐   ┌──────────────────────────┐
+//!   │ SiteSpec │ → │ Site                  │ → │ Farm                     │ → 127.16.0.0:port  h0.farm.test
+//!   └──────────┘   │ corpus, tree of pages │   │ a thread and a listener  │ → 127.16.0.1:port  h1.farm.test
+//!                  │ kind, document, answer│   │ per core, epoll          │ → …
+//!                  └───────────────────────┘   └──────────────────────────┘
+//!                    pure: no I/O, no clock      the one place with sockets
+//! ```
+//!
+//! A host is an address. Host `i` is called `h{i}.farm.test` and lives at 127.16.0.0 + `i`; the server finds
+//! it from the local address of an accepted connection and pays no attention to `Host:`.
+//!
+//! A page is drawn. Whatever a page of a host is (a document, a redirect, an error, something broken) and
+//! every byte of it follows from the seed, the host and the page, so a test computes what the crawler ought
+//! to have stored without asking the server.
+//!
+//! The life of a request: [`server`](Farm) binds the listeners and starts the workers; a worker accepts and
+//! turns readiness into calls of its `Conn`, which reads, cuts the head out (`request`), asks
+//! [`Site::answer`] for the bytes and writes them, all within one call unless the site holds the answer back
+//! or the peer's window is full.
+//!
+//! | file          | noun |
+//! |---------------|------|
+//! | `spec.rs`     | what to make up: sizes and shares, checked; host names and addresses |
+//! | `rng.rs`      | the seeded generator every draw comes from |
+//! | `corpus.rs`   | a mebibyte of text that documents are cut from |
+//! | `site.rs`     | pages: tree, kinds, documents |
+//! | `answer.rs`   | response bytes of a target, broken ones included |
+//! | `request.rs`  | request heads |
+//! | `conn.rs`     | one connection |
+//! | `worker.rs`   | one thread: accept, readiness, timers |
+//! | `listener.rs` | listening sockets |
+//! | `stats.rs`    | counters |
+//! | `server.rs`   | the farm: threads, figures, seeds |
+//! | `tests.rs`    | the whole of it over sockets |
+
+mod answer;
+mod conn;
+mod corpus;
+mod listener;
+mod request;
+mod rng;
+mod server;
+mod site;
+mod spec;
+mod stats;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, Resource, Then};
+pub use server::{Farm, FarmError, FarmOptions};
+pub use site::{Breakage, PageKind, Site};
+pub use spec::{HOSTS_MAX, SiteSpec, SpecError, host_addr, host_index, host_name};
+pub use stats::FarmStats;

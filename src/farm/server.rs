@@ -1,0 +1,256 @@
+//! The farm: listeners, threads, and what a test or a benchmark asks of it.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use mio::Waker;
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::Pid;
+
+use super::conn::Desk;
+use super::listener::bind_all;
+use super::site::{Site, push_origin, push_path};
+use super::spec::{SiteSpec, SpecError, host_addr, host_name};
+use super::stats::{Counters, FarmStats};
+use super::worker::Worker;
+
+const THREADS_MAX: u16 = 256;
+
+/// How to serve a made-up web.
+#[derive(Clone, Debug)]
+pub struct FarmOptions {
+    pub spec: SiteSpec,
+    /// 0 takes a free one.
+    pub port: u16,
+    pub threads: u16,
+    /// Thread n runs on the core at place n, and again from the front when threads outnumber them; none
+    /// leaves it to the kernel.
+    pub cores: Option<Vec<usize>>,
+}
+
+impl Default for FarmOptions {
+    fn default() -> FarmOptions {
+        FarmOptions {
+            spec: SiteSpec::default(),
+            port: 0,
+            threads: 1,
+            cores: None,
+        }
+    }
+}
+
+/// A farm that serves until it is stopped or dropped.
+pub struct Farm {
+    site: Arc<Site>,
+    port: u16,
+    counters: Arc<[Counters]>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<(Waker, JoinHandle<()>)>,
+}
+
+impl Farm {
+    pub fn start(options: FarmOptions) -> Result<Farm, FarmError> {
+        let FarmOptions {
+            spec,
+            port,
+            threads,
+            cores,
+        } = options;
+        if !(1..=THREADS_MAX).contains(&threads) {
+            return Err(FarmError::Threads(threads));
+        }
+        let site = Arc::new(Site::new(spec).map_err(FarmError::Spec)?);
+        raise_nofile()?;
+        let listeners = bind_all(port, threads)?;
+        let port = listeners[0].local_addr().map_err(FarmError::Start)?.port();
+        let counters: Arc<[Counters]> = (0..threads).map(|_| Counters::default()).collect();
+        // From here on an error drops the farm, which stops the threads already running.
+        let mut farm = Farm {
+            site,
+            port,
+            counters,
+            stop: Arc::default(),
+            threads: Vec::new(),
+        };
+        for (thread, listener) in listeners.into_iter().enumerate() {
+            let core = cores
+                .as_deref()
+                .filter(|cores| !cores.is_empty())
+                .map(|cores| cores[thread % cores.len()]);
+            farm.spawn(thread, listener, core)?;
+        }
+        Ok(farm)
+    }
+
+    fn spawn(&mut self, thread: usize, listener: TcpListener, core: Option<usize>) -> Result<(), FarmError> {
+        let desk = Desk::new(self.site.clone(), self.port, self.counters.clone(), thread);
+        let listener = mio::net::TcpListener::from_std(listener);
+        let (worker, waker) = Worker::new(listener, desk, self.stop.clone()).map_err(FarmError::Start)?;
+        let (pinned, is_pinned) = mpsc::channel();
+        let handle = std::thread::Builder::new()
+            .name(format!("farm-{thread}"))
+            .spawn(move || {
+                let pin_result = core.map_or(Ok(()), pin);
+                let go_on = pin_result.is_ok();
+                // The starter waits for this one message.
+                let _ = pinned.send(pin_result);
+                if go_on {
+                    worker.run();
+                }
+            })
+            .map_err(FarmError::Start)?;
+        self.threads.push((waker, handle));
+        is_pinned.recv().expect("the thread answers before it serves")
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The web that is served; its pages can be recomputed here.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    pub fn stats(&self) -> FarmStats {
+        FarmStats::sum(&self.counters)
+    }
+
+    /// The URL of a page.
+    pub fn url(&self, host: u32, page: u32) -> String {
+        page_url(host, page, self.port)
+    }
+
+    /// The URL of page 0 of every host.
+    pub fn seeds(&self) -> impl Iterator<Item = String> + use<> {
+        let port = self.port;
+        (0..self.site.spec().hosts).map(move |host| page_url(host, 0, port))
+    }
+
+    /// Writes name and address of every host in the format of /etc/hosts.
+    pub fn write_hosts_file(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let mut file = BufWriter::new(File::create(path)?);
+        for host in 0..self.site.spec().hosts {
+            writeln!(file, "{} {}", host_addr(host), host_name(host))?;
+        }
+        file.flush()
+    }
+
+    /// Closes everything, waits for the threads and says what was served.
+    pub fn stop(mut self) -> FarmStats {
+        self.join();
+        self.stats()
+    }
+
+    fn join(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        for (waker, handle) in self.threads.drain(..) {
+            // Without a wake-up the thread would sleep on, and so would whoever joins it.
+            waker.wake().expect("the farm's own event descriptor fails");
+            let ended = handle.join();
+            if ended.is_err() && !std::thread::panicking() {
+                panic!("a thread of the farm has panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Farm {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// Why a farm did not start.
+#[derive(Debug)]
+pub enum FarmError {
+    Spec(SpecError),
+    Threads(u16),
+    AddressInUse {
+        port: u16,
+    },
+    /// A port below 1024, for one without the right to it.
+    PortDenied {
+        port: u16,
+    },
+    Listen(Errno),
+    Nofile(Errno),
+    Pin {
+        core: usize,
+        errno: Errno,
+    },
+    Start(io::Error),
+}
+
+impl fmt::Display for FarmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FarmError::Spec(error) => write!(f, "{error}"),
+            FarmError::Threads(threads) => write!(f, "{threads} threads: from 1 to {THREADS_MAX}"),
+            FarmError::AddressInUse { port } => {
+                write!(
+                    f,
+                    "port {port} is in use: choose another one, or 0 for any that is free"
+                )
+            }
+            FarmError::PortDenied { port } => {
+                write!(
+                    f,
+                    "no permission to listen on port {port}: choose one from 1024 on, or 0 for any that is free"
+                )
+            }
+            FarmError::Listen(errno) => write!(f, "cannot listen on loopback: {}", errno.desc()),
+            FarmError::Nofile(errno) => write!(f, "cannot raise the limit of open files: {}", errno.desc()),
+            FarmError::Pin { core, errno } => {
+                write!(
+                    f,
+                    "cannot run on core {core} ({}): choose from those that nproc counts",
+                    errno.desc()
+                )
+            }
+            FarmError::Start(error) => write!(f, "cannot start the farm: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FarmError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            FarmError::Spec(error) => Some(error),
+            FarmError::Listen(errno) | FarmError::Nofile(errno) | FarmError::Pin { errno, .. } => Some(errno),
+            FarmError::Start(error) => Some(error),
+            FarmError::Threads(_) | FarmError::AddressInUse { .. } | FarmError::PortDenied { .. } => None,
+        }
+    }
+}
+
+fn page_url(host: u32, page: u32, port: u16) -> String {
+    let mut url = Vec::new();
+    push_origin(&mut url, host, port);
+    push_path(&mut url, page);
+    String::from_utf8(url).expect("a URL of the farm is ASCII")
+}
+
+/// A descriptor per connection: as many as the administrator allows.
+fn raise_nofile() -> Result<(), FarmError> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(FarmError::Nofile)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(FarmError::Nofile)?;
+    }
+    Ok(())
+}
+
+fn pin(core: usize) -> Result<(), FarmError> {
+    let mut set = CpuSet::new();
+    set.set(core)
+        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+        .map_err(|errno| FarmError::Pin { core, errno })
+}

@@ -1,0 +1,300 @@
+//! One thread of the farm: accepts, turns readiness into calls of [`Conn`], and keeps the timers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use mio::event::Event;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use nix::libc;
+
+use super::conn::{Conn, Desk, Next, Readiness};
+use super::spec::host_index;
+
+const EVENTS: usize = 1024;
+/// Connections accepted in a row before those that are open get their turn.
+const ACCEPTS_PER_TURN: usize = 256;
+/// Without descriptors or memory, accepting rests this long.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const LISTENER: Token = Token(usize::MAX);
+const WAKER: Token = Token(usize::MAX - 1);
+
+pub(super) struct Worker {
+    poll: Poll,
+    listener: TcpListener,
+    accepting: Accepting,
+    conns: Conns,
+    /// Earliest first. A connection that closes leaves its timer behind, which then finds nobody.
+    timers: BinaryHeap<Reverse<(Instant, Token)>>,
+    desk: Desk,
+    stop: Arc<AtomicBool>,
+}
+
+enum Accepting {
+    /// Nothing in the backlog: an event will tell.
+    Idle,
+    /// There may be more in the backlog.
+    Pending,
+    /// Out of descriptors or memory; no event will tell when to go on.
+    Paused { until: Instant },
+}
+
+impl Accepting {
+    /// The backlog has grown; a pause goes on none the less.
+    fn wake(&mut self) {
+        if let Accepting::Idle = self {
+            *self = Accepting::Pending;
+        }
+    }
+}
+
+impl Worker {
+    /// The waker makes the worker look at `stop`.
+    pub(super) fn new(
+        mut listener: TcpListener,
+        desk: Desk,
+        stop: Arc<AtomicBool>,
+    ) -> io::Result<(Worker, Waker)> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        poll.registry()
+            .register(&mut listener, LISTENER, Interest::READABLE)?;
+        let worker = Worker {
+            poll,
+            listener,
+            accepting: Accepting::Idle,
+            conns: Conns::default(),
+            timers: BinaryHeap::new(),
+            desk,
+            stop,
+        };
+        Ok((worker, waker))
+    }
+
+    /// Serves until told to stop; connections that are open then are closed.
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.stop.load(Ordering::Acquire) {
+            let timeout = self.timeout();
+            match self.poll.poll(&mut events, timeout) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => panic!("the farm's own epoll descriptor fails: {error}"),
+            }
+            for event in &events {
+                match event.token() {
+                    LISTENER => self.accepting.wake(),
+                    WAKER => {}
+                    token => self.ready(token, event),
+                }
+            }
+            self.fire_timers();
+            self.accept();
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let accept_at = match self.accepting {
+            Accepting::Idle => None,
+            Accepting::Pending => return Some(Duration::ZERO),
+            Accepting::Paused { until } => Some(until),
+        };
+        let timer_at = self.timers.peek().map(|Reverse((at, _))| *at);
+        let at = accept_at.into_iter().chain(timer_at).min()?;
+        Some(at.saturating_duration_since(Instant::now()))
+    }
+
+    fn ready(&mut self, token: Token, event: &Event) {
+        let Some(conn) = self.conns.get(token) else {
+            return;
+        };
+        let next = if event.is_error() {
+            Next::Close
+        } else {
+            let ready = Readiness {
+                readable: event.is_readable(),
+                hung_up: event.is_read_closed(),
+            };
+            conn.on_ready(ready, &mut self.desk)
+        };
+        self.follow(token, next);
+    }
+
+    fn fire_timers(&mut self) {
+        if self.timers.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        while let Some(&Reverse((at, token))) = self.timers.peek() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            if let Some(conn) = self.conns.get(token) {
+                let next = conn.on_timer(&mut self.desk);
+                self.follow(token, next);
+            }
+        }
+    }
+
+    fn follow(&mut self, token: Token, next: Next) {
+        match next {
+            Next::Readable => {}
+            Next::Writable => {
+                // Set for good: while nothing is blocked, it raises no events of its own.
+                let conn = self.conns.get(token).expect("it has just been served");
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                if self
+                    .poll
+                    .registry()
+                    .reregister(conn.stream(), token, interest)
+                    .is_err()
+                {
+                    self.conns.remove(token);
+                }
+            }
+            Next::Timer { delay_ms } => {
+                let at = Instant::now() + Duration::from_millis(u64::from(delay_ms));
+                self.timers.push(Reverse((at, token)));
+            }
+            Next::Close => drop(self.conns.remove(token)),
+            Next::Reset => self.conns.remove(token).arm_reset(),
+        }
+    }
+
+    fn accept(&mut self) {
+        match self.accepting {
+            Accepting::Idle => return,
+            Accepting::Paused { until } if until > Instant::now() => return,
+            Accepting::Pending | Accepting::Paused { .. } => self.accepting = Accepting::Pending,
+        }
+        for _ in 0..ACCEPTS_PER_TURN {
+            match self.listener.accept() {
+                Ok((stream, peer)) => self.admit(stream, peer),
+                Err(error) => match error.raw_os_error() {
+                    // The backlog is empty.
+                    Some(libc::EAGAIN) => {
+                        self.accepting = Accepting::Idle;
+                        return;
+                    }
+                    // A signal, or the peer gave up while it stood in the backlog.
+                    Some(libc::EINTR | libc::ECONNABORTED) => {}
+                    // Out of descriptors or memory, which closing connections give back.
+                    _ => {
+                        self.accepting = Accepting::Paused {
+                            until: Instant::now() + ACCEPT_PAUSE,
+                        };
+                        return;
+                    }
+                },
+            }
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
+        // Where the listener could not be tied to the loopback device, this keeps the farm private.
+        if !peer.ip().is_loopback() {
+            return;
+        }
+        let host = match stream.local_addr() {
+            Ok(SocketAddr::V4(addr)) => host_index(*addr.ip()),
+            _ => None,
+        };
+        let hosts = self.desk.site().spec().hosts;
+        let token = self
+            .conns
+            .insert(Conn::new(stream, host.filter(|&host| host < hosts)));
+        self.desk.own().connections.add(1);
+        let conn = self.conns.get(token).expect("it has just been inserted");
+        if self
+            .poll
+            .registry()
+            .register(conn.stream(), token, Interest::READABLE)
+            .is_err()
+        {
+            self.conns.remove(token);
+        }
+    }
+}
+
+/// The open connections of a thread. A token is a slot and the slot's generation, so that an event or a timer
+/// of a closed connection never reaches the one that took its place.
+#[derive(Default)]
+struct Conns {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+struct Slot {
+    generation: u32,
+    conn: Option<Conn>,
+}
+
+const _: () = assert!(usize::BITS == 64, "a token holds a slot and a generation");
+
+impl Conns {
+    fn insert(&mut self, conn: Conn) -> Token {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                generation: 0,
+                conn: None,
+            });
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[index as usize];
+        assert!(slot.conn.is_none(), "slot {index} is taken");
+        slot.conn = Some(conn);
+        Token((slot.generation as usize) << 32 | index as usize)
+    }
+
+    fn get(&mut self, token: Token) -> Option<&mut Conn> {
+        let slot = &mut self.slots[token.0 as u32 as usize];
+        if slot.generation == (token.0 >> 32) as u32 {
+            slot.conn.as_mut()
+        } else {
+            None
+        }
+    }
+
+    fn remove(&mut self, token: Token) -> Conn {
+        let index = token.0 as u32;
+        let slot = &mut self.slots[index as usize];
+        assert_eq!(
+            slot.generation,
+            (token.0 >> 32) as u32,
+            "slot {index} has changed hands"
+        );
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
+        slot.conn.take().expect("a live generation has a connection")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conn() -> Conn {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        Conn::new(TcpStream::from_std(stream), None)
+    }
+
+    #[test]
+    fn an_old_token_finds_nobody() {
+        let mut conns = Conns::default();
+        let first = conns.insert(conn());
+        assert!(conns.get(first).is_some());
+        conns.remove(first);
+        let second = conns.insert(conn());
+        assert_ne!(first, second);
+        assert!(conns.get(first).is_none());
+        assert!(conns.get(second).is_some());
+        assert_eq!(conns.slots.len(), 1);
+    }
+}

@@ -1,0 +1,21 @@
+//! The handler: what a fetched document means for the crawl.
+//!
+//! ```text
+//!   Fetched ──► redirect target, or links of the HTML
+//!                    │ resolved against the page or its <base>, normalised
+//!                    │ in scope, within depth
+//!                    │ not seen lately by this shard
+//!                    ▼
+//!               LinkBatch ──► doc index (which knows for certain)
+//! ```
+//!
+//! Sans-IO and per shard: it reads a document and says what it found.
+
+mod found;
+mod link_batch;
+mod recent;
+mod scope;
+
+pub use found::{Handled, Handler, Page, redirect_target};
+pub use link_batch::LinkBatch;
+pub use scope::Scope;

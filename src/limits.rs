@@ -1,0 +1,80 @@
+//! Every bound of the system that is not a setting, in one place, and the relations between them.
+//!
+//! Settings with defaults are in [`crate::config`]; what stands here is shape: how long a ring is, how large a
+//! buffer, how many of something one thread may hold.
+
+/// A URL longer than this is not followed. A line of the spider protocol holds 8,192 bytes, so it fits in one.
+pub const URL_BYTES_MAX: usize = 8_000;
+
+/// Links taken from one page; the rest of a link farm is not worth its memory.
+pub const LINKS_PER_PAGE_MAX: usize = 10_000;
+
+/// Hops from a first URL before a chain of redirects is given up.
+pub const REDIRECTS_MAX: u8 = 10;
+/// The same for a chain that starts at /robots.txt.
+pub const ROBOTS_REDIRECTS_MAX: u8 = 5;
+
+/// Receive buffers lent by one ring, and their size. The pool stays in the second-level cache.
+pub const RECV_BUFFERS: u16 = 128;
+pub const RECV_BUFFER_BYTES: usize = 16 * 1024;
+
+/// Submission and completion entries of a shard's ring.
+pub const RING_SUBMISSIONS: u32 = 4_096;
+pub const RING_COMPLETIONS: u32 = 16_384;
+
+/// Fetches one shard may have open, whatever the configuration says.
+pub const FETCHES_PER_SHARD_MAX: usize = 65_536;
+
+/// Words in the ring that takes work to a shard, and in the ring that brings DONE back.
+pub const WORK_RING_WORDS: usize = 8_192;
+pub const DONE_RING_WORDS: usize = 8_192;
+
+/// DONE words a shard holds back while its ring is full, before it stops taking new work.
+pub const DONE_BACKLOG_MAX: usize = 65_536;
+
+/// URLs that one shard may hold: queued, left over or open. The scheduler deals no more than this.
+pub const URLS_PER_SHARD_MAX: usize = 1 << 20;
+
+/// Questions asked of the doc index at once.
+pub const CANDIDATES_PER_ASK: usize = 4_096;
+
+/// Words in the rings to and from the index thread.
+pub const INDEX_RING_WORDS: usize = 16_384;
+
+/// Bytes of one segment header, and the alignment of records in a segment.
+pub const SEGMENT_HEADER_BYTES: usize = 4_096;
+pub const RECORD_ALIGN: usize = 8;
+
+/// Segments kept ready per shard ahead of need.
+pub const SEGMENTS_AHEAD: usize = 1;
+
+/// Fingerprints of recently seen links remembered by a shard, so that most repeats never leave it.
+pub const RECENT_LINKS: usize = 1 << 16;
+
+/// A URL that was open each time its shard died is given up after this many deaths.
+pub const STRIKES_MAX: u8 = 2;
+
+/// How often a shard may be restarted before the node stops.
+pub const SHARD_RESTARTS_MAX: u32 = 100;
+
+/// After the first interrupt open fetches may take this long to end.
+pub const DRAIN_US: u64 = 5_000_000;
+
+const _: () = assert!(
+    RECV_BUFFERS.is_power_of_two(),
+    "a buffer ring is masked, not divided"
+);
+const _: () = assert!(
+    RING_COMPLETIONS >= 2 * RING_SUBMISSIONS,
+    "completions must outnumber submissions"
+);
+const _: () = assert!(
+    DONE_BACKLOG_MAX >= FETCHES_PER_SHARD_MAX,
+    "every open fetch can report"
+);
+const _: () = assert!(RECENT_LINKS.is_power_of_two(), "the cache of links is masked");
+const _: () = assert!(
+    URL_BYTES_MAX < 8_192 - 64,
+    "a URL fits in a line of the spider protocol"
+);
+const _: () = assert!(SEGMENT_HEADER_BYTES % RECORD_ALIGN == 0);

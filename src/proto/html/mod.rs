@@ -1,0 +1,35 @@
+//! HTML as a crawler reads it: the links of a page, and what the page says about following them.
+//!
+//! ```text
+//!   body bytes ──► `<` by memchr ──► tag name ──► attributes ──► value ──► Fact
+//!                  scan              scan         tag            value     base, link,
+//!                  comments and      17 names     of 7 tags      &-refs,   refresh, robots
+//!                  raw text skipped  matter       only           trimmed
+//! ```
+//!
+//! This is the tokenizer of the HTML standard cut down to start tags: what it calls a tag, a comment or an
+//! attribute value is one here, to the byte, and a test holds the two side by side. There is no tree. What
+//! only the tree builder knows is simplified:
+//!
+//! - `noscript` is read as markup, as by a browser without scripting;
+//! - script, style, title and their like hold raw text also inside svg and math, unless self-closed there
+//!   (`<title/>`), which is how drawing programs write them;
+//! - `frame` and `base` count wherever they stand, and a template's links count too;
+//! - of named character references the five of XML are decoded, the rest are left as they are.
+//!
+//! One pass, no recursion, no look at a byte twice but for a bounded number of bytes: a comment, tag or raw
+//! text that never closes ends the scan, as it ends the page in a browser.
+
+mod fact;
+mod meta;
+#[cfg(test)]
+mod oracle;
+mod raw_text;
+mod scan;
+mod tag;
+mod value;
+mod words;
+
+pub use fact::{Element, Fact, RobotsMeta};
+pub use meta::REFRESH_DELAY_S_MAX;
+pub use scan::scan;

@@ -1,0 +1,111 @@
+//! Oddities of a response that was accepted all the same.
+
+use std::fmt;
+use std::ops::BitOr;
+
+/// A set of oddities, kept on the stored record as one word.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flags(u16);
+
+impl Flags {
+    pub const NONE: Flags = Flags(0);
+    /// `Name : value`; the name was trimmed.
+    pub const SPACE_BEFORE_COLON: Flags = Flags(1 << 0);
+    /// `: value`; the line was kept and means nothing.
+    pub const EMPTY_NAME: Flags = Flags(1 << 1);
+    /// Both Transfer-Encoding and Content-Length came; the former won.
+    pub const TE_AND_CL: Flags = Flags(1 << 2);
+    /// Transfer-Encoding in an HTTP/1.0 response; the body ran to close.
+    pub const TE_IN_HTTP10: Flags = Flags(1 << 3);
+    /// A transfer coding besides chunked was named; the document bytes are still in it.
+    pub const TE_CODING_LEFT: Flags = Flags(1 << 4);
+    /// White space after a chunk size.
+    pub const CHUNK_SIZE_SPACE: Flags = Flags(1 << 5);
+    /// LF without CR in chunk framing.
+    pub const BARE_LF_CHUNK: Flags = Flags(1 << 6);
+    /// A body that ran to close ended without the TLS close_notify. The connection's owner sets it.
+    pub const NO_CLOSE_NOTIFY: Flags = Flags(1 << 7);
+    /// The content coding broke off; what was decoded is kept. The content decoder sets it.
+    pub const CONTENT_CODING_BROKEN: Flags = Flags(1 << 8);
+
+    const NAMES: [(Flags, &'static str); 9] = [
+        (Flags::SPACE_BEFORE_COLON, "space_before_colon"),
+        (Flags::EMPTY_NAME, "empty_name"),
+        (Flags::TE_AND_CL, "te_and_cl"),
+        (Flags::TE_IN_HTTP10, "te_in_http10"),
+        (Flags::TE_CODING_LEFT, "te_coding_left"),
+        (Flags::CHUNK_SIZE_SPACE, "chunk_size_space"),
+        (Flags::BARE_LF_CHUNK, "bare_lf_chunk"),
+        (Flags::NO_CLOSE_NOTIFY, "no_close_notify"),
+        (Flags::CONTENT_CODING_BROKEN, "content_coding_broken"),
+    ];
+
+    /// The word as stored.
+    pub fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The set of a stored word. Bits without a name are kept.
+    pub fn from_bits(bits: u16) -> Flags {
+        Flags(bits)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn contains(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub fn insert(&mut self, other: Flags) {
+        self.0 |= other.0;
+    }
+
+    /// The names in the set, in snake case and bit order.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Flags::NAMES
+            .iter()
+            .filter(move |(flag, _)| self.contains(*flag))
+            .map(|(_, name)| *name)
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Flags;
+
+    fn bitor(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Flags;
+
+    #[test]
+    fn names_follow_the_bits() {
+        let mut flags = Flags::NONE;
+        assert!(flags.is_empty());
+        flags.insert(Flags::BARE_LF_CHUNK);
+        flags.insert(Flags::TE_AND_CL);
+        assert!(flags.contains(Flags::TE_AND_CL) && !flags.contains(Flags::TE_IN_HTTP10));
+        assert_eq!(flags.names().collect::<Vec<_>>(), ["te_and_cl", "bare_lf_chunk"]);
+        assert_eq!(Flags::from_bits(flags.bits()), flags);
+    }
+
+    #[test]
+    fn every_flag_has_a_bit_and_a_name_of_its_own() {
+        let all = Flags::NAMES.iter().fold(Flags::NONE, |set, (flag, _)| {
+            assert!(flag.bits().is_power_of_two() && !set.contains(*flag));
+            set | *flag
+        });
+        assert_eq!(all.names().count(), Flags::NAMES.len());
+    }
+}

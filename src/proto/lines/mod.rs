@@ -1,0 +1,32 @@
+//! The words that roles exchange about one URL.
+//!
+//! Between processes they are lines of text; inside one process they are these values on a ring. Either way a
+//! URL travels as a [`Candidate`] from the doc index, as a [`Job`] once its name is resolved, and is answered
+//! for under a [`TransId`] that the url server made.
+
+mod trans_id;
+
+pub use trans_id::TransId;
+
+use crate::proto::url::CrawlUrl;
+use std::net::IpAddr;
+
+/// A URL that the doc index wants fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub doc_id: u32,
+    pub url: CrawlUrl,
+    /// Links followed from a seed; redirects do not count.
+    pub depth: u16,
+    /// Redirects followed from the first URL of this chain.
+    pub hops: u8,
+    /// A seed, or reached from one by redirects alone: its final host comes into scope.
+    pub seed_chain: bool,
+}
+
+/// A candidate with the address its name resolved to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub candidate: Candidate,
+    pub ip: IpAddr,
+}

@@ -1,0 +1,246 @@
+use super::{CrawlUrl, UrlError};
+use crate::limits::URL_BYTES_MAX;
+use std::cell::OnceCell;
+
+/// What the links of one page are resolved against: its URL, or its `<base href>`.
+pub struct LinkBase {
+    url: CrawlUrl,
+    /// The base up to and including the last slash of its path.
+    directory_end: usize,
+    /// Parsed only when a link leaves the short path.
+    parsed: OnceCell<url::Url>,
+}
+
+/// Why a link leads nowhere we go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkError {
+    /// Empty, or only a fragment: the page itself.
+    SamePage,
+    Url(UrlError),
+}
+
+/// Bytes that stand for themselves in a path or a query: no escape, no dot, no delimiter.
+const PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0;
+    while b < 256 {
+        table[b] = (b as u8).is_ascii_alphanumeric()
+            || matches!(b as u8, b'-' | b'_' | b'~' | b'/' | b'=' | b'&' | b'+' | b',');
+        b += 1;
+    }
+    table
+};
+
+impl LinkBase {
+    pub fn new(url: &CrawlUrl) -> LinkBase {
+        let path_start = url.origin().len();
+        let path_end = memchr::memchr(b'?', url.as_str().as_bytes()).unwrap_or(url.as_str().len());
+        let directory_end =
+            memchr::memrchr(b'/', &url.as_str().as_bytes()[..path_end]).map_or(path_start, |at| at + 1);
+        LinkBase {
+            url: url.clone(),
+            directory_end,
+            parsed: OnceCell::new(),
+        }
+    }
+
+    pub fn url(&self) -> &CrawlUrl {
+        &self.url
+    }
+
+    /// Writes the normal form of `link` to `out`, which is cleared first.
+    pub fn resolve(&self, link: &[u8], out: &mut String) -> Result<(), LinkError> {
+        out.clear();
+        let link = match memchr::memchr(b'#', link) {
+            Some(at) => &link[..at],
+            None => link,
+        };
+        if link.is_empty() {
+            return Err(LinkError::SamePage);
+        }
+        if self.resolve_plain(link, out) {
+            return Ok(());
+        }
+        out.clear();
+        self.resolve_by_the_book(link, out).map_err(LinkError::Url)
+    }
+
+    /// The short path: `/abs/path?x=1`, `rel/path.html`, `http://host/path` made of plain bytes only. False when
+    /// the link is out of the ordinary; what is in `out` then means nothing.
+    fn resolve_plain(&self, link: &[u8], out: &mut String) -> bool {
+        let path = match link[0] {
+            b'/' => {
+                if link.get(1) == Some(&b'/') {
+                    return false;
+                }
+                out.push_str(self.url.origin());
+                link
+            }
+            b'h' if link.starts_with(b"http://") || link.starts_with(b"https://") => {
+                let host_start = if link[4] == b's' { 8 } else { 7 };
+                let Some(slash) = memchr::memchr(b'/', &link[host_start..]) else {
+                    return false;
+                };
+                let (authority, path) = link[host_start..].split_at(slash);
+                let same_origin = link.starts_with(self.url.origin().as_bytes())
+                    && self.url.origin().len() == host_start + authority.len();
+                if !same_origin && !host_is_plain(authority) {
+                    return false;
+                }
+                out.push_str(if link[4] == b's' { "https://" } else { "http://" });
+                push_ascii(out, authority);
+                path
+            }
+            b if PLAIN[usize::from(b)] => {
+                out.push_str(&self.url.as_str()[..self.directory_end]);
+                link
+            }
+            _ => return false,
+        };
+        if !path_is_plain(path) || out.len() + path.len() > URL_BYTES_MAX {
+            return false;
+        }
+        push_ascii(out, path);
+        true
+    }
+
+    fn resolve_by_the_book(&self, link: &[u8], out: &mut String) -> Result<(), UrlError> {
+        if link.len() > URL_BYTES_MAX {
+            return Err(UrlError::TooLong);
+        }
+        let parsed = self.parsed.get_or_init(|| {
+            url::Url::parse(self.url.as_str())
+                .unwrap_or_else(|_| url::Url::parse("http://invalid.invalid/").expect("a constant"))
+        });
+        let text = String::from_utf8_lossy(link);
+        let mut joined = parsed.join(&text).map_err(|e| UrlError::Syntax(e.to_string()))?;
+        joined.set_fragment(None);
+        out.push_str(CrawlUrl::from_parsed(&joined)?.as_str());
+        Ok(())
+    }
+}
+
+/// Lower-case letters, digits, dots and hyphens, with a last label that cannot be read as a number: a name that
+/// is its own normal form. Punycode is left to the standard's checks.
+fn host_is_plain(host: &[u8]) -> bool {
+    let ok = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-');
+    let last = host.rsplit(|&b| b == b'.').next().unwrap_or(b"");
+    !host.is_empty()
+        && host.iter().all(ok)
+        && last.first().is_some_and(u8::is_ascii_lowercase)
+        && !host.starts_with(b".")
+        && memchr::memmem::find(host, b"xn--").is_none()
+}
+
+/// Plain bytes with at most one `?`, and dots only where they cannot form a dot segment. A colon in the first
+/// segment of a relative link would be a scheme; it is not plain, so such links are not taken here.
+fn path_is_plain(path: &[u8]) -> bool {
+    let mut previous = b'/';
+    let mut in_query = false;
+    for &b in path {
+        match b {
+            b'.' if previous == b'/' && !in_query => return false,
+            b'.' => {}
+            b'?' if !in_query => in_query = true,
+            _ if PLAIN[usize::from(b)] => {}
+            _ => return false,
+        }
+        previous = b;
+    }
+    true
+}
+
+fn push_ascii(out: &mut String, bytes: &[u8]) {
+    debug_assert!(bytes.is_ascii());
+    out.push_str(std::str::from_utf8(bytes).unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn resolved(base: &str, link: &str) -> Result<String, LinkError> {
+        let mut out = String::new();
+        LinkBase::new(&CrawlUrl::parse(base).unwrap())
+            .resolve(link.as_bytes(), &mut out)
+            .map(|()| out)
+    }
+
+    fn by_the_book(base: &str, link: &str) -> Option<String> {
+        let mut url = url::Url::parse(base).unwrap().join(link).ok()?;
+        url.set_fragment(None);
+        CrawlUrl::from_parsed(&url)
+            .ok()
+            .map(|url| url.as_str().to_string())
+    }
+
+    #[test]
+    fn links_as_pages_have_them() {
+        let base = "http://h.test:8080/a/b.html?q";
+        assert_eq!(resolved(base, "/x").unwrap(), "http://h.test:8080/x");
+        assert_eq!(
+            resolved(base, "c.html#top").unwrap(),
+            "http://h.test:8080/a/c.html"
+        );
+        assert_eq!(resolved(base, "../c").unwrap(), "http://h.test:8080/c");
+        assert_eq!(resolved(base, "//other.test/c").unwrap(), "http://other.test/c");
+        assert_eq!(resolved(base, "?z=1").unwrap(), "http://h.test:8080/a/b.html?z=1");
+        assert_eq!(resolved(base, "http://0x7f.1/a").unwrap(), "http://127.0.0.1/a");
+        assert_eq!(resolved(base, "#only"), Err(LinkError::SamePage));
+        assert_eq!(resolved(base, ""), Err(LinkError::SamePage));
+        assert!(matches!(
+            resolved(base, "mailto:a@b"),
+            Err(LinkError::Url(UrlError::Scheme(_)))
+        ));
+        assert!(matches!(
+            resolved(base, "javascript:void(0)"),
+            Err(LinkError::Url(UrlError::Scheme(_)))
+        ));
+    }
+
+    #[test]
+    fn the_short_path_is_taken_for_plain_links() {
+        let base = LinkBase::new(&CrawlUrl::parse("http://h.test/a/").unwrap());
+        for link in [
+            "/p/3.html",
+            "3.html",
+            "http://h.test/p/3.html?a=b&c=d",
+            "/p/3.html?x=1",
+            "http://o.test/a.b",
+        ] {
+            assert!(base.resolve_plain(link.as_bytes(), &mut String::new()), "{link}");
+        }
+        for link in [
+            "/a/./b",
+            "//x/y",
+            "/%41",
+            "http://xn--a.test/",
+            "http://1.2/",
+            "http://h",
+            "a b",
+            "a:b",
+            "/a'b",
+        ] {
+            assert!(!base.resolve_plain(link.as_bytes(), &mut String::new()), "{link}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+        #[test]
+        fn every_link_resolves_as_the_standard_says(
+            base in "http://[a-z]{1,3}(\\.test)?(:8[0-9])?/([a-z.]{0,3}/){0,2}[a-z.]{0,3}(\\?[a-z=./]{0,4})?",
+            link in "(http:|https:|/|//|\\?|)[a-z0-9A-Z./:?#%=&@\\\\ ~+,;_-]{0,14}",
+        ) {
+            let mut url = url::Url::parse(&base).unwrap();
+            url.set_fragment(None);
+            let base = url.as_str();
+            match resolved(base, &link) {
+                Ok(text) => prop_assert_eq!(Some(text), by_the_book(base, &link)),
+                Err(LinkError::SamePage) => prop_assert!(link.is_empty() || link.starts_with('#')),
+                Err(_) => prop_assert_eq!(None, by_the_book(base, &link)),
+            }
+        }
+    }
+}

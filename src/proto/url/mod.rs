@@ -1,0 +1,17 @@
+//! URLs in one normal form.
+//!
+//! ```text
+//!   text from a user ──── CrawlUrl::parse ────┐
+//!                                             ├──► CrawlUrl   http://host[:port]/path[?query]
+//!   link in a page ── LinkBase::resolve ──────┘              (no credentials, no fragment)
+//! ```
+//!
+//! The normal form is that of the URL standard. Plain links, which are nearly all of them, are resolved by a
+//! short path of ours; whatever is out of the ordinary goes to the `url` crate, which is also the oracle of the
+//! tests.
+
+mod crawl_url;
+mod link_base;
+
+pub use crawl_url::{CrawlUrl, Scheme, UrlError};
+pub use link_base::{LinkBase, LinkError};

@@ -1,0 +1,142 @@
+use super::layout::{CODEC_LZ4, CODEC_PLAIN, HEADER_BYTES, aligned};
+use super::mmap::SegmentWriter;
+use super::record::{Lengths, NewRecord, write_header};
+use crate::limits::{SEGMENTS_AHEAD, URL_BYTES_MAX};
+use crossbeam_queue::ArrayQueue;
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use thiserror::Error;
+
+/// What a shard and the keeper have in common.
+pub struct ShardShare {
+    /// Segments ready to be written.
+    pub(super) ready: ArrayQueue<SegmentWriter>,
+    /// Sequence number of the last record that survives anything.
+    pub(super) durable: AtomicU64,
+    /// Sequence number of the last record written; a shard that takes over goes on from here.
+    written: AtomicU64,
+}
+
+impl ShardShare {
+    pub(super) fn new() -> ShardShare {
+        ShardShare {
+            ready: ArrayQueue::new(SEGMENTS_AHEAD),
+            durable: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+        }
+    }
+
+    pub fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// Whether a segment waits to be written.
+    pub fn has_segment(&self) -> bool {
+        !self.ready.is_empty()
+    }
+}
+
+/// A shard's way into the store.
+pub struct ShardStore {
+    share: Arc<ShardShare>,
+    writer: Option<SegmentWriter>,
+    /// The compressor's memory, cleared for every record by itself.
+    table: CompressTable,
+    sequence: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The record is durable once the shard's durable point has come to this.
+    pub sequence: u64,
+    /// Bytes the record takes in its segment.
+    pub bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum AppendError {
+    /// The keeper has no segment ready: try again later, nothing was written.
+    #[error("no segment is ready")]
+    NoSegment,
+    /// It would not even fit into an empty segment.
+    #[error("the record is larger than a segment")]
+    TooLarge,
+}
+
+impl ShardStore {
+    pub fn new(share: Arc<ShardShare>) -> ShardStore {
+        let sequence = share.written.load(Ordering::Acquire);
+        ShardStore {
+            share,
+            writer: None,
+            table: CompressTable::default(),
+            sequence,
+        }
+    }
+
+    /// Sees to it that a response of `bytes` bytes can be appended, whatever its URLs.
+    pub fn make_room(&mut self, bytes: usize) -> Result<(), AppendError> {
+        self.room_for(aligned(
+            HEADER_BYTES + 2 * URL_BYTES_MAX + get_maximum_output_size(bytes),
+        ))
+    }
+
+    fn room_for(&mut self, bytes: usize) -> Result<(), AppendError> {
+        if self.writer.as_ref().is_some_and(|writer| writer.room() >= bytes) {
+            return Ok(());
+        }
+        // Dropping the writer finishes its segment.
+        self.writer = None;
+        let writer = self.share.ready.pop().ok_or(AppendError::NoSegment)?;
+        let fits = writer.room() >= bytes;
+        self.writer = Some(writer);
+        if fits { Ok(()) } else { Err(AppendError::TooLarge) }
+    }
+
+    /// Compresses a record straight into the shard's segment.
+    pub fn append(&mut self, new: &NewRecord<'_>) -> Result<Appended, AppendError> {
+        let new_url = new.new_url.unwrap_or("");
+        let names = new.url.len() + new_url.len();
+        let bytes_max = aligned(HEADER_BYTES + names + get_maximum_output_size(new.bytes.len()));
+        self.room_for(bytes_max)?;
+        let writer = self.writer.as_mut().ok_or(AppendError::NoSegment)?;
+        let number = writer.segment().number();
+        let record = &mut writer.rest()[..bytes_max];
+        record[HEADER_BYTES..HEADER_BYTES + new.url.len()].copy_from_slice(new.url.as_bytes());
+        record[HEADER_BYTES + new.url.len()..HEADER_BYTES + names].copy_from_slice(new_url.as_bytes());
+        let block = &mut record[HEADER_BYTES + names..];
+        let (codec, block_len) = match compress_into_with_table(new.bytes, block, &mut self.table) {
+            Ok(len) if len < new.bytes.len() => (CODEC_LZ4, len),
+            // What does not shrink (images, archives) is kept as it is.
+            _ => {
+                block[..new.bytes.len()].copy_from_slice(new.bytes);
+                (CODEC_PLAIN, new.bytes.len())
+            }
+        };
+        let used = HEADER_BYTES + names + block_len;
+        let lengths = Lengths {
+            record: aligned(used),
+            url: new.url.len(),
+            new_url: new_url.len(),
+            block: block_len,
+        };
+        record[used..lengths.record].fill(0);
+        // The compressor may have used bytes past the record; a reader must find nothing there.
+        let scratch_end = (lengths.record + HEADER_BYTES).min(bytes_max);
+        record[lengths.record..scratch_end].fill(0);
+        self.sequence += 1;
+        self.share.written.store(self.sequence, Ordering::Release);
+        write_header(record, new, self.sequence, number, codec, lengths);
+        writer.publish(lengths.record, self.sequence);
+        Ok(Appended {
+            sequence: self.sequence,
+            bytes: lengths.record,
+        })
+    }
+
+    /// The shard is done: the keeper may seal its segment.
+    pub fn finish(&mut self) {
+        self.writer = None;
+    }
+}

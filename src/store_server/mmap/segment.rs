@@ -1,0 +1,168 @@
+use super::super::layout::{
+    SEGMENT_CRC, SEGMENT_FIELDS_END, SEGMENT_MADE_AT, SEGMENT_MAGIC, SEGMENT_NUMBER, SEGMENT_SHARD,
+};
+use crate::limits::SEGMENT_HEADER_BYTES;
+use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The keeper's half: what is published, what is durable, and the file.
+pub struct Segment {
+    number: u64,
+    map: MmapRaw,
+    /// Absent for a segment in memory, as the simulation uses.
+    file: Option<(File, PathBuf)>,
+    /// Bytes that are complete records. Stored before `sequence`, so a reader of both takes them in reverse.
+    tail: AtomicU64,
+    /// Sequence number of the last complete record.
+    sequence: AtomicU64,
+    /// The writer is gone; nothing more will be published.
+    finished: AtomicBool,
+}
+
+/// The shard's half: the only one that may write.
+pub struct SegmentWriter {
+    segment: Arc<Segment>,
+    tail: usize,
+}
+
+impl Segment {
+    /// Maps an allocated file of `bytes` bytes, writes its header and makes its pages present.
+    pub fn map_file(
+        file: File,
+        path: PathBuf,
+        number: u64,
+        shard: u32,
+        made_unix_ms: u64,
+    ) -> io::Result<SegmentWriter> {
+        let map = MmapOptions::new().map_raw(&file)?;
+        // Old kernels lack it; then the shard takes the faults, which is slower and nothing else.
+        let _ = map.advise(Advice::PopulateWrite);
+        Ok(Segment::start(
+            map,
+            Some((file, path)),
+            number,
+            shard,
+            made_unix_ms,
+        ))
+    }
+
+    /// A segment that lives in memory only.
+    pub fn map_memory(bytes: usize, number: u64, shard: u32, made_unix_ms: u64) -> io::Result<SegmentWriter> {
+        Ok(Segment::start(
+            MmapRaw::from(MmapMut::map_anon(bytes)?),
+            None,
+            number,
+            shard,
+            made_unix_ms,
+        ))
+    }
+
+    fn start(
+        map: MmapRaw,
+        file: Option<(File, PathBuf)>,
+        number: u64,
+        shard: u32,
+        made_unix_ms: u64,
+    ) -> SegmentWriter {
+        let segment = Arc::new(Segment {
+            number,
+            map,
+            file,
+            tail: AtomicU64::new(SEGMENT_HEADER_BYTES as u64),
+            sequence: AtomicU64::new(0),
+            finished: AtomicBool::new(false),
+        });
+        let mut writer = SegmentWriter { segment, tail: 0 };
+        let header = writer.rest();
+        header[..8].copy_from_slice(SEGMENT_MAGIC);
+        header[SEGMENT_NUMBER..SEGMENT_NUMBER + 8].copy_from_slice(&number.to_le_bytes());
+        header[SEGMENT_SHARD..SEGMENT_SHARD + 4].copy_from_slice(&shard.to_le_bytes());
+        header[SEGMENT_MADE_AT..SEGMENT_FIELDS_END].copy_from_slice(&made_unix_ms.to_le_bytes());
+        let crc = crc32c::crc32c_append(
+            crc32c::crc32c(&header[..SEGMENT_CRC]),
+            &header[SEGMENT_MADE_AT..SEGMENT_FIELDS_END],
+        );
+        header[SEGMENT_CRC..SEGMENT_MADE_AT].copy_from_slice(&crc.to_le_bytes());
+        writer.tail = SEGMENT_HEADER_BYTES;
+        writer
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn file(&self) -> Option<&(File, PathBuf)> {
+        self.file.as_ref()
+    }
+
+    /// The last published record and the bytes up to its end. The end may belong to a later record still, never
+    /// to an earlier one.
+    pub fn published(&self) -> (u64, usize) {
+        let sequence = self.sequence.load(Ordering::Acquire);
+        (sequence, self.tail.load(Ordering::Acquire) as usize)
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire)
+    }
+
+    /// Waits until the bytes of `from..to` are on the disk.
+    pub fn sync(&self, from: usize, to: usize) -> io::Result<()> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        self.map.flush_range(from, to - from)?;
+        // Syncing write-protects the last page, which the shard is about to write again: the keeper takes that
+        // fault here.
+        let page = to & !4095;
+        if page < self.map.len() {
+            let _ = self
+                .map
+                .advise_range(Advice::PopulateWrite, page, 4096.min(self.map.len() - page));
+        }
+        Ok(())
+    }
+}
+
+impl SegmentWriter {
+    pub fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    pub fn room(&self) -> usize {
+        self.segment.map.len() - self.tail
+    }
+
+    /// Every byte that is not published yet.
+    pub fn rest(&mut self) -> &mut [u8] {
+        let len = self.segment.map.len();
+        // JUSTIFICATION: the map is shared with the keeper, so no safe exclusive slice of it can exist.
+        // SAFETY: there is one `SegmentWriter` per segment and it is borrowed exclusively; `tail <= len` is kept by
+        // `publish`; nobody else makes a reference into the map, the keeper only names ranges of it to the kernel.
+        // The file was allocated in full before it was mapped and is cut only after the writer is gone, so no
+        // page of it can be missing.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.segment.map.as_mut_ptr().add(self.tail), len - self.tail)
+        }
+    }
+
+    /// Makes the next `bytes` bytes, a complete record, visible to the keeper.
+    pub fn publish(&mut self, bytes: usize, sequence: u64) {
+        assert!(bytes <= self.room(), "a record lies within its segment");
+        self.tail += bytes;
+        self.segment.tail.store(self.tail as u64, Ordering::Release);
+        self.segment.sequence.store(sequence, Ordering::Release);
+    }
+}
+
+impl Drop for SegmentWriter {
+    /// Whatever ends the writer (a full segment, the end of the crawl, a shard that died) finishes the segment at
+    /// its last complete record.
+    fn drop(&mut self) {
+        self.segment.finished.store(true, Ordering::Release);
+    }
+}

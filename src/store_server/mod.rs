@@ -1,0 +1,37 @@
+//! The store: append-only segments, written through a map, durable by group commit.
+//!
+//! ```text
+//!   shard:   ShardStore::append ── LZ4 straight into the map ──► publish (tail, sequence)
+//!                 ▲ ready segment                                     │
+//!   keeper:  Keeper::turn ── make, allocate, map, populate ahead      ▼
+//!                         └─ msync what was published ──► durable point of the shard ──► DONE
+//!                         └─ seal a finished segment: cut, sync, rename
+//!   reader:  Reader ── any process, by plain reads, while a crawl writes
+//! ```
+//!
+//! | file        | holds                                                                  |
+//! |-------------|------------------------------------------------------------------------|
+//! | `layout`    | where every field of a segment and a record is: told once              |
+//! | `record`    | a record's facts, to bytes and back                                    |
+//! | `mmap`      | the mapped segment file; one of the two folders that may hold `unsafe` |
+//! | `directory` | the data directory: lock, names, recovery of what a crash left         |
+//! | `append`    | a shard's side                                                         |
+//! | `keeper`    | the keeper's side                                                      |
+//! | `reader`    | everybody else's side                                                  |
+//!
+//! A segment in use is called `NUMBER-SHARD.open`, a sealed one `NUMBER-SHARD.seg`. Numbers only grow, so of two
+//! records of one URL the newer is the one with the larger segment number, then the larger offset.
+
+mod append;
+mod directory;
+mod keeper;
+mod layout;
+mod mmap;
+mod reader;
+mod record;
+
+pub use append::{AppendError, Appended, ShardShare, ShardStore};
+pub use directory::{DataDir, OpenError};
+pub use keeper::{Keeper, KeeperError, Medium};
+pub use reader::{Located, ReadError, Reader};
+pub use record::{Document, NewRecord, Record};

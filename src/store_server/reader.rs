@@ -1,0 +1,170 @@
+use super::directory::{SegmentFile, header_holds, list};
+use super::layout::HEADER_BYTES;
+use super::record::{self, Document, NotARecord, Record};
+use crate::base::fingerprint;
+use crate::limits::SEGMENT_HEADER_BYTES;
+use rapidhash::fast::RapidHashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Reads a store, also while a crawl is writing it. By plain reads: a file that is cut or vanishes under us is
+/// an error, not a fault.
+pub struct Reader {
+    segments: Vec<SegmentFile>,
+}
+
+#[derive(Debug, Error)]
+pub enum ReadError {
+    #[error("no store at {0} (give its directory with --data)")]
+    NoStore(PathBuf),
+    #[error("cannot read {path}: {cause}")]
+    Unreadable { path: PathBuf, cause: io::Error },
+}
+
+/// A record and where it lies.
+#[derive(Clone, Debug)]
+pub struct Located {
+    pub record: Record,
+    pub segment: u64,
+    pub offset: u64,
+}
+
+/// What a walk over a segment ended on.
+enum End {
+    /// The end of the records.
+    Clean,
+    /// Bytes that are no record, in a sealed segment.
+    Damaged { offset: u64 },
+}
+
+impl Reader {
+    pub fn open(data: &Path) -> Result<Reader, ReadError> {
+        let segments = data.join("segments");
+        if !segments.is_dir() {
+            return Err(ReadError::NoStore(data.to_path_buf()));
+        }
+        let segments = list(&segments).map_err(|cause| ReadError::Unreadable {
+            path: segments,
+            cause,
+        })?;
+        Ok(Reader { segments })
+    }
+
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Bytes the segment files take.
+    pub fn file_bytes(&self) -> u64 {
+        self.segments
+            .iter()
+            .filter_map(|segment| segment.path.metadata().ok())
+            .map(|meta| meta.len())
+            .sum()
+    }
+
+    /// Shows every record, oldest segment first. Returns the places where a sealed segment is damaged.
+    pub fn each(&self, mut show: impl FnMut(Located, &[u8])) -> Result<Vec<(PathBuf, u64)>, ReadError> {
+        let mut damaged = Vec::new();
+        for segment in &self.segments {
+            let unreadable = |cause| ReadError::Unreadable {
+                path: segment.path.clone(),
+                cause,
+            };
+            // A segment may be sealed, and so renamed, between listing and opening.
+            let file = File::open(&segment.path).or_else(|_| File::open(segment.path.with_extension("seg")));
+            let file = match file {
+                Ok(file) => file,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(unreadable(e)),
+            };
+            if !header_holds(&file, segment.number).map_err(unreadable)? {
+                if segment.sealed {
+                    damaged.push((segment.path.clone(), 0));
+                }
+                continue;
+            }
+            match walk(file, segment, &mut show).map_err(unreadable)? {
+                End::Clean => {}
+                End::Damaged { offset } => damaged.push((segment.path.clone(), offset)),
+            }
+        }
+        Ok(damaged)
+    }
+
+    /// The newest record of every URL, in the order of the store.
+    pub fn newest(&self) -> Result<Vec<Located>, ReadError> {
+        let mut place: RapidHashMap<u64, usize> = RapidHashMap::default();
+        let mut found: Vec<Option<Located>> = Vec::new();
+        self.each(|located, _| {
+            let index = found.len();
+            if let Some(older) = place.insert(fingerprint(located.record.url.as_bytes()), index) {
+                found[older] = None;
+            }
+            found.push(Some(located));
+        })?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// The newest record of one URL and its document.
+    pub fn find(&self, url: &str) -> Result<Option<(Located, Option<Document>)>, ReadError> {
+        let mut newest = None;
+        self.each(|located, bytes| {
+            if located.record.url == url {
+                let document = record::unpack(&located.record, bytes);
+                newest = Some((located, document));
+            }
+        })?;
+        Ok(newest)
+    }
+
+    /// Unpacks the document behind a record's bytes.
+    pub fn document(record: &Record, bytes: &[u8]) -> Option<Document> {
+        record::unpack(record, bytes)
+    }
+}
+
+fn walk(file: File, segment: &SegmentFile, show: &mut impl FnMut(Located, &[u8])) -> io::Result<End> {
+    let end = |offset| {
+        if segment.sealed {
+            End::Damaged { offset }
+        } else {
+            End::Clean
+        }
+    };
+    let mut reader = io::BufReader::with_capacity(1 << 18, file);
+    let mut offset = SEGMENT_HEADER_BYTES as u64;
+    reader.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        (&mut reader).take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
+        if bytes.is_empty() {
+            return Ok(End::Clean);
+        }
+        let lengths = match record::check_header(&bytes, segment.number) {
+            Ok(lengths) => lengths,
+            Err(NotARecord::Empty) if !segment.sealed => return Ok(End::Clean),
+            Err(_) => return Ok(end(offset)),
+        };
+        (&mut reader)
+            .take((lengths.record - HEADER_BYTES) as u64)
+            .read_to_end(&mut bytes)?;
+        match record::parse(&bytes, segment.number) {
+            Ok(record) if bytes.len() == lengths.record => {
+                show(
+                    Located {
+                        record,
+                        segment: segment.number,
+                        offset,
+                    },
+                    &bytes,
+                );
+            }
+            _ => return Ok(end(offset)),
+        }
+        offset += lengths.record as u64;
+    }
+}

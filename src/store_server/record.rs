@@ -1,0 +1,220 @@
+use super::layout::*;
+use crate::proto::record::{HttpCode, ResultCode};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// What is to be stored about a fetch.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRecord<'a> {
+    pub doc_id: u32,
+    pub url: &'a str,
+    pub new_url: Option<&'a str>,
+    pub result: ResultCode,
+    /// 0 without a response.
+    pub status: u16,
+    pub flags: u16,
+    pub took_ms: u32,
+    pub fetched_unix_ms: u64,
+    pub ip: IpAddr,
+    pub port: u16,
+    /// Response head as received, then the document.
+    pub bytes: &'a [u8],
+    pub head_len: usize,
+}
+
+/// A record as read, without its payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub doc_id: u32,
+    pub url: String,
+    pub new_url: Option<String>,
+    pub success: bool,
+    pub result: ResultCode,
+    pub http_code: HttpCode,
+    pub status: u16,
+    pub flags: u16,
+    pub took_ms: u32,
+    pub fetched_unix_ms: u64,
+    pub ip: IpAddr,
+    pub port: u16,
+    pub sequence: u64,
+    pub head_len: u32,
+    pub document_len: u32,
+    /// Bytes of the whole record on disk.
+    pub record_bytes: u32,
+    pub(super) codec: u8,
+    pub(super) block_len: u32,
+}
+
+/// A stored response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    pub head: Vec<u8>,
+    pub body: Vec<u8>,
+}
+
+/// The lengths a header promises, once its checksum holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lengths {
+    pub record: usize,
+    pub url: usize,
+    pub new_url: usize,
+    pub block: usize,
+}
+
+impl Lengths {
+    /// Bytes after the header, padding aside.
+    pub fn payload(&self) -> usize {
+        self.url + self.new_url + self.block
+    }
+}
+
+/// Why bytes are not a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotARecord {
+    /// Nothing was ever written here.
+    Empty,
+    Header,
+    Payload,
+}
+
+/// Writes the header of a record whose payload stands already behind it.
+pub(super) fn write_header(
+    record: &mut [u8],
+    new: &NewRecord<'_>,
+    sequence: u64,
+    segment: u64,
+    codec: u8,
+    lengths: Lengths,
+) {
+    let payload_crc = crc32c::crc32c(&record[HEADER_BYTES..HEADER_BYTES + lengths.payload()]);
+    let ip = match new.ip {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    let http_code = if new.status == 0 {
+        HttpCode::NONE
+    } else {
+        HttpCode::from_status(new.status)
+    };
+    let header = &mut record[..HEADER_BYTES];
+    header.fill(0);
+    let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, RECORD_MAGIC);
+    put(PAYLOAD_CRC, &payload_crc.to_le_bytes());
+    put(RECORD_BYTES, &(lengths.record as u32).to_le_bytes());
+    put(SEQUENCE, &sequence.to_le_bytes());
+    put(RECORD_SEGMENT, &segment.to_le_bytes());
+    put(FETCHED_AT, &new.fetched_unix_ms.to_le_bytes());
+    put(DOC_ID, &new.doc_id.to_le_bytes());
+    put(TOOK_MS, &new.took_ms.to_le_bytes());
+    put(SUCCESS, &[u8::from(new.result.is_success())]);
+    put(RESULT, &[new.result as u8]);
+    put(HTTP_CODE, &[http_code.as_u8()]);
+    put(CODEC, &[codec]);
+    put(HTTP_STATUS, &new.status.to_le_bytes());
+    put(FLAGS, &new.flags.to_le_bytes());
+    put(ADDRESS, &ip.octets());
+    put(PORT, &new.port.to_le_bytes());
+    put(URL_LEN, &(lengths.url as u16).to_le_bytes());
+    put(NEW_URL_LEN, &(lengths.new_url as u16).to_le_bytes());
+    put(HEAD_LEN, &(new.head_len as u32).to_le_bytes());
+    put(
+        DOCUMENT_LEN,
+        &((new.bytes.len() - new.head_len) as u32).to_le_bytes(),
+    );
+    put(BLOCK_LEN, &(lengths.block as u32).to_le_bytes());
+    let crc = crc32c::crc32c(&header[PAYLOAD_CRC..]);
+    header[HEADER_CRC..HEADER_CRC + 4].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Checks a header and says how long its record is.
+pub(super) fn check_header(header: &[u8], segment: u64) -> Result<Lengths, NotARecord> {
+    if header.len() < HEADER_BYTES || header[..HEADER_BYTES].iter().all(|&b| b == 0) {
+        return Err(NotARecord::Empty);
+    }
+    let header = &header[..HEADER_BYTES];
+    let lengths = Lengths {
+        record: u32_at(header, RECORD_BYTES) as usize,
+        url: usize::from(u16_at(header, URL_LEN)),
+        new_url: usize::from(u16_at(header, NEW_URL_LEN)),
+        block: u32_at(header, BLOCK_LEN) as usize,
+    };
+    let sound = header[..4] == *RECORD_MAGIC
+        && crc32c::crc32c(&header[PAYLOAD_CRC..]) == u32_at(header, HEADER_CRC)
+        && u64_at(header, RECORD_SEGMENT) == segment
+        && lengths.record == aligned(HEADER_BYTES + lengths.payload());
+    if sound {
+        Ok(lengths)
+    } else {
+        Err(NotARecord::Header)
+    }
+}
+
+/// Reads a whole record that begins at the start of `bytes`.
+pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
+    let lengths = check_header(bytes, segment)?;
+    let (header, rest) = bytes.split_at(HEADER_BYTES);
+    let payload = rest.get(..lengths.payload()).ok_or(NotARecord::Payload)?;
+    if crc32c::crc32c(payload) != u32_at(header, PAYLOAD_CRC) {
+        return Err(NotARecord::Payload);
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut address = [0; 16];
+    address.copy_from_slice(&header[ADDRESS..ADDRESS + 16]);
+    let v6 = Ipv6Addr::from(address);
+    Ok(Record {
+        doc_id: u32_at(header, DOC_ID),
+        url: text(&payload[..lengths.url]),
+        new_url: (lengths.new_url > 0).then(|| text(&payload[lengths.url..lengths.url + lengths.new_url])),
+        success: header[SUCCESS] == 1,
+        result: ResultCode::from_u8(header[RESULT]).ok_or(NotARecord::Header)?,
+        http_code: HttpCode::from(header[HTTP_CODE]),
+        status: u16_at(header, HTTP_STATUS),
+        flags: u16_at(header, FLAGS),
+        took_ms: u32_at(header, TOOK_MS),
+        fetched_unix_ms: u64_at(header, FETCHED_AT),
+        ip: v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4),
+        port: u16_at(header, PORT),
+        sequence: u64_at(header, SEQUENCE),
+        head_len: u32_at(header, HEAD_LEN),
+        document_len: u32_at(header, DOCUMENT_LEN),
+        record_bytes: lengths.record as u32,
+        codec: header[CODEC],
+        block_len: lengths.block as u32,
+    })
+}
+
+/// Unpacks the block of a record whose checksums hold; `None` if it does not hold what it promises.
+pub(super) fn unpack(record: &Record, bytes: &[u8]) -> Option<Document> {
+    let start = HEADER_BYTES + record.url.len() + record.new_url.as_ref().map_or(0, String::len);
+    let block = bytes.get(start..start + record.block_len as usize)?;
+    let plain_len = record.head_len as usize + record.document_len as usize;
+    let plain = match record.codec {
+        CODEC_PLAIN => block.to_vec(),
+        CODEC_LZ4 => lz4_flex::block::decompress(block, plain_len).ok()?,
+        _ => return None,
+    };
+    if plain.len() != plain_len {
+        return None;
+    }
+    let body = plain[record.head_len as usize..].to_vec();
+    let mut head = plain;
+    head.truncate(record.head_len as usize);
+    Some(Document { head, body })
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}

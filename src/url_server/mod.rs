@@ -1,0 +1,28 @@
+//! The URL server: all queueing and timing. Nothing of a host is asked for before its robots rules are known,
+//! nor faster than its rate, nor with more than `req_host_concurrent` open.
+//!
+//! ```text
+//!             |<------------ queue_len ----------->|
+//!             |<- active ->|
+//!   host(0)   [ with spider ][ waiting ] … [       ]  ^
+//!   host(1)   [             ][         ] … [       ]  | queue_count
+//!   host(n)   [             ][         ] … [       ]  v
+//!   leftover  URLs whose host's queue is full, and hosts that found no slot
+//!
+//!   admit ──► queue of its host ──► timer (host's turn) ──► address (shared by hosts) ──► ready ──► acquire
+//!                 ▲                                                                                   │
+//!                 └──────────────── release: a place in the window, the next turn ◄──────────── DONE ─┘
+//! ```
+//!
+//! A slot belongs to no host for ever. When it empties it stays with its host, so that the pause since the last
+//! request and the robots rules are remembered, until another host needs it and that pause is over.
+//!
+//! The role is sans-IO: jobs and times come in, orders go out. It runs on a shard of `nephila crawl`.
+
+mod host;
+mod leftover;
+mod niceness;
+mod server;
+
+pub use niceness::{Niceness, Report};
+pub use server::{Acquired, Order, OrderKind, Robotstxt, UrlServer, UrlServerConfig, UrlServerStats};
