@@ -10,6 +10,7 @@ pub mod handler;
 pub mod limits;
 pub mod proto;
 pub mod rings;
+pub mod sim;
 pub mod spider;
 pub mod store_server;
 pub mod url_server;

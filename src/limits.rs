@@ -49,7 +49,7 @@ pub const RECORD_ALIGN: usize = 8;
 pub const SEGMENTS_AHEAD: usize = 1;
 
 /// Fingerprints of recently seen links remembered by a shard, so that most repeats never leave it.
-pub const RECENT_LINKS: usize = 1 << 16;
+pub const RECENT_LINKS: usize = 1 << 17;
 
 /// A URL that was open each time its shard died is given up after this many deaths.
 pub const STRIKES_MAX: u8 = 2;

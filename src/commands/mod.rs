@@ -12,6 +12,7 @@ mod farm;
 mod machine;
 mod progress;
 mod report;
+mod sim;
 mod store;
 
 use clap::{Parser, Subcommand};
@@ -38,6 +39,7 @@ enum Command {
     Store(store::StoreArgs),
     Farm(farm::FarmArgs),
     Bench(bench::BenchArgs),
+    Sim(sim::SimArgs),
 }
 
 /// Why a command did not do what it was asked.
@@ -69,6 +71,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Store(args) => args.run(),
         Command::Farm(args) => args.run(),
         Command::Bench(args) => args.run(),
+        Command::Sim(args) => args.run(),
     };
     let (text, status) = match ran {
         Ok(()) => return ExitCode::SUCCESS,

@@ -4,6 +4,7 @@ use crate::proto::lines::Candidate;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
+use std::collections::hash_map::Entry;
 
 /// See the folder's docs.
 #[derive(Default)]
@@ -48,27 +49,31 @@ pub struct IndexStats {
 pub type RejectList = RapidHashSet<u64>;
 
 impl DocIndex {
-    /// Makes a URL known. Its `doc_id` if it is new, `None` if it was known already or the index is full.
-    pub fn discover(&mut self, url: CrawlUrl, depth: u16, hops: u8, seed_chain: bool) -> Option<u32> {
+    /// Makes a URL, in normal form, known. Its `doc_id` if it is new; `None` if it was known already, is no URL, or
+    /// the index is full. Nothing is allocated for a URL that was known.
+    pub fn discover(&mut self, url: &str, depth: u16, hops: u8, seed_chain: bool) -> Option<u32> {
         let doc_id = u32::try_from(self.docs.len() + 1).ok()?;
-        match self.by_url.entry(url.fingerprint()) {
-            std::collections::hash_map::Entry::Vacant(vacant) => {
+        let entry = self.by_url.entry(fingerprint(url.as_bytes()));
+        if let Entry::Occupied(taken) = &entry
+            && (self.docs[*taken.get() as usize - 1].url.as_str() == url
+                || self.by_url_clash.contains_key(url))
+        {
+            return None;
+        }
+        let parsed = CrawlUrl::from_normal(url).ok()?;
+        match entry {
+            Entry::Vacant(vacant) => {
                 vacant.insert(doc_id);
             }
-            std::collections::hash_map::Entry::Occupied(taken) => {
-                if self.docs[*taken.get() as usize - 1].url == url
-                    || self.by_url_clash.contains_key(url.as_str())
-                {
-                    return None;
-                }
-                self.by_url_clash.insert(url.as_str().into(), doc_id);
+            Entry::Occupied(_) => {
+                self.by_url_clash.insert(url.into(), doc_id);
             }
         }
         self.pending
-            .push_back(fingerprint(url.origin().as_bytes()), doc_id);
+            .push_back(fingerprint(parsed.origin().as_bytes()), doc_id);
         self.stats.known += 1;
         self.docs.push(Doc {
-            url,
+            url: parsed,
             depth,
             hops,
             seed_chain,
@@ -153,15 +158,11 @@ impl DocIndex {
 mod tests {
     use super::*;
 
-    fn url(text: &str) -> CrawlUrl {
-        CrawlUrl::parse(text).unwrap()
-    }
-
     #[test]
     fn a_url_is_known_once_and_answered_once() {
         let mut index = DocIndex::default();
-        let id = index.discover(url("http://a/"), 0, 0, true).unwrap();
-        assert_eq!(index.discover(url("http://a/"), 3, 0, false), None);
+        let id = index.discover("http://a/", 0, 0, true).unwrap();
+        assert_eq!(index.discover("http://a/", 3, 0, false), None);
         let found = index.candidates(9, &RejectList::default());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].doc_id, found[0].depth), (id, 0));
@@ -187,7 +188,7 @@ mod tests {
         let mut index = DocIndex::default();
         for host in ["a", "b", "c"] {
             for page in 0..20 {
-                index.discover(url(&format!("http://{host}/{page}")), 0, 0, false);
+                index.discover(&format!("http://{host}/{page}"), 0, 0, false);
             }
         }
         let mut reject = RejectList::default();
@@ -207,7 +208,7 @@ mod tests {
     fn what_comes_back_is_next() {
         let mut index = DocIndex::default();
         for page in 0..3 {
-            index.discover(url(&format!("http://a/{page}")), 0, 0, false);
+            index.discover(&format!("http://a/{page}"), 0, 0, false);
         }
         let first = index.candidates(1, &RejectList::default()).remove(0);
         index.put_back(first.doc_id);

@@ -17,9 +17,11 @@
 
 mod epoll;
 mod errno;
+mod sim;
 mod uring;
 
 pub use epoll::EpollDriver;
+pub use sim::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, Then};
 pub use uring::UringDriver;
 
 use crate::base::{Key, NetEvent, Now};

@@ -1,7 +1,6 @@
 use super::words::{FromIndex, ToIndex};
 use crate::doc_index::DocIndex;
 use crate::limits::INDEX_RING_WORDS;
-use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use std::sync::Arc;
 
@@ -66,16 +65,15 @@ impl IndexDesk {
     fn take(&mut self, word: ToIndex) {
         match word {
             ToIndex::Seed(url) => {
-                self.index.discover(url, 0, 0, true);
+                self.index.discover(url.as_str(), 0, 0, true);
             }
             ToIndex::Discover(found) => {
                 if let Some(new) = found.new_url {
-                    self.index.discover(new.url, new.depth, new.hops, new.seed_chain);
+                    self.index
+                        .discover(new.url.as_str(), new.depth, new.hops, new.seed_chain);
                 }
                 for link in found.links.iter() {
-                    if let Ok(url) = CrawlUrl::from_normal(link) {
-                        self.index.discover(url, found.depth, 0, false);
-                    }
+                    self.index.discover(link, found.depth, 0, false);
                 }
             }
             ToIndex::Record { doc_id, result } => {

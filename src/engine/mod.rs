@@ -29,5 +29,5 @@ pub use node::{Node, NodeError};
 pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, ShardPort};
 pub use settings::{scope_of, spider_config, url_server_config};
 pub use shard::{Shard, ShardParts, ShardState};
-pub use stats::{ShardStats, Snapshot, Summary};
+pub use stats::{SchedulerStats, ShardStats, Snapshot, Summary};
 pub use words::{Done, Found, FromIndex, FromShard, NewUrl, ToIndex, ToShard};

@@ -94,8 +94,12 @@ impl<D: Driver> Shard<D> {
             conns_max: parts.spider.conns_max.min(driver.conns_max()),
             ..parts.spider
         };
+        let mut url_server = UrlServer::new(parts.url_server, now);
+        if parts.epoch > 0 {
+            url_server = url_server.after_a_death(now);
+        }
         Shard {
-            url_server: UrlServer::new(parts.url_server, now),
+            url_server,
             spider: Spider::new(spider, now),
             handler: Handler::new(parts.scope),
             store: ShardStore::new(parts.share),

@@ -6,7 +6,7 @@ use super::site::{Breakage, PageKind, Site, push_decimal, push_origin, push_path
 const CHUNK_BYTES_MAX: u32 = 4096;
 
 /// What a request target names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Hash, Eq)]
 pub enum Resource {
     Robots,
     Page(u32),

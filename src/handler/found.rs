@@ -42,6 +42,8 @@ pub struct Handler {
     resolved: String,
 }
 
+/// A `<base>` further down than this comes too late to be one.
+const BASE_WITHIN: usize = 8 * 1024;
 /// Types whose links are read.
 const HTML_TYPES: [&[u8]; 2] = [b"text/html", b"application/xhtml+xml"];
 
@@ -143,11 +145,13 @@ impl Handler {
 /// for first; few pages have one.
 fn base_of(page: &Page<'_>, resolved: &mut String) -> LinkBase {
     let own = LinkBase::new(&page.candidate.url);
-    let named = [&b"<base"[..], b"<BASE", b"<Base"];
-    if !named
-        .iter()
-        .any(|tag| memchr::memmem::find(page.document, tag).is_some())
-    {
+    let start = &page.document[..page.document.len().min(BASE_WITHIN)];
+    let named = |at: usize| {
+        start[at..]
+            .get(1..5)
+            .is_some_and(|name| name.eq_ignore_ascii_case(b"base"))
+    };
+    if !memchr::memchr_iter(b'<', start).any(named) {
         return own;
     }
     let mut base = None;

@@ -41,17 +41,11 @@ pub(super) struct IdlePool {
     by_route: RapidHashMap<u64, Vec<Key>>,
     /// One entry per connection that ever fell idle; it may be busy or closed since, so whoever pops one looks.
     oldest: VecDeque<(Now, Key)>,
-    len: usize,
 }
 
 impl IdlePool {
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     pub fn put(&mut self, route: u64, key: Key) {
         self.by_route.entry(route).or_default().push(key);
-        self.len += 1;
     }
 
     /// Remembers to look at a connection when its time may be up.
@@ -66,7 +60,6 @@ impl IdlePool {
         if keys.is_empty() {
             self.by_route.remove(&route);
         }
-        self.len -= usize::from(key.is_some());
         key
     }
 
@@ -74,9 +67,7 @@ impl IdlePool {
         let Some(keys) = self.by_route.get_mut(&route) else {
             return;
         };
-        let before = keys.len();
         keys.retain(|other| *other != key);
-        self.len -= before - keys.len();
         if keys.is_empty() {
             self.by_route.remove(&route);
         }

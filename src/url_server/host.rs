@@ -1,4 +1,4 @@
-use super::niceness::Pace;
+use super::niceness::{Niceness, Pace};
 use crate::base::Now;
 use crate::proto::lines::{Job, TransId};
 use crate::proto::robots::Robots;
@@ -32,7 +32,9 @@ pub(super) struct Active {
     /// Moves on with every hand-out.
     pub generation: u32,
     pub work: Work,
+    /// When it was handed out, then when it was sent.
     pub asked_at: Now,
+    pub sent: bool,
     pub last_word: Now,
 }
 
@@ -75,14 +77,15 @@ pub(super) enum Place {
 }
 
 impl Host {
-    pub fn new(origin: &str, ip: u32) -> Host {
+    /// A host that may be asked from `due` on.
+    pub fn new(origin: &str, ip: u32, due: Now) -> Host {
         Host {
             origin: origin.into(),
             ip,
             queue: VecDeque::new(),
             active: Vec::new(),
             robots: RobotsState::Unknown,
-            pace: Pace::default(),
+            pace: Pace::from(due),
             place: Place::Rest,
             robots_failures: 0,
             resting: true,
@@ -92,8 +95,8 @@ impl Host {
     }
 
     /// Gives the row to another host. The window keeps its generations, so that late answers stay late.
-    pub fn become_host(&mut self, origin: &str, ip: u32) {
-        let fresh = Host::new(origin, ip);
+    pub fn become_host(&mut self, origin: &str, ip: u32, due: Now) {
+        let fresh = Host::new(origin, ip, due);
         let active = std::mem::take(&mut self.active);
         *self = Host {
             active,
@@ -104,14 +107,26 @@ impl Host {
 
     /// Whether something of this host waits that could go out if time and address allow. The robots rules are
     /// asked for alone: nothing else is open beside them.
-    pub fn wants_to_send(&self, concurrent: u8, now: Now) -> bool {
+    pub fn wants_to_send(&self, rules: &Niceness, now: Now) -> bool {
         let robots_due = match &self.robots {
             RobotsState::Unknown | RobotsState::Asked { next: Some(_) } => true,
             RobotsState::Known { until, .. } | RobotsState::Unreachable { until } => *until <= now,
             RobotsState::Asked { next: None } => return false,
         };
-        let room = if robots_due { 1 } else { usize::from(concurrent) };
-        !self.queue.is_empty() && self.open() < room
+        let room = if robots_due {
+            1
+        } else {
+            usize::from(rules.concurrent)
+        };
+        !self.queue.is_empty() && self.open() < room && !(self.has_unsent() && self.pace.gap_us(rules) > 0)
+    }
+
+    /// A request that is not on the wire yet, because its connection is being made: nobody knows when the pause
+    /// after it will begin, so the next one waits.
+    pub fn has_unsent(&self) -> bool {
+        self.active
+            .iter()
+            .any(|active| !active.sent && !matches!(active.work, Work::Free))
     }
 
     pub fn open(&self) -> usize {
@@ -142,6 +157,7 @@ impl Host {
                 generation: 0,
                 work: Work::Free,
                 asked_at: now,
+                sent: false,
                 last_word: now,
             });
             self.active.len() - 1
@@ -150,6 +166,7 @@ impl Host {
         active.generation = active.generation.wrapping_add(1) & 0xff_ffff;
         active.work = work;
         active.asked_at = now;
+        active.sent = false;
         active.last_word = now;
         TransId::new(slot, place as u8, active.generation)
     }
@@ -172,6 +189,8 @@ pub(super) struct Address {
     pub ip: IpAddr,
     pub pace: Pace,
     pub open: u32,
+    /// Of those, the ones that are not on the wire yet.
+    pub unsent: u32,
     /// Rows that use this address.
     pub hosts: u32,
     /// A host of this address is on the ready list; the others wait until it was sent.
@@ -181,15 +200,21 @@ pub(super) struct Address {
 }
 
 impl Address {
-    pub fn new(ip: IpAddr) -> Address {
+    pub fn new(ip: IpAddr, due: Now) -> Address {
         Address {
             ip,
-            pace: Pace::default(),
+            pace: Pace::from(due),
             open: 0,
+            unsent: 0,
             hosts: 0,
             claimed: false,
             timer: false,
             waiting: VecDeque::new(),
         }
+    }
+
+    /// Whether its hosts may have another request out, time aside.
+    pub fn has_room(&self, rules: &Niceness) -> bool {
+        self.open < u32::from(rules.concurrent) && !(self.unsent > 0 && self.pace.gap_us(rules) > 0)
     }
 }

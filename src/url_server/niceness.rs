@@ -61,6 +61,15 @@ pub(super) struct Pace {
     crawl_delay_ms: u32,
 }
 
+impl From<Now> for Pace {
+    fn from(due: Now) -> Pace {
+        Pace {
+            due,
+            ..Pace::default()
+        }
+    }
+}
+
 impl Pace {
     pub(super) fn due(&self) -> Now {
         self.due

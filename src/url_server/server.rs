@@ -41,6 +41,8 @@ pub struct UrlServer {
     denied: VecDeque<Job>,
     wheel: TimerWheel<Timer>,
     sweep_at: Now,
+    /// Nothing is asked before: what stood here before may have asked just now.
+    quiet_until: Now,
     pages: usize,
     open: usize,
     stats: UrlServerStats,
@@ -134,10 +136,18 @@ impl UrlServer {
             denied: VecDeque::new(),
             wheel: TimerWheel::new(now),
             sweep_at,
+            quiet_until: Now::ZERO,
             pages: 0,
             open: 0,
             stats: UrlServerStats::default(),
         }
+    }
+
+    /// Takes over from a server that died and may have asked any host just now: each is left alone for a pause.
+    #[must_use]
+    pub fn after_a_death(mut self, now: Now) -> UrlServer {
+        self.quiet_until = now.plus_us(self.config.host.gap_us.max(self.config.ip.gap_us));
+        self
     }
 
     /// Takes a URL into the queue of its host, or among the leftovers.
@@ -182,6 +192,7 @@ impl UrlServer {
                 self.open += 1;
                 let address = &mut self.addresses[ip];
                 address.open += 1;
+                address.unsent += 1;
                 address.pace.asked(&self.config.ip, now);
                 self.hosts[slot as usize].pace.asked(&self.config.host, now);
             }
@@ -204,8 +215,14 @@ impl UrlServer {
             return;
         };
         active.asked_at = now;
+        let first = !std::mem::replace(&mut active.sent, true);
         host.pace.asked(&self.config.host, now);
-        self.addresses[host.ip as usize].pace.asked(&self.config.ip, now);
+        let ip = host.ip;
+        let address = &mut self.addresses[ip as usize];
+        address.pace.asked(&self.config.ip, now);
+        address.unsent -= u32::from(first);
+        self.settle(trans.host_slot(), now);
+        self.wake_address(ip, now);
     }
 
     /// The document that an open transaction is about; `None` for robots.txt and for what is not open.
@@ -232,26 +249,29 @@ impl UrlServer {
 
     /// DONE for a page: frees its place in the window and hands the job back. `None` for a word that comes late.
     pub fn release(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Job> {
-        match self.take_open(trans, report, now)? {
-            Work::Page(job) => {
-                self.pages -= 1;
-                self.refill(trans.host_slot(), now);
-                Some(job)
-            }
-            _ => None,
-        }
+        let Work::Page(job) = self.take_open(trans, report, now)? else {
+            return None;
+        };
+        self.pages -= 1;
+        self.refill(trans.host_slot(), now);
+        self.freed(trans.host_slot(), now);
+        Some(job)
     }
 
     /// The connection turned out to be dead before the request reached the server: the URL goes back to the
     /// front of its queue and waits for the host's next turn.
     pub fn put_back(&mut self, trans: TransId, report: &Report, now: Now) {
         let slot = trans.host_slot();
-        match self.take_open(trans, report, now) {
-            Some(Work::Page(job)) => self.hosts[slot as usize].queue.push_front(job),
-            Some(Work::Robots { .. }) => self.hosts[slot as usize].robots = RobotsState::Unknown,
-            Some(Work::Free) | None => {}
+        let Some(work) = self.take_open(trans, report, now) else {
+            return;
+        };
+        let host = &mut self.hosts[slot as usize];
+        match work {
+            Work::Page(job) => host.queue.push_front(job),
+            Work::Robots { .. } => host.robots = RobotsState::Unknown,
+            Work::Free => {}
         }
-        self.settle(slot, now);
+        self.freed(slot, now);
     }
 
     /// DONE for robots.txt: the host's pages may go out, are denied, or another hop is asked for.
@@ -307,7 +327,7 @@ impl UrlServer {
                 self.denied.push_back(job);
             }
         }
-        self.settle(slot, now);
+        self.freed(slot, now);
     }
 
     /// Moves hosts whose pause is over, and looks for spiders that fell silent.
@@ -420,6 +440,7 @@ impl UrlServer {
         }
         for (address, open) in self.addresses.iter().zip(&open_of) {
             assert_eq!(address.open, *open, "an address counts what its hosts have open");
+            assert!(address.unsent <= address.open);
             assert!(address.open <= u32::from(self.config.ip.concurrent));
         }
         assert_eq!(pages, self.pages, "every URL is somewhere");
@@ -430,10 +451,10 @@ impl UrlServer {
     fn may_send(&self, slot: u32, now: Now) -> bool {
         let host = &self.hosts[slot as usize];
         let address = &self.addresses[host.ip as usize];
-        host.wants_to_send(self.config.host.concurrent, now)
+        host.wants_to_send(&self.config.host, now)
             && host.pace.due() <= now
             && address.pace.due() <= now
-            && address.open < u32::from(self.config.ip.concurrent)
+            && address.has_room(&self.config.ip)
     }
 
     /// Chooses what to send for a host that may send.
@@ -496,7 +517,8 @@ impl UrlServer {
         })
     }
 
-    /// Takes the work of an open transaction and paces its host and address.
+    /// Takes the work of an open transaction and paces its host and address. The caller puts the row in order and
+    /// then calls `freed`.
     fn take_open(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Work> {
         let slot = trans.host_slot();
         let Some(active) = self
@@ -508,12 +530,18 @@ impl UrlServer {
             return None;
         };
         let work = std::mem::replace(&mut active.work, Work::Free);
-        let at = active.asked_at;
+        // An answer may overtake the news that the request is out; it was sent no later than now.
+        let (at, unsent) = if active.sent {
+            (active.asked_at, 0)
+        } else {
+            (now, 1)
+        };
         let host = &mut self.hosts[slot as usize];
         host.pace.answered(&self.config.host, at, report, now);
         let ip = host.ip;
         let address = &mut self.addresses[ip as usize];
         address.open -= 1;
+        address.unsent -= unsent;
         self.open -= 1;
         // Retry-After and back-off were said by this host; its address is paced by the rate alone.
         let plain = Report {
@@ -522,9 +550,14 @@ impl UrlServer {
             ..*report
         };
         address.pace.answered(&self.config.ip, at, &plain, now);
+        Some(work)
+    }
+
+    /// A place in a window is free, and the host's row is in order again: whoever waited may go.
+    fn freed(&mut self, slot: u32, now: Now) {
+        let ip = self.hosts[slot as usize].ip;
         self.settle(slot, now);
         self.wake_address(ip, now);
-        Some(work)
     }
 
     /// Decides where a host waits. Called after every change; a host that waits already stays where it is and is
@@ -534,7 +567,7 @@ impl UrlServer {
         if host.place != Place::Rest {
             return;
         }
-        if !host.wants_to_send(self.config.host.concurrent, now) {
+        if !host.wants_to_send(&self.config.host, now) {
             if host.pages() == 0 && host.open() == 0 {
                 self.retire(slot, now);
             }
@@ -553,7 +586,7 @@ impl UrlServer {
         } else if address.claimed
             || !address.waiting.is_empty()
             || address.pace.due() > now
-            || address.open >= u32::from(self.config.ip.concurrent)
+            || !address.has_room(&self.config.ip)
         {
             address.waiting.push_back(slot);
             self.hosts[slot as usize].place = Place::Address;
@@ -568,10 +601,7 @@ impl UrlServer {
     /// Lets the next host of an address through if the address may be asked.
     fn wake_address(&mut self, ip: u32, now: Now) {
         let address = &mut self.addresses[ip as usize];
-        if address.claimed
-            || address.waiting.is_empty()
-            || address.open >= u32::from(self.config.ip.concurrent)
-        {
+        if address.claimed || address.waiting.is_empty() || !address.has_room(&self.config.ip) {
             return;
         }
         if address.pace.due() > now {
@@ -638,7 +668,7 @@ impl UrlServer {
     fn place_host(&mut self, origin: &str, ip: IpAddr, now: Now) -> Option<u32> {
         let slot = if self.hosts.len() < self.config.queue_count {
             let ip = self.use_address(ip);
-            self.hosts.push(Host::new(origin, ip));
+            self.hosts.push(Host::new(origin, ip, self.quiet_until));
             self.resting += 1;
             self.hosts.len() as u32 - 1
         } else {
@@ -647,7 +677,7 @@ impl UrlServer {
             let host = &mut self.hosts[slot as usize];
             self.by_origin.remove(&host.origin);
             let old_ip = host.ip;
-            host.become_host(origin, ip);
+            host.become_host(origin, ip, self.quiet_until);
             self.addresses[old_ip as usize].hosts -= 1;
             self.free_address(old_ip, now);
             self.stats.slots_reused += 1;
@@ -696,8 +726,8 @@ impl UrlServer {
             None => {
                 let slot = self.addresses_free.pop().unwrap_or(self.addresses.len() as u32);
                 match self.addresses.get_mut(slot as usize) {
-                    Some(address) => *address = Address::new(ip),
-                    None => self.addresses.push(Address::new(ip)),
+                    Some(address) => *address = Address::new(ip, self.quiet_until),
+                    None => self.addresses.push(Address::new(ip, self.quiet_until)),
                 }
                 self.by_ip.insert(ip, slot);
                 slot

@@ -1,0 +1,60 @@
+use super::Failure;
+use crate::sim::{SimReport, run};
+use clap::Args;
+use std::panic::catch_unwind;
+use std::time::{Duration, Instant};
+
+/// Crawl made-up, misbehaving webs in virtual time, one per seed, and check every promise
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  nephila sim --seeds 200\n  nephila sim --from 1000000 --seconds 3600\n  nephila sim --from 4711 --seeds 1      (replays one seed)"
+)]
+pub struct SimArgs {
+    /// How many seeds to run
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    from: u64,
+    /// Run for this long, however many seeds that is
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+}
+
+impl SimArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let started = Instant::now();
+        let until = self.seconds.map(|seconds| started + Duration::from_secs(seconds));
+        let mut total = SimReport::default();
+        let mut count = 0;
+        while until.map_or(count < self.seeds, |until| Instant::now() < until) {
+            let seed = self.from + count;
+            // The panic has printed what was broken; the seed says how to see it again.
+            let report = catch_unwind(|| run(seed)).map_err(|_| {
+                Failure::No(format!(
+                    "seed {seed} failed; replay it with: nephila sim --from {seed} --seeds 1"
+                ))
+            })?;
+            total.requests += report.requests;
+            total.documents += report.documents;
+            total.success += report.success;
+            total.deaths += report.deaths;
+            total.slots_reused += report.slots_reused;
+            total.virtual_seconds += report.virtual_seconds;
+            total.steps += report.steps;
+            count += 1;
+        }
+        println!(
+            "{count} seeds from {} in {:.1} s: {} requests for {} documents ({} had), {} shards died, {} slots changed hosts, {} virtual hours; no promise was broken",
+            self.from,
+            started.elapsed().as_secs_f64(),
+            total.requests,
+            total.documents,
+            total.success,
+            total.deaths,
+            total.slots_reused,
+            total.virtual_seconds / 3_600
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! A network and a clock that exist only in memory.
+//!
+//! ```text
+//!   SimDriver (one per shard) ── connect, send, close ──► SimNet ── asks ──► SimWeb: what would a server do?
+//!        ▲                                                   │
+//!        └──────── events, each at its virtual time ◄────────┘   everything drawn from one seed
+//! ```
+//!
+//! Time stands still while anybody works and jumps to the next event when nobody does. Bytes are cut anywhere,
+//! connections are refused, reset, stalled or silent as the [`SimWeb`] says, and a closed connection takes a
+//! while to be reported closed, so that a slot reused too soon is caught in the act.
+
+mod driver;
+mod net;
+
+pub use driver::SimDriver;
+pub use net::{ConnectFate, Reaction, SimNet, SimWeb, Then};

@@ -1,0 +1,264 @@
+use crate::base::{Key, NetError, Now, Rng};
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// What servers do. One value answers for the whole web.
+pub trait SimWeb {
+    /// Somebody connects.
+    fn connect(&mut self, addr: SocketAddr, now: Now, rng: &mut Rng) -> ConnectFate;
+
+    /// Bytes of a request arrived on a connection that was accepted; `conn` is unique in the whole simulation.
+    fn request(
+        &mut self,
+        conn: u64,
+        addr: SocketAddr,
+        bytes: &[u8],
+        now: Now,
+        rng: &mut Rng,
+    ) -> Vec<Reaction>;
+
+    /// The client let go of a connection.
+    fn closed(&mut self, conn: u64);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectFate {
+    Accept {
+        after_us: u64,
+    },
+    Refuse {
+        after_us: u64,
+    },
+    /// Nothing is ever heard again.
+    Silence,
+}
+
+/// Something a server does some time after it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reaction {
+    pub after_us: u64,
+    pub then: Then,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Then {
+    Bytes(Vec<u8>),
+    End,
+    Reset,
+}
+
+/// The network: who is connected to what, and what will happen when.
+pub struct SimNet {
+    now: Now,
+    rng: Rng,
+    web: Box<dyn SimWeb>,
+    future: BinaryHeap<Reverse<(Now, u64)>>,
+    /// The events behind the numbers in `future`.
+    events: HashMap<u64, Event>,
+    next_number: u64,
+    next_conn: u64,
+    /// Open connections of every driver.
+    conns: HashMap<(usize, usize), SimConn>,
+    /// Events whose time has come, per driver.
+    arrived: Vec<VecDeque<Event>>,
+    /// Slots whose last word has not been said; using one again is the mistake this is here to catch.
+    lingering: HashSet<(usize, usize)>,
+}
+
+struct SimConn {
+    key: Key,
+    id: u64,
+    addr: SocketAddr,
+    /// Nothing may arrive before what was sent earlier.
+    last_at: Now,
+}
+
+pub(super) struct Event {
+    pub driver: usize,
+    pub key: Key,
+    pub kind: Kind,
+}
+
+pub(super) enum Kind {
+    Connected,
+    Sent(Vec<u8>),
+    Bytes(Vec<u8>),
+    Ended,
+    Failed(NetError),
+    Closed,
+}
+
+impl SimNet {
+    pub fn new(seed: u64, drivers: usize, web: Box<dyn SimWeb>) -> Rc<RefCell<SimNet>> {
+        Rc::new(RefCell::new(SimNet {
+            now: Now::ZERO,
+            rng: Rng::new(seed),
+            web,
+            future: BinaryHeap::new(),
+            events: HashMap::new(),
+            next_number: 0,
+            next_conn: 0,
+            conns: HashMap::new(),
+            arrived: (0..drivers).map(|_| VecDeque::new()).collect(),
+            lingering: HashSet::new(),
+        }))
+    }
+
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// When the next event comes.
+    pub fn next_at(&self) -> Option<Now> {
+        if self.arrived.iter().any(|queue| !queue.is_empty()) {
+            return Some(self.now);
+        }
+        self.future.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Lets time pass; it never goes back.
+    pub fn advance(&mut self, to: Now) {
+        assert!(to >= self.now, "time does not go back");
+        self.now = to;
+        while let Some(&Reverse((at, number))) = self.future.peek()
+            && at <= to
+        {
+            self.future.pop();
+            if let Some(event) = self.events.remove(&number) {
+                self.arrived[event.driver].push_back(event);
+            }
+        }
+    }
+
+    /// A driver died with its shard: its connections are gone without a word.
+    pub fn forget_driver(&mut self, driver: usize) {
+        let (web, conns) = (&mut self.web, &mut self.conns);
+        conns.retain(|(owner, _), conn| {
+            if *owner == driver {
+                web.closed(conn.id);
+            }
+            *owner != driver
+        });
+        self.lingering.retain(|(owner, _)| *owner != driver);
+        self.events.retain(|_, event| event.driver != driver);
+        self.arrived[driver].clear();
+    }
+
+    pub(super) fn arrived(&mut self, driver: usize) -> Option<Event> {
+        let event = self.arrived[driver].pop_front()?;
+        let slot = (driver, event.key.index());
+        match event.kind {
+            Kind::Closed => {
+                assert!(self.lingering.remove(&slot), "closed once");
+                Some(event)
+            }
+            // What was on its way when the connection was let go is lost.
+            _ if self.conns.get(&slot).is_none_or(|conn| conn.key != event.key) => self.arrived(driver),
+            _ => Some(event),
+        }
+    }
+
+    pub(super) fn connect(&mut self, driver: usize, key: Key, addr: SocketAddr) {
+        let slot = (driver, key.index());
+        assert!(
+            !self.lingering.contains(&slot),
+            "{key:?}: the slot was used again too soon"
+        );
+        self.next_conn += 1;
+        let conn = SimConn {
+            key,
+            id: self.next_conn,
+            addr,
+            last_at: self.now,
+        };
+        assert!(self.conns.insert(slot, conn).is_none(), "{key:?} is in use");
+        match self.web.connect(addr, self.now, &mut self.rng) {
+            ConnectFate::Accept { after_us } => self.plan(driver, key, after_us, Kind::Connected),
+            ConnectFate::Refuse { after_us } => {
+                self.plan(driver, key, after_us, Kind::Failed(NetError::Refused));
+            }
+            ConnectFate::Silence => {}
+        }
+    }
+
+    pub(super) fn send(&mut self, driver: usize, key: Key, bytes: Vec<u8>) {
+        let conn = &self.conns[&(driver, key.index())];
+        assert_eq!(conn.key, key);
+        let (id, addr) = (conn.id, conn.addr);
+        let reactions = self.web.request(id, addr, &bytes, self.now, &mut self.rng);
+        let sent_us = self.rng.below(200);
+        // Sometimes the answer overtakes the news that the request is out.
+        let overtaken = self.rng.chance(100);
+        let mut buffer = Some(bytes);
+        if !overtaken {
+            let buffer = buffer.take().unwrap_or_default();
+            self.plan(driver, key, sent_us, Kind::Sent(buffer));
+        }
+        for reaction in reactions {
+            match reaction.then {
+                Then::Bytes(bytes) => self.plan_bytes(driver, key, reaction.after_us, &bytes),
+                Then::End => self.plan(driver, key, reaction.after_us, Kind::Ended),
+                Then::Reset => self.plan(driver, key, reaction.after_us, Kind::Failed(NetError::Reset)),
+            }
+        }
+        if let Some(buffer) = buffer {
+            self.plan(driver, key, sent_us, Kind::Sent(buffer));
+        }
+    }
+
+    pub(super) fn close(&mut self, driver: usize, key: Key) {
+        let slot = (driver, key.index());
+        let conn = self
+            .conns
+            .remove(&slot)
+            .unwrap_or_else(|| panic!("{key:?} is not open"));
+        assert_eq!(conn.key, key);
+        self.web.closed(conn.id);
+        self.lingering.insert(slot);
+        let at = self.now.plus_us(self.rng.below(3_000));
+        self.push(
+            at,
+            Event {
+                driver,
+                key,
+                kind: Kind::Closed,
+            },
+        );
+    }
+
+    /// Bytes arrive in pieces, cut anywhere.
+    fn plan_bytes(&mut self, driver: usize, key: Key, after_us: u64, bytes: &[u8]) {
+        let mut rest = bytes;
+        let mut after_us = after_us;
+        let whole = self.rng.chance(500);
+        while !rest.is_empty() {
+            let take = if whole {
+                rest.len().min(16 * 1024)
+            } else {
+                1 + self.rng.below(rest.len() as u64) as usize
+            };
+            let (piece, left) = rest.split_at(take.min(16 * 1024));
+            self.plan(driver, key, after_us, Kind::Bytes(piece.to_vec()));
+            rest = left;
+            after_us = self.rng.below(400);
+        }
+    }
+
+    fn plan(&mut self, driver: usize, key: Key, after_us: u64, kind: Kind) {
+        let Some(conn) = self.conns.get_mut(&(driver, key.index())) else {
+            return;
+        };
+        let at = conn.last_at.max(self.now).plus_us(after_us);
+        conn.last_at = at;
+        self.push(at, Event { driver, key, kind });
+    }
+
+    fn push(&mut self, at: Now, event: Event) {
+        self.next_number += 1;
+        self.events.insert(self.next_number, event);
+        self.future.push(Reverse((at, self.next_number)));
+    }
+}

@@ -1,0 +1,19 @@
+//! A whole node on one thread, in virtual time, against a made-up web that misbehaves: every run from one seed.
+//!
+//! ```text
+//!   Plan (drawn from the seed) ──► SimWorld ──► the engine's own Shard, Scheduler, IndexDesk, Keeper
+//!                                     │              over SimDriver
+//!                                     └──► Judge: sees every request, checks after every step and at the end
+//! ```
+//!
+//! What is checked: no URL is lost, none is in flight twice, no host or address is asked too early, nothing is
+//! asked before robots.txt or against it, no slot is used again too soon, and all of it while connections are
+//! refused, reset, stalled, slowed and cut anywhere, and while shards die.
+
+mod judge;
+mod plan;
+mod web;
+mod world;
+
+pub use plan::Plan;
+pub use world::{SimReport, run};

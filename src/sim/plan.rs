@@ -1,0 +1,97 @@
+use crate::base::Rng;
+use crate::config::{Config, ScopeKind};
+use crate::farm::SiteSpec;
+
+/// What one seed stands for: a web, a configuration and its misfortunes.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub shards: usize,
+    pub site: SiteSpec,
+    /// Addresses that the hosts share.
+    pub addresses: u32,
+    pub config: Config,
+    pub conns_max: usize,
+    /// Per thousand: connections refused, never answered, answers cut, reset, stalled, slowed, closed after.
+    pub faults: Faults,
+    /// Milliseconds between two commits of the keeper.
+    pub commit_ms: u64,
+    /// Mean virtual milliseconds between two deaths of shards; 0 = none die.
+    pub death_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    pub refuse: u64,
+    pub silence: u64,
+    pub cut: u64,
+    pub reset: u64,
+    pub stall: u64,
+    pub slow: u64,
+    pub close: u64,
+}
+
+impl Plan {
+    pub fn from_seed(seed: u64) -> Plan {
+        let mut rng = Rng::new(seed);
+        let hosts = 1 + rng.below(24) as u32;
+        let site = SiteSpec {
+            seed,
+            hosts,
+            pages: 1 + rng.below(12) as u32,
+            page_bytes: 600 + rng.below(4_000) as u32,
+            links: 4 + rng.below(8) as u16,
+            redirects: rng.below(20) as f64 / 100.0,
+            errors: rng.below(20) as f64 / 100.0,
+            broken: rng.below(20) as f64 / 100.0,
+            chunked: rng.below(100) as f64 / 100.0,
+            denied: 1,
+            crawl_delay_s: rng.chance(100).then_some(0.5),
+            ..SiteSpec::default()
+        };
+        let mut config = Config {
+            scope: ScopeKind::Any,
+            ..Config::default()
+        };
+        let url_server = &mut config.url_server;
+        url_server.queue_count = 2 + rng.below(40) as usize;
+        url_server.queue_len = 1 + rng.below(12) as usize;
+        url_server.req_host_concurrent = 1 + rng.below(3) as u8;
+        url_server.req_host_per_sec = [0.0, 0.5, 1.0, 3.0, 50.0][rng.below(5) as usize];
+        if rng.chance(300) {
+            url_server.req_ip_concurrent = Some(1 + rng.below(4) as u8);
+            url_server.req_ip_per_sec = Some([0.0, 1.0, 10.0][rng.below(3) as usize]);
+        }
+        let spider = &mut config.spider;
+        spider.timeout_req_ms = 5_000 + rng.below(60_000);
+        spider.timeout_read_ms = 2_000 + rng.below(20_000);
+        spider.timeout_connect_ms = 1_000 + rng.below(10_000);
+        spider.keep_alive_ms = 100 + rng.below(20_000);
+        spider.max_doc_size = 64 << 10;
+        let mut share = |usual: u64| if rng.chance(500) { rng.below(usual) } else { 0 };
+        let faults = Faults {
+            refuse: share(150),
+            silence: share(60),
+            cut: share(150),
+            reset: share(150),
+            stall: share(80),
+            slow: share(200),
+            close: share(500),
+        };
+        Plan {
+            seed,
+            shards: 1 + rng.below(3) as usize,
+            addresses: 1 + rng.below(u64::from(hosts)) as u32,
+            site,
+            config,
+            conns_max: 1 + rng.below(24) as usize,
+            faults,
+            commit_ms: 1 + rng.below(200),
+            death_ms: if rng.chance(300) {
+                500 + rng.below(60_000)
+            } else {
+                0
+            },
+        }
+    }
+}

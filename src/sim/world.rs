@@ -1,0 +1,361 @@
+use super::judge::Judge;
+use super::plan::Plan;
+use super::web::{MisbehavingWeb, PORT, address_of};
+use crate::base::{AddressGuard, Now, Rng, Wall};
+use crate::doc_index::{DocIndex, DocState};
+use crate::driver::{SimDriver, SimNet};
+use crate::engine::{
+    FromShard, HostsFile, IndexDesk, Names, Scheduler, SchedulerConfig, SchedulerState, SchedulerStats,
+    Shard, ShardParts, ShardPort, ShardState, ShardStats, ToShard, scope_of, spider_config,
+    url_server_config,
+};
+use crate::farm::{PageKind, Resource, Site, host_name};
+use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+use crate::rings::{Doorbell, Receiver, Sender, ring};
+use crate::store_server::{Keeper, Medium, ShardShare};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What a run came to, for whoever counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SimReport {
+    pub requests: u64,
+    pub documents: u64,
+    pub success: u64,
+    pub deaths: u64,
+    pub slots_reused: u64,
+    pub virtual_seconds: u64,
+    pub steps: u64,
+}
+
+/// A node and its world.
+struct World {
+    plan: Plan,
+    net: Rc<RefCell<SimNet>>,
+    judge: Rc<RefCell<Judge>>,
+    site: Rc<Site>,
+    seeds: Vec<CrawlUrl>,
+    shards: Vec<SimShard>,
+    scheduler: Scheduler,
+    desk: IndexDesk,
+    keeper: Keeper,
+    keeper_at: Now,
+    death_at: Now,
+    rng: Rng,
+    report: SimReport,
+}
+
+struct SimShard {
+    shard: Shard<SimDriver>,
+    state: ShardState,
+    epoch: u32,
+    share: Arc<ShardShare>,
+    work: Receiver<ToShard>,
+    done: Sender<FromShard>,
+    stats: Arc<ShardStats>,
+}
+
+/// A crawl that takes longer than this has hung.
+const VIRTUAL_SECONDS_MAX: u64 = 10 * 86_400;
+/// So has one that works without time passing.
+const STEPS_PER_INSTANT_MAX: u32 = 100_000;
+const SEGMENT_BYTES: u64 = 1 << 20;
+
+/// Runs the crawl of one seed to its end. Panics with what went wrong; the seed replays it.
+pub fn run(seed: u64) -> SimReport {
+    let mut world = World::new(Plan::from_seed(seed));
+    world.crawl();
+    world.judge_the_end();
+    world.report
+}
+
+impl World {
+    fn new(plan: Plan) -> World {
+        let site = Rc::new(Site::new(plan.site.clone()).expect("plans are valid"));
+        let judge = Rc::new(RefCell::new(Judge::new(&plan)));
+        let web = MisbehavingWeb::new(&plan, site.clone(), judge.clone());
+        let net = SimNet::new(plan.seed, plan.shards, Box::new(web));
+        let mut keeper = Keeper::new(Medium::Memory { next_number: 0 }, SEGMENT_BYTES, plan.shards);
+        keeper.prepare(0).expect("memory");
+        let silent = || Arc::new(Doorbell::new(|| ()));
+        let (desk, index_port) = IndexDesk::new(DocIndex::default(), silent(), silent());
+        let seeds: Vec<CrawlUrl> =
+            vec![CrawlUrl::parse(&format!("http://{}:{PORT}/", host_name(0))).expect("a farm URL")];
+        let mut rng = Rng::new(plan.seed ^ 0x5eed);
+        let mut ports = Vec::new();
+        let mut shards = Vec::new();
+        for index in 0..plan.shards {
+            let (work_out, work) = ring(WORK_RING_WORDS);
+            let (done, done_in) = ring(DONE_RING_WORDS);
+            let share = keeper.share(index);
+            ports.push(ShardPort {
+                work: work_out,
+                done: done_in,
+                bell: silent(),
+                share: share.clone(),
+            });
+            let stats = Arc::new(ShardStats::default());
+            let shard = make_shard(&plan, &net, &seeds, index, 0, (&share, &work, &done, &stats));
+            shards.push(SimShard {
+                shard,
+                state: ShardState::Waiting,
+                epoch: 0,
+                share,
+                work,
+                done,
+                stats,
+            });
+        }
+        let mut hosts = String::new();
+        for host in 0..plan.site.hosts {
+            let _ = writeln!(hosts, "{} {}", address_of(&plan, host), host_name(host));
+        }
+        let scheduler_config = SchedulerConfig {
+            queue_len: plan.config.url_server.queue_len,
+            pages_max: None,
+            guard: AddressGuard::default(),
+        };
+        let mut scheduler = Scheduler::new(
+            scheduler_config,
+            ports,
+            index_port,
+            Names::table(HostsFile::parse(&hosts)),
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(SchedulerStats::default()),
+        );
+        for seed in &seeds {
+            scheduler.seed(seed.clone());
+        }
+        let death_at = next_death(&plan, &mut rng, Now::ZERO);
+        World {
+            plan,
+            net,
+            judge,
+            site,
+            seeds,
+            shards,
+            scheduler,
+            desk,
+            keeper,
+            keeper_at: Now::ZERO,
+            death_at,
+            rng,
+            report: SimReport::default(),
+        }
+    }
+
+    /// Lets everybody work in an order drawn anew each time, and time pass when nobody has anything to do.
+    fn crawl(&mut self) {
+        let mut steps_of_instant = 0;
+        loop {
+            self.report.steps += 1;
+            let mut busy = false;
+            let actors = self.shards.len() as u64 + 2;
+            let first = self.rng.below(actors);
+            for actor in (0..actors).map(|n| ((n + first) % actors) as usize) {
+                match actor {
+                    0 => match self.scheduler.turn() {
+                        SchedulerState::Finished => return,
+                        state => busy |= state == SchedulerState::Busy,
+                    },
+                    1 => busy |= self.desk.turn(),
+                    n => {
+                        let slot = &mut self.shards[n - 2];
+                        if slot.state != ShardState::Drained {
+                            slot.state = slot.shard.turn();
+                            slot.shard
+                                .wait(slot.state)
+                                .expect("the simulated network does not fail");
+                            busy |= slot.state == ShardState::Busy;
+                            assert!(slot.shard.url_server().invariants());
+                        }
+                    }
+                }
+            }
+            let now = self.net.borrow().now();
+            if now >= self.keeper_at {
+                busy |= self.keeper.turn(0).expect("memory does not fail");
+                self.keeper_at = now.plus_ms(1 + self.rng.below(2 * self.plan.commit_ms));
+            }
+            if now >= self.death_at {
+                self.let_a_shard_die(now);
+                busy = true;
+            }
+            steps_of_instant += 1;
+            assert!(
+                steps_of_instant < STEPS_PER_INSTANT_MAX,
+                "busy for ever at {now:?}"
+            );
+            if !busy && !self.scheduler.has_words() && self.desk.is_idle() {
+                let next = self.next_event(now);
+                if next > now {
+                    steps_of_instant = 0;
+                }
+                self.net.borrow_mut().advance(next);
+                assert!(
+                    next.us() < VIRTUAL_SECONDS_MAX * 1_000_000,
+                    "the crawl does not end"
+                );
+            }
+        }
+    }
+
+    fn next_event(&self, now: Now) -> Now {
+        let shards = self
+            .shards
+            .iter()
+            .filter(|slot| slot.state != ShardState::Drained);
+        let due = shards.filter_map(|slot| slot.shard.next_due());
+        let next = due
+            .chain(self.net.borrow().next_at())
+            .chain([self.keeper_at, self.death_at])
+            .min();
+        // A timer may fall due within the present instant; the next look is a tick later.
+        next.unwrap_or(now).max(now.plus_us(10))
+    }
+
+    /// What a panic does: the shard and its driver are gone, and a new one takes the place.
+    fn let_a_shard_die(&mut self, now: Now) {
+        self.death_at = next_death(&self.plan, &mut self.rng, now);
+        let index = self.rng.below(self.shards.len() as u64) as usize;
+        let slot = &mut self.shards[index];
+        if slot.state == ShardState::Drained {
+            return;
+        }
+        self.report.deaths += 1;
+        self.report.slots_reused += slot.shard.url_server().stats().slots_reused;
+        slot.epoch += 1;
+        self.net.borrow_mut().forget_driver(index);
+        let parts = (&slot.share, &slot.work, &slot.done, &slot.stats);
+        slot.shard = make_shard(&self.plan, &self.net, &self.seeds, index, slot.epoch, parts);
+        slot.state = ShardState::Busy;
+        let word = FromShard::Restarted {
+            epoch: slot.epoch,
+            suspect: None,
+        };
+        assert!(slot.done.push(word).is_ok(), "the ring has room in a small crawl");
+    }
+
+    /// Nothing was lost: every URL has been answered for, and so has every URL that a stored page names.
+    fn judge_the_end(&mut self) {
+        let index = self.desk.index();
+        let stats = index.stats();
+        assert_eq!((stats.pending, stats.fetching), (0, 0), "URLs were left over");
+        let mut done: HashMap<(u32, Resource), ResultCode> = HashMap::new();
+        for (_, url, state) in index.iter() {
+            let DocState::Done(result) = state else {
+                panic!("{url} is {state:?}")
+            };
+            let host = url
+                .host()
+                .strip_prefix('h')
+                .and_then(|rest| rest.split('.').next()?.parse().ok());
+            let host: u32 = host.unwrap_or_else(|| panic!("{url} is not of the farm"));
+            done.insert(
+                (host, self.site.resource(url.path_and_query().as_bytes())),
+                result,
+            );
+        }
+        for (&(host, resource), &result) in &done {
+            let Resource::Page(page) = resource else { continue };
+            self.report.success += u64::from(result.is_success());
+            if result == ResultCode::Ok {
+                assert!(matches!(
+                    self.site.kind(host, page),
+                    PageKind::Document | PageKind::Slow
+                ));
+                for child in self.site.children(page) {
+                    assert!(
+                        done.contains_key(&(host, Resource::Page(child))),
+                        "page {child} of host {host} is lost"
+                    );
+                }
+            }
+            if let (ResultCode::Redirect, PageKind::Redirect { to }) = (result, self.site.kind(host, page)) {
+                assert!(
+                    done.contains_key(&(host, Resource::Page(to))),
+                    "the target of page {page} is lost"
+                );
+            }
+        }
+        let denied = |resource: &Resource| matches!(resource, Resource::Denied(_));
+        for ((host, resource), result) in &done {
+            if denied(resource) {
+                assert_eq!(
+                    *result,
+                    ResultCode::RobotsDenied,
+                    "a page of host {host} that robots.txt denies"
+                );
+            }
+        }
+        assert_eq!(
+            self.scheduler.documents_done(),
+            stats.known,
+            "each document is counted once"
+        );
+        self.report.documents = stats.known;
+        self.report.requests = self.judge.borrow().requests;
+        self.report.virtual_seconds = self.net.borrow().now().us() / 1_000_000;
+        for slot in &self.shards {
+            self.report.slots_reused += slot.shard.url_server().stats().slots_reused;
+        }
+    }
+}
+
+type Links<'a> = (
+    &'a Arc<ShardShare>,
+    &'a Receiver<ToShard>,
+    &'a Sender<FromShard>,
+    &'a Arc<ShardStats>,
+);
+
+fn make_shard(
+    plan: &Plan,
+    net: &Rc<RefCell<SimNet>>,
+    seeds: &[CrawlUrl],
+    index: usize,
+    epoch: u32,
+    (share, work, done, stats): Links<'_>,
+) -> Shard<SimDriver> {
+    let silent = || Arc::new(Doorbell::new(|| ()));
+    let parts = ShardParts {
+        url_server: url_server_config(&plan.config),
+        spider: spider_config(&plan.config, plan.conns_max),
+        scope: scope_of(&plan.config, seeds),
+        share: share.clone(),
+        work: work.clone(),
+        done: done.clone(),
+        bell: silent(),
+        scheduler: silent(),
+        stats: stats.clone(),
+        wall: Wall { unix_ms_at_zero: 0 },
+        epoch,
+    };
+    Shard::new(SimDriver::new(net.clone(), index, plan.conns_max), parts)
+}
+
+fn next_death(plan: &Plan, rng: &mut Rng, now: Now) -> Now {
+    if plan.death_ms == 0 {
+        Now::NEVER
+    } else {
+        now.plus_ms(1 + rng.below(2 * plan.death_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_replays_to_the_step() {
+        for seed in 0..5 {
+            assert_eq!(run(seed), run(seed));
+        }
+    }
+}
