@@ -1,4 +1,66 @@
+//! Nephila: an io_uring crawl appliance.
+//!
+//! One binary turns a Linux box into a crawl node: per-host queues that are nice to every host, fetches over raw
+//! HTTP/1.1 on a thread per core, documents compressed straight into mmapped segments.
+//!
+//! # The life of a URL
+//!
+//! ```text
+//!   seeds · links found · redirect targets
+//!                 │ discover
+//!            doc_index            every URL known, and what became of it          (index thread)
+//!                 │ candidates(want, reject list)        ▲ record, once durable
+//!            scheduler            resolves, deals each address to one shard        (scheduler thread)
+//!     work ring ──┤▲── DONE / WORKING ring              lock-free, one pair per shard
+//!   ┌─────────────▼┴──────────────────────────────────┐
+//!   │ url_server   per-host queues, robots, niceness   │
+//!   │     │ acquire                        ▲ release   │   one shard per core, pinned;
+//!   │ spider       connections and fetches │           │   a host and its address live on
+//!   │     │ finished fetch ────────────────┘           │   exactly one shard, so niceness
+//!   │ handler      links, scope, redirects             │   needs no lock
+//!   │     │ record                                     │
+//!   │ store_server LZ4 straight into a mapped segment  │
+//!   └─────┼────────────────────────────────────────────┘
+//!       keeper       makes segments ready, group-commits, seals                    (keeper thread)
+//! ```
+//!
+//! # Folders and layers
+//!
+//! Imports go down only; a test reads every file and checks it.
+//!
+//! | layer | folder                    | holds                                                              |
+//! |-------|---------------------------|--------------------------------------------------------------------|
+//! | 5     | `commands`                | what a user types; one file per sub-command                        |
+//! | 4     | `engine`                  | threads, rings, clocks: where roles meet mechanism                 |
+//! | 4     | `sim`                     | a whole node in virtual time against a misbehaving web             |
+//! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
+//! | 3     | `url_server`              | queues, robots gate, niceness                                      |
+//! | 3     | `spider`                  | fetches as state machines                                          |
+//! | 3     | `handler`                 | links, scope, redirects                                            |
+//! | 3     | `store_server`            | segments: append, commit, seal, recover, read                      |
+//! | 3     | `doc_index`               | every URL known                                                    |
+//! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
+//! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
+//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, URLs, robots.txt, HTML, codes       |
+//! | 0     | `base`, `config`, `limits`| time, keys, timers, the address guard; settings; bounds            |
+//!
+//! Roles (layer 3) are sans-IO: events and the time come in, actions go out. They know nothing of each other, of
+//! drivers or of threads, which is why the simulation can run them as they are.
+//!
+//! # Invariants
+//!
+//! 1. A URL handed to a spider is answered for exactly once, or is sent again; it is never lost.
+//! 2. No host has more than `req_host_concurrent` requests open, no host or address is asked faster than its
+//!    rate, and nothing but /robots.txt is asked of a host before its robots rules are known.
+//! 3. A document counts as done only when its record is on disk: data durable, then index, then done.
+//! 4. A shard never blocks: no lock, no disk, no name look-up on its path.
+//! 5. A slot is not used again while the kernel may still complete on it; keys carry a generation.
+//! 6. The address that is connected to is the address that was checked.
+//! 7. Memory is flat: receive buffers are lent only while bytes are in them, and every queue has a bound.
+//!
+//! The simulation (`nephila sim`) checks 1, 2 and 5 on every step of every seed.
 #![deny(unsafe_code)]
+
 pub mod base;
 pub mod commands;
 pub mod config;

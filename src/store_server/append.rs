@@ -41,8 +41,9 @@ impl ShardShare {
 pub struct ShardStore {
     share: Arc<ShardShare>,
     writer: Option<SegmentWriter>,
-    /// The compressor's memory, cleared for every record by itself.
+    /// The compressor's memory for documents below and above 64 KiB; the smaller is the faster.
     table: CompressTable,
+    table_large: CompressTable,
     sequence: u64,
 }
 
@@ -70,7 +71,8 @@ impl ShardStore {
         ShardStore {
             share,
             writer: None,
-            table: CompressTable::default(),
+            table: CompressTable::small(),
+            table_large: CompressTable::large(),
             sequence,
         }
     }
@@ -106,7 +108,12 @@ impl ShardStore {
         record[HEADER_BYTES..HEADER_BYTES + new.url.len()].copy_from_slice(new.url.as_bytes());
         record[HEADER_BYTES + new.url.len()..HEADER_BYTES + names].copy_from_slice(new_url.as_bytes());
         let block = &mut record[HEADER_BYTES + names..];
-        let (codec, block_len) = match compress_into_with_table(new.bytes, block, &mut self.table) {
+        let table = if new.bytes.len() < usize::from(u16::MAX) {
+            &mut self.table
+        } else {
+            &mut self.table_large
+        };
+        let (codec, block_len) = match compress_into_with_table(new.bytes, block, table) {
             Ok(len) if len < new.bytes.len() => (CODEC_LZ4, len),
             // What does not shrink (images, archives) is kept as it is.
             _ => {
