@@ -77,4 +77,4 @@ const _: () = assert!(
     URL_BYTES_MAX < 8_192 - 64,
     "a URL fits in a line of the spider protocol"
 );
-const _: () = assert!(SEGMENT_HEADER_BYTES % RECORD_ALIGN == 0);
+const _: () = assert!(SEGMENT_HEADER_BYTES.is_multiple_of(RECORD_ALIGN));

@@ -5,7 +5,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Names and addresses out of a file in the format of /etc/hosts.
 #[derive(Clone, Debug, Default)]
@@ -118,10 +118,7 @@ impl Names {
 
     /// The next answer to a question that was `Asked`.
     pub fn answer(&self) -> Option<(Box<str>, Option<IpAddr>)> {
-        match self.system.as_ref()?.answers.try_recv() {
-            Ok(answer) => Some(answer),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        self.system.as_ref()?.answers.try_recv().ok()
     }
 }
 

@@ -328,12 +328,10 @@ impl Scheduler {
         }
         // What waits to become durable is written; it will be counted.
         let written: rapidhash::fast::RapidHashSet<u32> = side.held.iter().map(|done| done.doc_id).collect();
-        let lost: Vec<(u32, u64)> = side
-            .open
-            .iter()
-            .map(|(&doc, &host)| (doc, host))
-            .filter(|(doc, _)| !written.contains(doc))
-            .collect();
+        let open = side.open.iter().map(|(&doc_id, &host)| (doc_id, host));
+        let mut lost: Vec<(u32, u64)> = open.filter(|(doc_id, _)| !written.contains(doc_id)).collect();
+        // In the order they were found, not in that of a hash map: a simulated death can be replayed.
+        lost.sort_unstable();
         for (doc_id, host) in lost {
             self.shards[shard].open.remove(&doc_id);
             self.unload(host);

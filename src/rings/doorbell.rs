@@ -110,6 +110,6 @@ mod tests {
             }
             door.ring_if_asleep();
         }
-        assert_eq!(consumer.join().unwrap(), (0..50_000u64).sum());
+        assert_eq!(consumer.join().unwrap(), (0..50_000u64).sum::<u64>());
     }
 }

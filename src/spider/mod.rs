@@ -16,6 +16,8 @@ mod conn;
 mod fetch;
 mod request;
 mod role;
+#[cfg(test)]
+mod tests;
 
 pub use fetch::{FetchOrder, Fetched};
 pub use role::{Action, Spider, SpiderConfig};

@@ -82,5 +82,5 @@ pub(super) fn aligned(bytes: usize) -> usize {
     bytes.next_multiple_of(RECORD_ALIGN)
 }
 
-const _: () = assert!(HEADER_BYTES % RECORD_ALIGN == 0 && BLOCK_LEN + 8 == HEADER_BYTES);
+const _: () = assert!(HEADER_BYTES.is_multiple_of(RECORD_ALIGN) && BLOCK_LEN + 8 == HEADER_BYTES);
 const _: () = assert!(SEGMENT_FIELDS_END <= SEGMENT_HEADER_BYTES);

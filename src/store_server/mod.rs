@@ -29,6 +29,8 @@ mod layout;
 mod mmap;
 mod reader;
 mod record;
+#[cfg(test)]
+mod tests;
 
 pub use append::{AppendError, Appended, ShardShare, ShardStore};
 pub use directory::{DataDir, OpenError};

@@ -23,6 +23,8 @@ mod host;
 mod leftover;
 mod niceness;
 mod server;
+#[cfg(test)]
+mod tests;
 
 pub use niceness::{Niceness, Report};
 pub use server::{Acquired, Order, OrderKind, Robotstxt, UrlServer, UrlServerConfig, UrlServerStats};

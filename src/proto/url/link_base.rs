@@ -51,14 +51,14 @@ impl LinkBase {
     /// Writes the normal form of `link` to `out`, which is cleared first.
     pub fn resolve(&self, link: &[u8], out: &mut String) -> Result<(), LinkError> {
         out.clear();
-        let link = match memchr::memchr(b'#', link) {
+        let before_fragment = match memchr::memchr(b'#', link) {
             Some(at) => &link[..at],
             None => link,
         };
-        if link.is_empty() {
+        if before_fragment.is_empty() {
             return Err(LinkError::SamePage);
         }
-        if self.resolve_plain(link, out) {
+        if self.resolve_plain(before_fragment, out) {
             return Ok(());
         }
         out.clear();

@@ -1,0 +1,264 @@
+//! Fetches step by step: one answer each, connections kept, deadlines held.
+
+use super::*;
+use crate::base::{AddressGuard, Key, NetAsk, NetError, NetEvent, Now};
+use crate::proto::http1::{BodyLimits, HeadLimits};
+use crate::proto::lines::TransId;
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+
+const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+fn spider(conns_max: usize) -> Spider {
+    let config = SpiderConfig {
+        user_agent: "nephila".to_string(),
+        working_us: 20_000_000,
+        total_us: 60_000_000,
+        connect_us: 10_000_000,
+        read_us: 30_000_000,
+        idle_us: 5_000_000,
+        head: HeadLimits::default(),
+        body: BodyLimits {
+            doc_bytes_max: 1_000,
+            ..BodyLimits::default()
+        },
+        conns_max,
+        guard: AddressGuard::new(vec!["127.0.0.0/8".parse().unwrap()]),
+    };
+    Spider::new(config, Now::ZERO)
+}
+
+fn order(n: u32) -> FetchOrder {
+    FetchOrder {
+        trans: TransId::new(n, 0, 1),
+        url: CrawlUrl::parse("http://h.test:81/x").unwrap(),
+        addr: "127.0.0.1:81".parse().unwrap(),
+    }
+}
+
+/// Takes the actions and splits them into asks and finished fetches.
+fn acted(out: &mut Vec<Action>) -> (Vec<NetAsk>, Vec<Fetched>) {
+    let (mut asks, mut finished) = (Vec::new(), Vec::new());
+    for action in out.drain(..) {
+        match action {
+            Action::Net(ask) => asks.push(ask),
+            Action::Finished(fetched) => finished.push(*fetched),
+            Action::Sent(_) | Action::Working(_) => {}
+        }
+    }
+    (asks, finished)
+}
+
+/// Starts a fetch on a new connection and brings it to where the answer is awaited.
+fn started(spider: &mut Spider, n: u32, now: Now, out: &mut Vec<Action>) -> Key {
+    assert!(spider.has_room(out));
+    spider.take(order(n), now, out);
+    let conn = match acted(out).0.as_slice() {
+        [NetAsk::Connect { conn, .. }] => *conn,
+        other => panic!("{other:?}"),
+    };
+    spider.step(conn, NetEvent::Connected, now, out);
+    assert!(matches!(acted(out).0.as_slice(), [NetAsk::Send { .. }]));
+    spider.step(conn, NetEvent::Sent(Vec::new()), now, out);
+    out.clear();
+    conn
+}
+
+#[test]
+fn an_answer_in_any_pieces_is_the_same_answer() {
+    for cut in 0..PAGE.len() {
+        let (mut spider, mut out) = (spider(4), Vec::new());
+        let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+        for piece in [&PAGE[..cut], &PAGE[cut..]] {
+            if !piece.is_empty() {
+                spider.step(conn, NetEvent::Received(piece), Now::from_us(7), &mut out);
+            }
+        }
+        let (asks, finished) = acted(&mut out);
+        assert!(asks.is_empty(), "the connection is kept: {asks:?}");
+        assert_eq!(finished.len(), 1);
+        assert_eq!((finished[0].result, finished[0].status()), (ResultCode::Ok, 200));
+        assert_eq!((finished[0].document(), finished[0].took_us), (&b"hello"[..], 7));
+        assert_eq!(finished[0].head_bytes(), &PAGE[..PAGE.len() - 5]);
+        // The next fetch of the host goes out on it at once.
+        spider.take(order(2), Now::from_us(8), &mut out);
+        assert!(matches!(acted(&mut out).0.as_slice(), [NetAsk::Send { conn: same, .. }] if *same == conn));
+    }
+}
+
+#[test]
+fn a_kept_connection_that_died_is_nobodys_fault() {
+    for died in [NetEvent::Ended, NetEvent::Failed(NetError::Reset)] {
+        let (mut spider, mut out) = (spider(4), Vec::new());
+        let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+        spider.step(conn, NetEvent::Received(PAGE), Now::ZERO, &mut out);
+        spider.take(order(2), Now::ZERO, &mut out);
+        acted(&mut out);
+        spider.step(conn, died, Now::ZERO, &mut out);
+        let (asks, finished) = acted(&mut out);
+        assert!(finished[0].stale);
+        assert_eq!(asks, [NetAsk::Close { conn }]);
+    }
+    // On a fresh connection it is the server's.
+    let (mut spider, mut out) = (spider(4), Vec::new());
+    let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+    spider.step(conn, NetEvent::Ended, Now::ZERO, &mut out);
+    let (_, finished) = acted(&mut out);
+    assert_eq!(
+        (finished[0].stale, finished[0].result),
+        (false, ResultCode::Empty)
+    );
+}
+
+#[test]
+fn a_slot_is_free_only_after_the_last_word() {
+    let (mut spider, mut out) = (spider(1), Vec::new());
+    let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+    spider.step(conn, NetEvent::Failed(NetError::Reset), Now::ZERO, &mut out);
+    acted(&mut out);
+    assert!(!spider.has_room(&mut out), "the kernel may still complete on it");
+    spider.step(conn, NetEvent::Received(b"late"), Now::ZERO, &mut out);
+    assert!(out.is_empty());
+    spider.step(conn, NetEvent::Closed, Now::ZERO, &mut out);
+    assert!(spider.has_room(&mut out));
+    let next = started(&mut spider, 2, Now::ZERO, &mut out);
+    assert_eq!(conn.index(), next.index());
+    assert_ne!(conn, next);
+}
+
+#[test]
+fn an_idle_connection_makes_room_and_grows_old() {
+    let (mut spider, mut out) = (spider(1), Vec::new());
+    let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+    spider.step(conn, NetEvent::Received(PAGE), Now::ZERO, &mut out);
+    acted(&mut out);
+    assert!(!spider.has_room(&mut out));
+    assert_eq!(acted(&mut out).0, [NetAsk::Close { conn }]);
+    spider.step(conn, NetEvent::Closed, Now::ZERO, &mut out);
+    let conn = started(&mut spider, 2, Now::ZERO, &mut out);
+    spider.step(conn, NetEvent::Received(PAGE), Now::ZERO, &mut out);
+    acted(&mut out);
+    spider.tick(Now::from_us(4_999_000), &mut out);
+    assert!(out.is_empty());
+    spider.tick(Now::from_us(5_001_000), &mut out);
+    assert_eq!(acted(&mut out).0, [NetAsk::Close { conn }]);
+}
+
+#[test]
+fn deadlines_end_a_fetch_and_working_is_said_until_then() {
+    let results = |events: &dyn Fn(&mut Spider, Key, &mut Vec<Action>, u64)| {
+        let (mut spider, mut out) = (spider(4), Vec::new());
+        spider.take(order(1), Now::ZERO, &mut out);
+        let [NetAsk::Connect { conn, .. }] = acted(&mut out).0[..] else {
+            panic!()
+        };
+        let (mut working, mut ended) = (0, None);
+        for second in 1..=120u64 {
+            if ended.is_none() {
+                events(&mut spider, conn, &mut out, second);
+            }
+            spider.tick(Now::from_us(second * 1_000_000 + 1_000), &mut out);
+            for action in out.drain(..) {
+                match action {
+                    Action::Working(_) => working += 1,
+                    Action::Finished(fetched) => {
+                        assert!(ended.replace((fetched.result, second)).is_none(), "one answer");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        (ended.unwrap(), working)
+    };
+    assert_eq!(results(&|_, _, _, _| ()), ((ResultCode::ConnectTimeout, 10), 0));
+    let connected = |spider: &mut Spider, conn, out: &mut Vec<Action>, second| {
+        if second == 1 {
+            spider.step(conn, NetEvent::Connected, Now::from_us(1_000_000), out);
+        }
+    };
+    assert_eq!(results(&connected), ((ResultCode::ReadTimeout, 31), 1));
+    let dripping = |spider: &mut Spider, conn, out: &mut Vec<Action>, second: u64| match second {
+        1 => spider.step(conn, NetEvent::Connected, Now::from_us(1_000_000), out),
+        2 => spider.step(
+            conn,
+            NetEvent::Received(b"HTTP/1.1 200 OK\r\n\r\n"),
+            Now::from_us(2_000_000),
+            out,
+        ),
+        _ => spider.step(
+            conn,
+            NetEvent::Received(b"."),
+            Now::from_us(second * 1_000_000),
+            out,
+        ),
+    };
+    assert_eq!(results(&dripping), ((ResultCode::TotalTimeout, 60), 2));
+}
+
+#[test]
+fn what_a_response_comes_to() {
+    let result = |response: &[u8], end: Option<NetEvent<'_>>| {
+        let (mut spider, mut out) = (spider(4), Vec::new());
+        let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+        spider.step(conn, NetEvent::Received(response), Now::ZERO, &mut out);
+        if let Some(end) = end {
+            spider.step(conn, end, Now::ZERO, &mut out);
+        }
+        let fetched = acted(&mut out).1.pop().expect("finished");
+        (fetched.result, fetched.document().len())
+    };
+    let ended = || Some(NetEvent::Ended);
+    assert_eq!(
+        result(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", None),
+        (ResultCode::HttpError, 0)
+    );
+    assert_eq!(
+        result(
+            b"HTTP/1.1 301 M\r\nLocation: /\r\nContent-Length: 0\r\n\r\n",
+            None
+        ),
+        (ResultCode::Redirect, 0)
+    );
+    assert_eq!(
+        result(b"HTTP/1.1 304 N\r\n\r\n", None),
+        (ResultCode::NotModified, 0)
+    );
+    assert_eq!(result(b"HTTP/1.1 204 N\r\n\r\n", None), (ResultCode::Ok, 0));
+    assert_eq!(
+        result(b"HTTP/1.0 200 OK\r\n\r\nabc", ended()),
+        (ResultCode::Ok, 3)
+    );
+    assert_eq!(
+        result(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", ended()),
+        (ResultCode::Truncated, 3)
+    );
+    let reset = Some(NetEvent::Failed(NetError::Reset));
+    assert_eq!(
+        result(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", reset),
+        (ResultCode::Truncated, 3)
+    );
+    assert_eq!(result(b"SSH-2.0-x\r\n", None), (ResultCode::Malformed, 0));
+    assert_eq!(
+        result(b"HTTP/1.1 200 OK\r\nConte", ended()),
+        (ResultCode::Malformed, 0)
+    );
+    let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n";
+    assert_eq!(result(chunked, None), (ResultCode::Malformed, 3));
+    let large = [
+        &b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n"[..],
+        &[b'x'; 1_500],
+    ]
+    .concat();
+    assert_eq!(result(&large, None), (ResultCode::TooLarge, 1_000));
+}
+
+#[test]
+fn an_address_that_is_not_allowed_is_never_connected_to() {
+    let (mut spider, mut out) = (spider(4), Vec::new());
+    let mut order = order(1);
+    order.addr = "10.0.0.1:80".parse().unwrap();
+    spider.take(order, Now::ZERO, &mut out);
+    let (asks, finished) = acted(&mut out);
+    assert!(asks.is_empty());
+    assert_eq!(finished[0].result, ResultCode::BlockedAddress);
+}

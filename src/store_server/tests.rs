@@ -1,0 +1,260 @@
+//! What was appended and committed is read back, whatever happens to the process or the file afterwards.
+
+use super::*;
+use crate::limits::SEGMENT_HEADER_BYTES;
+use crate::proto::record::ResultCode;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const SEGMENT_BYTES: u64 = 1 << 20;
+
+/// A directory that goes away with the test.
+struct TestDir(PathBuf);
+
+impl TestDir {
+    fn new(name: &str) -> TestDir {
+        let path = std::env::temp_dir().join(format!("nephila-store-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        TestDir(path)
+    }
+
+    fn segments(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = fs::read_dir(self.0.join("segments"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        paths.sort();
+        paths
+    }
+}
+
+impl Drop for TestDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn keeper(path: &Path) -> Keeper {
+    let mut keeper = Keeper::new(Medium::Directory(DataDir::open(path).unwrap()), SEGMENT_BYTES, 1);
+    keeper.prepare(0).unwrap();
+    keeper
+}
+
+fn new_record<'a>(url: &'a str, bytes: &'a [u8], head_len: usize) -> NewRecord<'a> {
+    NewRecord {
+        doc_id: 7,
+        url,
+        new_url: None,
+        result: ResultCode::Ok,
+        status: 200,
+        flags: 0,
+        took_ms: 12,
+        fetched_unix_ms: 1_700_000_000_000,
+        ip: "127.0.0.1".parse().unwrap(),
+        port: 8080,
+        bytes,
+        head_len,
+    }
+}
+
+/// Bytes that do not compress.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut rng = crate::base::Rng::new(1);
+    (0..bytes).map(|_| rng.next_u64() as u8).collect()
+}
+
+fn read_all(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let damaged = Reader::open(path)
+        .unwrap()
+        .each(|located, bytes| {
+            let document = Reader::document(&located.record, bytes).expect("a whole record unpacks");
+            found.push((located.record.url, document.body));
+        })
+        .unwrap();
+    assert!(damaged.is_empty(), "{damaged:?}");
+    found
+}
+
+#[test]
+fn documents_come_back_as_they_went() {
+    let dir = TestDir::new("roundtrip");
+    let mut keeper = keeper(&dir.0);
+    let share = keeper.share(0);
+    let mut store = ShardStore::new(share.clone());
+    let noise = noise(200_000);
+    let bodies: [&[u8]; 4] = [
+        b"",
+        b"<p>hello hello hello hello hello hello</p>",
+        &noise,
+        &[b'x'; 100_000],
+    ];
+    for (index, body) in bodies.iter().enumerate() {
+        let bytes = [&b"HTTP/1.1 200 OK\r\n\r\n"[..], body].concat();
+        let url = format!("http://h/{index}");
+        let mut record = new_record(&url, &bytes, 19);
+        record.new_url = (index == 1).then_some("http://h/new");
+        let appended = store.append(&record).unwrap();
+        assert_eq!(appended.sequence, index as u64 + 1);
+    }
+    assert_eq!(share.durable(), 0, "nothing counts before it is committed");
+    assert!(keeper.turn(0).unwrap());
+    assert_eq!(share.durable(), 4);
+    // Readers work while the segment is being written.
+    let (located, document) = Reader::open(&dir.0).unwrap().find("http://h/1").unwrap().unwrap();
+    assert_eq!(located.record.new_url.as_deref(), Some("http://h/new"));
+    assert_eq!(
+        (located.record.doc_id, located.record.status, located.record.port),
+        (7, 200, 8080)
+    );
+    assert_eq!(document.unwrap().head, b"HTTP/1.1 200 OK\r\n\r\n");
+    store.finish();
+    keeper.close().unwrap();
+    let found = read_all(&dir.0);
+    assert_eq!(found.len(), 4);
+    for (index, (url, body)) in found.iter().enumerate() {
+        assert_eq!(
+            (url.as_str(), body.as_slice()),
+            (format!("http://h/{index}").as_str(), bodies[index])
+        );
+    }
+    let names = dir.segments();
+    assert_eq!(names.len(), 1, "the unused segment is gone: {names:?}");
+    assert_eq!(names[0].extension().unwrap(), "seg");
+}
+
+#[test]
+fn a_full_segment_is_sealed_and_the_next_one_is_taken() {
+    let dir = TestDir::new("rotate");
+    let mut keeper = keeper(&dir.0);
+    let mut store = ShardStore::new(keeper.share(0));
+    let noise = noise(100_000);
+    let mut count = 0;
+    let mut waited = 0;
+    while count < 30 {
+        match store.append(&new_record(&format!("http://h/{count}"), &noise, 0)) {
+            Ok(_) => count += 1,
+            Err(AppendError::NoSegment) => {
+                waited += 1;
+                keeper.turn(0).unwrap();
+            }
+            Err(AppendError::TooLarge) => panic!("it fits"),
+        }
+    }
+    assert!(waited > 0, "the keeper was needed");
+    store.finish();
+    keeper.turn(0).unwrap();
+    keeper.close().unwrap();
+    assert_eq!(read_all(&dir.0).len(), 30);
+    assert!(dir.segments().len() >= 3);
+    let too_large = vec![7; SEGMENT_BYTES as usize];
+    keeper.prepare(0).unwrap();
+    assert_eq!(
+        store.append(&new_record("http://h/", &too_large, 0)),
+        Err(AppendError::TooLarge)
+    );
+}
+
+/// Leaves a segment behind as a killed process would: open, at its full length.
+fn killed_store(dir: &TestDir, records: usize) -> PathBuf {
+    let mut keeper = keeper(&dir.0);
+    let mut store = ShardStore::new(keeper.share(0));
+    for index in 0..records {
+        let body = format!("<p>page {index} page {index} page {index}</p>");
+        store
+            .append(&new_record(&format!("http://h/{index}"), body.as_bytes(), 0))
+            .unwrap();
+    }
+    keeper.turn(0).unwrap();
+    std::mem::forget(store);
+    dir.segments()
+        .into_iter()
+        .find(|path| fs::metadata(path).unwrap().len() == SEGMENT_BYTES)
+        .unwrap()
+}
+
+#[test]
+fn a_torn_tail_is_cut_and_nothing_before_it_is_lost() {
+    for cut in 1..200 {
+        let dir = TestDir::new("torn");
+        let path = killed_store(&dir, 5);
+        // Zeroed from some byte of the last record on, as if that part had never reached the disk.
+        let ends = record_ends(&path);
+        let end = ends[4];
+        let from = (end - cut).max(ends[3]);
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(from).unwrap();
+        file.set_len(SEGMENT_BYTES).unwrap();
+        drop(file);
+        let directory = DataDir::open(&dir.0).unwrap();
+        assert_eq!(directory.recovered(), 1);
+        let found = read_all(&dir.0);
+        // Padding at the very end may be zero already.
+        assert!(
+            found.len() == 4 || (found.len() == 5 && cut < 8),
+            "cut {cut}: {}",
+            found.len()
+        );
+        drop(directory);
+        assert_eq!(
+            DataDir::open(&dir.0).unwrap().recovered(),
+            0,
+            "recovery is done once"
+        );
+        assert_eq!(read_all(&dir.0).len(), found.len());
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_noticed_or_harmless() {
+    let dir = TestDir::new("flip");
+    let path = killed_store(&dir, 3);
+    drop(DataDir::open(&dir.0).unwrap());
+    let sealed = path.with_extension("seg");
+    let sound = fs::read(&sealed).unwrap();
+    let before = read_all(&dir.0);
+    assert_eq!(before.len(), 3);
+    for at in SEGMENT_HEADER_BYTES..sound.len() {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&sealed, &bytes).unwrap();
+        let mut found = Vec::new();
+        let damaged = Reader::open(&dir.0)
+            .unwrap()
+            .each(|located, bytes| {
+                let document = Reader::document(&located.record, bytes).expect("checked");
+                found.push((located.record.url, document.body));
+            })
+            .unwrap();
+        let harmless = damaged.is_empty() && found == before;
+        let noticed = !damaged.is_empty() && before.starts_with(&found);
+        assert!(
+            harmless || noticed,
+            "byte {at}: {} found, damage {damaged:?}",
+            found.len()
+        );
+    }
+}
+
+#[test]
+fn a_directory_is_locked_against_a_second_process() {
+    let dir = TestDir::new("lock");
+    let first = DataDir::open(&dir.0).unwrap();
+    assert!(matches!(DataDir::open(&dir.0), Err(OpenError::InUse(_))));
+    drop(first);
+    assert!(DataDir::open(&dir.0).is_ok());
+    assert!(matches!(
+        Reader::open(Path::new("/nonexistent")),
+        Err(ReadError::NoStore(_))
+    ));
+}
+
+fn record_ends(path: &Path) -> Vec<u64> {
+    let dir = path.parent().unwrap().parent().unwrap();
+    let mut ends = Vec::new();
+    Reader::open(dir)
+        .unwrap()
+        .each(|located, _| ends.push(located.offset + u64::from(located.record.record_bytes)))
+        .unwrap();
+    ends
+}

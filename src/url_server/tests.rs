@@ -1,0 +1,225 @@
+//! Queues, windows, pauses and robots, one promise a test. The simulation tries them all at once.
+
+use super::*;
+use crate::base::Now;
+use crate::proto::lines::{Candidate, Job};
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+
+const OK: Report = Report {
+    result: ResultCode::Ok,
+    status: 200,
+    took_us: 0,
+    retry_after_s: None,
+};
+
+fn config() -> UrlServerConfig {
+    UrlServerConfig {
+        queue_count: 8,
+        queue_len: 4,
+        host: Niceness::from_rate(1.0, 1, 0.0),
+        ip: Niceness::from_rate(1.0, 1, 0.0),
+        spider_silence_us: 60_000_000,
+        product_token: "nephila".to_string(),
+    }
+}
+
+fn job(doc_id: u32, url: &str, ip: &str) -> Job {
+    let url = CrawlUrl::parse(url).unwrap();
+    Job {
+        candidate: Candidate {
+            doc_id,
+            url,
+            depth: 0,
+            hops: 0,
+            seed_chain: false,
+        },
+        ip: ip.parse().unwrap(),
+    }
+}
+
+fn fetch(server: &mut UrlServer, now: Now) -> Order {
+    server.tick(now);
+    match server.acquire(now) {
+        Acquired::Fetch(order) => order,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn nothing(server: &mut UrlServer, now: Now) {
+    server.tick(now);
+    assert_eq!(server.acquire(now), Acquired::Nothing);
+    assert!(server.invariants());
+}
+
+/// Sends robots.txt of the next host and answers it.
+fn robots(server: &mut UrlServer, now: Now, status: u16, body: &[u8]) {
+    let order = fetch(server, now);
+    assert_eq!(
+        (order.kind, order.url.path_and_query()),
+        (OrderKind::Robots, "/robots.txt")
+    );
+    server.sent(order.trans, now);
+    let answer = Robotstxt::Answer {
+        status,
+        body,
+        target: None,
+    };
+    server.robots(order.trans, &answer, &Report { status, ..OK }, now);
+}
+
+#[test]
+fn nothing_is_asked_before_robots_and_then_one_at_a_time() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    server.admit(job(1, "http://a/1", "1.1.1.1"), Now::ZERO);
+    server.admit(job(2, "http://a/2", "1.1.1.1"), Now::ZERO);
+    robots(&mut server, Now::ZERO, 200, b"User-agent: *\nDisallow: /no");
+    nothing(&mut server, Now::ZERO.plus_ms(999));
+    let at = Now::ZERO.plus_ms(1_000);
+    let first = fetch(&mut server, at);
+    assert_eq!(first.doc_id, 1);
+    nothing(&mut server, at.plus_ms(60));
+    // The request went out late, so the pause starts late.
+    server.sent(first.trans, at.plus_ms(500));
+    nothing(&mut server, at.plus_ms(1_400));
+    assert_eq!(
+        server
+            .release(first.trans, &OK, at.plus_ms(1_400))
+            .unwrap()
+            .candidate
+            .doc_id,
+        1
+    );
+    nothing(&mut server, at.plus_ms(1_499));
+    assert_eq!(fetch(&mut server, at.plus_ms(1_500)).doc_id, 2);
+    assert_eq!(
+        server.release(first.trans, &OK, at.plus_ms(1_600)),
+        None,
+        "a late DONE is ignored"
+    );
+    assert_eq!(server.stats().late, 1);
+}
+
+#[test]
+fn hosts_of_one_address_share_its_pace() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    server.admit(job(1, "http://a/", "1.1.1.1"), Now::ZERO);
+    server.admit(job(2, "http://b/", "1.1.1.1"), Now::ZERO);
+    server.admit(job(3, "http://c/", "2.2.2.2"), Now::ZERO);
+    robots(&mut server, Now::ZERO, 404, b"");
+    robots(&mut server, Now::ZERO, 404, b"");
+    nothing(&mut server, Now::ZERO.plus_ms(999));
+    let at = Now::ZERO.plus_ms(1_000);
+    let mut hosts = vec![
+        fetch(&mut server, at).url.host().to_string(),
+        fetch(&mut server, at).url.host().to_string(),
+    ];
+    hosts.sort();
+    assert_eq!(hosts[1], "c", "the other address has a pace of its own");
+    nothing(&mut server, at.plus_ms(10));
+}
+
+#[test]
+fn what_robots_forbid_is_denied_and_so_is_everything_while_they_are_unknown() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    server.admit(job(1, "http://a/no/1", "1.1.1.1"), Now::ZERO);
+    robots(&mut server, Now::ZERO, 200, b"User-agent: *\nDisallow: /no");
+    let at = Now::ZERO.plus_ms(1_000);
+    server.tick(at);
+    assert!(matches!(server.acquire(at), Acquired::Denied(job) if job.candidate.doc_id == 1));
+    server.admit(job(2, "http://b/", "2.2.2.2"), at);
+    robots(&mut server, at, 503, b"");
+    assert!(matches!(server.acquire(at), Acquired::Denied(job) if job.candidate.doc_id == 2));
+    nothing(&mut server, at);
+    assert!(server.is_empty());
+}
+
+#[test]
+fn robots_redirects_are_followed_on_the_host_within_bounds() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    server.admit(job(1, "http://a/", "1.1.1.1"), Now::ZERO);
+    let mut now = Now::ZERO;
+    let target = CrawlUrl::parse("http://a/hop").unwrap();
+    let mut hops = 0;
+    loop {
+        let order = fetch(&mut server, now);
+        if order.kind == OrderKind::Page {
+            break;
+        }
+        hops += 1;
+        let answer = Robotstxt::Answer {
+            status: 301,
+            body: b"",
+            target: Some(&target),
+        };
+        server.robots(order.trans, &answer, &Report { status: 301, ..OK }, now);
+        now = now.plus_ms(1_000);
+    }
+    assert_eq!(hops, 6, "the file and five hops, then as if there were none");
+}
+
+#[test]
+fn leftovers_come_in_order_and_slots_change_hosts_only_after_their_pause() {
+    let mut small = config();
+    small.queue_count = 1;
+    small.queue_len = 2;
+    let mut server = UrlServer::new(small, Now::ZERO);
+    for page in 0..5 {
+        server.admit(job(page + 1, &format!("http://a/{page}"), "1.1.1.1"), Now::ZERO);
+    }
+    server.admit(job(9, "http://b/", "2.2.2.2"), Now::ZERO);
+    assert_eq!((server.len(), server.leftover_len()), (6, 4));
+    robots(&mut server, Now::ZERO, 404, b"");
+    let mut now = Now::ZERO;
+    for doc_id in 1..=5 {
+        now = now.plus_ms(1_000);
+        let order = fetch(&mut server, now);
+        assert_eq!(order.doc_id, doc_id, "in the order they came");
+        server.sent(order.trans, now);
+        server.release(order.trans, &OK, now).unwrap();
+        assert!(server.invariants());
+    }
+    // The slot is free, but its host was asked just now: forgetting it would forget the pause.
+    nothing(&mut server, now.plus_ms(500));
+    assert_eq!(server.stats().slots_reused, 0);
+    now = now.plus_ms(1_001);
+    robots(&mut server, now, 404, b"");
+    assert_eq!(server.stats().slots_reused, 1);
+    assert_eq!(fetch(&mut server, now.plus_ms(1_000)).doc_id, 9);
+}
+
+#[test]
+fn a_silent_spider_loses_its_url_to_another_try() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    server.admit(job(1, "http://a/", "1.1.1.1"), Now::ZERO);
+    robots(&mut server, Now::ZERO, 404, b"");
+    let at = Now::ZERO.plus_ms(1_000);
+    let first = fetch(&mut server, at);
+    server.working(first.trans, at.plus_ms(50_000));
+    nothing(&mut server, at.plus_ms(70_000));
+    server.tick(at.plus_ms(126_000));
+    let second = fetch(&mut server, at.plus_ms(127_000));
+    assert_eq!(second.doc_id, 1);
+    assert_ne!(first.trans, second.trans);
+    assert_eq!(
+        (
+            server.stats().resent,
+            server.release(first.trans, &OK, at.plus_ms(127_000))
+        ),
+        (1, None)
+    );
+}
+
+#[test]
+fn a_url_put_back_is_the_next_one_after_the_pause() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    server.admit(job(1, "http://a/1", "1.1.1.1"), Now::ZERO);
+    server.admit(job(2, "http://a/2", "1.1.1.1"), Now::ZERO);
+    robots(&mut server, Now::ZERO, 404, b"");
+    let at = Now::ZERO.plus_ms(1_000);
+    let order = fetch(&mut server, at);
+    server.sent(order.trans, at);
+    server.put_back(order.trans, &OK, at);
+    nothing(&mut server, at.plus_ms(999));
+    assert_eq!(fetch(&mut server, at.plus_ms(1_000)).doc_id, 1);
+}
