@@ -144,9 +144,12 @@ fn an_idle_connection_makes_room_and_grows_old() {
     assert_eq!(acted(&mut out).0, [NetAsk::Close { conn }]);
 }
 
+/// What the network does to a fetch in each second.
+type Events = dyn Fn(&mut Spider, Key, &mut Vec<Action>, u64);
+
 #[test]
 fn deadlines_end_a_fetch_and_working_is_said_until_then() {
-    let results = |events: &dyn Fn(&mut Spider, Key, &mut Vec<Action>, u64)| {
+    let results = |events: &Events| {
         let (mut spider, mut out) = (spider(4), Vec::new());
         spider.take(order(1), Now::ZERO, &mut out);
         let [NetAsk::Connect { conn, .. }] = acted(&mut out).0[..] else {

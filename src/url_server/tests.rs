@@ -110,7 +110,7 @@ fn hosts_of_one_address_share_its_pace() {
     robots(&mut server, Now::ZERO, 404, b"");
     nothing(&mut server, Now::ZERO.plus_ms(999));
     let at = Now::ZERO.plus_ms(1_000);
-    let mut hosts = vec![
+    let mut hosts = [
         fetch(&mut server, at).url.host().to_string(),
         fetch(&mut server, at).url.host().to_string(),
     ];
@@ -222,4 +222,22 @@ fn a_url_put_back_is_the_next_one_after_the_pause() {
     server.put_back(order.trans, &OK, at);
     nothing(&mut server, at.plus_ms(999));
     assert_eq!(fetch(&mut server, at.plus_ms(1_000)).doc_id, 1);
+}
+
+#[test]
+fn a_request_that_is_not_out_yet_holds_the_next_one_back() {
+    let mut two = config();
+    two.host = Niceness::from_rate(1.0, 2, 0.0);
+    two.ip = Niceness::from_rate(0.0, 9, 0.0);
+    let mut server = UrlServer::new(two, Now::ZERO);
+    server.admit(job(1, "http://a/1", "1.1.1.1"), Now::ZERO);
+    server.admit(job(2, "http://a/2", "1.1.1.1"), Now::ZERO);
+    robots(&mut server, Now::ZERO, 404, b"");
+    let at = Now::ZERO.plus_ms(1_000);
+    let first = fetch(&mut server, at);
+    // Its connection takes three seconds to be made. A second one could be quicker, and the two would meet.
+    nothing(&mut server, at.plus_ms(2_900));
+    server.sent(first.trans, at.plus_ms(3_000));
+    nothing(&mut server, at.plus_ms(3_999));
+    assert_eq!(fetch(&mut server, at.plus_ms(4_000)).doc_id, 2);
 }
