@@ -8,6 +8,7 @@ use crate::proto::http1::Head;
 use crate::proto::lines::Candidate;
 use crate::proto::record::ResultCode;
 use crate::proto::url::{CrawlUrl, LinkBase, Scheme};
+use std::borrow::Cow;
 
 /// A document and what is known of it.
 pub struct Page<'a> {
@@ -42,8 +43,6 @@ pub struct Handler {
     resolved: String,
 }
 
-/// A `<base>` further down than this comes too late to be one.
-const BASE_WITHIN: usize = 8 * 1024;
 /// Types whose links are read.
 const HTML_TYPES: [&[u8]; 2] = [b"text/html", b"application/xhtml+xml"];
 
@@ -90,47 +89,47 @@ impl Handler {
 
     fn read_html(&mut self, page: &Page<'_>, handled: &mut Handled) {
         let candidate = page.candidate;
-        let deeper = candidate.depth < self.scope.depth_max();
-        let base = base_of(page, &mut self.resolved);
-        let mut nofollow_page = false;
-        let mut refresh = None;
-        let (scope, recent, resolved) = (&self.scope, &mut self.recent, &mut self.resolved);
-        html::scan(page.document, &mut |fact| match fact {
-            Fact::Base(_) => {}
-            Fact::Link { target, nofollow, .. } => {
-                if nofollow || nofollow_page || !deeper || handled.links.len() >= LINKS_PER_PAGE_MAX {
-                    return;
-                }
-                if base.resolve(&target, resolved).is_err() {
-                    return;
-                }
-                let print = fingerprint(resolved.as_bytes());
-                if recent.holds(print) {
-                    return;
-                }
-                match CrawlUrl::from_normal(resolved) {
-                    // Only what is in scope is remembered: the rest may come into scope later.
-                    Ok(url) if can_fetch(&url) && scope.holds(&url) => {
-                        recent.note(print);
-                        handled.links.push(resolved);
-                    }
-                    Ok(_) => handled.out_of_scope += 1,
-                    Err(_) => {}
-                }
-            }
-            Fact::Refresh { target, .. } => {
-                if refresh.is_none() && base.resolve(&target, resolved).is_ok() {
-                    refresh = CrawlUrl::from_normal(resolved).ok();
-                }
-            }
-            Fact::Robots(robots) => nofollow_page |= robots.nofollow,
-        });
-        if nofollow_page {
-            handled.links = LinkBatch::default();
+        let mut facts = Facts::default();
+        html::scan(page.document, |fact| facts.take(fact));
+        // A `<base>` counts for the links before it, too, so links are resolved only now.
+        let mut base = LinkBase::new(&candidate.url);
+        if let Some(href) = &facts.base
+            && base.resolve(href, &mut self.resolved).is_ok()
+            && let Ok(url) = CrawlUrl::from_normal(&self.resolved)
+        {
+            base = LinkBase::new(&url);
         }
-        if let Some(url) = refresh.filter(|url| *url != candidate.url) {
+        if !facts.nofollow && candidate.depth < self.scope.depth_max() {
+            for target in &facts.links {
+                self.read_link(&base, target, handled);
+            }
+        }
+        if let Some(target) = &facts.refresh
+            && base.resolve(target, &mut self.resolved).is_ok()
+            && let Ok(url) = CrawlUrl::from_normal(&self.resolved)
+            && url != candidate.url
+        {
             handled.follow = self.may_follow(candidate, &url);
             handled.new_url = Some(url);
+        }
+    }
+
+    fn read_link(&mut self, base: &LinkBase, target: &[u8], handled: &mut Handled) {
+        if base.resolve(target, &mut self.resolved).is_err() {
+            return;
+        }
+        let print = fingerprint(self.resolved.as_bytes());
+        if self.recent.holds(print) {
+            return;
+        }
+        match CrawlUrl::from_normal(&self.resolved) {
+            // Only what is in scope is remembered: the rest may come into scope later.
+            Ok(url) if can_fetch(&url) && self.scope.holds(&url) => {
+                self.recent.note(print);
+                handled.links.push(&self.resolved);
+            }
+            Ok(_) => handled.out_of_scope += 1,
+            Err(_) => {}
         }
     }
 
@@ -141,29 +140,30 @@ impl Handler {
     }
 }
 
-/// What the links of a page are resolved against. A `<base>` counts for the links before it, too, so it is looked
-/// for first; few pages have one.
-fn base_of(page: &Page<'_>, resolved: &mut String) -> LinkBase {
-    let own = LinkBase::new(&page.candidate.url);
-    let start = &page.document[..page.document.len().min(BASE_WITHIN)];
-    let named = |at: usize| {
-        start[at..]
-            .get(1..5)
-            .is_some_and(|name| name.eq_ignore_ascii_case(b"base"))
-    };
-    if !memchr::memchr_iter(b'<', start).any(named) {
-        return own;
-    }
-    let mut base = None;
-    html::scan(page.document, |fact| {
-        if let Fact::Base(href) = fact
-            && base.is_none()
-            && own.resolve(&href, resolved).is_ok()
-        {
-            base = CrawlUrl::from_normal(resolved).ok();
+/// What a page says, before any of it is resolved.
+#[derive(Default)]
+struct Facts<'a> {
+    base: Option<Cow<'a, [u8]>>,
+    links: Vec<Cow<'a, [u8]>>,
+    refresh: Option<Cow<'a, [u8]>>,
+    /// None of its links is to be followed.
+    nofollow: bool,
+}
+
+impl<'a> Facts<'a> {
+    fn take(&mut self, fact: Fact<'a>) {
+        match fact {
+            Fact::Base(href) => self.base = self.base.take().or(Some(href)),
+            Fact::Link { nofollow: true, .. } => {}
+            Fact::Link { target, .. } => {
+                if self.links.len() < LINKS_PER_PAGE_MAX {
+                    self.links.push(target);
+                }
+            }
+            Fact::Refresh { target, .. } => self.refresh = self.refresh.take().or(Some(target)),
+            Fact::Robots(robots) => self.nofollow |= robots.nofollow,
         }
-    });
-    base.map_or(own, |url| LinkBase::new(&url))
+    }
 }
 
 /// TLS is not spoken yet, so an https URL would only fail.
