@@ -1,1 +1,31 @@
-fn main() {}
+//! Tests of the real binary against real servers on loopback, by the promises of its command surface.
+//!
+//! | file         | guards                                                            |
+//! |--------------|-------------------------------------------------------------------|
+//! | `support`    | temp dirs, children, the farm, nginx, a server that keeps a log   |
+//! | `crawl_farm` | everything of a made-up web is stored once and byte for byte      |
+//! | `crawl_nginx`| the same of a server that was not written here                    |
+//! | `reach`      | scope, depth, page limits, seeds files                            |
+//! | `niceness`   | pauses, open requests, robots rules                               |
+//! | `keep_alive` | connections are used again, and dead ones cost no page            |
+//! | `edges`      | every failure has its exit status and one line that names it      |
+//! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
+//! | `store`      | what `store` prints and with what status                          |
+//! | `memory`     | an open connection costs little                                   |
+//! | `layers`     | imports go down only                                              |
+//! | `sim`        | the simulation passes and replays                                 |
+//! | `restart`    | a shard that panics is restarted, and no page is lost             |
+
+mod crawl_farm;
+mod crawl_nginx;
+mod edges;
+mod interrupts;
+mod keep_alive;
+mod layers;
+mod memory;
+mod niceness;
+mod reach;
+mod restart;
+mod sim;
+mod store;
+mod support;

@@ -1,0 +1,45 @@
+//! The promise: the simulation finds no broken promise, and a seed replays to the same figures.
+
+use crate::support::*;
+use std::time::Duration;
+
+fn sim(args: &[&str]) -> String {
+    let mut command = nephila();
+    command.arg("sim").args(args);
+    let run = Running::start(&mut command).wait(Duration::from_secs(110)).done();
+    let text = run.text();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
+/// The figures without the time they took.
+fn figures(line: &str) -> String {
+    let (before, after) = line.split_once(" in ").unwrap();
+    format!("{before}{}", after.split_once(':').unwrap().1)
+}
+
+#[test]
+fn two_hundred_seeds() {
+    let line = sim(&["--seeds", "200"]);
+    print!("{line}");
+    assert!(
+        line.starts_with("200 seeds from 0 in ") && line.ends_with("no promise was broken\n"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_seed_replays() {
+    let mut different = std::collections::BTreeSet::new();
+    for seed in ["7", "4711", "18446744073709551"] {
+        let args = ["--from", seed, "--seeds", "1"];
+        let first = figures(&sim(&args));
+        assert_eq!(first, figures(&sim(&args)), "seed {seed}");
+        different.insert(
+            first
+                .split_once(": ")
+                .map_or(first.clone(), |(_, figures)| figures.to_string()),
+        );
+    }
+    assert!(different.len() > 1, "seeds make different webs: {different:?}");
+}
