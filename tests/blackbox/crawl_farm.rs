@@ -282,6 +282,77 @@ fn both_drivers_store_the_same() {
     );
 }
 
+/// More hosts than queues, more pages than a queue holds, fewer connections than hosts, segments that hold a few
+/// dozen pages: everything is had all the same.
+#[test]
+fn small_tables_lose_nothing() {
+    let farm = Farm::start(SiteSpec {
+        hosts: 40,
+        pages: 40,
+        page_bytes: 8_000,
+        ..SiteSpec::default()
+    });
+    let settings = [
+        "[url_server]\nqueue_count = 3\nqueue_len = 2\n",
+        "[spider]\nfetches_max = 2\n",
+        "[spider]\nmax_doc_size = 10000\n[store]\nsegment_bytes = 300000\n",
+    ];
+    for (number, settings) in settings.into_iter().enumerate() {
+        for driver in DRIVERS {
+            let dir = TempDir::new();
+            let data = dir.join("data");
+            let config = dir.write("c.toml", settings);
+            let mut flags = farm.flags();
+            let config = config.to_str().unwrap();
+            flags.extend(["--config", config, "--driver", driver, "--cores", "0,1"].map(str::to_string));
+            let (report, _) = crawl(&data, &flags);
+            assert_eq!(
+                (&report["success"], &report["pending"]),
+                (&json!(1_600), &json!(0)),
+                "{settings}"
+            );
+            let stored = stored(&data);
+            assert_eq!(stored.len(), 1_600, "{settings}");
+            for (host, page) in (0..40).map(|host| (host, host * 3 % 40)) {
+                let listed = &stored[&farm.url(host, page)];
+                assert_eq!(
+                    listed.sha1,
+                    sha1_hex(&farm.site.document(host, page, farm.port)),
+                    "{listed:?}"
+                );
+            }
+            if number == 2 {
+                let segments = std::fs::read_dir(data.join("segments")).unwrap().count();
+                assert!(segments > 5, "{segments} segments");
+            }
+        }
+    }
+    assert_eq!(farm.stats()["denied_requests"], 0);
+}
+
+/// One page with more links to its host than a queue holds, by far.
+#[test]
+fn one_page_with_thousands_of_links() {
+    let server = LogServer::start(|asked| match asked.target.as_str() {
+        "/robots.txt" => Reply::status("404 Not Found"),
+        "/" => Reply::links((0..3_000).map(|page| format!("/{page}"))),
+        target => Reply::text(target),
+    });
+    let dir = TempDir::new();
+    let data = dir.join("data");
+    let (report, _) = crawl(
+        &data,
+        [&server.url("/"), "--req-host-per-sec", "0", "--cores", "0,1"],
+    );
+    assert_eq!(report["success"], 3_001);
+    let stored = stored(&data);
+    assert!(
+        (0..3_000)
+            .all(|page| stored[&server.url(&format!("/{page}"))].sha1
+                == sha1_hex(format!("/{page}").as_bytes()))
+    );
+}
+
 /// A server that says `Connection: close` every time, and one whose documents are larger than any buffer.
 #[test]
 fn closed_connections_and_large_documents() {

@@ -139,7 +139,6 @@ fn values_out_of_range() {
     refused("--max-doc-size", "4000000000", &["max_doc_size"]);
     refused("--timeout-req", "0", &["timeout_req"]);
     refused("--timeout-update", "50000", &["timeout_update"]);
-    refused("--timeout-update", "18446744073709551615", &["timeout_update"]);
     refused("--fetches-max", "0", &["fetches_max"]);
     refused("--user-agent", "", &["user_agent"]);
     refused("--user-agent", "a\r\nX-Evil: 1", &["user_agent"]);
@@ -152,6 +151,27 @@ fn values_out_of_range() {
         !dir.join("data").exists(),
         "nothing is made for a crawl that cannot be"
     );
+}
+
+/// Numbers whose product does not fit, from a flag and from a file.
+#[test]
+fn values_that_overflow() {
+    let dir = TempDir::new();
+    let data = data(&dir);
+    let crawl = ["crawl", "http://127.0.0.1:9/", "--data", &data];
+    let huge = ["--timeout-update", "18446744073709551615"];
+    complains(run(crawl.into_iter().chain(huge)), 2, &["timeout_update"]);
+    for setting in [
+        "[url_server]\ntimeout_spider_status",
+        "[spider]\ntimeout_req",
+        "[store]\ncommit_ms",
+    ] {
+        let config = dir.write("c.toml", format!("{setting} = 9223372036854775807\n"));
+        let run = run(crawl
+            .into_iter()
+            .chain(["--config", config.to_str().unwrap(), "--max-seconds", "1"]));
+        assert!([0, 2].contains(&run.code()), "{setting}: {run:?}");
+    }
 }
 
 /// A core that the machine does not have, though it could.

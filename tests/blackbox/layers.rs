@@ -165,11 +165,10 @@ fn string_end(rest: &str, quote: char) -> usize {
 /// A character, not a lifetime.
 fn is_char_literal(rest: &str) -> bool {
     let mut chars = rest.chars().skip(1);
-    match (chars.next(), chars.next()) {
-        (Some('\\'), _) => true,
-        (Some(_), Some('\'')) => true,
-        _ => false,
-    }
+    matches!(
+        (chars.next(), chars.next()),
+        (Some('\\'), _) | (Some(_), Some('\''))
+    )
 }
 
 /// Without `#[cfg(test)] mod … { … }`.

@@ -8,6 +8,7 @@
 //! | `reach`      | scope, depth, page limits, seeds files                            |
 //! | `niceness`   | pauses, open requests, robots rules                               |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
+//! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `store`      | what `store` prints and with what status                          |
@@ -25,6 +26,7 @@ mod layers;
 mod memory;
 mod niceness;
 mod reach;
+mod responses;
 mod restart;
 mod sim;
 mod store;

@@ -375,6 +375,44 @@ fn the_user_agent_is_sent_as_given() {
     );
 }
 
+/// Also across hosts; the rules count for the host first asked.
+#[test]
+fn robots_txt_redirected_to_another_host_counts() {
+    let other = LogServer::start(|asked| match asked.target.as_str() {
+        "/robots.txt" => Reply::text("User-agent: *\nDisallow: /no\n"),
+        _ => Reply::text("x"),
+    });
+    let target = other.url("/robots.txt");
+    let (pages, report) = under_robots(move || Reply::redirect(&target), &["/no/x", "/yes"], &[]);
+    assert_eq!(pages, set(&["/", "/yes"]), "{report}");
+}
+
+/// Rules at the end of a file of half a mebibyte count.
+#[test]
+fn a_long_robots_txt_is_read_to_its_end() {
+    let line = format!("Disallow: /filler/{}\n", "x".repeat(100));
+    long_robots_txt(&line);
+}
+
+/// However many rules stand in it: a rule that is dropped lets us where we were told not to go.
+#[test]
+fn a_robots_txt_of_many_rules_is_read_to_its_end() {
+    long_robots_txt("Disallow: /fill\n");
+}
+
+#[track_caller]
+fn long_robots_txt(line: &str) {
+    let filler = line.repeat(450 * 1_024 / line.len());
+    let rules = format!("\u{feff}User-agent: *\r\n{filler}Disallow: /no\r");
+    let (pages, _) = under_robots(move || Reply::text(&rules), &["/no/x", "/yes"], &[]);
+    assert_eq!(
+        pages,
+        set(&["/", "/yes"]),
+        "of {} rules",
+        450 * 1_024 / line.len()
+    );
+}
+
 #[test]
 fn redirected_robots_txt_counts_where_it_ends() {
     let (pages, report) = under_robots(|| Reply::redirect("/rules.txt"), &["/no/x", "/yes"], &[]);

@@ -87,7 +87,9 @@ fn unix_seconds(text: &str) -> u64 {
             .fold(0u64, |number, digit| number * 10 + u64::from(digit - b'0'))
     };
     let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
-    let leap = |year: u64| u64::from(year % 4 == 0 && (year % 100 != 0 || year % 400 == 0));
+    let leap = |year: u64| {
+        u64::from(year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)))
+    };
     let days: u64 = (1970..year).map(|year| 365 + leap(year)).sum();
     let lengths = [31, 28 + leap(year), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let days = days + lengths[..month as usize - 1].iter().sum::<u64>() + day - 1;

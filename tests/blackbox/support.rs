@@ -526,6 +526,8 @@ pub struct Reply {
     pub bytes: Vec<u8>,
     pub after: Duration,
     pub close: bool,
+    /// Sent so many bytes at a time.
+    pub piece: Option<usize>,
 }
 
 impl Reply {
@@ -536,6 +538,7 @@ impl Reply {
                 .into_bytes(),
             after: Duration::ZERO,
             close: false,
+            piece: None,
         }
     }
 
@@ -569,6 +572,7 @@ impl Reply {
             bytes: Vec::new(),
             after: Duration::ZERO,
             close: true,
+            piece: None,
         }
     }
 
@@ -722,7 +726,14 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + S
         let reply = answer(&asked);
         std::thread::sleep(reply.after);
         log.open.fetch_sub(1, Ordering::SeqCst);
-        if stream.write_all(&reply.bytes).is_err() || reply.close {
+        let piece = reply.piece.unwrap_or(reply.bytes.len().max(1));
+        let sent = reply.bytes.chunks(piece).try_for_each(|bytes| {
+            if reply.piece.is_some() {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            stream.write_all(bytes)
+        });
+        if sent.is_err() || reply.close {
             return;
         }
     }
