@@ -88,17 +88,9 @@ pub enum ConfigError {
     #[error("{path}: {cause}")]
     Syntax { path: PathBuf, cause: String },
     #[error("{path}: unknown setting {name}{hint}")]
-    Unknown {
-        path: PathBuf,
-        name: String,
-        hint: String,
-    },
+    Unknown { path: PathBuf, name: String, hint: String },
     #[error("{path}: {name} must be {expected}")]
-    Type {
-        path: PathBuf,
-        name: String,
-        expected: &'static str,
-    },
+    Type { path: PathBuf, name: String, expected: &'static str },
     #[error("{0}")]
     Invalid(String),
 }
@@ -143,6 +135,9 @@ impl Default for Config {
     }
 }
 
+/// No time-out is longer than a week.
+const TIME_MS_MAX: u64 = 7 * 86_400_000;
+
 /// Every setting of the file, by section.
 const KEYS: [(&str, &[&str]); 3] = [
     (
@@ -177,17 +172,15 @@ const KEYS: [(&str, &[&str]); 3] = [
 impl Config {
     /// Lays the settings of a TOML file over these.
     pub fn read_file(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::Unreadable {
-            path: path.to_path_buf(),
-            cause,
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| ConfigError::Unreadable { path: path.to_path_buf(), cause })?;
         self.read_text(&text, path)
     }
 
     fn read_text(&mut self, text: &str, path: &Path) -> Result<(), ConfigError> {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| ConfigError::Syntax {
             path: path.to_path_buf(),
-            cause: e.message().to_string(),
+            cause: format!("line {}: {}", line_of(text, &e), e.message().lines().next().unwrap_or_default()),
         })?;
         for (section, settings) in &table {
             let unknown = |name: String, known: Vec<String>| ConfigError::Unknown {
@@ -211,10 +204,7 @@ impl Config {
             for (key, value) in settings {
                 let name = format!("{section}.{key}");
                 if !keys.contains(&key.as_str()) {
-                    return Err(unknown(
-                        name,
-                        keys.iter().map(|key| format!("{section}.{key}")).collect(),
-                    ));
+                    return Err(unknown(name, keys.iter().map(|key| format!("{section}.{key}")).collect()));
                 }
                 self.set(&name, value).map_err(|expected| ConfigError::Type {
                     path: path.to_path_buf(),
@@ -227,20 +217,10 @@ impl Config {
     }
 
     fn set(&mut self, name: &str, value: &toml::Value) -> Result<(), &'static str> {
-        let whole = || {
-            value
-                .as_integer()
-                .and_then(|n| u64::try_from(n).ok())
-                .ok_or("a whole number")
-        };
+        let whole = || value.as_integer().and_then(|n| u64::try_from(n).ok()).ok_or("a whole number");
         let size = || whole().and_then(|n| usize::try_from(n).map_err(|_| "a smaller number"));
         let byte = || whole().and_then(|n| u8::try_from(n).map_err(|_| "at most 255"));
-        let number = || {
-            value
-                .as_float()
-                .or_else(|| value.as_integer().map(|n| n as f64))
-                .ok_or("a number")
-        };
+        let number = || value.as_float().or_else(|| value.as_integer().map(|n| n as f64)).ok_or("a number");
         let text = || value.as_str().map(str::to_string).ok_or("a text in quotes");
         let (url_server, spider, store) = (&mut self.url_server, &mut self.spider, &mut self.store);
         match name {
@@ -283,10 +263,7 @@ impl Config {
         }
         for (name, count) in [
             ("req_host_concurrent", usize::from(url_server.req_host_concurrent)),
-            (
-                "req_ip_concurrent",
-                usize::from(url_server.req_ip_concurrent.unwrap_or(1)),
-            ),
+            ("req_ip_concurrent", usize::from(url_server.req_ip_concurrent.unwrap_or(1))),
             ("queue_count", url_server.queue_count),
             ("queue_len", url_server.queue_len),
             ("fetches_max", spider.fetches_max),
@@ -297,6 +274,19 @@ impl Config {
         ] {
             if count == 0 {
                 return invalid(format!("{name} must be at least 1"));
+            }
+        }
+        for (name, ms) in [
+            ("timeout_spider_status", url_server.timeout_spider_status_s.saturating_mul(1_000)),
+            ("timeout_update", spider.timeout_update_ms),
+            ("timeout_req", spider.timeout_req_ms),
+            ("timeout_connect", spider.timeout_connect_ms),
+            ("timeout_read", spider.timeout_read_ms),
+            ("keep_alive", spider.keep_alive_ms),
+            ("commit_ms", store.commit_ms),
+        ] {
+            if ms > TIME_MS_MAX {
+                return invalid(format!("{name} can be at most a week ({TIME_MS_MAX} ms)"));
             }
         }
         if url_server.timeout_spider_status_s * 1_000 < 2 * spider.timeout_update_ms {
@@ -330,6 +320,12 @@ impl Config {
     }
 }
 
+/// The line that a syntax error is on.
+fn line_of(text: &str, error: &toml::de::Error) -> usize {
+    let at = error.span().map_or(0, |span| span.start.min(text.len()));
+    text.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count() + 1
+}
+
 /// A hint at the known name that is closest to what was typed.
 fn nearest(typed: &str, known: &[String]) -> String {
     let best = known.iter().min_by_key(|name| edits(typed, name));
@@ -360,9 +356,7 @@ pub fn parse_cores(text: &str) -> Result<Vec<usize>, String> {
     for part in text.split(',') {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         let number = |s: &str| {
-            s.trim()
-                .parse::<usize>()
-                .map_err(|_| format!("{part:?} is not a core or a range like 0-3"))
+            s.trim().parse::<usize>().map_err(|_| format!("{part:?} is not a core or a range like 0-3"))
         };
         let (from, to) = (number(from)?, number(to)?);
         if from > to || to >= 1_024 {
@@ -390,17 +384,11 @@ mod tests {
     fn every_key_can_be_set() {
         for (section, keys) in KEYS {
             for key in keys {
-                let tried = [
-                    format!("{key} = 64000000"),
-                    format!("{key} = \"x\""),
-                    format!("{key} = 9"),
-                ]
-                .into_iter()
-                .any(|line| {
-                    Config::default()
-                        .read_text(&format!("[{section}]\n{line}"), Path::new("c"))
-                        .is_ok()
-                });
+                let tried = [format!("{key} = 64000000"), format!("{key} = \"x\""), format!("{key} = 9")]
+                    .into_iter()
+                    .any(|line| {
+                        Config::default().read_text(&format!("[{section}]\n{line}"), Path::new("c")).is_ok()
+                    });
                 assert!(tried, "{section}.{key}");
             }
         }
@@ -416,10 +404,7 @@ mod tests {
             said("[url_server]\nque_len = 3"),
             "c.toml: unknown setting url_server.que_len (did you mean url_server.queue_len?)"
         );
-        assert_eq!(
-            said("[spyder]\n"),
-            "c.toml: unknown setting spyder (did you mean spider?)"
-        );
+        assert_eq!(said("[spyder]\n"), "c.toml: unknown setting spyder (did you mean spider?)");
         assert_eq!(
             said("[spider]\ntimeout_req = \"x\""),
             "c.toml: spider.timeout_req must be a whole number"

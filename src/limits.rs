@@ -60,21 +60,9 @@ pub const SHARD_RESTARTS_MAX: u32 = 100;
 /// After the first interrupt open fetches may take this long to end.
 pub const DRAIN_US: u64 = 5_000_000;
 
-const _: () = assert!(
-    RECV_BUFFERS.is_power_of_two(),
-    "a buffer ring is masked, not divided"
-);
-const _: () = assert!(
-    RING_COMPLETIONS >= 2 * RING_SUBMISSIONS,
-    "completions must outnumber submissions"
-);
-const _: () = assert!(
-    DONE_BACKLOG_MAX >= FETCHES_PER_SHARD_MAX,
-    "every open fetch can report"
-);
+const _: () = assert!(RECV_BUFFERS.is_power_of_two(), "a buffer ring is masked, not divided");
+const _: () = assert!(RING_COMPLETIONS >= 2 * RING_SUBMISSIONS, "completions must outnumber submissions");
+const _: () = assert!(DONE_BACKLOG_MAX >= FETCHES_PER_SHARD_MAX, "every open fetch can report");
 const _: () = assert!(RECENT_LINKS.is_power_of_two(), "the cache of links is masked");
-const _: () = assert!(
-    URL_BYTES_MAX < 8_192 - 64,
-    "a URL fits in a line of the spider protocol"
-);
+const _: () = assert!(URL_BYTES_MAX < 8_192 - 64, "a URL fits in a line of the spider protocol");
 const _: () = assert!(SEGMENT_HEADER_BYTES.is_multiple_of(RECORD_ALIGN));

@@ -21,14 +21,12 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Address(ip) => write!(
-                f,
-                "{ip} is not a public address (allow its network with --allow-net)"
-            ),
-            Refusal::Port(port) => write!(
-                f,
-                "port {port} is on the list of ports that are never web servers"
-            ),
+            Refusal::Address(ip) => {
+                write!(f, "{ip} is not a public address (allow its network with --allow-net)")
+            }
+            Refusal::Port(port) => {
+                write!(f, "port {port} is on the list of ports that are never web servers")
+            }
         }
     }
 }
@@ -203,10 +201,7 @@ mod tests {
         ] {
             assert_eq!(guard.check(ip.parse().unwrap(), 80), Ok(()), "{ip}");
         }
-        assert_eq!(
-            guard.check("1.1.1.1".parse().unwrap(), 25),
-            Err(Refusal::Port(25))
-        );
+        assert_eq!(guard.check("1.1.1.1".parse().unwrap(), 25), Err(Refusal::Port(25)));
         assert!(guard.check("10.0.0.1".parse().unwrap(), 80).is_err());
     }
 }

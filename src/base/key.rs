@@ -15,10 +15,7 @@ const GENERATION_MASK: u32 = (1 << GENERATION_BITS) - 1;
 
 impl Key {
     pub fn new(index: u32, generation: u32) -> Key {
-        Key {
-            index,
-            generation: generation & GENERATION_MASK,
-        }
+        Key { index, generation: generation & GENERATION_MASK }
     }
 
     pub fn index(self) -> usize {
@@ -56,11 +53,7 @@ mod tests {
 
     #[test]
     fn packs_and_unpacks() {
-        for key in [
-            Key::new(0, 0),
-            Key::new(u32::MAX, GENERATION_MASK),
-            Key::new(7, 9),
-        ] {
+        for key in [Key::new(0, 0), Key::new(u32::MAX, GENERATION_MASK), Key::new(7, 9)] {
             for tag in [0, 1, 255] {
                 assert_eq!(Key::unpack(key.pack(tag)), (key, tag));
             }

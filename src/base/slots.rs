@@ -11,11 +11,7 @@ pub struct Slots<T> {
 
 impl<T> Slots<T> {
     pub fn new(count_max: usize) -> Slots<T> {
-        Slots {
-            slab: Slab::new(),
-            generations: Vec::new(),
-            count_max,
-        }
+        Slots { slab: Slab::new(), generations: Vec::new(), count_max }
     }
 
     pub fn len(&self) -> usize {
@@ -59,16 +55,12 @@ impl<T> Slots<T> {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
-        self.slab
-            .iter()
-            .map(|(index, value)| (Key::new(index as u32, self.generations[index]), value))
+        self.slab.iter().map(|(index, value)| (Key::new(index as u32, self.generations[index]), value))
     }
 
     /// The key of whatever is in a slot.
     pub fn key_at(&self, index: usize) -> Option<Key> {
-        self.slab
-            .contains(index)
-            .then(|| Key::new(index as u32, self.generations[index]))
+        self.slab.contains(index).then(|| Key::new(index as u32, self.generations[index]))
     }
 
     fn holds(&self, key: Key) -> bool {

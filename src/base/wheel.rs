@@ -37,10 +37,7 @@ const SLOT_KEEP: usize = 1_024;
 
 impl<T: Copy> TimerWheel<T> {
     pub fn new(now: Now) -> TimerWheel<T> {
-        let level = || Level {
-            occupied: 0,
-            slots: (0..1 << SLOT_BITS).map(|_| Vec::new()).collect(),
-        };
+        let level = || Level { occupied: 0, slots: (0..1 << SLOT_BITS).map(|_| Vec::new()).collect() };
         TimerWheel {
             elapsed: now.us() / TICK_US,
             levels: (0..LEVELS).map(|_| level()).collect(),
@@ -59,10 +56,8 @@ impl<T: Copy> TimerWheel<T> {
 
     pub fn insert(&mut self, at: Now, item: T) {
         // Rounded up: a timer may be late by less than a tick, never early.
-        let tick = at
-            .us()
-            .div_ceil(TICK_US)
-            .clamp(self.elapsed + 1, self.elapsed.saturating_add(TICKS_MAX / 2));
+        let tick =
+            at.us().div_ceil(TICK_US).clamp(self.elapsed + 1, self.elapsed.saturating_add(TICKS_MAX / 2));
         self.place(tick, item);
         self.len += 1;
     }
@@ -158,19 +153,13 @@ mod tests {
                         assert!(model[index].0 <= now, "seed {seed}: early");
                         model.swap_remove(index);
                     }
-                    let late = model
-                        .iter()
-                        .filter(|(at, _)| at.plus_us(2 * TICK_US) <= now)
-                        .count();
+                    let late = model.iter().filter(|(at, _)| at.plus_us(2 * TICK_US) <= now).count();
                     assert_eq!(late, 0, "seed {seed}: late");
                     assert_eq!(wheel.len(), model.len());
                 }
                 if let Some(due) = wheel.next_due() {
                     let first = model.iter().map(|&(at, _)| at).min().unwrap();
-                    assert!(
-                        due <= first.plus_us(2 * TICK_US),
-                        "seed {seed}: {due:?} after {first:?}"
-                    );
+                    assert!(due <= first.plus_us(2 * TICK_US), "seed {seed}: {due:?} after {first:?}");
                 }
             }
         }

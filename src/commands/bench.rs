@@ -1,6 +1,7 @@
 use super::Failure;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
+use super::output::print;
 use super::report::CrawlReport;
 use crate::farm::host_addr;
 use clap::Args;
@@ -100,12 +101,7 @@ impl BenchArgs {
             std::fs::write(path, format!("{json}\n"))
                 .map_err(|e| Failure::CannotRun(format!("cannot write {}: {e}", path.display())))?;
         }
-        if self.json {
-            println!("{json}");
-        } else {
-            print!("{}", report.text());
-        }
-        Ok(())
+        print(&if self.json { json + "\n" } else { report.text() })
     }
 
     fn measure(&self, crawl_core: usize, farm_core: usize, data: &Path) -> Result<BenchReport, Failure> {
@@ -121,12 +117,8 @@ impl BenchArgs {
             flags.push("--close".to_string());
         }
         let farm = ChildFarm::start(&flags, &[farm_core], data)?;
-        let has_wrk = Command::new("wrk")
-            .arg("-v")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok();
+        let has_wrk =
+            Command::new("wrk").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
         let mut crawls = Vec::new();
         let mut wrks = Vec::new();
         for round in 0..self.rounds.max(1) {
@@ -138,12 +130,7 @@ impl BenchArgs {
         let every_round = crawls
             .iter()
             .enumerate()
-            .map(|(round, crawl)| {
-                (
-                    crawl.cpu_us_per_page,
-                    wrks.get(round).map(|wrk| wrk.cpu_us_per_request),
-                )
-            })
+            .map(|(round, crawl)| (crawl.cpu_us_per_page, wrks.get(round).map(|wrk| wrk.cpu_us_per_request)))
             .collect();
         crawls.sort_by(|a, b| a.cpu_us_per_page.total_cmp(&b.cpu_us_per_page));
         wrks.sort_by(|a, b| a.cpu_us_per_request.total_cmp(&b.cpu_us_per_request));
@@ -176,14 +163,7 @@ impl BenchArgs {
     fn crawl(&self, farm: &ChildFarm, core: usize, data: &Path) -> Result<CrawlReport, Failure> {
         let program = std::env::current_exe().map_err(Failure::cannot_run)?;
         let mut command = Command::new(program);
-        command.args([
-            "crawl",
-            "--json",
-            "--allow-net",
-            "127.0.0.0/8",
-            "--req-host-per-sec",
-            "0",
-        ]);
+        command.args(["crawl", "--json", "--allow-net", "127.0.0.0/8", "--req-host-per-sec", "0"]);
         command.args(["--cores", &core.to_string(), "--driver", &self.driver]);
         command
             .arg("--seeds")
@@ -208,42 +188,26 @@ impl BenchArgs {
     }
 
     fn wrk(&self, farm: &ChildFarm, core: usize) -> Result<WrkReport, Failure> {
-        let url = format!(
-            "http://{}:{}/p/{}.html",
-            host_addr(0),
-            farm.port,
-            self.pages.saturating_sub(1).max(1)
-        );
+        let url =
+            format!("http://{}:{}/p/{}.html", host_addr(0), farm.port, self.pages.saturating_sub(1).max(1));
         let connections = self.hosts.min(1_000).to_string();
         let duration = format!("{}s", self.wrk_seconds.max(1));
         let mut command = Command::new("wrk");
-        command
-            .args(["-t1", "-c", &connections, "-d", &duration, &url])
-            .stdin(Stdio::null());
+        command.args(["-t1", "-c", &connections, "-d", &duration, &url]).stdin(Stdio::null());
         let before = children_cpu_us();
         let output = on_cores(&[core], || command.output())?.map_err(Failure::cannot_run)?;
         let cpu_us = children_cpu_us() - before;
         let text = String::from_utf8_lossy(&output.stdout);
-        let number_before = |mark: &str| {
-            text.lines()
-                .find_map(|line| line.split_once(mark)?.0.trim().parse::<f64>().ok())
-        };
-        let rate = text.lines().find_map(|line| {
-            line.trim()
-                .strip_prefix("Requests/sec:")?
-                .trim()
-                .parse::<f64>()
-                .ok()
-        });
+        let number_before =
+            |mark: &str| text.lines().find_map(|line| line.split_once(mark)?.0.trim().parse::<f64>().ok());
+        let rate = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("Requests/sec:")?.trim().parse::<f64>().ok());
         match (number_before(" requests in"), rate) {
-            (Some(requests), Some(rate)) if requests > 0.0 => Ok(WrkReport {
-                requests_per_second: rate,
-                cpu_us_per_request: cpu_us as f64 / requests,
-            }),
-            _ => Err(Failure::CannotRun(format!(
-                "cannot read what wrk said: {}",
-                text.trim()
-            ))),
+            (Some(requests), Some(rate)) if requests > 0.0 => {
+                Ok(WrkReport { requests_per_second: rate, cpu_us_per_request: cpu_us as f64 / requests })
+            }
+            _ => Err(Failure::CannotRun(format!("cannot read what wrk said: {}", text.trim()))),
         }
     }
 }
@@ -255,11 +219,7 @@ impl BenchReport {
             self.hosts,
             self.pages,
             self.page_bytes,
-            if self.keep_alive {
-                "kept alive"
-            } else {
-                "a connection a page"
-            },
+            if self.keep_alive { "kept alive" } else { "a connection a page" },
             self.driver,
             self.rounds
         );
@@ -294,11 +254,9 @@ fn children_cpu_us() -> i64 {
 
 fn machine() -> Machine {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cpu = cpuinfo.lines().find_map(|line| {
-        line.strip_prefix("model name")?
-            .split_once(": ")
-            .map(|(_, name)| name)
-    });
+    let cpu = cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, name)| name));
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     Machine {
         cpu: cpu.unwrap_or("unknown").to_string(),

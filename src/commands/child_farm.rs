@@ -20,10 +20,7 @@ impl ChildFarm {
         let seeds_file = dir.join("farm.seeds");
         let program = std::env::current_exe().map_err(Failure::cannot_run)?;
         let mut command = Command::new(program);
-        command
-            .arg("farm")
-            .args(flags)
-            .args(["--json", "--until-stdin-closes", "--hosts-file"]);
+        command.arg("farm").args(flags).args(["--json", "--until-stdin-closes", "--hosts-file"]);
         command.arg(&hosts_file).arg("--seeds-file").arg(&seeds_file);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = on_cores(cores, || command.spawn())?
@@ -33,22 +30,13 @@ impl ChildFarm {
             let _ = BufReader::new(stdout).read_line(&mut line);
         }
         let said: Option<serde_json::Value> = serde_json::from_str(&line).ok();
-        let port = said
-            .and_then(|said| said["port"].as_u64())
-            .and_then(|port| u16::try_from(port).ok());
+        let port = said.and_then(|said| said["port"].as_u64()).and_then(|port| u16::try_from(port).ok());
         match port {
-            Some(port) => Ok(ChildFarm {
-                child,
-                port,
-                hosts_file,
-                seeds_file,
-            }),
+            Some(port) => Ok(ChildFarm { child, port, hosts_file, seeds_file }),
             None => {
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(Failure::CannotRun(
-                    "the farm did not start; its reason is above".to_string(),
-                ))
+                Err(Failure::CannotRun("the farm did not start; its reason is above".to_string()))
             }
         }
     }

@@ -1,5 +1,6 @@
 use super::Failure;
 use super::machine::{choose_driver, cores, fetches_possible};
+use super::output::print;
 use super::progress::Progress;
 use super::report::CrawlReport;
 use crate::config::{Config, DriverChoice, ScopeKind, parse_cores};
@@ -107,12 +108,11 @@ impl CrawlArgs {
         let config = self.config()?;
         let summary = crawl(config, seeds, started)?;
         let report = CrawlReport::new(&summary);
-        if self.json {
-            println!("{}", serde_json::to_string(&report).map_err(Failure::cannot_run)?);
-        } else {
-            print!("{}", report.table());
-        }
-        Ok(())
+        let text = match self.json {
+            true => serde_json::to_string(&report).map_err(Failure::cannot_run)? + "\n",
+            false => report.table(),
+        };
+        print(&text)
     }
 
     /// Defaults, then the file, then flags.
@@ -129,10 +129,7 @@ impl CrawlArgs {
         set(&mut config.store.data, &self.data);
         set(&mut config.depth, &self.depth);
         set(&mut config.spider.user_agent, &self.user_agent);
-        set(
-            &mut config.url_server.req_host_concurrent,
-            &self.req_host_concurrent,
-        );
+        set(&mut config.url_server.req_host_concurrent, &self.req_host_concurrent);
         set(&mut config.url_server.req_host_per_sec, &self.req_host_per_sec);
         set(&mut config.spider.timeout_req_ms, &self.timeout_req);
         set(&mut config.spider.timeout_update_ms, &self.timeout_update);
@@ -212,10 +209,7 @@ fn seed(text: &str) -> Result<CrawlUrl, String> {
 pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Result<Summary, Failure> {
     let driver = choose_driver(config.driver)?;
     config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, config.cores.len())?;
-    eprintln!(
-        "driver: {} ({}); cores {:?}",
-        driver.name, driver.why, config.cores
-    );
+    eprintln!("driver: {} ({}); cores {:?}", driver.name, driver.why, config.cores);
     let hosts = match &config.hosts_file {
         Some(path) => HostsFile::read(path).map_err(|e| {
             Failure::Usage(format!(
@@ -284,9 +278,7 @@ fn watch(node: &Node, config: &Config, signals: &SignalFd, started: Instant) {
             progress.say("stopped at once; what was counted is stored");
             std::process::exit(3);
         }
-        let out_of_time = config
-            .seconds_max
-            .is_some_and(|max| started.elapsed() >= Duration::from_secs(max));
+        let out_of_time = config.seconds_max.is_some_and(|max| started.elapsed() >= Duration::from_secs(max));
         if interrupted || (out_of_time && !stopping) {
             if interrupted {
                 progress.say("stopping: open fetches may end (5 s at most); once more stops at once");

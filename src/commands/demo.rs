@@ -2,6 +2,7 @@ use super::Failure;
 use super::child_farm::ChildFarm;
 use super::crawl::crawl;
 use super::machine::cores;
+use super::output::print;
 use super::report::CrawlReport;
 use crate::config::Config;
 use crate::proto::url::CrawlUrl;
@@ -46,49 +47,37 @@ impl DemoArgs {
                 self.data.display()
             ))
         })?;
-        let flags = [
-            "--hosts".to_string(),
-            self.hosts.to_string(),
-            "--pages".to_string(),
-            self.pages.to_string(),
-        ];
+        let flags =
+            ["--hosts".to_string(), self.hosts.to_string(), "--pages".to_string(), self.pages.to_string()];
         let farm = ChildFarm::start(&flags, &farm_cores, &self.data)?;
-        println!(
-            "a farm of {} hosts x {} pages is up on 127.16.0.0 and following, port {}",
-            self.hosts, self.pages, farm.port
-        );
-        println!(
-            "crawling it with one request at a time and {} a second to each host",
+        print(&format!(
+            "a farm of {} hosts x {} pages is up on 127.16.0.0 and following, port {}\n\
+             crawling it with one request at a time and {} a second to each host\n",
+            self.hosts,
+            self.pages,
+            farm.port,
             rate(self.req_host_per_sec)
-        );
+        ))?;
         config.hosts_file = Some(farm.hosts_file.clone());
         let seeds = std::fs::read_to_string(&farm.seeds_file).map_err(Failure::cannot_run)?;
-        let seeds: Vec<CrawlUrl> = seeds
-            .lines()
-            .filter_map(|line| CrawlUrl::parse(line).ok())
-            .collect();
+        let seeds: Vec<CrawlUrl> = seeds.lines().filter_map(|line| CrawlUrl::parse(line).ok()).collect();
         let summary = crawl(config, seeds, Instant::now())?;
-        println!("\n{}", CrawlReport::new(&summary).table());
+        let mut text = format!("\n{}\n", CrawlReport::new(&summary).table());
         if let Some(url) = &summary.example {
             let program = std::env::current_exe().map_err(Failure::cannot_run)?;
             let here = std::env::current_dir().unwrap_or_default();
-            let program = program
-                .strip_prefix(&here)
-                .map_or(program.clone(), |below| PathBuf::from(".").join(below));
-            println!(
-                "look at a stored page:\n  {} store cat --data {} {url}",
+            let below = program.strip_prefix(&here).map(|below| PathBuf::from(".").join(below)).ok();
+            let program = below.unwrap_or(program);
+            text += &format!(
+                "look at a stored page:\n  {} store cat --data {} {url}\n",
                 program.display(),
                 self.data.display()
             );
         }
-        Ok(())
+        print(&text)
     }
 }
 
 fn rate(per_sec: f64) -> String {
-    if per_sec == 0.0 {
-        "as many as it answers".to_string()
-    } else {
-        format!("at most {per_sec}")
-    }
+    if per_sec == 0.0 { "as many as it answers".to_string() } else { format!("at most {per_sec}") }
 }

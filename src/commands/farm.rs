@@ -1,4 +1,5 @@
 use super::Failure;
+use super::output::print;
 use crate::config::parse_cores;
 use crate::farm::{Farm, FarmError, FarmOptions, SiteSpec};
 use clap::Args;
@@ -104,12 +105,7 @@ impl FarmArgs {
             Some(list) => Some(parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?),
             None => None,
         };
-        let options = FarmOptions {
-            spec: self.spec(),
-            port: self.port,
-            threads: self.threads,
-            cores,
-        };
+        let options = FarmOptions { spec: self.spec(), port: self.port, threads: self.threads, cores };
         let farm = Farm::start(options).map_err(|e| match e {
             FarmError::Spec(_) | FarmError::Threads(_) => Failure::usage(e),
             _ => Failure::cannot_run(e),
@@ -127,20 +123,21 @@ impl FarmArgs {
             }
             std::fs::write(path, text).map_err(|e| cannot_write(path, e))?;
         }
-        if self.json {
-            println!(
-                "{}",
-                serde_json::json!({"port": farm.port(), "first": farm.url(0, 0), "hosts": self.hosts})
-            );
-        } else {
-            println!(
-                "farm of {} hosts x {} pages on port {}; the first page is {}",
+        print(&match self.json {
+            true => {
+                format!(
+                    "{}\n",
+                    serde_json::json!({"port": farm.port(), "first": farm.url(0, 0), "hosts": self.hosts})
+                )
+            }
+            false => format!(
+                "farm of {} hosts x {} pages on port {}; the first page is {}\n",
                 self.hosts,
                 self.pages,
                 farm.port(),
                 farm.url(0, 0)
-            );
-        }
+            ),
+        })?;
         if self.until_stdin_closes {
             let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
             farm.stop();

@@ -16,34 +16,22 @@ pub struct ChosenDriver {
 pub fn choose_driver(choice: DriverChoice) -> Result<ChosenDriver, Failure> {
     let uring = "uring";
     match (choice, UringDriver::probe()) {
-        (DriverChoice::Epoll, _) => Ok(ChosenDriver {
-            name: "epoll",
-            why: "asked for".to_string(),
-        }),
-        (DriverChoice::Uring, Ok(())) => Ok(ChosenDriver {
-            name: uring,
-            why: "asked for".to_string(),
-        }),
-        (DriverChoice::Uring, Err(cause)) => Err(Failure::CannotRun(format!(
-            "{cause}; --driver auto falls back to epoll"
-        ))),
-        (DriverChoice::Auto, Ok(())) => Ok(ChosenDriver {
-            name: uring,
-            why: "this kernel offers io_uring with buffer rings".to_string(),
-        }),
-        (DriverChoice::Auto, Err(cause)) => Ok(ChosenDriver {
-            name: "epoll",
-            why: cause,
-        }),
+        (DriverChoice::Epoll, _) => Ok(ChosenDriver { name: "epoll", why: "asked for".to_string() }),
+        (DriverChoice::Uring, Ok(())) => Ok(ChosenDriver { name: uring, why: "asked for".to_string() }),
+        (DriverChoice::Uring, Err(cause)) => {
+            Err(Failure::CannotRun(format!("{cause}; --driver auto falls back to epoll")))
+        }
+        (DriverChoice::Auto, Ok(())) => {
+            Ok(ChosenDriver { name: uring, why: "this kernel offers io_uring with buffer rings".to_string() })
+        }
+        (DriverChoice::Auto, Err(cause)) => Ok(ChosenDriver { name: "epoll", why: cause }),
     }
 }
 
 /// The cores this process may run on.
 pub fn cores() -> Vec<usize> {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
-    let cores: Vec<usize> = (0..CpuSet::count())
-        .filter(|&core| set.is_set(core).unwrap_or(false))
-        .collect();
+    let cores: Vec<usize> = (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect();
     if cores.is_empty() { vec![0] } else { cores }
 }
 
@@ -52,13 +40,10 @@ pub fn on_cores<T>(on: &[usize], body: impl FnOnce() -> T) -> Result<T, Failure>
     let before = sched_getaffinity(Pid::from_raw(0)).map_err(Failure::cannot_run)?;
     let mut set = CpuSet::new();
     for &core in on {
-        set.set(core)
-            .map_err(|_| Failure::Usage(format!("there is no core {core}")))?;
+        set.set(core).map_err(|_| Failure::Usage(format!("there is no core {core}")))?;
     }
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|e| {
-        Failure::Usage(format!(
-            "cannot run on cores {on:?}: {e} (choose others with --cores)"
-        ))
+        Failure::Usage(format!("cannot run on cores {on:?}: {e} (choose others with --cores)"))
     })?;
     let result = body();
     let _ = sched_setaffinity(Pid::from_raw(0), &before);

@@ -10,6 +10,7 @@ mod crawl;
 mod demo;
 mod farm;
 mod machine;
+mod output;
 mod progress;
 mod report;
 mod sim;
@@ -20,13 +21,7 @@ use std::process::ExitCode;
 
 /// Nephila: an io_uring crawl appliance.
 #[derive(Parser)]
-#[command(
-    name = "nephila",
-    version,
-    about,
-    max_term_width = 110,
-    arg_required_else_help = true
-)]
+#[command(name = "nephila", version, about, max_term_width = 110, arg_required_else_help = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -18,12 +18,7 @@ impl Progress {
     pub fn new() -> Progress {
         let now = Instant::now();
         let live = std::io::stderr().is_terminal();
-        Progress {
-            live,
-            started: now,
-            last: (now, Snapshot::default()),
-            shown: false,
-        }
+        Progress { live, started: now, last: (now, Snapshot::default()), shown: false }
     }
 
     /// Shows a snapshot if it is time for one.
@@ -49,11 +44,7 @@ impl Progress {
         );
         let mut stderr = std::io::stderr().lock();
         // A progress line that cannot be written is no reason to stop a crawl.
-        let _ = if self.live {
-            write!(stderr, "\r\x1b[K{line}")
-        } else {
-            writeln!(stderr, "{line}")
-        };
+        let _ = if self.live { write!(stderr, "\r\x1b[K{line}") } else { writeln!(stderr, "{line}") };
         let _ = stderr.flush();
         self.shown = true;
         self.last = (now, snapshot);

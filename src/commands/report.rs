@@ -37,11 +37,7 @@ pub struct FetchTimes {
 impl CrawlReport {
     pub fn new(summary: &Summary) -> CrawlReport {
         let per_page = |value: f64| {
-            if summary.pages == 0 {
-                0.0
-            } else {
-                value / summary.pages as f64
-            }
+            if summary.pages == 0 { 0.0 } else { value / summary.pages as f64 }
         };
         let ms = |us: u64| us as f64 / 1_000.0;
         CrawlReport {
@@ -57,11 +53,7 @@ impl CrawlReport {
             cores: summary.cores.clone(),
             pending: summary.pending,
             known: summary.known,
-            results: summary
-                .results
-                .iter()
-                .map(|(name, count)| ((*name).to_string(), *count))
-                .collect(),
+            results: summary.results.iter().map(|(name, count)| ((*name).to_string(), *count)).collect(),
             fetch_ms: FetchTimes {
                 p50: ms(summary.fetch_us.value_at_quantile(0.5)),
                 p99: ms(summary.fetch_us.value_at_quantile(0.99)),
@@ -75,34 +67,15 @@ impl CrawlReport {
     }
 
     pub fn table(&self) -> String {
-        let ratio = if self.stored_bytes == 0 {
-            0.0
-        } else {
-            self.bytes as f64 / self.stored_bytes as f64
-        };
-        let results: Vec<String> = self
-            .results
-            .iter()
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect();
+        let ratio = if self.stored_bytes == 0 { 0.0 } else { self.bytes as f64 / self.stored_bytes as f64 };
+        let results: Vec<String> =
+            self.results.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let rows = [
-            (
-                "pages",
-                format!(
-                    "{} ({} with success, {} errors)",
-                    self.pages, self.success, self.errors
-                ),
-            ),
+            ("pages", format!("{} ({} with success, {} errors)", self.pages, self.success, self.errors)),
             ("pages/s", format!("{:.0}", self.pages_per_second)),
             ("CPU µs/page", format!("{:.1}", self.cpu_us_per_page)),
             ("received", format!("{:.1} MB", self.bytes as f64 / 1e6)),
-            (
-                "stored",
-                format!(
-                    "{:.1} MB, compression {ratio:.2}:1",
-                    self.stored_bytes as f64 / 1e6
-                ),
-            ),
+            ("stored", format!("{:.1} MB, compression {ratio:.2}:1", self.stored_bytes as f64 / 1e6)),
             (
                 "fetch",
                 format!(
@@ -122,8 +95,6 @@ impl CrawlReport {
                 ),
             ),
         ];
-        rows.iter()
-            .map(|(name, value)| format!("  {name:<12} {value}\n"))
-            .collect()
+        rows.iter().map(|(name, value)| format!("  {name:<12} {value}\n")).collect()
     }
 }

@@ -1,4 +1,5 @@
 use super::Failure;
+use super::output::print;
 use crate::sim::{SimReport, run};
 use clap::Args;
 use std::panic::catch_unwind;
@@ -44,8 +45,8 @@ impl SimArgs {
             total.steps += report.steps;
             count += 1;
         }
-        println!(
-            "{count} seeds from {} in {:.1} s: {} requests for {} documents ({} had), {} shards died, {} slots changed hosts, {} virtual hours; no promise was broken",
+        print(&format!(
+            "{count} seeds from {} in {:.1} s: {} requests for {} documents ({} had), {} shards died, {} slots changed hosts, {} virtual hours; no promise was broken\n",
             self.from,
             started.elapsed().as_secs_f64(),
             total.requests,
@@ -54,7 +55,6 @@ impl SimArgs {
             total.deaths,
             total.slots_reused,
             total.virtual_seconds / 3_600
-        );
-        Ok(())
+        ))
     }
 }

@@ -1,4 +1,5 @@
 use super::Failure;
+use super::output::{print, written};
 use crate::base::{rfc3339, shown};
 use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode};
@@ -93,18 +94,30 @@ struct Counted {
     results: BTreeMap<&'static str, u64>,
 }
 
+impl Counted {
+    fn text(&self) -> String {
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        let mut text = format!("segments   {} ({:.1} MB on disk)\n", self.segments, mb(self.file_bytes));
+        text += &format!("records    {} of {} URLs\n", self.records, self.urls);
+        text += &format!(
+            "documents  {:.1} MB in {:.1} MB of records\n",
+            mb(self.document_bytes),
+            mb(self.record_bytes)
+        );
+        for (name, count) in &self.results {
+            text += &format!("  {name:<16} {count}\n");
+        }
+        text
+    }
+}
+
 impl StoreArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let done = match self.command {
+        match self.command {
             StoreCommand::Ls { data, all, json } => ls(&data.open()?, all, json),
             StoreCommand::Cat { data, url, head } => cat(&data.open()?, &url, head),
             StoreCommand::Stat { data, json } => stat(&data.open()?, json),
             StoreCommand::Codes => codes(),
-        };
-        match done {
-            // Whoever reads us has seen enough: `store ls | head`.
-            Err(Failure::CannotRun(text)) if text.contains("Broken pipe") => Ok(()),
-            done => done,
         }
     }
 }
@@ -121,27 +134,21 @@ fn ls(reader: &Reader, all: bool, json: bool) -> Result<(), Failure> {
         true => None,
         false => {
             let newest = reader.newest().map_err(Failure::cannot_run)?;
-            Some(
-                newest
-                    .iter()
-                    .map(|located| (located.segment, located.offset))
-                    .collect(),
-            )
+            Some(newest.iter().map(|located| (located.segment, located.offset)).collect())
         }
     };
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut written = Ok(());
+    let mut done = Ok(());
     let damaged = reader
         .each(|located, bytes| {
-            let wanted = newest
-                .as_ref()
-                .is_none_or(|newest| newest.contains(&(located.segment, located.offset)));
-            if wanted && written.is_ok() {
-                written = write_line(&mut out, &located, bytes, json);
+            let wanted =
+                newest.as_ref().is_none_or(|newest| newest.contains(&(located.segment, located.offset)));
+            if wanted && done.is_ok() {
+                done = write_line(&mut out, &located, bytes, json);
             }
         })
         .map_err(Failure::cannot_run)?;
-    written.and_then(|()| out.flush()).map_err(Failure::cannot_run)?;
+    written(done.and_then(|()| out.flush()))?;
     report_damage(&damaged)
 }
 
@@ -174,10 +181,7 @@ fn write_line(out: &mut impl Write, located: &Located, bytes: &[u8], json: bool)
         fetched_at: rfc3339(record.fetched_unix_ms),
         ip: record.ip.to_string(),
         flags: Flags::from_bits(record.flags).names().collect(),
-        sha1: Sha1::digest(body)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
+        sha1: Sha1::digest(body).iter().map(|byte| format!("{byte:02x}")).collect(),
     };
     serde_json::to_writer(&mut *out, &listed)?;
     out.write_all(b"\n")
@@ -205,18 +209,12 @@ fn cat(reader: &Reader, url: &str, head: bool) -> Result<(), Failure> {
     };
     let mut out = io::stdout().lock();
     let head = if head { &document.head[..] } else { &[] };
-    out.write_all(head)
-        .and_then(|()| out.write_all(&document.body))
-        .and_then(|()| out.flush())
-        .map_err(Failure::cannot_run)
+    written(out.write_all(head).and_then(|()| out.write_all(&document.body)).and_then(|()| out.flush()))
 }
 
 fn stat(reader: &Reader, json: bool) -> Result<(), Failure> {
-    let mut counted = Counted {
-        segments: reader.segments(),
-        file_bytes: reader.file_bytes(),
-        ..Counted::default()
-    };
+    let mut counted =
+        Counted { segments: reader.segments(), file_bytes: reader.file_bytes(), ..Counted::default() };
     let mut urls = rapidhash::fast::RapidHashSet::default();
     let damaged = reader
         .each(|located, _| {
@@ -229,38 +227,17 @@ fn stat(reader: &Reader, json: bool) -> Result<(), Failure> {
         })
         .map_err(Failure::cannot_run)?;
     counted.urls = urls.len() as u64;
-    if json {
-        println!(
-            "{}",
-            serde_json::to_string(&counted).map_err(Failure::cannot_run)?
-        );
-    } else {
-        println!(
-            "segments   {} ({:.1} MB on disk)",
-            counted.segments,
-            counted.file_bytes as f64 / 1e6
-        );
-        println!("records    {} of {} URLs", counted.records, counted.urls);
-        println!(
-            "documents  {:.1} MB in {:.1} MB of records",
-            counted.document_bytes as f64 / 1e6,
-            counted.record_bytes as f64 / 1e6
-        );
-        for (name, count) in &counted.results {
-            println!("  {name:<16} {count}");
-        }
-    }
+    let text = match json {
+        true => serde_json::to_string(&counted).map_err(Failure::cannot_run)? + "\n",
+        false => counted.text(),
+    };
+    print(&text)?;
     report_damage(&damaged)
 }
 
 fn codes() -> Result<(), Failure> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut written = Ok(());
-    let mut line = |kind: &str, value: u8, name: &str| {
-        if written.is_ok() {
-            written = writeln!(out, "{kind} {value} {name}");
-        }
-    };
+    let mut text = String::new();
+    let mut line = |kind: &str, value: u8, name: &str| text += &format!("{kind} {value} {name}\n");
     for &code in ResultCode::ALL {
         line("result", code as u8, code.name());
     }
@@ -269,7 +246,7 @@ fn codes() -> Result<(), Failure> {
         line("http", HttpCode::from_status(status).as_u8(), &status.to_string());
     }
     line("http", HttpCode::OTHER.as_u8(), "other");
-    written.and_then(|()| out.flush()).map_err(Failure::cannot_run)
+    print(&text)
 }
 
 fn report_damage(damaged: &[(PathBuf, u64)]) -> Result<(), Failure> {

@@ -69,16 +69,9 @@ impl DocIndex {
                 self.by_url_clash.insert(url.into(), doc_id);
             }
         }
-        self.pending
-            .push_back(fingerprint(parsed.origin().as_bytes()), doc_id);
+        self.pending.push_back(fingerprint(parsed.origin().as_bytes()), doc_id);
         self.stats.known += 1;
-        self.docs.push(Doc {
-            url: parsed,
-            depth,
-            hops,
-            seed_chain,
-            state: DocState::Pending,
-        });
+        self.docs.push(Doc { url: parsed, depth, hops, seed_chain, state: DocState::Pending });
         Some(doc_id)
     }
 
@@ -130,10 +123,7 @@ impl DocIndex {
     }
 
     pub fn stats(&self) -> IndexStats {
-        IndexStats {
-            pending: self.pending.len() as u64,
-            ..self.stats
-        }
+        IndexStats { pending: self.pending.len() as u64, ..self.stats }
     }
 
     /// Hosts with something pending.
@@ -143,10 +133,7 @@ impl DocIndex {
 
     /// Every document and its state.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &CrawlUrl, DocState)> {
-        self.docs
-            .iter()
-            .enumerate()
-            .map(|(index, doc)| (index as u32 + 1, &doc.url, doc.state))
+        self.docs.iter().enumerate().map(|(index, doc)| (index as u32 + 1, &doc.url, doc.state))
     }
 
     fn doc_mut(&mut self, doc_id: u32) -> Option<&mut Doc> {
@@ -166,21 +153,10 @@ mod tests {
         let found = index.candidates(9, &RejectList::default());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].doc_id, found[0].depth), (id, 0));
-        assert!(
-            index.candidates(9, &RejectList::default()).is_empty(),
-            "handed out once"
-        );
+        assert!(index.candidates(9, &RejectList::default()).is_empty(), "handed out once");
         assert!(index.record(id, ResultCode::Ok));
         assert!(!index.record(id, ResultCode::Reset), "the first answer stands");
-        assert_eq!(
-            index.stats(),
-            IndexStats {
-                known: 1,
-                pending: 0,
-                fetching: 0,
-                done: 1
-            }
-        );
+        assert_eq!(index.stats(), IndexStats { known: 1, pending: 0, fetching: 0, done: 1 });
     }
 
     #[test]
@@ -196,10 +172,7 @@ mod tests {
         let found = index.candidates(24, &reject);
         let of = |host: &str| found.iter().filter(|c| c.url.host() == host).count();
         assert_eq!((of("a"), of("b"), of("c")), (16, 0, 8), "eight a turn");
-        assert_eq!(
-            found.iter().find(|c| c.url.host() == "a").unwrap().url.as_str(),
-            "http://a/0"
-        );
+        assert_eq!(found.iter().find(|c| c.url.host() == "a").unwrap().url.as_str(), "http://a/0");
         reject.remove(&fingerprint(b"http://b"));
         assert_eq!(index.candidates(100, &reject).len(), 36);
     }

@@ -108,8 +108,7 @@ impl EpollDriver {
         let key = conn.key;
         match conn.stream.take_error() {
             Ok(Some(e)) | Err(e) => {
-                self.done
-                    .push_back((key, Done::Failed(net_error(e.raw_os_error().unwrap_or(0)))));
+                self.done.push_back((key, Done::Failed(net_error(e.raw_os_error().unwrap_or(0)))));
             }
             Ok(None) => {
                 conn.connected = true;
@@ -132,26 +131,15 @@ impl Driver for EpollDriver {
         self.syscalls += 3;
         let opened = TcpStream::connect(addr).and_then(|mut stream| {
             let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll
-                .registry()
-                .register(&mut stream, Token(key.index()), interest)?;
+            self.poll.registry().register(&mut stream, Token(key.index()), interest)?;
             Ok(stream)
         });
         match opened {
             Ok(stream) => {
-                let conn = Conn {
-                    key,
-                    stream,
-                    connected: false,
-                    listed: false,
-                    bytes: Vec::new(),
-                    sent: 0,
-                };
+                let conn = Conn { key, stream, connected: false, listed: false, bytes: Vec::new(), sent: 0 };
                 self.conns[key.index()] = Some(conn);
             }
-            Err(e) => self
-                .done
-                .push_back((key, Done::Failed(net_error(e.raw_os_error().unwrap_or(0))))),
+            Err(e) => self.done.push_back((key, Done::Failed(net_error(e.raw_os_error().unwrap_or(0))))),
         }
     }
 

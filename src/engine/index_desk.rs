@@ -26,13 +26,7 @@ impl IndexDesk {
     pub fn new(index: DocIndex, scheduler: Arc<Doorbell>, bell: Arc<Doorbell>) -> (IndexDesk, IndexPort) {
         let (words, words_in) = ring(INDEX_RING_WORDS);
         let (answers_out, answers) = ring(4);
-        let desk = IndexDesk {
-            index,
-            words: words_in,
-            answers: answers_out,
-            scheduler,
-            unanswered: None,
-        };
+        let desk = IndexDesk { index, words: words_in, answers: answers_out, scheduler, unanswered: None };
         (desk, IndexPort { words, answers, bell })
     }
 
@@ -69,8 +63,7 @@ impl IndexDesk {
             }
             ToIndex::Discover(found) => {
                 if let Some(new) = found.new_url {
-                    self.index
-                        .discover(new.url.as_str(), new.depth, new.hops, new.seed_chain);
+                    self.index.discover(new.url.as_str(), new.depth, new.hops, new.seed_chain);
                 }
                 for link in found.links.iter() {
                     self.index.discover(link, found.depth, 0, false);
@@ -82,10 +75,7 @@ impl IndexDesk {
             ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
             ToIndex::Ask { want, reject } => {
                 let candidates = self.index.candidates(want, &reject);
-                self.unanswered = Some(FromIndex::Candidates {
-                    candidates,
-                    stats: self.index.stats(),
-                });
+                self.unanswered = Some(FromIndex::Candidates { candidates, stats: self.index.stats() });
             }
         }
     }

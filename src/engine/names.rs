@@ -73,30 +73,22 @@ impl Names {
         let answered = Arc::new(answered);
         for index in 0..RESOLVER_THREADS {
             let (asked, answer, answered) = (asked.clone(), answer.clone(), answered.clone());
-            std::thread::Builder::new()
-                .name(format!("names-{index}"))
-                .spawn(move || {
-                    loop {
-                        let question = asked
-                            .lock()
-                            .unwrap_or_else(std::sync::PoisonError::into_inner)
-                            .recv();
-                        let Ok(name) = question else { return };
-                        let found = (&*name, 0).to_socket_addrs().ok().and_then(|addrs| {
-                            let all: Vec<IpAddr> = addrs.map(|addr| addr.ip()).collect();
-                            all.iter().find(|ip| ip.is_ipv4()).or(all.first()).copied()
-                        });
-                        if answer.send((name, found)).is_err() {
-                            return;
-                        }
-                        answered();
+            std::thread::Builder::new().name(format!("names-{index}")).spawn(move || {
+                loop {
+                    let question = asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).recv();
+                    let Ok(name) = question else { return };
+                    let found = (&*name, 0).to_socket_addrs().ok().and_then(|addrs| {
+                        let all: Vec<IpAddr> = addrs.map(|addr| addr.ip()).collect();
+                        all.iter().find(|ip| ip.is_ipv4()).or(all.first()).copied()
+                    });
+                    if answer.send((name, found)).is_err() {
+                        return;
                     }
-                })?;
+                    answered();
+                }
+            })?;
         }
-        Ok(Names {
-            hosts,
-            system: Some(System { questions, answers }),
-        })
+        Ok(Names { hosts, system: Some(System { questions, answers }) })
     }
 
     pub fn lookup(&self, host: &str) -> Lookup {
@@ -135,10 +127,7 @@ mod tests {
         assert_eq!(hosts.get("v6.test"), Some("::1".parse().unwrap()));
         assert_eq!(hosts.get("line"), None);
         let names = Names::table(hosts);
-        assert_eq!(
-            names.lookup("10.0.0.1"),
-            Lookup::Known("10.0.0.1".parse().unwrap())
-        );
+        assert_eq!(names.lookup("10.0.0.1"), Lookup::Known("10.0.0.1".parse().unwrap()));
         assert_eq!(names.lookup("nowhere.test"), Lookup::Unknown);
     }
 }

@@ -9,6 +9,7 @@ use crate::base::{AddressGuard, Wall};
 use crate::config::Config;
 use crate::doc_index::{DocIndex, DocState};
 use crate::driver::{Bell, Driver};
+use crate::handler::Scope;
 use crate::limits::{DONE_RING_WORDS, SHARD_RESTARTS_MAX, WORK_RING_WORDS};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -123,25 +124,20 @@ impl Node {
         let (scheduler_thread, scheduler_bell) = thread_bell();
         let (index_thread, index_bell) = thread_bell();
 
-        let mut keeper = Keeper::new(
-            Medium::Directory(directory),
-            config.store.segment_bytes,
-            config.cores.len(),
-        );
+        let mut keeper =
+            Keeper::new(Medium::Directory(directory), config.store.segment_bytes, config.cores.len());
         keeper.prepare(wall.unix_ms_at_zero)?;
 
         let (desk, index_port) =
             IndexDesk::new(DocIndex::default(), scheduler_bell.clone(), index_bell.clone());
-        let ends = Ends {
-            keeper: Arc::default(),
-            index: Arc::default(),
-        };
+        let ends = Ends { keeper: Arc::default(), index: Arc::default() };
 
         let mut ports = Vec::new();
         let mut shards = Vec::new();
         let mut shard_stats = Vec::new();
         let (ready, started_up) = sync_channel(config.cores.len());
         let make_driver = Arc::new(make_driver);
+        let scope = Arc::new(scope_of(config, &seeds));
         for (index, &core) in config.cores.iter().enumerate() {
             let hook = Arc::new(BellHook::default());
             let bell = Arc::new(Doorbell::new({
@@ -154,7 +150,7 @@ impl Node {
                 index,
                 core,
                 config: config.clone(),
-                seeds: seeds.clone(),
+                scope: scope.clone(),
                 share: keeper.share(index),
                 work,
                 done,
@@ -168,16 +164,9 @@ impl Node {
                 wall,
             };
             shard_stats.push(thread.stats.clone());
-            ports.push(ShardPort {
-                work: work_out,
-                done: done_in,
-                bell,
-                share: keeper.share(index),
-            });
+            ports.push(ShardPort { work: work_out, done: done_in, bell, share: keeper.share(index) });
             let (make_driver, ready) = (make_driver.clone(), ready.clone());
-            shards.push(spawn(&format!("shard-{index}"), move || {
-                thread.run(&*make_driver, &ready)
-            })?);
+            shards.push(spawn(&format!("shard-{index}"), move || thread.run(&*make_driver, &ready))?);
         }
         for _ in &shards {
             started_up.recv().unwrap_or(Err(NodeError::Restarts(0)))?;
@@ -199,14 +188,8 @@ impl Node {
             guard: AddressGuard::new(config.allow_net.clone()),
         };
         let names = names(scheduler_bell.clone()).map_err(NodeError::Thread)?;
-        let mut scheduler = Scheduler::new(
-            scheduler_config,
-            ports,
-            index_port,
-            names,
-            stop.clone(),
-            stats.clone(),
-        );
+        let mut scheduler =
+            Scheduler::new(scheduler_config, ports, index_port, names, stop.clone(), stats.clone());
         for seed in seeds {
             scheduler.seed(seed);
         }
@@ -245,19 +228,12 @@ impl Node {
 
     /// What the node waits for, if it is more than the network.
     pub fn waiting_for(&self) -> Option<String> {
-        self.trouble
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.trouble.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn snapshot(&self) -> Snapshot {
         let sum = |of: fn(&ShardStats) -> &std::sync::atomic::AtomicU64| {
-            self.shard_stats
-                .iter()
-                .map(|stats| of(stats).load(Ordering::Relaxed))
-                .sum::<u64>()
+            self.shard_stats.iter().map(|stats| of(stats).load(Ordering::Relaxed)).sum::<u64>()
         };
         let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let (pages, success) = (get(&self.stats.pages), get(&self.stats.success));
@@ -285,13 +261,7 @@ impl Node {
         self.ends.index.store(true, Ordering::Release);
         self.index_bell.ring_if_asleep();
         let desk = joined(self.index);
-        if let Some(error) = self
-            .trouble
-            .fatal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
+        if let Some(error) = self.trouble.fatal.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
         kept?;
@@ -302,16 +272,10 @@ impl Node {
             }
         }
         let sum = |of: fn(&ShardStats) -> &std::sync::atomic::AtomicU64| {
-            self.shard_stats
-                .iter()
-                .map(|stats| of(stats).load(Ordering::Relaxed))
-                .sum::<u64>()
+            self.shard_stats.iter().map(|stats| of(stats).load(Ordering::Relaxed)).sum::<u64>()
         };
         let index = desk.index().stats();
-        let example = desk
-            .index()
-            .iter()
-            .find(|(_, _, state)| *state == DocState::Done(ResultCode::Ok));
+        let example = desk.index().iter().find(|(_, _, state)| *state == DocState::Done(ResultCode::Ok));
         Ok(Summary {
             pages: scheduler.pages(),
             success: scheduler.success(),
@@ -340,7 +304,7 @@ struct ShardThread {
     index: usize,
     core: usize,
     config: Config,
-    seeds: Vec<CrawlUrl>,
+    scope: Arc<Scope>,
     share: Arc<ShardShare>,
     work: Receiver<ToShard>,
     done: Sender<FromShard>,
@@ -361,20 +325,14 @@ impl ShardThread {
         ready: &SyncSender<Result<(), NodeError>>,
     ) {
         if let Err(cause) = pin(self.core) {
-            let _ = ready.send(Err(NodeError::Pin {
-                core: self.core,
-                cause,
-            }));
+            let _ = ready.send(Err(NodeError::Pin { core: self.core, cause }));
             return;
         }
         for epoch in 0..=SHARD_RESTARTS_MAX {
             let driver = match make_driver(self.index) {
                 Ok(driver) => driver,
                 Err(cause) => {
-                    let error = NodeError::Driver {
-                        driver: self.driver,
-                        cause,
-                    };
+                    let error = NodeError::Driver { driver: self.driver, cause };
                     if epoch == 0 {
                         let _ = ready.send(Err(error));
                     } else {
@@ -396,10 +354,7 @@ impl ShardThread {
             })) {
                 Ok(Ok(())) => return,
                 Ok(Err(cause)) => {
-                    return self.give_up(NodeError::Wait {
-                        driver: self.driver,
-                        cause,
-                    });
+                    return self.give_up(NodeError::Wait { driver: self.driver, cause });
                 }
                 Err(_) => {}
             }
@@ -421,7 +376,8 @@ impl ShardThread {
         ShardParts {
             url_server: url_server_config(&self.config),
             spider: spider_config(&self.config, self.config.spider.fetches_max),
-            scope: scope_of(&self.config, &self.seeds),
+            scope: self.scope.clone(),
+            product_token: url_server_config(&self.config).product_token,
             share: self.share.clone(),
             work: self.work.clone(),
             done: self.done.clone(),
@@ -542,17 +498,12 @@ fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, NodeError> {
-    std::thread::Builder::new()
-        .name(name.to_string())
-        .spawn(body)
-        .map_err(NodeError::Thread)
+    std::thread::Builder::new().name(name.to_string()).spawn(body).map_err(NodeError::Thread)
 }
 
 /// A panic on one of our own threads is a mistake of ours and goes on.
 fn joined<T>(handle: JoinHandle<T>) -> T {
-    handle
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn pin(core: usize) -> io::Result<()> {
@@ -563,9 +514,7 @@ fn pin(core: usize) -> io::Result<()> {
 
 fn wall_at(started: Instant) -> Wall {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Wall {
-        unix_ms_at_zero: unix.saturating_sub(started.elapsed()).as_millis() as u64,
-    }
+    Wall { unix_ms_at_zero: unix.saturating_sub(started.elapsed()).as_millis() as u64 }
 }
 
 /// User and system time of the whole process.

@@ -36,6 +36,8 @@ pub struct Scheduler {
     /// Words went to the index since the question that is open was asked.
     told_since_ask: bool,
     strikes: RapidHashMap<u32, u8>,
+    /// Where seeds led: brought into scope during the crawl.
+    into_scope: Vec<Arc<CrawlUrl>>,
     index_stats: IndexStats,
     counts: Counts,
     tally: Tally,
@@ -127,6 +129,7 @@ impl Scheduler {
             ask_again: true,
             told_since_ask: false,
             strikes: RapidHashMap::default(),
+            into_scope: Vec::new(),
             index_stats: IndexStats::default(),
             counts: Counts::default(),
             tally: Tally::default(),
@@ -155,18 +158,11 @@ impl Scheduler {
         if self.stop.load(Ordering::Relaxed) || self.is_complete() || self.page_limit_reached() {
             self.drain();
         }
-        let all_drained = self
-            .shards
-            .iter()
-            .all(|side| side.drained && side.held.is_empty());
+        let all_drained = self.shards.iter().all(|side| side.drained && side.held.is_empty());
         if self.draining && all_drained && self.to_index.is_empty() {
             return SchedulerState::Finished;
         }
-        if busy {
-            SchedulerState::Busy
-        } else {
-            SchedulerState::Waiting
-        }
+        if busy { SchedulerState::Busy } else { SchedulerState::Waiting }
     }
 
     /// Whether something has come that `turn` would take.
@@ -174,10 +170,7 @@ impl Scheduler {
         !self.index.answers.is_empty()
             || self.shards.iter().any(|side| {
                 !side.port.done.is_empty()
-                    || side
-                        .held
-                        .front()
-                        .is_some_and(|done| done.sequence <= Some(side.port.share.durable()))
+                    || side.held.front().is_some_and(|done| done.sequence <= Some(side.port.share.durable()))
             })
             || (self.stop.load(Ordering::Relaxed) && !self.draining)
     }
@@ -252,6 +245,7 @@ impl Scheduler {
         if let Some(mut found) = done.found.take() {
             if let Some(url) = found.into_scope.take() {
                 let url = Arc::new(url);
+                self.into_scope.push(url.clone());
                 for side in &mut self.shards {
                     side.dealt.push_back(ToShard::Scope(url.clone()));
                 }
@@ -268,11 +262,7 @@ impl Scheduler {
     fn count_durable(&mut self, shard: usize) -> bool {
         let durable = self.shards[shard].port.share.durable();
         let mut busy = false;
-        while self.shards[shard]
-            .held
-            .front()
-            .is_some_and(|done| done.sequence <= Some(durable))
-        {
+        while self.shards[shard].held.front().is_some_and(|done| done.sequence <= Some(durable)) {
             let Some(done) = self.shards[shard].held.pop_front() else {
                 break;
             };
@@ -322,7 +312,8 @@ impl Scheduler {
         self.counts.restarts += 1;
         let side = &mut self.shards[shard];
         side.epoch = epoch;
-        side.dealt.retain(|word| !matches!(word, ToShard::Work { .. }));
+        side.dealt.clear();
+        side.dealt.extend(self.into_scope.iter().cloned().map(ToShard::Scope));
         if self.draining {
             side.dealt.push_back(ToShard::Drain);
         }
@@ -380,8 +371,7 @@ impl Scheduler {
                     self.conclude(candidate.doc_id, ResultCode::DnsFailed, false);
                 }
                 Lookup::Asked => {
-                    self.resolved
-                        .insert(host.into(), Resolution::Asked(vec![candidate]));
+                    self.resolved.insert(host.into(), Resolution::Asked(vec![candidate]));
                 }
                 Lookup::Later => self.tell(ToIndex::PutBack(candidate.doc_id)),
             },
@@ -390,8 +380,7 @@ impl Scheduler {
 
     fn remember(&mut self, host: Box<str>, resolution: Resolution) {
         if self.resolved.len() >= RESOLVED_MAX {
-            self.resolved
-                .retain(|_, resolution| matches!(resolution, Resolution::Asked(_)));
+            self.resolved.retain(|_, resolution| matches!(resolution, Resolution::Asked(_)));
         }
         self.resolved.insert(host, resolution);
     }
@@ -437,10 +426,7 @@ impl Scheduler {
         let shard = (octets % self.shards.len() as u64) as usize;
         let side = &mut self.shards[shard];
         side.open.insert(candidate.doc_id, host);
-        side.dealt.push_back(ToShard::Work {
-            epoch: side.epoch,
-            job: Job { candidate, ip },
-        });
+        side.dealt.push_back(ToShard::Work { epoch: side.epoch, job: Job { candidate, ip } });
     }
 
     fn flush_dealt(&mut self, shard: usize) -> bool {
@@ -469,17 +455,14 @@ impl Scheduler {
         let mut want =
             CANDIDATES_PER_ASK.min((self.shards.len() * URLS_PER_SHARD_MAX).saturating_sub(at_shards));
         if let Some(pages_max) = self.config.pages_max {
-            want = want.min(
-                pages_max.saturating_sub(self.counts.pages + at_shards as u64 + self.asked_names()) as usize,
-            );
+            want = want
+                .min(pages_max.saturating_sub(self.counts.pages + at_shards as u64 + self.asked_names())
+                    as usize);
         }
         if want == 0 || waiting > CANDIDATES_PER_ASK {
             return;
         }
-        let ask = ToIndex::Ask {
-            want,
-            reject: self.reject.clone(),
-        };
+        let ask = ToIndex::Ask { want, reject: self.reject.clone() };
         if self.index.words.push(ask).is_ok() {
             self.asked = true;
             self.ask_again = false;
@@ -493,11 +476,7 @@ impl Scheduler {
             Resolution::Asked(waiting) => waiting.len() as u64,
             _ => 0,
         };
-        if self.config.pages_max.is_some() {
-            self.resolved.values().map(waiting).sum()
-        } else {
-            0
-        }
+        if self.config.pages_max.is_some() { self.resolved.values().map(waiting).sum() } else { 0 }
     }
 
     /// Nothing is open anywhere, and the index has said, knowing everything, that it has nothing more.
@@ -514,9 +493,7 @@ impl Scheduler {
     }
 
     fn page_limit_reached(&self) -> bool {
-        self.config
-            .pages_max
-            .is_some_and(|pages_max| self.counts.pages >= pages_max)
+        self.config.pages_max.is_some_and(|pages_max| self.counts.pages >= pages_max)
     }
 
     fn drain(&mut self) {

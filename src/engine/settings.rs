@@ -38,10 +38,7 @@ pub fn spider_config(config: &Config, conns_max: usize) -> SpiderConfig {
         read_us: settings.timeout_read_ms.min(settings.timeout_req_ms) * 1_000,
         idle_us: settings.keep_alive_ms * 1_000,
         head: HeadLimits::default(),
-        body: BodyLimits {
-            doc_bytes_max: settings.max_doc_size,
-            ..BodyLimits::default()
-        },
+        body: BodyLimits { doc_bytes_max: settings.max_doc_size, ..BodyLimits::default() },
         conns_max,
         guard: AddressGuard::new(config.allow_net.clone()),
     }

@@ -60,7 +60,9 @@ struct Counts {
 pub struct ShardParts {
     pub url_server: UrlServerConfig,
     pub spider: SpiderConfig,
-    pub scope: Scope,
+    pub scope: Arc<Scope>,
+    /// Our name in robots directives.
+    pub product_token: String,
     pub share: Arc<ShardShare>,
     pub work: Receiver<ToShard>,
     pub done: Sender<FromShard>,
@@ -90,10 +92,8 @@ const WORDS_PER_TURN: usize = 1_024;
 impl<D: Driver> Shard<D> {
     pub fn new(driver: D, parts: ShardParts) -> Shard<D> {
         let now = driver.now();
-        let spider = SpiderConfig {
-            conns_max: parts.spider.conns_max.min(driver.conns_max()),
-            ..parts.spider
-        };
+        let spider =
+            SpiderConfig { conns_max: parts.spider.conns_max.min(driver.conns_max()), ..parts.spider };
         let mut url_server = UrlServer::new(parts.url_server, now);
         if parts.epoch > 0 {
             url_server = url_server.after_a_death(now);
@@ -101,7 +101,7 @@ impl<D: Driver> Shard<D> {
         Shard {
             url_server,
             spider: Spider::new(spider, now),
-            handler: Handler::new(parts.scope),
+            handler: Handler::new(parts.scope, parts.product_token),
             store: ShardStore::new(parts.share),
             work: parts.work,
             done: parts.done,
@@ -149,11 +149,7 @@ impl<D: Driver> Shard<D> {
             self.finish_draining(now);
             return ShardState::Drained;
         }
-        if more || !self.work.is_empty() {
-            ShardState::Busy
-        } else {
-            ShardState::Waiting
-        }
+        if more || !self.work.is_empty() { ShardState::Busy } else { ShardState::Waiting }
     }
 
     /// Hands what was asked to the kernel and sleeps until something comes, unless there is more to do.
@@ -162,11 +158,7 @@ impl<D: Driver> Shard<D> {
             return self.driver.wait(Some(Now::ZERO), 0);
         }
         self.bell.falling_asleep();
-        let until = if self.work.is_empty() {
-            self.next_due()
-        } else {
-            Some(Now::ZERO)
-        };
+        let until = if self.work.is_empty() { self.next_due() } else { Some(Now::ZERO) };
         let waited = self.driver.wait(until, self.spider.open());
         self.bell.awake();
         waited
@@ -177,15 +169,8 @@ impl<D: Driver> Shard<D> {
         // Without a segment or with a full ring it looks again soon: nobody rings for those.
         let stuck = !self.unstored.is_empty() || !self.backlog.is_empty();
         let soon = stuck.then(|| self.driver.now().plus_ms(2));
-        let fetch_due = if self.may_start() {
-            self.url_server.next_due()
-        } else {
-            None
-        };
-        [fetch_due, self.spider.next_due(), soon, self.drain_by]
-            .into_iter()
-            .flatten()
-            .min()
+        let fetch_due = if self.may_start() { self.url_server.next_due() } else { None };
+        [fetch_due, self.spider.next_due(), soon, self.drain_by].into_iter().flatten().min()
     }
 
     pub fn driver_mut(&mut self) -> &mut D {
@@ -277,15 +262,7 @@ impl<D: Driver> Shard<D> {
         if order.kind == OrderKind::Robots {
             self.counts.robots += 1;
         }
-        self.spider.take(
-            FetchOrder {
-                trans: order.trans,
-                url: order.url,
-                addr,
-            },
-            now,
-            &mut self.actions,
-        );
+        self.spider.take(FetchOrder { trans: order.trans, url: order.url, addr }, now, &mut self.actions);
         self.run_actions(now);
     }
 
@@ -414,13 +391,7 @@ impl<D: Driver> Shard<D> {
         fetched: bool,
         found: Option<Box<Found>>,
     ) {
-        let done = Done {
-            doc_id: job.candidate.doc_id,
-            result,
-            sequence,
-            fetched,
-            found,
-        };
+        let done = Done { doc_id: job.candidate.doc_id, result, sequence, fetched, found };
         self.say(FromShard::Done(done));
     }
 
@@ -475,17 +446,8 @@ impl<D: Driver> Shard<D> {
 
 /// What niceness needs to know of a fetch.
 fn report_of(fetched: &Fetched) -> Report {
-    let retry_after_s = fetched.head.and_then(|head| {
-        std::str::from_utf8(head.retry_after.of(&fetched.bytes))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
-    });
-    Report {
-        result: fetched.result,
-        status: fetched.status(),
-        took_us: fetched.took_us,
-        retry_after_s,
-    }
+    let retry_after_s = fetched
+        .head
+        .and_then(|head| std::str::from_utf8(head.retry_after.of(&fetched.bytes)).ok()?.trim().parse().ok());
+    Report { result: fetched.result, status: fetched.status(), took_us: fetched.took_us, retry_after_s }
 }

@@ -34,10 +34,7 @@ impl ShardStats {
 
     /// Merges a finished shard's histogram into what is here already.
     pub(super) fn keep_histogram(&self, histogram: &Histogram<u64>) {
-        let mut kept = self
-            .fetch_us
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut kept = self.fetch_us.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match &mut *kept {
             Some(kept) => {
                 let _ = kept.add(histogram);

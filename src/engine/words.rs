@@ -82,8 +82,5 @@ pub enum ToIndex {
 /// From the index thread to the scheduler.
 pub enum FromIndex {
     /// The answer to one `Ask`; empty if there is nothing for it.
-    Candidates {
-        candidates: Vec<Candidate>,
-        stats: IndexStats,
-    },
+    Candidates { candidates: Vec<Candidate>, stats: IndexStats },
 }

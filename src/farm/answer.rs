@@ -35,16 +35,12 @@ impl Site {
     /// What a target names: a path, or the absolute form of it; a query changes nothing.
     pub fn resource(&self, target: &[u8]) -> Resource {
         let path = match target.strip_prefix(b"http://") {
-            Some(rest) => rest
-                .iter()
-                .position(|&byte| byte == b'/')
-                .map_or(&b"/"[..], |slash| &rest[slash..]),
+            Some(rest) => {
+                rest.iter().position(|&byte| byte == b'/').map_or(&b"/"[..], |slash| &rest[slash..])
+            }
             None => target,
         };
-        let path = path
-            .iter()
-            .position(|&byte| byte == b'?')
-            .map_or(path, |query| &path[..query]);
+        let path = path.iter().position(|&byte| byte == b'?').map_or(path, |query| &path[..query]);
         if let Some(page) = path.strip_prefix(b"/p/").and_then(page_number) {
             return if (1..self.spec.pages).contains(&page) {
                 Resource::Page(page)
@@ -79,33 +75,17 @@ impl Site {
         let resource = self.resource(target);
         let then = match resource {
             Resource::Robots => self.push_robots(head_only, out),
-            Resource::Page(page) => self.push_page(
-                PageRequest {
-                    host,
-                    page,
-                    port,
-                    head_only,
-                },
-                out,
-            ),
+            Resource::Page(page) => self.push_page(PageRequest { host, page, port, head_only }, out),
             Resource::Denied(index) if index < u32::from(self.spec.denied) => {
                 self.push_whole(out, head_only, |out| self.push_private_document(host, index, out))
             }
             Resource::Denied(_) | Resource::Missing => self.push_status(404, head_only, out),
         };
-        Answer {
-            delay_ms: self.delay_ms(host, resource),
-            then,
-        }
+        Answer { delay_ms: self.delay_ms(host, resource), then }
     }
 
     fn push_page(&self, request: PageRequest, out: &mut Vec<u8>) -> Then {
-        let PageRequest {
-            host,
-            page,
-            port,
-            head_only,
-        } = request;
+        let PageRequest { host, page, port, head_only } = request;
         let body = |out: &mut Vec<u8>| self.push_document(host, page, port, out);
         match self.kind(host, page) {
             PageKind::Document | PageKind::Slow if self.is_chunked(host, page) => {
@@ -114,11 +94,7 @@ impl Site {
                 if !head_only {
                     let start = out.len();
                     body(out);
-                    chunk(
-                        out,
-                        start,
-                        &mut Rng::of_page(self.spec.seed, Purpose::Framing, host, page),
-                    );
+                    chunk(out, start, &mut Rng::of_page(self.spec.seed, Purpose::Framing, host, page));
                 }
                 self.then()
             }
@@ -172,12 +148,7 @@ impl Site {
     }
 
     fn push_redirect(&self, request: PageRequest, to: u32, out: &mut Vec<u8>) -> Then {
-        let PageRequest {
-            host,
-            page,
-            port,
-            head_only,
-        } = request;
+        let PageRequest { host, page, port, head_only } = request;
         let mut rng = Rng::of_page(self.spec.seed, Purpose::Framing, host, page);
         const STATUSES: [u16; 4] = [301, 302, 307, 308];
         self.push_head(STATUSES[rng.below(4) as usize], "text/plain; charset=utf-8", out);
@@ -215,11 +186,7 @@ impl Site {
     }
 
     fn then(&self) -> Then {
-        if self.spec.close {
-            Then::Close
-        } else {
-            Then::KeepAlive
-        }
+        if self.spec.close { Then::Close } else { Then::KeepAlive }
     }
 }
 
@@ -344,13 +311,7 @@ mod tests {
     }
 
     fn mixed() -> Site {
-        let shares = SiteSpec {
-            redirects: 0.2,
-            errors: 0.2,
-            broken: 0.2,
-            slow: 0.2,
-            ..SiteSpec::default()
-        };
+        let shares = SiteSpec { redirects: 0.2, errors: 0.2, broken: 0.2, slow: 0.2, ..SiteSpec::default() };
         Site::new(shares).unwrap()
     }
 
@@ -379,13 +340,7 @@ mod tests {
     fn a_document_is_its_head_and_its_bytes() {
         let site = Site::new(SiteSpec::default()).unwrap();
         let (after, bytes) = answer(&site, 2, "/p/3.html");
-        assert_eq!(
-            after,
-            Answer {
-                delay_ms: 0,
-                then: Then::KeepAlive
-            }
-        );
+        assert_eq!(after, Answer { delay_ms: 0, then: Then::KeepAlive });
         let (head, body) = bytes.split_once("\r\n\r\n").unwrap();
         assert_eq!(
             head,
@@ -399,19 +354,11 @@ mod tests {
 
     #[test]
     fn a_longer_body_corrects_its_length() {
-        let site = Site::new(SiteSpec {
-            page_bytes: 9,
-            close: true,
-            ..SiteSpec::default()
-        })
-        .unwrap();
+        let site = Site::new(SiteSpec { page_bytes: 9, close: true, ..SiteSpec::default() }).unwrap();
         let (after, bytes) = answer(&site, 0, "/");
         let (head, body) = bytes.split_once("\r\n\r\n").unwrap();
         assert!(
-            head.ends_with(&format!(
-                "\r\nConnection: close\r\nContent-Length: {}",
-                body.len()
-            )),
+            head.ends_with(&format!("\r\nConnection: close\r\nContent-Length: {}", body.len())),
             "{head}"
         );
         assert_eq!(after.then, Then::Close);
@@ -419,52 +366,24 @@ mod tests {
 
     #[test]
     fn robots_deny_private_and_missing_is_404() {
-        let site = Site::new(SiteSpec {
-            crawl_delay_s: Some(0.5),
-            latency_ms: 7,
-            ..SiteSpec::default()
-        })
-        .unwrap();
+        let site =
+            Site::new(SiteSpec { crawl_delay_s: Some(0.5), latency_ms: 7, ..SiteSpec::default() }).unwrap();
         let (after, bytes) = answer(&site, 0, "/robots.txt");
         assert!(bytes.ends_with("\r\n\r\nUser-agent: *\nDisallow: /private/\nCrawl-delay: 0.5\n"));
         assert_eq!(after.delay_ms, 7);
-        assert!(
-            answer(&site, 0, "/private/0.html")
-                .1
-                .starts_with("HTTP/1.1 200 OK\r\n")
-        );
-        assert!(
-            answer(&site, 0, "/private/1.html")
-                .1
-                .starts_with("HTTP/1.1 404 Not Found\r\n")
-        );
-        assert!(
-            answer(&site, 0, "/favicon.ico")
-                .1
-                .starts_with("HTTP/1.1 404 Not Found\r\n")
-        );
+        assert!(answer(&site, 0, "/private/0.html").1.starts_with("HTTP/1.1 200 OK\r\n"));
+        assert!(answer(&site, 0, "/private/1.html").1.starts_with("HTTP/1.1 404 Not Found\r\n"));
+        assert!(answer(&site, 0, "/favicon.ico").1.starts_with("HTTP/1.1 404 Not Found\r\n"));
     }
 
     #[test]
     fn redirects_point_at_their_target() {
         let site = mixed();
         let (host, page) = find(&site, |kind| matches!(kind, PageKind::Redirect { .. }));
-        let PageKind::Redirect { to } = site.kind(host, page) else {
-            unreachable!()
-        };
+        let PageKind::Redirect { to } = site.kind(host, page) else { unreachable!() };
         let (_, bytes) = answer(&site, host, &format!("/p/{page}.html"));
-        let location = bytes
-            .split("Location: ")
-            .nth(1)
-            .unwrap()
-            .split("\r\n")
-            .next()
-            .unwrap();
-        let path = if to == 0 {
-            "/".to_owned()
-        } else {
-            format!("/p/{to}.html")
-        };
+        let location = bytes.split("Location: ").nth(1).unwrap().split("\r\n").next().unwrap();
+        let path = if to == 0 { "/".to_owned() } else { format!("/p/{to}.html") };
         assert!(
             location == path || location == format!("http://h{host}.farm.test:{PORT}{path}"),
             "{location}"
@@ -476,16 +395,9 @@ mod tests {
     fn slow_pages_wait_and_errors_err() {
         let site = mixed();
         let (host, page) = find(&site, |kind| kind == PageKind::Slow);
-        assert_eq!(
-            answer(&site, host, &format!("/p/{page}.html")).0.delay_ms,
-            site.spec().slow_ms
-        );
+        assert_eq!(answer(&site, host, &format!("/p/{page}.html")).0.delay_ms, site.spec().slow_ms);
         let (host, page) = find(&site, |kind| kind == PageKind::Error { status: 503 });
-        assert!(
-            answer(&site, host, &format!("/p/{page}.html"))
-                .1
-                .starts_with("HTTP/1.1 503 ")
-        );
+        assert!(answer(&site, host, &format!("/p/{page}.html")).1.starts_with("HTTP/1.1 503 "));
     }
 
     #[test]
@@ -513,11 +425,7 @@ mod tests {
 
     #[test]
     fn chunks_join_to_the_document() {
-        let site = Site::new(SiteSpec {
-            chunked: 1.0,
-            ..SiteSpec::default()
-        })
-        .unwrap();
+        let site = Site::new(SiteSpec { chunked: 1.0, ..SiteSpec::default() }).unwrap();
         let (_, bytes) = answer(&site, 1, "/p/2.html");
         let (head, mut rest) = bytes.split_once("\r\n\r\n").unwrap();
         assert!(head.ends_with("Transfer-Encoding: chunked"));

@@ -60,11 +60,7 @@ enum State {
     /// A whole head stands at the front of the stash; it is answered when the timer fires.
     Wait,
     /// Bytes `sent..` of an answer still to go.
-    Send {
-        answer: Vec<u8>,
-        sent: usize,
-        then: Then,
-    },
+    Send { answer: Vec<u8>, sent: usize, then: Then },
     /// Our side is shut. What the peer still sends is thrown away, up to `left` bytes, until it closes or the
     /// timer fires.
     Drain { left: usize },
@@ -106,14 +102,7 @@ enum Sent {
 
 impl Conn {
     pub(super) fn new(stream: TcpStream, host: Option<u32>) -> Conn {
-        Conn {
-            stream,
-            host,
-            state: State::Head,
-            stash: Vec::new(),
-            readable: false,
-            hung_up: false,
-        }
+        Conn { stream, host, state: State::Head, stash: Vec::new(), readable: false, hung_up: false }
     }
 
     pub(super) fn stream(&mut self) -> &mut TcpStream {
@@ -141,10 +130,7 @@ impl Conn {
 
     /// Makes the close that follows a reset.
     pub(super) fn arm_reset(&self) {
-        let linger = libc::linger {
-            l_onoff: 1,
-            l_linger: 0,
-        };
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         // The peer may have gone already; then there is nothing left to reset.
         let _ = setsockopt(&self.stream, sockopt::Linger, &linger);
     }
@@ -181,11 +167,7 @@ impl Conn {
                 }
                 Head::Request(request) => {
                     let head = start..start + request.bytes;
-                    let delay_ms = if due {
-                        0
-                    } else {
-                        desk.delay_ms(self.host, head.start, &request)
-                    };
+                    let delay_ms = if due { 0 } else { desk.delay_ms(self.host, head.start, &request) };
                     if delay_ms > 0 || answers == ANSWERS_PER_TURN {
                         self.stash.extend_from_slice(&desk.input[start..end]);
                         self.state = State::Wait;
@@ -212,11 +194,7 @@ impl Conn {
                 },
                 Sent::Part(sent) => {
                     self.stash.extend_from_slice(&desk.input[start..end]);
-                    self.state = State::Send {
-                        answer: desk.output[sent..].to_vec(),
-                        sent: 0,
-                        then,
-                    };
+                    self.state = State::Send { answer: desk.output[sent..].to_vec(), sent: 0, then };
                     return Next::Writable;
                 }
                 Sent::Failed => return Next::Close,
@@ -234,11 +212,7 @@ impl Conn {
             (Sent::All, Then::Close) => self.close(desk),
             (Sent::All, Then::Reset) => Next::Reset,
             (Sent::Part(more), _) => {
-                self.state = State::Send {
-                    answer,
-                    sent: sent + more,
-                    then,
-                };
+                self.state = State::Send { answer, sent: sent + more, then };
                 Next::Writable
             }
             (Sent::Failed, _) => Next::Close,
@@ -251,9 +225,7 @@ impl Conn {
         if !self.readable || self.stream.shutdown(Shutdown::Write).is_err() {
             return Next::Close;
         }
-        self.state = State::Drain {
-            left: DRAIN_BYTES_MAX,
-        };
+        self.state = State::Drain { left: DRAIN_BYTES_MAX };
         match self.drain(desk) {
             Next::Readable => Next::Timer { delay_ms: DRAIN_MS },
             next => next,
@@ -316,14 +288,7 @@ impl Desk {
     pub(super) fn new(site: Arc<Site>, port: u16, counters: Arc<[Counters]>, thread: usize) -> Desk {
         assert!(thread < counters.len());
         let input = vec![0; INPUT_BYTES].into_boxed_slice();
-        Desk {
-            site,
-            port,
-            counters,
-            thread,
-            input,
-            output: Vec::new(),
-        }
+        Desk { site, port, counters, thread, input, output: Vec::new() }
     }
 
     pub(super) fn site(&self) -> &Site {
@@ -347,11 +312,7 @@ impl Desk {
         let target = &self.input[start..][request.target.clone()];
         self.output.clear();
         let then = if is_stats(target) {
-            push_json(
-                &FarmStats::sum(&self.counters).to_string(),
-                request.head_only,
-                &mut self.output,
-            );
+            push_json(&FarmStats::sum(&self.counters).to_string(), request.head_only, &mut self.output);
             Then::KeepAlive
         } else if let Some(host) = host {
             // Counted before the answer leaves: who has read it finds it counted.
@@ -360,18 +321,12 @@ impl Desk {
             if let Resource::Denied(_) = self.site.resource(target) {
                 counters.denied_requests.add(1);
             }
-            self.site
-                .answer(host, target, self.port, request.head_only, &mut self.output)
-                .then
+            self.site.answer(host, target, self.port, request.head_only, &mut self.output).then
         } else {
             self.refuse(421);
             Then::Close
         };
-        if then == Then::KeepAlive && request.close {
-            Then::Close
-        } else {
-            then
-        }
+        if then == Then::KeepAlive && request.close { Then::Close } else { then }
     }
 
     fn refuse(&mut self, status: u16) {

@@ -21,9 +21,8 @@ const _: () = assert!(RUN_BYTES >= BLOCK_BYTES_MAX);
 const _: () = assert!(PROSE_BYTES > 2 * BLOCK_BYTES_MAX);
 const _: () = assert!(CORPUS_BYTES < u32::MAX as usize);
 
-const ONSETS: [&str; 20] = [
-    "b", "br", "c", "d", "f", "g", "gr", "h", "k", "l", "m", "n", "p", "r", "s", "st", "t", "th", "v", "w",
-];
+const ONSETS: [&str; 20] =
+    ["b", "br", "c", "d", "f", "g", "gr", "h", "k", "l", "m", "n", "p", "r", "s", "st", "t", "th", "v", "w"];
 const VOWELS: [&str; 10] = ["a", "e", "i", "o", "u", "ai", "ea", "ou", "ie", "oa"];
 const CODAS: [&str; 12] = ["", "", "", "n", "r", "s", "t", "l", "nd", "ck", "rm", "st"];
 const SMALL: [&str; 24] = [
@@ -54,10 +53,7 @@ impl Corpus {
         while blocks.len() < CORPUS_BYTES {
             let start = blocks.len();
             writer.block(&mut blocks);
-            assert!(
-                blocks.len() - start < BLOCK_BYTES_MAX,
-                "a block is longer than a run"
-            );
+            assert!(blocks.len() - start < BLOCK_BYTES_MAX, "a block is longer than a run");
             starts.push(blocks.len() as u32);
         }
         let last = (blocks.len() - RUN_BYTES) as u32;
@@ -73,14 +69,7 @@ impl Corpus {
             writer.title(&mut titles);
             title_starts.push(u16::try_from(titles.len()).expect("titles are short"));
         }
-        Corpus {
-            blocks,
-            starts,
-            run_starts,
-            prose,
-            titles,
-            title_starts,
-        }
+        Corpus { blocks, starts, run_starts, prose, titles, title_starts }
     }
 
     /// A few words.
@@ -147,9 +136,7 @@ impl Writer {
         let phrases = (0..PHRASES)
             .map(|_| {
                 let count = 4 + rng.below(6);
-                let picked: Vec<&str> = (0..count)
-                    .map(|_| words[zipf(&mut rng, WORDS)].as_str())
-                    .collect();
+                let picked: Vec<&str> = (0..count).map(|_| words[zipf(&mut rng, WORDS)].as_str()).collect();
                 picked.join(" ")
             })
             .collect();
@@ -286,9 +273,7 @@ mod tests {
             assert_eq!(out.len(), bytes);
             let count = |needle: &str| std::str::from_utf8(&out).unwrap().matches(needle).count();
             assert_eq!(count("<"), count(">"));
-            for tag in [
-                "p", "ul", "li", "div", "em", "span", "h2", "table", "tr", "th", "td",
-            ] {
+            for tag in ["p", "ul", "li", "div", "em", "span", "h2", "table", "tr", "th", "td"] {
                 let opened = count(&format!("<{tag}>")) + count(&format!("<{tag} "));
                 assert_eq!(opened, count(&format!("</{tag}>")), "{tag} in {bytes} bytes");
             }
@@ -300,18 +285,11 @@ mod tests {
         let corpus = Corpus::new(1);
         assert!(corpus.blocks.len() >= CORPUS_BYTES);
         assert!(corpus.starts.len() > 1000);
-        let mut distinct: Vec<&[u8]> = corpus
-            .starts
-            .windows(2)
-            .map(|ends| &corpus.blocks[ends[0] as usize..ends[1] as usize])
-            .collect();
+        let mut distinct: Vec<&[u8]> =
+            corpus.starts.windows(2).map(|ends| &corpus.blocks[ends[0] as usize..ends[1] as usize]).collect();
         let blocks = distinct.len();
         distinct.sort();
         distinct.dedup();
-        assert!(
-            distinct.len() * 10 > blocks * 9,
-            "{} of {blocks} blocks are distinct",
-            distinct.len()
-        );
+        assert!(distinct.len() * 10 > blocks * 9, "{} of {blocks} blocks are distinct", distinct.len());
     }
 }

@@ -29,11 +29,7 @@ pub(super) struct Request {
 /// Parses the head at the front of `input`.
 pub(super) fn parse(input: &[u8]) -> Head {
     let within = &input[..input.len().min(HEAD_BYTES_MAX)];
-    let more = if input.len() < HEAD_BYTES_MAX {
-        Head::NeedMore
-    } else {
-        Head::Refused(400)
-    };
+    let more = if input.len() < HEAD_BYTES_MAX { Head::NeedMore } else { Head::Refused(400) };
     // A client may end its previous request with a line too many.
     let mut at = 0;
     while within[at..].starts_with(b"\r\n") {
@@ -69,22 +65,13 @@ pub(super) fn parse(input: &[u8]) -> Head {
 /// The line at `start` without its end, and where the next one starts.
 fn line(input: &[u8], start: usize) -> Option<(Range<usize>, usize)> {
     let newline = start + input[start..].iter().position(|&byte| byte == b'\n')?;
-    let end = if newline > start && input[newline - 1] == b'\r' {
-        newline - 1
-    } else {
-        newline
-    };
+    let end = if newline > start && input[newline - 1] == b'\r' { newline - 1 } else { newline };
     Some((start..end, newline + 1))
 }
 
 /// `GET /target HTTP/1.1`; the method is whatever stands before the target.
 fn parse_request_line(input: &[u8], line: Range<usize>) -> Option<Request> {
-    let space = |from: usize| {
-        input[from..line.end]
-            .iter()
-            .position(|&byte| byte == b' ')
-            .map(|at| from + at)
-    };
+    let space = |from: usize| input[from..line.end].iter().position(|&byte| byte == b' ').map(|at| from + at);
     let method_end = space(line.start)?;
     let target_end = space(method_end + 1)?;
     let target = method_end + 1..target_end;
@@ -96,12 +83,7 @@ fn parse_request_line(input: &[u8], line: Range<usize>) -> Option<Request> {
     if method_end == line.start || target.is_empty() {
         return None;
     }
-    Some(Request {
-        target,
-        head_only: false,
-        close,
-        bytes: 0,
-    })
+    Some(Request { target, head_only: false, close, bytes: 0 })
 }
 
 /// What a Connection field says about closing, if the field is one and says something.
@@ -141,11 +123,7 @@ mod tests {
         let (_, head) = request("HEAD / HTTP/1.1\r\nConnection: Close\r\n\r\n");
         assert_eq!((head.head_only, head.close), (true, true));
         assert!(request("GET / HTTP/1.0\r\n\r\n").1.close);
-        assert!(
-            !request("GET / HTTP/1.0\r\nCONNECTION: keep-alive\r\n\r\n")
-                .1
-                .close
-        );
+        assert!(!request("GET / HTTP/1.0\r\nCONNECTION: keep-alive\r\n\r\n").1.close);
         assert_eq!(request("\r\nGET /x HTTP/1.1\n\n").0, "/x");
     }
 
@@ -161,13 +139,9 @@ mod tests {
     #[test]
     fn what_is_refused() {
         assert_eq!(parse(b"POST / HTTP/1.1\r\n\r\n"), Head::Refused(405));
-        for bad in [
-            "GET /\r\n\r\n",
-            "GET / HTTP/2\r\n\r\n",
-            " / HTTP/1.1\r\n\r\n",
-            "GET  HTTP/1.1\r\n\r\n",
-            "\n",
-        ] {
+        for bad in
+            ["GET /\r\n\r\n", "GET / HTTP/2\r\n\r\n", " / HTTP/1.1\r\n\r\n", "GET  HTTP/1.1\r\n\r\n", "\n"]
+        {
             assert_eq!(parse(bad.as_bytes()), Head::Refused(400), "{bad:?}");
         }
         let mut long = b"GET / HTTP/1.1\r\nX: ".to_vec();

@@ -38,12 +38,7 @@ pub struct FarmOptions {
 
 impl Default for FarmOptions {
     fn default() -> FarmOptions {
-        FarmOptions {
-            spec: SiteSpec::default(),
-            port: 0,
-            threads: 1,
-            cores: None,
-        }
+        FarmOptions { spec: SiteSpec::default(), port: 0, threads: 1, cores: None }
     }
 }
 
@@ -58,12 +53,7 @@ pub struct Farm {
 
 impl Farm {
     pub fn start(options: FarmOptions) -> Result<Farm, FarmError> {
-        let FarmOptions {
-            spec,
-            port,
-            threads,
-            cores,
-        } = options;
+        let FarmOptions { spec, port, threads, cores } = options;
         if !(1..=THREADS_MAX).contains(&threads) {
             return Err(FarmError::Threads(threads));
         }
@@ -73,18 +63,10 @@ impl Farm {
         let port = listeners[0].local_addr().map_err(FarmError::Start)?.port();
         let counters: Arc<[Counters]> = (0..threads).map(|_| Counters::default()).collect();
         // From here on an error drops the farm, which stops the threads already running.
-        let mut farm = Farm {
-            site,
-            port,
-            counters,
-            stop: Arc::default(),
-            threads: Vec::new(),
-        };
+        let mut farm = Farm { site, port, counters, stop: Arc::default(), threads: Vec::new() };
         for (thread, listener) in listeners.into_iter().enumerate() {
-            let core = cores
-                .as_deref()
-                .filter(|cores| !cores.is_empty())
-                .map(|cores| cores[thread % cores.len()]);
+            let core =
+                cores.as_deref().filter(|cores| !cores.is_empty()).map(|cores| cores[thread % cores.len()]);
             farm.spawn(thread, listener, core)?;
         }
         Ok(farm)
@@ -196,10 +178,7 @@ impl fmt::Display for FarmError {
             FarmError::Spec(error) => write!(f, "{error}"),
             FarmError::Threads(threads) => write!(f, "{threads} threads: from 1 to {THREADS_MAX}"),
             FarmError::AddressInUse { port } => {
-                write!(
-                    f,
-                    "port {port} is in use: choose another one, or 0 for any that is free"
-                )
+                write!(f, "port {port} is in use: choose another one, or 0 for any that is free")
             }
             FarmError::PortDenied { port } => {
                 write!(
@@ -210,11 +189,7 @@ impl fmt::Display for FarmError {
             FarmError::Listen(errno) => write!(f, "cannot listen on loopback: {}", errno.desc()),
             FarmError::Nofile(errno) => write!(f, "cannot raise the limit of open files: {}", errno.desc()),
             FarmError::Pin { core, errno } => {
-                write!(
-                    f,
-                    "cannot run on core {core} ({}): choose from those that nproc counts",
-                    errno.desc()
-                )
+                write!(f, "cannot run on core {core} ({}): choose from those that nproc counts", errno.desc())
             }
             FarmError::Start(error) => write!(f, "cannot start the farm: {error}"),
         }

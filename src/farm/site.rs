@@ -68,12 +68,7 @@ impl Site {
         let branching = (u32::from(spec.links) / 2).max(1);
         let inner = (spec.pages - 1).div_ceil(branching);
         let kinds = KindBounds::new(&spec, spec.pages - inner);
-        Ok(Site {
-            corpus: Corpus::new(spec.seed),
-            branching,
-            kinds,
-            spec,
-        })
+        Ok(Site { corpus: Corpus::new(spec.seed), branching, kinds, spec })
     }
 
     pub fn spec(&self) -> &SiteSpec {
@@ -88,26 +83,16 @@ impl Site {
         let mut rng = Rng::of_page(self.spec.seed, Purpose::Kind, host, page);
         let draw = rng.unit();
         if !self.children(page).is_empty() {
-            return if draw < self.kinds.slow_inner {
-                PageKind::Slow
-            } else {
-                PageKind::Document
-            };
+            return if draw < self.kinds.slow_inner { PageKind::Slow } else { PageKind::Document };
         }
         if draw < self.kinds.redirect {
             PageKind::Redirect { to: rng.below(page) }
         } else if draw < self.kinds.error {
             const STATUSES: [u16; 6] = [404, 404, 404, 410, 500, 503];
-            PageKind::Error {
-                status: STATUSES[rng.below(6) as usize],
-            }
+            PageKind::Error { status: STATUSES[rng.below(6) as usize] }
         } else if draw < self.kinds.broken {
-            const BREAKAGES: [Breakage; 4] = [
-                Breakage::Reset,
-                Breakage::Truncated,
-                Breakage::BadStatusLine,
-                Breakage::BadChunk,
-            ];
+            const BREAKAGES: [Breakage; 4] =
+                [Breakage::Reset, Breakage::Truncated, Breakage::BadStatusLine, Breakage::BadChunk];
             PageKind::Broken(BREAKAGES[rng.below(4) as usize])
         } else if draw < self.kinds.slow {
             PageKind::Slow
@@ -152,29 +137,11 @@ impl Site {
         let children = self.children(page);
         let repeats = u32::from(self.spec.links) - children.len() as u32;
         for to in children {
-            self.push_link(
-                Link {
-                    host,
-                    from: page,
-                    to,
-                    port,
-                },
-                &mut rng,
-                out,
-            );
+            self.push_link(Link { host, from: page, to, port }, &mut rng, out);
         }
         for _ in 0..repeats {
             let to = rng.below(self.spec.pages);
-            self.push_link(
-                Link {
-                    host,
-                    from: page,
-                    to,
-                    port,
-                },
-                &mut rng,
-                out,
-            );
+            self.push_link(Link { host, from: page, to, port }, &mut rng, out);
         }
         if self.spec.denied > 0 {
             self.push_item(&mut rng, out, |_, out| {
@@ -222,8 +189,7 @@ impl Site {
     fn push_rest(&self, start: usize, rng: &mut Rng, out: &mut Vec<u8>) {
         const CLOSING: &[u8] = b"</main>\n</body>\n</html>\n";
         let bytes = out.len() - start + CLOSING.len();
-        self.corpus
-            .fill((self.spec.page_bytes as usize).saturating_sub(bytes), rng, out);
+        self.corpus.fill((self.spec.page_bytes as usize).saturating_sub(bytes), rng, out);
         out.extend_from_slice(CLOSING);
     }
 
@@ -253,13 +219,7 @@ impl KindBounds {
         let error = redirect + spec.errors * per_leaf * room;
         let broken = error + spec.broken * per_leaf * room;
         let slow = broken + spec.slow * per_page * room;
-        KindBounds {
-            redirect,
-            error,
-            broken,
-            slow,
-            slow_inner: spec.slow * per_page,
-        }
+        KindBounds { redirect, error, broken, slow, slow_inner: spec.slow * per_page }
     }
 }
 
@@ -350,10 +310,7 @@ mod tests {
 
     fn hrefs(body: &[u8]) -> Vec<String> {
         let body = std::str::from_utf8(body).unwrap();
-        body.split("href=\"")
-            .skip(1)
-            .map(|rest| rest.split('"').next().unwrap().to_owned())
-            .collect()
+        body.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
     }
 
     /// An absolute URL without fragment; knows just the forms that the site writes.
@@ -387,16 +344,10 @@ mod tests {
                 if !seen.insert(url.clone()) {
                     continue;
                 }
-                let (name, path) = url
-                    .strip_prefix("http://h")
-                    .unwrap()
-                    .split_once(".farm.test:8080")
-                    .unwrap();
+                let (name, path) =
+                    url.strip_prefix("http://h").unwrap().split_once(".farm.test:8080").unwrap();
                 let host = name.parse().unwrap();
-                match path
-                    .strip_prefix("/p/")
-                    .and_then(|file| file.strip_suffix(".html"))
-                {
+                match path.strip_prefix("/p/").and_then(|file| file.strip_suffix(".html")) {
                     Some(number) => queue.push_back((host, number.parse().unwrap())),
                     None if path == "/" => queue.push_back((host, 0)),
                     None => assert!(path.starts_with("/private/"), "{path}"),
@@ -408,10 +359,7 @@ mod tests {
 
     #[test]
     fn a_page_is_the_same_every_time_and_for_every_site_of_its_seed() {
-        let spec = SiteSpec {
-            seed: 42,
-            ..SiteSpec::default()
-        };
+        let spec = SiteSpec { seed: 42, ..SiteSpec::default() };
         let (one, two) = (site(spec.clone()), site(spec.clone()));
         let other = site(SiteSpec { seed: 43, ..spec });
         for (host, page) in [(0, 0), (0, 1), (3, 19), (999, 7)] {
@@ -425,21 +373,13 @@ mod tests {
     #[test]
     fn bodies_have_the_length_asked_for() {
         for page_bytes in [5000, 10_000, 10_001, 65_536, 300_000] {
-            let site = site(SiteSpec {
-                page_bytes,
-                hosts: 7,
-                ..SiteSpec::default()
-            });
+            let site = site(SiteSpec { page_bytes, hosts: 7, ..SiteSpec::default() });
             for page in 0..20 {
                 assert_eq!(site.document(2, page, PORT).len(), page_bytes as usize);
             }
             assert_eq!(site.private_document(2, 0).len(), page_bytes as usize);
         }
-        let tiny = site(SiteSpec {
-            page_bytes: 0,
-            ..SiteSpec::default()
-        })
-        .document(0, 0, PORT);
+        let tiny = site(SiteSpec { page_bytes: 0, ..SiteSpec::default() }).document(0, 0, PORT);
         assert!(tiny.len() > 500 && tiny.ends_with(b"</html>\n"));
         assert_eq!(hrefs(&tiny).len(), 20 + 1 + 2);
     }
@@ -447,28 +387,12 @@ mod tests {
     #[test]
     fn every_page_of_every_host_is_reachable() {
         for (hosts, pages, links) in [(9, 20, 20), (2, 300, 5), (3, 1, 4), (1, 12, 1)] {
-            let shares = SiteSpec {
-                redirects: 0.2,
-                errors: 0.2,
-                slow: 0.1,
-                broken: 0.2,
-                ..SiteSpec::default()
-            };
-            let site = site(SiteSpec {
-                hosts,
-                pages,
-                links,
-                denied: 2,
-                page_bytes: 100,
-                ..shares
-            });
+            let shares =
+                SiteSpec { redirects: 0.2, errors: 0.2, slow: 0.1, broken: 0.2, ..SiteSpec::default() };
+            let site = site(SiteSpec { hosts, pages, links, denied: 2, page_bytes: 100, ..shares });
             let seen = reachable(&site);
             let pages_seen = seen.iter().filter(|url| !url.contains("/private/")).count();
-            assert_eq!(
-                pages_seen,
-                (hosts * pages) as usize,
-                "{hosts} hosts, {pages} pages, {links} links"
-            );
+            assert_eq!(pages_seen, (hosts * pages) as usize, "{hosts} hosts, {pages} pages, {links} links");
             let denied_seen = seen.len() - pages_seen;
             assert_eq!(denied_seen, hosts as usize * pages.min(2) as usize);
         }
@@ -476,21 +400,14 @@ mod tests {
 
     #[test]
     fn hosts_stay_apart_without_cross_links() {
-        let site = site(SiteSpec {
-            hosts: 9,
-            cross_links: false,
-            denied: 0,
-            ..SiteSpec::default()
-        });
+        let site = site(SiteSpec { hosts: 9, cross_links: false, denied: 0, ..SiteSpec::default() });
         assert_eq!(reachable(&site).len(), 20);
     }
 
     #[test]
     fn links_come_in_all_forms() {
         let site = site(SiteSpec::default());
-        let all: Vec<String> = (0..20)
-            .flat_map(|page| hrefs(&site.document(5, page, PORT)))
-            .collect();
+        let all: Vec<String> = (0..20).flat_map(|page| hrefs(&site.document(5, page, PORT))).collect();
         let any = |form: fn(&str) -> bool| all.iter().any(|href| form(href));
         assert!(any(|href| href.starts_with("/p/")));
         assert!(any(|href| href.starts_with("p/")));
@@ -505,17 +422,9 @@ mod tests {
 
     #[test]
     fn shares_are_of_all_pages() {
-        let shares = SiteSpec {
-            redirects: 0.1,
-            errors: 0.2,
-            slow: 0.05,
-            broken: 0.15,
-            ..SiteSpec::default()
-        };
-        let site = site(SiteSpec {
-            chunked: 0.3,
-            ..shares
-        });
+        let shares =
+            SiteSpec { redirects: 0.1, errors: 0.2, slow: 0.05, broken: 0.15, ..SiteSpec::default() };
+        let site = site(SiteSpec { chunked: 0.3, ..shares });
         let (mut redirects, mut errors, mut slow, mut broken, mut chunked) = (0, 0, 0, 0, 0);
         let total = 1000 * 20;
         for host in 0..1000 {
@@ -541,13 +450,8 @@ mod tests {
                 assert!(site.children(page).is_empty());
             }
         }
-        for (count, share) in [
-            (redirects, 0.1),
-            (errors, 0.2),
-            (slow, 0.05),
-            (broken, 0.15),
-            (chunked, 0.3),
-        ] {
+        for (count, share) in [(redirects, 0.1), (errors, 0.2), (slow, 0.05), (broken, 0.15), (chunked, 0.3)]
+        {
             let got = f64::from(count) / f64::from(total);
             assert!((got - share).abs() < 0.01, "{got} for {share}");
         }
@@ -555,13 +459,8 @@ mod tests {
 
     #[test]
     fn shares_of_one_take_every_page_that_may() {
-        let site = site(SiteSpec {
-            errors: 1.0,
-            ..SiteSpec::default()
-        });
-        let errors = (0..20)
-            .filter(|&page| matches!(site.kind(4, page), PageKind::Error { .. }))
-            .count();
+        let site = site(SiteSpec { errors: 1.0, ..SiteSpec::default() });
+        let errors = (0..20).filter(|&page| matches!(site.kind(4, page), PageKind::Error { .. })).count();
         let leaves = (0..20).filter(|&page| site.children(page).is_empty()).count();
         assert_eq!(errors, leaves);
     }

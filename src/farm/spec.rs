@@ -126,10 +126,7 @@ impl fmt::Display for SpecError {
             SpecError::NoLinks => write!(f, "0 links: pages beyond the first need at least 1 to be reached"),
             SpecError::Share { name, share } => write!(f, "share of {name} is {share}: from 0 to 1"),
             SpecError::SharesSum(sum) => {
-                write!(
-                    f,
-                    "shares of redirects, errors, slow and broken sum to {sum}: at most 1"
-                )
+                write!(f, "shares of redirects, errors, slow and broken sum to {sum}: at most 1")
             }
             SpecError::CrawlDelay(delay_s) => write!(f, "crawl delay of {delay_s} s: 0 or more"),
         }
@@ -151,9 +148,7 @@ pub fn host_addr(host: u32) -> Ipv4Addr {
 
 /// The host at an address, whether or not a farm is as large as that.
 pub fn host_index(addr: Ipv4Addr) -> Option<u32> {
-    u32::from(addr)
-        .checked_sub(FIRST_ADDR)
-        .filter(|&host| host < HOSTS_MAX)
+    u32::from(addr).checked_sub(FIRST_ADDR).filter(|&host| host < HOSTS_MAX)
 }
 
 #[cfg(test)]
@@ -177,67 +172,24 @@ mod tests {
         let spec = SiteSpec::default();
         assert_eq!(spec.check(), Ok(()));
         let refused = |spec: SiteSpec| spec.check().unwrap_err();
+        assert_eq!(refused(SiteSpec { hosts: 0, ..spec.clone() }), SpecError::Hosts(0));
         assert_eq!(
-            refused(SiteSpec {
-                hosts: 0,
-                ..spec.clone()
-            }),
-            SpecError::Hosts(0)
-        );
-        assert_eq!(
-            refused(SiteSpec {
-                hosts: HOSTS_MAX + 1,
-                ..spec.clone()
-            }),
+            refused(SiteSpec { hosts: HOSTS_MAX + 1, ..spec.clone() }),
             SpecError::Hosts(HOSTS_MAX + 1)
         );
+        assert_eq!(refused(SiteSpec { pages: 0, ..spec.clone() }), SpecError::NoPages);
+        assert_eq!(refused(SiteSpec { links: 0, ..spec.clone() }), SpecError::NoLinks);
         assert_eq!(
-            refused(SiteSpec {
-                pages: 0,
-                ..spec.clone()
-            }),
-            SpecError::NoPages
+            refused(SiteSpec { errors: -0.1, ..spec.clone() }),
+            SpecError::Share { name: "errors", share: -0.1 }
         );
         assert_eq!(
-            refused(SiteSpec {
-                links: 0,
-                ..spec.clone()
-            }),
-            SpecError::NoLinks
-        );
-        assert_eq!(
-            refused(SiteSpec {
-                errors: -0.1,
-                ..spec.clone()
-            }),
-            SpecError::Share {
-                name: "errors",
-                share: -0.1
-            }
-        );
-        assert_eq!(
-            refused(SiteSpec {
-                redirects: 0.75,
-                broken: 0.5,
-                ..spec.clone()
-            }),
+            refused(SiteSpec { redirects: 0.75, broken: 0.5, ..spec.clone() }),
             SpecError::SharesSum(1.25)
         );
-        assert!(
-            SiteSpec {
-                redirects: 0.1,
-                errors: 0.2,
-                slow: 0.7,
-                ..spec.clone()
-            }
-            .check()
-            .is_ok()
-        );
+        assert!(SiteSpec { redirects: 0.1, errors: 0.2, slow: 0.7, ..spec.clone() }.check().is_ok());
         assert!(matches!(
-            refused(SiteSpec {
-                crawl_delay_s: Some(f64::NAN),
-                ..spec
-            }),
+            refused(SiteSpec { crawl_delay_s: Some(f64::NAN), ..spec }),
             SpecError::CrawlDelay(_)
         ));
     }

@@ -31,12 +31,7 @@ impl FarmStats {
 /// One JSON object.
 impl fmt::Display for FarmStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FarmStats {
-            requests,
-            connections,
-            denied_requests,
-            bytes,
-        } = self;
+        let FarmStats { requests, connections, denied_requests, bytes } = self;
         write!(f, "{{\"requests\":{requests},\"connections\":{connections},")?;
         write!(f, "\"denied_requests\":{denied_requests},\"bytes\":{bytes}}}")
     }

@@ -7,11 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Breakage, Farm, FarmError, FarmOptions, PageKind, SiteSpec, host_addr};
 
 fn farm(spec: SiteSpec) -> Farm {
-    Farm::start(FarmOptions {
-        spec,
-        ..FarmOptions::default()
-    })
-    .unwrap()
+    Farm::start(FarmOptions { spec, ..FarmOptions::default() }).unwrap()
 }
 
 struct Client {
@@ -29,9 +25,7 @@ impl Client {
     fn at(addr: Ipv4Addr, port: u16) -> Client {
         let stream = TcpStream::connect((addr, port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        Client {
-            stream: BufReader::new(stream),
-        }
+        Client { stream: BufReader::new(stream) }
     }
 
     fn new(farm: &Farm, host: u32) -> Client {
@@ -94,22 +88,11 @@ impl Client {
 }
 
 fn path(page: u32) -> String {
-    if page == 0 {
-        "/".to_owned()
-    } else {
-        format!("/p/{page}.html")
-    }
+    if page == 0 { "/".to_owned() } else { format!("/p/{page}.html") }
 }
 
 fn length(head: &str) -> usize {
-    head.split("Content-Length: ")
-        .nth(1)
-        .unwrap()
-        .split("\r\n")
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap()
+    head.split("Content-Length: ").nth(1).unwrap().split("\r\n").next().unwrap().parse().unwrap()
 }
 
 fn find(farm: &Farm, wanted: impl Fn(PageKind) -> bool) -> (u32, u32) {
@@ -122,11 +105,7 @@ fn find(farm: &Farm, wanted: impl Fn(PageKind) -> bool) -> (u32, u32) {
 
 #[test]
 fn pages_are_those_of_the_site_on_every_thread() {
-    let options = FarmOptions {
-        threads: 3,
-        cores: Some(vec![0]),
-        ..FarmOptions::default()
-    };
+    let options = FarmOptions { threads: 3, cores: Some(vec![0]), ..FarmOptions::default() };
     let farm = Farm::start(options).unwrap();
     for host in (0..1000).step_by(37) {
         let mut client = Client::new(&farm, host);
@@ -135,56 +114,34 @@ fn pages_are_those_of_the_site_on_every_thread() {
             assert_eq!(response.status, 200);
             assert_eq!(response.body, farm.site().document(host, page, farm.port()));
         }
-        assert!(
-            client
-                .get("/robots.txt")
-                .body
-                .starts_with(b"User-agent: *\nDisallow: /private/\n")
-        );
+        assert!(client.get("/robots.txt").body.starts_with(b"User-agent: *\nDisallow: /private/\n"));
     }
     let stats = farm.stop();
-    assert_eq!(
-        (stats.requests, stats.connections, stats.denied_requests),
-        (28 * 4, 28, 0)
-    );
+    assert_eq!((stats.requests, stats.connections, stats.denied_requests), (28 * 4, 28, 0));
     assert!(stats.bytes > 28 * 3 * 10_000);
 }
 
 #[test]
 fn pipelined_and_dribbled_requests_are_answered_in_order() {
-    let farm = farm(SiteSpec {
-        latency_ms: 2,
-        ..SiteSpec::default()
-    });
-    let requests: String = (0..20)
-        .map(|page| format!("GET {} HTTP/1.1\r\n\r\n", path(page)))
-        .collect();
+    let farm = farm(SiteSpec { latency_ms: 2, ..SiteSpec::default() });
+    let requests: String = (0..20).map(|page| format!("GET {} HTTP/1.1\r\n\r\n", path(page))).collect();
     let mut client = Client::new(&farm, 3);
     client.write(&requests);
     for page in 0..20 {
-        assert_eq!(
-            client.response(false).body,
-            farm.site().document(3, page, farm.port())
-        );
+        assert_eq!(client.response(false).body, farm.site().document(3, page, farm.port()));
     }
     client.stream.get_ref().set_nodelay(true).unwrap();
     for byte in requests[..120].chars() {
         client.write(&byte.to_string());
     }
     for page in 0..4 {
-        assert_eq!(
-            client.response(false).body,
-            farm.site().document(3, page, farm.port())
-        );
+        assert_eq!(client.response(false).body, farm.site().document(3, page, farm.port()));
     }
 }
 
 #[test]
 fn a_long_pipeline_outlasts_full_windows() {
-    let farm = farm(SiteSpec {
-        page_bytes: 100_000,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { page_bytes: 100_000, ..SiteSpec::default() });
     let mut client = Client::new(&farm, 0);
     let mut writer = client.stream.get_ref().try_clone().unwrap();
     let writing = std::thread::spawn(move || {
@@ -215,27 +172,17 @@ fn a_request_and_a_half_close_is_answered_and_closed() {
 
 #[test]
 fn a_large_page_arrives_whole_at_a_slow_reader() {
-    let farm = farm(SiteSpec {
-        page_bytes: 20_000_000,
-        hosts: 1,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { page_bytes: 20_000_000, hosts: 1, ..SiteSpec::default() });
     let mut client = Client::new(&farm, 0);
     client.write("GET / HTTP/1.1\r\n\r\nGET /robots.txt HTTP/1.1\r\n\r\n");
     std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(
-        client.response(false).body,
-        farm.site().document(0, 0, farm.port())
-    );
+    assert_eq!(client.response(false).body, farm.site().document(0, 0, farm.port()));
     assert_eq!(client.response(false).status, 200);
 }
 
 #[test]
 fn head_has_the_head_of_get_and_no_body() {
-    let farm = farm(SiteSpec {
-        chunked: 0.5,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { chunked: 0.5, ..SiteSpec::default() });
     let mut client = Client::new(&farm, 1);
     for page in 0..20 {
         client.write(&format!("HEAD {} HTTP/1.1\r\n\r\n", path(page)));
@@ -246,10 +193,7 @@ fn head_has_the_head_of_get_and_no_body() {
 
 #[test]
 fn chunked_documents_decode_to_the_same_bytes() {
-    let farm = farm(SiteSpec {
-        chunked: 1.0,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { chunked: 1.0, ..SiteSpec::default() });
     let mut client = Client::new(&farm, 1);
     for page in 0..20 {
         let response = client.get_page(page);
@@ -260,11 +204,7 @@ fn chunked_documents_decode_to_the_same_bytes() {
 
 #[test]
 fn redirects_and_errors_keep_the_connection() {
-    let farm = farm(SiteSpec {
-        redirects: 0.4,
-        errors: 0.4,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { redirects: 0.4, errors: 0.4, ..SiteSpec::default() });
     let (mut redirects, mut errors) = (0, 0);
     for host in 0..10 {
         let mut client = Client::new(&farm, host);
@@ -284,18 +224,12 @@ fn redirects_and_errors_keep_the_connection() {
             }
         }
     }
-    assert!(
-        redirects > 50 && errors > 50,
-        "{redirects} redirects, {errors} errors"
-    );
+    assert!(redirects > 50 && errors > 50, "{redirects} redirects, {errors} errors");
 }
 
 #[test]
 fn broken_pages_break_their_connection() {
-    let farm = farm(SiteSpec {
-        broken: 0.8,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { broken: 0.8, ..SiteSpec::default() });
     let broken = |breakage| {
         let (host, page) = find(&farm, |kind| kind == PageKind::Broken(breakage));
         let mut client = Client::new(&farm, host);
@@ -317,22 +251,13 @@ fn broken_pages_break_their_connection() {
 
 #[test]
 fn denied_pages_are_served_and_counted() {
-    let farm = farm(SiteSpec {
-        denied: 2,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { denied: 2, ..SiteSpec::default() });
     let mut client = Client::new(&farm, 9);
-    assert_eq!(
-        client.get("/private/1.html").body,
-        farm.site().private_document(9, 1)
-    );
+    assert_eq!(client.get("/private/1.html").body, farm.site().private_document(9, 1));
     assert_eq!(client.get("/private/2.html").status, 404);
     assert_eq!(client.get("/").status, 200);
     let stats = farm.stats();
-    assert_eq!(
-        (stats.requests, stats.denied_requests, stats.connections),
-        (3, 2, 1)
-    );
+    assert_eq!((stats.requests, stats.denied_requests, stats.connections), (3, 2, 1));
     // The bytes of an answer are counted once it has left, which a client may be quicker than.
     let wanted = |connections: u32| {
         format!("{{\"requests\":3,\"connections\":{connections},\"denied_requests\":2,\"bytes\":")
@@ -340,38 +265,21 @@ fn denied_pages_are_served_and_counted() {
     };
     let response = client.get("/farm-stats");
     assert!(response.head.contains("Content-Type: application/json\r\n"));
-    assert!(
-        response.body.starts_with(&wanted(1)),
-        "{}",
-        String::from_utf8_lossy(&response.body)
-    );
-    let elsewhere = Client::at(Ipv4Addr::LOCALHOST, farm.port())
-        .get("/farm-stats")
-        .body;
-    assert!(
-        elsewhere.starts_with(&wanted(2)),
-        "{}",
-        String::from_utf8_lossy(&elsewhere)
-    );
+    assert!(response.body.starts_with(&wanted(1)), "{}", String::from_utf8_lossy(&response.body));
+    let elsewhere = Client::at(Ipv4Addr::LOCALHOST, farm.port()).get("/farm-stats").body;
+    assert!(elsewhere.starts_with(&wanted(2)), "{}", String::from_utf8_lossy(&elsewhere));
 }
 
 #[test]
 fn many_answers_wait_at_once() {
-    let farm = farm(SiteSpec {
-        latency_ms: 100,
-        slow: 1.0,
-        slow_ms: 300,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { latency_ms: 100, slow: 1.0, slow_ms: 300, ..SiteSpec::default() });
     let start = Instant::now();
     let mut clients: Vec<Client> = (0..300).map(|host| Client::new(&farm, host)).collect();
     for (index, client) in clients.iter_mut().enumerate() {
         client.write(&format!("GET {} HTTP/1.1\r\n\r\n", path(index as u32 % 2)));
     }
-    let (mut quick, slow): (Vec<_>, Vec<_>) = clients
-        .iter_mut()
-        .enumerate()
-        .partition(|(index, _)| index % 2 == 0);
+    let (mut quick, slow): (Vec<_>, Vec<_>) =
+        clients.iter_mut().enumerate().partition(|(index, _)| index % 2 == 0);
     for (_, client) in &mut quick {
         assert_eq!(client.response(false).status, 200);
     }
@@ -380,18 +288,12 @@ fn many_answers_wait_at_once() {
         assert_eq!(client.response(false).status, 200);
     }
     let elapsed = start.elapsed();
-    assert!(
-        elapsed >= Duration::from_millis(400) && elapsed < Duration::from_secs(5),
-        "{elapsed:?}"
-    );
+    assert!(elapsed >= Duration::from_millis(400) && elapsed < Duration::from_secs(5), "{elapsed:?}");
 }
 
 #[test]
 fn what_is_no_page_request_is_refused_and_closed() {
-    let farm = farm(SiteSpec {
-        hosts: 2,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { hosts: 2, ..SiteSpec::default() });
     let refused = |addr, request: &str| {
         let mut client = Client::at(addr, farm.port());
         client.write(request);
@@ -404,17 +306,8 @@ fn what_is_no_page_request_is_refused_and_closed() {
     };
     let host = host_addr(0);
     let body = "x".repeat(100_000);
-    assert_eq!(
-        refused(
-            host,
-            &format!("POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{body}")
-        ),
-        405
-    );
-    assert_eq!(
-        refused(host, &format!("GET / HTTP/1.1\r\nX: {body}\r\n\r\n")),
-        400
-    );
+    assert_eq!(refused(host, &format!("POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{body}")), 405);
+    assert_eq!(refused(host, &format!("GET / HTTP/1.1\r\nX: {body}\r\n\r\n")), 400);
     assert_eq!(refused(host, "nonsense\r\n\r\n"), 400);
     assert_eq!(refused(host_addr(2), "GET / HTTP/1.1\r\n\r\n"), 421);
     assert_eq!(refused(Ipv4Addr::LOCALHOST, "GET / HTTP/1.1\r\n\r\n"), 421);
@@ -422,10 +315,7 @@ fn what_is_no_page_request_is_refused_and_closed() {
 
 #[test]
 fn closes_when_the_spec_or_the_client_says_so() {
-    let farm = farm(SiteSpec {
-        close: true,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { close: true, ..SiteSpec::default() });
     let mut client = Client::new(&farm, 0);
     assert!(client.get("/").head.contains("Connection: close\r\n"));
     assert_eq!(client.rest().0, b"");
@@ -447,50 +337,23 @@ fn stopping_closes_connections() {
 
 #[test]
 fn a_taken_port_and_a_missing_core_are_named() {
-    let first = Farm::start(FarmOptions {
-        threads: 2,
-        ..FarmOptions::default()
-    })
-    .unwrap();
+    let first = Farm::start(FarmOptions { threads: 2, ..FarmOptions::default() }).unwrap();
     for threads in [1, 2] {
-        let options = FarmOptions {
-            port: first.port(),
-            threads,
-            ..FarmOptions::default()
-        };
-        assert!(matches!(
-            Farm::start(options),
-            Err(FarmError::AddressInUse { .. })
-        ));
+        let options = FarmOptions { port: first.port(), threads, ..FarmOptions::default() };
+        assert!(matches!(Farm::start(options), Err(FarmError::AddressInUse { .. })));
     }
-    let options = FarmOptions {
-        cores: Some(vec![0, 1023]),
-        threads: 2,
-        ..FarmOptions::default()
-    };
-    assert!(matches!(
-        Farm::start(options),
-        Err(FarmError::Pin { core: 1023, .. })
-    ));
-    let options = FarmOptions {
-        threads: 0,
-        ..FarmOptions::default()
-    };
+    let options = FarmOptions { cores: Some(vec![0, 1023]), threads: 2, ..FarmOptions::default() };
+    assert!(matches!(Farm::start(options), Err(FarmError::Pin { core: 1023, .. })));
+    let options = FarmOptions { threads: 0, ..FarmOptions::default() };
     assert!(matches!(Farm::start(options), Err(FarmError::Threads(0))));
 }
 
 #[test]
 fn seeds_and_hosts_file_name_every_host() {
-    let farm = farm(SiteSpec {
-        hosts: 300,
-        ..SiteSpec::default()
-    });
+    let farm = farm(SiteSpec { hosts: 300, ..SiteSpec::default() });
     let seeds: Vec<String> = farm.seeds().collect();
     assert_eq!(seeds.len(), 300);
-    assert_eq!(
-        farm.url(7, 3),
-        format!("http://h7.farm.test:{}/p/3.html", farm.port())
-    );
+    assert_eq!(farm.url(7, 3), format!("http://h7.farm.test:{}/p/3.html", farm.port()));
     assert_eq!(seeds[299], format!("http://h299.farm.test:{}/", farm.port()));
     let path = std::env::temp_dir().join(format!("farm-hosts-{}", std::process::id()));
     farm.write_hosts_file(&path).unwrap();

@@ -62,8 +62,7 @@ impl Worker {
     ) -> io::Result<(Worker, Waker)> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
-        poll.registry()
-            .register(&mut listener, LISTENER, Interest::READABLE)?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let worker = Worker {
             poll,
             listener,
@@ -116,10 +115,7 @@ impl Worker {
         let next = if event.is_error() {
             Next::Close
         } else {
-            let ready = Readiness {
-                readable: event.is_readable(),
-                hung_up: event.is_read_closed(),
-            };
+            let ready = Readiness { readable: event.is_readable(), hung_up: event.is_read_closed() };
             conn.on_ready(ready, &mut self.desk)
         };
         self.follow(token, next);
@@ -149,12 +145,7 @@ impl Worker {
                 // Set for good: while nothing is blocked, it raises no events of its own.
                 let conn = self.conns.get(token).expect("it has just been served");
                 let interest = Interest::READABLE | Interest::WRITABLE;
-                if self
-                    .poll
-                    .registry()
-                    .reregister(conn.stream(), token, interest)
-                    .is_err()
-                {
+                if self.poll.registry().reregister(conn.stream(), token, interest).is_err() {
                     self.conns.remove(token);
                 }
             }
@@ -186,9 +177,7 @@ impl Worker {
                     Some(libc::EINTR | libc::ECONNABORTED) => {}
                     // Out of descriptors or memory, which closing connections give back.
                     _ => {
-                        self.accepting = Accepting::Paused {
-                            until: Instant::now() + ACCEPT_PAUSE,
-                        };
+                        self.accepting = Accepting::Paused { until: Instant::now() + ACCEPT_PAUSE };
                         return;
                     }
                 },
@@ -206,17 +195,10 @@ impl Worker {
             _ => None,
         };
         let hosts = self.desk.site().spec().hosts;
-        let token = self
-            .conns
-            .insert(Conn::new(stream, host.filter(|&host| host < hosts)));
+        let token = self.conns.insert(Conn::new(stream, host.filter(|&host| host < hosts)));
         self.desk.own().connections.add(1);
         let conn = self.conns.get(token).expect("it has just been inserted");
-        if self
-            .poll
-            .registry()
-            .register(conn.stream(), token, Interest::READABLE)
-            .is_err()
-        {
+        if self.poll.registry().register(conn.stream(), token, Interest::READABLE).is_err() {
             self.conns.remove(token);
         }
     }
@@ -240,10 +222,7 @@ const _: () = assert!(usize::BITS == 64, "a token holds a slot and a generation"
 impl Conns {
     fn insert(&mut self, conn: Conn) -> Token {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                generation: 0,
-                conn: None,
-            });
+            self.slots.push(Slot { generation: 0, conn: None });
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[index as usize];
@@ -254,21 +233,13 @@ impl Conns {
 
     fn get(&mut self, token: Token) -> Option<&mut Conn> {
         let slot = &mut self.slots[token.0 as u32 as usize];
-        if slot.generation == (token.0 >> 32) as u32 {
-            slot.conn.as_mut()
-        } else {
-            None
-        }
+        if slot.generation == (token.0 >> 32) as u32 { slot.conn.as_mut() } else { None }
     }
 
     fn remove(&mut self, token: Token) -> Conn {
         let index = token.0 as u32;
         let slot = &mut self.slots[index as usize];
-        assert_eq!(
-            slot.generation,
-            (token.0 >> 32) as u32,
-            "slot {index} has changed hands"
-        );
+        assert_eq!(slot.generation, (token.0 >> 32) as u32, "slot {index} has changed hands");
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
         slot.conn.take().expect("a live generation has a connection")

@@ -9,6 +9,7 @@ use crate::proto::lines::Candidate;
 use crate::proto::record::ResultCode;
 use crate::proto::url::{CrawlUrl, LinkBase, Scheme};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A document and what is known of it.
 pub struct Page<'a> {
@@ -37,7 +38,10 @@ pub struct Handled {
 
 /// See the folder's docs.
 pub struct Handler {
-    scope: Scope,
+    /// Shared with the other shards until a redirect of a seed extends it.
+    scope: Arc<Scope>,
+    /// Our name in robots directives.
+    product_token: String,
     recent: Recent,
     /// The link being resolved; kept for its memory.
     resolved: String,
@@ -47,17 +51,13 @@ pub struct Handler {
 const HTML_TYPES: [&[u8]; 2] = [b"text/html", b"application/xhtml+xml"];
 
 impl Handler {
-    pub fn new(scope: Scope) -> Handler {
-        Handler {
-            scope,
-            recent: Recent::new(),
-            resolved: String::new(),
-        }
+    pub fn new(scope: Arc<Scope>, product_token: String) -> Handler {
+        Handler { scope, product_token, recent: Recent::new(), resolved: String::new() }
     }
 
     /// Another shard found where a seed leads.
     pub fn extend_scope(&mut self, url: &CrawlUrl) {
-        self.scope.add(url);
+        Arc::make_mut(&mut self.scope).add(url);
     }
 
     pub fn handle(&mut self, page: &Page<'_>) -> Handled {
@@ -66,15 +66,12 @@ impl Handler {
         let Some(head) = page.head else { return handled };
         if page.result == ResultCode::Redirect {
             handled.new_url = redirect_target(&candidate.url, head.location.of(page.head_bytes));
-            handled.follow = handled
-                .new_url
-                .as_ref()
-                .is_some_and(|url| self.may_follow(candidate, url));
+            handled.follow = handled.new_url.as_ref().is_some_and(|url| self.may_follow(candidate, url));
             return handled;
         }
         if candidate.seed_chain && candidate.hops > 0 && page.result.is_success() {
             handled.into_scope = true;
-            self.scope.add(&candidate.url);
+            Arc::make_mut(&mut self.scope).add(&candidate.url);
         }
         let encoded = !head.content_encoding.of(page.head_bytes).is_empty();
         if !page.result.is_success()
@@ -83,13 +80,14 @@ impl Handler {
         {
             return handled;
         }
-        self.read_html(page, &mut handled);
+        let nofollow = header_says_nofollow(head.x_robots_tag.of(page.head_bytes), &self.product_token);
+        self.read_html(page, nofollow, &mut handled);
         handled
     }
 
-    fn read_html(&mut self, page: &Page<'_>, handled: &mut Handled) {
+    fn read_html(&mut self, page: &Page<'_>, nofollow: bool, handled: &mut Handled) {
         let candidate = page.candidate;
-        let mut facts = Facts::default();
+        let mut facts = Facts { nofollow, ..Facts::default() };
         html::scan(page.document, |fact| facts.take(fact));
         // A `<base>` counts for the links before it, too, so links are resolved only now.
         let mut base = LinkBase::new(&candidate.url);
@@ -178,15 +176,50 @@ pub fn redirect_target(from: &CrawlUrl, location: &[u8]) -> Option<CrawlUrl> {
     CrawlUrl::from_normal(&resolved).ok()
 }
 
+/// `X-Robots-Tag: nofollow`, or `none`, said to everybody or to us: `otherbot: nofollow` is not.
+fn header_says_nofollow(value: &[u8], product_token: &str) -> bool {
+    let mut ours = true;
+    for part in value.split(|&b| b == b',') {
+        let mut directive = part.trim_ascii();
+        if let Some(colon) = memchr::memchr(b':', directive) {
+            let name = directive[..colon].trim_ascii();
+            directive = directive[colon + 1..].trim_ascii();
+            // What has a value of its own is no agent.
+            if !name.starts_with(b"max-") && !name.eq_ignore_ascii_case(b"unavailable_after") {
+                ours = name.eq_ignore_ascii_case(product_token.as_bytes());
+            }
+        }
+        if ours && [&b"nofollow"[..], b"none"].iter().any(|word| directive.eq_ignore_ascii_case(word)) {
+            return true;
+        }
+    }
+    false
+}
+
 /// By its type; a document without one is looked at.
 fn is_html(content_type: &[u8], document: &[u8]) -> bool {
-    let essence = content_type
-        .split(|&b| b == b';')
-        .next()
-        .unwrap_or_default()
-        .trim_ascii();
+    let essence = content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
     if essence.is_empty() {
         return document.trim_ascii_start().starts_with(b"<");
     }
     HTML_TYPES.iter().any(|html| essence.eq_ignore_ascii_case(html))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_speaks_to_everybody_or_to_one() {
+        let says = |value: &str| header_says_nofollow(value.as_bytes(), "nephila");
+        assert!(says("nofollow") && says("noindex, NoFollow") && says("none") && says("Nephila: nofollow"));
+        assert!(says("max-snippet: 5, nofollow") && says("otherbot: noindex, nephila: none"));
+        assert!(
+            !says("")
+                && !says("noindex")
+                && !says("otherbot: nofollow")
+                && !says("otherbot: noindex, nofollow")
+        );
+        assert!(!says("unavailable_after: 1 Jan 2030"));
+    }
 }

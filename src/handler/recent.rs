@@ -13,9 +13,7 @@ const SETS: usize = RECENT_LINKS / WAYS;
 
 impl Recent {
     pub fn new() -> Recent {
-        Recent {
-            sets: vec![[0; WAYS]; SETS].into(),
-        }
+        Recent { sets: vec![[0; WAYS]; SETS].into() }
     }
 
     /// 0 marks an empty place; the one URL that hashes to it is never held, which is harmless.

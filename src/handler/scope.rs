@@ -13,11 +13,7 @@ pub struct Scope {
 
 impl Scope {
     pub fn new(kind: ScopeKind, depth_max: u16) -> Scope {
-        Scope {
-            kind,
-            names: RapidHashSet::default(),
-            depth_max,
-        }
+        Scope { kind, names: RapidHashSet::default(), depth_max }
     }
 
     pub fn depth_max(&self) -> u16 {

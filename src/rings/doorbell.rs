@@ -15,10 +15,7 @@ pub struct Doorbell {
 impl Doorbell {
     /// `ring` is what wakes the thread: an eventfd, an epoll waker, an unpark.
     pub fn new(ring: impl Fn() + Send + Sync + 'static) -> Doorbell {
-        Doorbell {
-            asleep: AtomicBool::new(false),
-            ring: Box::new(ring),
-        }
+        Doorbell { asleep: AtomicBool::new(false), ring: Box::new(ring) }
     }
 
     /// Called by a producer after it has pushed.

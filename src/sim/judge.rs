@@ -23,11 +23,7 @@ impl Judge {
     pub fn new(plan: &Plan) -> Judge {
         let settings = &plan.config.url_server;
         let gap = |per_sec: f64| {
-            if per_sec > 0.0 {
-                (1_000_000.0 / per_sec).ceil() as u64
-            } else {
-                0
-            }
+            if per_sec > 0.0 { (1_000_000.0 / per_sec).ceil() as u64 } else { 0 }
         };
         Judge {
             host_gap_us: gap(settings.req_host_per_sec),
@@ -46,17 +42,11 @@ impl Judge {
         self.requests += 1;
         if let Some(last) = self.last_of_host.insert(host, now) {
             let gap = now.since_us(last);
-            assert!(
-                gap >= self.host_gap_us,
-                "host {host} asked {gap} µs after the last time, at {now:?}"
-            );
+            assert!(gap >= self.host_gap_us, "host {host} asked {gap} µs after the last time, at {now:?}");
         }
         if let Some(last) = self.last_of_ip.insert(ip, now) {
             let gap = now.since_us(last);
-            assert!(
-                gap >= self.ip_gap_us,
-                "address {ip} asked {gap} µs after the last time, at {now:?}"
-            );
+            assert!(gap >= self.ip_gap_us, "address {ip} asked {gap} µs after the last time, at {now:?}");
         }
         assert!(
             !target.starts_with("/private/"),

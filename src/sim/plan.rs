@@ -49,10 +49,7 @@ impl Plan {
             crawl_delay_s: rng.chance(100).then_some(0.5),
             ..SiteSpec::default()
         };
-        let mut config = Config {
-            scope: ScopeKind::Any,
-            ..Config::default()
-        };
+        let mut config = Config { scope: ScopeKind::Any, ..Config::default() };
         let url_server = &mut config.url_server;
         url_server.queue_count = 2 + rng.below(40) as usize;
         url_server.queue_len = 1 + rng.below(12) as usize;
@@ -87,11 +84,7 @@ impl Plan {
             conns_max: 1 + rng.below(24) as usize,
             faults,
             commit_ms: 1 + rng.below(200),
-            death_ms: if rng.chance(300) {
-                500 + rng.below(60_000)
-            } else {
-                0
-            },
+            death_ms: if rng.chance(300) { 500 + rng.below(60_000) } else { 0 },
         }
     }
 }

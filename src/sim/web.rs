@@ -20,37 +20,24 @@ pub const PORT: u16 = 8080;
 
 /// The address of a host; several share one.
 pub fn address_of(plan: &Plan, host: u32) -> IpAddr {
-    IpAddr::V4(Ipv4Addr::from(
-        u32::from_be_bytes([198, 51, 0, 0]) + host % plan.addresses,
-    ))
+    IpAddr::V4(Ipv4Addr::from(u32::from_be_bytes([198, 51, 0, 0]) + host % plan.addresses))
 }
 
 impl MisbehavingWeb {
     pub fn new(plan: &Plan, site: Rc<Site>, judge: Rc<RefCell<Judge>>) -> MisbehavingWeb {
-        let hosts = (0..plan.site.hosts)
-            .map(|host| (format!("{}:{PORT}", host_name(host)), host))
-            .collect();
-        MisbehavingWeb {
-            site,
-            hosts,
-            faults: plan.faults,
-            judge,
-        }
+        let hosts = (0..plan.site.hosts).map(|host| (format!("{}:{PORT}", host_name(host)), host)).collect();
+        MisbehavingWeb { site, hosts, faults: plan.faults, judge }
     }
 }
 
 impl SimWeb for MisbehavingWeb {
     fn connect(&mut self, _addr: SocketAddr, _now: Now, rng: &mut Rng) -> ConnectFate {
         match rng.below(1_000) {
-            n if n < self.faults.refuse => ConnectFate::Refuse {
-                after_us: rng.below(50_000),
-            },
+            n if n < self.faults.refuse => ConnectFate::Refuse { after_us: rng.below(50_000) },
             n if n < self.faults.refuse + self.faults.silence => ConnectFate::Silence,
             _ => {
                 let slow = rng.chance(self.faults.slow);
-                ConnectFate::Accept {
-                    after_us: rng.below(if slow { 4_000_000 } else { 30_000 }),
-                }
+                ConnectFate::Accept { after_us: rng.below(if slow { 4_000_000 } else { 30_000 }) }
             }
         }
     }
@@ -65,20 +52,13 @@ impl SimWeb for MisbehavingWeb {
     ) -> Vec<Reaction> {
         let text = std::str::from_utf8(bytes).expect("requests are ASCII");
         let mut lines = text.split("\r\n");
-        let target = lines
-            .next()
-            .and_then(|line| line.split(' ').nth(1))
-            .expect("a request line");
-        let name = lines
-            .find_map(|line| line.strip_prefix("Host: "))
-            .expect("a host");
+        let target = lines.next().and_then(|line| line.split(' ').nth(1)).expect("a request line");
+        let name = lines.find_map(|line| line.strip_prefix("Host: ")).expect("a host");
         let host = self.hosts[name];
         self.judge.borrow_mut().asked(conn, host, addr.ip(), target, now);
 
         let mut answer = Vec::new();
-        let said = self
-            .site
-            .answer(host, target.as_bytes(), PORT, false, &mut answer);
+        let said = self.site.answer(host, target.as_bytes(), PORT, false, &mut answer);
         let slow = rng.chance(self.faults.slow);
         let mut after_us =
             u64::from(said.delay_ms) * 1_000 + rng.below(if slow { 30_000_000 } else { 20_000 });
@@ -86,10 +66,7 @@ impl SimWeb for MisbehavingWeb {
         if rng.chance(self.faults.stall) {
             // Some of it comes, then nothing for ever.
             answer.truncate(rng.below(answer.len() as u64 + 1) as usize);
-            reactions.push(Reaction {
-                after_us,
-                then: Then::Bytes(answer),
-            });
+            reactions.push(Reaction { after_us, then: Then::Bytes(answer) });
             return reactions;
         }
         let cut = rng.chance(self.faults.cut);
@@ -97,26 +74,17 @@ impl SimWeb for MisbehavingWeb {
             answer.truncate(rng.below(answer.len() as u64 + 1) as usize);
         }
         if !answer.is_empty() {
-            reactions.push(Reaction {
-                after_us,
-                then: Then::Bytes(answer),
-            });
+            reactions.push(Reaction { after_us, then: Then::Bytes(answer) });
             after_us = rng.below(1_000);
         }
         let reset = rng.chance(self.faults.reset) || said.then == farm::Then::Reset;
         if reset {
-            reactions.push(Reaction {
-                after_us,
-                then: Then::Reset,
-            });
+            reactions.push(Reaction { after_us, then: Then::Reset });
         } else if cut || said.then == farm::Then::Close || rng.chance(self.faults.close) {
             // Right away, or while the connection is idle and about to be used again.
             let later = rng.below(3_000_000);
             let after_us = if cut || rng.chance(500) { after_us } else { later };
-            reactions.push(Reaction {
-                after_us,
-                then: Then::End,
-            });
+            reactions.push(Reaction { after_us, then: Then::End });
         }
         reactions
     }

@@ -94,23 +94,10 @@ impl World {
             let (work_out, work) = ring(WORK_RING_WORDS);
             let (done, done_in) = ring(DONE_RING_WORDS);
             let share = keeper.share(index);
-            ports.push(ShardPort {
-                work: work_out,
-                done: done_in,
-                bell: silent(),
-                share: share.clone(),
-            });
+            ports.push(ShardPort { work: work_out, done: done_in, bell: silent(), share: share.clone() });
             let stats = Arc::new(ShardStats::default());
             let shard = make_shard(&plan, &net, &seeds, index, 0, (&share, &work, &done, &stats));
-            shards.push(SimShard {
-                shard,
-                state: ShardState::Waiting,
-                epoch: 0,
-                share,
-                work,
-                done,
-                stats,
-            });
+            shards.push(SimShard { shard, state: ShardState::Waiting, epoch: 0, share, work, done, stats });
         }
         let mut hosts = String::new();
         for host in 0..plan.site.hosts {
@@ -169,9 +156,7 @@ impl World {
                         let slot = &mut self.shards[n - 2];
                         if slot.state != ShardState::Drained {
                             slot.state = slot.shard.turn();
-                            slot.shard
-                                .wait(slot.state)
-                                .expect("the simulated network does not fail");
+                            slot.shard.wait(slot.state).expect("the simulated network does not fail");
                             busy |= slot.state == ShardState::Busy;
                             assert!(slot.shard.url_server().invariants());
                         }
@@ -188,34 +173,22 @@ impl World {
                 busy = true;
             }
             steps_of_instant += 1;
-            assert!(
-                steps_of_instant < STEPS_PER_INSTANT_MAX,
-                "busy for ever at {now:?}"
-            );
+            assert!(steps_of_instant < STEPS_PER_INSTANT_MAX, "busy for ever at {now:?}");
             if !busy && !self.scheduler.has_words() && self.desk.is_idle() {
                 let next = self.next_event(now);
                 if next > now {
                     steps_of_instant = 0;
                 }
                 self.net.borrow_mut().advance(next);
-                assert!(
-                    next.us() < VIRTUAL_SECONDS_MAX * 1_000_000,
-                    "the crawl does not end"
-                );
+                assert!(next.us() < VIRTUAL_SECONDS_MAX * 1_000_000, "the crawl does not end");
             }
         }
     }
 
     fn next_event(&self, now: Now) -> Now {
-        let shards = self
-            .shards
-            .iter()
-            .filter(|slot| slot.state != ShardState::Drained);
+        let shards = self.shards.iter().filter(|slot| slot.state != ShardState::Drained);
         let due = shards.filter_map(|slot| slot.shard.next_due());
-        let next = due
-            .chain(self.net.borrow().next_at())
-            .chain([self.keeper_at, self.death_at])
-            .min();
+        let next = due.chain(self.net.borrow().next_at()).chain([self.keeper_at, self.death_at]).min();
         // A timer may fall due within the present instant; the next look is a tick later.
         next.unwrap_or(now).max(now.plus_us(10))
     }
@@ -235,10 +208,7 @@ impl World {
         let parts = (&slot.share, &slot.work, &slot.done, &slot.stats);
         slot.shard = make_shard(&self.plan, &self.net, &self.seeds, index, slot.epoch, parts);
         slot.state = ShardState::Busy;
-        let word = FromShard::Restarted {
-            epoch: slot.epoch,
-            suspect: None,
-        };
+        let word = FromShard::Restarted { epoch: slot.epoch, suspect: None };
         assert!(slot.done.push(word).is_ok(), "the ring has room in a small crawl");
     }
 
@@ -249,27 +219,16 @@ impl World {
         assert_eq!((stats.pending, stats.fetching), (0, 0), "URLs were left over");
         let mut done: HashMap<(u32, Resource), ResultCode> = HashMap::new();
         for (_, url, state) in index.iter() {
-            let DocState::Done(result) = state else {
-                panic!("{url} is {state:?}")
-            };
-            let host = url
-                .host()
-                .strip_prefix('h')
-                .and_then(|rest| rest.split('.').next()?.parse().ok());
+            let DocState::Done(result) = state else { panic!("{url} is {state:?}") };
+            let host = url.host().strip_prefix('h').and_then(|rest| rest.split('.').next()?.parse().ok());
             let host: u32 = host.unwrap_or_else(|| panic!("{url} is not of the farm"));
-            done.insert(
-                (host, self.site.resource(url.path_and_query().as_bytes())),
-                result,
-            );
+            done.insert((host, self.site.resource(url.path_and_query().as_bytes())), result);
         }
         for (&(host, resource), &result) in &done {
             let Resource::Page(page) = resource else { continue };
             self.report.success += u64::from(result.is_success());
             if result == ResultCode::Ok {
-                assert!(matches!(
-                    self.site.kind(host, page),
-                    PageKind::Document | PageKind::Slow
-                ));
+                assert!(matches!(self.site.kind(host, page), PageKind::Document | PageKind::Slow));
                 for child in self.site.children(page) {
                     assert!(
                         done.contains_key(&(host, Resource::Page(child))),
@@ -278,27 +237,16 @@ impl World {
                 }
             }
             if let (ResultCode::Redirect, PageKind::Redirect { to }) = (result, self.site.kind(host, page)) {
-                assert!(
-                    done.contains_key(&(host, Resource::Page(to))),
-                    "the target of page {page} is lost"
-                );
+                assert!(done.contains_key(&(host, Resource::Page(to))), "the target of page {page} is lost");
             }
         }
         let denied = |resource: &Resource| matches!(resource, Resource::Denied(_));
         for ((host, resource), result) in &done {
             if denied(resource) {
-                assert_eq!(
-                    *result,
-                    ResultCode::RobotsDenied,
-                    "a page of host {host} that robots.txt denies"
-                );
+                assert_eq!(*result, ResultCode::RobotsDenied, "a page of host {host} that robots.txt denies");
             }
         }
-        assert_eq!(
-            self.scheduler.documents_done(),
-            stats.known,
-            "each document is counted once"
-        );
+        assert_eq!(self.scheduler.documents_done(), stats.known, "each document is counted once");
         self.report.documents = stats.known;
         self.report.requests = self.judge.borrow().requests;
         self.report.virtual_seconds = self.net.borrow().now().us() / 1_000_000;
@@ -308,12 +256,7 @@ impl World {
     }
 }
 
-type Links<'a> = (
-    &'a Arc<ShardShare>,
-    &'a Receiver<ToShard>,
-    &'a Sender<FromShard>,
-    &'a Arc<ShardStats>,
-);
+type Links<'a> = (&'a Arc<ShardShare>, &'a Receiver<ToShard>, &'a Sender<FromShard>, &'a Arc<ShardStats>);
 
 fn make_shard(
     plan: &Plan,
@@ -327,7 +270,8 @@ fn make_shard(
     let parts = ShardParts {
         url_server: url_server_config(&plan.config),
         spider: spider_config(&plan.config, plan.conns_max),
-        scope: scope_of(&plan.config, seeds),
+        scope: Arc::new(scope_of(&plan.config, seeds)),
+        product_token: url_server_config(&plan.config).product_token,
         share: share.clone(),
         work: work.clone(),
         done: done.clone(),
@@ -341,11 +285,7 @@ fn make_shard(
 }
 
 fn next_death(plan: &Plan, rng: &mut Rng, now: Now) -> Now {
-    if plan.death_ms == 0 {
-        Now::NEVER
-    } else {
-        now.plus_ms(1 + rng.below(2 * plan.death_ms))
-    }
+    if plan.death_ms == 0 { Now::NEVER } else { now.plus_ms(1 + rng.below(2 * plan.death_ms)) }
 }
 
 #[cfg(test)]

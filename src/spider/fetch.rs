@@ -78,8 +78,6 @@ pub(super) enum FetchState {
 impl Fetch {
     /// When something must be done about this fetch if nothing comes: its state, its total time or WORKING.
     pub fn due(&self, total_us: u64) -> Now {
-        self.state_by
-            .min(self.started.plus_us(total_us))
-            .min(self.working_at)
+        self.state_by.min(self.started.plus_us(total_us)).min(self.working_at)
     }
 }

@@ -26,11 +26,7 @@ mod tests {
     #[test]
     fn a_request_names_host_and_agent() {
         let mut out = b"rubbish".to_vec();
-        write_request(
-            &mut out,
-            &CrawlUrl::parse("http://h.test:8080/a?b#c").unwrap(),
-            "nephila/1",
-        );
+        write_request(&mut out, &CrawlUrl::parse("http://h.test:8080/a?b#c").unwrap(), "nephila/1");
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("GET /a?b HTTP/1.1\r\nHost: h.test:8080\r\nUser-Agent: nephila/1\r\n"));
         assert!(text.ends_with("\r\n\r\n"));

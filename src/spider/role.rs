@@ -95,13 +95,7 @@ impl Spider {
         }
         if self.closing == 0 {
             while let Some(key) = self.idle.pop_oldest() {
-                if matches!(
-                    self.conns.get(key),
-                    Some(Conn {
-                        state: ConnState::Idle { .. },
-                        ..
-                    })
-                ) {
+                if matches!(self.conns.get(key), Some(Conn { state: ConnState::Idle { .. }, .. })) {
                     self.close(key, out);
                     break;
                 }
@@ -112,12 +106,7 @@ impl Spider {
 
     /// Starts a fetch. There must be room.
     pub fn take(&mut self, order: FetchOrder, now: Now, out: &mut Vec<Action>) {
-        if self
-            .config
-            .guard
-            .check(order.addr.ip(), order.addr.port())
-            .is_err()
-        {
+        if self.config.guard.check(order.addr.ip(), order.addr.port()).is_err() {
             let fetched = Fetched {
                 trans: order.trans,
                 url: order.url,
@@ -138,13 +127,7 @@ impl Spider {
         let conn = reused.unwrap_or_else(|| {
             // Given to the fetch below, which needs the key first.
             let state = ConnState::Idle { until: now };
-            let conn = Conn {
-                state,
-                route,
-                reused: false,
-                sent: false,
-                aged: false,
-            };
+            let conn = Conn { state, route, reused: false, sent: false, aged: false };
             self.conns.insert(conn).expect("there is room")
         });
         let fetch = Fetch {
@@ -158,10 +141,7 @@ impl Spider {
             state_by: now.plus_us(self.config.connect_us),
             working_at: now.plus_us(self.config.working_us),
         };
-        let key = self
-            .fetches
-            .insert(fetch)
-            .expect("there are as many fetches as connections");
+        let key = self.fetches.insert(fetch).expect("there are as many fetches as connections");
         let slot = self.conns.get_mut(conn).expect("just found or made");
         slot.state = ConnState::Busy { fetch: key };
         slot.sent = false;
@@ -177,10 +157,7 @@ impl Spider {
 
     /// Takes a network event. Every transition of a fetch is in the match below.
     pub fn step(&mut self, conn: Key, event: NetEvent<'_>, now: Now, out: &mut Vec<Action>) {
-        let slot = self
-            .conns
-            .get_mut(conn)
-            .expect("the driver speaks of connections that were asked for");
+        let slot = self.conns.get_mut(conn).expect("the driver speaks of connections that were asked for");
         let fetch = match (slot.state, &event) {
             (ConnState::Closing, NetEvent::Closed) => {
                 self.closing -= 1;
@@ -198,10 +175,7 @@ impl Spider {
             }
             (ConnState::Busy { fetch }, _) => fetch,
         };
-        let open = self
-            .fetches
-            .get_mut(fetch)
-            .expect("a busy connection has its fetch");
+        let open = self.fetches.get_mut(fetch).expect("a busy connection has its fetch");
         match (&mut open.state, event) {
             (FetchState::Connect, NetEvent::Connected) => self.send_request(fetch, now, out),
             (_, NetEvent::Sent(buffer)) => {
@@ -229,11 +203,7 @@ impl Spider {
                 self.finish(fetch, result, false, now, out);
             }
             (FetchState::Await { .. }, NetEvent::Ended) => {
-                let result = if open.bytes.is_empty() {
-                    ResultCode::Empty
-                } else {
-                    ResultCode::Malformed
-                };
+                let result = if open.bytes.is_empty() { ResultCode::Empty } else { ResultCode::Malformed };
                 self.finish(fetch, result, false, now, out);
             }
             (FetchState::Await { .. }, NetEvent::Failed(_)) => {
@@ -284,10 +254,7 @@ impl Spider {
     }
 
     pub fn next_due(&self) -> Option<Now> {
-        [self.wheel.next_due(), self.idle.oldest().map(|(until, _)| until)]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.wheel.next_due(), self.idle.oldest().map(|(until, _)| until)].into_iter().flatten().min()
     }
 
     /// Ends every open fetch as out of time.
@@ -308,22 +275,15 @@ impl Spider {
         let open = self.fetches.get_mut(fetch).expect("the caller's fetch is open");
         let mut bytes = self.requests.pop().unwrap_or_default();
         write_request(&mut bytes, &open.url, &self.config.user_agent);
-        open.state = FetchState::Await {
-            parser: HeadParser::new(self.config.head, Method::Get),
-        };
+        open.state = FetchState::Await { parser: HeadParser::new(self.config.head, Method::Get) };
         open.state_by = now.plus_us(self.config.read_us);
-        out.push(Action::Net(NetAsk::Send {
-            conn: open.conn,
-            bytes,
-        }));
+        out.push(Action::Net(NetAsk::Send { conn: open.conn, bytes }));
     }
 
     /// Head bytes: usually the whole head in one piece, straight from the receive buffer.
     fn receive_head(&mut self, fetch: Key, bytes: &[u8], now: Now, out: &mut Vec<Action>) {
         let open = self.fetches.get_mut(fetch).expect("the caller's fetch is open");
-        let FetchState::Await { parser } = &mut open.state else {
-            unreachable!("the caller matched")
-        };
+        let FetchState::Await { parser } = &mut open.state else { unreachable!("the caller matched") };
         let split = !open.bytes.is_empty();
         if split {
             open.bytes.extend_from_slice(bytes);
@@ -360,9 +320,7 @@ impl Spider {
 
     fn receive_body(&mut self, fetch: Key, bytes: &[u8], now: Now, out: &mut Vec<Action>) {
         let open = self.fetches.get_mut(fetch).expect("the caller's fetch is open");
-        let FetchState::Body { head, decoder } = &mut open.state else {
-            unreachable!("the caller matched")
-        };
+        let FetchState::Body { head, decoder } = &mut open.state else { unreachable!("the caller matched") };
         match decoder.push(bytes, &mut open.bytes) {
             Ok(BodyStep::NeedMore) => {}
             Ok(BodyStep::Done { consumed }) => {
@@ -379,10 +337,7 @@ impl Spider {
     /// Ends a fetch: its connection is kept or let go, and the result goes out.
     fn finish(&mut self, fetch: Key, result: ResultCode, reusable: bool, now: Now, out: &mut Vec<Action>) {
         let fetch = self.fetches.remove(fetch).expect("a fetch finishes once");
-        let conn = self
-            .conns
-            .get_mut(fetch.conn)
-            .expect("an open fetch has its connection");
+        let conn = self.conns.get_mut(fetch.conn).expect("an open fetch has its connection");
         let died = matches!(result, ResultCode::Empty | ResultCode::Reset);
         let stale = conn.reused && died && fetch.bytes.is_empty();
         if reusable && conn.sent {
@@ -400,10 +355,13 @@ impl Spider {
                 self.close(sibling, out);
             }
         }
-        let (head, flags) = match fetch.state {
+        let (head, mut flags) = match fetch.state {
             FetchState::Body { head, decoder } => (Some(head), head.flags | decoder.flags()),
             FetchState::Connect | FetchState::Await { .. } => (None, Flags::default()),
         };
+        if result == ResultCode::TooLarge {
+            flags.insert(Flags::CUT);
+        }
         let bytes = if head.is_some() { fetch.bytes } else { Vec::new() };
         out.push(Action::Finished(Box::new(Fetched {
             trans: fetch.trans,

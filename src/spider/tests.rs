@@ -18,10 +18,7 @@ fn spider(conns_max: usize) -> Spider {
         read_us: 30_000_000,
         idle_us: 5_000_000,
         head: HeadLimits::default(),
-        body: BodyLimits {
-            doc_bytes_max: 1_000,
-            ..BodyLimits::default()
-        },
+        body: BodyLimits { doc_bytes_max: 1_000, ..BodyLimits::default() },
         conns_max,
         guard: AddressGuard::new(vec!["127.0.0.0/8".parse().unwrap()]),
     };
@@ -104,10 +101,7 @@ fn a_kept_connection_that_died_is_nobodys_fault() {
     let conn = started(&mut spider, 1, Now::ZERO, &mut out);
     spider.step(conn, NetEvent::Ended, Now::ZERO, &mut out);
     let (_, finished) = acted(&mut out);
-    assert_eq!(
-        (finished[0].stale, finished[0].result),
-        (false, ResultCode::Empty)
-    );
+    assert_eq!((finished[0].stale, finished[0].result), (false, ResultCode::Empty));
 }
 
 #[test]
@@ -152,9 +146,7 @@ fn deadlines_end_a_fetch_and_working_is_said_until_then() {
     let results = |events: &Events| {
         let (mut spider, mut out) = (spider(4), Vec::new());
         spider.take(order(1), Now::ZERO, &mut out);
-        let [NetAsk::Connect { conn, .. }] = acted(&mut out).0[..] else {
-            panic!()
-        };
+        let [NetAsk::Connect { conn, .. }] = acted(&mut out).0[..] else { panic!() };
         let (mut working, mut ended) = (0, None);
         for second in 1..=120u64 {
             if ended.is_none() {
@@ -182,18 +174,8 @@ fn deadlines_end_a_fetch_and_working_is_said_until_then() {
     assert_eq!(results(&connected), ((ResultCode::ReadTimeout, 31), 1));
     let dripping = |spider: &mut Spider, conn, out: &mut Vec<Action>, second: u64| match second {
         1 => spider.step(conn, NetEvent::Connected, Now::from_us(1_000_000), out),
-        2 => spider.step(
-            conn,
-            NetEvent::Received(b"HTTP/1.1 200 OK\r\n\r\n"),
-            Now::from_us(2_000_000),
-            out,
-        ),
-        _ => spider.step(
-            conn,
-            NetEvent::Received(b"."),
-            Now::from_us(second * 1_000_000),
-            out,
-        ),
+        2 => spider.step(conn, NetEvent::Received(b"HTTP/1.1 200 OK\r\n\r\n"), Now::from_us(2_000_000), out),
+        _ => spider.step(conn, NetEvent::Received(b"."), Now::from_us(second * 1_000_000), out),
     };
     assert_eq!(results(&dripping), ((ResultCode::TotalTimeout, 60), 2));
 }
@@ -211,47 +193,25 @@ fn what_a_response_comes_to() {
         (fetched.result, fetched.document().len())
     };
     let ended = || Some(NetEvent::Ended);
+    assert_eq!(result(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", None), (ResultCode::HttpError, 0));
     assert_eq!(
-        result(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", None),
-        (ResultCode::HttpError, 0)
-    );
-    assert_eq!(
-        result(
-            b"HTTP/1.1 301 M\r\nLocation: /\r\nContent-Length: 0\r\n\r\n",
-            None
-        ),
+        result(b"HTTP/1.1 301 M\r\nLocation: /\r\nContent-Length: 0\r\n\r\n", None),
         (ResultCode::Redirect, 0)
     );
-    assert_eq!(
-        result(b"HTTP/1.1 304 N\r\n\r\n", None),
-        (ResultCode::NotModified, 0)
-    );
+    assert_eq!(result(b"HTTP/1.1 304 N\r\n\r\n", None), (ResultCode::NotModified, 0));
     assert_eq!(result(b"HTTP/1.1 204 N\r\n\r\n", None), (ResultCode::Ok, 0));
-    assert_eq!(
-        result(b"HTTP/1.0 200 OK\r\n\r\nabc", ended()),
-        (ResultCode::Ok, 3)
-    );
+    assert_eq!(result(b"HTTP/1.0 200 OK\r\n\r\nabc", ended()), (ResultCode::Ok, 3));
     assert_eq!(
         result(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", ended()),
         (ResultCode::Truncated, 3)
     );
     let reset = Some(NetEvent::Failed(NetError::Reset));
-    assert_eq!(
-        result(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", reset),
-        (ResultCode::Truncated, 3)
-    );
+    assert_eq!(result(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", reset), (ResultCode::Truncated, 3));
     assert_eq!(result(b"SSH-2.0-x\r\n", None), (ResultCode::Malformed, 0));
-    assert_eq!(
-        result(b"HTTP/1.1 200 OK\r\nConte", ended()),
-        (ResultCode::Malformed, 0)
-    );
+    assert_eq!(result(b"HTTP/1.1 200 OK\r\nConte", ended()), (ResultCode::Malformed, 0));
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n";
     assert_eq!(result(chunked, None), (ResultCode::Malformed, 3));
-    let large = [
-        &b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n"[..],
-        &[b'x'; 1_500],
-    ]
-    .concat();
+    let large = [&b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n"[..], &[b'x'; 1_500]].concat();
     assert_eq!(result(&large, None), (ResultCode::TooLarge, 1_000));
 }
 

@@ -79,9 +79,7 @@ impl ShardStore {
 
     /// Sees to it that a response of `bytes` bytes can be appended, whatever its URLs.
     pub fn make_room(&mut self, bytes: usize) -> Result<(), AppendError> {
-        self.room_for(aligned(
-            HEADER_BYTES + 2 * URL_BYTES_MAX + get_maximum_output_size(bytes),
-        ))
+        self.room_for(aligned(HEADER_BYTES + 2 * URL_BYTES_MAX + get_maximum_output_size(bytes)))
     }
 
     fn room_for(&mut self, bytes: usize) -> Result<(), AppendError> {
@@ -108,11 +106,8 @@ impl ShardStore {
         record[HEADER_BYTES..HEADER_BYTES + new.url.len()].copy_from_slice(new.url.as_bytes());
         record[HEADER_BYTES + new.url.len()..HEADER_BYTES + names].copy_from_slice(new_url.as_bytes());
         let block = &mut record[HEADER_BYTES + names..];
-        let table = if new.bytes.len() < usize::from(u16::MAX) {
-            &mut self.table
-        } else {
-            &mut self.table_large
-        };
+        let table =
+            if new.bytes.len() < usize::from(u16::MAX) { &mut self.table } else { &mut self.table_large };
         let (codec, block_len) = match compress_into_with_table(new.bytes, block, table) {
             Ok(len) if len < new.bytes.len() => (CODEC_LZ4, len),
             // What does not shrink (images, archives) is kept as it is.
@@ -122,12 +117,8 @@ impl ShardStore {
             }
         };
         let used = HEADER_BYTES + names + block_len;
-        let lengths = Lengths {
-            record: aligned(used),
-            url: new.url.len(),
-            new_url: new_url.len(),
-            block: block_len,
-        };
+        let lengths =
+            Lengths { record: aligned(used), url: new.url.len(), new_url: new_url.len(), block: block_len };
         record[used..lengths.record].fill(0);
         // The compressor may have used bytes past the record; a reader must find nothing there.
         let scratch_end = (lengths.record + HEADER_BYTES).min(bytes_max);
@@ -136,10 +127,7 @@ impl ShardStore {
         self.share.written.store(self.sequence, Ordering::Release);
         write_header(record, new, self.sequence, number, codec, lengths);
         writer.publish(lengths.record, self.sequence);
-        Ok(Appended {
-            sequence: self.sequence,
-            bytes: lengths.record,
-        })
+        Ok(Appended { sequence: self.sequence, bytes: lengths.record })
     }
 
     /// The shard is done: the keeper may seal its segment.

@@ -32,10 +32,7 @@ const SEALED: &str = "seg";
 impl DataDir {
     /// Opens or makes the directory, takes its lock, and seals what a crash left open.
     pub fn open(path: &Path) -> Result<DataDir, OpenError> {
-        let unusable = |cause| OpenError::Unusable {
-            path: path.to_path_buf(),
-            cause,
-        };
+        let unusable = |cause| OpenError::Unusable { path: path.to_path_buf(), cause };
         let segments = path.join("segments");
         fs::create_dir_all(&segments).map_err(unusable)?;
         let lock = OpenOptions::new()
@@ -49,12 +46,7 @@ impl DataDir {
             Err(fs::TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_path_buf())),
             Err(fs::TryLockError::Error(cause)) => return Err(unusable(cause)),
         }
-        let mut directory = DataDir {
-            segments,
-            next_number: 1,
-            _lock: lock,
-            recovered: 0,
-        };
+        let mut directory = DataDir { segments, next_number: 1, _lock: lock, recovered: 0 };
         for segment in list(&directory.segments).map_err(unusable)? {
             directory.next_number = directory.next_number.max(segment.number + 1);
             if !segment.sealed {
@@ -73,11 +65,7 @@ impl DataDir {
     pub(super) fn create_segment(&mut self, bytes: u64, shard: u32) -> io::Result<(File, PathBuf, u64)> {
         let number = self.next_number;
         let path = self.segments.join(format!("{number:010}-{shard:03}.{OPEN}"));
-        let file = OpenOptions::new()
-            .create_new(true)
-            .read(true)
-            .write(true)
-            .open(&path)?;
+        let file = OpenOptions::new().create_new(true).read(true).write(true).open(&path)?;
         let made = fallocate(&file, FallocateFlags::empty(), 0, bytes as i64)
             .map_err(io::Error::from)
             .and_then(|()| file.sync_all())

@@ -46,15 +46,8 @@ pub enum KeeperError {
 
 impl Keeper {
     pub fn new(medium: Medium, segment_bytes: u64, shards: usize) -> Keeper {
-        let kept = || KeptShard {
-            share: Arc::new(ShardShare::new()),
-            live: VecDeque::new(),
-        };
-        Keeper {
-            medium,
-            segment_bytes,
-            shards: (0..shards).map(|_| kept()).collect(),
-        }
+        let kept = || KeptShard { share: Arc::new(ShardShare::new()), live: VecDeque::new() };
+        Keeper { medium, segment_bytes, shards: (0..shards).map(|_| kept()).collect() }
     }
 
     /// What a shard needs to write, and others to know what is durable.
@@ -76,10 +69,7 @@ impl Keeper {
                 let writer = self
                     .medium
                     .make(self.segment_bytes, index as u32, unix_ms)
-                    .map_err(|cause| KeeperError::NoRoom {
-                        bytes: self.segment_bytes,
-                        cause,
-                    })?;
+                    .map_err(|cause| KeeperError::NoRoom { bytes: self.segment_bytes, cause })?;
                 shard.live.push_back((writer.segment().clone(), 0));
                 if shard.share.ready.push(writer).is_err() {
                     break;
@@ -98,10 +88,9 @@ impl Keeper {
                 let finished = segment.is_finished();
                 let (sequence, tail) = segment.published();
                 if tail > *synced && sequence > 0 {
-                    segment.sync(*synced, tail).map_err(|cause| KeeperError::Sync {
-                        number: segment.number(),
-                        cause,
-                    })?;
+                    segment
+                        .sync(*synced, tail)
+                        .map_err(|cause| KeeperError::Sync { number: segment.number(), cause })?;
                     *synced = tail;
                     moved |= shard.share.durable.fetch_max(sequence, Ordering::AcqRel) < sequence;
                 }
@@ -114,10 +103,7 @@ impl Keeper {
                 if !segment.is_finished() || segment.published().1 > (*synced).max(SEGMENT_HEADER_BYTES) {
                     break;
                 }
-                seal(segment).map_err(|cause| KeeperError::Seal {
-                    number: segment.number(),
-                    cause,
-                })?;
+                seal(segment).map_err(|cause| KeeperError::Seal { number: segment.number(), cause })?;
                 shard.live.pop_front();
             }
         }

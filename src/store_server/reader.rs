@@ -45,10 +45,7 @@ impl Reader {
         if !segments.is_dir() {
             return Err(ReadError::NoStore(data.to_path_buf()));
         }
-        let segments = list(&segments).map_err(|cause| ReadError::Unreadable {
-            path: segments,
-            cause,
-        })?;
+        let segments = list(&segments).map_err(|cause| ReadError::Unreadable { path: segments, cause })?;
         Ok(Reader { segments })
     }
 
@@ -58,21 +55,14 @@ impl Reader {
 
     /// Bytes the segment files take.
     pub fn file_bytes(&self) -> u64 {
-        self.segments
-            .iter()
-            .filter_map(|segment| segment.path.metadata().ok())
-            .map(|meta| meta.len())
-            .sum()
+        self.segments.iter().filter_map(|segment| segment.path.metadata().ok()).map(|meta| meta.len()).sum()
     }
 
     /// Shows every record, oldest segment first. Returns the places where a sealed segment is damaged.
     pub fn each(&self, mut show: impl FnMut(Located, &[u8])) -> Result<Vec<(PathBuf, u64)>, ReadError> {
         let mut damaged = Vec::new();
         for segment in &self.segments {
-            let unreadable = |cause| ReadError::Unreadable {
-                path: segment.path.clone(),
-                cause,
-            };
+            let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
             // A segment may be sealed, and so renamed, between listing and opening.
             let file = File::open(&segment.path).or_else(|_| File::open(segment.path.with_extension("seg")));
             let file = match file {
@@ -128,11 +118,7 @@ impl Reader {
 
 fn walk(file: File, segment: &SegmentFile, show: &mut impl FnMut(Located, &[u8])) -> io::Result<End> {
     let end = |offset| {
-        if segment.sealed {
-            End::Damaged { offset }
-        } else {
-            End::Clean
-        }
+        if segment.sealed { End::Damaged { offset } } else { End::Clean }
     };
     let mut reader = io::BufReader::with_capacity(1 << 18, file);
     let mut offset = SEGMENT_HEADER_BYTES as u64;
@@ -149,19 +135,10 @@ fn walk(file: File, segment: &SegmentFile, show: &mut impl FnMut(Located, &[u8])
             Err(NotARecord::Empty) if !segment.sealed => return Ok(End::Clean),
             Err(_) => return Ok(end(offset)),
         };
-        (&mut reader)
-            .take((lengths.record - HEADER_BYTES) as u64)
-            .read_to_end(&mut bytes)?;
+        (&mut reader).take((lengths.record - HEADER_BYTES) as u64).read_to_end(&mut bytes)?;
         match record::parse(&bytes, segment.number) {
             Ok(record) if bytes.len() == lengths.record => {
-                show(
-                    Located {
-                        record,
-                        segment: segment.number,
-                        offset,
-                    },
-                    &bytes,
-                );
+                show(Located { record, segment: segment.number, offset }, &bytes);
             }
             _ => return Ok(end(offset)),
         }

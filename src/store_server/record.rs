@@ -91,11 +91,7 @@ pub(super) fn write_header(
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
     };
-    let http_code = if new.status == 0 {
-        HttpCode::NONE
-    } else {
-        HttpCode::from_status(new.status)
-    };
+    let http_code = if new.status == 0 { HttpCode::NONE } else { HttpCode::from_status(new.status) };
     let header = &mut record[..HEADER_BYTES];
     header.fill(0);
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
@@ -118,10 +114,7 @@ pub(super) fn write_header(
     put(URL_LEN, &(lengths.url as u16).to_le_bytes());
     put(NEW_URL_LEN, &(lengths.new_url as u16).to_le_bytes());
     put(HEAD_LEN, &(new.head_len as u32).to_le_bytes());
-    put(
-        DOCUMENT_LEN,
-        &((new.bytes.len() - new.head_len) as u32).to_le_bytes(),
-    );
+    put(DOCUMENT_LEN, &((new.bytes.len() - new.head_len) as u32).to_le_bytes());
     put(BLOCK_LEN, &(lengths.block as u32).to_le_bytes());
     let crc = crc32c::crc32c(&header[PAYLOAD_CRC..]);
     header[HEADER_CRC..HEADER_CRC + 4].copy_from_slice(&crc.to_le_bytes());
@@ -143,11 +136,7 @@ pub(super) fn check_header(header: &[u8], segment: u64) -> Result<Lengths, NotAR
         && crc32c::crc32c(&header[PAYLOAD_CRC..]) == u32_at(header, HEADER_CRC)
         && u64_at(header, RECORD_SEGMENT) == segment
         && lengths.record == aligned(HEADER_BYTES + lengths.payload());
-    if sound {
-        Ok(lengths)
-    } else {
-        Err(NotARecord::Header)
-    }
+    if sound { Ok(lengths) } else { Err(NotARecord::Header) }
 }
 
 /// Reads a whole record that begins at the start of `bytes`.

@@ -19,10 +19,8 @@ impl TestDir {
     }
 
     fn segments(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = fs::read_dir(self.0.join("segments"))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(self.0.join("segments")).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();
         paths
     }
@@ -83,12 +81,7 @@ fn documents_come_back_as_they_went() {
     let share = keeper.share(0);
     let mut store = ShardStore::new(share.clone());
     let noise = noise(200_000);
-    let bodies: [&[u8]; 4] = [
-        b"",
-        b"<p>hello hello hello hello hello hello</p>",
-        &noise,
-        &[b'x'; 100_000],
-    ];
+    let bodies: [&[u8]; 4] = [b"", b"<p>hello hello hello hello hello hello</p>", &noise, &[b'x'; 100_000]];
     for (index, body) in bodies.iter().enumerate() {
         let bytes = [&b"HTTP/1.1 200 OK\r\n\r\n"[..], body].concat();
         let url = format!("http://h/{index}");
@@ -103,20 +96,14 @@ fn documents_come_back_as_they_went() {
     // Readers work while the segment is being written.
     let (located, document) = Reader::open(&dir.0).unwrap().find("http://h/1").unwrap().unwrap();
     assert_eq!(located.record.new_url.as_deref(), Some("http://h/new"));
-    assert_eq!(
-        (located.record.doc_id, located.record.status, located.record.port),
-        (7, 200, 8080)
-    );
+    assert_eq!((located.record.doc_id, located.record.status, located.record.port), (7, 200, 8080));
     assert_eq!(document.unwrap().head, b"HTTP/1.1 200 OK\r\n\r\n");
     store.finish();
     keeper.close().unwrap();
     let found = read_all(&dir.0);
     assert_eq!(found.len(), 4);
     for (index, (url, body)) in found.iter().enumerate() {
-        assert_eq!(
-            (url.as_str(), body.as_slice()),
-            (format!("http://h/{index}").as_str(), bodies[index])
-        );
+        assert_eq!((url.as_str(), body.as_slice()), (format!("http://h/{index}").as_str(), bodies[index]));
     }
     let names = dir.segments();
     assert_eq!(names.len(), 1, "the unused segment is gone: {names:?}");
@@ -149,10 +136,7 @@ fn a_full_segment_is_sealed_and_the_next_one_is_taken() {
     assert!(dir.segments().len() >= 3);
     let too_large = vec![7; SEGMENT_BYTES as usize];
     keeper.prepare(0).unwrap();
-    assert_eq!(
-        store.append(&new_record("http://h/", &too_large, 0)),
-        Err(AppendError::TooLarge)
-    );
+    assert_eq!(store.append(&new_record("http://h/", &too_large, 0)), Err(AppendError::TooLarge));
 }
 
 /// Leaves a segment behind as a killed process would: open, at its full length.
@@ -161,16 +145,11 @@ fn killed_store(dir: &TestDir, records: usize) -> PathBuf {
     let mut store = ShardStore::new(keeper.share(0));
     for index in 0..records {
         let body = format!("<p>page {index} page {index} page {index}</p>");
-        store
-            .append(&new_record(&format!("http://h/{index}"), body.as_bytes(), 0))
-            .unwrap();
+        store.append(&new_record(&format!("http://h/{index}"), body.as_bytes(), 0)).unwrap();
     }
     keeper.turn(0).unwrap();
     std::mem::forget(store);
-    dir.segments()
-        .into_iter()
-        .find(|path| fs::metadata(path).unwrap().len() == SEGMENT_BYTES)
-        .unwrap()
+    dir.segments().into_iter().find(|path| fs::metadata(path).unwrap().len() == SEGMENT_BYTES).unwrap()
 }
 
 #[test]
@@ -190,17 +169,9 @@ fn a_torn_tail_is_cut_and_nothing_before_it_is_lost() {
         assert_eq!(directory.recovered(), 1);
         let found = read_all(&dir.0);
         // Padding at the very end may be zero already.
-        assert!(
-            found.len() == 4 || (found.len() == 5 && cut < 8),
-            "cut {cut}: {}",
-            found.len()
-        );
+        assert!(found.len() == 4 || (found.len() == 5 && cut < 8), "cut {cut}: {}", found.len());
         drop(directory);
-        assert_eq!(
-            DataDir::open(&dir.0).unwrap().recovered(),
-            0,
-            "recovery is done once"
-        );
+        assert_eq!(DataDir::open(&dir.0).unwrap().recovered(), 0, "recovery is done once");
         assert_eq!(read_all(&dir.0).len(), found.len());
     }
 }
@@ -228,11 +199,7 @@ fn every_flipped_bit_is_noticed_or_harmless() {
             .unwrap();
         let harmless = damaged.is_empty() && found == before;
         let noticed = !damaged.is_empty() && before.starts_with(&found);
-        assert!(
-            harmless || noticed,
-            "byte {at}: {} found, damage {damaged:?}",
-            found.len()
-        );
+        assert!(harmless || noticed, "byte {at}: {} found, damage {damaged:?}", found.len());
     }
 }
 
@@ -243,10 +210,7 @@ fn a_directory_is_locked_against_a_second_process() {
     assert!(matches!(DataDir::open(&dir.0), Err(OpenError::InUse(_))));
     drop(first);
     assert!(DataDir::open(&dir.0).is_ok());
-    assert!(matches!(
-        Reader::open(Path::new("/nonexistent")),
-        Err(ReadError::NoStore(_))
-    ));
+    assert!(matches!(Reader::open(Path::new("/nonexistent")), Err(ReadError::NoStore(_))));
 }
 
 fn record_ends(path: &Path) -> Vec<u64> {

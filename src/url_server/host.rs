@@ -2,6 +2,7 @@ use super::niceness::{Niceness, Pace};
 use crate::base::Now;
 use crate::proto::lines::{Job, TransId};
 use crate::proto::robots::Robots;
+use crate::proto::url::CrawlUrl;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -52,7 +53,7 @@ pub(super) enum RobotsState {
     Unknown,
     /// The request is with a spider, or a hop of it is to be asked for next.
     Asked {
-        next: Option<Box<(String, u8)>>,
+        next: Option<Box<(CrawlUrl, u8)>>,
     },
     Known {
         rules: Robots,
@@ -98,11 +99,7 @@ impl Host {
     pub fn become_host(&mut self, origin: &str, ip: u32, due: Now) {
         let fresh = Host::new(origin, ip, due);
         let active = std::mem::take(&mut self.active);
-        *self = Host {
-            active,
-            generation: self.generation.wrapping_add(1),
-            ..fresh
-        };
+        *self = Host { active, generation: self.generation.wrapping_add(1), ..fresh };
     }
 
     /// Whether something of this host waits that could go out if time and address allow. The robots rules are
@@ -113,46 +110,31 @@ impl Host {
             RobotsState::Known { until, .. } | RobotsState::Unreachable { until } => *until <= now,
             RobotsState::Asked { next: None } => return false,
         };
-        let room = if robots_due {
-            1
-        } else {
-            usize::from(rules.concurrent)
-        };
+        let room = if robots_due { 1 } else { usize::from(rules.concurrent) };
         !self.queue.is_empty() && self.open() < room && !(self.has_unsent() && self.pace.gap_us(rules) > 0)
     }
 
     /// A request that is not on the wire yet, because its connection is being made: nobody knows when the pause
     /// after it will begin, so the next one waits.
     pub fn has_unsent(&self) -> bool {
-        self.active
-            .iter()
-            .any(|active| !active.sent && !matches!(active.work, Work::Free))
+        self.active.iter().any(|active| !active.sent && !matches!(active.work, Work::Free))
     }
 
     pub fn open(&self) -> usize {
-        self.active
-            .iter()
-            .filter(|active| !matches!(active.work, Work::Free))
-            .count()
+        self.active.iter().filter(|active| !matches!(active.work, Work::Free)).count()
     }
 
     /// Pages in the row: waiting and with a spider.
     pub fn pages(&self) -> usize {
-        self.queue.len()
-            + self
-                .active
-                .iter()
-                .filter(|active| matches!(active.work, Work::Page(_)))
-                .count()
+        self.queue.len() + self.active.iter().filter(|active| matches!(active.work, Work::Page(_))).count()
     }
 
     /// Puts work into a free place of the window and names it.
     pub fn hand_out(&mut self, slot: u32, work: Work, now: Now) -> TransId {
-        let free = self
-            .active
-            .iter()
-            .position(|active| matches!(active.work, Work::Free));
+        let free = self.active.iter().position(|active| matches!(active.work, Work::Free));
         let place = free.unwrap_or_else(|| {
+            // One place is the usual window; a vector would make room for four.
+            self.active.reserve_exact(1);
             self.active.push(Active {
                 generation: 0,
                 work: Work::Free,

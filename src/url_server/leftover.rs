@@ -59,10 +59,7 @@ impl Leftover {
     /// Takes back a job that `pop_of` gave, to the place it had.
     pub(super) fn put_first(&mut self, job: Job) {
         self.len += 1;
-        self.by_host
-            .entry(job.candidate.url.origin().into())
-            .or_default()
-            .push_front(job);
+        self.by_host.entry(job.candidate.url.origin().into()).or_default().push_front(job);
     }
 
     /// The first host got a slot.

@@ -26,17 +26,9 @@ const PENALTY_RECOVERY_US: u64 = PENALTY_US_MIN / 10;
 
 impl Niceness {
     pub fn from_rate(per_sec: f64, concurrent: u8, delay_factor: f32) -> Niceness {
-        let gap_us = if per_sec > 0.0 {
-            (1_000_000.0 / per_sec).ceil() as u64
-        } else {
-            0
-        };
+        let gap_us = if per_sec > 0.0 { (1_000_000.0 / per_sec).ceil() as u64 } else { 0 };
         // A rate of 0 says "as fast as it answers", so the response time does not count either.
-        Niceness {
-            gap_us,
-            concurrent,
-            delay_factor: if gap_us == 0 { 0.0 } else { delay_factor },
-        }
+        Niceness { gap_us, concurrent, delay_factor: if gap_us == 0 { 0.0 } else { delay_factor } }
     }
 }
 
@@ -54,6 +46,8 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     due: Now,
+    /// The latest request went out then.
+    last: Now,
     /// Grown from the last response time.
     response_pause_us: u32,
     /// Grown by 429 and 503.
@@ -63,10 +57,7 @@ pub(super) struct Pace {
 
 impl From<Now> for Pace {
     fn from(due: Now) -> Pace {
-        Pace {
-            due,
-            ..Pace::default()
-        }
+        Pace { due, ..Pace::default() }
     }
 }
 
@@ -89,12 +80,18 @@ impl Pace {
 
     /// A request goes out now (or went out just now): the next one is a gap away.
     pub(super) fn asked(&mut self, rules: &Niceness, now: Now) {
-        self.due = self.due.max(now.plus_us(self.gap_us(rules)));
+        self.last = self.last.max(now);
+        self.stretch(rules);
     }
 
-    /// A request has been answered. The pause is counted from when it went out; only what the answer itself
+    /// The gap may have grown: it counts from the latest request, whichever that was.
+    pub(super) fn stretch(&mut self, rules: &Niceness) {
+        self.due = self.due.max(self.last.plus_us(self.gap_us(rules)));
+    }
+
+    /// A request has been answered. The pause is counted from the latest request; only what the answer itself
     /// asks for is counted from now.
-    pub(super) fn answered(&mut self, rules: &Niceness, asked_at: Now, report: &Report, now: Now) {
+    pub(super) fn answered(&mut self, rules: &Niceness, report: &Report, now: Now) {
         let factor = f64::from(rules.delay_factor);
         let pause = (report.took_us as f64 * factor) as u64;
         self.response_pause_us = pause.min(RESPONSE_PAUSE_US_MAX) as u32;
@@ -105,11 +102,9 @@ impl Pace {
         } else if report.status != 0 {
             self.penalty_us = self.penalty_us.saturating_sub(PENALTY_RECOVERY_US as u32);
         }
-        self.due = self.due.max(asked_at.plus_us(self.gap_us(rules)));
+        self.stretch(rules);
         if let Some(seconds) = report.retry_after_s {
-            self.due = self
-                .due
-                .max(now.plus_ms(u64::from(seconds.min(RETRY_AFTER_S_MAX)) * 1_000));
+            self.due = self.due.max(now.plus_ms(u64::from(seconds.min(RETRY_AFTER_S_MAX)) * 1_000));
         }
     }
 }
@@ -118,12 +113,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const OK: Report = Report {
-        result: ResultCode::Ok,
-        status: 200,
-        took_us: 0,
-        retry_after_s: None,
-    };
+    const OK: Report = Report { result: ResultCode::Ok, status: 200, took_us: 0, retry_after_s: None };
 
     #[test]
     fn the_pause_is_the_largest_of_its_reasons() {
@@ -133,33 +123,12 @@ mod tests {
         let now = Now::from_us(1_000);
         pace.asked(&rules, now);
         assert_eq!(pace.due(), now.plus_ms(2_000));
-        pace.answered(
-            &rules,
-            now,
-            &Report {
-                took_us: 5_000_000,
-                ..OK
-            },
-            now.plus_ms(5_000),
-        );
-        assert_eq!(
-            pace.due(),
-            now.plus_ms(5_000),
-            "a slow answer stretches the pause"
-        );
+        pace.answered(&rules, &Report { took_us: 5_000_000, ..OK }, now.plus_ms(5_000));
+        assert_eq!(pace.due(), now.plus_ms(5_000), "a slow answer stretches the pause");
         pace.set_crawl_delay(Some(7_000));
         pace.asked(&rules, now);
         assert_eq!(pace.due(), now.plus_ms(7_000));
-        pace.answered(
-            &rules,
-            now,
-            &Report {
-                status: 429,
-                retry_after_s: Some(60),
-                ..OK
-            },
-            now,
-        );
+        pace.answered(&rules, &Report { status: 429, retry_after_s: Some(60), ..OK }, now);
         assert_eq!(pace.due(), now.plus_ms(60_000));
         assert_eq!(pace.gap_us(&rules), 14_000_000, "doubled");
     }
@@ -168,20 +137,12 @@ mod tests {
     fn a_rate_of_zero_is_no_pause_but_for_what_the_host_asks() {
         let rules = Niceness::from_rate(0.0, 1, 1.0);
         let mut pace = Pace::default();
-        pace.answered(
-            &rules,
-            Now::ZERO,
-            &Report {
-                took_us: 5_000_000,
-                ..OK
-            },
-            Now::from_us(9),
-        );
+        pace.answered(&rules, &Report { took_us: 5_000_000, ..OK }, Now::from_us(9));
         assert_eq!(pace.due(), Now::ZERO);
-        pace.answered(&rules, Now::ZERO, &Report { status: 503, ..OK }, Now::from_us(9));
+        pace.answered(&rules, &Report { status: 503, ..OK }, Now::from_us(9));
         assert_eq!(pace.due(), Now::from_us(9 + PENALTY_US_MIN));
         for _ in 0..10 {
-            pace.answered(&rules, Now::ZERO, &OK, Now::from_us(9));
+            pace.answered(&rules, &OK, Now::from_us(9));
         }
         assert_eq!(pace.gap_us(&rules), 0, "recovered, slowly");
     }

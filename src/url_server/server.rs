@@ -5,7 +5,7 @@ use crate::base::{Now, TimerWheel};
 use crate::limits::ROBOTS_REDIRECTS_MAX;
 use crate::proto::lines::{Job, TransId};
 use crate::proto::robots::Robots;
-use crate::proto::url::CrawlUrl;
+use crate::proto::url::{CrawlUrl, Scheme};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -104,17 +104,21 @@ pub enum OrderKind {
 #[derive(Debug)]
 pub enum Robotstxt<'a> {
     /// A status and, for 2xx, the document; for 3xx the target in normal form, if there is one.
-    Answer {
-        status: u16,
-        body: &'a [u8],
-        target: Option<&'a CrawlUrl>,
-    },
+    Answer { status: u16, body: &'a [u8], target: Option<&'a CrawlUrl> },
     /// No usable answer.
     Failed,
 }
 
+/// Whether a URL is of the host that an origin names, at whatever port.
+fn is_of_host(url: &CrawlUrl, origin: &str) -> bool {
+    let authority = origin.split_once("://").map_or(origin, |(_, authority)| authority);
+    authority.strip_prefix(url.host()).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+}
+
 /// Robots rules are asked for again after a day.
 const ROBOTS_TTL_US: u64 = 86_400_000_000;
+/// Larger rules are not kept for a host that has nothing to do; they are asked for again.
+const ROBOTS_KEPT_BYTES: usize = 16 * 1024;
 /// First pause after robots.txt could not be had; doubled up to a day.
 const ROBOTS_RETRY_US: u64 = 60_000_000;
 
@@ -227,12 +231,7 @@ impl UrlServer {
 
     /// The document that an open transaction is about; `None` for robots.txt and for what is not open.
     pub fn doc_id(&self, trans: TransId) -> Option<u32> {
-        match &self
-            .hosts
-            .get(trans.host_slot() as usize)?
-            .active_ref(trans)?
-            .work
-        {
+        match &self.hosts.get(trans.host_slot() as usize)?.active_ref(trans)?.work {
             Work::Page(job) => Some(job.candidate.doc_id),
             Work::Free | Work::Robots { .. } => None,
         }
@@ -282,42 +281,28 @@ impl UrlServer {
         };
         let host = &mut self.hosts[slot as usize];
         let retry_us = (ROBOTS_RETRY_US << host.robots_failures.min(11)).min(ROBOTS_TTL_US);
-        let unreachable = RobotsState::Unreachable {
-            until: now.plus_us(retry_us),
-        };
-        let known = |rules| RobotsState::Known {
-            rules,
-            until: now.plus_us(ROBOTS_TTL_US),
-        };
+        let unreachable = RobotsState::Unreachable { until: now.plus_us(retry_us) };
+        let known = |rules| RobotsState::Known { rules, until: now.plus_us(ROBOTS_TTL_US) };
         host.robots = match answer {
-            Robotstxt::Answer {
-                status: 200..=299,
-                body,
-                ..
-            } => {
+            Robotstxt::Answer { status: 200..=299, body, .. } => {
                 let rules = Robots::parse(body, &self.config.product_token);
                 host.pace.set_crawl_delay(rules.crawl_delay_ms());
+                host.pace.stretch(&self.config.host);
                 known(rules)
             }
-            Robotstxt::Answer {
-                status: 300..=399,
-                target,
-                ..
-            } => match target {
-                Some(target) if hops < ROBOTS_REDIRECTS_MAX && target.origin() == &*host.origin => {
-                    let next = Box::new((target.path_and_query().to_string(), hops + 1));
-                    RobotsState::Asked { next: Some(next) }
-                }
+            Robotstxt::Answer { status: 300..=399, target, .. } => match target {
                 // A chain that is too long, or a redirect that says nowhere, is as good as no file.
-                Some(target) if target.origin() == &*host.origin => known(Robots::allow_all()),
                 None => known(Robots::allow_all()),
+                Some(_) if hops >= ROBOTS_REDIRECTS_MAX => known(Robots::allow_all()),
+                // The same host, perhaps at another port: its address is known.
+                Some(target) if is_of_host(target, &host.origin) && target.scheme() == Scheme::Http => {
+                    RobotsState::Asked { next: Some(Box::new(((*target).clone(), hops + 1))) }
+                }
                 // Elsewhere: its rules would count for this host, so until they can be had nothing is asked.
                 Some(_) => unreachable,
             },
             // 429 asks us to go away, which is not the same as having no rules.
-            Robotstxt::Answer {
-                status: 400..=499, ..
-            } if report.status != 429 => known(Robots::allow_all()),
+            Robotstxt::Answer { status: 400..=499, .. } if report.status != 429 => known(Robots::allow_all()),
             Robotstxt::Answer { .. } | Robotstxt::Failed => unreachable,
         };
         if let RobotsState::Unreachable { .. } = host.robots {
@@ -417,24 +402,13 @@ impl UrlServer {
         let mut pages = self.leftover.len() + self.denied.len();
         let mut open_of = vec![0u32; self.addresses.len()];
         for (slot, host) in self.hosts.iter().enumerate() {
-            assert_eq!(
-                self.by_origin.get(&host.origin),
-                Some(&(slot as u32)),
-                "a host is in one slot only"
-            );
-            assert!(
-                host.open() <= usize::from(self.config.host.concurrent),
-                "the active window holds"
-            );
+            assert_eq!(self.by_origin.get(&host.origin), Some(&(slot as u32)), "a host is in one slot only");
+            assert!(host.open() <= usize::from(self.config.host.concurrent), "the active window holds");
             assert!(host.pages() <= self.config.queue_len.max(1), "a queue is bounded");
             pages += host.pages();
             open_of[host.ip as usize] += host.open() as u32;
             if host.open() > 0 && !matches!(host.robots, RobotsState::Known { .. }) {
-                let pages_open = host
-                    .active
-                    .iter()
-                    .filter(|a| matches!(a.work, Work::Page(_)))
-                    .count();
+                let pages_open = host.active.iter().filter(|a| matches!(a.work, Work::Page(_))).count();
                 assert_eq!(pages_open, 0, "no page before the robots rules are known");
             }
         }
@@ -467,7 +441,7 @@ impl UrlServer {
             }
             _ => {}
         }
-        let (path, hops) = match &mut host.robots {
+        let (url, hops) = match &mut host.robots {
             RobotsState::Known { rules, .. } => {
                 let Some(job) = host.queue.pop_front() else {
                     return Acquired::Nothing;
@@ -480,13 +454,7 @@ impl UrlServer {
                 }
                 let (doc_id, url) = (job.candidate.doc_id, job.candidate.url.clone());
                 let trans = host.hand_out(slot, Work::Page(job), now);
-                return Acquired::Fetch(Order {
-                    trans,
-                    doc_id,
-                    url,
-                    ip,
-                    kind: OrderKind::Page,
-                });
+                return Acquired::Fetch(Order { trans, doc_id, url, ip, kind: OrderKind::Page });
             }
             RobotsState::Unreachable { .. } => {
                 self.denied.extend(host.queue.drain(..));
@@ -499,57 +467,41 @@ impl UrlServer {
                     None => Acquired::Nothing,
                 };
             }
-            RobotsState::Unknown => ("/robots.txt".to_string(), 0),
+            RobotsState::Unknown => (host.queue[0].candidate.url.with_path("/robots.txt"), 0),
             RobotsState::Asked { next } => match next.take() {
                 Some(next) => *next,
                 None => return Acquired::Nothing,
             },
         };
         host.robots = RobotsState::Asked { next: None };
-        let url = host.queue[0].candidate.url.with_path(&path);
         let trans = host.hand_out(slot, Work::Robots { hops }, now);
-        Acquired::Fetch(Order {
-            trans,
-            doc_id: 0,
-            url,
-            ip,
-            kind: OrderKind::Robots,
-        })
+        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, kind: OrderKind::Robots })
     }
 
     /// Takes the work of an open transaction and paces its host and address. The caller puts the row in order and
     /// then calls `freed`.
     fn take_open(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Work> {
         let slot = trans.host_slot();
-        let Some(active) = self
-            .hosts
-            .get_mut(slot as usize)
-            .and_then(|host| host.active_mut(trans))
-        else {
+        let Some(active) = self.hosts.get_mut(slot as usize).and_then(|host| host.active_mut(trans)) else {
             self.stats.late += 1;
             return None;
         };
         let work = std::mem::replace(&mut active.work, Work::Free);
-        // An answer may overtake the news that the request is out; it was sent no later than now.
-        let (at, unsent) = if active.sent {
-            (active.asked_at, 0)
-        } else {
-            (now, 1)
-        };
+        let unsent = !active.sent;
         let host = &mut self.hosts[slot as usize];
-        host.pace.answered(&self.config.host, at, report, now);
-        let ip = host.ip;
-        let address = &mut self.addresses[ip as usize];
+        let address = &mut self.addresses[host.ip as usize];
+        if unsent {
+            // An answer may overtake the news that the request is out; it was sent no later than now.
+            host.pace.asked(&self.config.host, now);
+            address.pace.asked(&self.config.ip, now);
+            address.unsent -= 1;
+        }
+        host.pace.answered(&self.config.host, report, now);
         address.open -= 1;
-        address.unsent -= unsent;
         self.open -= 1;
         // Retry-After and back-off were said by this host; its address is paced by the rate alone.
-        let plain = Report {
-            status: 0,
-            retry_after_s: None,
-            ..*report
-        };
-        address.pace.answered(&self.config.ip, at, &plain, now);
+        let plain = Report { status: 0, retry_after_s: None, ..*report };
+        address.pace.answered(&self.config.ip, &plain, now);
         Some(work)
     }
 
@@ -577,10 +529,7 @@ impl UrlServer {
         let ip = host.ip;
         let address = &mut self.addresses[ip as usize];
         if due > now {
-            let timer = Timer::Host {
-                slot,
-                generation: host.generation,
-            };
+            let timer = Timer::Host { slot, generation: host.generation };
             self.hosts[slot as usize].place = Place::Timer;
             self.wheel.insert(due, timer);
         } else if address.claimed
@@ -629,6 +578,10 @@ impl UrlServer {
         let host = &mut self.hosts[slot as usize];
         if !std::mem::replace(&mut host.resting, true) {
             self.resting += 1;
+        }
+        if matches!(&host.robots, RobotsState::Known { rules, .. } if rules.heap_bytes() > ROBOTS_KEPT_BYTES)
+        {
+            host.robots = RobotsState::Unknown;
         }
         if !std::mem::replace(&mut host.idle_listed, true) {
             self.idle.push_back(slot);
@@ -716,6 +669,10 @@ impl UrlServer {
         let host = &mut self.hosts[slot as usize];
         if std::mem::replace(&mut host.resting, false) {
             self.resting -= 1;
+        }
+        if host.queue.is_empty() {
+            // Most hosts have one URL waiting; a queue would make room for four.
+            host.queue.reserve_exact(1);
         }
         host.queue.push_back(job);
     }

@@ -6,12 +6,7 @@ use crate::proto::lines::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 
-const OK: Report = Report {
-    result: ResultCode::Ok,
-    status: 200,
-    took_us: 0,
-    retry_after_s: None,
-};
+const OK: Report = Report { result: ResultCode::Ok, status: 200, took_us: 0, retry_after_s: None };
 
 fn config() -> UrlServerConfig {
     UrlServerConfig {
@@ -27,13 +22,7 @@ fn config() -> UrlServerConfig {
 fn job(doc_id: u32, url: &str, ip: &str) -> Job {
     let url = CrawlUrl::parse(url).unwrap();
     Job {
-        candidate: Candidate {
-            doc_id,
-            url,
-            depth: 0,
-            hops: 0,
-            seed_chain: false,
-        },
+        candidate: Candidate { doc_id, url, depth: 0, hops: 0, seed_chain: false },
         ip: ip.parse().unwrap(),
     }
 }
@@ -55,16 +44,9 @@ fn nothing(server: &mut UrlServer, now: Now) {
 /// Sends robots.txt of the next host and answers it.
 fn robots(server: &mut UrlServer, now: Now, status: u16, body: &[u8]) {
     let order = fetch(server, now);
-    assert_eq!(
-        (order.kind, order.url.path_and_query()),
-        (OrderKind::Robots, "/robots.txt")
-    );
+    assert_eq!((order.kind, order.url.path_and_query()), (OrderKind::Robots, "/robots.txt"));
     server.sent(order.trans, now);
-    let answer = Robotstxt::Answer {
-        status,
-        body,
-        target: None,
-    };
+    let answer = Robotstxt::Answer { status, body, target: None };
     server.robots(order.trans, &answer, &Report { status, ..OK }, now);
 }
 
@@ -82,21 +64,10 @@ fn nothing_is_asked_before_robots_and_then_one_at_a_time() {
     // The request went out late, so the pause starts late.
     server.sent(first.trans, at.plus_ms(500));
     nothing(&mut server, at.plus_ms(1_400));
-    assert_eq!(
-        server
-            .release(first.trans, &OK, at.plus_ms(1_400))
-            .unwrap()
-            .candidate
-            .doc_id,
-        1
-    );
+    assert_eq!(server.release(first.trans, &OK, at.plus_ms(1_400)).unwrap().candidate.doc_id, 1);
     nothing(&mut server, at.plus_ms(1_499));
     assert_eq!(fetch(&mut server, at.plus_ms(1_500)).doc_id, 2);
-    assert_eq!(
-        server.release(first.trans, &OK, at.plus_ms(1_600)),
-        None,
-        "a late DONE is ignored"
-    );
+    assert_eq!(server.release(first.trans, &OK, at.plus_ms(1_600)), None, "a late DONE is ignored");
     assert_eq!(server.stats().late, 1);
 }
 
@@ -110,10 +81,8 @@ fn hosts_of_one_address_share_its_pace() {
     robots(&mut server, Now::ZERO, 404, b"");
     nothing(&mut server, Now::ZERO.plus_ms(999));
     let at = Now::ZERO.plus_ms(1_000);
-    let mut hosts = [
-        fetch(&mut server, at).url.host().to_string(),
-        fetch(&mut server, at).url.host().to_string(),
-    ];
+    let mut hosts =
+        [fetch(&mut server, at).url.host().to_string(), fetch(&mut server, at).url.host().to_string()];
     hosts.sort();
     assert_eq!(hosts[1], "c", "the other address has a pace of its own");
     nothing(&mut server, at.plus_ms(10));
@@ -147,11 +116,7 @@ fn robots_redirects_are_followed_on_the_host_within_bounds() {
             break;
         }
         hops += 1;
-        let answer = Robotstxt::Answer {
-            status: 301,
-            body: b"",
-            target: Some(&target),
-        };
+        let answer = Robotstxt::Answer { status: 301, body: b"", target: Some(&target) };
         server.robots(order.trans, &answer, &Report { status: 301, ..OK }, now);
         now = now.plus_ms(1_000);
     }
@@ -201,13 +166,7 @@ fn a_silent_spider_loses_its_url_to_another_try() {
     let second = fetch(&mut server, at.plus_ms(127_000));
     assert_eq!(second.doc_id, 1);
     assert_ne!(first.trans, second.trans);
-    assert_eq!(
-        (
-            server.stats().resent,
-            server.release(first.trans, &OK, at.plus_ms(127_000))
-        ),
-        (1, None)
-    );
+    assert_eq!((server.stats().resent, server.release(first.trans, &OK, at.plus_ms(127_000))), (1, None));
 }
 
 #[test]

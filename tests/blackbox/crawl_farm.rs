@@ -21,20 +21,9 @@ struct Expected {
 
 impl Expected {
     fn of(listed: &Listed) -> Expected {
-        let known = [
-            "ok",
-            "redirect",
-            "http_error",
-            "truncated",
-            "malformed",
-            "empty",
-            "reset",
-        ];
+        let known = ["ok", "redirect", "http_error", "truncated", "malformed", "empty", "reset"];
         Expected {
-            result: known
-                .into_iter()
-                .find(|name| *name == listed.result)
-                .unwrap_or("another"),
+            result: known.into_iter().find(|name| *name == listed.result).unwrap_or("another"),
             http_status: listed.http_status,
             success: listed.success,
             new_url: listed.new_url.clone(),
@@ -60,10 +49,7 @@ fn varied_spec() -> SiteSpec {
         ..SiteSpec::default()
     };
     let suits = |seed: &u64| {
-        let spec = SiteSpec {
-            seed: *seed,
-            ..spec.clone()
-        };
+        let spec = SiteSpec { seed: *seed, ..spec.clone() };
         let site = Site::new(spec.clone()).unwrap();
         let pages = |host| (0..spec.pages).map(move |page| (host, page));
         let kinds: BTreeSet<String> = (0..spec.hosts)
@@ -94,10 +80,7 @@ fn expected(farm: &Farm) -> BTreeMap<String, Expected> {
             let target = url.split_once(&format!(":{}", farm.port)).unwrap().1.to_string();
             let mut answer = Vec::new();
             site.answer(host, target.as_bytes(), farm.port, false, &mut answer);
-            let head_end = answer
-                .windows(4)
-                .position(|four| four == b"\r\n\r\n")
-                .map(|at| at + 4);
+            let head_end = answer.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4);
             let raw_body = head_end.map_or(&[][..], |at| &answer[at..]);
             let raw_status = || std::str::from_utf8(&answer[9..12]).unwrap().parse().ok();
             let (result, http_status, body) = match site.kind(host, page) {
@@ -145,9 +128,7 @@ fn crawl_all(driver: &str, cores: &str) {
     let stored = stored(&data);
     let expected = expected(&farm);
     for (url, page) in &expected {
-        let listed = stored
-            .get(url)
-            .unwrap_or_else(|| panic!("not stored: {url}, {page:?}"));
+        let listed = stored.get(url).unwrap_or_else(|| panic!("not stored: {url}, {page:?}"));
         assert_eq!(&Expected::of(listed), page, "{listed:?}");
         assert!(listed.doc_id > 0 && listed.flags.is_empty(), "{listed:?}");
     }
@@ -160,39 +141,23 @@ fn crawl_all(driver: &str, cores: &str) {
     assert_eq!(newest, stored.keys().cloned().collect::<BTreeSet<_>>());
 
     let spec = farm.site.spec();
-    let sample = (0..spec.hosts)
-        .map(|host| (host, host * 7 % spec.pages))
-        .chain([(0, 0)]);
+    let sample = (0..spec.hosts).map(|host| (host, host * 7 % spec.pages)).chain([(0, 0)]);
     for (host, page) in sample {
         let url = farm.url(host, page);
         if expected[&url].success {
-            assert!(
-                cat(&data, &url) == farm.site.document(host, page, farm.port),
-                "{url}"
-            );
+            assert!(cat(&data, &url) == farm.site.document(host, page, farm.port), "{url}");
         }
     }
-    let cut = expected
-        .iter()
-        .find(|(_, page)| page.result == "truncated")
-        .unwrap();
+    let cut = expected.iter().find(|(_, page)| page.result == "truncated").unwrap();
     assert_eq!(sha1_hex(&cat(&data, cut.0)), cut.1.sha1, "what came is kept");
 
     let count = |result: &str| expected.values().filter(|page| page.result == result).count() as u64;
     let denied = u64::from(spec.hosts) * u64::from(spec.denied);
     for result in ["ok", "redirect", "http_error", "truncated", "malformed", "reset"] {
-        assert_eq!(
-            result_count(&report, result),
-            count(result),
-            "{result} in {report}"
-        );
+        assert_eq!(result_count(&report, result), count(result), "{result} in {report}");
     }
     assert_eq!(result_count(&report, "robots_denied"), denied);
-    assert_eq!(
-        report["results"].as_object().unwrap().len(),
-        7,
-        "no other results: {report}"
-    );
+    assert_eq!(report["results"].as_object().unwrap().len(), 7, "no other results: {report}");
     assert_eq!(report["pages"], expected.len());
     assert_eq!(report["success"], count("ok"));
     assert_eq!(report["pending"], 0);
@@ -203,11 +168,7 @@ fn crawl_all(driver: &str, cores: &str) {
     assert_eq!(report["shard_restarts"], 0);
     let documents: u64 = expected.values().map(|page| page.bytes).sum();
     assert!(report["bytes"].as_u64().unwrap() >= documents, "{report}");
-    assert!(
-        run.stderr.contains(&format!("driver: {driver}")),
-        "{}",
-        run.stderr
-    );
+    assert!(run.stderr.contains(&format!("driver: {driver}")), "{}", run.stderr);
 
     let stats = farm.stats();
     assert_eq!(stats["denied_requests"], 0, "{stats}");
@@ -215,19 +176,13 @@ fn crawl_all(driver: &str, cores: &str) {
     let resets = count("reset") + count("truncated") + count("malformed");
     let requests = stats["requests"].as_u64().unwrap();
     let least = expected.len() as u64 + u64::from(spec.hosts);
-    assert!(
-        (least..=least + resets).contains(&requests),
-        "{least} + {resets}: {stats}"
-    );
+    assert!((least..=least + resets).contains(&requests), "{least} + {resets}: {stats}");
 }
 
 fn run_store_ls(data: &std::path::Path) -> BTreeSet<String> {
     let run = run(["store", "ls", "--json", "--data", data.to_str().unwrap()]).done();
     let lines = run.json_lines();
-    let urls: BTreeSet<String> = lines
-        .iter()
-        .map(|line| line["url"].as_str().unwrap().to_string())
-        .collect();
+    let urls: BTreeSet<String> = lines.iter().map(|line| line["url"].as_str().unwrap().to_string()).collect();
     assert_eq!(urls.len(), lines.len());
     urls
 }
@@ -270,28 +225,17 @@ fn both_drivers_store_the_same() {
         flags.extend(["--driver", driver, "--cores", "0,1"].map(str::to_string));
         crawl(&data, &flags);
         let pages = stored(&data).into_values();
-        pages
-            .map(|page| (page.url, page.result, page.sha1))
-            .collect::<BTreeSet<_>>()
+        pages.map(|page| (page.url, page.result, page.sha1)).collect::<BTreeSet<_>>()
     });
     assert_eq!(uring.len(), 600);
-    assert!(
-        uring == epoll,
-        "{:#?}",
-        uring.symmetric_difference(&epoll).collect::<Vec<_>>()
-    );
+    assert!(uring == epoll, "{:#?}", uring.symmetric_difference(&epoll).collect::<Vec<_>>());
 }
 
 /// More hosts than queues, more pages than a queue holds, fewer connections than hosts, segments that hold a few
 /// dozen pages: everything is had all the same.
 #[test]
 fn small_tables_lose_nothing() {
-    let farm = Farm::start(SiteSpec {
-        hosts: 40,
-        pages: 40,
-        page_bytes: 8_000,
-        ..SiteSpec::default()
-    });
+    let farm = Farm::start(SiteSpec { hosts: 40, pages: 40, page_bytes: 8_000, ..SiteSpec::default() });
     let settings = [
         "[url_server]\nqueue_count = 3\nqueue_len = 2\n",
         "[spider]\nfetches_max = 2\n",
@@ -306,20 +250,12 @@ fn small_tables_lose_nothing() {
             let config = config.to_str().unwrap();
             flags.extend(["--config", config, "--driver", driver, "--cores", "0,1"].map(str::to_string));
             let (report, _) = crawl(&data, &flags);
-            assert_eq!(
-                (&report["success"], &report["pending"]),
-                (&json!(1_600), &json!(0)),
-                "{settings}"
-            );
+            assert_eq!((&report["success"], &report["pending"]), (&json!(1_600), &json!(0)), "{settings}");
             let stored = stored(&data);
             assert_eq!(stored.len(), 1_600, "{settings}");
             for (host, page) in (0..40).map(|host| (host, host * 3 % 40)) {
                 let listed = &stored[&farm.url(host, page)];
-                assert_eq!(
-                    listed.sha1,
-                    sha1_hex(&farm.site.document(host, page, farm.port)),
-                    "{listed:?}"
-                );
+                assert_eq!(listed.sha1, sha1_hex(&farm.site.document(host, page, farm.port)), "{listed:?}");
             }
             if number == 2 {
                 let segments = std::fs::read_dir(data.join("segments")).unwrap().count();
@@ -340,10 +276,7 @@ fn one_page_with_thousands_of_links() {
     });
     let dir = TempDir::new();
     let data = dir.join("data");
-    let (report, _) = crawl(
-        &data,
-        [&server.url("/"), "--req-host-per-sec", "0", "--cores", "0,1"],
-    );
+    let (report, _) = crawl(&data, [&server.url("/"), "--req-host-per-sec", "0", "--cores", "0,1"]);
     assert_eq!(report["success"], 3_001);
     let stored = stored(&data);
     assert!(
@@ -375,11 +308,7 @@ fn closed_connections_and_large_documents() {
             assert_eq!(stored.len(), 24);
             for (host, page) in (0..3).flat_map(|host| (0..8).map(move |page| (host, page))) {
                 let listed = &stored[&farm.url(host, page)];
-                assert_eq!(
-                    listed.sha1,
-                    sha1_hex(&farm.site.document(host, page, farm.port)),
-                    "{listed:?}"
-                );
+                assert_eq!(listed.sha1, sha1_hex(&farm.site.document(host, page, farm.port)), "{listed:?}");
                 assert_eq!(listed.bytes, u64::from(page_bytes).max(listed.bytes));
             }
         }

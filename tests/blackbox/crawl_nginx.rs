@@ -31,9 +31,7 @@ struct Tree {
 impl Tree {
     fn make(dir: &TempDir) -> Tree {
         let mut files = BTreeMap::new();
-        let sizes = [
-            0, 1, 100, 1_459, 4_096, 16_383, 16_384, 16_385, 40_000, 65_536, 131_073,
-        ];
+        let sizes = [0, 1, 100, 1_459, 4_096, 16_383, 16_384, 16_385, 40_000, 65_536, 131_073];
         for number in 0..280 {
             let ending = ["html", "txt", "bin"][number % 3];
             let folder = ["", "a/", "a/b/", "a/b/c/d/e/"][number / 3 % 4];
@@ -70,11 +68,7 @@ impl Tree {
         files.insert("/deep/below.html".to_string(), filling("below", 9_000));
         for (path, bytes) in &files {
             let name = path.replace("%20", " ");
-            let name = if name.ends_with('/') {
-                format!("{name}index.html")
-            } else {
-                name
-            };
+            let name = if name.ends_with('/') { format!("{name}index.html") } else { name };
             dir.write(&format!("root{name}"), bytes);
         }
         dir.write("root/forbidden/x.html", "no");
@@ -113,55 +107,25 @@ fn crawl_all(nginx: &Nginx, tree: &Tree, driver: &str, cores: &str) {
     let data = dir.join("data");
     let before = nginx.access_log().len();
     let seed = format!("{origin}/");
-    let flags = [
-        &seed,
-        "--hosts-file",
-        hosts.to_str().unwrap(),
-        "--req-host-per-sec",
-        "0",
-    ];
+    let flags = [&seed, "--hosts-file", hosts.to_str().unwrap(), "--req-host-per-sec", "0"];
     let more = ["--driver", driver, "--cores", cores, "--req-host-concurrent", "4"];
     let (report, _) = crawl(&data, flags.into_iter().chain(more));
 
     let stored = stored(&data);
     for (path, bytes) in &tree.files {
-        let listed = stored
-            .get(&format!("{origin}{path}"))
-            .unwrap_or_else(|| panic!("not stored: {path}"));
-        assert_eq!(
-            (listed.bytes, &*listed.sha1),
-            (bytes.len() as u64, &*sha1_hex(bytes)),
-            "{listed:?}"
-        );
-        assert_eq!(
-            (listed.success, &*listed.result, listed.http_status),
-            (true, "ok", Some(200))
-        );
+        let listed = stored.get(&format!("{origin}{path}")).unwrap_or_else(|| panic!("not stored: {path}"));
+        assert_eq!((listed.bytes, &*listed.sha1), (bytes.len() as u64, &*sha1_hex(bytes)), "{listed:?}");
+        assert_eq!((listed.success, &*listed.result, listed.http_status), (true, "ok", Some(200)));
     }
-    for path in [
-        "/",
-        "/large.txt",
-        "/chunked/large.html",
-        "/f0.html",
-        "/with%20space.txt",
-    ] {
-        assert!(
-            cat(&data, &format!("{origin}{path}")) == tree.files[path],
-            "{path}"
-        );
+    for path in ["/", "/large.txt", "/chunked/large.html", "/f0.html", "/with%20space.txt"] {
+        assert!(cat(&data, &format!("{origin}{path}")) == tree.files[path], "{path}");
     }
     let of = |path: &str| &stored[&format!("{origin}{path}")];
     assert_eq!((of("/deep").http_status, of("/deep").success), (Some(301), false));
     assert_eq!(of("/deep").new_url, Some(format!("{origin}/deep/")));
+    assert_eq!((&*of("/none.html").result, of("/none.html").http_status), ("http_error", Some(404)));
     assert_eq!(
-        (&*of("/none.html").result, of("/none.html").http_status),
-        ("http_error", Some(404))
-    );
-    assert_eq!(
-        (
-            &*of("/forbidden/x.html").result,
-            of("/forbidden/x.html").http_status
-        ),
+        (&*of("/forbidden/x.html").result, of("/forbidden/x.html").http_status),
         ("http_error", Some(403))
     );
     assert_eq!(stored.len(), tree.files.len() + 3, "and nothing else");
@@ -171,17 +135,10 @@ fn crawl_all(nginx: &Nginx, tree: &Tree, driver: &str, cores: &str) {
 
     let log = nginx.access_log();
     let asked: Vec<&str> = log[before..].iter().map(|(target, ..)| target.as_str()).collect();
-    assert!(
-        asked.iter().all(|target| !target.starts_with("/secret")),
-        "{asked:?}"
-    );
+    assert!(asked.iter().all(|target| !target.starts_with("/secret")), "{asked:?}");
     assert_eq!(asked[0], "/robots.txt");
     let different: BTreeSet<&str> = asked.iter().copied().collect();
-    assert_eq!(
-        (different.len(), asked.len()),
-        (stored.len() + 1, stored.len() + 1),
-        "each once"
-    );
+    assert_eq!((different.len(), asked.len()), (stored.len() + 1, stored.len() + 1), "each once");
 }
 
 #[test]
@@ -192,12 +149,7 @@ fn a_tree_with_either_driver_on_one_core_and_two() {
             crawl_all(&nginx, &tree, driver, cores);
         }
     }
-    let most = nginx
-        .access_log()
-        .iter()
-        .map(|(.., number)| *number)
-        .max()
-        .unwrap();
+    let most = nginx.access_log().iter().map(|(.., number)| *number).max().unwrap();
     assert!(most > 40, "connections are used again: {most} requests on one");
 }
 
@@ -207,10 +159,7 @@ fn three_requests_a_connection() {
     for driver in DRIVERS {
         crawl_all(&nginx, &tree, driver, "0,1");
     }
-    assert_eq!(
-        nginx.access_log().iter().map(|(.., number)| *number).max(),
-        Some(3)
-    );
+    assert_eq!(nginx.access_log().iter().map(|(.., number)| *number).max(), Some(3));
 }
 
 #[test]
@@ -231,13 +180,7 @@ fn documents_are_cut_at_max_doc_size() {
         let dir = TempDir::new();
         let data = dir.join("data");
         let (seed, limit) = (format!("{origin}/"), LIMIT.to_string());
-        let flags = [
-            &seed,
-            "--hosts-file",
-            hosts.to_str().unwrap(),
-            "--req-host-per-sec",
-            "0",
-        ];
+        let flags = [&seed, "--hosts-file", hosts.to_str().unwrap(), "--req-host-per-sec", "0"];
         let more = ["--driver", driver, "--max-doc-size", &limit];
         let (report, _) = crawl(&data, flags.into_iter().chain(more));
         let stored = stored(&data);
@@ -247,11 +190,7 @@ fn documents_are_cut_at_max_doc_size() {
             let result = if bytes.len() > LIMIT { "too_large" } else { "ok" };
             let kept = &bytes[..bytes.len().min(LIMIT)];
             assert_eq!((&*listed.result, listed.success), (result, true), "{listed:?}");
-            assert_eq!(
-                (listed.bytes, &*listed.sha1),
-                (kept.len() as u64, &*sha1_hex(kept)),
-                "{listed:?}"
-            );
+            assert_eq!((listed.bytes, &*listed.sha1), (kept.len() as u64, &*sha1_hex(kept)), "{listed:?}");
             cut += u64::from(result == "too_large");
         }
         assert!(cut > 3, "large, over, large in chunks, and some of the tree");

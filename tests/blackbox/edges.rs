@@ -17,18 +17,9 @@ fn refused(args: &[&str], code: i32, words: &[&str]) {
 fn complains(run: Run, code: i32, words: &[&str]) {
     assert_eq!(run.code(), code, "stderr:\n{}", run.stderr);
     assert_eq!(run.text(), "", "nothing on stdout");
-    let lines: Vec<&str> = run
-        .stderr
-        .lines()
-        .filter(|line| line.starts_with("nephila: "))
-        .collect();
+    let lines: Vec<&str> = run.stderr.lines().filter(|line| line.starts_with("nephila: ")).collect();
     assert_eq!(lines.len(), 1, "one line that names the cause:\n{}", run.stderr);
-    assert_eq!(
-        run.stderr.lines().last(),
-        Some(lines[0]),
-        "and it is the last:\n{}",
-        run.stderr
-    );
+    assert_eq!(run.stderr.lines().last(), Some(lines[0]), "and it is the last:\n{}", run.stderr);
     for word in words {
         assert!(lines[0].contains(word), "{word:?} in {:?}", lines[0]);
     }
@@ -51,10 +42,7 @@ fn data(dir: &TempDir) -> String {
 fn nothing_to_crawl() {
     let dir = TempDir::new();
     refused(&["crawl", "--data", &data(&dir)], 2, &["--seeds"]);
-    assert!(
-        !dir.join("data").exists(),
-        "nothing is made for a crawl that cannot be"
-    );
+    assert!(!dir.join("data").exists(), "nothing is made for a crawl that cannot be");
 }
 
 #[test]
@@ -72,17 +60,9 @@ fn urls_that_are_none() {
     ] {
         refused(&["crawl", url, "--data", &data(&dir)], 2, &[url]);
     }
-    refused(
-        &["crawl", "https://127.0.0.1/", "--data", &data(&dir)],
-        2,
-        &["https"],
-    );
+    refused(&["crawl", "https://127.0.0.1/", "--data", &data(&dir)], 2, &["https"]);
     // One bad URL among good ones is a mistake all the same.
-    refused(
-        &["crawl", "http://127.0.0.1:9/", "nonsense", "--data", &data(&dir)],
-        2,
-        &["nonsense"],
-    );
+    refused(&["crawl", "http://127.0.0.1:9/", "nonsense", "--data", &data(&dir)], 2, &["nonsense"]);
     let run = run(["crawl", "\u{1b}[31mx", "--data", &data(&dir)]);
     assert_eq!(run.code(), 2);
     assert!(!run.stderr.contains('\u{1b}'), "{:?}", run.stderr);
@@ -95,14 +75,8 @@ fn flags_that_are_none() {
     mistyped(&["crawl", "--depth", "-1", "http://127.0.0.1/"], "-1");
     mistyped(&["crawl", "--scope", "world", "http://127.0.0.1/"], "--scope");
     mistyped(&["crawl", "--driver", "kqueue", "http://127.0.0.1/"], "--driver");
-    mistyped(
-        &["crawl", "--allow-net", "127.0.0.0/99", "http://127.0.0.1/"],
-        "--allow-net",
-    );
-    mistyped(
-        &["crawl", "--req-host-concurrent", "256", "http://127.0.0.1/"],
-        "--req-host-concurrent",
-    );
+    mistyped(&["crawl", "--allow-net", "127.0.0.0/99", "http://127.0.0.1/"], "--allow-net");
+    mistyped(&["crawl", "--req-host-concurrent", "256", "http://127.0.0.1/"], "--req-host-concurrent");
     mistyped(&["nonsense"], "nonsense");
     mistyped(&["store", "cat"], "URL");
 }
@@ -112,22 +86,9 @@ fn values_out_of_range() {
     let dir = TempDir::new();
     let data = data(&dir);
     let refused = |flag: &str, value: &str, words: &[&str]| {
-        refused(
-            &["crawl", "http://127.0.0.1:9/", "--data", &data, flag, value],
-            2,
-            words,
-        );
+        refused(&["crawl", "http://127.0.0.1:9/", "--data", &data, flag, value], 2, words);
     };
-    for cores in [
-        "x",
-        "",
-        "3-1",
-        "0,,1",
-        "0-",
-        "-1",
-        "9999",
-        "0-99999999999999999999",
-    ] {
+    for cores in ["x", "", "3-1", "0,,1", "0-", "-1", "9999", "0-99999999999999999999"] {
         let flag = format!("--cores={cores}");
         let run = run(["crawl", "http://127.0.0.1:9/", "--data", &data, &flag]);
         complains(run, 2, &["--cores"]);
@@ -142,15 +103,8 @@ fn values_out_of_range() {
     refused("--fetches-max", "0", &["fetches_max"]);
     refused("--user-agent", "", &["user_agent"]);
     refused("--user-agent", "a\r\nX-Evil: 1", &["user_agent"]);
-    refused(
-        "--hosts-file",
-        "/nonexistent/hosts",
-        &["/nonexistent/hosts", "--hosts-file"],
-    );
-    assert!(
-        !dir.join("data").exists(),
-        "nothing is made for a crawl that cannot be"
-    );
+    refused("--hosts-file", "/nonexistent/hosts", &["/nonexistent/hosts", "--hosts-file"]);
+    assert!(!dir.join("data").exists(), "nothing is made for a crawl that cannot be");
 }
 
 /// Numbers whose product does not fit, from a flag and from a file.
@@ -161,15 +115,9 @@ fn values_that_overflow() {
     let crawl = ["crawl", "http://127.0.0.1:9/", "--data", &data];
     let huge = ["--timeout-update", "18446744073709551615"];
     complains(run(crawl.into_iter().chain(huge)), 2, &["timeout_update"]);
-    for setting in [
-        "[url_server]\ntimeout_spider_status",
-        "[spider]\ntimeout_req",
-        "[store]\ncommit_ms",
-    ] {
+    for setting in ["[url_server]\ntimeout_spider_status", "[spider]\ntimeout_req", "[store]\ncommit_ms"] {
         let config = dir.write("c.toml", format!("{setting} = 9223372036854775807\n"));
-        let run = run(crawl
-            .into_iter()
-            .chain(["--config", config.to_str().unwrap(), "--max-seconds", "1"]));
+        let run = run(crawl.into_iter().chain(["--config", config.to_str().unwrap(), "--max-seconds", "1"]));
         assert!([0, 2].contains(&run.code()), "{setting}: {run:?}");
     }
 }
@@ -178,14 +126,7 @@ fn values_that_overflow() {
 #[test]
 fn a_core_that_is_not_there() {
     let dir = TempDir::new();
-    let run = run([
-        "crawl",
-        "http://127.0.0.1:9/",
-        "--data",
-        &data(&dir),
-        "--cores",
-        "1000",
-    ]);
+    let run = run(["crawl", "http://127.0.0.1:9/", "--data", &data(&dir), "--cores", "1000"]);
     assert!([2, 3].contains(&run.code()), "{run:?}");
     let code = run.code();
     complains(run, code, &["1000", "--cores"]);
@@ -197,43 +138,20 @@ fn settings_files() {
     let data = data(&dir);
     let refused = |text: &str, words: &[&str]| {
         let path = dir.write("c.toml", text);
-        let args = [
-            "crawl",
-            "http://127.0.0.1:9/",
-            "--data",
-            &data,
-            "--config",
-            path.to_str().unwrap(),
-        ];
+        let args = ["crawl", "http://127.0.0.1:9/", "--data", &data, "--config", path.to_str().unwrap()];
         self::refused(&args, 2, &[&["c.toml"], words].concat());
     };
-    refused(
-        "[url_server]\nreq_host_per_second = 1\n",
-        &["req_host_per_second", "req_host_per_sec?"],
-    );
+    refused("[url_server]\nreq_host_per_second = 1\n", &["req_host_per_second", "req_host_per_sec?"]);
     refused("[spider]\nmax_doc_sise = 1\n", &["max_doc_size"]);
     refused("[spidr]\n", &["spidr", "spider?"]);
     refused("queue_len = 1\n", &["queue_len"]);
     refused("[spider]\nmax_doc_size = \"big\"\n", &["max_doc_size", "number"]);
     refused("[spider]\nmax_doc_size = -1\n", &["max_doc_size"]);
     refused("[store]\ndata = 3\n", &["store.data"]);
-    refused(
-        "[url_server]\nreq_host_concurrent = 256\n",
-        &["req_host_concurrent"],
-    );
+    refused("[url_server]\nreq_host_concurrent = 256\n", &["req_host_concurrent"]);
     refused("[url_server\n", &[]);
-    refused(
-        "[spider]\nmax_doc_size = 1\nmax_doc_size = 2\n",
-        &["duplicate key"],
-    );
-    let args = [
-        "crawl",
-        "http://127.0.0.1:9/",
-        "--data",
-        &data,
-        "--config",
-        "/nonexistent/c.toml",
-    ];
+    refused("[spider]\nmax_doc_size = 1\nmax_doc_size = 2\n", &["duplicate key"]);
+    let args = ["crawl", "http://127.0.0.1:9/", "--data", &data, "--config", "/nonexistent/c.toml"];
     self::refused(&args, 2, &["/nonexistent/c.toml", "--config"]);
 }
 
@@ -249,28 +167,12 @@ fn flags_win_over_the_file() {
     );
     let config = dir.write("c.toml", text);
     let url = server.url("/");
-    let base = [
-        "crawl",
-        "--json",
-        "--allow-net",
-        "127.0.0.0/8",
-        &url,
-        "--config",
-        config.to_str().unwrap(),
-    ];
+    let base = ["crawl", "--json", "--allow-net", "127.0.0.0/8", &url, "--config", config.to_str().unwrap()];
     run(base).done();
     assert_eq!(stored(&data_in_file)[&url].bytes, 7);
     assert!(server.asked().iter().all(|asked| asked.user_agent == "FileBot/1"));
     let data = data(&dir);
-    run(base.into_iter().chain([
-        "--data",
-        &data,
-        "--max-doc-size",
-        "8",
-        "--user-agent",
-        "FlagBot/1",
-    ]))
-    .done();
+    run(base.into_iter().chain(["--data", &data, "--max-doc-size", "8", "--user-agent", "FlagBot/1"])).done();
     assert_eq!(stored(&dir.join("data"))[&url].bytes, 8);
     assert_eq!(server.asked().last().unwrap().user_agent, "FlagBot/1");
 }
@@ -279,11 +181,7 @@ fn flags_win_over_the_file() {
 fn seeds_files_that_do_not_help() {
     let dir = TempDir::new();
     let data = data(&dir);
-    refused(
-        &["crawl", "--data", &data, "--seeds", "/nonexistent/s"],
-        2,
-        &["/nonexistent/s", "--seeds"],
-    );
+    refused(&["crawl", "--data", &data, "--seeds", "/nonexistent/s"], 2, &["/nonexistent/s", "--seeds"]);
     let directory = dir.path().to_str().unwrap();
     refused(&["crawl", "--data", &data, "--seeds", directory], 2, &[directory]);
     for (text, bad_lines) in [("", 0), ("# none\n\n", 0), ("bad\nhttps://127.0.0.1/\n", 2)] {
@@ -302,11 +200,7 @@ fn a_data_directory_that_cannot_be() {
     let file = dir.write("file", "");
     for path in [file.join("below"), file] {
         let path = path.to_str().unwrap();
-        refused(
-            &["crawl", "http://127.0.0.1:9/", "--data", path],
-            3,
-            &[path, "--data"],
-        );
+        refused(&["crawl", "http://127.0.0.1:9/", "--data", path], 3, &[path, "--data"]);
     }
 }
 
@@ -315,15 +209,9 @@ fn a_data_directory_in_use() {
     let server = LogServer::start(|_| Reply::text("").after_ms(20_000));
     let dir = TempDir::new();
     let mut first = Running::start(crawl_command(&dir.join("data")).arg(server.url("/")));
-    wait_for("the first crawl has begun", PATIENCE, || {
-        (server.asked().len() == 1).then_some(())
-    });
+    wait_for("the first crawl has begun", PATIENCE, || (server.asked().len() == 1).then_some(()));
     let path = data(&dir);
-    refused(
-        &["crawl", "http://127.0.0.1:9/", "--data", &path],
-        3,
-        &[&path, "in use", "--data"],
-    );
+    refused(&["crawl", "http://127.0.0.1:9/", "--data", &path], 3, &[&path, "in use", "--data"]);
     assert!(!first.has_ended(), "the first goes on");
     // Looking is allowed meanwhile.
     assert!(records(&dir.join("data")).is_empty());
@@ -338,11 +226,7 @@ fn a_farm_port_in_use() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for threads in ["1", "2"] {
-        refused(
-            &["farm", "--hosts", "1", "--port", &port, "--threads", threads],
-            3,
-            &[&port],
-        );
+        refused(&["farm", "--hosts", "1", "--port", &port, "--threads", threads], 3, &[&port]);
     }
     refused(&["farm", "--hosts", "0"], 2, &["hosts"]);
     refused(&["farm", "--errors", "0.7", "--broken", "0.7"], 2, &["1.4"]);
@@ -360,13 +244,7 @@ fn too_few_descriptors() {
             let dir = TempDir::new();
             let mut command = std::process::Command::new("sh");
             command.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")]);
-            command.args([
-                env!("CARGO_BIN_EXE_nephila"),
-                "crawl",
-                "--json",
-                "--allow-net",
-                "127.0.0.0/8",
-            ]);
+            command.args([env!("CARGO_BIN_EXE_nephila"), "crawl", "--json", "--allow-net", "127.0.0.0/8"]);
             command.args(["--cores", "0", "--req-host-per-sec", "0", "--driver", driver]);
             command.args([&server.url("/"), "--data", &data(&dir)]);
             let run = Running::start(&mut command).wait(PATIENCE);
@@ -378,18 +256,9 @@ fn too_few_descriptors() {
     }
     let dir = TempDir::new();
     let mut command = std::process::Command::new("sh");
-    command.args([
-        "-c",
-        "ulimit -n 20; exec \"$0\" \"$@\"",
-        env!("CARGO_BIN_EXE_nephila"),
-        "crawl",
-    ]);
+    command.args(["-c", "ulimit -n 20; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_nephila"), "crawl"]);
     command.args(["--driver", "epoll", &server.url("/"), "--data", &data(&dir)]);
-    complains(
-        Running::start(&mut command).wait(PATIENCE),
-        3,
-        &["descriptors", "ulimit -n"],
-    );
+    complains(Running::start(&mut command).wait(PATIENCE), 3, &["descriptors", "ulimit -n"]);
 }
 
 /// Loopback in every spelling, without --allow-net: not one connection, nothing stored, and the results say why.
@@ -415,20 +284,11 @@ fn loopback_is_refused_unless_allowed() {
         ];
         let mut command = nephila();
         command.args(["crawl", "--json", "--req-host-per-sec", "0", "--driver", driver]);
-        command
-            .arg("--hosts-file")
-            .arg(&hosts)
-            .arg("--data")
-            .arg(&data)
-            .args(&urls);
+        command.arg("--hosts-file").arg(&hosts).arg("--data").arg(&data).args(&urls);
         let run = Running::start(&mut command).wait(PATIENCE).done();
         let report = run.json();
         check_report(&report);
-        assert_eq!(
-            result_count(&report, "blocked_address"),
-            urls.len() as u64,
-            "{report}"
-        );
+        assert_eq!(result_count(&report, "blocked_address"), urls.len() as u64, "{report}");
         assert_eq!(report["pages"], 0);
         assert_eq!(report["pending"], 0);
         assert!(records(&data).is_empty());
@@ -444,13 +304,7 @@ fn an_allowed_address_does_not_lead_to_others() {
     let link = inner.url("/link");
     let server = LogServer::start(move |asked| match asked.target.as_str() {
         "/robots.txt" => Reply::status("404 Not Found"),
-        "/" => Reply::links([
-            &*link,
-            "/to",
-            "/file",
-            "http://127.0.0.1:22/",
-            "http://127.0.0.1:6667/",
-        ]),
+        "/" => Reply::links([&*link, "/to", "/file", "http://127.0.0.1:22/", "http://127.0.0.1:6667/"]),
         "/to" => Reply::redirect(&inner_url),
         _ => Reply::redirect("file:///etc/passwd"),
     });
@@ -458,20 +312,14 @@ fn an_allowed_address_does_not_lead_to_others() {
     let data = dir.join("data");
     let mut command = nephila();
     command.args(["crawl", "--json", "--req-host-per-sec", "0", "--scope", "any"]);
-    command
-        .args(["--allow-net", "127.0.0.1/32", &server.url("/"), "--data"])
-        .arg(&data);
+    command.args(["--allow-net", "127.0.0.1/32", &server.url("/"), "--data"]).arg(&data);
     let report = Running::start(&mut command).wait(PATIENCE).done().json();
     assert_eq!(inner.connections(), 0);
     assert_eq!(result_count(&report, "blocked_address"), 4, "{report}");
     let stored = stored(&data);
     assert_eq!(stored.len(), 3, "{stored:?}");
     assert_eq!(stored[&server.url("/to")].new_url, Some(inner.url("/")));
-    assert_eq!(
-        stored[&server.url("/file")].new_url,
-        None,
-        "only http and https are targets"
-    );
+    assert_eq!(stored[&server.url("/file")].new_url, None, "only http and https are targets");
 }
 
 /// Hosts that do not answer the way a host should.
@@ -482,10 +330,7 @@ fn connection_failures_are_results() {
     // Accepts in the kernel's backlog, and never says a word.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     for driver in DRIVERS {
-        let urls = [
-            format!("http://{free}/"),
-            format!("http://{}/", mute.local_addr().unwrap()),
-        ];
+        let urls = [format!("http://{free}/"), format!("http://{}/", mute.local_addr().unwrap())];
         let data = dir.join(driver);
         let flags = ["--timeout-req", "1500", "--driver", driver];
         let (report, _) = crawl(&data, urls.iter().map(String::as_str).chain(flags));
@@ -513,27 +358,14 @@ fn a_page_that_takes_too_long() {
             _ => Reply::text("late").after_ms(30_000),
         });
         let urls = [server.url("/half"), server.url("/late")];
-        let flags = [
-            "--timeout-req",
-            "1000",
-            "--req-host-per-sec",
-            "0",
-            "--driver",
-            driver,
-        ];
+        let flags = ["--timeout-req", "1000", "--req-host-per-sec", "0", "--driver", driver];
         let data = dir.join("data");
         let (report, _) = crawl(&data, urls.iter().map(String::as_str).chain(flags));
         let stored = stored(&data);
         for url in &urls {
             let listed = &stored[url];
-            assert!(
-                ["total_timeout", "read_timeout"].contains(&&*listed.result),
-                "{listed:?}"
-            );
-            assert!(
-                !listed.success && (1_000..3_000).contains(&listed.ms),
-                "{listed:?}"
-            );
+            assert!(["total_timeout", "read_timeout"].contains(&&*listed.result), "{listed:?}");
+            assert!(!listed.success && (1_000..3_000).contains(&listed.ms), "{listed:?}");
         }
         assert_eq!((stored[&urls[0]].bytes, stored[&urls[1]].http_status), (4, None));
         assert_eq!(report["errors"], 2);
@@ -548,14 +380,7 @@ fn a_summary_that_cannot_be_written() {
         let dir = TempDir::new();
         let crawl = |stdout: Stdio, name: &str| {
             let mut command = nephila();
-            command.args([
-                "crawl",
-                "--allow-net",
-                "127.0.0.0/8",
-                "--req-host-per-sec",
-                "0",
-                "--data",
-            ]);
+            command.args(["crawl", "--allow-net", "127.0.0.0/8", "--req-host-per-sec", "0", "--data"]);
             command.arg(dir.join(name)).arg(server.url("/")).args(format);
             let child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
             let output = child.wait_with_output().unwrap();
@@ -581,12 +406,7 @@ fn every_command_has_help_with_an_example() {
         .skip(1)
         .take_while(|line| !line.is_empty())
         // What is indented deeper goes on with a description.
-        .filter_map(|line| {
-            line.strip_prefix("  ")
-                .filter(|line| !line.starts_with(' '))?
-                .split(' ')
-                .next()
-        })
+        .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' '))?.split(' ').next())
         .filter(|name| *name != "help")
         .collect();
     for wanted in ["demo", "crawl", "store", "farm", "bench", "sim"] {

@@ -10,13 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Every answer takes its time, so that a crawl is never done.
 fn slow_farm() -> Farm {
-    Farm::start(SiteSpec {
-        hosts: 40,
-        pages: 200,
-        page_bytes: 5_000,
-        latency_ms: 40,
-        ..SiteSpec::default()
-    })
+    Farm::start(SiteSpec { hosts: 40, pages: 200, page_bytes: 5_000, latency_ms: 40, ..SiteSpec::default() })
 }
 
 /// Some pages hang for longer than any test.
@@ -41,9 +35,7 @@ fn assert_whole(farm: &Farm, listed: &[Listed]) {
         .map(|(host, page)| (farm.url(host, page), (host, page)))
         .collect();
     for record in listed {
-        let &(host, page) = pages
-            .get(&record.url)
-            .unwrap_or_else(|| panic!("no such page: {record:?}"));
+        let &(host, page) = pages.get(&record.url).unwrap_or_else(|| panic!("no such page: {record:?}"));
         if record.result == "ok" {
             let document = farm.site.document(host, page, farm.port);
             assert_eq!(record.sha1, sha1_hex(&document), "{record:?}");
@@ -79,11 +71,7 @@ fn ctrl_c_ends_a_crawl_with_its_summary() {
         check_report(&report);
         assert!(report["pending"].as_u64().unwrap() > 0, "{report}");
         let records = records(&data);
-        assert_eq!(
-            report["pages"],
-            records.len(),
-            "every page counted is stored, and no other"
-        );
+        assert_eq!(report["pages"], records.len(), "every page counted is stored, and no other");
         assert!(records.len() > 100, "{}", records.len());
         assert_whole(&farm, &records);
     }
@@ -97,9 +85,7 @@ fn a_second_ctrl_c_ends_it_at_once() {
         let mut crawl = start(&farm, &data, driver);
         std::thread::sleep(Duration::from_millis(500));
         crawl.signal(Signal::SIGINT);
-        wait_for("it says that it stops", PATIENCE, || {
-            crawl.stderr().contains("stopping").then_some(())
-        });
+        wait_for("it says that it stops", PATIENCE, || crawl.stderr().contains("stopping").then_some(()));
         std::thread::sleep(Duration::from_millis(300));
         assert!(!crawl.has_ended(), "open fetches may end");
         let at = Instant::now();
@@ -145,22 +131,13 @@ fn kill_9_loses_nothing_that_was_counted() {
         let counted = wait_for("a progress line", PATIENCE, || {
             let stderr = crawl.stderr();
             let line = stderr.lines().rfind(|line| line.contains(" pages "))?.to_string();
-            line.split(" pages ")
-                .next()?
-                .split_whitespace()
-                .last()?
-                .parse::<usize>()
-                .ok()
+            line.split(" pages ").next()?.split_whitespace().last()?.parse::<usize>().ok()
         });
         crawl.signal(Signal::SIGKILL);
         let run = crawl.wait(PATIENCE);
         assert_eq!(run.status.code(), None);
         let records = records(&data);
-        assert!(
-            counted > 100 && records.len() >= counted,
-            "{} stored, {counted} counted",
-            records.len()
-        );
+        assert!(counted > 100 && records.len() >= counted, "{} stored, {counted} counted", records.len());
         assert_whole(&farm, &records);
         let open = segments(&data, "open");
         assert!(open > 0, "segments were left open");
@@ -168,21 +145,10 @@ fn kill_9_loses_nothing_that_was_counted() {
         let server = LogServer::start(|_| Reply::text("after"));
         let (report, run) = self::crawl(&data, [&server.url("/"), "--driver", driver]);
         assert_eq!(report["pages"], 1);
-        let said = run
-            .stderr
-            .lines()
-            .find(|line| line.contains("segments") && line.contains("killed"));
-        assert!(
-            said.is_some(),
-            "it says that it recovered segments:\n{}",
-            run.stderr
-        );
+        let said = run.stderr.lines().find(|line| line.contains("segments") && line.contains("killed"));
+        assert!(said.is_some(), "it says that it recovered segments:\n{}", run.stderr);
         let after = self::records(&data);
-        assert_eq!(
-            after[..records.len()],
-            records,
-            "everything is still there, in order"
-        );
+        assert_eq!(after[..records.len()], records, "everything is still there, in order");
         assert_eq!(after.len(), records.len() + 1);
         assert_eq!(segments(&data, "open"), 0, "all are sealed");
         assert_eq!(cat(&data, &server.url("/")), b"after");
@@ -191,16 +157,7 @@ fn kill_9_loses_nothing_that_was_counted() {
 
 fn segments(data: &Path, ending: &str) -> usize {
     let entries = std::fs::read_dir(data.join("segments")).unwrap();
-    entries
-        .filter(|entry| {
-            entry
-                .as_ref()
-                .unwrap()
-                .path()
-                .extension()
-                .is_some_and(|e| e == ending)
-        })
-        .count()
+    entries.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == ending)).count()
 }
 
 #[test]

@@ -27,11 +27,7 @@ fn crawl_all(answer: impl Fn(&Asked) -> Reply + Send + Sync + Copy + 'static) ->
         let stored = stored(&data);
         for number in 1..PAGES {
             let listed = &stored[&server.url(&format!("/p{number}"))];
-            assert_eq!(
-                listed.sha1,
-                sha1_hex(format!("page /p{number}\n").as_bytes()),
-                "{listed:?}"
-            );
+            assert_eq!(listed.sha1, sha1_hex(format!("page /p{number}\n").as_bytes()), "{listed:?}");
         }
         (server.connections(), server.asked().len())
     })
@@ -51,11 +47,7 @@ fn connection_close_is_obeyed() {
         // It stays open on this side: a client that asks again here would be answered, and found out.
         reply
     };
-    assert_eq!(
-        crawl_all(close),
-        [(PAGES + 1, PAGES + 1); 2],
-        "connections, requests"
-    );
+    assert_eq!(crawl_all(close), [(PAGES + 1, PAGES + 1); 2], "connections, requests");
 }
 
 /// Closes after each answer without saying so, at once or a moment later.
@@ -70,11 +62,7 @@ fn silent_closes_cost_no_page() {
 #[test]
 fn a_kept_connection_that_dies_under_a_request() {
     let answers = |asked: &Asked| {
-        if asked.nth > 0 {
-            Reply::hang_up()
-        } else {
-            page(asked)
-        }
+        if asked.nth > 0 { Reply::hang_up() } else { page(asked) }
     };
     for (connections, requests) in crawl_all(answers) {
         // Every page but the first request is asked for in vain once, then on a connection of its own.
@@ -92,30 +80,13 @@ fn a_fresh_connection_that_dies_is_a_result() {
             _ => page(asked),
         });
         let data = dir.join("data");
-        let flags = [
-            &server.url("/dead"),
-            "--driver",
-            driver,
-            "--req-host-per-sec",
-            "0",
-        ];
+        let flags = [&server.url("/dead"), "--driver", driver, "--req-host-per-sec", "0"];
         let (report, _) = crawl(&data, flags);
-        let dead = server
-            .asked()
-            .iter()
-            .filter(|asked| asked.target == "/dead")
-            .count();
-        assert!(
-            dead <= 2,
-            "once on the kept connection, once on a fresh one: {dead}"
-        );
+        let dead = server.asked().iter().filter(|asked| asked.target == "/dead").count();
+        assert!(dead <= 2, "once on the kept connection, once on a fresh one: {dead}");
         assert_eq!(result_count(&report, "empty"), 1, "{report}");
         let listed = &stored(&data)[&server.url("/dead")];
-        assert_eq!(
-            (listed.success, listed.http_status, listed.bytes),
-            (false, None, 0),
-            "{listed:?}"
-        );
+        assert_eq!((listed.success, listed.http_status, listed.bytes), (false, None, 0), "{listed:?}");
     }
 }
 
@@ -126,9 +97,7 @@ fn bytes_after_a_response_are_not_the_next_one() {
     let smuggle = |asked: &Asked| {
         ASKED.fetch_add(1, Ordering::Relaxed);
         let mut reply = page(asked);
-        reply
-            .bytes
-            .extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong");
+        reply.bytes.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong");
         reply
     };
     for (connections, _) in crawl_all(smuggle) {

@@ -82,11 +82,7 @@ fn source(root: &Path, path: &Path) -> Source {
     }
     let code = bare_code(&std::fs::read_to_string(path).unwrap());
     let place = place.to_str().unwrap().to_string();
-    Source {
-        code: without_tests(&code),
-        path: module,
-        place,
-    }
+    Source { code: without_tests(&code), path: module, place }
 }
 
 /// Files that are compiled for tests only: `#[cfg(test)] mod name;`.
@@ -124,9 +120,7 @@ fn bare_code(text: &str) -> String {
         } else if let Some(hashes) = raw_string(rest) {
             let close = format!("\"{}", "#".repeat(hashes));
             let open = rest.find('"').unwrap() + 1;
-            rest[open..]
-                .find(&close)
-                .map_or(rest.len(), |at| open + at + close.len())
+            rest[open..].find(&close).map_or(rest.len(), |at| open + at + close.len())
         } else if c == '"' {
             string_end(rest, '"')
         } else if c == '\'' && is_char_literal(rest) {
@@ -165,10 +159,7 @@ fn string_end(rest: &str, quote: char) -> usize {
 /// A character, not a lifetime.
 fn is_char_literal(rest: &str) -> bool {
     let mut chars = rest.chars().skip(1);
-    matches!(
-        (chars.next(), chars.next()),
-        (Some('\\'), _) | (Some(_), Some('\''))
-    )
+    matches!((chars.next(), chars.next()), (Some('\\'), _) | (Some(_), Some('\'')))
 }
 
 /// Without `#[cfg(test)] mod … { … }`.
@@ -266,11 +257,7 @@ fn imports_go_down_only() {
         }
         for to in imports(&source) {
             if to != from {
-                map.entry(from.clone())
-                    .or_default()
-                    .entry(to)
-                    .or_default()
-                    .push(source.place.clone());
+                map.entry(from.clone()).or_default().entry(to).or_default().push(source.place.clone());
             }
         }
     }
@@ -291,28 +278,17 @@ fn imports_go_down_only() {
         ("proto", "limits"),
         ("sim", "engine"),
     ] {
-        assert!(
-            map.get(from).is_some_and(|targets| targets.contains_key(to)),
-            "{from} uses {to}:\n{drawn}"
-        );
+        assert!(map.get(from).is_some_and(|targets| targets.contains_key(to)), "{from} uses {to}:\n{drawn}");
     }
-    assert!(
-        wrong.is_empty(),
-        "imports that do not go down:\n{wrong}\nall imports:\n{drawn}"
-    );
+    assert!(wrong.is_empty(), "imports that do not go down:\n{wrong}\nall imports:\n{drawn}");
 }
 
 #[test]
 fn every_top_module_has_a_layer() {
-    let modules: BTreeSet<String> = sources()
-        .into_iter()
-        .map(|source| source.path[0].clone())
-        .filter(|name| name != "lib")
-        .collect();
-    let layered: BTreeSet<String> = LAYERS
-        .iter()
-        .flat_map(|(_, modules)| modules.iter().map(|name| name.to_string()))
-        .collect();
+    let modules: BTreeSet<String> =
+        sources().into_iter().map(|source| source.path[0].clone()).filter(|name| name != "lib").collect();
+    let layered: BTreeSet<String> =
+        LAYERS.iter().flat_map(|(_, modules)| modules.iter().map(|name| name.to_string())).collect();
     assert_eq!(modules, layered);
 }
 
@@ -327,15 +303,8 @@ fn roles_have_no_clock_no_socket_and_no_thread() {
             continue;
         }
         seen += 1;
-        for word in [
-            "Instant",
-            "SystemTime",
-            "TcpStream",
-            "TcpListener",
-            "UdpSocket",
-            "JoinHandle",
-            "thread",
-        ] {
+        for word in ["Instant", "SystemTime", "TcpStream", "TcpListener", "UdpSocket", "JoinHandle", "thread"]
+        {
             if word_at(&source.code, word).next().is_some() {
                 let _ = writeln!(wrong, "  {}: {word}", source.place);
             }

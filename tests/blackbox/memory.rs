@@ -23,11 +23,7 @@ fn resident(pid: u32) -> Resident {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     };
-    Resident {
-        all: of("VmRSS:"),
-        anon: of("RssAnon:"),
-        file: of("RssFile:"),
-    }
+    Resident { all: of("VmRSS:"), anon: of("RssAnon:"), file: of("RssFile:") }
 }
 
 /// Established connections to the farm's port, as the kernel counts them.
@@ -48,30 +44,13 @@ fn established(port: u16) -> usize {
 fn open(crawl: &Running) -> usize {
     let stderr = crawl.stderr();
     let line = stderr.lines().rfind(|line| line.contains(" open "));
-    line.and_then(|line| {
-        line.split(" open ")
-            .next()?
-            .split_whitespace()
-            .last()?
-            .parse()
-            .ok()
-    })
-    .unwrap_or(0)
+    line.and_then(|line| line.split(" open ").next()?.split_whitespace().last()?.parse().ok()).unwrap_or(0)
 }
 
 /// Memory of a crawl of these seeds once it holds `count` connections.
 fn resident_with(farm: &Farm, dir: &TempDir, driver: &str, seeds: &str, count: usize) -> Resident {
     let mut command = crawl_command(&dir.join(&format!("data-{driver}-{count}")));
-    command.args([
-        "--req-host-per-sec",
-        "0",
-        "--cores",
-        "0",
-        "--driver",
-        driver,
-        "--seeds",
-        seeds,
-    ]);
+    command.args(["--req-host-per-sec", "0", "--cores", "0", "--driver", driver, "--seeds", seeds]);
     command.arg("--hosts-file").arg(farm.hosts_file());
     let crawl = Running::start(&mut command);
     wait_for("all connections are open", Duration::from_secs(30), || {
@@ -84,20 +63,13 @@ fn resident_with(farm: &Farm, dir: &TempDir, driver: &str, seeds: &str, count: u
     std::thread::sleep(Duration::from_millis(300));
     crawl.signal(Signal::SIGINT);
     assert_eq!(crawl.wait(Duration::from_secs(10)).code(), 3);
-    wait_for("connections are gone", Duration::from_secs(30), || {
-        (established(farm.port) == 0).then_some(())
-    });
+    wait_for("connections are gone", Duration::from_secs(30), || (established(farm.port) == 0).then_some(()));
     resident
 }
 
 #[track_caller]
 fn ten_thousand_connections(driver: &str) {
-    let farm = Farm::start(SiteSpec {
-        hosts: HOSTS,
-        pages: 2,
-        latency_ms: 28_000,
-        ..SiteSpec::default()
-    });
+    let farm = Farm::start(SiteSpec { hosts: HOSTS, pages: 2, latency_ms: 28_000, ..SiteSpec::default() });
     let dir = TempDir::new();
     let one = dir.write("one", farm.url(0, 0));
     let idle = resident_with(&farm, &dir, driver, one.to_str().unwrap(), 1);
@@ -114,10 +86,7 @@ fn ten_thousand_connections(driver: &str) {
         idle.file,
         busy.file
     );
-    assert!(
-        cost <= COST_KB_MAX,
-        "{driver}: {HOSTS} connections cost {cost} kB"
-    );
+    assert!(cost <= COST_KB_MAX, "{driver}: {HOSTS} connections cost {cost} kB");
 }
 
 #[test]

@@ -10,25 +10,15 @@ fn links_to(pages: usize) -> Reply {
 
 /// Pauses between requests as they arrived, in nanoseconds.
 fn gaps_ns(asked: &[Asked]) -> Vec<i64> {
-    asked
-        .windows(2)
-        .map(|pair| pair[1].at_ns - pair[0].at_ns)
-        .collect()
+    asked.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect()
 }
 
 #[track_caller]
 fn assert_gaps(asked: &[Asked], least_ns: i64, what: &str) {
     let gaps = gaps_ns(asked);
     let shortest = gaps.iter().min().copied().unwrap_or(i64::MAX);
-    println!(
-        "{what}: shortest pause {:.3} ms of {} ms",
-        shortest as f64 / 1e6,
-        least_ns as f64 / 1e6
-    );
-    assert!(
-        shortest >= least_ns,
-        "{what}: a pause of {shortest} ns, below {least_ns}: {gaps:?}"
-    );
+    println!("{what}: shortest pause {:.3} ms of {} ms", shortest as f64 / 1e6, least_ns as f64 / 1e6);
+    assert!(shortest >= least_ns, "{what}: a pause of {shortest} ns, below {least_ns}: {gaps:?}");
 }
 
 #[test]
@@ -44,12 +34,7 @@ fn the_rate_of_a_host_is_never_exceeded() {
             // Without k times the response time, only the rate holds requests back.
             let config = dir.write("c.toml", "[url_server]\ndelay_factor = 0.0\n");
             let flags = [&server.url("/"), "--driver", driver, "--req-host-per-sec", "25"];
-            let more = [
-                "--req-host-concurrent",
-                concurrent,
-                "--config",
-                config.to_str().unwrap(),
-            ];
+            let more = ["--req-host-concurrent", concurrent, "--config", config.to_str().unwrap()];
             let (report, _) = crawl(&dir.join("data"), flags.into_iter().chain(more));
             assert_eq!(report["pages"], 30);
             let asked = server.asked();
@@ -57,15 +42,9 @@ fn the_rate_of_a_host_is_never_exceeded() {
             assert_eq!(asked[0].target, "/robots.txt");
             assert_gaps(&asked, 40_000_000, &format!("{driver}, {concurrent} at once"));
             let open_max = server.open_max();
-            assert!(
-                open_max <= concurrent.parse().unwrap(),
-                "{open_max} open, {concurrent} allowed"
-            );
+            assert!(open_max <= concurrent.parse().unwrap(), "{open_max} open, {concurrent} allowed");
             if answer_ms > 40 {
-                assert!(
-                    open_max > 1,
-                    "an answer that takes longer than the pause does not hold up the next"
-                );
+                assert!(open_max > 1, "an answer that takes longer than the pause does not hold up the next");
             }
         }
     }
@@ -85,23 +64,11 @@ fn the_rate_holds_for_an_address_over_all_its_hosts() {
         let (server, other) = (LogServer::start(web), LogServer::start(web));
         let names = ["a.test", "b.test", "c.test"];
         let hosts = dir.write("hosts", "127.0.0.1 a.test b.test c.test\n");
-        let mut flags: Vec<String> = names
-            .iter()
-            .map(|name| format!("http://{name}:{}/", server.port()))
-            .collect();
+        let mut flags: Vec<String> =
+            names.iter().map(|name| format!("http://{name}:{}/", server.port())).collect();
         flags.push(other.url("/"));
         let hosts = hosts.to_str().unwrap();
-        flags.extend(
-            [
-                "--hosts-file",
-                hosts,
-                "--req-host-per-sec",
-                "20",
-                "--cores",
-                "0,1",
-            ]
-            .map(String::from),
-        );
+        flags.extend(["--hosts-file", hosts, "--req-host-per-sec", "20", "--cores", "0,1"].map(String::from));
         flags.extend(["--driver", driver].map(String::from));
         let (report, _) = crawl(&dir.join("data"), &flags);
         assert_eq!(report["pages"], 16);
@@ -129,11 +96,7 @@ fn open_requests_reach_their_limit_and_stop_there() {
             let more = ["--req-host-concurrent", &concurrent_flag, "--cores", "0,1"];
             crawl(&dir.join("data"), flags.into_iter().chain(more));
             assert_eq!(server.open_max(), concurrent);
-            assert!(
-                server.connections() <= concurrent,
-                "{} connections",
-                server.connections()
-            );
+            assert!(server.connections() <= concurrent, "{} connections", server.connections());
         }
     }
 }
@@ -150,10 +113,7 @@ fn a_slow_answer_stretches_the_pause() {
         });
         let config = dir.write("c.toml", "[url_server]\ndelay_factor = 4.0\n");
         let flags = [&server.url("/"), "--req-host-per-sec", "1000", "--driver", driver];
-        crawl(
-            &dir.join("data"),
-            flags.into_iter().chain(["--config", config.to_str().unwrap()]),
-        );
+        crawl(&dir.join("data"), flags.into_iter().chain(["--config", config.to_str().unwrap()]));
         let asked = server.asked();
         assert_eq!(asked.len(), 9);
         // The first two are answered at once.
@@ -170,13 +130,7 @@ fn a_slow_answer_stretches_the_pause_after_the_latest_request() {
         "/" => links_to(6),
         _ => Reply::text("x").after_ms(150),
     });
-    let flags = [
-        &server.url("/"),
-        "--req-host-per-sec",
-        "1000",
-        "--req-host-concurrent",
-        "4",
-    ];
+    let flags = [&server.url("/"), "--req-host-per-sec", "1000", "--req-host-concurrent", "4"];
     crawl(&dir.join("data"), flags);
     let asked = server.asked();
     assert_eq!(asked.len(), 7);
@@ -250,25 +204,14 @@ fn under_robots(
     });
     let data = dir.join("data");
     let seed = server.url("/");
-    let all = [&seed, "--req-host-per-sec", "0"]
-        .into_iter()
-        .chain(flags.iter().copied());
+    let all = [&seed, "--req-host-per-sec", "0"].into_iter().chain(flags.iter().copied());
     let (report, _) = crawl(&data, all);
     let targets = server.targets();
     assert_eq!(targets[0], "/robots.txt", "asked for first");
-    assert_eq!(
-        targets.iter().filter(|target| *target == "/robots.txt").count(),
-        1,
-        "and once"
-    );
-    let pages: BTreeSet<String> = targets
-        .into_iter()
-        .filter(|target| !target.ends_with(".txt"))
-        .collect();
-    let stored: BTreeSet<String> = stored(&data)
-        .into_keys()
-        .map(|url| url.replace(&server.url(""), ""))
-        .collect();
+    assert_eq!(targets.iter().filter(|target| *target == "/robots.txt").count(), 1, "and once");
+    let pages: BTreeSet<String> = targets.into_iter().filter(|target| !target.ends_with(".txt")).collect();
+    let stored: BTreeSet<String> =
+        stored(&data).into_keys().map(|url| url.replace(&server.url(""), "")).collect();
     assert_eq!(stored, pages, "asked for is stored, denied is not");
     (pages, report)
 }
@@ -301,11 +244,7 @@ fn robots_txt_that_cannot_be_had_denies_everything() {
     for robots in broken {
         let (pages, report) = under_robots(robots, &["/a"], &[]);
         assert_eq!(pages, set(&[]), "no page is asked for");
-        assert_eq!(
-            (&report["pages"], result_count(&report, "robots_denied")),
-            (&0.into(), 1),
-            "{report}"
-        );
+        assert_eq!((&report["pages"], result_count(&report, "robots_denied")), (&0.into(), 1), "{report}");
     }
 }
 
@@ -326,15 +265,8 @@ fn the_longest_match_decides() {
         "/private?x=/shop/",
     ];
     let (pages, report) = under_robots(|| Reply::text(rules), links, &[]);
-    let allowed = [
-        "/",
-        "/shop/open",
-        "/shop/open/yes",
-        "/shop/open/note",
-        "/tie",
-        "/Shop/",
-        "/private?x=/shop/",
-    ];
+    let allowed =
+        ["/", "/shop/open", "/shop/open/yes", "/shop/open/note", "/tie", "/Shop/", "/private?x=/shop/"];
     assert_eq!(pages, set(&allowed));
     assert_eq!(result_count(&report, "robots_denied"), 5);
 }
@@ -358,21 +290,10 @@ fn the_user_agent_is_sent_as_given() {
     let dir = TempDir::new();
     let server = LogServer::start(|_| Reply::text(""));
     let agent = "TestBot/7 (+http://bot.test/about)";
-    crawl(
-        &dir.join("data"),
-        [&server.url("/"), "--user-agent", agent, "--req-host-per-sec", "0"],
-    );
-    assert!(
-        server.asked().iter().all(|asked| asked.user_agent == agent),
-        "{:?}",
-        server.asked()
-    );
+    crawl(&dir.join("data"), [&server.url("/"), "--user-agent", agent, "--req-host-per-sec", "0"]);
+    assert!(server.asked().iter().all(|asked| asked.user_agent == agent), "{:?}", server.asked());
     let host = server.addr.to_string();
-    assert!(
-        server.asked().iter().all(|asked| asked.host == host),
-        "{:?}",
-        server.asked()
-    );
+    assert!(server.asked().iter().all(|asked| asked.host == host), "{:?}", server.asked());
 }
 
 /// Also across hosts; the rules count for the host first asked.
@@ -405,12 +326,7 @@ fn long_robots_txt(line: &str) {
     let filler = line.repeat(450 * 1_024 / line.len());
     let rules = format!("\u{feff}User-agent: *\r\n{filler}Disallow: /no\r");
     let (pages, _) = under_robots(move || Reply::text(&rules), &["/no/x", "/yes"], &[]);
-    assert_eq!(
-        pages,
-        set(&["/", "/yes"]),
-        "of {} rules",
-        450 * 1_024 / line.len()
-    );
+    assert_eq!(pages, set(&["/", "/yes"]), "of {} rules", 450 * 1_024 / line.len());
 }
 
 #[test]

@@ -40,25 +40,14 @@ fn reached(scope: &str) -> Vec<String> {
     let dir = TempDir::new();
     let server = web();
     let seed = format!("http://a.one.test:{}/dir/start", server.port());
-    let flags = [
-        &seed,
-        "--scope",
-        scope,
-        "--hosts-file",
-        &hosts_file(&dir),
-        "--req-host-per-sec",
-        "0",
-    ];
+    let flags = [&seed, "--scope", scope, "--hosts-file", &hosts_file(&dir), "--req-host-per-sec", "0"];
     let data = dir.join("data");
     let (report, _) = crawl(&data, flags);
     let places = server.places();
     assert_eq!(report["pages"], places.len());
     let stored: Vec<String> = stored(&data)
         .into_keys()
-        .map(|url| {
-            url.replace("http://", "")
-                .replace(&format!(":{}", server.port()), "")
-        })
+        .map(|url| url.replace("http://", "").replace(&format!(":{}", server.port()), ""))
         .collect();
     assert_eq!(stored, places, "asked for is stored");
     places
@@ -90,10 +79,7 @@ fn scope_domain() {
 
 #[test]
 fn scope_any() {
-    assert_eq!(
-        reached("any"),
-        [&OWN[..], &["b.one.test/dir/b", "c.two.test/dir/c"]].concat()
-    );
+    assert_eq!(reached("any"), [&OWN[..], &["b.one.test/dir/b", "c.two.test/dir/c"]].concat());
 }
 
 /// `/` links to `/1`, that to `/2`, and so on.
@@ -109,11 +95,7 @@ fn chain() -> LogServer {
 
 #[test]
 fn depth_counts_links() {
-    for (depth, pages) in [
-        ("0", &["/"][..]),
-        ("1", &["/", "/1"]),
-        ("3", &["/", "/1", "/2", "/3"]),
-    ] {
+    for (depth, pages) in [("0", &["/"][..]), ("1", &["/", "/1"]), ("3", &["/", "/1", "/2", "/3"])] {
         let (dir, server) = (TempDir::new(), chain());
         let flags = [&server.url("/"), "--depth", depth, "--req-host-per-sec", "0"];
         let (report, _) = crawl(&dir.join("data"), flags);
@@ -124,10 +106,7 @@ fn depth_counts_links() {
 
 #[test]
 fn redirect_hops_are_no_depth() {
-    for (depth, pages) in [
-        ("0", &["/moved", "/hop", "/5"][..]),
-        ("1", &["/moved", "/hop", "/5", "/6"]),
-    ] {
+    for (depth, pages) in [("0", &["/moved", "/hop", "/5"][..]), ("1", &["/moved", "/hop", "/5", "/6"])] {
         let (dir, server) = (TempDir::new(), chain());
         let flags = [&server.url("/moved"), "--depth", depth, "--req-host-per-sec", "0"];
         crawl(&dir.join("data"), flags);
@@ -150,26 +129,11 @@ fn where_a_seeds_redirects_end_is_in_scope() {
     });
     let seed = format!("http://a.one.test:{}/", server.port());
     let data = dir.join("data");
-    crawl(
-        &data,
-        [
-            &seed,
-            "--hosts-file",
-            &hosts_file(&dir),
-            "--req-host-per-sec",
-            "0",
-        ],
-    );
-    assert_eq!(
-        server.places(),
-        ["a.one.test/", "c.two.test/home", "c.two.test/more"]
-    );
+    crawl(&data, [&seed, "--hosts-file", &hosts_file(&dir), "--req-host-per-sec", "0"]);
+    assert_eq!(server.places(), ["a.one.test/", "c.two.test/home", "c.two.test/more"]);
     let more = &stored(&data)[&format!("http://c.two.test:{}/more", server.port())];
     assert_eq!(more.result, "redirect");
-    assert_eq!(
-        more.new_url.as_deref(),
-        Some(&*format!("http://b.one.test:{}/away", server.port()))
-    );
+    assert_eq!(more.new_url.as_deref(), Some(&*format!("http://b.one.test:{}/away", server.port())));
 }
 
 #[test]
@@ -184,30 +148,17 @@ fn redirects_end_after_ten_hops_and_loops_end() {
     });
     let data = dir.join("data");
     let seeds = [server.url("/0"), server.url("/ping"), server.url("/self")];
-    let (report, _) = crawl(
-        &data,
-        seeds
-            .iter()
-            .map(String::as_str)
-            .chain(["--req-host-per-sec", "0"]),
-    );
+    let (report, _) = crawl(&data, seeds.iter().map(String::as_str).chain(["--req-host-per-sec", "0"]));
     let asked: BTreeSet<String> = server.targets()[1..].iter().cloned().collect();
-    let expected = (0..=10)
-        .map(|hop| format!("/{hop}"))
-        .chain(["/ping", "/pong", "/self"].map(String::from));
+    let expected = (0..=10).map(|hop| format!("/{hop}")).chain(["/ping", "/pong", "/self"].map(String::from));
     assert_eq!(asked, expected.collect(), "{report}");
     assert_eq!(server.targets().len(), 1 + asked.len(), "each once");
 }
 
 #[test]
 fn max_pages_is_exact() {
-    let farm = Farm::start(SiteSpec {
-        hosts: 30,
-        pages: 20,
-        errors: 0.0,
-        redirects: 0.2,
-        ..SiteSpec::default()
-    });
+    let farm =
+        Farm::start(SiteSpec { hosts: 30, pages: 20, errors: 0.0, redirects: 0.2, ..SiteSpec::default() });
     for (max, cores) in [(1, "0"), (7, "0,1"), (137, "0"), (138, "0,1")] {
         let dir = TempDir::new();
         let data = dir.join("data");
@@ -221,10 +172,7 @@ fn max_pages_is_exact() {
         assert!(report["pending"].as_u64().unwrap() > 0, "{report}");
         let asked = farm.stats()["requests"].as_u64().unwrap() - before;
         let robots = report["robots"].as_u64().unwrap();
-        assert!(
-            asked <= max as u64 + robots,
-            "{asked} requests for {max} pages and {robots} robots.txt"
-        );
+        assert!(asked <= max as u64 + robots, "{asked} requests for {max} pages and {robots} robots.txt");
     }
 }
 
@@ -243,29 +191,16 @@ fn seeds_file_with_comments_and_bad_lines() {
     );
     let seeds = dir.write("the.seeds", text);
     let data = dir.join("data");
-    let flags = [
-        "--seeds",
-        seeds.to_str().unwrap(),
-        "--req-host-per-sec",
-        "0",
-        &server.url("/flag"),
-    ];
+    let flags = ["--seeds", seeds.to_str().unwrap(), "--req-host-per-sec", "0", &server.url("/flag")];
     let (report, run) = crawl(&data, flags);
     assert_eq!(report["known"], 4);
     let mut targets = server.targets();
     targets.sort();
     assert_eq!(targets, ["/flag", "/last", "/one", "/robots.txt", "/two"]);
-    let reported: Vec<&str> = run
-        .stderr
-        .lines()
-        .filter(|line| line.contains("the.seeds:"))
-        .collect();
+    let reported: Vec<&str> = run.stderr.lines().filter(|line| line.contains("the.seeds:")).collect();
     assert_eq!(reported.len(), 4, "{}", run.stderr);
     for (line, number) in reported.iter().zip([5, 8, 9, 10]) {
-        assert!(
-            line.contains(&format!("the.seeds:{number}:")),
-            "{line} is line {number}"
-        );
+        assert!(line.contains(&format!("the.seeds:{number}:")), "{line} is line {number}");
     }
     assert!(!run.stderr.contains('\u{1b}'), "no escapes reach a terminal");
 }

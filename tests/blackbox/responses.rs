@@ -14,14 +14,7 @@ struct Case {
 }
 
 fn case(name: &'static str, bytes: impl Into<Vec<u8>>) -> Case {
-    Case {
-        name,
-        bytes: bytes.into(),
-        result: "ok",
-        status: Some(200),
-        body: b"hi".to_vec(),
-        flags: &[],
-    }
+    Case { name, bytes: bytes.into(), result: "ok", status: Some(200), body: b"hi".to_vec(), flags: &[] }
 }
 
 impl Case {
@@ -149,27 +142,14 @@ fn every_case(driver: &str, piece: Option<usize>) {
     let (dir, server) = (TempDir::new(), serve(piece));
     let cases = cases();
     let urls: Vec<String> = (0..cases.len()).map(|n| server.url(&format!("/{n}"))).collect();
-    let flags = [
-        "--req-host-per-sec",
-        "0",
-        "--req-host-concurrent",
-        "8",
-        "--driver",
-        driver,
-    ];
+    let flags = ["--req-host-per-sec", "0", "--req-host-concurrent", "8", "--driver", driver];
     let data = dir.join("data");
     crawl(&data, urls.iter().map(String::as_str).chain(flags));
     let stored = stored(&data);
     let mut wrong = String::new();
     for (case, url) in cases.iter().zip(&urls) {
         let seen = stored.get(url).map(|listed| {
-            (
-                &*listed.result,
-                listed.http_status,
-                listed.bytes,
-                &*listed.sha1,
-                listed.flags.clone(),
-            )
+            (&*listed.result, listed.http_status, listed.bytes, &*listed.sha1, listed.flags.clone())
         });
         let flags: Vec<String> = case.flags.iter().map(|flag| flag.to_string()).collect();
         let sha1 = sha1_hex(&case.body);
@@ -228,10 +208,7 @@ fn a_page_that_says_nofollow_leads_nowhere() {
 #[test]
 fn a_header_that_says_nofollow_counts_as_well() {
     let headers = "Content-Type: text/html\r\nX-Robots-Tag: nofollow\r\n";
-    assert_eq!(
-        one_page(|_| Reply::new("200 OK", headers, "<a href=/a>a</a>")).0,
-        ["/"]
-    );
+    assert_eq!(one_page(|_| Reply::new("200 OK", headers, "<a href=/a>a</a>")).0, ["/"]);
 }
 
 #[test]
@@ -251,14 +228,7 @@ fn links_are_found_where_a_browser_finds_them() {
         <a href=http://127.0.0.1:PORT/dir/one#twice>6</a><a href='sp ace'>7</a><a href='x%7ey'>8</a>";
     let (targets, _) =
         one_page(|asked| Reply::html(&page.replace("PORT", asked.host.rsplit(':').next().unwrap())));
-    let expected = [
-        "/",
-        "/dir/map",
-        "/dir/one",
-        "/dir/sp%20ace",
-        "/dir/three",
-        "/dir/two?a=1&b=2",
-    ];
+    let expected = ["/", "/dir/map", "/dir/one", "/dir/sp%20ace", "/dir/three", "/dir/two?a=1&b=2"];
     for target in expected.iter().chain(&["/slashes", "/up"]) {
         assert!(targets.contains(&target.to_string()), "{target} in {targets:?}");
     }
@@ -272,10 +242,7 @@ fn links_are_found_where_a_browser_finds_them() {
 /// A URL is at most 8,000 bytes; a longer one is not followed, and does no harm.
 #[test]
 fn urls_that_are_too_long() {
-    let (long, longest) = (
-        format!("/{}", "y".repeat(20_000)),
-        format!("/{}", "z".repeat(7_900)),
-    );
+    let (long, longest) = (format!("/{}", "y".repeat(20_000)), format!("/{}", "z".repeat(7_900)));
     let links = [long, longest.clone(), "/short".to_string()];
     let (targets, _) = one_page(move |_| Reply::links(&links));
     assert_eq!(targets, ["/", "/short", &longest]);

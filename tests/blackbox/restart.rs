@@ -48,10 +48,7 @@ impl<D: Driver> Driver for PanickyDriver<D> {
         let next = self.inner.next();
         if next.is_some() {
             let count = self.completions.fetch_add(1, Ordering::Relaxed) + 1;
-            assert!(
-                !self.panic_at.contains(&count),
-                "completion {count}: a panic that the test asked for"
-            );
+            assert!(!self.panic_at.contains(&count), "completion {count}: a panic that the test asked for");
         }
         next
     }
@@ -80,18 +77,9 @@ fn crawl_with_panics<D: Driver + 'static>(
     cores: Vec<usize>,
     make: impl Fn(Instant) -> io::Result<D> + Send + Sync + 'static,
 ) -> Summary {
-    let spec = SiteSpec {
-        hosts: HOSTS,
-        pages: PAGES,
-        page_bytes: 4_000,
-        latency_ms: 2,
-        ..SiteSpec::default()
-    };
-    let farm = Farm::start(FarmOptions {
-        spec,
-        ..FarmOptions::default()
-    })
-    .unwrap();
+    let spec =
+        SiteSpec { hosts: HOSTS, pages: PAGES, page_bytes: 4_000, latency_ms: 2, ..SiteSpec::default() };
+    let farm = Farm::start(FarmOptions { spec, ..FarmOptions::default() }).unwrap();
     let dir = TempDir::new();
     let data = dir.join("data");
     let hosts_file = dir.join("hosts");
@@ -126,11 +114,7 @@ fn crawl_with_panics<D: Driver + 'static>(
     let names = move |_| Ok(Names::table(hosts));
     let node = Node::start(&config, seeds, directory, names, "panicky", make_driver, started).unwrap();
     while !node.is_finished() {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "still at it: {:?}",
-            node.snapshot()
-        );
+        assert!(started.elapsed() < Duration::from_secs(60), "still at it: {:?}", node.snapshot());
         std::thread::sleep(Duration::from_millis(5));
     }
     let summary = node.finish().unwrap();
@@ -152,11 +136,7 @@ fn crawl_with_panics<D: Driver + 'static>(
         assert!(found.iter().all(|found| *found == sha1), "{url}");
     }
     assert_eq!(stored.len(), (HOSTS * PAGES) as usize);
-    assert_eq!(
-        farm.stats().denied_requests,
-        0,
-        "the robots rules are learnt again"
-    );
+    assert_eq!(farm.stats().denied_requests, 0, "the robots rules are learnt again");
     assert_eq!(summary.pages, u64::from(HOSTS * PAGES), "each page counts once");
     assert_eq!((summary.success, summary.pending), (summary.pages, 0));
     summary
@@ -178,10 +158,7 @@ fn one_panic_at_the_very_first_completion() {
 
 #[test]
 fn several_panics_on_two_cores() {
-    assert_eq!(
-        crawl_with_panics(&[50, 51, 300, 700, 701], vec![0, 1], epoll).restarts,
-        5
-    );
+    assert_eq!(crawl_with_panics(&[50, 51, 300, 700, 701], vec![0, 1], epoll).restarts, 5);
 }
 
 #[test]

@@ -22,10 +22,7 @@ fn figures(line: &str) -> String {
 fn two_hundred_seeds() {
     let line = sim(&["--seeds", "200"]);
     print!("{line}");
-    assert!(
-        line.starts_with("200 seeds from 0 in ") && line.ends_with("no promise was broken\n"),
-        "{line}"
-    );
+    assert!(line.starts_with("200 seeds from 0 in ") && line.ends_with("no promise was broken\n"), "{line}");
 }
 
 #[test]
@@ -35,11 +32,7 @@ fn a_seed_replays() {
         let args = ["--from", seed, "--seeds", "1"];
         let first = figures(&sim(&args));
         assert_eq!(first, figures(&sim(&args)), "seed {seed}");
-        different.insert(
-            first
-                .split_once(": ")
-                .map_or(first.clone(), |(_, figures)| figures.to_string()),
-        );
+        different.insert(first.split_once(": ").map_or(first.clone(), |(_, figures)| figures.to_string()));
     }
     assert!(different.len() > 1, "seeds make different webs: {different:?}");
 }

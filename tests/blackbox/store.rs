@@ -12,11 +12,7 @@ fn filled() -> (TempDir, LogServer) {
     let server = LogServer::start(|asked| match asked.target.as_str() {
         "/robots.txt" => Reply::status("404 Not Found"),
         "/" => Reply::links(["/a", "/moved", "/gone", "/empty"]),
-        "/a" => Reply::new(
-            "200 OK",
-            "X-Mine: yes\r\nContent-Type: text/plain\r\n",
-            "one document\n",
-        ),
+        "/a" => Reply::new("200 OK", "X-Mine: yes\r\nContent-Type: text/plain\r\n", "one document\n"),
         "/moved" => Reply::new("301 Moved Permanently", "Location: /a?b=c#d\r\n", ""),
         "/gone" => Reply::status("410 Gone"),
         "/empty" => Reply::new("204 No Content", "", ""),
@@ -46,26 +42,15 @@ fn ls_tells_everything_of_a_record() {
     assert_eq!(facts("/a"), ("ok", Some(200), true, 13));
     assert_eq!(of("/a").sha1, sha1_hex(b"one document\n"));
     assert_eq!(facts("/moved"), ("redirect", Some(301), false, 0));
-    assert_eq!(
-        of("/moved").new_url,
-        Some(server.url("/a?b=c")),
-        "without its fragment"
-    );
+    assert_eq!(of("/moved").new_url, Some(server.url("/a?b=c")), "without its fragment");
     assert_eq!(facts("/gone"), ("http_error", Some(410), false, 3));
     assert_eq!(facts("/empty"), ("ok", Some(204), true, 0));
     assert_eq!(of("/empty").sha1, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-    let now = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap()
-        .as_secs();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     for listed in stored.values() {
         assert_eq!(listed.ip, "127.0.0.1");
         let at = unix_seconds(&listed.fetched_at);
-        assert!(
-            (now - 120..=now).contains(&at),
-            "{} is not now",
-            listed.fetched_at
-        );
+        assert!((now - 120..=now).contains(&at), "{} is not now", listed.fetched_at);
     }
 }
 
@@ -73,18 +58,10 @@ fn ls_tells_everything_of_a_record() {
 #[track_caller]
 fn unix_seconds(text: &str) -> u64 {
     let bytes = text.as_bytes();
-    let shape: String = text
-        .chars()
-        .map(|c| if c.is_ascii_digit() { '0' } else { c })
-        .collect();
-    assert!(
-        shape.starts_with("0000-00-00T00:00:00") && shape.ends_with('Z'),
-        "{text} is RFC 3339 in UTC"
-    );
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    assert!(shape.starts_with("0000-00-00T00:00:00") && shape.ends_with('Z'), "{text} is RFC 3339 in UTC");
     let number = |from: usize, to: usize| {
-        bytes[from..to]
-            .iter()
-            .fold(0u64, |number, digit| number * 10 + u64::from(digit - b'0'))
+        bytes[from..to].iter().fold(0u64, |number, digit| number * 10 + u64::from(digit - b'0'))
     };
     let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
     let leap = |year: u64| {
@@ -103,10 +80,7 @@ fn ls_for_people_is_plain_in_a_pipe() {
     let text = run.text();
     assert_eq!(text.lines().count(), 6);
     assert!(!text.contains('\u{1b}'));
-    let line = text
-        .lines()
-        .find(|line| line.ends_with(&server.url("/gone")))
-        .unwrap();
+    let line = text.lines().find(|line| line.ends_with(&server.url("/gone"))).unwrap();
     assert!(line.contains("http_error") && line.contains("410"), "{line}");
 }
 
@@ -115,10 +89,7 @@ fn cat_writes_the_document_and_nothing_else() {
     let (dir, server) = filled();
     let data = dir.join("data");
     assert_eq!(cat(&data, &server.url("/a")), b"one document\n");
-    assert_eq!(
-        cat(&data, &format!("HTTP://127.0.0.1:{}/x/../a#y", server.port())),
-        b"one document\n"
-    );
+    assert_eq!(cat(&data, &format!("HTTP://127.0.0.1:{}/x/../a#y", server.port())), b"one document\n");
     assert_eq!(cat(&data, &server.url("/empty")), b"");
     let run = store(&["cat", "--head", &server.url("/a")], &data).done();
     let text = run.text();
@@ -132,12 +103,7 @@ fn what_is_not_there_is_a_no() {
     for url in [&server.url("/unknown"), "http://else.test/", "no url at all", ""] {
         let run = store(&["cat", url], &dir.join("data"));
         assert_eq!(run.code(), 1, "{url}: {}", run.stderr);
-        assert_eq!(
-            (run.text().as_str(), run.stderr.lines().count()),
-            ("", 1),
-            "{}",
-            run.stderr
-        );
+        assert_eq!((run.text().as_str(), run.stderr.lines().count()), ("", 1), "{}", run.stderr);
     }
 }
 
@@ -146,20 +112,10 @@ fn a_store_that_is_not_there() {
     let dir = TempDir::new();
     let file = dir.write("file", "");
     for path in [dir.join("missing"), file, dir.path().to_path_buf()] {
-        for args in [
-            &["ls"][..],
-            &["ls", "--json"],
-            &["stat"],
-            &["cat", "http://a.test/"],
-        ] {
+        for args in [&["ls"][..], &["ls", "--json"], &["stat"], &["cat", "http://a.test/"]] {
             let run = store(args, &path);
             assert_eq!(run.code(), 3, "{args:?}: {}", run.stderr);
-            assert_eq!(
-                (run.text().as_str(), run.stderr.lines().count()),
-                ("", 1),
-                "{}",
-                run.stderr
-            );
+            assert_eq!((run.text().as_str(), run.stderr.lines().count()), ("", 1), "{}", run.stderr);
             assert!(
                 run.stderr.contains(path.to_str().unwrap()) && run.stderr.contains("--data"),
                 "{}",
@@ -178,10 +134,7 @@ fn stat_counts_what_ls_lists() {
     let records = records(&data);
     assert_eq!(stat["records"], records.len());
     assert_eq!(stat["urls"], records.len());
-    assert_eq!(
-        stat["document_bytes"],
-        records.iter().map(|record| record.bytes).sum::<u64>()
-    );
+    assert_eq!(stat["document_bytes"], records.iter().map(|record| record.bytes).sum::<u64>());
     for name in ["ok", "redirect", "http_error"] {
         assert_eq!(
             stat["results"][name],
@@ -197,11 +150,7 @@ fn stat_counts_what_ls_lists() {
 fn codes_are_a_table() {
     let text = run(["store", "codes"]).done().text();
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
-    assert!(
-        rows.iter()
-            .all(|row| row.len() == 3 && row[1].parse::<u8>().is_ok()),
-        "{text}"
-    );
+    assert!(rows.iter().all(|row| row.len() == 3 && row[1].parse::<u8>().is_ok()), "{text}");
     for row in [
         "result 1 ok",
         "result 2 redirect",
@@ -221,29 +170,16 @@ fn codes_are_a_table() {
 /// `… | head -1`: whoever reads has seen enough. No panic, no complaint.
 #[test]
 fn a_reader_who_has_seen_enough() {
-    let farm = Farm::start(SiteSpec {
-        hosts: 10,
-        pages: 100,
-        page_bytes: 1_000,
-        ..SiteSpec::default()
-    });
+    let farm = Farm::start(SiteSpec { hosts: 10, pages: 100, page_bytes: 1_000, ..SiteSpec::default() });
     let dir = TempDir::new();
     let data = dir.join("data");
     crawl(&data, farm.flags());
     for args in ["ls", "ls --json", "ls --all", "stat", "stat --json", "codes"] {
         let program = env!("CARGO_BIN_EXE_nephila");
-        let data_flag = if args == "codes" {
-            String::new()
-        } else {
-            format!("--data {}", data.display())
-        };
+        let data_flag = if args == "codes" { String::new() } else { format!("--data {}", data.display()) };
         let script = format!("{program} store {args} {data_flag} | head -1");
         let run = Running::start(std::process::Command::new("sh").args(["-c", &script])).wait(PATIENCE);
-        assert_eq!(
-            (run.code(), run.stderr.as_str(), run.text().lines().count()),
-            (0, "", 1),
-            "{args}"
-        );
+        assert_eq!((run.code(), run.stderr.as_str(), run.text().lines().count()), (0, "", 1), "{args}");
 
         // Nobody reads from the start.
         let (reader, writer) = std::io::pipe().unwrap();
@@ -264,32 +200,13 @@ fn a_reader_who_has_seen_enough() {
 #[test]
 fn output_that_cannot_be_written_is_said() {
     let (dir, server) = filled();
-    for args in [
-        vec!["ls"],
-        vec!["ls", "--json"],
-        vec!["cat", &server.url("/a")],
-        vec!["stat"],
-    ] {
+    for args in [vec!["ls"], vec!["ls", "--json"], vec!["cat", &server.url("/a")], vec!["stat"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut command = nephila();
-        command
-            .arg("store")
-            .args(&args)
-            .arg("--data")
-            .arg(dir.join("data"));
-        let output = command
-            .stdout(full)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-            .wait_with_output()
-            .unwrap();
+        command.arg("store").args(&args).arg("--data").arg(dir.join("data"));
+        let output = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(
-            (output.status.code(), stderr.lines().count()),
-            (Some(3), 1),
-            "{args:?}: {stderr}"
-        );
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(3), 1), "{args:?}: {stderr}");
     }
 }
 
@@ -298,12 +215,7 @@ fn output_that_cannot_be_written_is_said() {
 fn damage_is_noticed() {
     let (dir, _server) = filled();
     let data = dir.join("data");
-    let segment = std::fs::read_dir(data.join("segments"))
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
+    let segment = std::fs::read_dir(data.join("segments")).unwrap().next().unwrap().unwrap().path();
     let whole = std::fs::read(&segment).unwrap();
     let mut damaged = whole.clone();
     let last = damaged.len() - 20;

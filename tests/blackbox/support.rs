@@ -81,9 +81,7 @@ impl Run {
     #[track_caller]
     pub fn code(&self) -> i32 {
         assert!(!self.stderr.contains("panicked"), "panicked:\n{}", self.stderr);
-        self.status
-            .code()
-            .unwrap_or_else(|| panic!("ended by a signal: {:?}\n{}", self.status, self.stderr))
+        self.status.code().unwrap_or_else(|| panic!("ended by a signal: {:?}\n{}", self.status, self.stderr))
     }
 
     /// Exit status 0.
@@ -137,12 +135,7 @@ impl Running {
             collect(child.stdout.take().unwrap(), &stdout),
             collect(child.stderr.take().unwrap(), &stderr),
         ];
-        Running {
-            child,
-            stdout,
-            stderr,
-            readers,
-        }
+        Running { child, stdout, stderr, readers }
     }
 
     pub fn pid(&self) -> u32 {
@@ -179,11 +172,7 @@ impl Running {
         for reader in self.readers.drain(..) {
             reader.join().unwrap();
         }
-        Run {
-            status,
-            stdout: std::mem::take(&mut *self.stdout.lock().unwrap()),
-            stderr: self.stderr(),
-        }
+        Run { status, stdout: std::mem::take(&mut *self.stdout.lock().unwrap()), stderr: self.stderr() }
     }
 }
 
@@ -236,9 +225,7 @@ pub fn crawl_command(data: &Path) -> Command {
 /// A crawl that must end well, and its summary.
 #[track_caller]
 pub fn crawl<S: AsRef<OsStr>>(data: &Path, args: impl IntoIterator<Item = S>) -> (Value, Run) {
-    let run = Running::start(crawl_command(data).args(args))
-        .wait(PATIENCE)
-        .done();
+    let run = Running::start(crawl_command(data).args(args)).wait(PATIENCE).done();
     let report = run.json();
     check_report(&report);
     (report, run)
@@ -247,15 +234,9 @@ pub fn crawl<S: AsRef<OsStr>>(data: &Path, args: impl IntoIterator<Item = S>) ->
 /// The summary has the fields it promises, and its sums hold.
 #[track_caller]
 pub fn check_report(report: &Value) {
-    let count = |name: &str| {
-        report[name]
-            .as_u64()
-            .unwrap_or_else(|| panic!("{name} is a count in {report}"))
-    };
+    let count = |name: &str| report[name].as_u64().unwrap_or_else(|| panic!("{name} is a count in {report}"));
     let number = |value: &Value, name: &str| {
-        let number = value[name]
-            .as_f64()
-            .unwrap_or_else(|| panic!("{name} is a number in {report}"));
+        let number = value[name].as_f64().unwrap_or_else(|| panic!("{name} is a number in {report}"));
         assert!(number.is_finite() && number >= 0.0, "{name} in {report}");
         number
     };
@@ -266,31 +247,16 @@ pub fn check_report(report: &Value) {
     let expected = count("pages") as f64 / seconds;
     assert!((rate - expected).abs() <= 0.01 * expected + 0.01, "{report}");
     number(report, "cpu_us_per_page");
-    assert!(
-        ["uring", "epoll"].contains(&report["driver"].as_str().unwrap()),
-        "{report}"
-    );
+    assert!(["uring", "epoll"].contains(&report["driver"].as_str().unwrap()), "{report}");
     assert!(!report["cores"].as_array().unwrap().is_empty(), "{report}");
     let results = report["results"].as_object().expect("results is an object");
     let of = |name: &str| results.get(name).map_or(0, |count| count.as_u64().unwrap());
     let sum: u64 = results.values().map(|count| count.as_u64().unwrap()).sum();
     // What our own rules kept from a spider is a result, but no page.
     let not_fetched = of("robots_denied") + of("blocked_address") + of("dns_failed") + of("bad_url");
-    assert_eq!(
-        sum - not_fetched,
-        count("pages"),
-        "results add up to pages: {report}"
-    );
-    assert_eq!(
-        of("ok") + of("too_large") + of("not_modified"),
-        count("success"),
-        "{report}"
-    );
-    assert_eq!(
-        count("known"),
-        sum + count("pending"),
-        "known is done or pending: {report}"
-    );
+    assert_eq!(sum - not_fetched, count("pages"), "results add up to pages: {report}");
+    assert_eq!(of("ok") + of("too_large") + of("not_modified"), count("success"), "{report}");
+    assert_eq!(count("known"), sum + count("pending"), "known is done or pending: {report}");
     let times = &report["fetch_ms"];
     let (p50, p99, max) = (number(times, "p50"), number(times, "p99"), number(times, "max"));
     assert!(p50 <= p99 && p99 <= max, "{report}");
@@ -301,9 +267,7 @@ pub fn check_report(report: &Value) {
 }
 
 pub fn result_count(report: &Value, name: &str) -> u64 {
-    report["results"]
-        .get(name)
-        .map_or(0, |count| count.as_u64().unwrap())
+    report["results"].get(name).map_or(0, |count| count.as_u64().unwrap())
 }
 
 // The store -------------------------------------------------------------------------------------------------
@@ -330,15 +294,11 @@ pub struct Listed {
 #[track_caller]
 pub fn records(data: &Path) -> Vec<Listed> {
     let mut command = nephila();
-    command
-        .args(["store", "ls", "--json", "--all", "--data"])
-        .arg(data);
+    command.args(["store", "ls", "--json", "--all", "--data"]).arg(data);
     let run = Running::start(&mut command).wait(PATIENCE).done();
     assert_eq!(run.stderr, "", "nothing to say on stderr");
     let listed = run.json_lines().into_iter().map(serde_json::from_value);
-    listed
-        .collect::<Result<_, _>>()
-        .expect("the fields that are promised, and no others")
+    listed.collect::<Result<_, _>>().expect("the fields that are promised, and no others")
 }
 
 /// Every record by its URL; each URL must be there once.
@@ -362,10 +322,7 @@ pub fn cat(data: &Path, url: &str) -> Vec<u8> {
 }
 
 pub fn sha1_hex(bytes: &[u8]) -> String {
-    Sha1::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 // The farm --------------------------------------------------------------------------------------------------
@@ -411,19 +368,11 @@ impl Farm {
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"));
         assert_eq!(said["hosts"], spec.hosts);
         let port = said["port"].as_u64().unwrap() as u16;
-        Farm {
-            child,
-            stdin,
-            port,
-            site: Site::new(spec).unwrap(),
-            dir,
-        }
+        Farm { child, stdin, port, site: Site::new(spec).unwrap(), dir }
     }
 
     pub fn hosts_file(&self) -> PathBuf {
@@ -483,18 +432,10 @@ impl Drop for Farm {
 pub fn get(addr: SocketAddr, target: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect_timeout(&addr, PATIENCE).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(
-        stream,
-        "GET {target} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n"
-    )
-    .unwrap();
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n").unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
-    let split = bytes
-        .windows(4)
-        .position(|four| four == b"\r\n\r\n")
-        .expect("a head")
-        + 4;
+    let split = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
     let body = bytes.split_off(split);
     (String::from_utf8(bytes).unwrap(), body)
 }
@@ -551,10 +492,8 @@ impl Reply {
     }
 
     pub fn links<T: AsRef<str>>(targets: impl IntoIterator<Item = T>) -> Reply {
-        let links: String = targets
-            .into_iter()
-            .map(|target| format!("<a href=\"{}\">x</a>\n", target.as_ref()))
-            .collect();
+        let links: String =
+            targets.into_iter().map(|target| format!("<a href=\"{}\">x</a>\n", target.as_ref())).collect();
         Reply::html(&format!("<!doctype html><title>t</title>{links}"))
     }
 
@@ -568,12 +507,7 @@ impl Reply {
 
     /// No answer: the connection is closed.
     pub fn hang_up() -> Reply {
-        Reply {
-            bytes: Vec::new(),
-            after: Duration::ZERO,
-            close: true,
-            piece: None,
-        }
+        Reply { bytes: Vec::new(), after: Duration::ZERO, close: true, piece: None }
     }
 
     pub fn after_ms(mut self, ms: u64) -> Reply {
@@ -630,11 +564,7 @@ impl LogServer {
                 }
             }
         });
-        LogServer {
-            addr,
-            log,
-            thread: Some(thread),
-        }
+        LogServer { addr, log, thread: Some(thread) }
     }
 
     pub fn port(&self) -> u16 {
@@ -658,10 +588,7 @@ impl LogServer {
 
     /// `host/target` of every request but those for robots.txt, sorted.
     pub fn places(&self) -> Vec<String> {
-        let asked = self
-            .asked()
-            .into_iter()
-            .filter(|asked| asked.target != "/robots.txt");
+        let asked = self.asked().into_iter().filter(|asked| asked.target != "/robots.txt");
         let mut places: Vec<String> = asked.map(|asked| asked.place()).collect();
         places.sort();
         places
@@ -708,9 +635,7 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + S
         let head = String::from_utf8_lossy(&bytes[..head_end]).into_owned();
         bytes.drain(..head_end);
         let header = |name: &str| {
-            let line = head
-                .lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            let line = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
             line.unwrap_or_default().to_string()
         };
         let asked = Asked {
@@ -744,12 +669,7 @@ fn receive(stream: &TcpStream, into: &mut Vec<u8>) -> nix::Result<Option<i64>> {
     let mut buffer = [0; 16 * 1024];
     let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
     let mut parts = [IoSliceMut::new(&mut buffer)];
-    let message = recvmsg::<()>(
-        stream.as_raw_fd(),
-        &mut parts,
-        Some(&mut control),
-        MsgFlags::empty(),
-    )?;
+    let message = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty())?;
     let length = message.bytes;
     let stamp = message.cmsgs()?.find_map(|control| match control {
         ControlMessageOwned::ScmTimestampns(at) => Some(at.tv_sec() * 1_000_000_000 + at.tv_nsec()),
@@ -779,21 +699,10 @@ impl Nginx {
         }
         // A free port may be taken by somebody else before nginx has it: then another is tried.
         for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0")
-                .unwrap()
-                .local_addr()
-                .unwrap()
-                .port();
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             dir.write("nginx.conf", nginx_conf(dir.path(), port, server));
             let mut child = Command::new(nginx_program())
-                .args([
-                    "-p",
-                    dir.path().to_str().unwrap(),
-                    "-c",
-                    "nginx.conf",
-                    "-e",
-                    "stderr",
-                ])
+                .args(["-p", dir.path().to_str().unwrap(), "-c", "nginx.conf", "-e", "stderr"])
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(std::fs::File::create(dir.join("errors")).unwrap())
@@ -819,11 +728,7 @@ impl Nginx {
         text.lines()
             .map(|line| {
                 let words: Vec<&str> = line.split(' ').collect();
-                (
-                    words[0].to_string(),
-                    words[1].parse().unwrap(),
-                    words[2].parse().unwrap(),
-                )
+                (words[0].to_string(), words[1].parse().unwrap(), words[2].parse().unwrap())
             })
             .collect()
     }
@@ -845,20 +750,12 @@ impl Drop for Nginx {
 }
 
 fn nginx_program() -> &'static str {
-    if Path::new("/usr/sbin/nginx").exists() {
-        "/usr/sbin/nginx"
-    } else {
-        "nginx"
-    }
+    if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" }
 }
 
 fn nginx_conf(dir: &Path, port: u16, server: &str) -> String {
     let dir = dir.display();
-    let user = if nix::unistd::geteuid().is_root() {
-        "user root;"
-    } else {
-        ""
-    };
+    let user = if nix::unistd::geteuid().is_root() { "user root;" } else { "" };
     format!(
         "daemon off;
 {user}

@@ -24,12 +24,7 @@ impl Bell for NoBell {
 
 impl SimDriver {
     pub fn new(net: Rc<RefCell<SimNet>>, id: usize, conns_max: usize) -> SimDriver {
-        SimDriver {
-            net,
-            id,
-            conns_max,
-            lent: Vec::new(),
-        }
+        SimDriver { net, id, conns_max, lent: Vec::new() }
     }
 }
 

@@ -163,17 +163,9 @@ impl SimNet {
 
     pub(super) fn connect(&mut self, driver: usize, key: Key, addr: SocketAddr) {
         let slot = (driver, key.index());
-        assert!(
-            !self.lingering.contains(&slot),
-            "{key:?}: the slot was used again too soon"
-        );
+        assert!(!self.lingering.contains(&slot), "{key:?}: the slot was used again too soon");
         self.next_conn += 1;
-        let conn = SimConn {
-            key,
-            id: self.next_conn,
-            addr,
-            last_at: self.now,
-        };
+        let conn = SimConn { key, id: self.next_conn, addr, last_at: self.now };
         assert!(self.conns.insert(slot, conn).is_none(), "{key:?} is in use");
         match self.web.connect(addr, self.now, &mut self.rng) {
             ConnectFate::Accept { after_us } => self.plan(driver, key, after_us, Kind::Connected),
@@ -211,22 +203,12 @@ impl SimNet {
 
     pub(super) fn close(&mut self, driver: usize, key: Key) {
         let slot = (driver, key.index());
-        let conn = self
-            .conns
-            .remove(&slot)
-            .unwrap_or_else(|| panic!("{key:?} is not open"));
+        let conn = self.conns.remove(&slot).unwrap_or_else(|| panic!("{key:?} is not open"));
         assert_eq!(conn.key, key);
         self.web.closed(conn.id);
         self.lingering.insert(slot);
         let at = self.now.plus_us(self.rng.below(3_000));
-        self.push(
-            at,
-            Event {
-                driver,
-                key,
-                kind: Kind::Closed,
-            },
-        );
+        self.push(at, Event { driver, key, kind: Kind::Closed });
     }
 
     /// Bytes arrive in pieces, cut anywhere.

@@ -25,24 +25,16 @@ const MASK: u16 = RECV_BUFFERS - 1;
 impl BufferRing {
     /// Makes the ring and registers it as buffer group [`GROUP`].
     pub(super) fn register(ring: &IoUring) -> io::Result<BufferRing> {
-        let entries = ManuallyDrop::new(MmapMut::map_anon(
-            usize::from(RECV_BUFFERS) * size_of::<BufRingEntry>(),
-        )?);
+        let entries =
+            ManuallyDrop::new(MmapMut::map_anon(usize::from(RECV_BUFFERS) * size_of::<BufRingEntry>())?);
         let memory = ManuallyDrop::new(MmapMut::map_anon(usize::from(RECV_BUFFERS) * RECV_BUFFER_BYTES)?);
         // JUSTIFICATION: registering shares memory with the kernel, which no safe call offers.
         // SAFETY: `entries` is page-aligned, holds RECV_BUFFERS entries and lives as long as `BufferRing`, which
         // the driver drops only after every operation on the ring has ended.
         unsafe {
-            ring.submitter()
-                .register_buf_ring_with_flags(entries.as_ptr() as u64, RECV_BUFFERS, GROUP, 0)?;
+            ring.submitter().register_buf_ring_with_flags(entries.as_ptr() as u64, RECV_BUFFERS, GROUP, 0)?;
         }
-        let mut buffers = BufferRing {
-            entries,
-            memory,
-            leaked: false,
-            tail: 0,
-            unpublished: false,
-        };
+        let mut buffers = BufferRing { entries, memory, leaked: false, tail: 0, unpublished: false };
         for id in 0..RECV_BUFFERS {
             buffers.give(id);
         }

@@ -115,9 +115,7 @@ impl UringDriver {
             Some(libc::ENOMEM) => "not enough locked memory for a ring (raise ulimit -l)".to_string(),
             _ => format!("io_uring: {e}"),
         })?;
-        BufferRing::register(&ring)
-            .map(drop)
-            .map_err(|e| format!("io_uring has no buffer rings: {e}"))
+        BufferRing::register(&ring).map(drop).map_err(|e| format!("io_uring has no buffer rings: {e}"))
     }
 
     fn push(&mut self, entries: &[squeue::Entry]) {
@@ -135,19 +133,13 @@ impl UringDriver {
         // SAFETY: every pointer in an entry is to memory this driver owns until the completion: the address box,
         // the send buffer and the bell's count. None of them moves or is freed while `ops` counts the operation.
         unsafe {
-            self.ring
-                .submission()
-                .push_multiple(entries)
-                .expect("room was made");
+            self.ring.submission().push_multiple(entries).expect("room was made");
         }
     }
 
     fn conn_mut(&mut self, key: Key) -> &mut Conn {
         let conn = &mut self.conns[key.index()];
-        assert!(
-            conn.open && conn.generation == key.generation(),
-            "{key:?} does not name an open connection"
-        );
+        assert!(conn.open && conn.generation == key.generation(), "{key:?} does not name an open connection");
         conn
     }
 
@@ -156,9 +148,8 @@ impl UringDriver {
         debug_assert!(!conn.receiving && !conn.closing);
         conn.receiving = true;
         conn.ops += 1;
-        let entry = opcode::RecvMulti::new(Fixed(key.index() as u32), GROUP)
-            .build()
-            .user_data(key.pack(OP_RECV));
+        let entry =
+            opcode::RecvMulti::new(Fixed(key.index() as u32), GROUP).build().user_data(key.pack(OP_RECV));
         self.push(&[entry]);
     }
 
@@ -177,9 +168,7 @@ impl UringDriver {
     fn arm_bell(&mut self) {
         let fd = self.bell.0.as_fd().as_raw_fd();
         let into: *mut u64 = &mut *self.bell_count;
-        let entry = opcode::Read::new(Fd(fd), into.cast(), 8)
-            .build()
-            .user_data(Key::new(0, 0).pack(OP_BELL));
+        let entry = opcode::Read::new(Fd(fd), into.cast(), 8).build().user_data(Key::new(0, 0).pack(OP_BELL));
         self.bell_armed = true;
         self.push(&[entry]);
     }
@@ -305,13 +294,8 @@ impl Driver for UringDriver {
                 .build()
                 .user_data(key.pack(OP_CONNECT)),
         ];
-        *conn = Conn {
-            generation: key.generation(),
-            open: true,
-            ops: 2,
-            addr: Some(addr),
-            ..Conn::default()
-        };
+        *conn =
+            Conn { generation: key.generation(), open: true, ops: 2, addr: Some(addr), ..Conn::default() };
         self.push(&entries);
     }
 
@@ -327,9 +311,7 @@ impl Driver for UringDriver {
         let conn = self.conn_mut(key);
         debug_assert!(!conn.closing);
         conn.closing = true;
-        let close = opcode::Close::new(Fixed(key.index() as u32))
-            .build()
-            .user_data(key.pack(OP_CLOSE));
+        let close = opcode::Close::new(Fixed(key.index() as u32)).build().user_data(key.pack(OP_CLOSE));
         if conn.ops == 0 {
             conn.ops += 1;
             self.push(&[close]);
@@ -361,9 +343,7 @@ impl Driver for UringDriver {
             self.arm_bell();
         }
         let left_us = until.map_or(60_000_000, |until| until.since_us(self.now()).min(60_000_000));
-        let timeout = Timespec::new()
-            .sec(left_us / 1_000_000)
-            .nsec((left_us % 1_000_000) as u32 * 1_000);
+        let timeout = Timespec::new().sec(left_us / 1_000_000).nsec((left_us % 1_000_000) as u32 * 1_000);
         let mut args = SubmitArgs::new().timespec(&timeout);
         let mut want = 1;
         if self.min_wait && busy >= 8 && left_us > u64::from(MIN_WAIT_US) {
@@ -427,11 +407,7 @@ impl Drop for UringDriver {
     /// The kernel may still be reading requests and filling buffers: end every operation before the memory goes.
     fn drop(&mut self) {
         let timeout = Timespec::new().sec(5);
-        let ended = match self
-            .ring
-            .submitter()
-            .register_sync_cancel(Some(timeout), CancelBuilder::any())
-        {
+        let ended = match self.ring.submitter().register_sync_cancel(Some(timeout), CancelBuilder::any()) {
             Ok(()) => true,
             Err(e) => e.raw_os_error() == Some(libc::ENOENT),
         };

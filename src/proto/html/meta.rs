@@ -35,10 +35,7 @@ pub(super) fn robots(content: &[u8]) -> RobotsMeta {
 
 fn read_refresh(content: &[u8]) -> Option<(u32, std::ops::Range<usize>)> {
     let skip = |at: usize, in_run: fn(&u8) -> bool| {
-        at + content[at..]
-            .iter()
-            .position(|octet| !in_run(octet))
-            .unwrap_or(content.len() - at)
+        at + content[at..].iter().position(|octet| !in_run(octet)).unwrap_or(content.len() - at)
     };
     let skip_space = |at| skip(at, u8::is_ascii_whitespace);
 
@@ -49,15 +46,10 @@ fn read_refresh(content: &[u8]) -> Option<(u32, std::ops::Range<usize>)> {
     }
     let delay_s = content[digits_start..digits_end]
         .iter()
-        .fold(0u32, |delay_s, digit| {
-            delay_s.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
-        });
+        .fold(0u32, |delay_s, digit| delay_s.saturating_mul(10).saturating_add(u32::from(digit - b'0')));
     // The fraction counts for nothing.
     let mut at = skip(digits_end, |octet| octet.is_ascii_digit() || *octet == b'.');
-    if content
-        .get(at)
-        .is_some_and(|octet| !octet.is_ascii_whitespace() && !matches!(octet, b';' | b','))
-    {
+    if content.get(at).is_some_and(|octet| !octet.is_ascii_whitespace() && !matches!(octet, b';' | b',')) {
         return None;
     }
     at = skip_space(at);
@@ -67,10 +59,7 @@ fn read_refresh(content: &[u8]) -> Option<(u32, std::ops::Range<usize>)> {
     at = skip_space(at);
 
     // With a "url" but no `=` after it, the word is part of the target, and quotes are too.
-    if content[at..]
-        .get(..3)
-        .is_some_and(|word| word.eq_ignore_ascii_case(b"url"))
-    {
+    if content[at..].get(..3).is_some_and(|word| word.eq_ignore_ascii_case(b"url")) {
         let equals = skip_space(at + 3);
         if content.get(equals) != Some(&b'=') {
             return Some((delay_s, at..content.len()));
@@ -121,9 +110,8 @@ mod tests {
             ("", None),
         ] {
             let found = refresh(content.as_bytes());
-            let found = found
-                .as_ref()
-                .map(|(delay_s, target)| (*delay_s, str::from_utf8(target).expect("text")));
+            let found =
+                found.as_ref().map(|(delay_s, target)| (*delay_s, str::from_utf8(target).expect("text")));
             assert_eq!(found, expected, "{content}");
         }
     }
@@ -141,11 +129,7 @@ mod tests {
             ("nofollowing", false, false),
             ("", false, false),
         ] {
-            assert_eq!(
-                robots(content.as_bytes()),
-                RobotsMeta { nofollow, noindex },
-                "{content}"
-            );
+            assert_eq!(robots(content.as_bytes()), RobotsMeta { nofollow, noindex }, "{content}");
         }
     }
 }

@@ -32,11 +32,8 @@ fn expected(page: &[u8]) -> Vec<Fact<'static>> {
             }
             _ => continue,
         };
-        let attributes: Attributes = tag
-            .attributes
-            .iter()
-            .map(|(name, value)| (name.to_vec(), value.value.to_vec()))
-            .collect();
+        let attributes: Attributes =
+            tag.attributes.iter().map(|(name, value)| (name.to_vec(), value.value.to_vec())).collect();
         start_tag(&tag.name, &attributes, &mut base_told, &mut facts);
         in_foreign |= matches!(&**tag.name, b"svg" | b"math") && !tag.self_closing;
         let text = match &**tag.name {
@@ -58,12 +55,7 @@ fn start_tag(name: &[u8], attributes: &Attributes, base_told: &mut bool, facts: 
     let get = |name: &str| attributes.get(name.as_bytes());
     let is = |name: &str, word: &[u8]| get(name).is_some_and(|value| value.eq_ignore_ascii_case(word));
     let rel: Vec<Vec<u8>> = get("rel")
-        .map(|rel| {
-            rel.to_ascii_lowercase()
-                .split(u8::is_ascii_whitespace)
-                .map(<[u8]>::to_vec)
-                .collect()
-        })
+        .map(|rel| rel.to_ascii_lowercase().split(u8::is_ascii_whitespace).map(<[u8]>::to_vec).collect())
         .unwrap_or_default();
     let has = |token: &[u8]| rel.iter().any(|found| found == token);
     let (element, source) = match name {
@@ -89,18 +81,12 @@ fn start_tag(name: &[u8], attributes: &Attributes, base_told: &mut bool, facts: 
                 && delay_s <= REFRESH_DELAY_S_MAX
                 && !target(&url).is_empty()
             {
-                facts.push(Fact::Refresh {
-                    delay_s,
-                    target: target(&url),
-                });
+                facts.push(Fact::Refresh { delay_s, target: target(&url) });
             }
             let content = content.to_ascii_lowercase();
             let words: Vec<_> = content.split(|octet| b", \t\n\r\x0c".contains(octet)).collect();
             let says = |word: &[u8]| words.contains(&word) || words.contains(&b"none".as_slice());
-            let meta = RobotsMeta {
-                nofollow: says(b"nofollow"),
-                noindex: says(b"noindex"),
-            };
+            let meta = RobotsMeta { nofollow: says(b"nofollow"), noindex: says(b"noindex") };
             if is("name", b"robots") && (meta.nofollow || meta.noindex) {
                 facts.push(Fact::Robots(meta));
             }
@@ -110,20 +96,12 @@ fn start_tag(name: &[u8], attributes: &Attributes, base_told: &mut bool, facts: 
     };
     if let Some(value) = get(source) {
         let nofollow = source == "href" && has(b"nofollow");
-        facts.push(Fact::Link {
-            element,
-            target: target(value),
-            nofollow,
-        });
+        facts.push(Fact::Link { element, target: target(value), nofollow });
     }
 }
 
 fn target(decoded: &[u8]) -> Cow<'static, [u8]> {
-    let kept = decoded
-        .trim_ascii()
-        .iter()
-        .copied()
-        .filter(|octet| !b"\t\r\n".contains(octet));
+    let kept = decoded.trim_ascii().iter().copied().filter(|octet| !b"\t\r\n".contains(octet));
     Cow::Owned(kept.collect())
 }
 
@@ -146,9 +124,7 @@ fn refresh(content: &[u8]) -> Option<(u32, Vec<u8>)> {
     if digits.is_empty() && !input.starts_with(b".") {
         return None;
     }
-    let delay_s = format!("0{}", String::from_utf8_lossy(&digits))
-        .parse()
-        .unwrap_or(u32::MAX);
+    let delay_s = format!("0{}", String::from_utf8_lossy(&digits)).parse().unwrap_or(u32::MAX);
     take(&mut input, |octet| octet.is_ascii_digit() || octet == b'.');
     if let Some(&next) = input.first() {
         if !space(next) && next != b';' && next != b',' {
@@ -285,11 +261,7 @@ fn attribute() -> impl Strategy<Value = String> {
 const DAMAGE: &[u8] = b"<>/=\"' -!&;#?1\n\t\r\x0c\0\xff";
 
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
-    let damage = (
-        any::<prop::sample::Index>(),
-        prop::sample::select(DAMAGE),
-        any::<bool>(),
-    );
+    let damage = (any::<prop::sample::Index>(), prop::sample::select(DAMAGE), any::<bool>());
     let page = prop::collection::vec(piece(), 0..24).prop_map(|pieces| pieces.concat().into_bytes());
     (page, prop::collection::vec(damage, 0..6)).prop_map(|(mut page, damages)| {
         for (at, octet, insert) in damages {

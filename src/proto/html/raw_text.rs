@@ -84,8 +84,7 @@ fn is_tag(after: &[u8], slash: &[u8], name: &[u8]) -> bool {
     let Some(rest) = after.strip_prefix(slash) else {
         return false;
     };
-    rest.get(..name.len())
-        .is_some_and(|found| found.eq_ignore_ascii_case(name))
+    rest.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
         && rest.get(name.len()).is_some_and(|&octet| ends_tag_name(octet))
 }
 
@@ -112,11 +111,7 @@ mod tests {
             ("a > b -> c -- > d", None),
             ("", None),
         ] {
-            assert_eq!(
-                rest(text.as_bytes(), comment_end(text.as_bytes(), 0)),
-                after,
-                "{text}"
-            );
+            assert_eq!(rest(text.as_bytes(), comment_end(text.as_bytes(), 0)), after, "{text}");
         }
     }
 
@@ -133,11 +128,7 @@ mod tests {
             ("</style a='>", None),
             ("", None),
         ] {
-            assert_eq!(
-                rest(text.as_bytes(), raw_text_end(text.as_bytes(), 0, b"style")),
-                after,
-                "{text}"
-            );
+            assert_eq!(rest(text.as_bytes(), raw_text_end(text.as_bytes(), 0, b"style")), after, "{text}");
         }
     }
 
@@ -157,11 +148,7 @@ mod tests {
             ("<script></script>x", Some("x")),
             ("", None),
         ] {
-            assert_eq!(
-                rest(text.as_bytes(), script_end(text.as_bytes(), 0)),
-                after,
-                "{text}"
-            );
+            assert_eq!(rest(text.as_bytes(), script_end(text.as_bytes(), 0)), after, "{text}");
         }
     }
 }

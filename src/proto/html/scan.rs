@@ -6,11 +6,7 @@ use super::{meta, raw_text, value, words};
 
 /// Tells `sink` the facts of a page, in page order.
 pub fn scan<'a, F: FnMut(Fact<'a>)>(body: &'a [u8], mut sink: F) {
-    let mut scanner = Scanner {
-        body,
-        base_told: false,
-        in_foreign: false,
-    };
+    let mut scanner = Scanner { body, base_told: false, in_foreign: false };
     let mut at = 0;
     while let Some(open) = words::find(b'<', body, at) {
         match scanner.markup_end(open, &mut sink) {
@@ -102,11 +98,7 @@ impl<'a> Scanner<'a> {
             Tag::Src(element) => {
                 let ([src], close) = attributes.collect([b"src"])?;
                 if let Some(src) = src {
-                    sink(Fact::Link {
-                        element,
-                        target: value::target(src),
-                        nofollow: false,
-                    });
+                    sink(Fact::Link { element, target: value::target(src), nofollow: false });
                 }
                 match element {
                     Element::Iframe => self.text_end(Tag::RawText(b"iframe"), close),
@@ -162,11 +154,7 @@ fn href_link<'a, F: FnMut(Fact<'a>)>(element: Element, href: &'a [u8], rel: Opti
     let is_document =
         element != Element::Link || rel.is_some() && !has(b"dns-prefetch") && !has(b"preconnect");
     if is_document {
-        sink(Fact::Link {
-            element,
-            target: value::target(href),
-            nofollow: has(b"nofollow"),
-        });
+        sink(Fact::Link { element, target: value::target(href), nofollow: has(b"nofollow") });
     }
 }
 
@@ -201,10 +189,7 @@ fn read_name(body: &[u8], start: usize) -> Option<(Tag, usize)> {
         // A control character may be part of a name; that is rare enough for the long way.
         if name_bytes < 8 && ends_tag_name(body[start + name_bytes]) {
             let name = word & !(u64::MAX << (8 * name_bytes));
-            return Some((
-                tag_of(name | CASE & !(u64::MAX << (8 * name_bytes))),
-                start + name_bytes,
-            ));
+            return Some((tag_of(name | CASE & !(u64::MAX << (8 * name_bytes))), start + name_bytes));
         }
     }
     read_long_name(body, start)
@@ -249,10 +234,7 @@ static TAGS: [(u64, Tag); 1 << TAG_SLOT_BITS] = {
     let mut index = 0;
     while index < tags.len() {
         let packed = pack(tags[index].0);
-        assert!(
-            slots[tag_slot(packed)].0 == 0,
-            "two names share a slot: choose another TAG_SLOT_FACTOR"
-        );
+        assert!(slots[tag_slot(packed)].0 == 0, "two names share a slot: choose another TAG_SLOT_FACTOR");
         slots[tag_slot(packed)] = (packed, tags[index].1);
         index += 1;
     }
@@ -297,17 +279,9 @@ mod tests {
         scan(page, |fact| {
             lines.push(match fact {
                 Fact::Base(target) => format!("base {}", target.escape_ascii()),
-                Fact::Link {
-                    element,
-                    target,
-                    nofollow,
-                } => {
+                Fact::Link { element, target, nofollow } => {
                     let element = format!("{element:?}").to_lowercase();
-                    format!(
-                        "{element}{} {}",
-                        if nofollow { "!" } else { "" },
-                        target.escape_ascii()
-                    )
+                    format!("{element}{} {}", if nofollow { "!" } else { "" }, target.escape_ascii())
                 }
                 Fact::Refresh { delay_s, target } => format!("refresh {delay_s} {}", target.escape_ascii()),
                 Fact::Robots(RobotsMeta { nofollow, noindex }) => {
@@ -344,14 +318,8 @@ mod tests {
             ("<p title=<a href=/x><a href=/y>", "a /y"),
             ("</p title='<a href=/x>'><a href=/y>", "a /y"),
             ("</a href=/x>", ""),
-            (
-                "<link rel=stylesheet href=/s><link href=/n><link rel=Preconnect href=//o>",
-                "link /s",
-            ),
-            (
-                "<link rel='dns-prefetch' href=//o><link rel='canonical nofollow' href=/c>",
-                "link! /c",
-            ),
+            ("<link rel=stylesheet href=/s><link href=/n><link rel=Preconnect href=//o>", "link /s"),
+            ("<link rel='dns-prefetch' href=//o><link rel='canonical nofollow' href=/c>", "link! /c"),
             ("<base target=x><base href=/1><base href=/2>", "base /1"),
             ("<base/href=/1/><BASE HREF=/2>", "base /1/"),
             ("<!-- <a href=/x> --><a href=/y>", "a /y"),
@@ -363,10 +331,7 @@ mod tests {
             ("</ <a href=/x><a href=/y></><a href=/z>", "a /y\na /z"),
             ("<script>'<a href=/x>'</script><a href=/y>", "a /y"),
             ("<script src=/s></SCRIPT ><a href=/y>", "a /y"),
-            (
-                "<script><!-- <script></script> <a href=/x> --></script><a href=/y>",
-                "a /y",
-            ),
+            ("<script><!-- <script></script> <a href=/x> --></script><a href=/y>", "a /y"),
             (
                 "<style><a href=/x></style><textarea><a href=/x></textarea><title><a href=/x></title><a href=/y>",
                 "a /y",
@@ -375,24 +340,15 @@ mod tests {
                 "<xmp><a href=/x></xmp><noembed><a href=/x></noembed><noframes><a href=/x></noframes><a href=/y>",
                 "a /y",
             ),
-            (
-                "<noscript><a href=/x></noscript><template><a href=/y></template>",
-                "a /x\na /y",
-            ),
+            ("<noscript><a href=/x></noscript><template><a href=/y></template>", "a /x\na /y"),
             ("<title><a href=/x>", ""),
             ("<title/><a href=/x></title><a href=/y>", "a /y"),
             ("<svg><title/><a href=/x></svg><title/><a href=/y>", "a /x"),
             ("<svg/><title/><a href=/x>", ""),
             ("<a href=/x><PlainText><a href=/y></plaintext><a href=/z>", "a /x"),
             ("<meta http-equiv=Refresh content='5; url=/n'>", "refresh 5 /n"),
-            (
-                "<meta content=\"0;URL='/n?a&amp;b'\" http-equiv=refresh>",
-                "refresh 0 /n?a&b",
-            ),
-            (
-                "<meta http-equiv=refresh content=31;url=/n><meta http-equiv=refresh content=5>",
-                "",
-            ),
+            ("<meta content=\"0;URL='/n?a&amp;b'\" http-equiv=refresh>", "refresh 0 /n?a&b"),
+            ("<meta http-equiv=refresh content=31;url=/n><meta http-equiv=refresh content=5>", ""),
             (
                 "<meta name=ROBOTS content='NOINDEX, nofollow'><meta name=robots content=none>",
                 "robots nofollow noindex\nrobots nofollow noindex",
@@ -464,16 +420,7 @@ mod tests {
             "=",
             " ",
         ] {
-            for head in [
-                "",
-                "<script>",
-                "<script><!--",
-                "<title>",
-                "<!--",
-                "<a href='",
-                "<a ",
-                "<p ",
-            ] {
+            for head in ["", "<script>", "<script><!--", "<title>", "<!--", "<a href='", "<a ", "<p "] {
                 let page = [head, &unit.repeat((1 << 20) / unit.len())].concat();
                 let mut count = 0;
                 scan(page.as_bytes(), |_| count += 1);

@@ -74,10 +74,7 @@ impl<'a> Attributes<'a> {
         loop {
             match *body.get(at)? {
                 b'>' => {
-                    return Some(Step::Close(Close {
-                        end: at + 1,
-                        self_closing: slash,
-                    }));
+                    return Some(Step::Close(Close { end: at + 1, self_closing: slash }));
                 }
                 b'/' => slash = true,
                 octet if is(octet, SPACE) => slash = false,
@@ -133,10 +130,7 @@ enum Step<'a> {
 #[inline]
 pub(super) fn skip(body: &[u8], name_end: usize) -> Option<Close> {
     if body.get(name_end) == Some(&b'>') {
-        return Some(Close {
-            end: name_end + 1,
-            self_closing: false,
-        });
+        return Some(Close { end: name_end + 1, self_closing: false });
     }
     // Where an attribute's name may start.
     let mut names_start = name_end;
@@ -145,10 +139,7 @@ pub(super) fn skip(body: &[u8], name_end: usize) -> Option<Close> {
         let mark = words::find2(b'=', b'>', body, at)?;
         let before = &body[names_start..mark];
         if body[mark] == b'>' {
-            return Some(Close {
-                end: mark + 1,
-                self_closing: before.last() == Some(&b'/'),
-            });
+            return Some(Close { end: mark + 1, self_closing: before.last() == Some(&b'/') });
         }
         at = mark + 1;
         // Without a name before it, a `=` opens one.
@@ -202,10 +193,7 @@ mod tests {
             (b" href=a/>", Some((Some(b"a/"), None, false, b""))),
             (b" href='a'/>", Some((Some(b"a"), None, true, b""))),
             (b"/href=a>", Some((Some(b"a"), None, false, b""))),
-            (
-                b" HREF = \"a>b\" rel\n=\t'c'>d",
-                Some((Some(b"a>b"), Some(b"c"), false, b"d")),
-            ),
+            (b" HREF = \"a>b\" rel\n=\t'c'>d", Some((Some(b"a>b"), Some(b"c"), false, b"d"))),
             (b" href=a href=b>", Some((Some(b"a"), None, false, b""))),
             (b" href href=b>", Some((Some(b""), None, false, b""))),
             (b" href=>", Some((Some(b""), None, false, b""))),

@@ -27,14 +27,8 @@ const WINDOWS_1252: [char; 32] = [
 #[inline]
 pub(super) fn target(raw: &[u8]) -> Cow<'_, [u8]> {
     // Without an early exit this runs many bytes at a time.
-    let plain = raw
-        .iter()
-        .fold(true, |plain, &octet| plain & (octet >= b' ') & (octet != b'&'));
-    if plain {
-        Cow::Borrowed(raw.trim_ascii())
-    } else {
-        clean(decode(raw))
-    }
+    let plain = raw.iter().fold(true, |plain, &octet| plain & (octet >= b' ') & (octet != b'&'));
+    if plain { Cow::Borrowed(raw.trim_ascii()) } else { clean(decode(raw)) }
 }
 
 /// Trims a decoded target and takes its tabs and line ends out, as the URL standard does.
@@ -49,13 +43,9 @@ pub(super) fn clean(decoded: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
                 Cow::Borrowed(text)
             }
         }
-        Cow::Owned(text) => Cow::Owned(
-            text.trim_ascii()
-                .iter()
-                .copied()
-                .filter(|octet| !breaks(octet))
-                .collect(),
-        ),
+        Cow::Owned(text) => {
+            Cow::Owned(text.trim_ascii().iter().copied().filter(|octet| !breaks(octet)).collect())
+        }
     }
 }
 
@@ -85,8 +75,7 @@ pub(super) fn decode(raw: &[u8]) -> Cow<'_, [u8]> {
 
 /// Whether a list of tokens parted by white space has this one, in any case.
 pub(super) fn has_token(list: &[u8], token: &[u8]) -> bool {
-    list.split(u8::is_ascii_whitespace)
-        .any(|found| found.eq_ignore_ascii_case(token))
+    list.split(u8::is_ascii_whitespace).any(|found| found.eq_ignore_ascii_case(token))
 }
 
 /// The character that a reference names, and what comes after it. `text` starts after the `&`.
@@ -112,10 +101,7 @@ fn named(text: &[u8]) -> Option<(char, &[u8])> {
 fn numeric(text: &[u8], radix: u32) -> Option<(char, &[u8])> {
     let mut value = 0u32;
     let mut digits = 0;
-    while let Some(digit) = text
-        .get(digits)
-        .and_then(|&octet| (octet as char).to_digit(radix))
-    {
+    while let Some(digit) = text.get(digits).and_then(|&octet| (octet as char).to_digit(radix)) {
         value = value.saturating_mul(radix).saturating_add(digit);
         digits += 1;
     }
@@ -149,10 +135,7 @@ mod tests {
             ("&#65;&#x42;&#X43;&#68E&#x46", "ABCDEF"),
             ("&#65=", "A="),
             ("&#;&#x;&#xg&#", "&#;&#x;&#xg&#"),
-            (
-                "&#0;&#xD800;&#x110000;&#99999999999;",
-                "\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
-            ),
+            ("&#0;&#xD800;&#x110000;&#99999999999;", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
             ("&#128;&#x9f;&#x81;", "€Ÿ\u{81}"),
             ("a\0b", "a\u{fffd}b"),
             ("&amp;amp;", "&amp;"),

@@ -6,12 +6,7 @@ use super::{HeadError, HeadLimits, HeadParser, HeadStep, Method};
 
 #[derive(Clone, Debug, PartialEq)]
 enum Verdict {
-    Accepts {
-        status: u16,
-        version_minor: u8,
-        head_bytes: usize,
-        headers: Vec<(Vec<u8>, Vec<u8>)>,
-    },
+    Accepts { status: u16, version_minor: u8, head_bytes: usize, headers: Vec<(Vec<u8>, Vec<u8>)> },
     NeedsMore,
     Rejects,
 }
@@ -19,21 +14,11 @@ enum Verdict {
 fn ours(bytes: &[u8]) -> (Verdict, Option<HeadError>) {
     match HeadParser::new(HeadLimits::default(), Method::Get).parse(bytes) {
         Ok(HeadStep::Done(head)) => {
-            let headers = head
-                .headers(bytes)
-                .map(|(name, value)| (name.to_vec(), value.into_owned()))
-                .collect();
+            let headers =
+                head.headers(bytes).map(|(name, value)| (name.to_vec(), value.into_owned())).collect();
             let (status, version_minor, head_bytes) =
                 (head.status, head.version_minor, head.head_bytes as usize);
-            (
-                Verdict::Accepts {
-                    status,
-                    version_minor,
-                    head_bytes,
-                    headers,
-                },
-                None,
-            )
+            (Verdict::Accepts { status, version_minor, head_bytes, headers }, None)
         }
         Ok(HeadStep::NeedMore) => (Verdict::NeedsMore, None),
         Err(error) => (Verdict::Rejects, Some(error)),
@@ -61,16 +46,12 @@ fn theirs(bytes: &[u8]) -> Verdict {
 
 /// The lines of a head, without their ends.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes
-        .split(|&byte| byte == b'\n')
-        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+    bytes.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
 fn is_token(name: &[u8]) -> bool {
     !name.is_empty()
-        && name
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
 fn is_control(byte: u8) -> bool {
@@ -81,73 +62,43 @@ type Holds = fn(&[u8], Option<HeadError>) -> bool;
 
 /// Why we reject, or wait for more of, a head that httparse takes or still reads.
 const STRICTER: [(&str, Holds); 3] = [
-    (
-        "a blank line before the status line is not skipped",
-        |bytes, error| {
-            error == Some(HeadError::NotHttp1) && bytes.first().is_some_and(|byte| b"\r\n".contains(byte))
-        },
-    ),
-    ("Content-Length is read, and must be sound", |_, error| {
-        matches!(
-            error,
-            Some(HeadError::BadContentLength | HeadError::UnequalContentLength)
-        )
+    ("a blank line before the status line is not skipped", |bytes, error| {
+        error == Some(HeadError::NotHttp1) && bytes.first().is_some_and(|byte| b"\r\n".contains(byte))
     }),
-    (
-        "interim heads are skipped, so the next head is read too",
-        |bytes, _| is_interim(bytes),
-    ),
+    ("Content-Length is read, and must be sound", |_, error| {
+        matches!(error, Some(HeadError::BadContentLength | HeadError::UnequalContentLength))
+    }),
+    ("interim heads are skipped, so the next head is read too", |bytes, _| is_interim(bytes)),
 ];
 
 /// Why we take, or still read, a head that httparse rejects.
 const LOOSER: [(&str, Holds); 8] = [
-    ("any minor version is read", |bytes, _| {
-        !matches!(bytes.get(7), Some(b'0' | b'1'))
+    ("any minor version is read", |bytes, _| !matches!(bytes.get(7), Some(b'0' | b'1'))),
+    ("words of the status line are parted by any run of white space", |bytes, _| {
+        let line = lines(bytes).next().unwrap_or(bytes);
+        let parted = |byte: Option<&u8>| matches!(byte, Some(b'\t' | 0x0b | 0x0c));
+        parted(line.get(8)) || line.get(8..10) == Some(b"  ") || parted(line.get(9)) || parted(line.get(12))
     }),
-    (
-        "words of the status line are parted by any run of white space",
-        |bytes, _| {
-            let line = lines(bytes).next().unwrap_or(bytes);
-            let parted = |byte: Option<&u8>| matches!(byte, Some(b'\t' | 0x0b | 0x0c));
-            parted(line.get(8))
-                || line.get(8..10) == Some(b"  ")
-                || parted(line.get(9))
-                || parted(line.get(12))
-        },
-    ),
     ("the reason is ignored", |bytes, _| {
-        lines(bytes)
-            .next()
-            .unwrap_or(bytes)
-            .iter()
-            .any(|&byte| is_control(byte))
+        lines(bytes).next().unwrap_or(bytes).iter().any(|&byte| is_control(byte))
     }),
     ("a fold continues a header", |bytes, _| {
-        lines(bytes)
-            .skip(2)
-            .any(|line| matches!(line.first(), Some(b' ' | b'\t')))
+        lines(bytes).skip(2).any(|line| matches!(line.first(), Some(b' ' | b'\t')))
     }),
     ("white space before a colon is trimmed", |bytes, _| {
-        lines(bytes)
-            .skip(1)
-            .any(|line| matches!(before_colon(line), [.., b' ' | b'\t']))
+        lines(bytes).skip(1).any(|line| matches!(before_colon(line), [.., b' ' | b'\t']))
     }),
     ("a name that is no token is an unknown header", |bytes, _| {
-        lines(bytes)
-            .skip(1)
-            .any(|line| !line.is_empty() && !is_token(before_colon(line)))
+        lines(bytes).skip(1).any(|line| !line.is_empty() && !is_token(before_colon(line)))
     }),
     ("control bytes in a value are kept", |bytes, _| {
-        lines(bytes).skip(1).any(|line| {
-            line.iter()
-                .any(|&byte| is_control(byte) && byte != b'\r' && byte != 0)
-        })
+        lines(bytes)
+            .skip(1)
+            .any(|line| line.iter().any(|&byte| is_control(byte) && byte != b'\r' && byte != 0))
     }),
     ("a line is read when the byte after it is known", |bytes, _| {
         let cut = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-        lines(cut)
-            .last()
-            .is_some_and(|line| !line.is_empty() && before_colon(line) == line)
+        lines(cut).last().is_some_and(|line| !line.is_empty() && before_colon(line) == line)
     }),
 ];
 
@@ -246,13 +197,8 @@ fn mutated_heads_differ_for_listed_reasons_only() {
         *counts.entry(compare(&head)).or_default() += 1;
     }
     let listed = STRICTER.iter().chain(&LOOSER).chain(&OTHERWISE);
-    let unused: Vec<_> = listed
-        .map(|it| it.0)
-        .filter(|reason| !counts.contains_key(&Some(*reason)))
-        .collect();
+    let unused: Vec<_> =
+        listed.map(|it| it.0).filter(|reason| !counts.contains_key(&Some(*reason))).collect();
     assert!(counts[&None] > 1000, "{counts:#?}");
-    assert!(
-        unused.is_empty(),
-        "reasons that never apply: {unused:?}\n{counts:#?}"
-    );
+    assert!(unused.is_empty(), "reasons that never apply: {unused:?}\n{counts:#?}");
 }

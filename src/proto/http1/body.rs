@@ -19,11 +19,7 @@ pub struct BodyLimits {
 
 impl Default for BodyLimits {
     fn default() -> BodyLimits {
-        BodyLimits {
-            doc_bytes_max: 16 << 20,
-            chunk_ext_bytes_max: 16 << 10,
-            trailer_bytes_max: 16 << 10,
-        }
+        BodyLimits { doc_bytes_max: 16 << 20, chunk_ext_bytes_max: 16 << 10, trailer_bytes_max: 16 << 10 }
     }
 }
 
@@ -110,12 +106,7 @@ impl BodyDecoder {
             }
             Framing::Close => State::Close,
         };
-        BodyDecoder {
-            state,
-            doc_bytes: 0,
-            doc_bytes_max: limits.doc_bytes_max,
-            flags: Flags::NONE,
-        }
+        BodyDecoder { state, doc_bytes: 0, doc_bytes_max: limits.doc_bytes_max, flags: Flags::NONE }
     }
 
     /// Takes the next bytes of the body, each byte once. An empty slice is fine: it tells whether the body is over.
@@ -182,11 +173,7 @@ impl BodyDecoder {
     }
 
     fn push_close(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> BodyStep {
-        if self.append(bytes, out) {
-            BodyStep::NeedMore
-        } else {
-            self.too_large()
-        }
+        if self.append(bytes, out) { BodyStep::NeedMore } else { self.too_large() }
     }
 
     fn push_chunked(
@@ -239,13 +226,7 @@ mod tests {
     use super::*;
 
     fn limited(framing: Framing, doc_bytes_max: u64) -> BodyDecoder {
-        BodyDecoder::new(
-            framing,
-            BodyLimits {
-                doc_bytes_max,
-                ..BodyLimits::default()
-            },
-        )
+        BodyDecoder::new(framing, BodyLimits { doc_bytes_max, ..BodyLimits::default() })
     }
 
     /// Pushes into a buffer that already holds a head.
@@ -261,10 +242,7 @@ mod tests {
         for framing in [Framing::None, Framing::Length(0)] {
             for bytes in [&b""[..], b"extra"] {
                 let mut decoder = limited(framing, 0);
-                assert_eq!(
-                    push(&mut decoder, bytes),
-                    (Ok(BodyStep::Done { consumed: 0 }), vec![])
-                );
+                assert_eq!(push(&mut decoder, bytes), (Ok(BodyStep::Done { consumed: 0 }), vec![]));
                 assert_eq!(decoder.end(), BodyEnd::Complete);
                 assert!(decoder.keep_alive());
             }
@@ -275,21 +253,12 @@ mod tests {
     fn a_length_ends_the_body_and_leaves_the_rest() {
         let mut decoder = limited(Framing::Length(5), 100);
         assert_eq!(decoder.size_hint(), Some(5));
-        assert_eq!(
-            push(&mut decoder, b"hel"),
-            (Ok(BodyStep::NeedMore), b"hel".to_vec())
-        );
+        assert_eq!(push(&mut decoder, b"hel"), (Ok(BodyStep::NeedMore), b"hel".to_vec()));
         assert_eq!((decoder.end(), decoder.keep_alive()), (BodyEnd::Truncated, false));
         assert_eq!(decoder.size_hint(), Some(2));
-        assert_eq!(
-            push(&mut decoder, b"lo, you"),
-            (Ok(BodyStep::Done { consumed: 2 }), b"lo".to_vec())
-        );
+        assert_eq!(push(&mut decoder, b"lo, you"), (Ok(BodyStep::Done { consumed: 2 }), b"lo".to_vec()));
         assert_eq!((decoder.end(), decoder.keep_alive()), (BodyEnd::Complete, true));
-        assert_eq!(
-            push(&mut decoder, b"more"),
-            (Ok(BodyStep::Done { consumed: 0 }), vec![])
-        );
+        assert_eq!(push(&mut decoder, b"more"), (Ok(BodyStep::Done { consumed: 0 }), vec![]));
         assert_eq!(decoder.doc_bytes(), 5);
     }
 
@@ -297,10 +266,7 @@ mod tests {
     fn close_runs_to_the_end_of_the_connection() {
         let mut decoder = limited(Framing::Close, 100);
         assert_eq!(push(&mut decoder, b""), (Ok(BodyStep::NeedMore), vec![]));
-        assert_eq!(
-            push(&mut decoder, b"hello"),
-            (Ok(BodyStep::NeedMore), b"hello".to_vec())
-        );
+        assert_eq!(push(&mut decoder, b"hello"), (Ok(BodyStep::NeedMore), b"hello".to_vec()));
         assert_eq!((decoder.end(), decoder.keep_alive()), (BodyEnd::Complete, false));
         assert_eq!(decoder.size_hint(), None);
     }
@@ -314,10 +280,7 @@ mod tests {
             assert_eq!((decoder.end(), decoder.keep_alive()), (BodyEnd::Truncated, false));
         }
         let mut decoder = limited(Framing::Chunked, 100);
-        assert_eq!(
-            push(&mut decoder, text),
-            (Ok(BodyStep::Done { consumed: 15 }), b"hello".to_vec())
-        );
+        assert_eq!(push(&mut decoder, text), (Ok(BodyStep::Done { consumed: 15 }), b"hello".to_vec()));
         assert_eq!((decoder.end(), decoder.keep_alive()), (BodyEnd::Complete, true));
     }
 
@@ -333,14 +296,8 @@ mod tests {
     fn a_malformed_chunk_keeps_what_came() {
         let mut decoder = limited(Framing::Chunked, 100);
         let (step, document) = push(&mut decoder, b"5\r\nhello\r\n3\r\nyou\r\nzz\r\n");
-        assert_eq!(
-            (step, &document[..]),
-            (Err(BodyError::BadChunkSize), &b"helloyou"[..])
-        );
-        assert_eq!(
-            push(&mut decoder, b"0\r\n\r\n"),
-            (Err(BodyError::BadChunkSize), vec![])
-        );
+        assert_eq!((step, &document[..]), (Err(BodyError::BadChunkSize), &b"helloyou"[..]));
+        assert_eq!(push(&mut decoder, b"0\r\n\r\n"), (Err(BodyError::BadChunkSize), vec![]));
         assert_eq!(
             (decoder.end(), decoder.keep_alive(), decoder.doc_bytes()),
             (BodyEnd::Truncated, false, 8)
@@ -349,18 +306,9 @@ mod tests {
 
     #[test]
     fn a_document_of_the_limit_is_whole() {
-        assert_eq!(
-            push(&mut limited(Framing::Length(5), 5), b"hello").0,
-            Ok(BodyStep::Done { consumed: 5 })
-        );
-        assert_eq!(
-            push(&mut limited(Framing::Close, 5), b"hello").0,
-            Ok(BodyStep::NeedMore)
-        );
-        let chunked = push(
-            &mut limited(Framing::Chunked, 5),
-            b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
-        );
+        assert_eq!(push(&mut limited(Framing::Length(5), 5), b"hello").0, Ok(BodyStep::Done { consumed: 5 }));
+        assert_eq!(push(&mut limited(Framing::Close, 5), b"hello").0, Ok(BodyStep::NeedMore));
+        let chunked = push(&mut limited(Framing::Chunked, 5), b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n");
         assert_eq!(chunked, (Ok(BodyStep::Done { consumed: 20 }), b"hello".to_vec()));
     }
 
@@ -374,11 +322,7 @@ mod tests {
             (Framing::Chunked, b"5\r\nhello\r\n1\r\n!"),
         ] {
             let mut decoder = limited(framing, 5);
-            assert_eq!(
-                push(&mut decoder, bytes),
-                (Ok(BodyStep::TooLarge), b"hello".to_vec()),
-                "{framing:?}"
-            );
+            assert_eq!(push(&mut decoder, bytes), (Ok(BodyStep::TooLarge), b"hello".to_vec()), "{framing:?}");
             assert_eq!(push(&mut decoder, b"more"), (Ok(BodyStep::TooLarge), vec![]));
             assert_eq!((decoder.end(), decoder.keep_alive()), (BodyEnd::Truncated, false));
         }
@@ -388,9 +332,6 @@ mod tests {
     fn limits_by_default() {
         let limits = BodyLimits::default();
         assert_eq!(limits.doc_bytes_max, 16 * 1024 * 1024);
-        assert_eq!(
-            (limits.chunk_ext_bytes_max, limits.trailer_bytes_max),
-            (16 * 1024, 16 * 1024)
-        );
+        assert_eq!((limits.chunk_ext_bytes_max, limits.trailer_bytes_max), (16 * 1024, 16 * 1024));
     }
 }

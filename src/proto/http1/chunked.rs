@@ -165,11 +165,7 @@ impl Chunked {
     }
 
     fn size_line_end(&self) -> State {
-        if self.size == 0 {
-            State::TrailerStart
-        } else {
-            State::Data
-        }
+        if self.size == 0 { State::TrailerStart } else { State::Data }
     }
 
     /// As much of the chunk as the input holds.
@@ -223,47 +219,20 @@ mod tests {
     }
 
     fn whole(text: &str, document: &str, flags: Flags) {
-        assert_eq!(
-            decode(text),
-            Ok((document.to_string(), flags, Some(text.len()))),
-            "{text:?}"
-        );
+        assert_eq!(decode(text), Ok((document.to_string(), flags, Some(text.len()))), "{text:?}");
     }
 
     #[test]
     fn sizes_are_one_to_sixteen_hex_digits() {
         whole("5\r\nhello\r\n0\r\n\r\n", "hello", Flags::NONE);
-        whole(
-            "a\r\n0123456789\r\nB\r\n0123456789a\r\n000\r\n\r\n",
-            "01234567890123456789a",
-            Flags::NONE,
-        );
-        whole(
-            "0000000000000005\r\nhello\r\n0000000000000000\r\n\r\n",
-            "hello",
-            Flags::NONE,
-        );
+        whole("a\r\n0123456789\r\nB\r\n0123456789a\r\n000\r\n\r\n", "01234567890123456789a", Flags::NONE);
+        whole("0000000000000005\r\nhello\r\n0000000000000000\r\n\r\n", "hello", Flags::NONE);
         assert!(matches!(decode("7fffffffffffffff\r\nx"), Ok((_, _, None))));
-        for size in [
-            "00000000000000005",
-            "8000000000000000",
-            "ffffffffffffffff",
-            "10000000000000000",
-        ] {
-            assert_eq!(
-                decode(&format!("{size}\r\nhello")),
-                Err(BodyError::ChunkSizeTooLarge),
-                "{size}"
-            );
+        for size in ["00000000000000005", "8000000000000000", "ffffffffffffffff", "10000000000000000"] {
+            assert_eq!(decode(&format!("{size}\r\nhello")), Err(BodyError::ChunkSizeTooLarge), "{size}");
         }
-        for size in [
-            "", " 5", "+5", "-5", "0x5", "5h", "5 5", "5_0", "5,", "\0", "\u{665}",
-        ] {
-            assert_eq!(
-                decode(&format!("{size}\r\nhello\r\n")),
-                Err(BodyError::BadChunkSize),
-                "{size:?}"
-            );
+        for size in ["", " 5", "+5", "-5", "0x5", "5h", "5 5", "5_0", "5,", "\0", "\u{665}"] {
+            assert_eq!(decode(&format!("{size}\r\nhello\r\n")), Err(BodyError::BadChunkSize), "{size:?}");
         }
     }
 
@@ -276,19 +245,11 @@ mod tests {
     #[test]
     fn extensions_are_ignored_and_bounded_over_the_response() {
         whole("5;a=b;c=\"0\"\r\nhello\r\n0;d\r\n\r\n", "hello", Flags::NONE);
-        let of = |a: usize, b: usize| {
-            decode(&format!(
-                "1;{}\r\nx\r\n0;{}\r\n\r\n",
-                "e".repeat(a),
-                "e".repeat(b)
-            ))
-        };
+        let of =
+            |a: usize, b: usize| decode(&format!("1;{}\r\nx\r\n0;{}\r\n\r\n", "e".repeat(a), "e".repeat(b)));
         assert!(of(8, 8).is_ok());
         assert_eq!(of(8, 9), Err(BodyError::ExtensionsTooLarge));
-        assert_eq!(
-            decode(&format!("1{}", " ".repeat(17))),
-            Err(BodyError::ExtensionsTooLarge)
-        );
+        assert_eq!(decode(&format!("1{}", " ".repeat(17))), Err(BodyError::ExtensionsTooLarge));
     }
 
     #[test]
@@ -302,14 +263,7 @@ mod tests {
 
     #[test]
     fn a_bare_cr_is_refused() {
-        for text in [
-            "5\rx",
-            "5;a\rb\r\n",
-            "5 \r\r\n",
-            "0\r\n\rx",
-            "0\r\nA: b\rc\r\n\r\n",
-            "0\r\nA\r\r\n",
-        ] {
+        for text in ["5\rx", "5;a\rb\r\n", "5 \r\r\n", "0\r\n\rx", "0\r\nA: b\rc\r\n\r\n", "0\r\nA\r\r\n"] {
             assert_eq!(decode(text), Err(BodyError::BareCr), "{text:?}");
         }
     }
@@ -327,17 +281,11 @@ mod tests {
         let of = |bytes: usize| decode(&format!("0\r\n{}\r\n\r\n", "t".repeat(bytes - 2)));
         assert!(of(16).is_ok());
         assert_eq!(of(17), Err(BodyError::TrailersTooLarge));
-        assert_eq!(
-            decode(&format!("0\r\n{}", "A\r\n".repeat(6))),
-            Err(BodyError::TrailersTooLarge)
-        );
+        assert_eq!(decode(&format!("0\r\n{}", "A\r\n".repeat(6))), Err(BodyError::TrailersTooLarge));
     }
 
     #[test]
     fn what_follows_the_last_chunk_is_left() {
-        assert_eq!(
-            decode("0\r\n\r\nHTTP/1.1"),
-            Ok((String::new(), Flags::NONE, Some(5)))
-        );
+        assert_eq!(decode("0\r\n\r\nHTTP/1.1"), Ok((String::new(), Flags::NONE, Some(5))));
     }
 }

@@ -28,7 +28,10 @@ impl Flags {
     /// The content coding broke off; what was decoded is kept. The content decoder sets it.
     pub const CONTENT_CODING_BROKEN: Flags = Flags(1 << 8);
 
-    const NAMES: [(Flags, &'static str); 9] = [
+    /// The document is longer than what is kept of it. Whoever cuts it sets it.
+    pub const CUT: Flags = Flags(1 << 9);
+
+    const NAMES: [(Flags, &'static str); 10] = [
         (Flags::SPACE_BEFORE_COLON, "space_before_colon"),
         (Flags::EMPTY_NAME, "empty_name"),
         (Flags::TE_AND_CL, "te_and_cl"),
@@ -38,6 +41,7 @@ impl Flags {
         (Flags::BARE_LF_CHUNK, "bare_lf_chunk"),
         (Flags::NO_CLOSE_NOTIFY, "no_close_notify"),
         (Flags::CONTENT_CODING_BROKEN, "content_coding_broken"),
+        (Flags::CUT, "cut"),
     ];
 
     /// The word as stored.
@@ -64,10 +68,7 @@ impl Flags {
 
     /// The names in the set, in snake case and bit order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        Flags::NAMES
-            .iter()
-            .filter(move |(flag, _)| self.contains(*flag))
-            .map(|(_, name)| *name)
+        Flags::NAMES.iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, name)| *name)
     }
 }
 

@@ -145,11 +145,7 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const GET: Answer = Answer {
-        method: Method::Get,
-        status: 200,
-        version_minor: 1,
-    };
+    const GET: Answer = Answer { method: Method::Get, status: 200, version_minor: 1 };
 
     fn lengths(values: &[&str]) -> Result<Option<u64>, HeadError> {
         let mut facts = FramingFacts::default();
@@ -161,17 +157,12 @@ mod tests {
 
     fn codings(values: &[&str]) -> FramingFacts {
         let mut facts = FramingFacts::default();
-        values
-            .iter()
-            .for_each(|value| facts.transfer_encoding(value.as_bytes()));
+        values.iter().for_each(|value| facts.transfer_encoding(value.as_bytes()));
         facts
     }
 
     fn connection(value: &str, version_minor: u8) -> bool {
-        let mut facts = FramingFacts {
-            length: Some(1),
-            ..FramingFacts::default()
-        };
+        let mut facts = FramingFacts { length: Some(1), ..FramingFacts::default() };
         facts.connection(value.as_bytes());
         facts.keep_alive(Answer { version_minor, ..GET })
     }
@@ -187,47 +178,28 @@ mod tests {
 
     #[test]
     fn rubbish_lengths_are_refused() {
-        for value in [
-            "", ",", "7,", "+7", "-7", "7 7", "0x7", "7.0", "seven", "7\r\n 7", "\u{0667}",
-        ] {
+        for value in ["", ",", "7,", "+7", "-7", "7 7", "0x7", "7.0", "seven", "7\r\n 7", "\u{0667}"] {
             assert_eq!(lengths(&[value]), Err(HeadError::BadContentLength), "{value:?}");
         }
         assert_eq!(lengths(&["9223372036854775807"]), Ok(Some(LENGTH_MAX)));
-        for value in [
-            "9223372036854775808",
-            "18446744073709551616",
-            "99999999999999999999999",
-        ] {
+        for value in ["9223372036854775808", "18446744073709551616", "99999999999999999999999"] {
             assert_eq!(lengths(&[value]), Err(HeadError::BadContentLength), "{value:?}");
         }
     }
 
     #[test]
     fn the_last_coding_decides() {
-        for values in [
-            &["chunked"][..],
-            &["CHUNKED"],
-            &["gzip, chunked"],
-            &["gzip", "chunked"],
-            &["chunked;a=b, ,"],
-        ] {
+        for values in
+            [&["chunked"][..], &["CHUNKED"], &["gzip, chunked"], &["gzip", "chunked"], &["chunked;a=b, ,"]]
+        {
             assert_eq!(codings(values).framing(GET), Framing::Chunked, "{values:?}");
         }
-        for values in [
-            &["gzip"][..],
-            &["chunked, gzip"],
-            &["chunked", "gzip"],
-            &["identity"],
-            &[""],
-            &["xchunked"],
-        ] {
+        for values in
+            [&["gzip"][..], &["chunked, gzip"], &["chunked", "gzip"], &["identity"], &[""], &["xchunked"]]
+        {
             assert_eq!(codings(values).framing(GET), Framing::Close, "{values:?}");
         }
-        assert!(
-            codings(&["gzip, chunked"])
-                .flags(GET)
-                .contains(Flags::TE_CODING_LEFT)
-        );
+        assert!(codings(&["gzip, chunked"]).flags(GET).contains(Flags::TE_CODING_LEFT));
         assert!(codings(&["identity, chunked"]).flags(GET).is_empty());
     }
 

@@ -20,11 +20,7 @@ pub struct HeadLimits {
 
 impl Default for HeadLimits {
     fn default() -> HeadLimits {
-        HeadLimits {
-            head_bytes_max: 64 * 1024,
-            header_lines_max: 256,
-            interim_max: 8,
-        }
+        HeadLimits { head_bytes_max: 64 * 1024, header_lines_max: 256, interim_max: 8 }
     }
 }
 

@@ -85,10 +85,7 @@ impl HeadParser {
 
     /// Reads on. `bytes` is everything received of this response, from its first byte.
     pub fn parse(&mut self, bytes: &[u8]) -> Result<HeadStep, HeadError> {
-        assert!(
-            self.scanned as usize <= bytes.len(),
-            "the bytes of a response only grow"
-        );
+        assert!(self.scanned as usize <= bytes.len(), "the bytes of a response only grow");
         // Nothing past the limit is ever looked at, so offsets fit 32 bits and the verdict does not depend
         // on how much came at once.
         let window = &bytes[..bytes.len().min(self.limits.head_bytes_max as usize)];
@@ -177,19 +174,13 @@ impl HeadParser {
         };
         let text_end = scanned + found;
         match (window[text_end], window.get(text_end + 1)) {
-            (b'\r', Some(b'\n')) => Ok(Some(LineEnd {
-                text_end,
-                next: text_end + 2,
-            })),
+            (b'\r', Some(b'\n')) => Ok(Some(LineEnd { text_end, next: text_end + 2 })),
             (b'\r', None) => {
                 self.scanned = text_end as u32;
                 Ok(None)
             }
             (b'\r', Some(_)) => Err(HeadError::BareCr),
-            (b'\n', _) => Ok(Some(LineEnd {
-                text_end,
-                next: text_end + 1,
-            })),
+            (b'\n', _) => Ok(Some(LineEnd { text_end, next: text_end + 1 })),
             _ => Err(HeadError::Nul),
         }
     }
@@ -213,9 +204,7 @@ impl HeadParser {
             return Err(HeadError::BadStatusLine);
         }
         self.facts.version_minor = minor - b'0';
-        self.facts.status = [a, b, c]
-            .iter()
-            .fold(0, |code, &digit| code * 10 + u16::from(digit - b'0'));
+        self.facts.status = [a, b, c].iter().fold(0, |code, &digit| code * 10 + u16::from(digit - b'0'));
         if is_interim(self.facts.status) {
             if self.interim_count == self.limits.interim_max {
                 return Err(HeadError::TooManyInterim);
@@ -227,11 +216,7 @@ impl HeadParser {
 
     fn head(&self, head_bytes: usize) -> Head {
         let facts = &self.facts;
-        let answer = Answer {
-            method: self.method,
-            status: facts.status,
-            version_minor: facts.version_minor,
-        };
+        let answer = Answer { method: self.method, status: facts.status, version_minor: facts.version_minor };
         Head {
             status: facts.status,
             version_minor: facts.version_minor,
@@ -322,10 +307,9 @@ mod tests {
     fn parse_as(method: Method, bytes: &[u8]) -> Result<Head, HeadError> {
         match HeadParser::new(HeadLimits::default(), method).parse(bytes)? {
             HeadStep::Done(head) => Ok(head),
-            HeadStep::NeedMore => panic!(
-                "a whole head, yet more is needed: {:?}",
-                bytes.escape_ascii().to_string()
-            ),
+            HeadStep::NeedMore => {
+                panic!("a whole head, yet more is needed: {:?}", bytes.escape_ascii().to_string())
+            }
         }
     }
 
@@ -341,19 +325,14 @@ mod tests {
     fn pairs(text: &str) -> Vec<(String, String)> {
         let head = parse(text).expect("accepted");
         let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        head.headers(text.as_bytes())
-            .map(|(name, value)| (text_of(name), text_of(&value)))
-            .collect()
+        head.headers(text.as_bytes()).map(|(name, value)| (text_of(name), text_of(&value))).collect()
     }
 
     #[test]
     fn lf_alone_ends_a_line() {
         let text = "HTTP/1.1 200 OK\nA: 1\r\nContent-Length: 3\n\nabc";
         let head = parse(text).unwrap();
-        assert_eq!(
-            (head.framing, head.head_bytes as usize),
-            (Framing::Length(3), text.len() - 3)
-        );
+        assert_eq!((head.framing, head.head_bytes as usize), (Framing::Length(3), text.len() - 3));
         assert!(head.keep_alive && head.flags.is_empty());
     }
 
@@ -379,11 +358,7 @@ mod tests {
             ("HTTP/1.1 007 No", 1, 7),
         ] {
             let head = parse(&format!("{line}\r\n\r\n")).expect(line);
-            assert_eq!(
-                (head.version_minor, head.status),
-                (version_minor, status),
-                "{line:?}"
-            );
+            assert_eq!((head.version_minor, head.status), (version_minor, status), "{line:?}");
         }
     }
 
@@ -403,11 +378,7 @@ mod tests {
             "HTTP/1.1 +20 OK",
             "HTTP/1.1 OK",
         ] {
-            assert_eq!(
-                parse(&format!("{line}\r\n\r\n")),
-                Err(HeadError::BadStatusLine),
-                "{line:?}"
-            );
+            assert_eq!(parse(&format!("{line}\r\n\r\n")), Err(HeadError::BadStatusLine), "{line:?}");
         }
     }
 
@@ -443,10 +414,7 @@ mod tests {
     fn folds_are_joined_with_one_space() {
         let text = format!("{OK}A: x \r\n \t y\nLocation:\r\n /a\r\n\t/b \r\nContent-Length:\n 5\r\n\r\n");
         let want = [("A", "x y"), ("Location", "/a /b"), ("Content-Length", "5")];
-        assert_eq!(
-            pairs(&text),
-            want.map(|(name, value)| (name.to_string(), value.to_string()))
-        );
+        assert_eq!(pairs(&text), want.map(|(name, value)| (name.to_string(), value.to_string())));
         let head = parse(&text).unwrap();
         assert_eq!(head.location.of(text.as_bytes()), b"/a\r\n\t/b");
         assert_eq!(head.framing, Framing::Length(5));
@@ -456,10 +424,7 @@ mod tests {
     fn space_before_the_colon_is_trimmed_and_flagged() {
         let text = format!("{OK}Content-Length \t: 5\r\n\r\n");
         let head = parse(&text).unwrap();
-        assert_eq!(
-            (head.framing, head.flags),
-            (Framing::Length(5), Flags::SPACE_BEFORE_COLON)
-        );
+        assert_eq!((head.framing, head.flags), (Framing::Length(5), Flags::SPACE_BEFORE_COLON));
         assert_eq!(pairs(&text), [("Content-Length".to_string(), "5".to_string())]);
     }
 
@@ -474,16 +439,10 @@ mod tests {
 
     #[test]
     fn the_head_is_bounded_in_bytes() {
-        let limits = HeadLimits {
-            head_bytes_max: 64,
-            ..HeadLimits::default()
-        };
+        let limits = HeadLimits { head_bytes_max: 64, ..HeadLimits::default() };
         let head_of = |bytes: usize| format!("{OK}A: {}\r\n\r\n", "x".repeat(bytes - OK.len() - 7));
         let parse = |text: &str| HeadParser::new(limits, Method::Get).parse(text.as_bytes());
-        assert!(matches!(
-            parse(&head_of(64)),
-            Ok(HeadStep::Done(Head { head_bytes: 64, .. }))
-        ));
+        assert!(matches!(parse(&head_of(64)), Ok(HeadStep::Done(Head { head_bytes: 64, .. }))));
         assert_eq!(parse(&head_of(65)), Err(HeadError::HeadTooLarge));
         assert_eq!(parse(&head_of(65)[..63]), Ok(HeadStep::NeedMore));
         assert_eq!(parse(&head_of(65)[..64]), Err(HeadError::HeadTooLarge));
@@ -496,10 +455,7 @@ mod tests {
         assert!(with(&"A: b\r\n".repeat(256)).is_ok());
         assert_eq!(with(&"A: b\r\n".repeat(257)), Err(HeadError::TooManyHeaderLines));
         assert!(with(&format!("A: b\r\n{}", " c\r\n".repeat(255))).is_ok());
-        assert_eq!(
-            with(&format!("A: b\r\n{}", " c\r\n".repeat(256))),
-            Err(HeadError::TooManyHeaderLines)
-        );
+        assert_eq!(with(&format!("A: b\r\n{}", " c\r\n".repeat(256))), Err(HeadError::TooManyHeaderLines));
     }
 
     #[test]
@@ -508,18 +464,12 @@ mod tests {
         let last = format!("{OK}Content-Length: 2\r\n\r\n");
         let text = format!("{}{last}", interim.repeat(8));
         let head = parse(&text).unwrap();
-        assert_eq!(
-            (head.status, head.framing, head.flags),
-            (200, Framing::Length(2), Flags::NONE)
-        );
+        assert_eq!((head.status, head.framing, head.flags), (200, Framing::Length(2), Flags::NONE));
         assert!(head.location.is_empty());
         assert_eq!(head.head_start as usize, interim.len() * 8);
         assert_eq!(head.head_bytes as usize, text.len());
         assert_eq!(pairs(&text).len(), 1);
-        assert_eq!(
-            parse(&format!("{}{last}", interim.repeat(9))),
-            Err(HeadError::TooManyInterim)
-        );
+        assert_eq!(parse(&format!("{}{last}", interim.repeat(9))), Err(HeadError::TooManyInterim));
     }
 
     #[test]
@@ -530,11 +480,7 @@ mod tests {
         for status in ["204", "304"] {
             for lines in [lines, "Transfer-Encoding: chunked\r\n\r\n", "\r\n"] {
                 let head = parse(&format!("HTTP/1.1 {status} x\r\n{lines}")).unwrap();
-                assert_eq!(
-                    (head.framing, head.keep_alive),
-                    (Framing::None, true),
-                    "{status} {lines:?}"
-                );
+                assert_eq!((head.framing, head.keep_alive), (Framing::None, true), "{status} {lines:?}");
             }
         }
     }
@@ -556,49 +502,28 @@ mod tests {
     #[test]
     fn other_transfer_codings_run_to_close() {
         let head = with("Transfer-Encoding: chunked, identity\r\n").unwrap();
-        assert_eq!(
-            (head.framing, head.keep_alive, head.flags),
-            (Framing::Close, false, Flags::NONE)
-        );
+        assert_eq!((head.framing, head.keep_alive, head.flags), (Framing::Close, false, Flags::NONE));
         let text = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n";
         let head = parse(text).unwrap();
-        assert_eq!(
-            (head.framing, head.keep_alive, head.flags),
-            (Framing::Close, false, Flags::TE_IN_HTTP10)
-        );
+        assert_eq!((head.framing, head.keep_alive, head.flags), (Framing::Close, false, Flags::TE_IN_HTTP10));
     }
 
     #[test]
     fn content_lengths_are_checked() {
         assert_eq!(
-            with("Content-Length: 5\r\nContent-Length: 5, 5\r\n")
-                .unwrap()
-                .framing,
+            with("Content-Length: 5\r\nContent-Length: 5, 5\r\n").unwrap().framing,
             Framing::Length(5)
         );
-        assert_eq!(
-            with("Content-Length: 5\r\nContent-Length: 6\r\n"),
-            Err(HeadError::UnequalContentLength)
-        );
+        assert_eq!(with("Content-Length: 5\r\nContent-Length: 6\r\n"), Err(HeadError::UnequalContentLength));
         assert_eq!(with("Content-Length: -5\r\n"), Err(HeadError::BadContentLength));
-        assert_eq!(
-            with("Content-Length: 9223372036854775808\r\n"),
-            Err(HeadError::BadContentLength)
-        );
+        assert_eq!(with("Content-Length: 9223372036854775808\r\n"), Err(HeadError::BadContentLength));
     }
 
     #[test]
     fn connections_live_on_by_version_and_token() {
         assert!(with("Content-Length: 0\r\n").unwrap().keep_alive);
-        assert!(
-            !with("Content-Length: 0\r\nConnection: x, Close\r\n")
-                .unwrap()
-                .keep_alive
-        );
-        assert_eq!(
-            with("").map(|head| (head.framing, head.keep_alive)),
-            Ok((Framing::Close, false))
-        );
+        assert!(!with("Content-Length: 0\r\nConnection: x, Close\r\n").unwrap().keep_alive);
+        assert_eq!(with("").map(|head| (head.framing, head.keep_alive)), Ok((Framing::Close, false)));
         let old =
             |lines: &str| parse(&format!("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n{lines}\r\n")).unwrap();
         assert!(!old("").keep_alive);

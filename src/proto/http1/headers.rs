@@ -84,11 +84,7 @@ pub fn unfold(value: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(value);
     }
     let mut joined = Vec::with_capacity(value.len());
-    for part in value
-        .split(|&byte| byte == b'\n')
-        .map(trim)
-        .filter(|part| !part.is_empty())
-    {
+    for part in value.split(|&byte| byte == b'\n').map(trim).filter(|part| !part.is_empty()) {
         if !joined.is_empty() {
             joined.push(b' ');
         }
@@ -141,14 +137,7 @@ mod tests {
         assert_eq!(Known::of(b"TRANSFER-ENCODING"), Some(Known::TransferEncoding));
         assert_eq!(Known::of(b"ETag"), Some(Known::Etag));
         assert_eq!(Known::of(b"x-robots-tag"), Some(Known::XRobotsTag));
-        for name in [
-            "",
-            "e",
-            "Content-Location",
-            "Cache-Control",
-            "Content-Length\x0b",
-            "xtag",
-        ] {
+        for name in ["", "e", "Content-Location", "Cache-Control", "Content-Length\x0b", "xtag"] {
             assert_eq!(Known::of(name.as_bytes()), None, "{name:?}");
         }
     }
@@ -164,9 +153,7 @@ mod tests {
     #[test]
     fn walks_names_and_values() {
         let head = b"HTTP/1.1 200 OK\r\nA: 1\nB :\r\n  two\r\n\tthree\r\n: x\r\nC:\r\n\r\n";
-        let pairs: Vec<_> = Headers::new(head)
-            .map(|(name, value)| (name, value.into_owned()))
-            .collect();
+        let pairs: Vec<_> = Headers::new(head).map(|(name, value)| (name, value.into_owned())).collect();
         let want: [(&[u8], &[u8]); 4] = [(b"A", b"1"), (b"B", b"two three"), (b"", b"x"), (b"C", b"")];
         assert_eq!(pairs.len(), want.len());
         for (pair, want) in pairs.iter().zip(want) {

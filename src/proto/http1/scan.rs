@@ -47,11 +47,7 @@ pub(super) fn colon(bytes: &[u8]) -> Option<usize> {
 /// Whole words in memory order: the first byte is the lowest.
 #[inline]
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    bytes
-        .as_chunks::<WORD_BYTES>()
-        .0
-        .iter()
-        .map(|&word| u64::from_le_bytes(word))
+    bytes.as_chunks::<WORD_BYTES>().0.iter().map(|&word| u64::from_le_bytes(word))
 }
 
 /// Marks the top bit of bytes below 0x20. A borrow can mark a byte wrongly, but only above one marked rightly.

@@ -26,16 +26,8 @@ struct Limits {
 }
 
 const SMALL: Limits = Limits {
-    head: HeadLimits {
-        head_bytes_max: 300,
-        header_lines_max: 8,
-        interim_max: 2,
-    },
-    body: BodyLimits {
-        doc_bytes_max: 40,
-        chunk_ext_bytes_max: 12,
-        trailer_bytes_max: 12,
-    },
+    head: HeadLimits { head_bytes_max: 300, header_lines_max: 8, interim_max: 2 },
+    body: BodyLimits { doc_bytes_max: 40, chunk_ext_bytes_max: 12, trailer_bytes_max: 12 },
 };
 
 /// Receives `pieces` one after the other, as a connection would, and then its end.
@@ -67,10 +59,8 @@ fn receive(pieces: &[&[u8]], method: Method, limits: Limits) -> Facts {
         }
     };
     facts.head = Ok(head);
-    facts.headers = head
-        .headers(&received)
-        .map(|(name, value)| (name.to_vec(), value.into_owned()))
-        .collect();
+    facts.headers =
+        head.headers(&received).map(|(name, value)| (name.to_vec(), value.into_owned())).collect();
 
     let mut decoder = BodyDecoder::new(head.framing, limits.body);
     let mut pushed = head.head_bytes as usize;
@@ -115,12 +105,7 @@ fn same_facts_however_cut(bytes: &[u8], method: Method, limits: Limits) -> Facts
         assert_eq!(cut, whole, "cut at {at}: {:?}", bytes.escape_ascii().to_string());
     }
     let bytewise = receive(&bytes.chunks(1).collect::<Vec<_>>(), method, limits);
-    assert_eq!(
-        bytewise,
-        whole,
-        "byte by byte: {:?}",
-        bytes.escape_ascii().to_string()
-    );
+    assert_eq!(bytewise, whole, "byte by byte: {:?}", bytes.escape_ascii().to_string());
     whole
 }
 
@@ -184,13 +169,7 @@ fn every_sample_cut_at_every_byte() {
 
 #[test]
 fn a_head_past_the_limit_is_refused_wherever_it_is_cut() {
-    let small = Limits {
-        head: HeadLimits {
-            head_bytes_max: 40,
-            ..SMALL.head
-        },
-        ..SMALL
-    };
+    let small = Limits { head: HeadLimits { head_bytes_max: 40, ..SMALL.head }, ..SMALL };
     for value_bytes in 0..40 {
         let text = format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\nbody", "x".repeat(value_bytes));
         let facts = same_facts_however_cut(text.as_bytes(), Method::Get, small);
@@ -215,11 +194,7 @@ fn lines_that_were_complete_are_not_read_again() {
         // The line before a fold or a peek is still needed, the ones before it are not.
         if byte == b'\n' {
             received[..last_line].fill(0);
-            last_line = if text.get(index + 1) == Some(&b' ') {
-                last_line
-            } else {
-                index + 1
-            };
+            last_line = if text.get(index + 1) == Some(&b' ') { last_line } else { index + 1 };
         }
     }
 }

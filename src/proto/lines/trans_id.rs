@@ -40,13 +40,7 @@ impl From<u64> for TransId {
 
 impl fmt::Debug for TransId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}/{}#{}",
-            self.host_slot(),
-            self.active_slot(),
-            self.generation()
-        )
+        write!(f, "{}/{}#{}", self.host_slot(), self.active_slot(), self.generation())
     }
 }
 
@@ -57,10 +51,7 @@ mod tests {
     #[test]
     fn parts_come_back() {
         let id = TransId::new(u32::MAX, 255, 0xff_ffff);
-        assert_eq!(
-            (id.host_slot(), id.active_slot(), id.generation()),
-            (u32::MAX, 255, 0xff_ffff)
-        );
+        assert_eq!((id.host_slot(), id.active_slot(), id.generation()), (u32::MAX, 255, 0xff_ffff));
         let id = TransId::from(TransId::new(1, 2, 3).as_u64());
         assert_eq!((id.host_slot(), id.active_slot(), id.generation()), (1, 2, 3));
     }

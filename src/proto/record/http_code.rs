@@ -48,10 +48,7 @@ mod tests {
     fn every_status_of_the_table_survives() {
         assert!(HttpCode::TABLE.is_sorted(), "searched by halves");
         for status in HttpCode::TABLE {
-            assert_eq!(
-                HttpCode::from(HttpCode::from_status(status).as_u8()).status(),
-                Some(status)
-            );
+            assert_eq!(HttpCode::from(HttpCode::from_status(status).as_u8()).status(), Some(status));
         }
         assert_eq!(HttpCode::from_status(299), HttpCode::OTHER);
         assert_eq!(HttpCode::NONE.status(), None);

@@ -90,10 +90,7 @@ result_codes! {
 impl ResultCode {
     /// Whether a document counts as had: stored whole, cut at the limit on purpose, or still the stored one.
     pub fn is_success(self) -> bool {
-        matches!(
-            self,
-            ResultCode::Ok | ResultCode::NotModified | ResultCode::TooLarge
-        )
+        matches!(self, ResultCode::Ok | ResultCode::NotModified | ResultCode::TooLarge)
     }
 }
 

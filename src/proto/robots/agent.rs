@@ -39,9 +39,7 @@ impl Addressee {
 
 fn token_bytes(text: &[u8]) -> usize {
     let in_token = |octet: &u8| octet.is_ascii_alphabetic() || matches!(octet, b'_' | b'-');
-    text.iter()
-        .position(|octet| !in_token(octet))
-        .unwrap_or(text.len())
+    text.iter().position(|octet| !in_token(octet)).unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -76,12 +74,7 @@ mod tests {
             (b"* everyone", Addressee::Anyone),
             (b"*bot", Addressee::Other),
         ] {
-            assert_eq!(
-                Addressee::of(value, b"FooBot"),
-                addressee,
-                "{}",
-                value.escape_ascii()
-            );
+            assert_eq!(Addressee::of(value, b"FooBot"), addressee, "{}", value.escape_ascii());
         }
         assert_eq!(Addressee::of(b"", b""), Addressee::Other);
     }

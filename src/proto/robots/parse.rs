@@ -5,8 +5,10 @@ use super::rules::EntryKind;
 
 /// How much of a file is read: 500 KiB, which is what RFC 9309 asks at least.
 pub const ROBOTS_BYTES_MAX: usize = 500 * 1024;
-/// How many rules are kept. Those after it in the file are ignored.
-pub const RULES_MAX: usize = 20_000;
+/// How many rules are kept: as many as the part of a file that is read can hold, so that none is dropped and
+/// we are let in where we were told not to go.
+pub const RULES_MAX: usize = ROBOTS_BYTES_MAX / SHORTEST_RULE.len();
+const SHORTEST_RULE: &str = "allow:/\n";
 /// How many sitemap addresses are kept.
 pub const SITEMAPS_MAX: usize = 64;
 /// The longest sitemap address kept; longer ones are ignored.
@@ -50,9 +52,8 @@ pub(super) fn read<'a>(bytes: &'a [u8], token: &str) -> Choice<'a> {
     let mut sitemaps = Vec::new();
     let mut group = Group::default();
 
-    for (key, value) in whole_lines(bytes)
-        .split(|octet| matches!(octet, b'\r' | b'\n'))
-        .filter_map(key_and_value)
+    for (key, value) in
+        whole_lines(bytes).split(|octet| matches!(octet, b'\r' | b'\n')).filter_map(key_and_value)
     {
         if key.eq_ignore_ascii_case(b"user-agent") {
             if group.has_rules {
@@ -84,16 +85,8 @@ pub(super) fn read<'a>(bytes: &'a [u8], token: &str) -> Choice<'a> {
         }
     }
 
-    let Merged {
-        rules,
-        crawl_delay_ms,
-        ..
-    } = if us.named { us } else { anyone };
-    Choice {
-        rules,
-        sitemaps,
-        crawl_delay_ms,
-    }
+    let Merged { rules, crawl_delay_ms, .. } = if us.named { us } else { anyone };
+    Choice { rules, sitemaps, crawl_delay_ms }
 }
 
 impl Group {
@@ -152,19 +145,14 @@ fn delay_ms(value: &[u8]) -> Option<u32> {
         return None;
     }
     let digits = whole.iter().chain(fraction.iter().chain(b"000").take(3));
-    Some(digits.fold(0u32, |ms, digit| {
-        ms.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
-    }))
+    Some(digits.fold(0u32, |ms, digit| ms.saturating_mul(10).saturating_add(u32::from(digit - b'0'))))
 }
 
 /// An absolute address on the web, as text fit to be logged.
 fn sitemap(value: &[u8]) -> Option<&str> {
     let text = str::from_utf8(value).ok()?;
-    let opens_with = |scheme: &[u8]| {
-        value
-            .get(..scheme.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    };
+    let opens_with =
+        |scheme: &[u8]| value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     let absolute = opens_with(b"http://") || opens_with(b"https://");
     (absolute && text.len() <= SITEMAP_BYTES_MAX && !text.chars().any(char::is_control)).then_some(text)
 }

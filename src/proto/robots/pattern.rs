@@ -95,11 +95,7 @@ pub(super) fn matches(pattern: &[u8], path: &[u8]) -> bool {
         body => (body, false),
     };
     let Some(star) = memchr::memchr(b'*', body) else {
-        return if anchored {
-            path == body
-        } else {
-            path.starts_with(body)
-        };
+        return if anchored { path == body } else { path.starts_with(body) };
     };
     let Some(mut rest) = path.strip_prefix(&body[..star]) else {
         return false;
@@ -113,11 +109,7 @@ pub(super) fn matches(pattern: &[u8], path: &[u8]) -> bool {
         rest = &rest[found + segment.len()..];
         segments = &segments[star + 1..];
     }
-    if anchored {
-        rest.ends_with(segments)
-    } else {
-        memmem::find(rest, segments).is_some()
-    }
+    if anchored { rest.ends_with(segments) } else { memmem::find(rest, segments).is_some() }
 }
 
 fn push_canonical(text: &[u8], canonical: &mut Vec<u8>) {
@@ -205,12 +197,7 @@ mod tests {
             (b"/%2A*", b"/%2A*"),
             (b"$", b"$"),
         ] {
-            assert_eq!(
-                canonical_pattern(pattern),
-                canonical,
-                "{}",
-                pattern.escape_ascii()
-            );
+            assert_eq!(canonical_pattern(pattern), canonical, "{}", pattern.escape_ascii());
         }
     }
 

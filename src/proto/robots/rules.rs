@@ -51,10 +51,7 @@ impl Robots {
 
     /// Everything but /robots.txt disallowed: what an unreachable file means.
     pub fn deny_all() -> Robots {
-        Robots {
-            deny_all: true,
-            ..Robots::default()
-        }
+        Robots { deny_all: true, ..Robots::default() }
     }
 
     /// Reads a file for the agent called `product_token`.
@@ -62,11 +59,7 @@ impl Robots {
     /// The first [`ROBOTS_BYTES_MAX`](super::ROBOTS_BYTES_MAX) bytes are read. Of a longer file the line cut
     /// by that limit is dropped; so hand over at least one byte past it if there is one.
     pub fn parse(bytes: &[u8], product_token: &str) -> Robots {
-        let parse::Choice {
-            rules,
-            sitemaps,
-            crawl_delay_ms,
-        } = parse::read(bytes, product_token);
+        let parse::Choice { rules, sitemaps, crawl_delay_ms } = parse::read(bytes, product_token);
 
         let mut canonical = Vec::new();
         let mut patterns = Vec::with_capacity(rules.len());
@@ -77,10 +70,7 @@ impl Robots {
         }
         patterns.sort_unstable_by(|(a_kind, a), (b_kind, b)| {
             let by_text = || canonical[a.clone()].cmp(&canonical[b.clone()]);
-            b.len()
-                .cmp(&a.len())
-                .then_with(by_text)
-                .then((*a_kind as u8).cmp(&(*b_kind as u8)))
+            b.len().cmp(&a.len()).then_with(by_text).then((*a_kind as u8).cmp(&(*b_kind as u8)))
         });
         // Of one pattern both allowed and disallowed, the allow comes first and stays.
         patterns.dedup_by(|later, first| canonical[later.1.clone()] == canonical[first.1.clone()]);
@@ -90,21 +80,13 @@ impl Robots {
         let texts = patterns
             .iter()
             .map(|(kind, range)| (*kind, &canonical[range.clone()]))
-            .chain(
-                sitemaps
-                    .into_iter()
-                    .map(|sitemap| (EntryKind::Sitemap, sitemap.as_bytes())),
-            );
+            .chain(sitemaps.into_iter().map(|sitemap| (EntryKind::Sitemap, sitemap.as_bytes())));
         let mut arena = Vec::new();
         let mut entries = Vec::with_capacity(patterns.len());
         for (kind, text) in texts {
             arena.extend_from_slice(text);
             let operators = kind != EntryKind::Sitemap && pattern::has_operators(text);
-            entries.push(Entry {
-                end: arena.len() as u32,
-                kind,
-                operators,
-            });
+            entries.push(Entry { end: arena.len() as u32, kind, operators });
         }
         let robots = Robots {
             arena: arena.into_boxed_slice(),
@@ -124,28 +106,15 @@ impl Robots {
     /// As [`allows`](Robots::allows), and by which rule: the longest pattern that matches; a tie allows.
     pub fn verdict(&self, path_and_query: &[u8]) -> Verdict<'_> {
         if self.entries.is_empty() && !self.deny_all {
-            return Verdict {
-                allowed: true,
-                rule: None,
-            };
+            return Verdict { allowed: true, rule: None };
         }
-        let path = if path_and_query.is_empty() {
-            b"/"
-        } else {
-            path_and_query
-        };
+        let path = if path_and_query.is_empty() { b"/" } else { path_and_query };
         let path = pattern::canonical_path(path);
         if *path == *b"/robots.txt" {
-            return Verdict {
-                allowed: true,
-                rule: None,
-            };
+            return Verdict { allowed: true, rule: None };
         }
         if self.deny_all {
-            return Verdict {
-                allowed: false,
-                rule: None,
-            };
+            return Verdict { allowed: false, rule: None };
         }
         for (entry, text) in self.texts() {
             let allowed = match entry.kind {
@@ -153,22 +122,13 @@ impl Robots {
                 EntryKind::Disallow => false,
                 EntryKind::Sitemap => break,
             };
-            let matched = if entry.operators {
-                pattern::matches(text, &path)
-            } else {
-                path.starts_with(text)
-            };
+            let matched =
+                if entry.operators { pattern::matches(text, &path) } else { path.starts_with(text) };
             if matched {
-                return Verdict {
-                    allowed,
-                    rule: str::from_utf8(text).ok(),
-                };
+                return Verdict { allowed, rule: str::from_utf8(text).ok() };
             }
         }
-        Verdict {
-            allowed: true,
-            rule: None,
-        }
+        Verdict { allowed: true, rule: None }
     }
 
     /// The Crawl-delay of our groups, as the file has it. The cap is the caller's.

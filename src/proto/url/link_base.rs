@@ -37,11 +37,7 @@ impl LinkBase {
         let path_end = memchr::memchr(b'?', url.as_str().as_bytes()).unwrap_or(url.as_str().len());
         let directory_end =
             memchr::memrchr(b'/', &url.as_str().as_bytes()[..path_end]).map_or(path_start, |at| at + 1);
-        LinkBase {
-            url: url.clone(),
-            directory_end,
-            parsed: OnceCell::new(),
-        }
+        LinkBase { url: url.clone(), directory_end, parsed: OnceCell::new() }
     }
 
     pub fn url(&self) -> &CrawlUrl {
@@ -162,66 +158,41 @@ mod tests {
 
     fn resolved(base: &str, link: &str) -> Result<String, LinkError> {
         let mut out = String::new();
-        LinkBase::new(&CrawlUrl::parse(base).unwrap())
-            .resolve(link.as_bytes(), &mut out)
-            .map(|()| out)
+        LinkBase::new(&CrawlUrl::parse(base).unwrap()).resolve(link.as_bytes(), &mut out).map(|()| out)
     }
 
     fn by_the_book(base: &str, link: &str) -> Option<String> {
         let mut url = url::Url::parse(base).unwrap().join(link).ok()?;
         url.set_fragment(None);
-        CrawlUrl::from_parsed(&url)
-            .ok()
-            .map(|url| url.as_str().to_string())
+        CrawlUrl::from_parsed(&url).ok().map(|url| url.as_str().to_string())
     }
 
     #[test]
     fn links_as_pages_have_them() {
         let base = "http://h.test:8080/a/b.html?q";
         assert_eq!(resolved(base, "/x").unwrap(), "http://h.test:8080/x");
-        assert_eq!(
-            resolved(base, "c.html#top").unwrap(),
-            "http://h.test:8080/a/c.html"
-        );
+        assert_eq!(resolved(base, "c.html#top").unwrap(), "http://h.test:8080/a/c.html");
         assert_eq!(resolved(base, "../c").unwrap(), "http://h.test:8080/c");
         assert_eq!(resolved(base, "//other.test/c").unwrap(), "http://other.test/c");
         assert_eq!(resolved(base, "?z=1").unwrap(), "http://h.test:8080/a/b.html?z=1");
         assert_eq!(resolved(base, "http://0x7f.1/a").unwrap(), "http://127.0.0.1/a");
         assert_eq!(resolved(base, "#only"), Err(LinkError::SamePage));
         assert_eq!(resolved(base, ""), Err(LinkError::SamePage));
-        assert!(matches!(
-            resolved(base, "mailto:a@b"),
-            Err(LinkError::Url(UrlError::Scheme(_)))
-        ));
-        assert!(matches!(
-            resolved(base, "javascript:void(0)"),
-            Err(LinkError::Url(UrlError::Scheme(_)))
-        ));
+        assert!(matches!(resolved(base, "mailto:a@b"), Err(LinkError::Url(UrlError::Scheme(_)))));
+        assert!(matches!(resolved(base, "javascript:void(0)"), Err(LinkError::Url(UrlError::Scheme(_)))));
     }
 
     #[test]
     fn the_short_path_is_taken_for_plain_links() {
         let base = LinkBase::new(&CrawlUrl::parse("http://h.test/a/").unwrap());
-        for link in [
-            "/p/3.html",
-            "3.html",
-            "http://h.test/p/3.html?a=b&c=d",
-            "/p/3.html?x=1",
-            "http://o.test/a.b",
-        ] {
+        for link in
+            ["/p/3.html", "3.html", "http://h.test/p/3.html?a=b&c=d", "/p/3.html?x=1", "http://o.test/a.b"]
+        {
             assert!(base.resolve_plain(link.as_bytes(), &mut String::new()), "{link}");
         }
-        for link in [
-            "/a/./b",
-            "//x/y",
-            "/%41",
-            "http://xn--a.test/",
-            "http://1.2/",
-            "http://h",
-            "a b",
-            "a:b",
-            "/a'b",
-        ] {
+        for link in
+            ["/a/./b", "//x/y", "/%41", "http://xn--a.test/", "http://1.2/", "http://h", "a b", "a:b", "/a'b"]
+        {
             assert!(!base.resolve_plain(link.as_bytes(), &mut String::new()), "{link}");
         }
     }

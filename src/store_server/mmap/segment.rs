@@ -41,24 +41,12 @@ impl Segment {
         let map = MmapOptions::new().map_raw(&file)?;
         // Old kernels lack it; then the shard takes the faults, which is slower and nothing else.
         let _ = map.advise(Advice::PopulateWrite);
-        Ok(Segment::start(
-            map,
-            Some((file, path)),
-            number,
-            shard,
-            made_unix_ms,
-        ))
+        Ok(Segment::start(map, Some((file, path)), number, shard, made_unix_ms))
     }
 
     /// A segment that lives in memory only.
     pub fn map_memory(bytes: usize, number: u64, shard: u32, made_unix_ms: u64) -> io::Result<SegmentWriter> {
-        Ok(Segment::start(
-            MmapRaw::from(MmapMut::map_anon(bytes)?),
-            None,
-            number,
-            shard,
-            made_unix_ms,
-        ))
+        Ok(Segment::start(MmapRaw::from(MmapMut::map_anon(bytes)?), None, number, shard, made_unix_ms))
     }
 
     fn start(
@@ -120,9 +108,7 @@ impl Segment {
         // fault here.
         let page = to & !4095;
         if page < self.map.len() {
-            let _ = self
-                .map
-                .advise_range(Advice::PopulateWrite, page, 4096.min(self.map.len() - page));
+            let _ = self.map.advise_range(Advice::PopulateWrite, page, 4096.min(self.map.len() - page));
         }
         Ok(())
     }
