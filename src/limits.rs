@@ -15,7 +15,7 @@ pub const REDIRECTS_MAX: u8 = 10;
 pub const ROBOTS_REDIRECTS_MAX: u8 = 5;
 
 /// Receive buffers lent by one ring, and their size. The pool stays in the second-level cache.
-pub const RECV_BUFFERS: u16 = 128;
+pub const RECV_BUFFERS: u16 = 64;
 pub const RECV_BUFFER_BYTES: usize = 16 * 1024;
 
 /// Submission and completion entries of a shard's ring.

@@ -43,16 +43,29 @@ pub struct Handler {
     /// Our name in robots directives.
     product_token: String,
     recent: Recent,
-    /// The link being resolved; kept for its memory.
+    /// The link being resolved, all of a page, and their fingerprints; kept for their memory.
     resolved: String,
+    resolved_all: LinkBatch,
+    prints: Vec<u64>,
 }
 
+/// Stands in for a fingerprint that the shard remembers; no URL of ours has it.
+const SEEN: u64 = 0;
+/// Room for the links of an ordinary page.
+const LINKS_USUAL: usize = 64;
 /// Types whose links are read.
 const HTML_TYPES: [&[u8]; 2] = [b"text/html", b"application/xhtml+xml"];
 
 impl Handler {
     pub fn new(scope: Arc<Scope>, product_token: String) -> Handler {
-        Handler { scope, product_token, recent: Recent::new(), resolved: String::new() }
+        Handler {
+            scope,
+            product_token,
+            recent: Recent::new(),
+            resolved: String::new(),
+            resolved_all: LinkBatch::default(),
+            prints: Vec::new(),
+        }
     }
 
     /// Another shard found where a seed leads.
@@ -87,7 +100,7 @@ impl Handler {
 
     fn read_html(&mut self, page: &Page<'_>, nofollow: bool, handled: &mut Handled) {
         let candidate = page.candidate;
-        let mut facts = Facts { nofollow, ..Facts::default() };
+        let mut facts = Facts { nofollow, links: Vec::with_capacity(LINKS_USUAL), ..Facts::default() };
         html::scan(page.document, |fact| facts.take(fact));
         // A `<base>` counts for the links before it, too, so links are resolved only now.
         let mut base = LinkBase::new(&candidate.url);
@@ -98,9 +111,7 @@ impl Handler {
             base = LinkBase::new(&url);
         }
         if !facts.nofollow && candidate.depth < self.scope.depth_max() {
-            for target in &facts.links {
-                self.read_link(&base, target, handled);
-            }
+            self.read_links(&base, &facts.links, handled);
         }
         if let Some(target) = &facts.refresh
             && base.resolve(target, &mut self.resolved).is_ok()
@@ -112,22 +123,36 @@ impl Handler {
         }
     }
 
-    fn read_link(&mut self, base: &LinkBase, target: &[u8], handled: &mut Handled) {
-        if base.resolve(target, &mut self.resolved).is_err() {
-            return;
-        }
-        let print = fingerprint(self.resolved.as_bytes());
-        if self.recent.holds(print) {
-            return;
-        }
-        match CrawlUrl::from_normal(&self.resolved) {
-            // Only what is in scope is remembered: the rest may come into scope later.
-            Ok(url) if can_fetch(&url) && self.scope.holds(&url) => {
-                self.recent.note(print);
-                handled.links.push(&self.resolved);
+    /// Keeps the links that are new to this shard and in scope.
+    fn read_links(&mut self, base: &LinkBase, targets: &[Cow<'_, [u8]>], handled: &mut Handled) {
+        self.resolved_all.clear();
+        self.prints.clear();
+        for target in targets {
+            if base.resolve(target, &mut self.resolved).is_ok() {
+                self.prints.push(fingerprint(self.resolved.as_bytes()).max(SEEN + 1));
+                self.resolved_all.push(&self.resolved);
             }
-            Ok(_) => handled.out_of_scope += 1,
-            Err(_) => {}
+        }
+        // One after the other, with nothing between: the table is larger than the cache, and so its misses overlap.
+        for print in &mut self.prints {
+            if self.recent.holds(*print) {
+                *print = SEEN;
+            }
+        }
+        for (url, &print) in self.resolved_all.iter().zip(&self.prints) {
+            // A link that stands twice on the page was noted in this very loop.
+            if print == SEEN || self.recent.holds(print) {
+                continue;
+            }
+            match CrawlUrl::from_normal(url) {
+                // Only what is in scope is remembered: the rest may come into scope later.
+                Ok(parsed) if can_fetch(&parsed) && self.scope.holds(&parsed) => {
+                    self.recent.note(print);
+                    handled.links.push(url);
+                }
+                Ok(_) => handled.out_of_scope += 1,
+                Err(_) => {}
+            }
         }
     }
 

@@ -12,6 +12,11 @@ impl LinkBatch {
         self.ends.push(self.text.len() as u32);
     }
 
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
     pub fn len(&self) -> usize {
         self.ends.len()
     }

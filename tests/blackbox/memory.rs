@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const HOSTS: u32 = 10_000;
 /// 20 MB in the kibibytes that the kernel calls kB.
-const COST_KB_MAX: u64 = 20 * 1_024;
+const COST_KB_MAX: u64 = 20_000_000 / 1_024;
 
 /// Resident memory in kB: all of it, and the parts that are anonymous and that map files.
 #[derive(Clone, Copy)]

@@ -23,6 +23,35 @@ struct Scanner<'a> {
     in_foreign: bool,
 }
 
+/// Elements whose content is text. Small, so that a [`Tag`] is returned in registers: it is asked for at every tag
+/// of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RawText {
+    Style,
+    Textarea,
+    Title,
+    Xmp,
+    Noembed,
+    Noframes,
+    Iframe,
+}
+
+impl RawText {
+    fn name(self) -> &'static [u8] {
+        match self {
+            RawText::Style => b"style",
+            RawText::Textarea => b"textarea",
+            RawText::Title => b"title",
+            RawText::Xmp => b"xmp",
+            RawText::Noembed => b"noembed",
+            RawText::Noframes => b"noframes",
+            RawText::Iframe => b"iframe",
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Tag>() <= 2, "a tag goes into a register");
+
 /// What a start tag's name means to the scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tag {
@@ -34,8 +63,8 @@ enum Tag {
     Meta,
     /// svg, math.
     Foreign,
-    /// Text up to the end tag of this name.
-    RawText(&'static [u8]),
+    /// Text up to the end tag of its own name.
+    RawText(RawText),
     Script,
     /// Text up to the end of the page.
     Plaintext,
@@ -101,7 +130,7 @@ impl<'a> Scanner<'a> {
                     sink(Fact::Link { element, target: value::target(src), nofollow: false });
                 }
                 match element {
-                    Element::Iframe => self.text_end(Tag::RawText(b"iframe"), close),
+                    Element::Iframe => self.text_end(Tag::RawText(RawText::Iframe), close),
                     _ => Some(close.end),
                 }
             }
@@ -140,7 +169,7 @@ impl<'a> Scanner<'a> {
     fn text_end(&self, tag: Tag, close: Close) -> Option<usize> {
         match tag {
             _ if self.in_foreign && close.self_closing => Some(close.end),
-            Tag::RawText(name) => raw_text::raw_text_end(self.body, close.end, name),
+            Tag::RawText(element) => raw_text::raw_text_end(self.body, close.end, element.name()),
             Tag::Script => raw_text::script_end(self.body, close.end),
             _ => Some(close.end),
         }
@@ -223,12 +252,12 @@ static TAGS: [(u64, Tag); 1 << TAG_SLOT_BITS] = {
         (b"svg", Tag::Foreign),
         (b"math", Tag::Foreign),
         (b"script", Tag::Script),
-        (b"style", Tag::RawText(b"style")),
-        (b"textarea", Tag::RawText(b"textarea")),
-        (b"title", Tag::RawText(b"title")),
-        (b"xmp", Tag::RawText(b"xmp")),
-        (b"noembed", Tag::RawText(b"noembed")),
-        (b"noframes", Tag::RawText(b"noframes")),
+        (b"style", Tag::RawText(RawText::Style)),
+        (b"textarea", Tag::RawText(RawText::Textarea)),
+        (b"title", Tag::RawText(RawText::Title)),
+        (b"xmp", Tag::RawText(RawText::Xmp)),
+        (b"noembed", Tag::RawText(RawText::Noembed)),
+        (b"noframes", Tag::RawText(RawText::Noframes)),
     ];
     let mut slots = [(0, Tag::Other); 1 << TAG_SLOT_BITS];
     let mut index = 0;
