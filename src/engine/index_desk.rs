@@ -30,13 +30,13 @@ impl IndexDesk {
         (desk, IndexPort { words, answers, bell })
     }
 
-    /// Works off what has come. True if there was anything.
-    pub fn turn(&mut self) -> bool {
-        let mut busy = false;
+    /// Works off what has come, and says how many words that were.
+    pub fn turn(&mut self) -> usize {
+        let mut words = 0;
         while self.unanswered.is_none()
             && let Some(word) = self.words.pop()
         {
-            busy = true;
+            words += 1;
             self.take(word);
         }
         if let Some(answer) = self.unanswered.take() {
@@ -45,7 +45,7 @@ impl IndexDesk {
                 Err(back) => self.unanswered = Some(back),
             }
         }
-        busy
+        words
     }
 
     pub fn is_idle(&self) -> bool {

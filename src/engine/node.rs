@@ -415,6 +415,7 @@ fn run_scheduler(
     trouble: &Trouble,
 ) -> Scheduler {
     thread.belongs_to_me();
+    let mut done_before = 0;
     loop {
         match scheduler.turn() {
             SchedulerState::Finished => return scheduler,
@@ -423,11 +424,9 @@ fn run_scheduler(
                 if trouble.has_fatal.load(Ordering::Acquire) {
                     return scheduler;
                 }
-                bell.falling_asleep();
-                if !scheduler.has_words() {
-                    thread.sleep(Duration::from_millis(100));
-                }
-                bell.awake();
+                let words = scheduler.documents_done() - done_before;
+                done_before += words;
+                rest(thread, bell, words, || scheduler.has_words());
             }
         }
     }
@@ -436,19 +435,31 @@ fn run_scheduler(
 fn run_index(mut desk: IndexDesk, end: &AtomicBool, thread: &ThreadBell, bell: &Doorbell) -> IndexDesk {
     thread.belongs_to_me();
     loop {
-        if desk.turn() {
-            continue;
-        }
+        let words = desk.turn();
         if end.load(Ordering::Acquire) && desk.is_idle() {
             return desk;
         }
-        bell.falling_asleep();
-        if desk.is_idle() {
-            thread.sleep(Duration::from_millis(100));
-        }
-        bell.awake();
+        rest(thread, bell, words as u64, || !desk.is_idle());
     }
 }
+
+/// Sleeps until the bell rings; after a busy turn only for a moment, and deaf. A shard that hands up a few words
+/// at a time would otherwise wake this thread for each few of them: a nap lets them gather.
+fn rest(thread: &ThreadBell, bell: &Doorbell, words: u64, has_words: impl Fn() -> bool) {
+    if words >= BUSY_WORDS {
+        std::thread::sleep(NAP);
+        return;
+    }
+    bell.falling_asleep();
+    if !has_words() {
+        thread.sleep(Duration::from_millis(100));
+    }
+    bell.awake();
+}
+
+/// A turn with this many words is a busy one; the queues of the shards hold more than comes in during a nap.
+const BUSY_WORDS: u64 = 8;
+const NAP: Duration = Duration::from_millis(4);
 
 fn keep(
     mut keeper: Keeper,

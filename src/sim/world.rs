@@ -151,7 +151,7 @@ impl World {
                         SchedulerState::Finished => return,
                         state => busy |= state == SchedulerState::Busy,
                     },
-                    1 => busy |= self.desk.turn(),
+                    1 => busy |= self.desk.turn() > 0,
                     n => {
                         let slot = &mut self.shards[n - 2];
                         if slot.state != ShardState::Drained {
