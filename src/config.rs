@@ -121,7 +121,7 @@ impl Default for Config {
             store: StoreSettings {
                 data: PathBuf::from("./nephila-data"),
                 segment_bytes: 64 << 20,
-                commit_ms: 10,
+                commit_ms: 20,
             },
             scope: ScopeKind::Host,
             depth: u16::MAX,

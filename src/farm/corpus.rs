@@ -1,9 +1,9 @@
 //! A mebibyte of made-up text and markup that documents are cut from, so that composing a page is a few
 //! copies.
 //!
-//! Words are drawn by Zipf's law from a vocabulary of syllables, sentences repeat phrases, and half of the blocks
-//! are lists and tables, so that the text shrinks under LZ4 as real pages do: 2.3:1, where ten-kilobyte pages of
-//! a real documentation set come to 2.2:1, and at about the same speed.
+//! Words are drawn by Zipf's law from a vocabulary of syllables, sentences repeat phrases, and nearly half of the
+//! blocks are lists and tables. Measured against 300 pages of a real documentation set of the same length: LZ4
+//! shrinks them 2.2:1 at the same speed, and they have 350 tags in ten kilobytes.
 
 use super::rng::{Purpose, Rng};
 
@@ -223,7 +223,7 @@ impl Writer {
                 self.sentences(parts, out);
                 out.extend_from_slice(b"</p></div>\n");
             }
-            5..7 => {
+            5 => {
                 out.extend_from_slice(b"<table class=\"figures\">\n");
                 for _ in 0..parts {
                     out.extend_from_slice(b"  <tr><th scope=\"row\">");
