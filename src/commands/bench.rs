@@ -21,7 +21,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 64)]
     hosts: u32,
     /// Pages per host
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1500)]
     pages: u32,
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     page_bytes: u32,

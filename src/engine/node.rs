@@ -459,7 +459,7 @@ fn rest(thread: &ThreadBell, bell: &Doorbell, words: u64, has_words: impl Fn() -
 
 /// A turn with this many words is a busy one; the queues of the shards hold more than comes in during a nap.
 const BUSY_WORDS: u64 = 8;
-const NAP: Duration = Duration::from_millis(4);
+const NAP: Duration = Duration::from_millis(8);
 
 fn keep(
     mut keeper: Keeper,

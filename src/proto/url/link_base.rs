@@ -83,9 +83,11 @@ impl LinkBase {
                 if !same_origin && !host_is_plain(authority) {
                     return false;
                 }
-                out.push_str(if link[4] == b's' { "https://" } else { "http://" });
-                push_ascii(out, authority);
-                path
+                if !path_is_plain(path) || link.len() > URL_BYTES_MAX {
+                    return false;
+                }
+                push_ascii(out, link);
+                return true;
             }
             b if PLAIN[usize::from(b)] => {
                 out.push_str(&self.url.as_str()[..self.directory_end]);
