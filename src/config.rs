@@ -120,7 +120,7 @@ impl Default for Config {
             },
             store: StoreSettings {
                 data: PathBuf::from("./nephila-data"),
-                segment_bytes: 64 << 20,
+                segment_bytes: 32 << 20,
                 commit_ms: 20,
             },
             scope: ScopeKind::Host,
