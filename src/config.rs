@@ -5,6 +5,7 @@
 
 use crate::limits::{FETCHES_PER_SHARD_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
 use ipnet::IpNet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -23,6 +24,8 @@ pub struct Config {
     pub driver: DriverChoice,
     pub allow_net: Vec<IpNet>,
     pub hosts_file: Option<PathBuf>,
+    /// Name servers; those of /etc/resolv.conf if there are none here.
+    pub dns: Vec<SocketAddr>,
 }
 
 /// `[url_server]`
@@ -38,6 +41,27 @@ pub struct UrlServerSettings {
     pub req_ip_per_sec: Option<f64>,
     pub delay_factor: f64,
     pub timeout_spider_status_s: u64,
+    /// Names that may share an address in one batch of candidates before all of them are left out of the next.
+    pub hosts_per_ip_max: usize,
+    /// Leftovers stay in memory, however many there are.
+    pub in_ram: bool,
+    /// Leftovers of one shard that are kept in memory; the rest goes to disk.
+    pub leftover_urls: usize,
+    /// A spider to dial, and the port it listens on.
+    pub spider_host: Option<String>,
+    pub spider_port: u16,
+    pub spider_protocol: SpiderProtocol,
+    /// Where spiders may dial in.
+    pub listen: Option<SocketAddr>,
+}
+
+/// How the URL server gives work to spiders in other processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpiderProtocol {
+    /// The spider says how much it can take: `GET <count>`.
+    Pull,
+    /// Work is sent as soon as the rules allow.
+    Push,
 }
 
 /// `[spider]`
@@ -52,6 +76,8 @@ pub struct SpiderSettings {
     pub max_doc_size: u64,
     /// Fetches open at once, per shard.
     pub fetches_max: usize,
+    /// A DONE to a URL server in another process tells status, milliseconds and Retry-After.
+    pub report: bool,
 }
 
 /// `[store]`
@@ -107,6 +133,13 @@ impl Default for Config {
                 req_ip_per_sec: None,
                 delay_factor: 1.0,
                 timeout_spider_status_s: 60,
+                hosts_per_ip_max: 64,
+                in_ram: false,
+                leftover_urls: 1 << 18,
+                spider_host: None,
+                spider_port: SPIDER_PORT,
+                spider_protocol: SpiderProtocol::Pull,
+                listen: None,
             },
             spider: SpiderSettings {
                 user_agent: concat!("nephila/", env!("CARGO_PKG_VERSION")).to_string(),
@@ -117,6 +150,7 @@ impl Default for Config {
                 keep_alive_ms: 15_000,
                 max_doc_size: 16 << 20,
                 fetches_max: 16_384,
+                report: false,
             },
             store: StoreSettings {
                 data: PathBuf::from("./nephila-data"),
@@ -131,9 +165,13 @@ impl Default for Config {
             driver: DriverChoice::Auto,
             allow_net: Vec::new(),
             hosts_file: None,
+            dns: Vec::new(),
         }
     }
 }
+
+/// Where a spider listens unless told otherwise.
+pub const SPIDER_PORT: u16 = 7_171;
 
 /// No time-out is longer than a week.
 const TIME_MS_MAX: u64 = 7 * 86_400_000;
@@ -151,6 +189,13 @@ const KEYS: [(&str, &[&str]); 3] = [
             "req_ip_per_sec",
             "delay_factor",
             "timeout_spider_status",
+            "hosts_per_ip_max",
+            "in_ram",
+            "leftover_urls",
+            "spider_host",
+            "spider_port",
+            "spider_protocol",
+            "listen",
         ],
     ),
     (
@@ -164,6 +209,7 @@ const KEYS: [(&str, &[&str]); 3] = [
             "keep_alive",
             "max_doc_size",
             "fetches_max",
+            "report",
         ],
     ),
     ("store", &["data", "segment_bytes", "commit_ms"]),
@@ -222,6 +268,7 @@ impl Config {
         let byte = || whole().and_then(|n| u8::try_from(n).map_err(|_| "at most 255"));
         let number = || value.as_float().or_else(|| value.as_integer().map(|n| n as f64)).ok_or("a number");
         let text = || value.as_str().map(str::to_string).ok_or("a text in quotes");
+        let truth = || value.as_bool().ok_or("true or false");
         let (url_server, spider, store) = (&mut self.url_server, &mut self.spider, &mut self.store);
         match name {
             "url_server.queue_count" => url_server.queue_count = size()?,
@@ -232,6 +279,24 @@ impl Config {
             "url_server.req_ip_per_sec" => url_server.req_ip_per_sec = Some(number()?),
             "url_server.delay_factor" => url_server.delay_factor = number()?,
             "url_server.timeout_spider_status" => url_server.timeout_spider_status_s = whole()?,
+            "url_server.hosts_per_ip_max" => url_server.hosts_per_ip_max = size()?,
+            "url_server.in_ram" => url_server.in_ram = truth()?,
+            "url_server.leftover_urls" => url_server.leftover_urls = size()?,
+            "url_server.spider_host" => url_server.spider_host = Some(text()?),
+            "url_server.spider_port" => {
+                url_server.spider_port = whole()?.try_into().map_err(|_| "a port number")?
+            }
+            "url_server.spider_protocol" => {
+                url_server.spider_protocol = match value.as_str() {
+                    Some("pull") => SpiderProtocol::Pull,
+                    Some("push") => SpiderProtocol::Push,
+                    _ => return Err("\"pull\" or \"push\""),
+                }
+            }
+            "url_server.listen" => {
+                url_server.listen =
+                    Some(text()?.parse().map_err(|_| "an address and port like \"0.0.0.0:7170\"")?)
+            }
             "spider.user_agent" => spider.user_agent = text()?,
             "spider.timeout_update" => spider.timeout_update_ms = whole()?,
             "spider.timeout_req" => spider.timeout_req_ms = whole()?,
@@ -240,6 +305,7 @@ impl Config {
             "spider.keep_alive" => spider.keep_alive_ms = whole()?,
             "spider.max_doc_size" => spider.max_doc_size = whole()?,
             "spider.fetches_max" => spider.fetches_max = size()?,
+            "spider.report" => spider.report = truth()?,
             "store.data" => store.data = text()?.into(),
             "store.segment_bytes" => store.segment_bytes = whole()?,
             "store.commit_ms" => store.commit_ms = whole()?,
@@ -266,6 +332,9 @@ impl Config {
             ("req_ip_concurrent", usize::from(url_server.req_ip_concurrent.unwrap_or(1))),
             ("queue_count", url_server.queue_count),
             ("queue_len", url_server.queue_len),
+            ("hosts_per_ip_max", url_server.hosts_per_ip_max),
+            ("leftover_urls", url_server.leftover_urls),
+            ("spider_port", usize::from(url_server.spider_port)),
             ("fetches_max", spider.fetches_max),
             ("timeout_update", spider.timeout_update_ms as usize),
             ("timeout_req", spider.timeout_req_ms as usize),
@@ -384,8 +453,9 @@ mod tests {
     fn every_key_can_be_set() {
         for (section, keys) in KEYS {
             for key in keys {
-                let tried = [format!("{key} = 64000000"), format!("{key} = \"x\""), format!("{key} = 9")]
-                    .into_iter()
+                let tried = ["64000000", "\"x\"", "9", "true", "\"push\"", "\"127.0.0.1:1\""]
+                    .iter()
+                    .map(|value| format!("{key} = {value}"))
                     .any(|line| {
                         Config::default().read_text(&format!("[{section}]\n{line}"), Path::new("c")).is_ok()
                     });

@@ -1,15 +1,15 @@
 use super::Failure;
-use super::machine::{choose_driver, cores, fetches_possible};
+use super::machine::{choose_driver, fetches_possible};
 use super::output::print;
 use super::progress::Progress;
 use super::report::CrawlReport;
-use crate::config::{Config, DriverChoice, ScopeKind, parse_cores};
+use super::settings::{NicenessArgs, SharedArgs, lay};
+use crate::config::{Config, ScopeKind};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{HostsFile, Names, Node, Summary};
 use crate::proto::url::{CrawlUrl, Scheme};
 use crate::store_server::DataDir;
 use clap::{Args, ValueEnum};
-use ipnet::IpNet;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -31,9 +31,6 @@ pub struct CrawlArgs {
     /// Where documents are stored [default: ./nephila-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Settings in TOML: [url_server], [spider], [store]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
     /// How far to go from the seeds: their hosts, their domains, below their directories, or anywhere
     #[arg(long, value_enum, default_value = "host")]
     pub scope: ScopeArg,
@@ -46,39 +43,10 @@ pub struct CrawlArgs {
     /// Stop after this many seconds
     #[arg(long, value_name = "N")]
     pub max_seconds: Option<u64>,
-    /// Cores to run a shard on each, like 0-3,6 [default: all]
-    #[arg(long, value_name = "LIST")]
-    pub cores: Option<String>,
-    /// How to talk to the kernel
-    #[arg(long, value_enum, default_value = "auto")]
-    pub driver: DriverArg,
-    /// Who we say we are; its first word is our name in robots.txt
-    #[arg(long, value_name = "S")]
-    pub user_agent: Option<String>,
-    /// Requests open at once per host [default: 1]
-    #[arg(long, value_name = "N")]
-    pub req_host_concurrent: Option<u8>,
-    /// Requests per second and host, also below 1; 0 = no limit [default: 1]
-    #[arg(long, value_name = "F")]
-    pub req_host_per_sec: Option<f64>,
-    /// Milliseconds a fetch may take in all [default: 60000]
-    #[arg(long, value_name = "MS")]
-    pub timeout_req: Option<u64>,
-    /// Milliseconds between two signs of life of an open fetch [default: 20000]
-    #[arg(long, value_name = "MS")]
-    pub timeout_update: Option<u64>,
-    /// Documents are cut here [default: 16777216]
-    #[arg(long, value_name = "BYTES")]
-    pub max_doc_size: Option<u64>,
-    /// Fetches open at once per shard [default: 16384]
-    #[arg(long, value_name = "N")]
-    pub fetches_max: Option<usize>,
-    /// Allow a network that is not public, like 127.0.0.0/8 (repeatable)
-    #[arg(long, value_name = "CIDR")]
-    pub allow_net: Vec<IpNet>,
-    /// Names and addresses, in the format of /etc/hosts
-    #[arg(long, value_name = "FILE")]
-    pub hosts_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub shared: SharedArgs,
+    #[command(flatten)]
+    pub niceness: NicenessArgs,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     pub json: bool,
@@ -91,14 +59,6 @@ pub enum ScopeArg {
     Domain,
     Prefix,
     Any,
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub enum DriverArg {
-    #[default]
-    Auto,
-    Uring,
-    Epoll,
 }
 
 impl CrawlArgs {
@@ -115,44 +75,18 @@ impl CrawlArgs {
         print(&text)
     }
 
-    /// Defaults, then the file, then flags.
     fn config(&self) -> Result<Config, Failure> {
-        let mut config = Config::default();
-        if let Some(path) = &self.config {
-            config.read_file(path).map_err(Failure::usage)?;
-        }
-        fn set<T: Clone>(setting: &mut T, flag: &Option<T>) {
-            if let Some(value) = flag {
-                *setting = value.clone();
-            }
-        }
-        set(&mut config.store.data, &self.data);
-        set(&mut config.depth, &self.depth);
-        set(&mut config.spider.user_agent, &self.user_agent);
-        set(&mut config.url_server.req_host_concurrent, &self.req_host_concurrent);
-        set(&mut config.url_server.req_host_per_sec, &self.req_host_per_sec);
-        set(&mut config.spider.timeout_req_ms, &self.timeout_req);
-        set(&mut config.spider.timeout_update_ms, &self.timeout_update);
-        set(&mut config.spider.max_doc_size, &self.max_doc_size);
-        set(&mut config.spider.fetches_max, &self.fetches_max);
+        let mut config = self.shared.config()?;
+        self.niceness.lay_over(&mut config);
+        lay(&mut config.store.data, &self.data);
+        lay(&mut config.depth, &self.depth);
         config.pages_max = self.max_pages;
         config.seconds_max = self.max_seconds;
-        config.allow_net = self.allow_net.clone();
-        config.hosts_file = self.hosts_file.clone();
         config.scope = match self.scope {
             ScopeArg::Host => ScopeKind::Host,
             ScopeArg::Domain => ScopeKind::Domain,
             ScopeArg::Prefix => ScopeKind::Prefix,
             ScopeArg::Any => ScopeKind::Any,
-        };
-        config.driver = match self.driver {
-            DriverArg::Auto => DriverChoice::Auto,
-            DriverArg::Uring => DriverChoice::Uring,
-            DriverArg::Epoll => DriverChoice::Epoll,
-        };
-        config.cores = match &self.cores {
-            Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?,
-            None => cores(),
         };
         config.check().map_err(Failure::usage)?;
         Ok(config)

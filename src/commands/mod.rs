@@ -13,6 +13,7 @@ mod machine;
 mod output;
 mod progress;
 mod report;
+mod settings;
 mod sim;
 mod store;
 

@@ -1,0 +1,103 @@
+//! Flags that several commands share, as typed.
+
+use super::Failure;
+use super::machine::cores;
+use crate::config::{Config, DriverChoice, parse_cores};
+use clap::{Args, ValueEnum};
+use ipnet::IpNet;
+use std::path::PathBuf;
+
+/// What every process that fetches or resolves is told.
+#[derive(Args, Default)]
+pub struct SharedArgs {
+    /// Settings in TOML: [url_server], [spider], [store]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Cores to run a shard on each, like 0-3,6 [default: all]
+    #[arg(long, value_name = "LIST")]
+    pub cores: Option<String>,
+    /// How to talk to the kernel
+    #[arg(long, value_enum, default_value = "auto")]
+    pub driver: DriverArg,
+    /// Who we say we are; its first word is our name in robots.txt
+    #[arg(long, value_name = "S")]
+    pub user_agent: Option<String>,
+    /// Milliseconds a fetch may take in all [default: 60000]
+    #[arg(long, value_name = "MS")]
+    pub timeout_req: Option<u64>,
+    /// Milliseconds between two signs of life of an open fetch [default: 20000]
+    #[arg(long, value_name = "MS")]
+    pub timeout_update: Option<u64>,
+    /// Documents are cut here [default: 16777216]
+    #[arg(long, value_name = "BYTES")]
+    pub max_doc_size: Option<u64>,
+    /// Fetches open at once per shard [default: 16384]
+    #[arg(long, value_name = "N")]
+    pub fetches_max: Option<usize>,
+    /// Allow a network that is not public, like 127.0.0.0/8 (repeatable)
+    #[arg(long, value_name = "CIDR")]
+    pub allow_net: Vec<IpNet>,
+    /// Names and addresses, in the format of /etc/hosts
+    #[arg(long, value_name = "FILE")]
+    pub hosts_file: Option<PathBuf>,
+}
+
+/// How nice to be, where it is not left to the configuration.
+#[derive(Args, Default)]
+pub struct NicenessArgs {
+    /// Requests open at once per host [default: 1]
+    #[arg(long, value_name = "N")]
+    pub req_host_concurrent: Option<u8>,
+    /// Requests per second and host, also below 1; 0 = no limit [default: 1]
+    #[arg(long, value_name = "F")]
+    pub req_host_per_sec: Option<f64>,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub enum DriverArg {
+    #[default]
+    Auto,
+    Uring,
+    Epoll,
+}
+
+/// A flag that was given wins over the setting.
+pub fn lay<T: Clone>(setting: &mut T, flag: &Option<T>) {
+    if let Some(value) = flag {
+        *setting = value.clone();
+    }
+}
+
+impl SharedArgs {
+    /// Defaults, then the file, then these flags; not checked yet, as the command has flags of its own.
+    pub fn config(&self) -> Result<Config, Failure> {
+        let mut config = Config::default();
+        if let Some(path) = &self.config {
+            config.read_file(path).map_err(Failure::usage)?;
+        }
+        lay(&mut config.spider.user_agent, &self.user_agent);
+        lay(&mut config.spider.timeout_req_ms, &self.timeout_req);
+        lay(&mut config.spider.timeout_update_ms, &self.timeout_update);
+        lay(&mut config.spider.max_doc_size, &self.max_doc_size);
+        lay(&mut config.spider.fetches_max, &self.fetches_max);
+        config.allow_net = self.allow_net.clone();
+        config.hosts_file = self.hosts_file.clone();
+        config.driver = match self.driver {
+            DriverArg::Auto => DriverChoice::Auto,
+            DriverArg::Uring => DriverChoice::Uring,
+            DriverArg::Epoll => DriverChoice::Epoll,
+        };
+        config.cores = match &self.cores {
+            Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?,
+            None => cores(),
+        };
+        Ok(config)
+    }
+}
+
+impl NicenessArgs {
+    pub fn lay_over(&self, config: &mut Config) {
+        lay(&mut config.url_server.req_host_concurrent, &self.req_host_concurrent);
+        lay(&mut config.url_server.req_host_per_sec, &self.req_host_per_sec);
+    }
+}
