@@ -43,6 +43,8 @@ pub struct UrlServerSettings {
     pub timeout_spider_status_s: u64,
     /// Names that may share an address in one batch of candidates before all of them are left out of the next.
     pub hosts_per_ip_max: usize,
+    /// A host that failed this often in a row, and did nothing else, is set aside for a day.
+    pub host_failures_max: u8,
     /// Leftovers stay in memory, however many there are.
     pub in_ram: bool,
     /// Leftovers of one shard that are kept in memory; the rest goes to disk.
@@ -134,6 +136,7 @@ impl Default for Config {
                 delay_factor: 1.0,
                 timeout_spider_status_s: 60,
                 hosts_per_ip_max: 64,
+                host_failures_max: 12,
                 in_ram: false,
                 leftover_urls: 1 << 18,
                 spider_host: None,
@@ -190,6 +193,7 @@ const KEYS: [(&str, &[&str]); 3] = [
             "delay_factor",
             "timeout_spider_status",
             "hosts_per_ip_max",
+            "host_failures_max",
             "in_ram",
             "leftover_urls",
             "spider_host",
@@ -280,6 +284,7 @@ impl Config {
             "url_server.delay_factor" => url_server.delay_factor = number()?,
             "url_server.timeout_spider_status" => url_server.timeout_spider_status_s = whole()?,
             "url_server.hosts_per_ip_max" => url_server.hosts_per_ip_max = size()?,
+            "url_server.host_failures_max" => url_server.host_failures_max = byte()?,
             "url_server.in_ram" => url_server.in_ram = truth()?,
             "url_server.leftover_urls" => url_server.leftover_urls = size()?,
             "url_server.spider_host" => url_server.spider_host = Some(text()?),
@@ -334,6 +339,7 @@ impl Config {
             ("queue_len", url_server.queue_len),
             ("hosts_per_ip_max", url_server.hosts_per_ip_max),
             ("leftover_urls", url_server.leftover_urls),
+            ("host_failures_max", usize::from(url_server.host_failures_max)),
             ("spider_port", usize::from(url_server.spider_port)),
             ("fetches_max", spider.fetches_max),
             ("timeout_update", spider.timeout_update_ms as usize),

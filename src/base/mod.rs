@@ -30,7 +30,7 @@ pub use now::{Now, Wall, rfc3339};
 pub use rng::Rng;
 pub use slots::Slots;
 pub use text::shown;
-pub use wheel::TimerWheel;
+pub use wheel::{RowWheel, TimerWheel};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.
 pub fn fingerprint(bytes: &[u8]) -> u64 {

@@ -13,18 +13,30 @@ use super::Now;
 ///   level 5   64 × 12.4 days
 /// ```
 pub struct TimerWheel<T> {
-    /// All ticks up to and including this one have fired.
-    elapsed: u64,
-    levels: Vec<Level<T>>,
-    len: usize,
-    /// Taken apart while a slot is emptied, so that slots keep their capacity.
-    scratch: Vec<(u64, T)>,
+    levels: Levels<(u64, T)>,
 }
 
-struct Level<T> {
+/// The same wheel for rows of a table that know their own time: an entry is the row's number alone, four bytes.
+///
+/// A row may put its time off while it is in here; it then goes on to its new place instead of firing.
+pub struct RowWheel {
+    levels: Levels<u32>,
+}
+
+/// The slots of a wheel, whatever an entry is.
+struct Levels<E> {
+    /// All ticks up to and including this one have fired.
+    elapsed: u64,
+    levels: Vec<Level<E>>,
+    len: usize,
+    /// Taken apart while a slot is emptied, so that slots keep their capacity.
+    scratch: Vec<E>,
+}
+
+struct Level<E> {
     /// Bit i is set while slot i holds anything.
     occupied: u64,
-    slots: Vec<Vec<(u64, T)>>,
+    slots: Vec<Vec<E>>,
 }
 
 const LEVELS: usize = 6;
@@ -37,8 +49,60 @@ const SLOT_KEEP: usize = 1_024;
 
 impl<T: Copy> TimerWheel<T> {
     pub fn new(now: Now) -> TimerWheel<T> {
+        TimerWheel { levels: Levels::new(now) }
+    }
+
+    pub fn len(&self) -> usize {
+        self.levels.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.levels.len == 0
+    }
+
+    pub fn insert(&mut self, at: Now, item: T) {
+        let tick = self.levels.tick_of(at);
+        self.levels.insert(tick, (tick, item));
+    }
+
+    /// When the wheel wants to be advanced next: no later than its first timer.
+    pub fn next_due(&self) -> Option<Now> {
+        self.levels.next_due()
+    }
+
+    /// Fires everything due at `now`.
+    pub fn advance(&mut self, now: Now, mut fire: impl FnMut(T)) {
+        self.levels.advance(now, |&(tick, _)| tick, |(_, item)| fire(item));
+    }
+}
+
+impl RowWheel {
+    pub fn new(now: Now) -> RowWheel {
+        RowWheel { levels: Levels::new(now) }
+    }
+
+    pub fn insert(&mut self, at: Now, row: u32) {
+        let tick = self.levels.tick_of(at);
+        self.levels.insert(tick, row);
+    }
+
+    /// As [`TimerWheel::next_due`].
+    pub fn next_due(&self) -> Option<Now> {
+        self.levels.next_due()
+    }
+
+    /// Fires the rows whose time, told by `due`, has come.
+    pub fn advance(&mut self, now: Now, due: impl Fn(u32) -> Now, fire: impl FnMut(u32)) {
+        let elapsed = self.levels.elapsed;
+        let tick = |at: Now| at.us().div_ceil(TICK_US).min(elapsed.saturating_add(TICKS_MAX / 2));
+        self.levels.advance(now, |&row| tick(due(row)), fire);
+    }
+}
+
+impl<E: Copy> Levels<E> {
+    fn new(now: Now) -> Levels<E> {
         let level = || Level { occupied: 0, slots: (0..1 << SLOT_BITS).map(|_| Vec::new()).collect() };
-        TimerWheel {
+        Levels {
             elapsed: now.us() / TICK_US,
             levels: (0..LEVELS).map(|_| level()).collect(),
             len: 0,
@@ -46,42 +110,35 @@ impl<T: Copy> TimerWheel<T> {
         }
     }
 
-    pub fn len(&self) -> usize {
-        self.len
+    /// Rounded up: a timer may be late by less than a tick, never early.
+    fn tick_of(&self, at: Now) -> u64 {
+        at.us().div_ceil(TICK_US).clamp(self.elapsed + 1, self.elapsed.saturating_add(TICKS_MAX / 2))
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    pub fn insert(&mut self, at: Now, item: T) {
-        // Rounded up: a timer may be late by less than a tick, never early.
-        let tick =
-            at.us().div_ceil(TICK_US).clamp(self.elapsed + 1, self.elapsed.saturating_add(TICKS_MAX / 2));
-        self.place(tick, item);
+    fn insert(&mut self, tick: u64, entry: E) {
+        self.place(tick, entry);
         self.len += 1;
     }
 
-    /// When the wheel wants to be advanced next: no later than its first timer.
-    pub fn next_due(&self) -> Option<Now> {
+    fn next_due(&self) -> Option<Now> {
         let (_, _, tick) = self.next_slot()?;
         Some(Now::from_us(tick * TICK_US))
     }
 
-    /// Fires everything due at `now`.
-    pub fn advance(&mut self, now: Now, mut fire: impl FnMut(T)) {
+    fn advance(&mut self, now: Now, tick_of: impl Fn(&E) -> u64, mut fire: impl FnMut(E)) {
         let target = now.us() / TICK_US;
         while let Some((level, slot, tick)) = self.next_slot().filter(|&(_, _, tick)| tick <= target) {
             self.elapsed = tick;
             let mut entries = std::mem::take(&mut self.scratch);
             std::mem::swap(&mut entries, &mut self.levels[level].slots[slot]);
             self.levels[level].occupied &= !(1 << slot);
-            for (at, item) in entries.drain(..) {
+            for entry in entries.drain(..) {
+                let at = tick_of(&entry);
                 if at <= tick {
                     self.len -= 1;
-                    fire(item);
+                    fire(entry);
                 } else {
-                    self.place(at, item);
+                    self.place(at, entry);
                 }
             }
             if entries.capacity() > SLOT_KEEP {
@@ -92,13 +149,13 @@ impl<T: Copy> TimerWheel<T> {
         self.elapsed = self.elapsed.max(target);
     }
 
-    fn place(&mut self, tick: u64, item: T) {
+    fn place(&mut self, tick: u64, entry: E) {
         // The level is that of the highest bit in which the tick differs from the present.
         let differing = (tick ^ self.elapsed) | 1;
         let level = ((63 - differing.leading_zeros()) / SLOT_BITS) as usize;
         let level = level.min(LEVELS - 1);
         let slot = (tick >> (SLOT_BITS * level as u32)) as usize & 63;
-        self.levels[level].slots[slot].push((tick, item));
+        self.levels[level].slots[slot].push(entry);
         self.levels[level].occupied |= 1 << slot;
     }
 
@@ -134,7 +191,7 @@ mod tests {
         for seed in 0..40 {
             let mut rng = Rng::new(seed);
             let mut wheel = TimerWheel::new(Now::from_us(rng.below(1 << 40)));
-            let mut now = Now::from_us(wheel.elapsed * TICK_US);
+            let mut now = Now::from_us(wheel.levels.elapsed * TICK_US);
             let mut model: Vec<(Now, u32)> = Vec::new();
             for step in 0..3_000u32 {
                 if rng.below(3) > 0 {
@@ -162,6 +219,38 @@ mod tests {
                     assert!(due <= first.plus_us(2 * TICK_US), "seed {seed}: {due:?} after {first:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn rows_that_put_their_time_off_fire_then() {
+        for seed in 0..40 {
+            let mut rng = Rng::new(seed);
+            let mut wheel = RowWheel::new(Now::ZERO);
+            let mut now = Now::ZERO;
+            let mut due: Vec<Now> = (0..500).map(|_| now.plus_us(rng.below(1 << 33))).collect();
+            let mut fired = vec![false; due.len()];
+            for (row, &at) in due.iter().enumerate() {
+                wheel.insert(at, row as u32);
+            }
+            while let Some(next) = wheel.next_due() {
+                let span_us = 1u64 << rng.below(30);
+                now = now.max(next).plus_us(rng.below(span_us));
+                let row = rng.below(due.len() as u64) as usize;
+                if !fired[row] {
+                    due[row] = due[row].max(now).plus_us(rng.below(1 << 30));
+                }
+                let due_of = |row: u32| due[row as usize];
+                let mut came = Vec::new();
+                wheel.advance(now, due_of, |row| came.push(row));
+                for row in came {
+                    assert!(due_of(row) <= now, "seed {seed}: early");
+                    assert!(!std::mem::replace(&mut fired[row as usize], true), "seed {seed}: twice");
+                }
+                let late = |(row, at): (usize, &Now)| !fired[row] && at.plus_us(2 * TICK_US) <= now;
+                assert!(!due.iter().enumerate().any(late), "seed {seed}: late");
+            }
+            assert!(fired.iter().all(|&fired| fired), "seed {seed}: lost");
         }
     }
 }

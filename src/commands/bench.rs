@@ -1,10 +1,11 @@
 use super::Failure;
+use super::bench_queues::QueuesArgs;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
 use super::output::print;
 use super::report::CrawlReport;
 use crate::farm::host_addr;
-use clap::Args;
+use clap::{Args, Subcommand};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde::Serialize;
@@ -14,9 +15,12 @@ use std::process::{Command, Stdio};
 /// Crawl a farm, each in a process and on a core of its own, and print pages/s per core and CPU µs per page
 #[derive(Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "Example:\n  nephila bench --rounds 5 --record bench/runs/my-machine.json\n\nWhere wrk is installed it asks the same farm for a page of the same size between the rounds, on the crawl's core.\nThe figures to compare are CPU per page and per request: they hold on a noisy machine, wall time does not."
 )]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    what: Option<BenchWhat>,
     /// Hosts of the farm: as many connections are kept alive
     #[arg(long, value_name = "N", default_value_t = 64)]
     hosts: u32,
@@ -45,6 +49,12 @@ pub struct BenchArgs {
     record: Option<PathBuf>,
     #[arg(long)]
     json: bool,
+}
+
+/// What else can be measured.
+#[derive(Subcommand)]
+enum BenchWhat {
+    Queues(QueuesArgs),
 }
 
 /// What a bench measured.
@@ -85,6 +95,9 @@ struct WrkReport {
 
 impl BenchArgs {
     pub fn run(self) -> Result<(), Failure> {
+        if let Some(BenchWhat::Queues(queues)) = self.what {
+            return queues.run();
+        }
         let all = cores();
         let (crawl_core, farm_core) = (all[0], all[all.len() - 1]);
         let data = self

@@ -5,6 +5,7 @@
 //! one line on stderr that names the cause and the mend.
 
 mod bench;
+mod bench_queues;
 mod child_farm;
 mod crawl;
 mod demo;

@@ -94,6 +94,7 @@ impl DocIndex {
                     depth: doc.depth,
                     hops: doc.hops,
                     seed_chain: doc.seed_chain,
+                    via: None,
                 });
             },
         );

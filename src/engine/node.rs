@@ -374,10 +374,10 @@ impl ShardThread {
 
     fn parts(&self, epoch: u32) -> ShardParts {
         ShardParts {
-            url_server: url_server_config(&self.config),
+            url_server: url_server_config(&self.config, self.wall),
             spider: spider_config(&self.config, self.config.spider.fetches_max),
             scope: self.scope.clone(),
-            product_token: url_server_config(&self.config).product_token,
+            product_token: url_server_config(&self.config, self.wall).product_token,
             share: self.share.clone(),
             work: self.work.clone(),
             done: self.done.clone(),

@@ -1,6 +1,6 @@
 //! Each role's own settings, out of the one configuration.
 
-use crate::base::AddressGuard;
+use crate::base::{AddressGuard, Wall};
 use crate::config::Config;
 use crate::handler::Scope;
 use crate::proto::http1::{BodyLimits, HeadLimits};
@@ -9,7 +9,7 @@ use crate::proto::url::CrawlUrl;
 use crate::spider::SpiderConfig;
 use crate::url_server::{Niceness, UrlServerConfig};
 
-pub fn url_server_config(config: &Config) -> UrlServerConfig {
+pub fn url_server_config(config: &Config, wall: Wall) -> UrlServerConfig {
     let settings = &config.url_server;
     let factor = settings.delay_factor as f32;
     let host = Niceness::from_rate(settings.req_host_per_sec, settings.req_host_concurrent, factor);
@@ -25,6 +25,11 @@ pub fn url_server_config(config: &Config) -> UrlServerConfig {
         ip,
         spider_silence_us: settings.timeout_spider_status_s * 1_000_000,
         product_token: product_token(&config.spider.user_agent).to_string(),
+        leftover_urls: if settings.in_ram { usize::MAX } else { settings.leftover_urls },
+        host_failures_max: settings.host_failures_max,
+        wall,
+        // Another process at another time starts elsewhere.
+        seed: wall.unix_ms_at_zero as u32,
     }
 }
 

@@ -9,7 +9,9 @@ use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, FetchOrder, Fetched, Spider, SpiderConfig};
 use crate::store_server::{AppendError, NewRecord, ShardShare, ShardStore};
-use crate::url_server::{Acquired, Order, OrderKind, Report, Robotstxt, UrlServer, UrlServerConfig};
+use crate::url_server::{
+    Acquired, Order, OrderKind, Report, RobotsStep, Robotstxt, UrlServer, UrlServerConfig,
+};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 use std::io;
@@ -96,7 +98,7 @@ impl<D: Driver> Shard<D> {
             SpiderConfig { conns_max: parts.spider.conns_max.min(driver.conns_max()), ..parts.spider };
         let mut url_server = UrlServer::new(parts.url_server, now);
         if parts.epoch > 0 {
-            url_server = url_server.after_a_death(now);
+            url_server = url_server.after(now, crate::url_server::Memory::new(0));
         }
         Shard {
             url_server,
@@ -250,7 +252,7 @@ impl<D: Driver> Shard<D> {
             }
             match self.url_server.acquire(now) {
                 Acquired::Fetch(order) => self.start(order, now),
-                Acquired::Denied(job) => self.answer(&job, ResultCode::RobotsDenied, None, false, None),
+                Acquired::Refused(job, refusal) => self.answer(&job, refusal.result(), None, false, None),
                 Acquired::Nothing => return false,
             }
         }
@@ -303,7 +305,11 @@ impl<D: Driver> Shard<D> {
             }
             _ => Robotstxt::Failed,
         };
-        self.url_server.robots(fetched.trans, &answer, report, now);
+        let origin = self.url_server.origin(fetched.trans).map(str::to_string);
+        let step = self.url_server.robots(fetched.trans, &answer, report, now);
+        if let (RobotsStep::Elsewhere { .. }, Some(origin)) = (step, origin) {
+            self.url_server.robots_elsewhere(&origin, &Robotstxt::Failed, now);
+        }
         self.spider.recycle(fetched.bytes);
     }
 

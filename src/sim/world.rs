@@ -268,10 +268,10 @@ fn make_shard(
 ) -> Shard<SimDriver> {
     let silent = || Arc::new(Doorbell::new(|| ()));
     let parts = ShardParts {
-        url_server: url_server_config(&plan.config),
+        url_server: url_server_config(&plan.config, Wall { unix_ms_at_zero: 0 }),
         spider: spider_config(&plan.config, plan.conns_max),
         scope: Arc::new(scope_of(&plan.config, seeds)),
-        product_token: url_server_config(&plan.config).product_token,
+        product_token: url_server_config(&plan.config, Wall { unix_ms_at_zero: 0 }).product_token,
         share: share.clone(),
         work: work.clone(),
         done: done.clone(),

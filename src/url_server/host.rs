@@ -1,67 +1,96 @@
+use super::names::Name;
 use super::niceness::{Niceness, Pace};
+use super::waiting::Queue;
 use crate::base::Now;
-use crate::proto::lines::{Job, TransId};
+use crate::proto::lines::{Candidate, TransId};
 use crate::proto::robots::Robots;
 use crate::proto::url::CrawlUrl;
-use std::collections::VecDeque;
-use std::net::IpAddr;
 
-/// One row of the table: a host, its waiting URLs and its active window.
+/// One row of the table: a host, its waiting URLs and its active window. A waiting host is this and its name.
 pub(super) struct Host {
     /// Scheme, name and port.
-    pub origin: Box<str>,
+    pub name: Name,
+    pub pace: Pace,
+    pub robots: RobotsState,
+    /// What is with a spider. A host that has nothing there has no window.
+    pub window: Option<Box<Window>>,
+    pub queue: Queue,
     /// Its address, as a slot of the table of addresses.
     pub ip: u32,
-    pub queue: VecDeque<Job>,
-    /// What is with a spider; at most `req_host_concurrent` places.
-    pub active: Vec<Active>,
-    pub robots: RobotsState,
-    pub pace: Pace,
-    pub place: Place,
-    /// Times in a row that robots.txt could not be had.
-    pub robots_failures: u8,
-    /// Has nothing to do; counted as idle.
-    pub resting: bool,
-    /// On the list of idle rows, perhaps from an earlier rest.
-    pub idle_listed: bool,
-    /// Moves on when the row is given to another host, so that its timers go stale.
+    /// The host behind this one at their address.
+    pub next_at_address: u32,
+    /// Moves on with every hand-out, so that a late answer is recognised.
     pub generation: u32,
+    /// The spider its work goes to; `NO_TAKER` before the first.
+    pub taker: u16,
+    pub place: Place,
+    flags: u8,
+}
+
+/// Has nothing to do; counted as idle.
+pub(super) const RESTING: u8 = 1;
+/// On the list of idle rows, perhaps from an earlier rest.
+pub(super) const IDLE_LISTED: u8 = 2;
+/// Robots rules of another host redirected here, and wait to be asked for.
+pub(super) const HAS_ERRAND: u8 = 4;
+
+const _: () = assert!(size_of::<Host>() == 80, "a million hosts wait in eighty megabytes");
+
+pub(super) const NO_TAKER: u16 = u16::MAX;
+
+/// The active window: at most `req_host_concurrent` places.
+#[derive(Default)]
+pub(super) struct Window {
+    pub places: Vec<Active>,
 }
 
 /// A place in the active window.
 pub(super) struct Active {
-    /// Moves on with every hand-out.
     pub generation: u32,
     pub work: Work,
     /// When it was handed out, then when it was sent.
     pub asked_at: Now,
     pub sent: bool,
     pub last_word: Now,
+    /// The spider that has it.
+    pub taker: u16,
+    /// Its place in the list of what is open.
+    pub open_key: u32,
 }
 
 pub(super) enum Work {
     Free,
-    Page(Job),
+    Page(Candidate),
     /// /robots.txt, or where it redirected to; so many hops.
     Robots {
         hops: u8,
     },
+    /// The robots rules of another host, which redirected here.
+    Errand(u64),
 }
 
-/// What is known of a host's robots rules.
+/// What is known of a host's robots rules. Times are whole seconds, as they are hours away.
 pub(super) enum RobotsState {
     Unknown,
-    /// The request is with a spider, or a hop of it is to be asked for next.
-    Asked {
-        next: Option<Box<(CrawlUrl, u8)>>,
+    /// The request is with a spider.
+    Asked,
+    /// They are somewhere else on this host: to be asked for next, after so many hops.
+    Hop(Box<(CrawlUrl, u8)>),
+    /// They are on another host, and asked for there; so many hops.
+    Elsewhere {
+        hops: u8,
     },
+    /// `None`: everything is allowed.
     Known {
-        rules: Robots,
-        until: Now,
+        until_s: u32,
+        rules: Option<Box<Robots>>,
     },
-    /// Could not be learnt: everything is disallowed until then, when it is tried again.
+    /// Could not be learnt for so many times, the first of them `since_s` (before the node started, if
+    /// negative): everything is disallowed until then, when it is tried again.
     Unreachable {
-        until: Now,
+        until_s: u32,
+        since_s: i32,
+        failures: u8,
     },
 }
 
@@ -74,129 +103,125 @@ pub(super) enum Place {
     Timer,
     /// Behind other hosts of its address.
     Address,
+    /// Until a spider has room for it.
+    Taker,
     Ready,
 }
 
 impl Host {
     /// A host that may be asked from `due` on.
-    pub fn new(origin: &str, ip: u32, due: Now) -> Host {
+    pub fn new(name: Name, ip: u32, due: Now, generation: u32) -> Host {
         Host {
-            origin: origin.into(),
-            ip,
-            queue: VecDeque::new(),
-            active: Vec::new(),
-            robots: RobotsState::Unknown,
+            name,
             pace: Pace::from(due),
+            robots: RobotsState::Unknown,
+            window: None,
+            queue: Queue::default(),
+            ip,
+            next_at_address: u32::MAX,
+            generation,
+            taker: NO_TAKER,
             place: Place::Rest,
-            robots_failures: 0,
-            resting: true,
-            idle_listed: false,
-            generation: 0,
+            flags: RESTING,
         }
     }
 
-    /// Gives the row to another host. The window keeps its generations, so that late answers stay late.
-    pub fn become_host(&mut self, origin: &str, ip: u32, due: Now) {
-        let fresh = Host::new(origin, ip, due);
-        let active = std::mem::take(&mut self.active);
-        *self = Host { active, generation: self.generation.wrapping_add(1), ..fresh };
+    pub fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Sets or clears a flag, and says what it was.
+    pub fn set(&mut self, flag: u8, on: bool) -> bool {
+        let was = self.is(flag);
+        self.flags = if on { self.flags | flag } else { self.flags & !flag };
+        was
     }
 
     /// Whether something of this host waits that could go out if time and address allow. The robots rules are
     /// asked for alone: nothing else is open beside them.
     pub fn wants_to_send(&self, rules: &Niceness, now: Now) -> bool {
-        let robots_due = match &self.robots {
-            RobotsState::Unknown | RobotsState::Asked { next: Some(_) } => true,
-            RobotsState::Known { until, .. } | RobotsState::Unreachable { until } => *until <= now,
-            RobotsState::Asked { next: None } => return false,
+        let open = self.open();
+        let unsent = self.has_unsent() && self.pace.gap_us(rules) > 0;
+        if self.is(HAS_ERRAND) && open < usize::from(rules.concurrent) && !unsent {
+            return true;
+        }
+        let room = match &self.robots {
+            RobotsState::Unknown | RobotsState::Hop(_) => 1,
+            RobotsState::Asked | RobotsState::Elsewhere { .. } => return false,
+            RobotsState::Known { until_s, .. } if is_past(*until_s, now) => 1,
+            RobotsState::Unreachable { .. } => 1,
+            RobotsState::Known { .. } => usize::from(rules.concurrent),
         };
-        let room = if robots_due { 1 } else { usize::from(rules.concurrent) };
-        !self.queue.is_empty() && self.open() < room && !(self.has_unsent() && self.pace.gap_us(rules) > 0)
+        !self.queue.is_empty() && open < room && !unsent
+    }
+
+    fn places(&self) -> &[Active] {
+        self.window.as_ref().map_or(&[], |window| &window.places)
     }
 
     /// A request that is not on the wire yet, because its connection is being made: nobody knows when the pause
     /// after it will begin, so the next one waits.
     pub fn has_unsent(&self) -> bool {
-        self.active.iter().any(|active| !active.sent && !matches!(active.work, Work::Free))
+        self.places().iter().any(|active| !active.sent && !matches!(active.work, Work::Free))
     }
 
     pub fn open(&self) -> usize {
-        self.active.iter().filter(|active| !matches!(active.work, Work::Free)).count()
+        self.places().iter().filter(|active| !matches!(active.work, Work::Free)).count()
+    }
+
+    /// Pages with a spider.
+    pub fn pages_open(&self) -> usize {
+        self.places().iter().filter(|active| matches!(active.work, Work::Page(_))).count()
     }
 
     /// Pages in the row: waiting and with a spider.
     pub fn pages(&self) -> usize {
-        self.queue.len() + self.active.iter().filter(|active| matches!(active.work, Work::Page(_))).count()
+        self.queue.len() + self.pages_open()
     }
 
     /// Puts work into a free place of the window and names it.
-    pub fn hand_out(&mut self, slot: u32, work: Work, now: Now) -> TransId {
-        let free = self.active.iter().position(|active| matches!(active.work, Work::Free));
-        let place = free.unwrap_or_else(|| {
-            // One place is the usual window; a vector would make room for four.
-            self.active.reserve_exact(1);
-            self.active.push(Active {
-                generation: 0,
-                work: Work::Free,
-                asked_at: now,
-                sent: false,
-                last_word: now,
-            });
-            self.active.len() - 1
-        });
-        let active = &mut self.active[place];
-        active.generation = active.generation.wrapping_add(1) & 0xff_ffff;
-        active.work = work;
-        active.asked_at = now;
-        active.sent = false;
-        active.last_word = now;
-        TransId::new(slot, place as u8, active.generation)
+    pub fn hand_out(&mut self, slot: u32, work: Work, taker: u16, open_key: u32, now: Now) -> TransId {
+        self.generation = self.generation.wrapping_add(1) & 0xff_ffff;
+        let generation = self.generation;
+        let active = Active { generation, work, asked_at: now, sent: false, last_word: now, taker, open_key };
+        let places = &mut self.window.get_or_insert_default().places;
+        let free = places.iter().position(|active| matches!(active.work, Work::Free));
+        let place = match free {
+            Some(place) => {
+                places[place] = active;
+                place
+            }
+            None => {
+                // One place is the usual window; a vector would make room for four.
+                places.reserve_exact(1);
+                places.push(active);
+                places.len() - 1
+            }
+        };
+        TransId::new(slot, place as u8, generation)
     }
 
     pub fn active_ref(&self, trans: TransId) -> Option<&Active> {
-        self.active
+        self.places()
             .get(usize::from(trans.active_slot()))
             .filter(|active| active.generation == trans.generation() && !matches!(active.work, Work::Free))
     }
 
     pub fn active_mut(&mut self, trans: TransId) -> Option<&mut Active> {
-        self.active
+        self.window
+            .as_mut()?
+            .places
             .get_mut(usize::from(trans.active_slot()))
             .filter(|active| active.generation == trans.generation() && !matches!(active.work, Work::Free))
     }
 }
 
-/// One address and the hosts that share it.
-pub(super) struct Address {
-    pub ip: IpAddr,
-    pub pace: Pace,
-    pub open: u32,
-    /// Of those, the ones that are not on the wire yet.
-    pub unsent: u32,
-    /// Rows that use this address.
-    pub hosts: u32,
-    /// A host of this address is on the ready list; the others wait until it was sent.
-    pub claimed: bool,
-    pub timer: bool,
-    pub waiting: VecDeque<u32>,
+/// Whether a second has come.
+pub(super) fn is_past(at_s: u32, now: Now) -> bool {
+    u64::from(at_s) * 1_000_000 <= now.us()
 }
 
-impl Address {
-    pub fn new(ip: IpAddr, due: Now) -> Address {
-        Address {
-            ip,
-            pace: Pace::from(due),
-            open: 0,
-            unsent: 0,
-            hosts: 0,
-            claimed: false,
-            timer: false,
-            waiting: VecDeque::new(),
-        }
-    }
-
-    /// Whether its hosts may have another request out, time aside.
-    pub fn has_room(&self, rules: &Niceness) -> bool {
-        self.open < u32::from(rules.concurrent) && !(self.unsent > 0 && self.pace.gap_us(rules) > 0)
-    }
+/// The second in which `now` plus so many microseconds falls.
+pub(super) fn second_after(now: Now, us: u64) -> u32 {
+    now.plus_us(us).us().div_ceil(1_000_000).min(u64::from(u32::MAX)) as u32
 }

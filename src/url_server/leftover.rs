@@ -1,24 +1,80 @@
+use super::spill::{Chunk, SpillAsk};
 use crate::proto::lines::Job;
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
 
-/// URLs that found no place in the table: per host, in the order they came, and the hosts in theirs.
-#[derive(Default)]
+/// URLs that found no place in the table.
+///
+/// The oldest are in memory: per host, in the order they came, and the hosts in theirs. What comes when memory is
+/// full goes to the end, in chunks that are written to disk and read back in order once there is room.
+///
+/// ```text
+///   by_host (memory, urls_max) ◄── chunk ◄── chunk … chunk (disk) ◄── end (memory, one chunk) ◄── push
+/// ```
 pub(super) struct Leftover {
     by_host: RapidHashMap<Box<str>, VecDeque<Job>>,
     /// Hosts without a slot, in order of arrival.
     hosts: VecDeque<Box<str>>,
+    in_memory: usize,
+    urls_max: usize,
+    chunks: VecDeque<Chunk>,
+    /// The first chunk has been asked for.
+    reading: bool,
+    end: Vec<Job>,
+    next_chunk: u32,
+    asks: VecDeque<SpillAsk>,
     len: usize,
 }
 
+/// URLs in a chunk.
+const CHUNK_URLS: usize = 4_096;
+
 impl Leftover {
+    /// Keeps `urls_max` URLs in memory; all of them if that is `usize::MAX`.
+    pub(super) fn new(urls_max: usize) -> Leftover {
+        Leftover {
+            by_host: RapidHashMap::default(),
+            hosts: VecDeque::new(),
+            in_memory: 0,
+            urls_max,
+            chunks: VecDeque::new(),
+            reading: false,
+            end: Vec::new(),
+            next_chunk: 0,
+            asks: VecDeque::new(),
+            len: 0,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    /// URLs that are on disk or on their way there.
+    pub(super) fn spilled(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.urls as usize).sum::<usize>() + self.end.len()
+    }
+
+    /// Whether something here could fill an empty queue.
+    pub(super) fn could_fill(&mut self) -> bool {
+        self.first_host().is_some() || !self.chunks.is_empty() || !self.end.is_empty()
     }
 
     /// Keeps a job. `slotless` says that its host has no slot, so that it must be offered one.
     pub(super) fn push(&mut self, job: Job, slotless: bool) {
         self.len += 1;
+        if self.in_memory >= self.urls_max || !self.end.is_empty() || !self.chunks.is_empty() {
+            self.end.push(job);
+            if self.end.len() >= CHUNK_URLS.min(self.urls_max) {
+                self.spill_the_end();
+            }
+        } else {
+            self.keep(job, slotless);
+        }
+    }
+
+    fn keep(&mut self, job: Job, slotless: bool) {
+        self.in_memory += 1;
         let origin = job.candidate.url.origin();
         if let Some(queue) = self.by_host.get_mut(origin) {
             queue.push_back(job);
@@ -30,6 +86,63 @@ impl Leftover {
         self.by_host.insert(origin.into(), VecDeque::from([job]));
     }
 
+    fn spill_the_end(&mut self) {
+        let jobs = std::mem::take(&mut self.end);
+        let chunk = Chunk::new(self.next_chunk, &jobs);
+        self.next_chunk = self.next_chunk.wrapping_add(1);
+        self.asks.push_back(SpillAsk::Write { chunk: chunk.number, bytes: chunk.bytes() });
+        self.chunks.push_back(chunk);
+    }
+
+    /// What the disk is to do next.
+    pub(super) fn next_ask(&mut self) -> Option<SpillAsk> {
+        self.asks.pop_front()
+    }
+
+    pub(super) fn has_asks(&self) -> bool {
+        !self.asks.is_empty()
+    }
+
+    /// A chunk is on disk: its bytes need not be kept.
+    pub(super) fn written(&mut self, number: u32) {
+        if let Some(chunk) = self.chunks.iter_mut().find(|chunk| chunk.number == number) {
+            chunk.forget_bytes();
+        }
+    }
+
+    /// Asks for what comes next, if memory has room for it. True if jobs can be had at once from `take_back`.
+    pub(super) fn make_progress(&mut self) -> bool {
+        if self.in_memory > self.urls_max / 2 || self.reading {
+            return false;
+        }
+        match self.chunks.front() {
+            None => !self.end.is_empty(),
+            Some(chunk) if chunk.is_held() => true,
+            Some(chunk) => {
+                self.asks.push_back(SpillAsk::Read { chunk: chunk.number });
+                self.reading = true;
+                false
+            }
+        }
+    }
+
+    /// The oldest jobs that are not in memory: the chunk that was read, one that never left, or the end.
+    pub(super) fn take_back(&mut self, read: Option<(u32, &[u8])>) -> Vec<Job> {
+        let jobs = match (read, self.chunks.front()) {
+            (None, None) => std::mem::take(&mut self.end),
+            (None, Some(_)) => self.chunks.pop_front().map(|chunk| chunk.jobs()).unwrap_or_default(),
+            (Some((number, bytes)), Some(chunk)) if chunk.number == number => {
+                self.reading = false;
+                let jobs = chunk.jobs_in(bytes);
+                self.chunks.pop_front();
+                jobs
+            }
+            (Some(_), _) => Vec::new(),
+        };
+        self.len -= jobs.len();
+        jobs
+    }
+
     /// The oldest URL of one host.
     pub(super) fn pop_of(&mut self, origin: &str) -> Option<Job> {
         let queue = self.by_host.get_mut(origin)?;
@@ -37,6 +150,7 @@ impl Leftover {
         if queue.is_empty() {
             self.by_host.remove(origin);
         }
+        self.in_memory -= usize::from(job.is_some());
         self.len -= usize::from(job.is_some());
         job
     }
@@ -59,17 +173,12 @@ impl Leftover {
     /// Takes back a job that `pop_of` gave, to the place it had.
     pub(super) fn put_first(&mut self, job: Job) {
         self.len += 1;
+        self.in_memory += 1;
         self.by_host.entry(job.candidate.url.origin().into()).or_default().push_front(job);
     }
 
     /// The first host got a slot.
     pub(super) fn first_host_placed(&mut self) {
         self.hosts.pop_front();
-    }
-
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Job> + '_ {
-        self.len = 0;
-        self.hosts.clear();
-        self.by_host.drain().flat_map(|(_, jobs)| jobs)
     }
 }

@@ -19,12 +19,24 @@
 //!
 //! The role is sans-IO: jobs and times come in, orders go out. It runs on a shard of `nephila crawl`.
 
+mod address;
 mod host;
+mod host_table;
 mod leftover;
+mod memory;
+mod names;
 mod niceness;
+mod robots_gate;
 mod server;
+mod spill;
+mod takers;
 #[cfg(test)]
 mod tests;
+mod turns;
+mod waiting;
 
+pub use memory::{Memory, compacted};
 pub use niceness::{Niceness, Report};
-pub use server::{Acquired, Order, OrderKind, Robotstxt, UrlServer, UrlServerConfig, UrlServerStats};
+pub use robots_gate::{RobotsStep, Robotstxt};
+pub use server::{Acquired, Errand, Order, OrderKind, Refusal, UrlServer, UrlServerConfig, UrlServerStats};
+pub use spill::{SpillAsk, SpillEvent};

@@ -23,6 +23,13 @@ const RETRY_AFTER_S_MAX: u32 = 86_400;
 const PENALTY_US_MIN: u64 = 1_000_000;
 const PENALTY_US_MAX: u64 = 3_600_000_000;
 const PENALTY_RECOVERY_US: u64 = PENALTY_US_MIN / 10;
+/// A host that has failed this often in a row is left alone for the second, doubled with each further failure up
+/// to the third.
+const FAILURES_FREE: u8 = 3;
+const FAILURE_PAUSE_US_MIN: u64 = 1_000_000;
+const FAILURE_PAUSE_US_MAX: u64 = 3_600_000_000;
+/// A host that only failed is set aside for this long.
+const SET_ASIDE_US: u64 = 86_400_000_000;
 
 impl Niceness {
     pub fn from_rate(per_sec: f64, concurrent: u8, delay_factor: f32) -> Niceness {
@@ -42,18 +49,29 @@ pub struct Report {
     pub retry_after_s: Option<u32>,
 }
 
+impl Report {
+    /// Nobody knows what became of the request.
+    pub const UNKNOWN: Report =
+        Report { result: ResultCode::ShardDied, status: 0, took_us: 0, retry_after_s: None };
+}
+
 /// When a host or an address may be asked next.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pace {
     due: Now,
-    /// The latest request went out then.
-    last: Now,
+    /// The latest request went out this long before. An hour and more counts as an hour: the pause after it is then
+    /// too long, never too short.
+    last_before_us: u32,
     /// Grown from the last response time.
-    response_pause_us: u32,
+    pub response_pause_us: u32,
     /// Grown by 429 and 503.
-    penalty_us: u32,
-    crawl_delay_ms: u32,
+    pub penalty_us: u32,
+    /// Crawl-delay in milliseconds above eight bits of failures: requests in a row that brought no response at all.
+    delay_and_failures: u32,
 }
+
+const _: () = assert!(size_of::<Pace>() == 24, "every host and every address has one");
+const _: () = assert!(CRAWL_DELAY_MS_MAX < 1 << 24);
 
 impl From<Now> for Pace {
     fn from(due: Now) -> Pace {
@@ -66,8 +84,35 @@ impl Pace {
         self.due
     }
 
+    /// Whether there is nothing to say of it but when it is due.
+    pub(super) fn is_plain(&self) -> bool {
+        (self.penalty_us, self.delay_and_failures) == (0, 0)
+    }
+
+    /// Nothing goes out before this.
+    pub(super) fn put_off(&mut self, due: Now) {
+        self.set_due(self.due.max(due), self.last());
+    }
+
     pub(super) fn set_crawl_delay(&mut self, delay_ms: Option<u32>) {
-        self.crawl_delay_ms = delay_ms.unwrap_or(0).min(CRAWL_DELAY_MS_MAX);
+        let delay_ms = delay_ms.unwrap_or(0).min(CRAWL_DELAY_MS_MAX);
+        self.delay_and_failures = delay_ms << 8 | self.delay_and_failures & 0xff;
+    }
+
+    pub(super) fn crawl_delay_ms(&self) -> u32 {
+        self.delay_and_failures >> 8
+    }
+
+    pub(super) fn failures(&self) -> u8 {
+        self.delay_and_failures as u8
+    }
+
+    pub(super) fn set_failures(&mut self, failures: u8) {
+        self.delay_and_failures = self.delay_and_failures & !0xff | u32::from(failures);
+    }
+
+    fn last(&self) -> Now {
+        Now::from_us(self.due.us().saturating_sub(u64::from(self.last_before_us)))
     }
 
     pub(super) fn gap_us(&self, rules: &Niceness) -> u64 {
@@ -75,18 +120,25 @@ impl Pace {
             .gap_us
             .max(u64::from(self.response_pause_us))
             .max(u64::from(self.penalty_us))
-            .max(u64::from(self.crawl_delay_ms) * 1_000)
+            .max(u64::from(self.crawl_delay_ms()) * 1_000)
     }
 
     /// A request goes out now (or went out just now): the next one is a gap away.
     pub(super) fn asked(&mut self, rules: &Niceness, now: Now) {
-        self.last = self.last.max(now);
+        let last = self.last().max(now);
+        self.set_due(self.due.max(last), last);
         self.stretch(rules);
     }
 
     /// The gap may have grown: it counts from the latest request, whichever that was.
     pub(super) fn stretch(&mut self, rules: &Niceness) {
-        self.due = self.due.max(self.last.plus_us(self.gap_us(rules)));
+        let last = self.last();
+        self.set_due(self.due.max(last.plus_us(self.gap_us(rules))), last);
+    }
+
+    fn set_due(&mut self, due: Now, last: Now) {
+        self.due = due;
+        self.last_before_us = due.since_us(last).min(u64::from(u32::MAX)) as u32;
     }
 
     /// A request has been answered. The pause is counted from the latest request; only what the answer itself
@@ -98,14 +150,37 @@ impl Pace {
         if matches!(report.status, 429 | 503) {
             let doubled = (self.gap_us(rules) * 2).clamp(PENALTY_US_MIN, PENALTY_US_MAX);
             self.penalty_us = doubled.min(u64::from(u32::MAX)) as u32;
-            self.due = self.due.max(now.plus_us(self.gap_us(rules)));
+            self.put_off(now.plus_us(self.gap_us(rules)));
         } else if report.status != 0 {
             self.penalty_us = self.penalty_us.saturating_sub(PENALTY_RECOVERY_US as u32);
         }
+        if report.status != 0 {
+            self.set_failures(0);
+        }
         self.stretch(rules);
         if let Some(seconds) = report.retry_after_s {
-            self.due = self.due.max(now.plus_ms(u64::from(seconds.min(RETRY_AFTER_S_MAX)) * 1_000));
+            self.put_off(now.plus_ms(u64::from(seconds.min(RETRY_AFTER_S_MAX)) * 1_000));
         }
+    }
+
+    pub(super) fn is_set_aside(&self, failures_max: u8, now: Now) -> bool {
+        self.failures() >= failures_max && self.due > now
+    }
+
+    /// A host did not answer at all. True if that was once too often: it is set aside, and asked once more after
+    /// a day.
+    pub(super) fn failed(&mut self, failures_max: u8, now: Now) -> bool {
+        let failures = self.failures().saturating_add(1).min(failures_max);
+        self.set_failures(failures);
+        if failures >= failures_max {
+            self.put_off(now.plus_us(SET_ASIDE_US));
+            return true;
+        }
+        if failures >= FAILURES_FREE {
+            let doublings = u32::from(failures - FAILURES_FREE).min(32);
+            self.put_off(now.plus_us((FAILURE_PAUSE_US_MIN << doublings).min(FAILURE_PAUSE_US_MAX)));
+        }
+        false
     }
 }
 
@@ -131,6 +206,28 @@ mod tests {
         pace.answered(&rules, &Report { status: 429, retry_after_s: Some(60), ..OK }, now);
         assert_eq!(pace.due(), now.plus_ms(60_000));
         assert_eq!(pace.gap_us(&rules), 14_000_000, "doubled");
+    }
+
+    #[test]
+    fn a_host_that_only_fails_is_left_alone_for_longer_and_longer() {
+        let mut pace = Pace::default();
+        let now = Now::from_us(5);
+        let pauses: Vec<u64> = (0..7)
+            .map(|_| {
+                let mut next = pace;
+                assert!(!next.failed(8, now.max(pace.due())));
+                let pause = next.due().since_us(now.max(pace.due()));
+                pace = next;
+                pause / 1_000_000
+            })
+            .collect();
+        assert_eq!(pauses, [0, 0, 1, 2, 4, 8, 16]);
+        let now = pace.due();
+        assert!(pace.failed(8, now), "the eighth is one too many");
+        assert_eq!(pace.due(), now.plus_us(SET_ASIDE_US));
+        assert!(pace.failed(8, pace.due()), "one more chance after that");
+        pace.answered(&Niceness::from_rate(1.0, 1, 1.0), &OK, pace.due());
+        assert!(!pace.failed(8, pace.due()), "an answer wipes the slate");
     }
 
     #[test]

@@ -1,12 +1,19 @@
-use super::host::{Address, Host, Place, RobotsState, Work};
+use super::address::AddressTable;
+use super::host::{Active, Host, Place, RobotsState, Window, Work, is_past};
+use super::host::{HAS_ERRAND, RESTING};
+use super::host_table::{HostTable, Vacancy};
 use super::leftover::Leftover;
+use super::memory::{Memory, write_pace};
 use super::niceness::{Niceness, Report};
-use crate::base::{Now, TimerWheel};
-use crate::limits::ROBOTS_REDIRECTS_MAX;
-use crate::proto::lines::{Job, TransId};
-use crate::proto::robots::Robots;
-use crate::proto::url::{CrawlUrl, Scheme};
+use super::spill::{SpillAsk, SpillEvent};
+use super::takers::Takers;
+use super::waiting::Waiting;
+use crate::base::{Now, RowWheel, TimerWheel, Wall};
+use crate::proto::lines::{Candidate, Job, TransId};
+use crate::proto::record::{Fault, ResultCode};
+use crate::proto::url::CrawlUrl;
 use rapidhash::fast::RapidHashMap;
+use slab::Slab;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -21,39 +28,57 @@ pub struct UrlServerConfig {
     pub spider_silence_us: u64,
     /// Our name in robots.txt.
     pub product_token: String,
+    /// Leftovers kept in memory; `usize::MAX` for all of them.
+    pub leftover_urls: usize,
+    /// A host that failed this often in a row, and did nothing else, is set aside.
+    pub host_failures_max: u8,
+    /// The calendar, for what is remembered beyond this process.
+    pub wall: Wall,
+    /// Where generations start.
+    pub seed: u32,
 }
 
 /// See the folder's docs.
 pub struct UrlServer {
-    config: UrlServerConfig,
-    hosts: Vec<Host>,
-    by_origin: RapidHashMap<Box<str>, u32>,
-    /// Rows that came to rest, oldest first; some may be busy again.
-    idle: VecDeque<u32>,
-    resting: usize,
-    slots_timer: bool,
-    addresses: Vec<Address>,
-    by_ip: RapidHashMap<IpAddr, u32>,
-    addresses_free: Vec<u32>,
-    leftover: Leftover,
-    ready: VecDeque<u32>,
-    /// URLs that robots rules forbid, to be reported by the next `acquire`.
-    denied: VecDeque<Job>,
-    wheel: TimerWheel<Timer>,
+    pub(super) config: UrlServerConfig,
+    pub(super) table: HostTable,
+    pub(super) addresses: AddressTable,
+    pub(super) waiting: Waiting,
+    pub(super) leftover: Leftover,
+    pub(super) takers: Takers,
+    pub(super) memory: Memory,
+    pub(super) ready: VecDeque<u32>,
+    /// Of the ready ones, so many at the front have been brought into the cache.
+    pub(super) warm: usize,
+    /// URLs that are not to be fetched, to be reported by the next `acquire`.
+    pub(super) refused: VecDeque<(Job, Refusal)>,
+    /// Requests for the robots rules of others, by the host they redirected to.
+    pub(super) errands: RapidHashMap<u32, VecDeque<Errand>>,
+    /// Hosts whose pause has an end.
+    pub(super) turns: RowWheel,
+    pub(super) timers: TimerWheel<Timer>,
+    pub(super) slots_timer: bool,
+    /// What is with a spider.
+    open: Slab<TransId>,
+    /// When silent spiders are looked for next.
     sweep_at: Now,
+    #[expect(clippy::vec_box, reason = "a window moves into a row, where only a pointer has room")]
+    spare_windows: Vec<Box<Window>>,
+    /// Lines for the journal of what must not be forgotten.
+    pub(super) journal: String,
+    /// Lines for whoever watches.
+    pub(super) notices: Vec<String>,
     /// Nothing is asked before: what stood here before may have asked just now.
-    quiet_until: Now,
-    pages: usize,
-    open: usize,
-    stats: UrlServerStats,
+    pub(super) quiet_until: Now,
+    /// Bytes of robots rules.
+    pub(super) rules_bytes: usize,
+    pub(super) pages: usize,
+    pub(super) stats: UrlServerStats,
+    due: Vec<u32>,
 }
 
 #[derive(Clone, Copy)]
-enum Timer {
-    Host {
-        slot: u32,
-        generation: u32,
-    },
+pub(super) enum Timer {
     Address {
         slot: u32,
     },
@@ -63,14 +88,16 @@ enum Timer {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UrlServerStats {
-    /// URLs sent again because their spider fell silent.
+    /// URLs sent again because their spider fell silent or went away.
     pub resent: u64,
-    /// Words on transactions that are no longer open.
+    /// Words on transactions that are no longer open, or never were.
     pub late: u64,
-    /// URLs that robots rules forbade.
-    pub denied: u64,
+    /// URLs that were not to be fetched.
+    pub refused: u64,
     /// Rows that were given to another host.
     pub slots_reused: u64,
+    /// Hosts that were set aside.
+    pub set_aside: u64,
 }
 
 /// What `acquire` found.
@@ -78,10 +105,30 @@ pub struct UrlServerStats {
 pub enum Acquired {
     /// To be fetched now.
     Fetch(Order),
-    /// Not to be fetched: robots rules say no.
-    Denied(Job),
+    /// Not to be fetched, and why.
+    Refused(Job, Refusal),
     /// Nothing may be sent at this moment.
     Nothing,
+}
+
+/// Why a URL is not fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The robots rules say no.
+    Robots,
+    /// They could not be learnt, which is a no.
+    RobotsUnreachable,
+    /// The host has done nothing but fail.
+    SetAside,
+}
+
+impl Refusal {
+    pub fn result(self) -> ResultCode {
+        match self {
+            Refusal::Robots | Refusal::RobotsUnreachable => ResultCode::RobotsDenied,
+            Refusal::SetAside => ResultCode::HostSetAside,
+        }
+    }
 }
 
 /// A request that may go out now.
@@ -92,79 +139,98 @@ pub struct Order {
     pub url: CrawlUrl,
     pub ip: IpAddr,
     pub kind: OrderKind,
+    /// The spider it goes to, if spiders are behind links and it is a page.
+    pub taker: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderKind {
     Page,
     Robots,
+    /// The robots rules of another host, which redirected here; the number is the asker's.
+    Errand(u64),
 }
 
-/// What came of a request for robots.txt.
-#[derive(Debug)]
-pub enum Robotstxt<'a> {
-    /// A status and, for 2xx, the document; for 3xx the target in normal form, if there is one.
-    Answer { status: u16, body: &'a [u8], target: Option<&'a CrawlUrl> },
-    /// No usable answer.
-    Failed,
+/// A request for the robots rules of a host that redirected to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errand {
+    pub id: u64,
+    pub url: CrawlUrl,
+    pub ip: IpAddr,
 }
 
-/// Whether a URL is of the host that an origin names, at whatever port.
-fn is_of_host(url: &CrawlUrl, origin: &str) -> bool {
-    let authority = origin.split_once("://").map_or(origin, |(_, authority)| authority);
-    authority.strip_prefix(url.host()).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
-}
-
-/// Robots rules are asked for again after a day.
-const ROBOTS_TTL_US: u64 = 86_400_000_000;
-/// Larger rules are not kept for a host that has nothing to do; they are asked for again.
-const ROBOTS_KEPT_BYTES: usize = 16 * 1024;
-/// First pause after robots.txt could not be had; doubled up to a day.
-const ROBOTS_RETRY_US: u64 = 60_000_000;
+/// Windows kept for the next host that becomes active.
+const SPARE_WINDOWS: usize = 1_024;
 
 impl UrlServer {
+    /// A URL server for the spider beside it.
     pub fn new(config: UrlServerConfig, now: Now) -> UrlServer {
-        let sweep_at = now.plus_us(config.spider_silence_us / 4);
         UrlServer {
-            config,
-            hosts: Vec::new(),
-            by_origin: RapidHashMap::default(),
-            idle: VecDeque::new(),
-            resting: 0,
-            slots_timer: false,
-            addresses: Vec::new(),
-            by_ip: RapidHashMap::default(),
-            addresses_free: Vec::new(),
-            leftover: Leftover::default(),
+            table: HostTable::new(config.queue_count, config.seed),
+            addresses: AddressTable::new(config.queue_count),
+            waiting: Waiting::default(),
+            leftover: Leftover::new(config.leftover_urls),
+            takers: Takers::here(),
+            memory: Memory::new(config.queue_count),
             ready: VecDeque::new(),
-            denied: VecDeque::new(),
-            wheel: TimerWheel::new(now),
-            sweep_at,
+            warm: 0,
+            refused: VecDeque::new(),
+            errands: RapidHashMap::default(),
+            turns: RowWheel::new(now),
+            timers: TimerWheel::new(now),
+            slots_timer: false,
+            open: Slab::new(),
+            sweep_at: now.plus_us(config.spider_silence_us / 4),
+            spare_windows: Vec::new(),
+            journal: String::new(),
+            notices: Vec::new(),
             quiet_until: Now::ZERO,
+            rules_bytes: 0,
             pages: 0,
-            open: 0,
             stats: UrlServerStats::default(),
+            due: Vec::new(),
+            config,
         }
     }
 
-    /// Takes over from a server that died and may have asked any host just now: each is left alone for a pause.
+    /// Its spiders are behind links: they join, give credit and leave.
     #[must_use]
-    pub fn after_a_death(mut self, now: Now) -> UrlServer {
-        self.quiet_until = now.plus_us(self.config.host.gap_us.max(self.config.ip.gap_us));
+    pub fn with_spiders_behind_links(mut self) -> UrlServer {
+        self.takers = Takers::behind_links();
+        self
+    }
+
+    /// Takes over from a server that may have asked any host until `last`: each is left alone for a pause, and what
+    /// is remembered of a host holds on.
+    #[must_use]
+    pub fn after(mut self, last: Now, memory: Memory) -> UrlServer {
+        self.quiet_until = last.plus_us(self.config.host.gap_us.max(self.config.ip.gap_us));
+        self.memory = memory;
         self
     }
 
     /// Takes a URL into the queue of its host, or among the leftovers.
     pub fn admit(&mut self, job: Job, now: Now) {
         self.pages += 1;
+        self.find_place(job, now);
+    }
+
+    fn find_place(&mut self, job: Job, now: Now) {
         let origin = job.candidate.url.origin();
-        let slot = match self.by_origin.get(origin) {
-            Some(&slot) => Some(slot),
+        let slot = match self.table.find(origin) {
+            Some(slot) => Some(slot),
             None => self.place_host(origin, job.ip, now),
         };
         match slot {
-            Some(slot) if self.hosts[slot as usize].pages() < self.config.queue_len => {
-                self.enqueue(slot, job);
+            Some(slot) if self.refusal(slot, now).is_some() => {
+                let refusal = self.refusal(slot, now).unwrap_or(Refusal::SetAside);
+                self.refused.push_back((job, refusal));
+                if self.table.rows[slot as usize].is_empty() {
+                    self.table.rest(slot);
+                }
+            }
+            Some(slot) if self.table.rows[slot as usize].pages() < self.config.queue_len => {
+                self.enqueue(slot, job.candidate);
                 self.settle(slot, now);
             }
             Some(_) => self.leftover.push(job, false),
@@ -172,47 +238,55 @@ impl UrlServer {
         }
     }
 
+    /// Why nothing of a host is fetched at present.
+    fn refusal(&self, slot: u32, now: Now) -> Option<Refusal> {
+        let host = &self.table.rows[slot as usize];
+        match host.robots {
+            _ if host.pace.is_set_aside(self.config.host_failures_max, now) => Some(Refusal::SetAside),
+            // Being asked for again: whoever comes meanwhile waits for the answer.
+            RobotsState::Unreachable { .. } if host.open() > 0 => None,
+            RobotsState::Unreachable { until_s, .. } if !is_past(until_s, now) => {
+                Some(Refusal::RobotsUnreachable)
+            }
+            _ => None,
+        }
+    }
+
     /// The next thing to do. Call until it says `Nothing`, while there is room for fetches.
     pub fn acquire(&mut self, now: Now) -> Acquired {
-        if let Some(job) = self.denied.pop_front() {
-            self.pages -= 1;
-            self.stats.denied += 1;
-            return Acquired::Denied(job);
+        if let Some((job, refusal)) = self.refused.pop_front() {
+            return self.refuse(job, refusal);
         }
-        while let Some(slot) = self.ready.pop_front() {
-            let host = &mut self.hosts[slot as usize];
-            debug_assert_eq!(host.place, Place::Ready);
-            host.place = Place::Rest;
-            let ip = host.ip as usize;
-            self.addresses[ip].claimed = false;
+        while let Some(slot) = self.next_ready(now) {
+            let ip = self.table.rows[slot as usize].ip;
             // Time has passed since the host was found ready, so everything is looked at again.
-            if !self.may_send(slot, now) {
-                self.settle(slot, now);
-                self.wake_address(ip as u32, now);
-                continue;
-            }
-            let acquired = self.hand_out(slot, now);
-            if let Acquired::Fetch(_) = acquired {
-                self.open += 1;
-                let address = &mut self.addresses[ip];
+            let acquired =
+                if self.may_send(slot, now) { self.hand_out(slot, now) } else { Acquired::Nothing };
+            if let Acquired::Fetch(_) = &acquired {
+                let address = self.addresses.get_mut(ip);
                 address.open += 1;
                 address.unsent += 1;
                 address.pace.asked(&self.config.ip, now);
-                self.hosts[slot as usize].pace.asked(&self.config.host, now);
+                self.table.rows[slot as usize].pace.asked(&self.config.host, now);
             }
             self.settle(slot, now);
-            self.wake_address(ip as u32, now);
-            if let Acquired::Nothing = acquired {
-                continue;
+            self.wake_address(ip, now);
+            if acquired != Acquired::Nothing {
+                return acquired;
             }
-            return acquired;
         }
         Acquired::Nothing
     }
 
+    pub(super) fn refuse(&mut self, job: Job, refusal: Refusal) -> Acquired {
+        self.pages -= 1;
+        self.stats.refused += 1;
+        Acquired::Refused(job, refusal)
+    }
+
     /// The request is on the wire: the pause until the next one starts here, not when it was acquired.
     pub fn sent(&mut self, trans: TransId, now: Now) {
-        let Some(host) = self.hosts.get_mut(trans.host_slot() as usize) else {
+        let Some(host) = self.table.rows.get_mut(trans.host_slot() as usize) else {
             return;
         };
         let Some(active) = host.active_mut(trans) else {
@@ -222,114 +296,100 @@ impl UrlServer {
         let first = !std::mem::replace(&mut active.sent, true);
         host.pace.asked(&self.config.host, now);
         let ip = host.ip;
-        let address = &mut self.addresses[ip as usize];
+        let address = self.addresses.get_mut(ip);
         address.pace.asked(&self.config.ip, now);
-        address.unsent -= u32::from(first);
+        address.unsent -= u8::from(first);
         self.settle(trans.host_slot(), now);
         self.wake_address(ip, now);
     }
 
     /// The document that an open transaction is about; `None` for robots.txt and for what is not open.
     pub fn doc_id(&self, trans: TransId) -> Option<u32> {
-        match &self.hosts.get(trans.host_slot() as usize)?.active_ref(trans)?.work {
-            Work::Page(job) => Some(job.candidate.doc_id),
-            Work::Free | Work::Robots { .. } => None,
+        match &self.active(trans)?.work {
+            Work::Page(candidate) => Some(candidate.doc_id),
+            Work::Free | Work::Robots { .. } | Work::Errand(_) => None,
         }
+    }
+
+    /// The spider that has an open transaction.
+    pub fn taker(&self, trans: TransId) -> Option<u16> {
+        Some(self.active(trans)?.taker)
+    }
+
+    /// When an open transaction was handed out or, later, sent.
+    pub fn asked_at(&self, trans: TransId) -> Option<Now> {
+        Some(self.active(trans)?.asked_at)
+    }
+
+    fn active(&self, trans: TransId) -> Option<&Active> {
+        self.table.rows.get(trans.host_slot() as usize)?.active_ref(trans)
     }
 
     /// The spider is still at it.
     pub fn working(&mut self, trans: TransId, now: Now) {
-        let host = self.hosts.get_mut(trans.host_slot() as usize);
+        let host = self.table.rows.get_mut(trans.host_slot() as usize);
         match host.and_then(|host| host.active_mut(trans)) {
             Some(active) => active.last_word = now,
             None => self.stats.late += 1,
         }
     }
 
+    /// A word on a transaction that was never given, or to another spider.
+    pub fn ignored(&mut self) {
+        self.stats.late += 1;
+    }
+
     /// DONE for a page: frees its place in the window and hands the job back. `None` for a word that comes late.
     pub fn release(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Job> {
-        let Work::Page(job) = self.take_open(trans, report, now)? else {
+        let Work::Page(candidate) = self.take_open(trans, report, now)? else {
             return None;
         };
         self.pages -= 1;
-        self.refill(trans.host_slot(), now);
-        self.freed(trans.host_slot(), now);
-        Some(job)
+        let slot = trans.host_slot();
+        let ip = self.addresses.get(self.table.rows[slot as usize].ip).ip;
+        self.refill(slot, now);
+        self.freed(slot, now);
+        Some(Job { candidate, ip })
     }
 
-    /// The connection turned out to be dead before the request reached the server: the URL goes back to the
-    /// front of its queue and waits for the host's next turn.
+    /// The connection turned out to be dead before the request reached the server, or nobody will answer for it:
+    /// the URL goes back to the front of its queue and waits for the host's next turn.
     pub fn put_back(&mut self, trans: TransId, report: &Report, now: Now) {
         let slot = trans.host_slot();
         let Some(work) = self.take_open(trans, report, now) else {
             return;
         };
-        let host = &mut self.hosts[slot as usize];
+        let host = &mut self.table.rows[slot as usize];
         match work {
-            Work::Page(job) => host.queue.push_front(job),
-            Work::Robots { .. } => host.robots = RobotsState::Unknown,
-            Work::Free => {}
-        }
-        self.freed(slot, now);
-    }
-
-    /// DONE for robots.txt: the host's pages may go out, are denied, or another hop is asked for.
-    pub fn robots(&mut self, trans: TransId, answer: &Robotstxt<'_>, report: &Report, now: Now) {
-        let slot = trans.host_slot();
-        let Some(Work::Robots { hops }) = self.take_open(trans, report, now) else {
-            return;
-        };
-        let host = &mut self.hosts[slot as usize];
-        let retry_us = (ROBOTS_RETRY_US << host.robots_failures.min(11)).min(ROBOTS_TTL_US);
-        let unreachable = RobotsState::Unreachable { until: now.plus_us(retry_us) };
-        let known = |rules| RobotsState::Known { rules, until: now.plus_us(ROBOTS_TTL_US) };
-        host.robots = match answer {
-            Robotstxt::Answer { status: 200..=299, body, .. } => {
-                let rules = Robots::parse(body, &self.config.product_token);
-                host.pace.set_crawl_delay(rules.crawl_delay_ms());
-                host.pace.stretch(&self.config.host);
-                known(rules)
-            }
-            Robotstxt::Answer { status: 300..=399, target, .. } => match target {
-                // A chain that is too long, or a redirect that says nowhere, is as good as no file.
-                None => known(Robots::allow_all()),
-                Some(_) if hops >= ROBOTS_REDIRECTS_MAX => known(Robots::allow_all()),
-                // The same host, perhaps at another port: its address is known.
-                Some(target) if is_of_host(target, &host.origin) && target.scheme() == Scheme::Http => {
-                    RobotsState::Asked { next: Some(Box::new(((*target).clone(), hops + 1))) }
-                }
-                // Elsewhere: its rules would count for this host, so until they can be had nothing is asked.
-                Some(_) => unreachable,
+            Work::Page(candidate) => self.waiting.push_front(&mut host.queue, candidate),
+            // A chain starts again at its first link.
+            Work::Robots { .. } => match &mut host.robots {
+                RobotsState::Unreachable { until_s, .. } => *until_s = 0,
+                robots => *robots = RobotsState::Unknown,
             },
-            // 429 asks us to go away, which is not the same as having no rules.
-            Robotstxt::Answer { status: 400..=499, .. } if report.status != 429 => known(Robots::allow_all()),
-            Robotstxt::Answer { .. } | Robotstxt::Failed => unreachable,
-        };
-        if let RobotsState::Unreachable { .. } = host.robots {
-            host.robots_failures = host.robots_failures.saturating_add(1);
-            self.denied.extend(host.queue.drain(..));
-            while let Some(job) = self.leftover.pop_of(&self.hosts[slot as usize].origin) {
-                self.denied.push_back(job);
-            }
+            Work::Errand(_) | Work::Free => {}
         }
         self.freed(slot, now);
     }
 
-    /// Moves hosts whose pause is over, and looks for spiders that fell silent.
+    /// Moves hosts whose pause is over, looks for spiders that fell silent, and fetches leftovers back.
     pub fn tick(&mut self, now: Now) {
-        let mut due = Vec::new();
-        self.wheel.advance(now, |timer| due.push(timer));
-        for timer in due {
+        let mut due = std::mem::take(&mut self.due);
+        let rows = &self.table.rows;
+        self.turns.advance(now, |slot| rows[slot as usize].pace.due(), |slot| due.push(slot));
+        for slot in due.drain(..) {
+            let host = &mut self.table.rows[slot as usize];
+            debug_assert_eq!(host.place, Place::Timer);
+            host.place = Place::Rest;
+            self.settle(slot, now);
+        }
+        self.due = due;
+        let mut timers = Vec::new();
+        self.timers.advance(now, |timer| timers.push(timer));
+        for timer in timers {
             match timer {
-                Timer::Host { slot, generation } => {
-                    let host = &mut self.hosts[slot as usize];
-                    if host.generation == generation && host.place == Place::Timer {
-                        host.place = Place::Rest;
-                        self.settle(slot, now);
-                    }
-                }
                 Timer::Address { slot } => {
-                    self.addresses[slot as usize].timer = false;
+                    self.addresses.get_mut(slot).timer = false;
                     self.wake_address(slot, now);
                     self.free_address(slot, now);
                 }
@@ -343,15 +403,78 @@ impl UrlServer {
             self.sweep(now);
             self.sweep_at = now.plus_us(self.config.spider_silence_us / 4);
         }
+        while self.leftover.make_progress() {
+            let jobs = self.leftover.take_back(None);
+            jobs.into_iter().for_each(|job| self.find_place(job, now));
+        }
     }
 
     /// When `tick` or `acquire` will next have something to do.
     pub fn next_due(&self) -> Option<Now> {
-        if !self.ready.is_empty() || !self.denied.is_empty() {
+        if !self.ready.is_empty() || !self.refused.is_empty() || self.takers.has_next_host() {
             return Some(Now::ZERO);
         }
-        let sweep = (self.open > 0).then_some(self.sweep_at);
-        [self.wheel.next_due(), sweep].into_iter().flatten().min()
+        let sweep = (!self.open.is_empty()).then_some(self.sweep_at);
+        [self.turns.next_due(), self.timers.next_due(), sweep].into_iter().flatten().min()
+    }
+
+    /// What is to be done with leftovers on disk.
+    pub fn spill_ask(&mut self) -> Option<SpillAsk> {
+        self.leftover.next_ask()
+    }
+
+    pub fn has_spill_asks(&self) -> bool {
+        self.leftover.has_asks()
+    }
+
+    pub fn spill_event(&mut self, event: SpillEvent, now: Now) {
+        match event {
+            SpillEvent::Written { chunk } => self.leftover.written(chunk),
+            SpillEvent::Read { chunk, bytes } => {
+                let jobs = self.leftover.take_back(Some((chunk, &bytes)));
+                jobs.into_iter().for_each(|job| self.find_place(job, now));
+            }
+        }
+    }
+
+    /// Lines for the journal of what must outlive this process.
+    pub fn take_journal(&mut self) -> Option<String> {
+        (!self.journal.is_empty()).then(|| std::mem::take(&mut self.journal))
+    }
+
+    /// Lines for whoever watches.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// A spider joined; with `pull` it takes nothing before it gave credit.
+    pub fn join(&mut self, pull: bool) -> u16 {
+        self.takers.join(pull)
+    }
+
+    pub fn credit(&mut self, taker: u16, count: u32) {
+        self.takers.credit(taker, count);
+    }
+
+    /// The link to a spider is full, or has room again.
+    pub fn hold(&mut self, taker: u16, held: bool) {
+        self.takers.hold(taker, held);
+    }
+
+    /// A spider is gone: everything it had is sent again.
+    pub fn leave(&mut self, taker: u16, now: Now) {
+        self.takers.leave(taker);
+        let theirs = |trans: &TransId| self.active(*trans).is_some_and(|active| active.taker == taker);
+        let mut lost: Vec<TransId> = self.open.iter().map(|(_, trans)| *trans).filter(theirs).collect();
+        // In an order that does not hang on which places were free: what happened can be replayed.
+        lost.sort_unstable();
+        for trans in lost {
+            // Robots rules are asked for from here, whoever the host's spider is.
+            if self.doc_id(trans).is_some() {
+                self.stats.resent += 1;
+                self.put_back(trans, &Report::UNKNOWN, now);
+            }
+        }
     }
 
     /// URLs here, whether waiting, left over or open.
@@ -365,368 +488,242 @@ impl UrlServer {
 
     /// Transactions that are with a spider.
     pub fn open(&self) -> usize {
-        self.open
+        self.open.len()
     }
 
     /// Hosts that have a slot and something to do.
     pub fn hosts_busy(&self) -> usize {
-        self.hosts.len() - self.resting
+        self.table.busy()
     }
 
     pub fn leftover_len(&self) -> usize {
         self.leftover.len()
     }
 
+    /// Leftovers that are on disk or on their way there.
+    pub fn spilled_len(&self) -> usize {
+        self.leftover.spilled()
+    }
+
+    /// A queue is empty, and nothing that was left over can fill it.
+    pub fn wants_more(&mut self) -> bool {
+        self.table.has_vacancy() && !self.leftover.could_fill()
+    }
+
     pub fn stats(&self) -> UrlServerStats {
         self.stats
     }
 
-    /// Gives every URL back, open ones too. The server is empty afterwards.
-    pub fn drain(&mut self) -> Vec<Job> {
-        let mut jobs: Vec<Job> = self.denied.drain(..).chain(self.leftover.drain()).collect();
-        for host in &mut self.hosts {
-            jobs.extend(host.queue.drain(..));
-            for active in &mut host.active {
-                if let Work::Page(job) = std::mem::replace(&mut active.work, Work::Free) {
-                    jobs.push(job);
-                }
-            }
-        }
-        self.pages = 0;
-        self.open = 0;
-        jobs
-    }
-
     /// What must hold between any two calls; run under `debug_assert!` by the tests and the simulation.
     pub fn invariants(&self) -> bool {
-        let mut pages = self.leftover.len() + self.denied.len();
-        let mut open_of = vec![0u32; self.addresses.len()];
-        for (slot, host) in self.hosts.iter().enumerate() {
-            assert_eq!(self.by_origin.get(&host.origin), Some(&(slot as u32)), "a host is in one slot only");
+        let mut pages = self.leftover.len() + self.refused.len();
+        let mut waiting = 0;
+        let mut open_of = vec![0; self.addresses.rows().len()];
+        let mut open = 0;
+        for (slot, host) in self.table.rows.iter().enumerate() {
+            assert_eq!(
+                self.table.find(self.table.names.get(host.name)),
+                Some(slot as u32),
+                "a host is in one slot only"
+            );
             assert!(host.open() <= usize::from(self.config.host.concurrent), "the active window holds");
             assert!(host.pages() <= self.config.queue_len.max(1), "a queue is bounded");
+            assert!(!(host.is(RESTING) && host.place != Place::Rest), "a host at rest waits nowhere");
             pages += host.pages();
-            open_of[host.ip as usize] += host.open() as u32;
-            if host.open() > 0 && !matches!(host.robots, RobotsState::Known { .. }) {
-                let pages_open = host.active.iter().filter(|a| matches!(a.work, Work::Page(_))).count();
-                assert_eq!(pages_open, 0, "no page before the robots rules are known");
+            waiting += host.queue.len();
+            open += host.open();
+            open_of[host.ip as usize] += host.open();
+            if !matches!(host.robots, RobotsState::Known { .. }) {
+                assert_eq!(host.pages_open(), 0, "no page before the robots rules are known");
             }
         }
-        for (address, open) in self.addresses.iter().zip(&open_of) {
-            assert_eq!(address.open, *open, "an address counts what its hosts have open");
+        for (address, open) in self.addresses.rows().iter().zip(&open_of) {
+            assert_eq!(usize::from(address.open), *open, "an address counts what its hosts have open");
             assert!(address.unsent <= address.open);
-            assert!(address.open <= u32::from(self.config.ip.concurrent));
+            assert!(address.open <= self.config.ip.concurrent);
         }
+        assert_eq!(open, self.open.len());
+        assert_eq!(waiting, self.waiting.len());
         assert_eq!(pages, self.pages, "every URL is somewhere");
         true
     }
 
-    /// Whether something of this host may go out at this moment.
-    fn may_send(&self, slot: u32, now: Now) -> bool {
-        let host = &self.hosts[slot as usize];
-        let address = &self.addresses[host.ip as usize];
-        host.wants_to_send(&self.config.host, now)
-            && host.pace.due() <= now
-            && address.pace.due() <= now
-            && address.has_room(&self.config.ip)
-    }
-
-    /// Chooses what to send for a host that may send.
-    fn hand_out(&mut self, slot: u32, now: Now) -> Acquired {
-        let host = &mut self.hosts[slot as usize];
-        let ip = self.addresses[host.ip as usize].ip;
-        match &host.robots {
-            RobotsState::Known { until, .. } | RobotsState::Unreachable { until } if *until <= now => {
-                host.robots = RobotsState::Unknown;
-            }
-            _ => {}
+    /// Puts work into a host's window.
+    pub(super) fn open_window(&mut self, slot: u32, work: Work, taker: u16, now: Now) -> TransId {
+        let host = &mut self.table.rows[slot as usize];
+        if host.window.is_none() {
+            host.window = self.spare_windows.pop();
         }
-        let (url, hops) = match &mut host.robots {
-            RobotsState::Known { rules, .. } => {
-                let Some(job) = host.queue.pop_front() else {
-                    return Acquired::Nothing;
-                };
-                if !rules.allows(job.candidate.url.path_and_query().as_bytes()) {
-                    self.pages -= 1;
-                    self.stats.denied += 1;
-                    self.refill(slot, now);
-                    return Acquired::Denied(job);
-                }
-                let (doc_id, url) = (job.candidate.doc_id, job.candidate.url.clone());
-                let trans = host.hand_out(slot, Work::Page(job), now);
-                return Acquired::Fetch(Order { trans, doc_id, url, ip, kind: OrderKind::Page });
-            }
-            RobotsState::Unreachable { .. } => {
-                self.denied.extend(host.queue.drain(..));
-                return match self.denied.pop_front() {
-                    Some(job) => {
-                        self.pages -= 1;
-                        self.stats.denied += 1;
-                        Acquired::Denied(job)
-                    }
-                    None => Acquired::Nothing,
-                };
-            }
-            RobotsState::Unknown => (host.queue[0].candidate.url.with_path("/robots.txt"), 0),
-            RobotsState::Asked { next } => match next.take() {
-                Some(next) => *next,
-                None => return Acquired::Nothing,
-            },
-        };
-        host.robots = RobotsState::Asked { next: None };
-        let trans = host.hand_out(slot, Work::Robots { hops }, now);
-        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, kind: OrderKind::Robots })
+        let entry = self.open.vacant_entry();
+        let trans = host.hand_out(slot, work, taker, entry.key() as u32, now);
+        entry.insert(trans);
+        trans
     }
 
     /// Takes the work of an open transaction and paces its host and address. The caller puts the row in order and
     /// then calls `freed`.
-    fn take_open(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Work> {
+    pub(super) fn take_open(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Work> {
         let slot = trans.host_slot();
-        let Some(active) = self.hosts.get_mut(slot as usize).and_then(|host| host.active_mut(trans)) else {
+        let Some(host) = self.table.rows.get_mut(slot as usize) else {
+            self.stats.late += 1;
+            return None;
+        };
+        let Some(active) = host.active_mut(trans) else {
             self.stats.late += 1;
             return None;
         };
         let work = std::mem::replace(&mut active.work, Work::Free);
         let unsent = !active.sent;
-        let host = &mut self.hosts[slot as usize];
-        let address = &mut self.addresses[host.ip as usize];
+        self.open.remove(active.open_key as usize);
+        let address = self.addresses.get_mut(host.ip);
         if unsent {
             // An answer may overtake the news that the request is out; it was sent no later than now.
             host.pace.asked(&self.config.host, now);
             address.pace.asked(&self.config.ip, now);
             address.unsent -= 1;
         }
-        host.pace.answered(&self.config.host, report, now);
         address.open -= 1;
-        self.open -= 1;
-        // Retry-After and back-off were said by this host; its address is paced by the rate alone.
-        let plain = Report { status: 0, retry_after_s: None, ..*report };
-        address.pace.answered(&self.config.ip, &plain, now);
+        if host.open() == 0
+            && let Some(mut window) = host.window.take()
+            && self.spare_windows.len() < SPARE_WINDOWS
+        {
+            window.places.clear();
+            self.spare_windows.push(window);
+        }
+        // Retry-After was said by this host, for itself; its neighbours need not wait for it.
+        let neighbours = Report { retry_after_s: None, ..*report };
+        address.pace.answered(&self.config.ip, &neighbours, now);
+        self.pace_host(slot, report, now);
         Some(work)
     }
 
-    /// A place in a window is free, and the host's row is in order again: whoever waited may go.
-    fn freed(&mut self, slot: u32, now: Now) {
-        let ip = self.hosts[slot as usize].ip;
-        self.settle(slot, now);
-        self.wake_address(ip, now);
-    }
-
-    /// Decides where a host waits. Called after every change; a host that waits already stays where it is and is
-    /// looked at again when its place comes up.
-    fn settle(&mut self, slot: u32, now: Now) {
-        let host = &self.hosts[slot as usize];
-        if host.place != Place::Rest {
-            return;
-        }
-        if !host.wants_to_send(&self.config.host, now) {
-            if host.pages() == 0 && host.open() == 0 {
-                self.retire(slot, now);
-            }
-            return;
-        }
-        let due = host.pace.due();
-        let ip = host.ip;
-        let address = &mut self.addresses[ip as usize];
-        if due > now {
-            let timer = Timer::Host { slot, generation: host.generation };
-            self.hosts[slot as usize].place = Place::Timer;
-            self.wheel.insert(due, timer);
-        } else if address.claimed
-            || !address.waiting.is_empty()
-            || address.pace.due() > now
-            || !address.has_room(&self.config.ip)
+    /// Paces a host by an answer, or by there being none, and notes what must not be forgotten.
+    fn pace_host(&mut self, slot: u32, report: &Report, now: Now) {
+        let host = &mut self.table.rows[slot as usize];
+        let before = host.pace;
+        host.pace.answered(&self.config.host, report, now);
+        if report.status == 0
+            && report.result.fault() == Fault::Network
+            && host.pace.failed(self.config.host_failures_max, now)
         {
-            address.waiting.push_back(slot);
-            self.hosts[slot as usize].place = Place::Address;
-            self.wake_address(ip, now);
-        } else {
-            address.claimed = true;
-            self.hosts[slot as usize].place = Place::Ready;
-            self.ready.push_back(slot);
+            self.set_aside(slot, now);
+        }
+        let pace = &self.table.rows[slot as usize].pace;
+        let far_ahead = pace.due().since_us(now) > 2 * self.config.host.gap_us.max(1_000_000);
+        let slate_changed = (pace.penalty_us > 0) != (before.penalty_us > 0)
+            || pace.penalty_us > before.penalty_us
+            || pace.failures() != before.failures();
+        if far_ahead || slate_changed {
+            write_pace(&mut self.journal, self.table.origin(slot), pace, self.config.wall);
         }
     }
 
-    /// Lets the next host of an address through if the address may be asked.
-    fn wake_address(&mut self, ip: u32, now: Now) {
-        let address = &mut self.addresses[ip as usize];
-        if address.claimed || address.waiting.is_empty() || !address.has_room(&self.config.ip) {
-            return;
-        }
-        if address.pace.due() > now {
-            if !address.timer {
-                address.timer = true;
-                self.wheel.insert(address.pace.due(), Timer::Address { slot: ip });
-            }
-            return;
-        }
-        if let Some(slot) = address.waiting.pop_front() {
-            address.claimed = true;
-            let host = &mut self.hosts[slot as usize];
-            debug_assert_eq!(host.place, Place::Address);
-            host.place = Place::Ready;
-            self.ready.push_back(slot);
-        }
-    }
-
-    /// A host without URLs: first what was left over of it, then its slot may go to another.
-    fn retire(&mut self, slot: u32, now: Now) {
-        if self.leftover.holds(&self.hosts[slot as usize].origin) {
-            self.refill(slot, now);
-            return;
-        }
-        let host = &mut self.hosts[slot as usize];
-        if !std::mem::replace(&mut host.resting, true) {
-            self.resting += 1;
-        }
-        if matches!(&host.robots, RobotsState::Known { rules, .. } if rules.heap_bytes() > ROBOTS_KEPT_BYTES)
-        {
-            host.robots = RobotsState::Unknown;
-        }
-        if !std::mem::replace(&mut host.idle_listed, true) {
-            self.idle.push_back(slot);
-        }
-        self.place_waiting_hosts(now);
-    }
-
-    /// Fills a queue that has room again from what was left over of its host.
-    fn refill(&mut self, slot: u32, now: Now) {
-        while self.hosts[slot as usize].pages() < self.config.queue_len {
-            let Some(job) = self.leftover.pop_of(&self.hosts[slot as usize].origin) else {
-                break;
-            };
-            self.enqueue(slot, job);
-        }
+    /// A host has done nothing but fail: what waits for it is refused until it gets another chance.
+    fn set_aside(&mut self, slot: u32, now: Now) {
+        self.stats.set_aside += 1;
+        self.notices.push(super::memory::set_aside_line(
+            self.table.origin(slot),
+            &self.table.rows[slot as usize].pace,
+        ));
+        self.refuse_all(slot, Refusal::SetAside);
         self.settle(slot, now);
     }
 
-    /// Gives slots to hosts that wait among the leftovers.
-    fn place_waiting_hosts(&mut self, now: Now) {
-        while let Some(origin) = self.leftover.first_host() {
-            let origin: Box<str> = origin.into();
-            let Some(job) = self.leftover.pop_of(&origin) else {
-                return;
-            };
-            let Some(slot) = self.place_host(&origin, job.ip, now) else {
-                self.leftover.put_first(job);
-                return;
-            };
-            self.leftover.first_host_placed();
-            self.enqueue(slot, job);
-            self.refill(slot, now);
+    /// Refuses everything that waits for a host.
+    pub(super) fn refuse_all(&mut self, slot: u32, refusal: Refusal) {
+        let host = &mut self.table.rows[slot as usize];
+        let ip = self.addresses.get(host.ip).ip;
+        while let Some(candidate) = self.waiting.pop_front(&mut host.queue) {
+            self.refused.push_back((Job { candidate, ip }, refusal));
+        }
+        while let Some(job) = self.leftover.pop_of(self.table.names.get(host.name)) {
+            self.refused.push_back((job, refusal));
         }
     }
 
-    /// Finds a slot for a host: a fresh one, or the one that has been idle longest and whose pause is over.
-    fn place_host(&mut self, origin: &str, ip: IpAddr, now: Now) -> Option<u32> {
-        let slot = if self.hosts.len() < self.config.queue_count {
-            let ip = self.use_address(ip);
-            self.hosts.push(Host::new(origin, ip, self.quiet_until));
-            self.resting += 1;
-            self.hosts.len() as u32 - 1
-        } else {
-            let slot = self.idle_slot(now)?;
-            let ip = self.use_address(ip);
-            let host = &mut self.hosts[slot as usize];
-            self.by_origin.remove(&host.origin);
-            let old_ip = host.ip;
-            host.become_host(origin, ip, self.quiet_until);
-            self.addresses[old_ip as usize].hosts -= 1;
-            self.free_address(old_ip, now);
-            self.stats.slots_reused += 1;
-            slot
-        };
-        self.by_origin.insert(origin.into(), slot);
-        Some(slot)
+    pub(super) fn enqueue(&mut self, slot: u32, candidate: Candidate) {
+        self.table.wake(slot);
+        self.waiting.push_back(&mut self.table.rows[slot as usize].queue, candidate);
     }
 
-    /// The oldest row that is idle still and whose host could be asked again at once: forgetting it forgets
-    /// nothing that niceness needs.
-    fn idle_slot(&mut self, now: Now) -> Option<u32> {
-        let mut soonest = Now::NEVER;
-        for _ in 0..self.idle.len() {
-            let slot = self.idle.pop_front()?;
-            let host = &mut self.hosts[slot as usize];
-            if !host.resting {
-                host.idle_listed = false;
-            } else if host.pace.due() <= now {
-                host.idle_listed = false;
-                return Some(slot);
-            } else {
-                soonest = soonest.min(host.pace.due());
-                self.idle.push_back(slot);
+    /// Finds a slot for a host.
+    pub(super) fn place_host(&mut self, origin: &str, ip: IpAddr, now: Now) -> Option<u32> {
+        let address = self.addresses.join(ip, self.quiet_until);
+        match self.table.place(origin, address, self.quiet_until, now) {
+            Vacancy::Fresh(slot) => {
+                self.recall(slot);
+                Some(slot)
             }
-        }
-        // Somebody must come back for the hosts that wait for a slot.
-        if soonest < Now::NEVER && !self.slots_timer {
-            self.slots_timer = true;
-            self.wheel.insert(soonest, Timer::Slots);
-        }
-        None
-    }
-
-    fn enqueue(&mut self, slot: u32, job: Job) {
-        let host = &mut self.hosts[slot as usize];
-        if std::mem::replace(&mut host.resting, false) {
-            self.resting -= 1;
-        }
-        if host.queue.is_empty() {
-            // Most hosts have one URL waiting; a queue would make room for four.
-            host.queue.reserve_exact(1);
-        }
-        host.queue.push_back(job);
-    }
-
-    fn use_address(&mut self, ip: IpAddr) -> u32 {
-        let slot = match self.by_ip.get(&ip) {
-            Some(&slot) => slot,
-            None => {
-                let slot = self.addresses_free.pop().unwrap_or(self.addresses.len() as u32);
-                match self.addresses.get_mut(slot as usize) {
-                    Some(address) => *address = Address::new(ip, self.quiet_until),
-                    None => self.addresses.push(Address::new(ip, self.quiet_until)),
+            Vacancy::Reused(slot, before) => {
+                self.stats.slots_reused += 1;
+                let (origin, before) = *before;
+                self.leave_address(before.ip, now);
+                if let RobotsState::Known { rules: Some(rules), .. } = &before.robots {
+                    self.rules_bytes -= rules.heap_bytes();
                 }
-                self.by_ip.insert(ip, slot);
-                slot
+                self.memory.keep(&origin, before);
+                self.recall(slot);
+                Some(slot)
             }
-        };
-        self.addresses[slot as usize].hosts += 1;
-        slot
+            Vacancy::None { soonest } => {
+                self.leave_address(address, now);
+                // Somebody must come back for the hosts that wait for a slot.
+                if soonest < Now::NEVER && !self.slots_timer {
+                    self.slots_timer = true;
+                    self.timers.insert(soonest, Timer::Slots);
+                }
+                None
+            }
+        }
+    }
+
+    /// Gives a host that got a row what is remembered of it.
+    fn recall(&mut self, slot: u32) {
+        let host = &mut self.table.rows[slot as usize];
+        self.memory.recall(self.table.names.get(host.name), host);
+        if let RobotsState::Known { rules: Some(rules), .. } = &host.robots {
+            self.rules_bytes += rules.heap_bytes();
+        }
+    }
+
+    fn leave_address(&mut self, slot: u32, now: Now) {
+        self.addresses.get_mut(slot).hosts -= 1;
+        self.free_address(slot, now);
     }
 
     /// Forgets an address that no host uses, once its pause is over.
     fn free_address(&mut self, slot: u32, now: Now) {
-        let address = &mut self.addresses[slot as usize];
+        let address = self.addresses.get_mut(slot);
         if address.hosts > 0 || address.timer {
             return;
         }
         if address.pace.due() > now {
             address.timer = true;
-            self.wheel.insert(address.pace.due(), Timer::Address { slot });
-        } else if self.by_ip.get(&address.ip) == Some(&slot) {
-            self.by_ip.remove(&address.ip);
-            self.addresses_free.push(slot);
+            let due = address.pace.due();
+            self.timers.insert(due, Timer::Address { slot });
+        } else {
+            self.addresses.remove(slot);
         }
     }
 
     /// Sends again what a silent spider had.
     fn sweep(&mut self, now: Now) {
-        for slot in 0..self.hosts.len() as u32 {
-            for place in 0..self.hosts[slot as usize].active.len() {
-                let active = &self.hosts[slot as usize].active[place];
-                let silent = now.since_us(active.last_word) >= self.config.spider_silence_us;
-                if silent && !matches!(active.work, Work::Free) {
-                    let trans = TransId::new(slot, place as u8, active.generation);
-                    self.stats.resent += 1;
-                    let report = Report {
-                        result: crate::proto::record::ResultCode::TotalTimeout,
-                        status: 0,
-                        took_us: 0,
-                        retry_after_s: None,
-                    };
-                    self.put_back(trans, &report, now);
-                }
-            }
+        let silence_us = self.config.spider_silence_us;
+        let silent = |trans: &TransId| {
+            self.active(*trans).is_some_and(|active| now.since_us(active.last_word) >= silence_us)
+        };
+        let mut lost: Vec<TransId> = self.open.iter().map(|(_, trans)| *trans).filter(silent).collect();
+        lost.sort_unstable();
+        for trans in lost {
+            self.stats.resent += 1;
+            self.put_back(trans, &Report::UNKNOWN, now);
         }
+    }
+}
+
+impl Host {
+    /// What waits for a host, or is with a spider, keeps its row.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.open() == 0 && !self.is(HAS_ERRAND)
     }
 }

@@ -1,7 +1,7 @@
 //! Queues, windows, pauses and robots, one promise a test. The simulation tries them all at once.
 
 use super::*;
-use crate::base::Now;
+use crate::base::{Now, Wall};
 use crate::proto::lines::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -16,15 +16,16 @@ fn config() -> UrlServerConfig {
         ip: Niceness::from_rate(1.0, 1, 0.0),
         spider_silence_us: 60_000_000,
         product_token: "nephila".to_string(),
+        leftover_urls: usize::MAX,
+        host_failures_max: 5,
+        wall: Wall { unix_ms_at_zero: 1_000_000_000_000 },
+        seed: 7,
     }
 }
 
 fn job(doc_id: u32, url: &str, ip: &str) -> Job {
     let url = CrawlUrl::parse(url).unwrap();
-    Job {
-        candidate: Candidate { doc_id, url, depth: 0, hops: 0, seed_chain: false },
-        ip: ip.parse().unwrap(),
-    }
+    Job { candidate: Candidate::seed(doc_id, url), ip: ip.parse().unwrap() }
 }
 
 fn fetch(server: &mut UrlServer, now: Now) -> Order {
@@ -95,10 +96,10 @@ fn what_robots_forbid_is_denied_and_so_is_everything_while_they_are_unknown() {
     robots(&mut server, Now::ZERO, 200, b"User-agent: *\nDisallow: /no");
     let at = Now::ZERO.plus_ms(1_000);
     server.tick(at);
-    assert!(matches!(server.acquire(at), Acquired::Denied(job) if job.candidate.doc_id == 1));
+    assert!(matches!(server.acquire(at), Acquired::Refused(job, _) if job.candidate.doc_id == 1));
     server.admit(job(2, "http://b/", "2.2.2.2"), at);
     robots(&mut server, at, 503, b"");
-    assert!(matches!(server.acquire(at), Acquired::Denied(job) if job.candidate.doc_id == 2));
+    assert!(matches!(server.acquire(at), Acquired::Refused(job, _) if job.candidate.doc_id == 2));
     nothing(&mut server, at);
     assert!(server.is_empty());
 }

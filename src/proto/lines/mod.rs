@@ -22,6 +22,15 @@ pub struct Candidate {
     pub hops: u8,
     /// A seed, or reached from one by redirects alone: its final host comes into scope.
     pub seed_chain: bool,
+    /// The page that named it; a seed has none.
+    pub via: Option<Box<str>>,
+}
+
+impl Candidate {
+    /// A URL that somebody typed.
+    pub fn seed(doc_id: u32, url: CrawlUrl) -> Candidate {
+        Candidate { doc_id, url, depth: 0, hops: 0, seed_chain: true, via: None }
+    }
 }
 
 /// A candidate with the address its name resolved to.

@@ -83,6 +83,8 @@ result_codes! {
     RedirectLoop = 35, "redirect_loop", Server;
     /// The chain of redirects is too long.
     TooManyRedirects = 36, "too_many_redirects", Server;
+    /// The host brought nothing but failures and is left alone for a day.
+    HostSetAside = 37, "host_set_aside", Ours;
     /// A shard died on this URL more than once.
     ShardDied = 48, "shard_died", Ours;
 }

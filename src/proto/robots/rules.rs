@@ -143,6 +143,24 @@ impl Robots {
             .filter_map(|(_, text)| str::from_utf8(text).ok())
     }
 
+    /// Takes the sitemap addresses out; only the rules stay.
+    pub fn take_sitemaps(&mut self) -> Vec<Box<str>> {
+        let sitemaps: Vec<Box<str>> = self.sitemaps().map(Box::from).collect();
+        if !sitemaps.is_empty() {
+            let rules = self.entries.iter().filter(|entry| entry.kind != EntryKind::Sitemap).count();
+            self.entries = self.entries[..rules].into();
+            self.arena = self.arena[..self.entries.last().map_or(0, |entry| entry.end as usize)].into();
+        }
+        sitemaps
+    }
+
+    /// The rules in canonical escapes: whether each allows, and its pattern.
+    pub fn patterns(&self) -> impl Iterator<Item = (bool, &str)> {
+        self.texts()
+            .filter(|(entry, _)| entry.kind != EntryKind::Sitemap)
+            .filter_map(|(entry, text)| Some((entry.kind == EntryKind::Allow, str::from_utf8(text).ok()?)))
+    }
+
     /// Bytes of heap behind this value.
     pub fn heap_bytes(&self) -> usize {
         self.arena.len() + size_of_val(&*self.entries)

@@ -1,0 +1,153 @@
+use crate::proto::lines::{Candidate, Job};
+use crate::proto::url::CrawlUrl;
+use std::net::IpAddr;
+
+/// What the disk is asked to do with leftovers. The role never touches a file; whoever runs it does, and answers
+/// with [`SpillEvent`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum SpillAsk {
+    /// Keep these bytes under this number; answered by `Written`, or by nothing if there is no room.
+    Write { chunk: u32, bytes: Vec<u8> },
+    /// Give the bytes of this number back and forget them; answered by `Read`.
+    Read { chunk: u32 },
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum SpillEvent {
+    Written { chunk: u32 },
+    Read { chunk: u32, bytes: Vec<u8> },
+}
+
+/// A run of leftovers in the order they came, as bytes. They are kept until the disk has them.
+pub(super) struct Chunk {
+    pub number: u32,
+    pub urls: u32,
+    bytes: Option<Vec<u8>>,
+}
+
+// A job: doc_id 4, depth 2, hops 1, flags 1, address 16, url length 2, via length 2, then both texts.
+const FIXED: usize = 28;
+const SEED_CHAIN: u8 = 1;
+const HAS_VIA: u8 = 2;
+const IS_V4: u8 = 4;
+
+impl Chunk {
+    pub fn new(number: u32, jobs: &[Job]) -> Chunk {
+        let mut bytes = Vec::new();
+        for Job { candidate, ip } in jobs {
+            let via = candidate.via.as_deref();
+            let mut flags = if candidate.seed_chain { SEED_CHAIN } else { 0 };
+            flags |= if via.is_some() { HAS_VIA } else { 0 };
+            let octets = match ip {
+                IpAddr::V4(v4) => {
+                    flags |= IS_V4;
+                    v4.to_ipv6_mapped().octets()
+                }
+                IpAddr::V6(v6) => v6.octets(),
+            };
+            let (url, via) = (candidate.url.as_str(), via.unwrap_or_default());
+            bytes.extend_from_slice(&candidate.doc_id.to_le_bytes());
+            bytes.extend_from_slice(&candidate.depth.to_le_bytes());
+            bytes.extend_from_slice(&[candidate.hops, flags]);
+            bytes.extend_from_slice(&octets);
+            // A URL has at most 8,000 bytes.
+            bytes.extend_from_slice(&(url.len() as u16).to_le_bytes());
+            bytes.extend_from_slice(&(via.len() as u16).to_le_bytes());
+            bytes.extend_from_slice(url.as_bytes());
+            bytes.extend_from_slice(via.as_bytes());
+        }
+        Chunk { number, urls: jobs.len() as u32, bytes: Some(bytes) }
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        self.bytes.clone().unwrap_or_default()
+    }
+
+    /// Whether it never left memory.
+    pub fn is_held(&self) -> bool {
+        self.bytes.is_some()
+    }
+
+    pub fn forget_bytes(&mut self) {
+        self.bytes = None;
+    }
+
+    /// The jobs of a chunk that is held.
+    pub fn jobs(self) -> Vec<Job> {
+        let bytes = self.bytes.as_deref().unwrap_or_default();
+        self.jobs_in(bytes)
+    }
+
+    /// The jobs in what the disk gave back. It is our own file, written moments ago: bytes that do not read as
+    /// what was written are a fault of the machine, and going on would lose URLs without a word.
+    pub fn jobs_in(&self, bytes: &[u8]) -> Vec<Job> {
+        let mut jobs = Vec::with_capacity(self.urls as usize);
+        let mut rest = bytes;
+        while let Some(job) = read_job(&mut rest) {
+            jobs.push(job);
+        }
+        assert!(
+            rest.is_empty() && jobs.len() == self.urls as usize,
+            "a chunk of leftovers came back damaged"
+        );
+        jobs
+    }
+}
+
+fn read_job(rest: &mut &[u8]) -> Option<Job> {
+    let (fixed, texts) = rest.split_at_checked(FIXED)?;
+    let u16_at = |at: usize| u16::from_le_bytes([fixed[at], fixed[at + 1]]);
+    let (url_len, via_len) = (usize::from(u16_at(24)), usize::from(u16_at(26)));
+    let (url, texts) = texts.split_at_checked(url_len)?;
+    let (via, after) = texts.split_at_checked(via_len)?;
+    let octets: [u8; 16] = fixed[8..24].try_into().ok()?;
+    let v6 = std::net::Ipv6Addr::from(octets);
+    let flags = fixed[7];
+    let ip = match v6.to_ipv4_mapped() {
+        Some(v4) if flags & IS_V4 != 0 => IpAddr::V4(v4),
+        _ => IpAddr::V6(v6),
+    };
+    let candidate = Candidate {
+        doc_id: u32::from_le_bytes(fixed[..4].try_into().ok()?),
+        url: CrawlUrl::from_normal(str::from_utf8(url).ok()?).ok()?,
+        depth: u16_at(4),
+        hops: fixed[6],
+        seed_chain: flags & SEED_CHAIN != 0,
+        via: if flags & HAS_VIA != 0 { Some(str::from_utf8(via).ok()?.into()) } else { None },
+    };
+    *rest = after;
+    Some(Job { candidate, ip })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_come_back_as_they_went() {
+        let url = |text: &str| CrawlUrl::parse(text).unwrap();
+        let seed = Job { candidate: Candidate::seed(7, url("http://a/")), ip: "1.2.3.4".parse().unwrap() };
+        let mut found = seed.clone();
+        found.candidate = Candidate { depth: 3, hops: 2, seed_chain: false, ..found.candidate };
+        found.candidate.via = Some("http://b/x?y".into());
+        found.ip = "::ffff:1.2.3.4".parse().unwrap();
+        let mut far = seed.clone();
+        far.ip = "2001:db8::1".parse().unwrap();
+        let jobs = vec![seed, found, far];
+        let chunk = Chunk::new(3, &jobs);
+        assert_eq!(chunk.jobs_in(&chunk.bytes()), jobs);
+        assert_eq!(chunk.jobs(), jobs);
+    }
+
+    #[test]
+    #[should_panic(expected = "damaged")]
+    fn a_damaged_chunk_is_never_taken_for_a_short_one() {
+        let job = Job {
+            candidate: Candidate::seed(1, CrawlUrl::parse("http://a/").unwrap()),
+            ip: "1.2.3.4".parse().unwrap(),
+        };
+        let chunk = Chunk::new(0, &[job.clone(), job]);
+        let bytes = chunk.bytes();
+        chunk.jobs_in(&bytes[..bytes.len() - 1]);
+    }
+}
