@@ -4,6 +4,7 @@
 //! Exit status: 0 done, 1 the answer is "no", 2 usage or configuration error, 3 could not run; each failure with
 //! one line on stderr that names the cause and the mend.
 
+mod audit;
 mod bench;
 mod child_farm;
 mod crawl;
@@ -13,6 +14,7 @@ mod machine;
 mod output;
 mod progress;
 mod report;
+mod robots;
 mod settings;
 mod sim;
 mod store;
@@ -33,6 +35,8 @@ enum Command {
     Demo(demo::DemoArgs),
     Crawl(Box<crawl::CrawlArgs>),
     Store(store::StoreArgs),
+    Audit(audit::AuditArgs),
+    Robots(robots::RobotsArgs),
     Farm(farm::FarmArgs),
     Bench(bench::BenchArgs),
     Sim(sim::SimArgs),
@@ -65,6 +69,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Demo(args) => args.run(),
         Command::Crawl(args) => args.run(),
         Command::Store(args) => args.run(),
+        Command::Audit(args) => args.run(),
+        Command::Robots(args) => args.run(),
         Command::Farm(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Sim(args) => args.run(),
