@@ -57,7 +57,7 @@ impl Intake {
 
     /// Takes a line, with its line end if it has one: only the last line of a file can be without.
     pub fn line(&mut self, line: &[u8]) {
-        self.line += 1;
+        self.line = self.line.saturating_add(1);
         let place = self.place();
         let Some(text) = line.strip_suffix(b"\n") else {
             // It may read by accident, but with a number cut short.

@@ -13,32 +13,42 @@ use std::path::{Path, PathBuf};
 const LOG_NAME: &str = "crawl.log";
 /// Hosts and addresses shown without `--all`.
 const TALLIES_SHOWN: usize = 10;
-/// Violations shown to people.
+/// Violations and torn lines shown to people.
 const VIOLATIONS_SHOWN: usize = 20;
 const READ_BUFFER_BYTES: usize = 256 * 1024;
 
 /// Replay the crawl log and prove that every host was treated as promised; exit 1 if one was not
 #[derive(Args)]
 #[command(after_help = "\
-Reads DIR/crawl.log of each --data (a URL server and its spiders may have one each) and checks, for every host
-(scheme, name and port) and every IP address, the gap between two requests, how many were open at once, pauses asked
-for by robots.txt and by the server, and that no page was asked for before robots.txt was known. The rules are those
-that each run wrote into its log; a flag wins over them. 1 ms is allowed for the rounding of clocks.
+Reads DIR/crawl.log of each --data (a URL server and its spiders may have one
+each) and checks, for every host (scheme, name and port) and every IP address,
+the gap between two requests, how many were open at once, the pauses that
+robots.txt and the server asked for, and that no page was asked for before
+robots.txt was known. The rules are those that each run wrote into its log; a
+flag wins over them. 1 ms is allowed for the rounding of clocks.
 
 --json prints one object:
-  requests, hosts, ips, runs, lines: counts
-  violations_total; violations (the first 10,000): kind (gap, open, before_robots, robots_unreachable, robots_stale,
-    malformed), host or ip, at, file, line, other_line and other_file where two lines are held against each other;
-    a gap has gap_ms, allowed_ms and why (rate, response_time, crawl_delay, retry_after, back_off), open has open and
-    allowed, robots_stale has age_ms, malformed has error
-  smallest_gap_ms: {\"host\": …, \"ip\": …}, each null or name, gap_ms, allowed_ms, file, line
-  open_max: {\"host\": N, \"ip\": N}
-  by_host, by_ip: the ten with the smallest gaps, --all for all: name, requests, gap_ms, allowed_ms, open_max
-  torn_lines: file and line of what a killed process left unfinished, which is no violation
+  requests, hosts, ips, runs, lines   counts
+  violations_total                    a count; the first 10,000 are listed:
+  violations    kind, host or ip, at, file, line; other_file and other_line
+                where two lines are held against each other. By kind:
+                  gap           gap_ms, allowed_ms, why: rate, response_time,
+                                crawl_delay, retry_after or back_off
+                  open          open, allowed
+                  before_robots, robots_unreachable
+                  robots_stale  age_ms
+                  malformed     error
+  smallest_gap_ms  {\"host\": …, \"ip\": …}: null, or name, gap_ms, allowed_ms,
+                file, line
+  open_max      {\"host\": N, \"ip\": N}
+  by_host, by_ip   the ten with the smallest gaps, --all for all: name,
+                requests, gap_ms, allowed_ms, open_max
+  torn_lines    file and line of what a killed process left unfinished, which
+                is no violation
 
 Example:
   nephila audit --data ./example
-  nephila audit --data ./urlserver --data ./spider1 --data ./spider2 --json | jq .violations
+  nephila audit --data ./urlserver --data ./spider --json | jq .violations
   nephila audit --data ./example --req-host-per-sec 0.5")]
 pub struct AuditArgs {
     /// The data directory of a crawl (repeatable: the logs are merged)
@@ -263,7 +273,7 @@ fn to_text(report: &Report, all: bool) -> String {
         });
         text += &format!("{what:<10} {gap}, at most {} open at once\n", open_max(tallies));
     }
-    for &place in &report.torn {
+    for &place in report.torn.iter().take(VIOLATIONS_SHOWN) {
         text += &format!("{} is torn: a process was killed there, or is writing it\n", at(report, place));
     }
     tallies_text(&mut text, "host", &report.hosts, all);
