@@ -39,6 +39,7 @@
 //! | 3     | `handler`                 | links, scope, redirects                                            |
 //! | 3     | `store_server`            | segments: append, commit, seal, recover, read                      |
 //! | 3     | `doc_index`               | every URL known                                                    |
+//! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
 //! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, URLs, robots.txt, HTML, codes       |
@@ -61,6 +62,7 @@
 //! The simulation (`nephila sim`) checks 1, 2 and 5 on every step of every seed.
 #![deny(unsafe_code)]
 
+pub mod audit;
 pub mod base;
 pub mod commands;
 pub mod config;

@@ -6,6 +6,7 @@
 //! | file        | holds                                                            |
 //! |-------------|------------------------------------------------------------------|
 //! | `now`       | monotonic and wall time as plain numbers                         |
+//! | `civil`     | days as dates, and back                                          |
 //! | `key`       | a slab index with a generation, and how it packs into a token    |
 //! | `net`       | what a role asks of the network, and what it is told             |
 //! | `slots`     | a bounded slab whose keys go stale when a slot is reused         |
@@ -14,6 +15,7 @@
 //! | `rng`       | a small seeded generator for the simulation and the driver seeds |
 //! | `text`      | what came from the network, made safe for a terminal             |
 
+mod civil;
 mod guard;
 mod key;
 mod net;
@@ -23,6 +25,7 @@ mod slots;
 mod text;
 mod wheel;
 
+pub use civil::Civil;
 pub use guard::{AddressGuard, Refusal, port_is_bad};
 pub use key::Key;
 pub use net::{NetAsk, NetError, NetEvent};

@@ -1,3 +1,4 @@
+use super::Civil;
 use std::fmt;
 
 /// Monotonic time in microseconds since the node started. Roles compare and add; only drivers read clocks.
@@ -57,15 +58,7 @@ impl Wall {
 /// RFC 3339 in UTC with milliseconds, from milliseconds since 1970.
 pub fn rfc3339(unix_ms: u64) -> String {
     let (days, ms_of_day) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
-    // Days to a civil date by 400-year eras that begin on 1 March, so that the leap day comes last.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let Civil { year, month, day } = Civil::from_days(u32::try_from(days).unwrap_or(u32::MAX));
     let s = ms_of_day / 1_000;
     format!(
         "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",

@@ -4,6 +4,7 @@
 //! Exit status: 0 done, 1 the answer is "no", 2 usage or configuration error, 3 could not run; each failure with
 //! one line on stderr that names the cause and the mend.
 
+mod audit;
 mod bench;
 mod bench_queues;
 mod child_farm;
@@ -14,6 +15,7 @@ mod machine;
 mod output;
 mod progress;
 mod report;
+mod robots;
 mod settings;
 mod sim;
 mod store;
@@ -34,6 +36,8 @@ enum Command {
     Demo(demo::DemoArgs),
     Crawl(Box<crawl::CrawlArgs>),
     Store(store::StoreArgs),
+    Audit(audit::AuditArgs),
+    Robots(robots::RobotsArgs),
     Farm(farm::FarmArgs),
     Bench(bench::BenchArgs),
     Sim(sim::SimArgs),
@@ -66,6 +70,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Demo(args) => args.run(),
         Command::Crawl(args) => args.run(),
         Command::Store(args) => args.run(),
+        Command::Audit(args) => args.run(),
+        Command::Robots(args) => args.run(),
         Command::Farm(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Sim(args) => args.run(),

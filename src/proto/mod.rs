@@ -1,14 +1,16 @@
 //! Bytes in, facts out: everything that parses, and nothing that waits.
 //!
-//! | folder    | from                          | to                                              |
-//! |-----------|-------------------------------|-------------------------------------------------|
-//! | `http1`   | response bytes, however cut   | status, framing, header facts, document bytes   |
-//! | `url`     | link text and a base          | one normal form of a URL, and its parts         |
-//! | `robots`  | /robots.txt                   | which paths we may ask for, and how often       |
-//! | `html`    | a document                    | links, base, refresh, robots directives         |
-//! | `lines`   | what roles say about a URL    | candidate, job, transaction id                  |
-//! | `record`  | what happened                 | result and HTTP codes as stored and sent        |
+//! | folder      | from                        | to                                            |
+//! |-------------|-----------------------------|-----------------------------------------------|
+//! | `http1`     | response bytes, however cut | status, framing, header facts, document bytes |
+//! | `url`       | link text and a base        | one normal form of a URL, and its parts       |
+//! | `robots`    | /robots.txt                 | which paths we may ask for, and how often     |
+//! | `html`      | a document                  | links, base, refresh, robots directives       |
+//! | `lines`     | what roles say about a URL  | candidate, job, transaction id                |
+//! | `record`    | what happened               | result and HTTP codes as stored and sent      |
+//! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
 
+pub mod crawl_log;
 pub mod html;
 pub mod http1;
 pub mod lines;

@@ -16,7 +16,10 @@
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
 //! | `restart`    | a shard that panics is restarted, and no page is lost             |
+//! | `audit`      | a crawl log is proved, or the lines that break a promise are named |
+//! | `robots`     | a robots.txt is answered for as the crawl would                   |
 
+mod audit;
 mod crawl_farm;
 mod crawl_nginx;
 mod edges;
@@ -28,6 +31,7 @@ mod niceness;
 mod reach;
 mod responses;
 mod restart;
+mod robots;
 mod sim;
 mod store;
 mod support;

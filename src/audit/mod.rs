@@ -1,0 +1,35 @@
+//! The audit: reads a crawl log again and proves it, or shows the lines that break a promise.
+//!
+//! ```text
+//!   lines of crawl.log ──► Intake ──► rows by host, by send time ──► Timeline ──► tallies, violations
+//!   of one or more         torn?      rows by address                 one of each   Report
+//!   processes              which run?
+//! ```
+//!
+//! What is checked, with arithmetic of its own and not the url server's:
+//!
+//! | promise                                                                                 | of            |
+//! |-----------------------------------------------------------------------------------------|---------------|
+//! | the gap since the last request is at least 1/rate and `delay_factor` × the latest response time (up to 30 s; neither at a rate of 0) | host, address |
+//! | it is at least the Crawl-delay (up to 300 s)                                            | host          |
+//! | after 429 or 503 nothing is asked for Retry-After (up to 24 h), nor for twice the gap before it, at least 1 s, counted from the end of that answer | host |
+//! | no more are open at once than allowed                                                   | host, address |
+//! | a page is asked for after robots.txt of its origin was known, at most a day after, and not after it was unreachable | host |
+//!
+//! A host is an origin: scheme, name and port. The rules are those of the run that wrote the line. What is known
+//! when a request is decided upon counts, so an answer that comes while its connection is being made (`wait=` in
+//! the line) does not bind it. Recovery from a 429 is not checked, only the pause right after it.
+//!
+//! Memory: [`ROW_BYTES`] for each request and each host's name once; while one host or address is judged, 36 more
+//! for each of its requests.
+
+mod intake;
+mod report;
+mod row;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+pub use intake::{Intake, Overrides};
+pub use report::{Gap, Kind, Place, Report, Subject, Tally, VIOLATIONS_KEPT, Violation, Why};
+pub use row::ROW_BYTES;

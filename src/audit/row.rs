@@ -1,0 +1,74 @@
+use super::report::Place;
+use crate::proto::crawl_log::RunRules;
+
+/// What stays in memory of one request.
+pub const ROW_BYTES: usize = 40;
+
+/// An address that the line does not tell.
+pub(super) const NO_IP: u32 = u32::MAX;
+
+/// A request that was sent or tried, as far as niceness is concerned. Names are numbers here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub sent_us: u64,
+    /// More than 71 minutes are 71 minutes.
+    pub took_us: u32,
+    /// From the decision until it was sent.
+    pub wait_us: u32,
+    pub line: u32,
+    pub run: u32,
+    pub origin: u32,
+    pub ip: u32,
+    /// 0 without one.
+    pub retry_after_s: u32,
+    /// 0 without a response.
+    pub status: u16,
+    /// Not robots.txt.
+    pub is_page: bool,
+}
+
+const _: () = assert!(size_of::<Row>() == ROW_BYTES);
+
+impl Row {
+    pub fn end_us(&self) -> u64 {
+        self.sent_us.saturating_add(u64::from(self.took_us))
+    }
+
+    /// From here on its answer can be heeded: later than it was sent, also if no time passed.
+    pub fn heard_us(&self) -> u64 {
+        self.sent_us.saturating_add(u64::from(self.took_us.max(1)))
+    }
+
+    pub fn decided_us(&self) -> u64 {
+        self.sent_us.saturating_sub(u64::from(self.wait_us))
+    }
+
+    /// The server asked us to slow down.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.status, 429 | 503)
+    }
+}
+
+/// What a fetch of robots.txt came to, for the origin whose rules they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Learnt {
+    pub end_us: u64,
+    pub origin: u32,
+    /// Known, or unreachable.
+    pub known: bool,
+    /// As in the line. Once sorted: what holds from here on.
+    pub crawl_delay_ms: u32,
+}
+
+/// A run of a process: its file and its rules.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub file: u32,
+    pub rules: RunRules,
+}
+
+impl Run {
+    pub fn place(&self, line: u32) -> Place {
+        Place { file: self.file, line }
+    }
+}

@@ -1,0 +1,344 @@
+use super::Failure;
+use super::output::print;
+use crate::audit::{Gap, Intake, Kind, Overrides, Place, Report, Subject, Tally, Violation};
+use crate::base::{rfc3339, shown};
+use crate::proto::crawl_log::LINE_BYTES_MAX;
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+/// The crawl log in a data directory.
+const LOG_NAME: &str = "crawl.log";
+/// Hosts and addresses shown without `--all`.
+const TALLIES_SHOWN: usize = 10;
+/// Violations and torn lines shown to people.
+const VIOLATIONS_SHOWN: usize = 20;
+const READ_BUFFER_BYTES: usize = 256 * 1024;
+
+/// Replay the crawl log and prove that every host was treated as promised; exit 1 if one was not
+#[derive(Args)]
+#[command(after_help = "\
+Reads DIR/crawl.log of each --data (a URL server and its spiders may have one
+each) and checks, for every host (scheme, name and port) and every IP address,
+the gap between two requests, how many were open at once, the pauses that
+robots.txt and the server asked for, and that no page was asked for before
+robots.txt was known. The rules are those that each run wrote into its log; a
+flag wins over them. 1 ms is allowed for the rounding of clocks.
+
+--json prints one object:
+  requests, hosts, ips, runs, lines   counts
+  violations_total                    a count; the first 10,000 are listed:
+  violations    kind, host or ip, at, file, line; other_file and other_line
+                where two lines are held against each other. By kind:
+                  gap           gap_ms, allowed_ms, why: rate, response_time,
+                                crawl_delay, retry_after or back_off
+                  open          open, allowed
+                  before_robots, robots_unreachable
+                  robots_stale  age_ms
+                  malformed     error
+  smallest_gap_ms  {\"host\": …, \"ip\": …}: null, or name, gap_ms, allowed_ms,
+                file, line
+  open_max      {\"host\": N, \"ip\": N}
+  by_host, by_ip   the ten with the smallest gaps, --all for all: name,
+                requests, gap_ms, allowed_ms, open_max
+  torn_lines    file and line of what a killed process left unfinished, which
+                is no violation
+
+Example:
+  nephila audit --data ./example
+  nephila audit --data ./urlserver --data ./spider --json | jq .violations
+  nephila audit --data ./example --req-host-per-sec 0.5")]
+pub struct AuditArgs {
+    /// The data directory of a crawl (repeatable: the logs are merged)
+    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
+    data: Vec<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    /// Every host and address, not only the ten with the smallest gaps
+    #[arg(long)]
+    all: bool,
+    /// Judge by this rate instead of the log's; 0 = no limit
+    #[arg(long, value_name = "F", value_parser = rate)]
+    req_host_per_sec: Option<f64>,
+    /// Judge by this number open at once instead of the log's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    req_host_concurrent: Option<u32>,
+    /// The same for an IP address
+    #[arg(long, value_name = "F", value_parser = rate)]
+    req_ip_per_sec: Option<f64>,
+    /// The same for an IP address
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    req_ip_concurrent: Option<u32>,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate >= 0.0 => Ok(rate),
+        _ => Err("a number of requests a second, 0 for no limit".to_string()),
+    }
+}
+
+impl AuditArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let mut intake = Intake::new(Overrides {
+            req_host_per_sec: self.req_host_per_sec,
+            req_host_concurrent: self.req_host_concurrent,
+            req_ip_per_sec: self.req_ip_per_sec,
+            req_ip_concurrent: self.req_ip_concurrent,
+        });
+        for data in &self.data {
+            let path = data.join(LOG_NAME);
+            read_log(&path, &mut intake).map_err(|e| cannot_read(data, &path, &e))?;
+        }
+        let report = intake.judge();
+        let text = match self.json {
+            true => to_json(&report, self.all).to_string() + "\n",
+            false => to_text(&report, self.all),
+        };
+        print(&text)?;
+        match report.violations_total {
+            0 => Ok(()),
+            count => Err(Failure::No(format!("{count} violation(s); each names the lines that prove it"))),
+        }
+    }
+}
+
+/// Hands a log over line by line. A line that no writer of ours makes is cut, so that it is refused.
+fn read_log(path: &Path, intake: &mut Intake) -> io::Result<()> {
+    let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, File::open(path)?);
+    intake.open_file(&shown(&path.display().to_string(), 1_000));
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // One more than the longest, and the line end.
+        let bytes = reader.by_ref().take(LINE_BYTES_MAX as u64 + 2).read_until(b'\n', &mut line)?;
+        if bytes == 0 {
+            break;
+        }
+        if bytes == LINE_BYTES_MAX + 2 && line.last() != Some(&b'\n') {
+            reader.skip_until(b'\n')?;
+            line.push(b'\n');
+        }
+        intake.line(&line);
+    }
+    intake.close_file();
+    Ok(())
+}
+
+fn cannot_read(data: &Path, path: &Path, error: &io::Error) -> Failure {
+    let (data, path) = (data.display(), path.display());
+    Failure::CannotRun(match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            format!("there is no {path}; is --data {data} the directory of a crawl that has run?")
+        }
+        _ => format!("cannot read {path}: {error}; check the permissions of --data {data}"),
+    })
+}
+
+fn ms(us: u64) -> f64 {
+    us as f64 / 1e3
+}
+
+fn seconds(us: u64) -> String {
+    format!("{:.3} s", us as f64 / 1e6)
+}
+
+/// The smallest gap first, who was asked once last; ten of them or all.
+fn tightest(tallies: &[Tally], all: bool) -> Vec<&Tally> {
+    let mut sorted: Vec<&Tally> = tallies.iter().collect();
+    sorted.sort_by_key(|tally| {
+        let gap_us = tally.smallest.map_or(u64::MAX, |smallest| smallest.gap_us);
+        (gap_us, std::cmp::Reverse(tally.requests))
+    });
+    if !all {
+        sorted.truncate(TALLIES_SHOWN);
+    }
+    sorted
+}
+
+fn smallest(tallies: &[Tally]) -> Option<(&Tally, Gap)> {
+    tallies.iter().filter_map(|tally| Some((tally, tally.smallest?))).min_by_key(|(_, gap)| gap.gap_us)
+}
+
+fn open_max(tallies: &[Tally]) -> u32 {
+    tallies.iter().map(|tally| tally.open_max).max().unwrap_or(0)
+}
+
+// For scripts -----------------------------------------------------------------------------------------------
+
+fn to_json(report: &Report, all: bool) -> Value {
+    let violations: Vec<Value> =
+        report.violations.iter().map(|violation| violation_json(report, violation)).collect();
+    let torn: Vec<Value> =
+        report.torn.iter().map(|&place| json!({"file": report.file(place), "line": place.line})).collect();
+    let gap = |tallies: &[Tally]| {
+        smallest(tallies).map(|(tally, gap)| {
+            json!({
+                "name": tally.name, "gap_ms": ms(gap.gap_us), "allowed_ms": ms(gap.allowed_us),
+                "file": report.file(gap.place), "line": gap.place.line,
+            })
+        })
+    };
+    let smallest_gap = json!({"host": gap(&report.hosts), "ip": gap(&report.ips)});
+    let open = json!({"host": open_max(&report.hosts), "ip": open_max(&report.ips)});
+    json!({
+        "requests": report.requests,
+        "hosts": report.hosts.len(),
+        "ips": report.ips.len(),
+        "runs": report.runs,
+        "lines": report.lines,
+        "violations_total": report.violations_total,
+        "violations": violations,
+        "smallest_gap_ms": smallest_gap,
+        "open_max": open,
+        "by_host": tallies_json(&report.hosts, all),
+        "by_ip": tallies_json(&report.ips, all),
+        "torn_lines": torn,
+    })
+}
+
+fn tallies_json(tallies: &[Tally], all: bool) -> Vec<Value> {
+    tightest(tallies, all)
+        .into_iter()
+        .map(|tally| {
+            json!({
+                "name": tally.name, "requests": tally.requests,
+                "gap_ms": tally.smallest.map(|gap| ms(gap.gap_us)),
+                "allowed_ms": tally.smallest.map(|gap| ms(gap.allowed_us)),
+                "open_max": tally.open_max,
+            })
+        })
+        .collect()
+}
+
+fn violation_json(report: &Report, violation: &Violation) -> Value {
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Value| drop(object.insert(name.to_string(), value));
+    put("kind", violation.kind.name().into());
+    match violation.subject {
+        Subject::Host(_) => put("host", report.name(violation.subject).into()),
+        Subject::Ip(_) => put("ip", report.name(violation.subject).into()),
+        Subject::Line => {}
+    }
+    if violation.at_us > 0 {
+        put("at", rfc3339(violation.at_us / 1_000).into());
+    }
+    put("file", report.file(violation.place).into());
+    put("line", violation.place.line.into());
+    if let Some(other) = violation.other {
+        put("other_file", report.file(other).into());
+        put("other_line", other.line.into());
+    }
+    match violation.kind {
+        Kind::Gap { gap_us, allowed_us, why } => {
+            put("gap_ms", ms(gap_us).into());
+            put("allowed_ms", ms(allowed_us).into());
+            put("why", why.name().into());
+        }
+        Kind::Open { open, allowed } => {
+            put("open", open.into());
+            put("allowed", allowed.into());
+        }
+        Kind::RobotsStale { age_us } => put("age_ms", ms(age_us).into()),
+        Kind::Malformed(error) => put("error", error.to_string().into()),
+        Kind::BeforeRobots | Kind::RobotsUnreachable => {}
+    }
+    Value::Object(object)
+}
+
+// For people ------------------------------------------------------------------------------------------------
+
+fn to_text(report: &Report, all: bool) -> String {
+    let mut text = format!(
+        "{} requests to {} hosts at {} addresses, in {} lines of {} runs, {} file(s)\n",
+        report.requests,
+        report.hosts.len(),
+        report.ips.len(),
+        report.lines,
+        report.runs,
+        report.files.len()
+    );
+    if report.requests == 0 {
+        text += "no request was sent: there is nothing to prove\n";
+    }
+    for (what, tallies) in [("hosts", &report.hosts), ("addresses", &report.ips)] {
+        if tallies.is_empty() {
+            continue;
+        }
+        let gap = smallest(tallies).map_or("none was asked twice".to_string(), |(_, gap)| {
+            format!("smallest gap {} (allowed {})", seconds(gap.gap_us), seconds(gap.allowed_us))
+        });
+        text += &format!("{what:<10} {gap}, at most {} open at once\n", open_max(tallies));
+    }
+    for &place in report.torn.iter().take(VIOLATIONS_SHOWN) {
+        text += &format!("{} is torn: a process was killed there, or is writing it\n", at(report, place));
+    }
+    tallies_text(&mut text, "host", &report.hosts, all);
+    tallies_text(&mut text, "address", &report.ips, all);
+    match report.violations_total {
+        0 => text += "\nno violation\n",
+        count => {
+            text += &format!("\n{count} violation(s)\n");
+            let shown = &report.violations[..report.violations.len().min(VIOLATIONS_SHOWN)];
+            shown.iter().for_each(|violation| text += &violation_text(report, violation));
+            if count > shown.len() as u64 {
+                text += &format!("  and {} more: see --json\n", count - shown.len() as u64);
+            }
+        }
+    }
+    text
+}
+
+fn tallies_text(text: &mut String, what: &str, tallies: &[Tally], all: bool) {
+    if tallies.is_empty() {
+        return;
+    }
+    let tightest = tightest(tallies, all);
+    *text += &format!("\n  smallest gap      allowed  open  requests  {what}\n");
+    for tally in &tightest {
+        let time = |us: Option<u64>| us.map_or("-".to_string(), seconds);
+        *text += &format!(
+            "  {:>12} {:>12} {:>5} {:>9}  {}\n",
+            time(tally.smallest.map(|gap| gap.gap_us)),
+            time(tally.smallest.map(|gap| gap.allowed_us)),
+            tally.open_max,
+            tally.requests,
+            shown(&tally.name, 200)
+        );
+    }
+    if tightest.len() < tallies.len() {
+        *text += &format!("  and {} more: see --all\n", tallies.len() - tightest.len());
+    }
+}
+
+fn at(report: &Report, place: Place) -> String {
+    format!("{}:{}", report.file(place), place.line)
+}
+
+fn violation_text(report: &Report, violation: &Violation) -> String {
+    let other = violation.other.map_or(String::new(), |other| at(report, other));
+    let what = match violation.kind {
+        Kind::Gap { gap_us, allowed_us, why } => format!(
+            "asked {} after the request before; {} are allowed ({}, by {other})",
+            seconds(gap_us),
+            seconds(allowed_us),
+            why.name()
+        ),
+        Kind::Open { open, allowed } => {
+            format!("{open} open at once, {allowed} allowed; {other} was open still")
+        }
+        Kind::BeforeRobots => "a page was asked for before robots.txt was known".to_string(),
+        Kind::RobotsUnreachable => "a page was asked for although robots.txt was unreachable".to_string(),
+        Kind::RobotsStale { age_us } => {
+            format!("a page was asked for by rules {:.1} hours old", age_us as f64 / 3.6e9)
+        }
+        Kind::Malformed(error) => {
+            return format!("  {} does not read: {error}\n", at(report, violation.place));
+        }
+    };
+    let name = shown(report.name(violation.subject).unwrap_or_default(), 200);
+    format!("  {} {} {name}: {what}\n", at(report, violation.place), rfc3339(violation.at_us / 1_000))
+}
