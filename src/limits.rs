@@ -11,8 +11,8 @@ pub const LINE_BYTES_MAX: usize = 8_192;
 
 /// Connections between URL servers and spiders that one process holds.
 pub const LINKS_MAX: usize = 1_024;
-/// Words in the rings to and from the thread that holds them.
-pub const LINK_RING_WORDS: usize = 4_096;
+/// Words in the rings to and from the thread that holds them; one may carry a receive buffer.
+pub const LINK_RING_WORDS: usize = 1_024;
 /// Bytes that wait for a peer that does not read; with more the link is given up.
 pub const LINK_OUT_BYTES_MAX: usize = 16 << 20;
 

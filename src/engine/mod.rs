@@ -15,6 +15,7 @@
 //! values on one thread.
 
 mod index_desk;
+mod links;
 mod names;
 mod node;
 mod scheduler;
@@ -24,6 +25,7 @@ mod stats;
 mod words;
 
 pub use index_desk::{IndexDesk, IndexPort};
+pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
 pub use names::{HostsFile, Names};
 pub use node::{Node, NodeError};
 pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, ShardPort};
