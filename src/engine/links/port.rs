@@ -55,9 +55,12 @@ pub(super) enum Known {
 /// Between two looks at a command ring that is full.
 const FULL_PAUSE: Duration = Duration::from_micros(100);
 
-impl LinkPort {
-    /// The next event. After `close` nothing of that link comes but its `Down`.
-    pub fn next(&mut self) -> Option<LinkEvent> {
+/// The events there are at the moment; more may come after `None`. After `close` nothing of that link comes but its
+/// `Down`.
+impl Iterator for LinkPort {
+    type Item = LinkEvent;
+
+    fn next(&mut self) -> Option<LinkEvent> {
         while let Some(event) = self.events.pop() {
             match &event {
                 LinkEvent::Up { link, .. } => {
@@ -76,7 +79,9 @@ impl LinkPort {
         }
         None
     }
+}
 
+impl LinkPort {
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }

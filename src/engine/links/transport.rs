@@ -1,4 +1,5 @@
 use super::dial::{Dial, DialState};
+use super::link::{Link, Phase};
 use super::port::{Command, LinkEvent, LinkPort};
 use crate::base::{Key, Rng, Slots};
 use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS, RECV_BUFFER_BYTES};
@@ -7,7 +8,7 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,31 +52,6 @@ pub struct Links {
 
 type Resolved = (usize, io::Result<Vec<SocketAddr>>);
 
-struct Link {
-    stream: TcpStream,
-    peer: SocketAddr,
-    /// Which of the dials made it.
-    dial: Option<usize>,
-    phase: Phase,
-    /// `out[written..]` still to go.
-    out: Vec<u8>,
-    written: usize,
-    /// Written, but not told yet.
-    untold_bytes: usize,
-    received: bool,
-    on_readable: bool,
-    on_telling: bool,
-}
-
-enum Phase {
-    /// Being made; given up at that time.
-    Opening { by: Instant },
-    /// It stands. The owner knows once `told`.
-    Standing { told: bool },
-    /// No more of it but to tell the owner, if it was told before.
-    Gone { told: bool, why: String },
-}
-
 /// Ends the thread: by `end`, or when it goes away.
 pub struct LinksThread {
     end: Arc<AtomicBool>,
@@ -91,7 +67,6 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// At the end peers have this long to take what was sent and to hang up.
 const END_TIME: Duration = Duration::from_secs(1);
 const END_STEP: Duration = Duration::from_millis(20);
-const READS_PER_STEP: usize = 16;
 /// With a full event ring, or without descriptors, it looks again after this: nobody rings for those.
 const STUCK_PAUSE: Duration = Duration::from_millis(2);
 
@@ -183,13 +158,9 @@ impl Links {
         let Some(link) = self.links.get_mut(key).filter(|link| link.stands()) else {
             return;
         };
-        if link.out.is_empty() {
-            link.out = bytes;
-        } else {
-            link.out.extend_from_slice(&bytes);
-        }
+        link.queue(bytes);
         self.flush(key);
-        let waiting = self.links.get(key).map_or(0, |link| link.out.len() - link.written);
+        let waiting = self.links.get(key).map_or(0, Link::waiting);
         if waiting > LINK_OUT_BYTES_MAX {
             self.lose(key, format!("it does not read: {waiting} bytes wait"));
         }
@@ -202,7 +173,7 @@ impl Links {
         };
         let result = link.write_out();
         if link.untold_bytes > 0 {
-            self.to_tell(key);
+            self.list_to_tell(key);
         }
         if let Err(e) = result {
             self.lose(key, e.to_string());
@@ -226,7 +197,7 @@ impl Links {
             let received = link.received;
             self.dials[dial].lost(received, Instant::now(), &mut self.rng);
         }
-        self.to_tell(key);
+        self.list_to_tell(key);
     }
 
     fn accept(&mut self) {
@@ -243,7 +214,7 @@ impl Links {
                         continue;
                     }
                     if let Some(key) = self.open(stream, peer, None, Phase::Standing { told: false }) {
-                        self.to_tell(key);
+                        self.list_to_tell(key);
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => self.acceptable = false,
@@ -264,18 +235,7 @@ impl Links {
     ) -> Option<Key> {
         // Lines are short and wanted at once.
         let _ = stream.set_nodelay(true);
-        let key = self.links.insert(Link {
-            stream,
-            peer,
-            dial,
-            phase,
-            out: Vec::new(),
-            written: 0,
-            untold_bytes: 0,
-            received: false,
-            on_readable: false,
-            on_telling: false,
-        })?;
+        let key = self.links.insert(Link::new(stream, peer, dial, phase))?;
         let link = self.links.get_mut(key)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         if self.poll.registry().register(&mut link.stream, Token(key.index()), interest).is_err() {
@@ -377,7 +337,7 @@ impl Links {
                 if let Some(line) = self.dials[dial].stands(link.peer) {
                     eprintln!("{line}");
                 }
-                self.to_tell(key);
+                self.list_to_tell(key);
             }
         }
     }
@@ -446,7 +406,7 @@ impl Links {
         }
     }
 
-    fn to_tell(&mut self, key: Key) {
+    fn list_to_tell(&mut self, key: Key) {
         if let Some(link) = self.links.get_mut(key)
             && !std::mem::replace(&mut link.on_telling, true)
         {
@@ -530,56 +490,6 @@ impl Links {
             }
             let _ = self.poll.poll(polled, Some(left.min(END_STEP)));
         }
-    }
-}
-
-impl Link {
-    fn stands(&self) -> bool {
-        matches!(self.phase, Phase::Standing { .. })
-    }
-
-    fn write_out(&mut self) -> io::Result<()> {
-        while self.written < self.out.len() {
-            match self.stream.write(&self.out[self.written..]) {
-                Ok(n) => {
-                    self.written += n;
-                    self.untold_bytes += n;
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    // What is gone is let go of once it is most of it, so that a byte is moved once on average.
-                    if self.written > self.out.len() / 2 {
-                        self.out.drain(..self.written);
-                        self.written = 0;
-                    }
-                    return Ok(());
-                }
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-        self.out.clear();
-        self.written = 0;
-        Ok(())
-    }
-
-    /// One step towards the end; false when it is reached.
-    fn wind_up(&mut self, buffer: &mut [u8]) -> bool {
-        if self.write_out().is_err() {
-            return false;
-        }
-        if self.out.is_empty() {
-            let _ = self.stream.shutdown(Shutdown::Write);
-        }
-        // A peer that never stops does not keep the others waiting.
-        for _ in 0..READS_PER_STEP {
-            match self.stream.read(buffer) {
-                Ok(0) => return false,
-                Ok(_) => {}
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return e.kind() == ErrorKind::WouldBlock,
-            }
-        }
-        true
     }
 }
 
