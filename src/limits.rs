@@ -6,6 +6,16 @@
 /// A URL longer than this is not followed. A line of the spider protocol holds 8,192 bytes, so it fits in one.
 pub const URL_BYTES_MAX: usize = 8_000;
 
+/// A line of the spider protocol, its LF included.
+pub const LINE_BYTES_MAX: usize = 8_192;
+
+/// Connections between URL servers and spiders that one process holds.
+pub const LINKS_MAX: usize = 1_024;
+/// Words in the rings to and from the thread that holds them; one may carry a receive buffer.
+pub const LINK_RING_WORDS: usize = 1_024;
+/// Bytes that wait for a peer that does not read; with more the link is given up.
+pub const LINK_OUT_BYTES_MAX: usize = 16 << 20;
+
 /// Links taken from one page; the rest of a link farm is not worth its memory.
 pub const LINKS_PER_PAGE_MAX: usize = 10_000;
 
@@ -64,5 +74,7 @@ const _: () = assert!(RECV_BUFFERS.is_power_of_two(), "a buffer ring is masked, 
 const _: () = assert!(RING_COMPLETIONS >= 2 * RING_SUBMISSIONS, "completions must outnumber submissions");
 const _: () = assert!(DONE_BACKLOG_MAX >= FETCHES_PER_SHARD_MAX, "every open fetch can report");
 const _: () = assert!(RECENT_LINKS.is_power_of_two(), "the cache of links is masked");
-const _: () = assert!(URL_BYTES_MAX < 8_192 - 64, "a URL fits in a line of the spider protocol");
+// 20 digits of a transaction, 10 of a document, 39 characters of an address, spaces and LF.
+const _: () = assert!(URL_BYTES_MAX + 80 < LINE_BYTES_MAX, "a URL fits in a line of the spider protocol");
+const _: () = assert!(LINK_OUT_BYTES_MAX >= 64 * LINE_BYTES_MAX, "a batch of lines fits");
 const _: () = assert!(SEGMENT_HEADER_BYTES.is_multiple_of(RECORD_ALIGN));

@@ -14,20 +14,26 @@
 //! [`Node`] do nothing but turn, and sleep when there is nothing to do. So the simulation runs the very same
 //! values on one thread.
 
+mod finished;
 mod index_desk;
+mod links;
 mod names;
 mod node;
+mod outbox;
 mod scheduler;
 mod settings;
 mod shard;
 mod stats;
+mod threads;
 mod words;
 
 pub use index_desk::{IndexDesk, IndexPort};
+pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
 pub use names::{HostsFile, Names};
-pub use node::{Node, NodeError};
+pub use node::Node;
 pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, ShardPort};
 pub use settings::{scope_of, spider_config, url_server_config};
 pub use shard::{Shard, ShardParts, ShardState};
 pub use stats::{SchedulerStats, ShardStats, Snapshot, Summary};
+pub use threads::NodeError;
 pub use words::{Done, Found, FromIndex, FromShard, NewUrl, ToIndex, ToShard};

@@ -419,11 +419,7 @@ impl Scheduler {
         if *load as usize >= self.config.queue_len {
             Arc::make_mut(&mut self.reject).insert(host);
         }
-        let octets = match ip {
-            IpAddr::V4(v4) => fingerprint(&v4.octets()),
-            IpAddr::V6(v6) => fingerprint(&v6.octets()),
-        };
-        let shard = (octets % self.shards.len() as u64) as usize;
+        let shard = shard_of(ip, self.shards.len());
         let side = &mut self.shards[shard];
         side.open.insert(candidate.doc_id, host);
         side.dealt.push_back(ToShard::Work { epoch: side.epoch, job: Job { candidate, ip } });
@@ -518,4 +514,13 @@ impl Scheduler {
         set(&self.stats.known, self.index_stats.known);
         set(&self.stats.restarts, self.counts.restarts);
     }
+}
+
+/// The shard that owns an address: its connections are there, to be used again.
+pub(super) fn shard_of(ip: IpAddr, shards: usize) -> usize {
+    let octets = match ip {
+        IpAddr::V4(v4) => fingerprint(&v4.octets()),
+        IpAddr::V6(v6) => fingerprint(&v6.octets()),
+    };
+    (octets % shards as u64) as usize
 }

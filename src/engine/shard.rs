@@ -1,4 +1,7 @@
+use super::finished::{record_of, retry_after_s};
+use super::outbox::Outbox;
 use super::stats::{ShardStats, fetch_histogram};
+use super::threads::Turn;
 use super::words::{Done, Found, FromShard, NewUrl, ToShard};
 use crate::base::{NetAsk, Now, Wall};
 use crate::driver::Driver;
@@ -8,7 +11,7 @@ use crate::proto::lines::{Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, FetchOrder, Fetched, Spider, SpiderConfig};
-use crate::store_server::{AppendError, NewRecord, ShardShare, ShardStore};
+use crate::store_server::{AppendError, ShardShare, ShardStore};
 use crate::url_server::{
     Acquired, Order, OrderKind, Report, RobotsStep, Robotstxt, UrlServer, UrlServerConfig,
 };
@@ -30,19 +33,15 @@ pub struct Shard<D: Driver> {
     handler: Handler,
     store: ShardStore,
     work: Receiver<ToShard>,
-    done: Sender<FromShard>,
+    done: Outbox<FromShard>,
     /// Rung by others when this shard sleeps.
     bell: Arc<Doorbell>,
-    scheduler: Arc<Doorbell>,
     stats: Arc<ShardStats>,
     wall: Wall,
     epoch: u32,
     actions: Vec<Action>,
     /// Finished pages that wait for a segment. While there are any, nothing new is started.
     unstored: VecDeque<(Job, Box<Fetched>)>,
-    /// Words the ring had no room for.
-    backlog: VecDeque<FromShard>,
-    said_something: bool,
     drain_by: Option<Now>,
     drained: bool,
     counts: Counts,
@@ -106,16 +105,13 @@ impl<D: Driver> Shard<D> {
             handler: Handler::new(parts.scope, parts.product_token),
             store: ShardStore::new(parts.share),
             work: parts.work,
-            done: parts.done,
+            done: Outbox::new(parts.done, parts.scheduler),
             bell: parts.bell,
-            scheduler: parts.scheduler,
             stats: parts.stats,
             wall: parts.wall,
             epoch: parts.epoch,
             actions: Vec::new(),
             unstored: VecDeque::new(),
-            backlog: VecDeque::new(),
-            said_something: false,
             drain_by: None,
             drained: false,
             counts: Counts::default(),
@@ -139,14 +135,14 @@ impl<D: Driver> Shard<D> {
             self.run_actions(now);
         }
         let more = self.start_fetches(now);
-        self.hand_up();
+        self.done.hand_up();
         if now.since_us(self.published_at) >= PUBLISH_US {
             self.publish(now);
         }
         if self.drain_by.is_some()
             && self.spider.open() == 0
             && self.unstored.is_empty()
-            && self.backlog.is_empty()
+            && self.done.waiting() == 0
         {
             self.finish_draining(now);
             return ShardState::Drained;
@@ -169,7 +165,7 @@ impl<D: Driver> Shard<D> {
     /// When the shard must turn again even if nothing comes.
     pub fn next_due(&self) -> Option<Now> {
         // Without a segment or with a full ring it looks again soon: nobody rings for those.
-        let stuck = !self.unstored.is_empty() || !self.backlog.is_empty();
+        let stuck = !self.unstored.is_empty() || self.done.waiting() > 0;
         let soon = stuck.then(|| self.driver.now().plus_ms(2));
         let fetch_due = if self.may_start() { self.url_server.next_due() } else { None };
         [fetch_due, self.spider.next_due(), soon, self.drain_by].into_iter().flatten().min()
@@ -235,12 +231,12 @@ impl<D: Driver> Shard<D> {
     fn working(&mut self, trans: TransId, now: Now) {
         self.url_server.working(trans, now);
         if let Some(doc_id) = self.url_server.doc_id(trans) {
-            self.say(FromShard::Working { doc_id });
+            self.done.say(FromShard::Working { doc_id });
         }
     }
 
     fn may_start(&self) -> bool {
-        self.drain_by.is_none() && self.unstored.is_empty() && self.backlog.len() < DONE_BACKLOG_MAX / 2
+        self.drain_by.is_none() && self.unstored.is_empty() && self.done.waiting() < DONE_BACKLOG_MAX / 2
     }
 
     /// Starts what niceness allows. True if there is more to start at once.
@@ -344,20 +340,9 @@ impl<D: Driver> Shard<D> {
         if result == ResultCode::Redirect && job.candidate.hops >= crate::limits::REDIRECTS_MAX {
             result = ResultCode::TooManyRedirects;
         }
-        let appended = self.store.append(&NewRecord {
-            doc_id: job.candidate.doc_id,
-            url: job.candidate.url.as_str(),
-            new_url: handled.new_url.as_ref().map(|url| url.as_str()),
-            result,
-            status: fetched.status(),
-            flags: fetched.flags.bits(),
-            took_ms: (fetched.took_us / 1_000).min(u64::from(u32::MAX)) as u32,
-            fetched_unix_ms: self.wall.unix_ms(fetched.started),
-            ip: fetched.addr.ip(),
-            port: fetched.addr.port(),
-            bytes: &fetched.bytes,
-            head_len: fetched.head_bytes().len(),
-        });
+        let new_url = handled.new_url.as_ref().map(|url| url.as_str());
+        let record = record_of(&fetched, job.candidate.doc_id, new_url, result, self.wall);
+        let appended = self.store.append(&record);
         let appended = appended.expect("room was made");
         self.counts.stored_bytes += appended.bytes as u64;
         let candidate = &job.candidate;
@@ -398,28 +383,7 @@ impl<D: Driver> Shard<D> {
         found: Option<Box<Found>>,
     ) {
         let done = Done { doc_id: job.candidate.doc_id, result, sequence, fetched, found };
-        self.say(FromShard::Done(done));
-    }
-
-    fn say(&mut self, word: FromShard) {
-        self.said_something = true;
-        if !self.backlog.is_empty() {
-            self.backlog.push_back(word);
-        } else if let Err(word) = self.done.push(word) {
-            self.backlog.push_back(word);
-        }
-    }
-
-    fn hand_up(&mut self) {
-        while let Some(word) = self.backlog.pop_front() {
-            if let Err(word) = self.done.push(word) {
-                self.backlog.push_front(word);
-                break;
-            }
-        }
-        if std::mem::take(&mut self.said_something) {
-            self.scheduler.ring_if_asleep();
-        }
+        self.done.say(FromShard::Done(done));
     }
 
     fn finish_draining(&mut self, now: Now) {
@@ -430,9 +394,8 @@ impl<D: Driver> Shard<D> {
         self.store.finish();
         self.publish(now);
         self.stats.keep_histogram(&self.fetch_us);
-        self.say(FromShard::Drained);
-        self.hand_up();
-        self.scheduler.ring_if_asleep();
+        self.done.say(FromShard::Drained);
+        self.done.hand_up();
     }
 
     fn publish(&mut self, now: Now) {
@@ -450,10 +413,22 @@ impl<D: Driver> Shard<D> {
     }
 }
 
+impl<D: Driver> Turn for Shard<D> {
+    fn turn(&mut self) -> ShardState {
+        Shard::turn(self)
+    }
+
+    fn wait(&mut self, state: ShardState) -> io::Result<()> {
+        Shard::wait(self, state)
+    }
+}
+
 /// What niceness needs to know of a fetch.
 fn report_of(fetched: &Fetched) -> Report {
-    let retry_after_s = fetched
-        .head
-        .and_then(|head| std::str::from_utf8(head.retry_after.of(&fetched.bytes)).ok()?.trim().parse().ok());
-    Report { result: fetched.result, status: fetched.status(), took_us: fetched.took_us, retry_after_s }
+    Report {
+        result: fetched.result,
+        status: fetched.status(),
+        took_us: fetched.took_us,
+        retry_after_s: retry_after_s(fetched),
+    }
 }

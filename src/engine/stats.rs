@@ -1,8 +1,8 @@
 use crate::proto::record::ResultCode;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A shard's counters, published now and then by plain stores: the shard counts in fields of its own.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl ShardStats {
 
     /// Merges a finished shard's histogram into what is here already.
     pub(super) fn keep_histogram(&self, histogram: &Histogram<u64>) {
-        let mut kept = self.fetch_us.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut kept = self.fetch_us.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *kept {
             Some(kept) => {
                 let _ = kept.add(histogram);
@@ -42,6 +42,17 @@ impl ShardStats {
             None => *kept = Some(histogram.clone()),
         }
     }
+}
+
+/// The fetch times of all shards that have ended.
+pub(super) fn merged_histogram(shards: &[Arc<ShardStats>]) -> Histogram<u64> {
+    let mut merged = fetch_histogram();
+    for stats in shards {
+        if let Some(histogram) = &*stats.fetch_us.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = merged.add(histogram);
+        }
+    }
+    merged
 }
 
 /// The node at one moment, for progress.

@@ -6,7 +6,7 @@
 //! | `url`       | link text and a base        | one normal form of a URL, and its parts       |
 //! | `robots`    | /robots.txt                 | which paths we may ask for, and how often     |
 //! | `html`      | a document                  | links, base, refresh, robots directives       |
-//! | `lines`     | what roles say about a URL  | candidate, job, transaction id                |
+//! | `lines`     | lines between roles         | work for a spider, and its GET, WORKING, DONE |
 //! | `record`    | what happened               | result and HTTP codes as stored and sent      |
 //! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
 

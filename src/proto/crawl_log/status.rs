@@ -16,6 +16,7 @@ pub fn code_without_status(result: ResultCode) -> i32 {
         R::RedirectLoop | R::TooManyRedirects => -4001,
         R::BlockedAddress => -5001,
         R::ShardDied => -7000,
+        R::HostSetAside => -8,
         R::RobotsDenied => -9998,
     }
 }

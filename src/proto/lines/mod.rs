@@ -3,10 +3,28 @@
 //! Between processes they are lines of text; inside one process they are these values on a ring. Either way a
 //! URL travels as a [`Candidate`] from the doc index, as a [`Job`] once its name is resolved, and is answered
 //! for under a [`TransId`] that the url server made.
+//!
+//! ```text
+//!   url server ── <TRANS_ID> <DOC_ID> <HOST_IP> [<HOST_NAME>] <URL> ──► spider      WorkOrder, WorkLine
+//!   url server ◄── GET <URL_COUNT> · WORKING <TRANS_ID> · DONE <TRANS_ID> ── spider SpiderWord
+//!   bytes, however cut ──► LineBuffer ──► lines
+//! ```
+//!
+//! In the push dialect work has four fields and the status words come after the id; in the pull dialect work has
+//! five fields and the words come first. Either end reads both.
 
+mod fields;
+mod line_buffer;
+mod line_error;
+mod spider_word;
 mod trans_id;
+mod work_line;
 
+pub use line_buffer::LineBuffer;
+pub use line_error::LineError;
+pub use spider_word::{Dialect, Reported, SpiderWord};
 pub use trans_id::TransId;
+pub use work_line::{WorkLine, WorkOrder};
 
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;

@@ -1,0 +1,92 @@
+use crate::base::{Key, Rng};
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// A peer that is dialed for ever: when to try, and what to tell the user about it.
+pub(super) struct Dial {
+    /// `host:port` as configured.
+    pub address: String,
+    pub state: DialState,
+    /// Attempts made; with several addresses of a name each gets its turn.
+    pub attempts: usize,
+    pause: Duration,
+    /// The user was told that it fails.
+    said: bool,
+}
+
+pub(super) enum DialState {
+    /// Not before then.
+    Resting { until: Instant },
+    /// Its name is being looked up on a thread of its own.
+    Resolving,
+    /// The link is being made, or stands.
+    Linked { link: Key },
+}
+
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+impl Dial {
+    pub fn new(address: String, now: Instant) -> Dial {
+        Dial { address, state: DialState::Resting { until: now }, attempts: 0, pause: PAUSE_MIN, said: false }
+    }
+
+    /// An attempt failed. The line to say, if this is the first.
+    pub fn failed(&mut self, cause: &io::Error, now: Instant, rng: &mut Rng) -> Option<String> {
+        self.rest(now, rng);
+        let first = !std::mem::replace(&mut self.said, true);
+        first.then(|| format!("link to {}: {cause}; trying until it stands", self.address))
+    }
+
+    /// The link stands. The line to say, if its failure was said.
+    pub fn stands(&mut self, peer: SocketAddr) -> Option<String> {
+        std::mem::take(&mut self.said).then(|| format!("link to {} stands ({peer})", self.address))
+    }
+
+    /// A link that stood is down. One that never carried a byte counts as an attempt that failed: a peer that
+    /// hangs up on everybody is not dialed ten times a second.
+    pub fn lost(&mut self, was_of_use: bool, now: Instant, rng: &mut Rng) {
+        if was_of_use {
+            self.pause = PAUSE_MIN;
+        }
+        self.rest(now, rng);
+    }
+
+    /// Rests for the present pause and up to half of it more, so that many who lost one peer do not come back in
+    /// one moment; the next pause is twice as long.
+    fn rest(&mut self, now: Instant, rng: &mut Rng) {
+        let jitter = Duration::from_micros(rng.below(self.pause.as_micros() as u64 / 2));
+        self.state = DialState::Resting { until: now + self.pause + jitter };
+        self.pause = (2 * self.pause).min(PAUSE_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_ten_seconds_and_begin_anew() {
+        let (now, mut rng) = (Instant::now(), Rng::new(1));
+        let mut dial = Dial::new("h:1".to_string(), now);
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        let pause = |dial: &Dial| match dial.state {
+            DialState::Resting { until } => until - now,
+            _ => panic!("it rests"),
+        };
+        let mut expected = PAUSE_MIN;
+        for attempt in 0..12 {
+            let said = dial.failed(&refused(), now, &mut rng);
+            assert_eq!(said.is_some(), attempt == 0, "said once");
+            assert!((expected..=expected * 3 / 2).contains(&pause(&dial)), "{:?}", pause(&dial));
+            expected = (2 * expected).min(PAUSE_MAX);
+        }
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        assert!(dial.stands(peer).is_some() && dial.stands(peer).is_none());
+        dial.lost(false, now, &mut rng);
+        assert!(pause(&dial) >= PAUSE_MAX, "it was of no use");
+        dial.lost(true, now, &mut rng);
+        assert!(pause(&dial) <= PAUSE_MIN * 3 / 2);
+    }
+}

@@ -1,0 +1,243 @@
+//! Links over loopback: every byte in order, one `Up` and one `Down` each, peers dialed until they answer.
+
+use super::*;
+use crate::base::Key;
+use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS, RECV_BUFFER_BYTES};
+use crate::rings::{Doorbell, ThreadBell};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct End {
+    port: LinkPort,
+    bell: Arc<Doorbell>,
+    sleeper: Arc<ThreadBell>,
+    bound: Option<SocketAddr>,
+    thread: Option<LinksThread>,
+}
+
+impl End {
+    fn start(listen: bool, dial: Vec<String>, links_max: usize) -> End {
+        let sleeper = Arc::new(ThreadBell::default());
+        sleeper.belongs_to_me();
+        let bell = Arc::new(Doorbell::new({
+            let sleeper = sleeper.clone();
+            move || sleeper.ring()
+        }));
+        let listen = listen.then(|| "127.0.0.1:0".parse().unwrap());
+        let config = LinksConfig { listen, dial, links_max };
+        let (port, thread, bound) = Links::start(config, bell.clone()).unwrap();
+        End { port, bell, sleeper, bound, thread: Some(thread) }
+    }
+
+    fn listening() -> (End, SocketAddr) {
+        let end = End::start(true, Vec::new(), 8);
+        let addr = end.bound.unwrap();
+        (end, addr)
+    }
+
+    fn dialing(addr: impl ToString) -> End {
+        End::start(false, vec![addr.to_string()], 8)
+    }
+
+    /// The next event; a lost ring of the bell would cost all patience.
+    #[track_caller]
+    fn next(&mut self) -> LinkEvent {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            self.bell.falling_asleep();
+            if let Some(event) = self.port.next() {
+                self.bell.awake();
+                return event;
+            }
+            assert!(Instant::now() < until, "no event");
+            self.sleeper.sleep(PATIENCE);
+            self.bell.awake();
+        }
+    }
+
+    #[track_caller]
+    fn up(&mut self) -> Key {
+        match self.next() {
+            LinkEvent::Up { link, .. } => link,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        while all.len() < count {
+            match self.next() {
+                LinkEvent::Bytes { bytes, .. } => all.extend(bytes),
+                LinkEvent::Sent { .. } => {}
+                other => panic!("{other:?} after {} bytes", all.len()),
+            }
+        }
+        all
+    }
+
+    #[track_caller]
+    fn down(&mut self) -> (Key, String) {
+        loop {
+            match self.next() {
+                LinkEvent::Down { link, why } => return (link, why),
+                LinkEvent::Bytes { .. } | LinkEvent::Sent { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn is_quiet_for(&mut self, time: Duration) {
+        std::thread::sleep(time);
+        assert_eq!(self.port.next(), None);
+    }
+}
+
+fn connect(addr: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+#[test]
+fn bytes_go_both_ways_between_two_ends() {
+    let (mut server, addr) = End::listening();
+    let mut client = End::dialing(format!("localhost:{}", addr.port()));
+    let (here, there) = (server.up(), client.up());
+    server.port.send(here, b"work\n".to_vec());
+    assert_eq!(client.bytes(5), b"work\n");
+    client.port.send(there, b"DONE".to_vec());
+    client.port.send(there, b" 1\n".to_vec());
+    assert_eq!(server.bytes(7), b"DONE 1\n");
+    // Everything that was sent is accounted for.
+    let mut sent = 0;
+    while sent < 7 {
+        match client.next() {
+            LinkEvent::Sent { link, bytes } if link == there => sent += bytes,
+            other => panic!("{other:?}"),
+        }
+    }
+    server.port.close(here);
+    assert_eq!(server.down().0, here);
+    assert_eq!(client.down(), (there, "closed by the peer".to_string()));
+}
+
+#[test]
+fn every_peer_has_a_link_of_its_own_and_no_more_than_there_is_room_for() {
+    let mut end = End::start(true, Vec::new(), 2);
+    let addr = end.bound.unwrap();
+    let (mut a, first) = (connect(addr), end.up());
+    let (mut b, second) = (connect(addr), end.up());
+    assert_ne!(first, second);
+    let mut turned_away = connect(addr);
+    assert_eq!(turned_away.read(&mut [0; 8]).unwrap(), 0);
+    for (stream, link) in [(&mut b, second), (&mut a, first)] {
+        stream.write_all(b"x\n").unwrap();
+        assert_eq!(end.next(), LinkEvent::Bytes { link, bytes: b"x\n".to_vec() });
+    }
+    drop(a);
+    assert_eq!(end.down().0, first);
+    let _c = connect(addr);
+    let third = end.up();
+    assert_eq!(third.index(), first.index());
+    assert_ne!(third, first, "a key is not used again");
+    end.port.send(first, b"late".to_vec());
+    end.is_quiet_for(Duration::from_millis(50));
+}
+
+#[test]
+fn after_close_nothing_comes_but_one_down() {
+    let (mut end, addr) = End::listening();
+    let (mut peer, link) = (connect(addr), end.up());
+    peer.write_all(&[b'x'; 100_000]).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    end.port.close(link);
+    end.port.close(link);
+    end.port.send(link, b"late".to_vec());
+    assert_eq!(end.next(), LinkEvent::Down { link, why: "closed".to_string() });
+    end.is_quiet_for(Duration::from_millis(50));
+}
+
+#[test]
+fn a_peer_is_dialed_until_it_answers_and_again_when_it_went_away() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    drop(listener);
+    let mut end = End::dialing(addr);
+    end.is_quiet_for(Duration::from_millis(350));
+    let listener = TcpListener::bind(addr).unwrap();
+    for round in 0..3 {
+        let (mut stream, _) = listener.accept().unwrap();
+        let link = end.up();
+        stream.write_all(b"hello").unwrap();
+        assert_eq!(end.bytes(5), b"hello", "round {round}");
+        drop(stream);
+        assert_eq!(end.down().0, link);
+    }
+}
+
+/// The owner does not look: the peer's bytes wait in the kernel, and not one is lost.
+#[test]
+fn a_full_ring_stops_reading_and_drops_nothing() {
+    let (mut end, addr) = End::listening();
+    let (mut peer, _) = (connect(addr), end.up());
+    let total = (LINK_RING_WORDS + 600) * RECV_BUFFER_BYTES;
+    let writer = std::thread::spawn(move || {
+        for at in 0..total / 4 {
+            // Written in one go per page, so that the test is about the ring and not about system calls.
+            if at % 4_096 == 0 {
+                let page: Vec<u8> = (at..at + 4_096).flat_map(|n| (n as u32).to_le_bytes()).collect();
+                peer.write_all(&page).unwrap();
+            }
+        }
+        peer
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let (mut seen, mut next) = (0usize, Vec::new());
+    while seen < total {
+        next.extend(end.bytes(1));
+        let whole = next.len() / 4 * 4;
+        for word in next[..whole].chunks(4) {
+            assert_eq!(u32::from_le_bytes([word[0], word[1], word[2], word[3]]) as usize, seen / 4);
+            seen += 4;
+        }
+        next.drain(..whole);
+    }
+    drop(writer.join().unwrap());
+    end.down();
+}
+
+#[test]
+fn a_peer_that_does_not_read_is_let_go() {
+    let (mut end, addr) = End::listening();
+    let (_peer, link) = (connect(addr), end.up());
+    for _ in 0..LINK_OUT_BYTES_MAX / (1 << 20) + 16 {
+        end.port.send(link, vec![b'x'; 1 << 20]);
+    }
+    let (gone, why) = end.down();
+    assert_eq!(gone, link);
+    assert!(why.starts_with("it does not read"), "{why}");
+}
+
+/// The end comes after what was said: a peer that has not read yet gets all of it, though it talks on.
+#[test]
+fn the_last_words_arrive() {
+    let (mut end, addr) = End::listening();
+    let (mut peer, link) = (connect(addr), end.up());
+    peer.write_all(b"unread").unwrap();
+    end.port.send(link, vec![b'x'; 3 << 20]);
+    let reader = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        let mut all = Vec::new();
+        peer.read_to_end(&mut all).unwrap();
+        all.len()
+    });
+    end.thread.take().unwrap().end();
+    assert_eq!(reader.join().unwrap(), 3 << 20);
+    assert!(TcpStream::connect(addr).is_err(), "nobody listens any more");
+}

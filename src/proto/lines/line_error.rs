@@ -1,0 +1,23 @@
+use crate::base::shown;
+use crate::limits::LINE_BYTES_MAX;
+use thiserror::Error;
+
+/// Why a line was not understood, in words for a log: what came is shown escaped and cut.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum LineError {
+    #[error("a line longer than {LINE_BYTES_MAX} bytes")]
+    TooLong,
+    #[error("{what}: \"{line}\"")]
+    Unreadable { what: &'static str, line: String },
+}
+
+/// Characters of a line that are shown.
+const SHOWN_CHARS: usize = 100;
+
+impl LineError {
+    pub(super) fn unreadable(what: &'static str, line: &[u8]) -> LineError {
+        // Four bytes a character at most, so that an endless line is not copied for its beginning.
+        let start = &line[..line.len().min(4 * SHOWN_CHARS + 4)];
+        LineError::Unreadable { what, line: shown(&String::from_utf8_lossy(start), SHOWN_CHARS) }
+    }
+}
