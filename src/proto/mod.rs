@@ -6,9 +6,11 @@
 //! | `url`     | link text and a base          | one normal form of a URL, and its parts         |
 //! | `robots`  | /robots.txt                   | which paths we may ask for, and how often       |
 //! | `html`    | a document                    | links, base, refresh, robots directives         |
+//! | `dns`     | answers of name servers       | addresses and how long they hold                |
 //! | `lines`   | what roles say about a URL    | candidate, job, transaction id                  |
 //! | `record`  | what happened                 | result and HTTP codes as stored and sent        |
 
+pub mod dns;
 pub mod html;
 pub mod http1;
 pub mod lines;
