@@ -1,5 +1,6 @@
 use super::question::{Question, RecordKind};
 use crate::base::Transport;
+use crate::limits::ADDRESSES_PER_NAME_MAX;
 use domain::base::iana::{Class, Opcode, Rcode, Rtype};
 use domain::base::message::RecordSection;
 use domain::base::wire::ParseError;
@@ -37,12 +38,12 @@ pub enum Unfit {
     Malformed,
 }
 
-/// Addresses taken from one answer.
-const ADDRESSES_MAX: usize = 16;
 /// Aliases followed to an address.
 const ALIASES_MAX: usize = 16;
-/// Records of one answer that are looked at.
-const RECORDS_MAX: usize = 512;
+/// Aliases and addresses of one answer that are looked at; the rest is only read through, so that a cut shows.
+const FACTS_MAX: usize = 512;
+/// No message of 64 KiB holds more records: each takes at least eleven bytes.
+const RECORDS_MAX: usize = (1 << 16) / 11;
 
 type Parsed<'a> = ParsedName<&'a [u8]>;
 
@@ -136,7 +137,7 @@ fn facts<'a>(section: RecordSection<'a, &'a [u8]>, kind: RecordKind) -> Result<V
     let mut facts = Vec::new();
     for record in section.take(RECORDS_MAX) {
         let record = record?;
-        if record.class() != Class::IN {
+        if record.class() != Class::IN || facts.len() == FACTS_MAX {
             continue;
         }
         let what = match (record.rtype(), kind) {
@@ -174,7 +175,7 @@ fn follow(from: &impl ToName, facts: &[Fact<'_>]) -> Option<(Vec<IpAddr>, u32)> 
             match &fact.what {
                 What::Address(ip) => {
                     ttl_s = ttl_s.min(fact.ttl_s);
-                    if addresses.len() < ADDRESSES_MAX && !addresses.contains(ip) {
+                    if addresses.len() < ADDRESSES_PER_NAME_MAX && !addresses.contains(ip) {
                         addresses.push(*ip);
                     }
                 }
