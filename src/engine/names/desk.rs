@@ -1,5 +1,5 @@
 use super::names::Addresses;
-use crate::base::NetAsk;
+use crate::base::{NetAsk, Now};
 use crate::driver::Driver;
 use crate::resolver::{Action, Asked, Resolver, ResolverConfig};
 use crate::rings::{Doorbell, Receiver, Sender};
@@ -40,12 +40,9 @@ impl<D: Driver> NamesDesk<D> {
     /// Does what can be done without waiting.
     pub(super) fn turn(&mut self) {
         let now = self.driver.now();
-        loop {
-            // The event may borrow a buffer of the driver, so it is dealt with before the driver is used again.
-            match self.driver.next() {
-                Some((conn, event)) => self.resolver.step(conn, event, now, &mut self.actions),
-                None => break,
-            }
+        // The event may borrow a buffer of the driver, so it is dealt with before the driver is used again.
+        while let Some((conn, event)) = self.driver.next() {
+            self.resolver.step(conn, event, now, &mut self.actions);
             self.run_actions();
         }
         self.resolver.tick(now, &mut self.actions);
@@ -68,7 +65,7 @@ impl<D: Driver> NamesDesk<D> {
         self.bell.falling_asleep();
         // With a question waiting for room no other is taken, and what makes room is a completion or a timer.
         let has_words = self.waiting.is_none() && !self.questions.is_empty();
-        let until = if has_words || over() { Some(crate::base::Now::ZERO) } else { self.resolver.next_due() };
+        let until = if has_words || over() { Some(Now::ZERO) } else { self.resolver.next_due() };
         let waited = self.driver.wait(until, self.resolver.open());
         self.bell.awake();
         waited
