@@ -3,9 +3,10 @@
 //! `commands` holds the flags as typed. What stands here is what the engine runs on, and nothing is parsed or
 //! defaulted after it.
 
+use crate::base::shown;
 use crate::limits::{FETCHES_PER_SHARD_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
 use ipnet::IpNet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -171,6 +172,19 @@ impl Default for Config {
             dns: Vec::new(),
         }
     }
+}
+
+/// A name server as typed: an address, with a port or on port 53.
+pub fn parse_name_server(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let server = match (text.parse::<SocketAddr>(), bare.parse::<IpAddr>()) {
+        (Ok(addr), _) => Some(addr),
+        (_, Ok(ip)) => Some(SocketAddr::new(ip, 53)),
+        _ => None,
+    };
+    server.filter(|addr| addr.port() != 0).ok_or_else(|| {
+        format!("{} is not ADDR[:PORT], like 9.9.9.9, 127.0.0.1:5353 or [::1]:53", shown(text, 100))
+    })
 }
 
 /// Where a spider listens unless told otherwise.

@@ -10,7 +10,8 @@
 //!                 │ discover
 //!            doc_index            every URL known, and what became of it          (index thread)
 //!                 │ candidates(want, reject list)        ▲ record, once durable
-//!            scheduler            resolves, deals each address to one shard        (scheduler thread)
+//!            scheduler            deals each address to one shard                  (scheduler thread)
+//!                 │ ◄── resolver: names to addresses, cached                       (names thread)
 //!     work ring ──┤▲── DONE / WORKING ring              lock-free, one pair per shard
 //!   ┌─────────────▼┴──────────────────────────────────┐
 //!   │ url_server   per-host queues, robots, niceness   │
@@ -40,9 +41,10 @@
 //! | 3     | `store_server`            | segments: append, commit, seal, recover, read                      |
 //! | 3     | `doc_index`               | every URL known                                                    |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
+//! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
-//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, URLs, robots.txt, HTML, codes       |
+//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, URLs, robots.txt, HTML, DNS, codes  |
 //! | 0     | `base`, `config`, `limits`| time, keys, timers, the address guard; settings; bounds            |
 //!
 //! Roles (layer 3) are sans-IO: events and the time come in, actions go out. They know nothing of each other, of
@@ -73,6 +75,7 @@ pub mod farm;
 pub mod handler;
 pub mod limits;
 pub mod proto;
+pub mod resolver;
 pub mod rings;
 pub mod sim;
 pub mod spider;

@@ -51,6 +51,17 @@ pub const CANDIDATES_PER_ASK: usize = 4_096;
 /// Words in the rings to and from the index thread.
 pub const INDEX_RING_WORDS: usize = 16_384;
 
+/// Names handed to the names thread and not answered yet; more are asked for later.
+pub const NAMES_ASKED_MAX: usize = 16_384;
+/// Names the resolver asks servers for at once, and the sockets it may have open for them.
+pub const LOOKUPS_MAX: usize = 1_024;
+pub const NAME_SOCKETS_MAX: usize = 4_096;
+/// Answers the resolver remembers.
+pub const NAMES_CACHED_MAX: usize = 65_536;
+/// Name servers in use, and addresses kept of one name.
+pub const NAME_SERVERS_MAX: usize = 8;
+pub const ADDRESSES_PER_NAME_MAX: usize = 16;
+
 /// Bytes of one segment header, and the alignment of records in a segment.
 pub const SEGMENT_HEADER_BYTES: usize = 4_096;
 pub const RECORD_ALIGN: usize = 8;
@@ -73,6 +84,7 @@ pub const DRAIN_US: u64 = 5_000_000;
 const _: () = assert!(RECV_BUFFERS.is_power_of_two(), "a buffer ring is masked, not divided");
 const _: () = assert!(RING_COMPLETIONS >= 2 * RING_SUBMISSIONS, "completions must outnumber submissions");
 const _: () = assert!(DONE_BACKLOG_MAX >= FETCHES_PER_SHARD_MAX, "every open fetch can report");
+const _: () = assert!(NAME_SOCKETS_MAX >= 2 * LOOKUPS_MAX, "every name open has a socket for A and for AAAA");
 const _: () = assert!(RECENT_LINKS.is_power_of_two(), "the cache of links is masked");
 // 20 digits of a transaction, 10 of a document, 39 characters of an address, spaces and LF.
 const _: () = assert!(URL_BYTES_MAX + 80 < LINE_BYTES_MAX, "a URL fits in a line of the spider protocol");

@@ -6,12 +6,23 @@ use std::net::SocketAddr;
 #[derive(Debug, PartialEq, Eq)]
 pub enum NetAsk {
     /// Open a connection; answered by `Connected` or `Failed`. Receiving starts by itself.
-    Connect { conn: Key, addr: SocketAddr },
-    /// Send all of `bytes`; answered by `Sent` or `Failed`.
+    Connect { conn: Key, addr: SocketAddr, transport: Transport },
+    /// Send all of `bytes`, over UDP as one datagram; answered by `Sent` or `Failed`.
     Send { conn: Key, bytes: Vec<u8> },
     /// Let go of the connection in whatever state it is; answered by `Closed`, after which nothing more comes
     /// under this key and its slot may be used again.
     Close { conn: Key },
+}
+
+/// What a connection is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A stream of bytes.
+    Tcp,
+    /// A connected UDP socket on a port that the kernel draws at random: it hears its peer and nobody else.
+    /// Every `Send` is one datagram, every `Received` is one datagram, which may be empty; it never `Ended`.
+    /// That nobody listens shows, if at all, as `Failed(Refused)` after a send.
+    Udp,
 }
 
 /// What the network answers.

@@ -1,13 +1,14 @@
 use super::Failure;
-use super::machine::{choose_driver, fetches_possible};
+use super::machine::{choose_driver, fetches_possible, name_sockets_possible};
 use super::output::print;
 use super::progress::Progress;
 use super::report::CrawlReport;
 use super::settings::{NicenessArgs, SharedArgs, lay};
 use crate::config::{Config, ScopeKind};
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{HostsFile, Names, Node, Summary};
+use crate::engine::{HostsFile, Names, Node, ResolvConf, Summary};
 use crate::proto::url::{CrawlUrl, Scheme};
+use crate::resolver::ResolverConfig;
 use crate::store_server::DataDir;
 use clap::{Args, ValueEnum};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -151,7 +152,11 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
                 path.display()
             ))
         })?,
-        None => HostsFile::default(),
+        None => HostsFile::of_system(),
+    };
+    let resolver = ResolverConfig {
+        sockets_max: name_sockets_possible(driver.name),
+        ..ResolvConf::of_system().with_servers(&config.dns).resolver_config()
     };
     let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
     if directory.recovered() > 0 {
@@ -167,16 +172,15 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
     signals.thread_block().map_err(Failure::cannot_run)?;
     let signal_fd = SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
         .map_err(Failure::cannot_run)?;
-    let names = |bell: std::sync::Arc<crate::rings::Doorbell>| {
-        Names::with_system(hosts, move || bell.ring_if_asleep())
-    };
-    let fetches_max = config.spider.fetches_max;
+    let (fetches_max, sockets_max) = (config.spider.fetches_max, resolver.sockets_max);
     let node = match driver.name {
         "uring" => Node::start(
             &config,
             seeds,
             directory,
-            names,
+            move |bell| {
+                Names::with_servers(hosts, resolver, move || UringDriver::new(sockets_max, started), bell)
+            },
             "uring",
             move |_| UringDriver::new(fetches_max, started),
             started,
@@ -185,7 +189,9 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
             &config,
             seeds,
             directory,
-            names,
+            move |bell| {
+                Names::with_servers(hosts, resolver, move || EpollDriver::new(sockets_max, started), bell)
+            },
             "epoll",
             move |_| EpollDriver::new(fetches_max, started),
             started,

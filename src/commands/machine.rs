@@ -3,6 +3,7 @@
 use super::Failure;
 use crate::config::DriverChoice;
 use crate::driver::UringDriver;
+use crate::limits::NAME_SOCKETS_MAX;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
@@ -65,12 +66,26 @@ pub fn raise_nofile() -> u64 {
 /// Descriptors kept for segments, rings, logs and the like.
 const FILES_KEPT_BACK: u64 = 64;
 
+/// Sockets the resolver can have open at once. Where they share the process's descriptors with the fetches, they
+/// get a part of them.
+pub fn name_sockets_possible(driver: &str) -> usize {
+    let files = raise_nofile() as usize;
+    let possible = match driver {
+        "uring" => files,
+        _ => files / 16,
+    };
+    possible.clamp(2, NAME_SOCKETS_MAX)
+}
+
 /// Fetches one shard can have open. io_uring counts direct descriptors per ring; epoll shares the process's.
 pub fn fetches_possible(driver: &str, wanted: usize, shards: usize) -> Result<usize, Failure> {
     let files = raise_nofile();
     let possible = match driver {
         "uring" => files as usize,
-        _ => (files.saturating_sub(FILES_KEPT_BACK) as usize) / shards,
+        _ => {
+            let kept_back = FILES_KEPT_BACK + name_sockets_possible(driver) as u64;
+            (files.saturating_sub(kept_back) as usize) / shards
+        }
     };
     if possible < 16 {
         return Err(Failure::CannotRun(format!(

@@ -2,9 +2,11 @@
 
 use super::Failure;
 use super::machine::cores;
-use crate::config::{Config, DriverChoice, parse_cores};
+use crate::config::{Config, DriverChoice, parse_cores, parse_name_server};
+use crate::limits::NAME_SERVERS_MAX;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What every process that fetches or resolves is told.
@@ -37,9 +39,12 @@ pub struct SharedArgs {
     /// Allow a network that is not public, like 127.0.0.0/8 (repeatable)
     #[arg(long, value_name = "CIDR")]
     pub allow_net: Vec<IpNet>,
-    /// Names and addresses, in the format of /etc/hosts
+    /// Names and addresses that need no name server, in the format of /etc/hosts [default: /etc/hosts]
     #[arg(long, value_name = "FILE")]
     pub hosts_file: Option<PathBuf>,
+    /// A name server, on port 53 unless told otherwise (repeatable) [default: those of /etc/resolv.conf]
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    pub dns: Vec<String>,
 }
 
 /// How nice to be, where it is not left to the configuration.
@@ -82,6 +87,7 @@ impl SharedArgs {
         lay(&mut config.spider.fetches_max, &self.fetches_max);
         config.allow_net = self.allow_net.clone();
         config.hosts_file = self.hosts_file.clone();
+        config.dns = self.name_servers()?;
         config.driver = match self.driver {
             DriverArg::Auto => DriverChoice::Auto,
             DriverArg::Uring => DriverChoice::Uring,
@@ -92,6 +98,15 @@ impl SharedArgs {
             None => cores(),
         };
         Ok(config)
+    }
+
+    fn name_servers(&self) -> Result<Vec<SocketAddr>, Failure> {
+        if self.dns.len() > NAME_SERVERS_MAX {
+            return Err(Failure::Usage(format!("--dns: at most {NAME_SERVERS_MAX} name servers")));
+        }
+        let parse =
+            |text: &String| parse_name_server(text).map_err(|e| Failure::Usage(format!("--dns: {e}")));
+        self.dns.iter().map(parse).collect()
     }
 }
 

@@ -1,12 +1,13 @@
 use super::errno::net_error;
 use super::{Bell, Driver};
-use crate::base::{Key, NetError, NetEvent, Now};
+use crate::base::{Key, NetError, NetEvent, Now, Transport};
 use crate::limits::RECV_BUFFER_BYTES;
-use mio::net::TcpStream;
+use mio::event::Source;
+use mio::net::{TcpStream, UdpSocket};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,12 +32,61 @@ pub struct EpollDriver {
 
 struct Conn {
     key: Key,
-    stream: TcpStream,
+    socket: Socket,
     connected: bool,
     /// On the `readable` list already.
     listed: bool,
     bytes: Vec<u8>,
     sent: usize,
+}
+
+enum Socket {
+    Stream(TcpStream),
+    Datagrams(UdpSocket),
+}
+
+impl Socket {
+    fn connect(addr: SocketAddr, transport: Transport) -> io::Result<Socket> {
+        if transport == Transport::Tcp {
+            return TcpStream::connect(addr).map(Socket::Stream);
+        }
+        let any = match addr {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(addr)?;
+        Ok(Socket::Datagrams(socket))
+    }
+
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Socket::Stream(stream) => stream,
+            Socket::Datagrams(socket) => socket,
+        }
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        match self {
+            Socket::Stream(stream) => stream.take_error(),
+            Socket::Datagrams(socket) => socket.take_error(),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Stream(stream) => stream.write(bytes),
+            Socket::Datagrams(socket) => socket.send(bytes),
+        }
+    }
+
+    /// `None` at the end of a stream; datagrams have no end.
+    fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        match self {
+            Socket::Stream(stream) => stream.read(into).map(|n| (n > 0).then_some(n)),
+            Socket::Datagrams(socket) => socket.recv(into).map(Some),
+        }
+    }
 }
 
 enum Done {
@@ -88,7 +138,7 @@ impl EpollDriver {
                 break Some(Done::Sent(std::mem::take(&mut conn.bytes)));
             }
             calls += 1;
-            match conn.stream.write(&conn.bytes[conn.sent..]) {
+            match conn.socket.write(&conn.bytes[conn.sent..]) {
                 Ok(n) => conn.sent += n,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break None,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -106,7 +156,7 @@ impl EpollDriver {
             return;
         };
         let key = conn.key;
-        match conn.stream.take_error() {
+        match conn.socket.take_error() {
             Ok(Some(e)) | Err(e) => {
                 self.done.push_back((key, Done::Failed(net_error(e.raw_os_error().unwrap_or(0)))));
             }
@@ -123,20 +173,20 @@ impl Driver for EpollDriver {
         Now::from_us(self.started.elapsed().as_micros() as u64)
     }
 
-    fn connect(&mut self, key: Key, addr: SocketAddr) {
+    fn connect(&mut self, key: Key, addr: SocketAddr, transport: Transport) {
         if self.conns.len() <= key.index() {
             self.conns.resize_with(key.index() + 1, || None);
         }
         assert!(self.conns[key.index()].is_none(), "{key:?} is still in use");
         self.syscalls += 3;
-        let opened = TcpStream::connect(addr).and_then(|mut stream| {
+        let opened = Socket::connect(addr, transport).and_then(|mut socket| {
             let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(&mut stream, Token(key.index()), interest)?;
-            Ok(stream)
+            self.poll.registry().register(socket.source(), Token(key.index()), interest)?;
+            Ok(socket)
         });
         match opened {
-            Ok(stream) => {
-                let conn = Conn { key, stream, connected: false, listed: false, bytes: Vec::new(), sent: 0 };
+            Ok(socket) => {
+                let conn = Conn { key, socket, connected: false, listed: false, bytes: Vec::new(), sent: 0 };
                 self.conns[key.index()] = Some(conn);
             }
             Err(e) => self.done.push_back((key, Done::Failed(net_error(e.raw_os_error().unwrap_or(0))))),
@@ -155,7 +205,7 @@ impl Driver for EpollDriver {
         // A connection that never opened has no socket, but is answered all the same.
         if let Some(mut conn) = self.conns.get_mut(key.index()).and_then(Option::take) {
             assert_eq!(conn.key, key, "does not name an open connection");
-            let _ = self.poll.registry().deregister(&mut conn.stream);
+            let _ = self.poll.registry().deregister(conn.socket.source());
             self.syscalls += 2;
         }
         self.done.retain(|(other, _)| *other != key);
@@ -188,7 +238,8 @@ impl Driver for EpollDriver {
                 continue;
             }
             let key = conn.key;
-            if event.is_readable() && !conn.listed {
+            // What was refused by ICMP shows as an error of the socket, with nothing to read.
+            if (event.is_readable() || event.is_error()) && !conn.listed {
                 conn.listed = true;
                 self.readable.push_back(key);
             }
@@ -219,14 +270,14 @@ impl Driver for EpollDriver {
                 continue;
             };
             self.syscalls += 1;
-            match conn.stream.read(&mut self.buffer) {
-                Ok(0) => {
+            match conn.socket.read(&mut self.buffer) {
+                Ok(None) => {
                     conn.listed = false;
                     self.readable.pop_front();
                     return Some((key, NetEvent::Ended));
                 }
                 // It stays on the list until the kernel says that there is no more.
-                Ok(n) => return Some((key, NetEvent::Received(&self.buffer[..n]))),
+                Ok(Some(n)) => return Some((key, NetEvent::Received(&self.buffer[..n]))),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
                     conn.listed = false;

@@ -18,13 +18,15 @@
 mod epoll;
 mod errno;
 mod sim;
+#[cfg(test)]
+mod tests;
 mod uring;
 
 pub use epoll::EpollDriver;
 pub use sim::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, Then};
 pub use uring::UringDriver;
 
-use crate::base::{Key, NetEvent, Now};
+use crate::base::{Key, NetEvent, Now, Transport};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +37,7 @@ pub trait Driver {
     fn now(&self) -> Now;
 
     /// Opens a connection under a key whose slot is free. Receiving starts with `Connected`.
-    fn connect(&mut self, conn: Key, addr: SocketAddr);
+    fn connect(&mut self, conn: Key, addr: SocketAddr, transport: Transport);
 
     /// Sends all of `bytes`; one send at a time per connection.
     fn send(&mut self, conn: Key, bytes: Vec<u8>);

@@ -3,9 +3,11 @@
 //! ```text
 //!                       index thread: IndexDesk (DocIndex)
 //!                            ▲ │  discover, record, ask / candidates
-//!   control thread ──► scheduler thread: Scheduler (names, dealing, DONE held until durable)
-//!   (main: signals,          ▲ │  work ring / DONE ring, one pair per shard
-//!    progress)         shard threads: Shard (url server, spider, handler, store), one per core
+//!   control thread ──► scheduler thread: Scheduler (dealing, DONE held until durable)
+//!   (main: signals,          ▲ │ ▲ └──► names thread: NamesDesk (resolver) ──┐ hosts / addresses
+//!    progress)               │ │ └───────────────────────────────────────────┘
+//!                            │ │  work ring / DONE ring, one pair per shard
+//!                      shard threads: Shard (url server, spider, handler, store), one per core
 //!                            ▲ │  ready segments / published records
 //!                       keeper thread: Keeper
 //! ```
@@ -29,7 +31,7 @@ mod words;
 
 pub use index_desk::{IndexDesk, IndexPort};
 pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
-pub use names::{HostsFile, Names};
+pub use names::{Addresses, HostsFile, Names, ResolvConf};
 pub use node::Node;
 pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, ShardPort};
 pub use settings::{scope_of, spider_config, url_server_config};

@@ -1,5 +1,5 @@
 use super::index_desk::IndexPort;
-use super::names::{Lookup, Names};
+use super::names::{Addresses, Lookup, Names};
 use super::stats::{SchedulerStats, Tally};
 use super::words::{Done, FromIndex, FromShard, ToIndex, ToShard};
 use crate::base::{AddressGuard, fingerprint};
@@ -73,7 +73,7 @@ struct ShardSide {
 }
 
 enum Resolution {
-    Known(IpAddr),
+    Known(Addresses),
     Unknown,
     /// Candidates that wait for the answer.
     Asked(Vec<Candidate>),
@@ -168,6 +168,7 @@ impl Scheduler {
     /// Whether something has come that `turn` would take.
     pub fn has_words(&self) -> bool {
         !self.index.answers.is_empty()
+            || self.names.has_answers()
             || self.shards.iter().any(|side| {
                 !side.port.done.is_empty()
                     || side.held.front().is_some_and(|done| done.sequence <= Some(side.port.share.durable()))
@@ -355,16 +356,16 @@ impl Scheduler {
     fn resolve(&mut self, candidate: Candidate) {
         let host = candidate.url.host_bare();
         match self.resolved.get_mut(host) {
-            Some(Resolution::Known(ip)) => {
-                let ip = *ip;
-                self.deal(candidate, ip);
+            Some(Resolution::Known(addresses)) => {
+                let addresses = addresses.clone();
+                self.deal(candidate, &addresses);
             }
             Some(Resolution::Asked(waiting)) => waiting.push(candidate),
             Some(Resolution::Unknown) => self.conclude(candidate.doc_id, ResultCode::DnsFailed, false),
             None => match self.names.lookup(host) {
-                Lookup::Known(ip) => {
-                    self.remember(host.into(), Resolution::Known(ip));
-                    self.deal(candidate, ip);
+                Lookup::Known(addresses) => {
+                    self.remember(host.into(), Resolution::Known(addresses.clone()));
+                    self.deal(candidate, &addresses);
                 }
                 Lookup::Unknown => {
                     self.remember(host.into(), Resolution::Unknown);
@@ -387,15 +388,15 @@ impl Scheduler {
 
     fn take_names(&mut self) -> bool {
         let mut busy = false;
-        while let Some((host, ip)) = self.names.answer() {
+        while let Some((host, addresses)) = self.names.answer() {
             busy = true;
-            let resolution = ip.map_or(Resolution::Unknown, Resolution::Known);
+            let resolution = addresses.clone().map_or(Resolution::Unknown, Resolution::Known);
             let Some(Resolution::Asked(waiting)) = self.resolved.insert(host, resolution) else {
                 continue;
             };
             for candidate in waiting {
-                match ip {
-                    Some(ip) => self.deal(candidate, ip),
+                match &addresses {
+                    Some(addresses) => self.deal(candidate, addresses),
                     None => self.conclude(candidate.doc_id, ResultCode::DnsFailed, false),
                 }
             }
@@ -403,16 +404,19 @@ impl Scheduler {
         busy
     }
 
-    /// Deals a resolved candidate to the shard that owns its address.
-    fn deal(&mut self, candidate: Candidate, ip: IpAddr) {
+    /// Deals a resolved candidate to the shard that owns its address: the first that may be connected to. That
+    /// address goes along, so that what was checked here is what the shard connects to.
+    fn deal(&mut self, candidate: Candidate, addresses: &[IpAddr]) {
         if self.draining {
             self.tell(ToIndex::PutBack(candidate.doc_id));
             return;
         }
-        if self.config.guard.check(ip, candidate.url.port()).is_err() {
+        let port = candidate.url.port();
+        let allowed = addresses.iter().find(|&&ip| self.config.guard.check(ip, port).is_ok());
+        let Some(&ip) = allowed else {
             self.conclude(candidate.doc_id, ResultCode::BlockedAddress, false);
             return;
-        }
+        };
         let host = fingerprint(candidate.url.origin().as_bytes());
         let load = self.loads.entry(host).or_default();
         *load += 1;

@@ -216,7 +216,9 @@ impl<D: Driver> Shard<D> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Net(NetAsk::Connect { conn, addr }) => self.driver.connect(conn, addr),
+                Action::Net(NetAsk::Connect { conn, addr, transport }) => {
+                    self.driver.connect(conn, addr, transport);
+                }
                 Action::Net(NetAsk::Send { conn, bytes }) => self.driver.send(conn, bytes),
                 Action::Net(NetAsk::Close { conn }) => self.driver.close(conn),
                 Action::Sent(trans) => self.url_server.sent(trans, now),

@@ -1,7 +1,7 @@
 use super::conn::{Conn, ConnState, IdlePool, route};
 use super::fetch::{Fetch, FetchOrder, FetchState, Fetched};
 use super::request::write_request;
-use crate::base::{AddressGuard, Key, NetAsk, NetError, NetEvent, Now, Slots, TimerWheel};
+use crate::base::{AddressGuard, Key, NetAsk, NetError, NetEvent, Now, Slots, TimerWheel, Transport};
 use crate::proto::http1::{
     BodyDecoder, BodyEnd, BodyLimits, BodyStep, Flags, HeadLimits, HeadParser, HeadStep, Method,
 };
@@ -150,7 +150,7 @@ impl Spider {
             self.send_request(key, now, out);
         } else {
             let addr = self.fetches.get(key).expect("just inserted").addr;
-            out.push(Action::Net(NetAsk::Connect { conn, addr }));
+            out.push(Action::Net(NetAsk::Connect { conn, addr, transport: Transport::Tcp }));
         }
         self.arm(key);
     }

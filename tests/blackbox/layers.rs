@@ -4,7 +4,7 @@
 //! ```text
 //!   5  commands, main
 //!   4  engine  farm  sim            (sim may use engine and farm)
-//!   3  url_server  spider  handler  store_server  doc_index  audit
+//!   3  url_server  spider  handler  store_server  doc_index  audit  resolver
 //!   2  driver  rings
 //!   1  proto
 //!   0  base  config  limits         (these may use each other)
@@ -23,7 +23,7 @@ const LAYERS: [(u8, &[&str]); 6] = [
     (5, &["commands", "main"]),
 ];
 
-const ROLES: &[&str] = &["url_server", "spider", "handler", "store_server", "doc_index", "audit"];
+const ROLES: &[&str] = &["url_server", "spider", "handler", "store_server", "doc_index", "audit", "resolver"];
 
 const UNSAFE_HOMES: [&str; 2] = ["driver/uring", "store_server/mmap"];
 

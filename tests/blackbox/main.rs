@@ -3,12 +3,14 @@
 //! | file         | guards                                                            |
 //! |--------------|-------------------------------------------------------------------|
 //! | `support`    | temp dirs, children, the farm, nginx, a server that keeps a log   |
+//! | `name_server`| dnsmasq, and a name server that follows a script                  |
 //! | `crawl_farm` | everything of a made-up web is stored once and byte for byte      |
 //! | `crawl_nginx`| the same of a server that was not written here                    |
 //! | `reach`      | scope, depth, page limits, seeds files                            |
 //! | `niceness`   | pauses, open requests, robots rules                               |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
+//! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `store`      | what `store` prints and with what status                          |
@@ -22,11 +24,13 @@
 mod audit;
 mod crawl_farm;
 mod crawl_nginx;
+mod dns;
 mod edges;
 mod interrupts;
 mod keep_alive;
 mod layers;
 mod memory;
+mod name_server;
 mod niceness;
 mod reach;
 mod responses;

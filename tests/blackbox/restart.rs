@@ -2,7 +2,7 @@
 //! stored; the process lives on.
 
 use crate::support::{TempDir, records, sha1_hex};
-use nephila::base::{Key, NetEvent, Now};
+use nephila::base::{Key, NetEvent, Now, Transport};
 use nephila::config::{Config, ScopeKind};
 use nephila::driver::{Bell, Driver, EpollDriver, UringDriver};
 use nephila::engine::{HostsFile, Names, Node, Summary};
@@ -28,8 +28,8 @@ impl<D: Driver> Driver for PanickyDriver<D> {
         self.inner.now()
     }
 
-    fn connect(&mut self, conn: Key, addr: SocketAddr) {
-        self.inner.connect(conn, addr);
+    fn connect(&mut self, conn: Key, addr: SocketAddr, transport: Transport) {
+        self.inner.connect(conn, addr, transport);
     }
 
     fn send(&mut self, conn: Key, bytes: Vec<u8>) {

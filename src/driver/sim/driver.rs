@@ -1,6 +1,6 @@
 use super::super::{Bell, Driver};
 use super::net::{Kind, SimNet};
-use crate::base::{Key, NetEvent, Now};
+use crate::base::{Key, NetEvent, Now, Transport};
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
@@ -33,9 +33,9 @@ impl Driver for SimDriver {
         self.net.borrow().now()
     }
 
-    fn connect(&mut self, conn: Key, addr: SocketAddr) {
+    fn connect(&mut self, conn: Key, addr: SocketAddr, transport: Transport) {
         assert!(conn.index() < self.conns_max, "a key beyond the driver's table");
-        self.net.borrow_mut().connect(self.id, conn, addr);
+        self.net.borrow_mut().connect(self.id, conn, addr, transport);
     }
 
     fn send(&mut self, conn: Key, bytes: Vec<u8>) {

@@ -1,4 +1,4 @@
-use crate::base::{Key, NetError, Now, Rng};
+use crate::base::{Key, NetError, Now, Rng, Transport};
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -19,6 +19,12 @@ pub trait SimWeb {
         now: Now,
         rng: &mut Rng,
     ) -> Vec<Reaction>;
+
+    /// A datagram arrived at an address. `Then::Bytes` is one datagram back, `Then::Reset` an ICMP refusal;
+    /// nothing at all is a datagram lost on either way, which is what a web without name servers does.
+    fn datagram(&mut self, _to: SocketAddr, _bytes: &[u8], _now: Now, _rng: &mut Rng) -> Vec<Reaction> {
+        Vec::new()
+    }
 
     /// The client let go of a connection.
     fn closed(&mut self, conn: u64);
@@ -72,6 +78,7 @@ struct SimConn {
     key: Key,
     id: u64,
     addr: SocketAddr,
+    transport: Transport,
     /// Nothing may arrive before what was sent earlier.
     last_at: Now,
 }
@@ -137,7 +144,7 @@ impl SimNet {
     pub fn forget_driver(&mut self, driver: usize) {
         let (web, conns) = (&mut self.web, &mut self.conns);
         conns.retain(|(owner, _), conn| {
-            if *owner == driver {
+            if *owner == driver && conn.transport == Transport::Tcp {
                 web.closed(conn.id);
             }
             *owner != driver
@@ -161,12 +168,17 @@ impl SimNet {
         }
     }
 
-    pub(super) fn connect(&mut self, driver: usize, key: Key, addr: SocketAddr) {
+    pub(super) fn connect(&mut self, driver: usize, key: Key, addr: SocketAddr, transport: Transport) {
         let slot = (driver, key.index());
         assert!(!self.lingering.contains(&slot), "{key:?}: the slot was used again too soon");
         self.next_conn += 1;
-        let conn = SimConn { key, id: self.next_conn, addr, last_at: self.now };
+        let conn = SimConn { key, id: self.next_conn, addr, transport, last_at: self.now };
         assert!(self.conns.insert(slot, conn).is_none(), "{key:?} is in use");
+        if transport == Transport::Udp {
+            // Nobody is asked: connecting a datagram socket only notes the peer.
+            self.plan(driver, key, 0, Kind::Connected);
+            return;
+        }
         match self.web.connect(addr, self.now, &mut self.rng) {
             ConnectFate::Accept { after_us } => self.plan(driver, key, after_us, Kind::Connected),
             ConnectFate::Refuse { after_us } => {
@@ -180,6 +192,10 @@ impl SimNet {
         let conn = &self.conns[&(driver, key.index())];
         assert_eq!(conn.key, key);
         let (id, addr) = (conn.id, conn.addr);
+        if conn.transport == Transport::Udp {
+            self.send_datagram(driver, key, addr, bytes);
+            return;
+        }
         let reactions = self.web.request(id, addr, &bytes, self.now, &mut self.rng);
         let sent_us = self.rng.below(200);
         // Sometimes the answer overtakes the news that the request is out.
@@ -201,11 +217,26 @@ impl SimNet {
         }
     }
 
+    /// Datagrams arrive whole, and may overtake each other.
+    fn send_datagram(&mut self, driver: usize, key: Key, addr: SocketAddr, bytes: Vec<u8>) {
+        for reaction in self.web.datagram(addr, &bytes, self.now, &mut self.rng) {
+            let kind = match reaction.then {
+                Then::Bytes(bytes) => Kind::Bytes(bytes),
+                Then::Reset => Kind::Failed(NetError::Refused),
+                Then::End => continue,
+            };
+            self.push(self.now.plus_us(reaction.after_us), Event { driver, key, kind });
+        }
+        self.plan(driver, key, 0, Kind::Sent(bytes));
+    }
+
     pub(super) fn close(&mut self, driver: usize, key: Key) {
         let slot = (driver, key.index());
         let conn = self.conns.remove(&slot).unwrap_or_else(|| panic!("{key:?} is not open"));
         assert_eq!(conn.key, key);
-        self.web.closed(conn.id);
+        if conn.transport == Transport::Tcp {
+            self.web.closed(conn.id);
+        }
         self.lingering.insert(slot);
         let at = self.now.plus_us(self.rng.below(3_000));
         self.push(at, Event { driver, key, kind: Kind::Closed });

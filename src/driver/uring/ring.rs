@@ -1,7 +1,7 @@
 use super::super::errno::net_error;
 use super::super::{Bell, Driver};
 use super::buffers::{BufferRing, GROUP};
-use crate::base::{Key, NetError, NetEvent, Now};
+use crate::base::{Key, NetError, NetEvent, Now, Transport};
 use crate::limits::{RING_COMPLETIONS, RING_SUBMISSIONS};
 use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
@@ -42,6 +42,8 @@ struct Conn {
     generation: u32,
     open: bool,
     closing: bool,
+    /// Of a datagram socket an empty receive is an empty datagram; of a stream it is the end.
+    datagrams: bool,
     /// A multishot receive is armed.
     receiving: bool,
     /// Submissions whose last completion is still to come.
@@ -218,7 +220,7 @@ impl UringDriver {
                 if !more {
                     conn.receiving = false;
                 }
-                let closing = conn.closing;
+                let (closing, datagrams) = (conn.closing, conn.datagrams);
                 match (raw.result, cqueue::buffer_select(raw.flags)) {
                     (n, Some(id)) if n > 0 => {
                         if closing {
@@ -237,6 +239,11 @@ impl UringDriver {
                         }
                         match n {
                             _ if closing => None,
+                            // Nothing came, and that was all of it; the kernel ends a multishot receive on it.
+                            0 if datagrams => {
+                                self.rearm.push(key);
+                                Some((key, Digest::Empty))
+                            }
                             0 => Some((key, Digest::Ended)),
                             // All buffers are lent out: they come back within this batch.
                             n if n == -libc::ENOBUFS => {
@@ -266,7 +273,12 @@ impl UringDriver {
 enum Digest {
     Connected,
     Sent(Vec<u8>),
-    Received { id: u16, bytes: u32 },
+    Received {
+        id: u16,
+        bytes: u32,
+    },
+    /// A datagram without bytes took no buffer.
+    Empty,
     Ended,
     Failed(NetError),
     Closed,
@@ -277,13 +289,17 @@ impl Driver for UringDriver {
         Now::from_us(self.started.elapsed().as_micros() as u64)
     }
 
-    fn connect(&mut self, key: Key, addr: SocketAddr) {
+    fn connect(&mut self, key: Key, addr: SocketAddr, transport: Transport) {
         let conn = &mut self.conns[key.index()];
         assert!(!conn.open, "{key:?} is still in use");
         let addr = Box::new(SockaddrStorage::from(addr));
         let family = addr.family().map_or(libc::AF_INET, |family| family as i32);
+        let (kind, datagrams) = match transport {
+            Transport::Tcp => (libc::SOCK_STREAM, false),
+            Transport::Udp => (libc::SOCK_DGRAM, true),
+        };
         let entries = [
-            opcode::Socket::new(family, libc::SOCK_STREAM, 0)
+            opcode::Socket::new(family, kind, 0)
                 .file_index(Some(
                     DestinationSlot::try_from_slot_target(key.index() as u32).expect("a small index"),
                 ))
@@ -294,8 +310,14 @@ impl Driver for UringDriver {
                 .build()
                 .user_data(key.pack(OP_CONNECT)),
         ];
-        *conn =
-            Conn { generation: key.generation(), open: true, ops: 2, addr: Some(addr), ..Conn::default() };
+        *conn = Conn {
+            generation: key.generation(),
+            open: true,
+            datagrams,
+            ops: 2,
+            addr: Some(addr),
+            ..Conn::default()
+        };
         self.push(&entries);
     }
 
@@ -376,6 +398,7 @@ impl Driver for UringDriver {
             let event = match digest {
                 Digest::Connected => NetEvent::Connected,
                 Digest::Sent(bytes) => NetEvent::Sent(bytes),
+                Digest::Empty => NetEvent::Received(&[]),
                 Digest::Ended => NetEvent::Ended,
                 Digest::Failed(error) => NetEvent::Failed(error),
                 Digest::Closed => NetEvent::Closed,

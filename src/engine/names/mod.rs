@@ -1,0 +1,25 @@
+//! Names to addresses, for the scheduler.
+//!
+//! ```text
+//!   scheduler ── lookup(host) ──► address in the URL · localhost · hosts file ──► Known
+//!                                     │ none of these
+//!                                     ▼ questions ring                       names thread
+//!                                 NamesDesk: Resolver over a Driver of its own ──► name servers
+//!                                     │ answers ring, scheduler's doorbell
+//!   scheduler ◄─ answer() ────────────┘
+//! ```
+//!
+//! All addresses of a name are handed up, IPv4 first. The scheduler chooses the first that the address guard
+//! allows, and that address, not the name, goes down to the shard: what was checked is what is connected to.
+//!
+//! No question is lost and no ring runs over: [`Names`] has no more questions open than the answers ring holds.
+
+mod desk;
+mod hosts_file;
+#[expect(clippy::module_inception, reason = "the folder's one public face, in the file of its name")]
+mod names;
+mod resolv_conf;
+
+pub use hosts_file::HostsFile;
+pub use names::{Addresses, Lookup, Names};
+pub use resolv_conf::ResolvConf;

@@ -1,0 +1,302 @@
+use super::desk::{Answered, NamesDesk};
+use super::hosts_file::HostsFile;
+use crate::driver::{Bell, Driver};
+use crate::limits::NAMES_ASKED_MAX;
+use crate::resolver::ResolverConfig;
+use crate::rings::{Doorbell, Receiver, Sender, ring};
+use rapidhash::fast::RapidHashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+/// The addresses of a name: at least one, IPv4 first.
+pub type Addresses = Arc<[IpAddr]>;
+
+/// Resolves names: addresses in URLs, localhost, the hosts file, then name servers on a thread of its own.
+pub struct Names {
+    hosts: HostsFile,
+    servers: Option<NamesThread>,
+}
+
+/// What is known of a name at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    Known(Addresses),
+    /// The answer will come from `Names::answer`, once, however often the name is asked for until then.
+    Asked,
+    /// Too many questions are open: ask again later.
+    Later,
+    Unknown,
+}
+
+/// The thread that turns a [`NamesDesk`]; it ends with this value.
+struct NamesThread {
+    questions: Sender<Box<str>>,
+    answers: Receiver<Answered>,
+    /// Names without an answer yet.
+    open: RapidHashSet<Box<str>>,
+    bell: Arc<Doorbell>,
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Names {
+    /// Without name servers: only addresses, localhost and the hosts file.
+    pub fn table(hosts: HostsFile) -> Names {
+        Names { hosts, servers: None }
+    }
+
+    /// `make_driver` is called on the thread that will use it; `asker` is rung when an answer has come.
+    pub fn with_servers<D: Driver + 'static>(
+        hosts: HostsFile,
+        config: ResolverConfig,
+        make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
+        asker: Arc<Doorbell>,
+    ) -> io::Result<Names> {
+        Ok(Names { hosts, servers: Some(NamesThread::start(config, make_driver, asker)?) })
+    }
+
+    pub fn lookup(&mut self, host: &str) -> Lookup {
+        if let Ok(ip) = host.parse() {
+            return Lookup::Known(Arc::new([ip]));
+        }
+        let name = host.strip_suffix('.').unwrap_or(host);
+        // It never leaves the machine, whatever a file or a server says (RFC 6761, 6.3).
+        if name == "localhost" || name.ends_with(".localhost") {
+            return Lookup::Known(Arc::new([IpAddr::V4(Ipv4Addr::LOCALHOST)]));
+        }
+        if let Some(addresses) = self.hosts.get(name) {
+            return Lookup::Known(addresses);
+        }
+        match &mut self.servers {
+            None => Lookup::Unknown,
+            Some(servers) => servers.ask(host),
+        }
+    }
+
+    /// The next answer to a question that was `Asked`.
+    pub fn answer(&mut self) -> Option<(Box<str>, Option<Addresses>)> {
+        self.servers.as_mut()?.answer()
+    }
+
+    /// Whether `answer` would give one.
+    pub fn has_answers(&self) -> bool {
+        self.servers.as_ref().is_some_and(NamesThread::has_answers)
+    }
+}
+
+impl NamesThread {
+    fn start<D: Driver + 'static>(
+        config: ResolverConfig,
+        make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
+        asker: Arc<Doorbell>,
+    ) -> io::Result<NamesThread> {
+        let (questions, asked) = ring(NAMES_ASKED_MAX);
+        let (answer, answers) = ring(NAMES_ASKED_MAX);
+        let end = Arc::new(AtomicBool::new(false));
+        let hook: Arc<OnceLock<Arc<dyn Bell>>> = Arc::default();
+        let bell = Arc::new(Doorbell::new({
+            let hook = hook.clone();
+            move || {
+                if let Some(bell) = hook.get() {
+                    bell.ring();
+                }
+            }
+        }));
+        let (ready, started) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("names".to_string()).spawn({
+            let (bell, end) = (bell.clone(), end.clone());
+            move || {
+                let driver = match make_driver() {
+                    Ok(driver) => driver,
+                    Err(e) => {
+                        let _ = ready.send(Err(e));
+                        return;
+                    }
+                };
+                let _ = hook.set(driver.bell());
+                let desk = NamesDesk::new(driver, config, seed(), (asked, answer), (bell, asker));
+                let _ = ready.send(Ok(()));
+                run(desk, &end);
+            }
+        })?;
+        let started = started.recv().unwrap_or_else(|_| Err(io::Error::other("the names thread died")));
+        let names = NamesThread {
+            questions,
+            answers,
+            open: RapidHashSet::default(),
+            bell,
+            end,
+            thread: Some(thread),
+        };
+        started.map(|()| names)
+    }
+
+    fn ask(&mut self, host: &str) -> Lookup {
+        if self.open.contains(host) {
+            return Lookup::Asked;
+        }
+        if self.is_dead() {
+            return Lookup::Unknown;
+        }
+        if self.open.len() >= NAMES_ASKED_MAX || self.questions.push(host.into()).is_err() {
+            return Lookup::Later;
+        }
+        self.open.insert(host.into());
+        self.bell.ring_if_asleep();
+        Lookup::Asked
+    }
+
+    fn answer(&mut self) -> Option<Answered> {
+        // Looked at first: a thread that is dead has said all it will say.
+        let dead = self.is_dead();
+        let answer = match self.answers.pop() {
+            None if dead => (self.open.iter().next()?.clone(), None),
+            answer => answer?,
+        };
+        self.open.remove(&answer.0);
+        Some(answer)
+    }
+
+    fn has_answers(&self) -> bool {
+        !self.answers.is_empty() || (self.is_dead() && !self.open.is_empty())
+    }
+
+    /// Whoever asks a thread that ended of itself is told at once that the name is unknown.
+    fn is_dead(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for NamesThread {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Release);
+        self.bell.ring_if_asleep();
+        if let Some(thread) = self.thread.take() {
+            // A panic there was reported when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run<D: Driver>(mut desk: NamesDesk<D>, end: &AtomicBool) {
+    let over = || end.load(Ordering::Acquire);
+    while !over() {
+        desk.turn();
+        if let Err(e) = desk.wait(over) {
+            eprintln!("nephila: names are no longer resolved: {e}");
+            return;
+        }
+    }
+}
+
+/// Ids and spellings of questions must not be foreseen: the system's own randomness, as the standard library gets
+/// it for its hash maps.
+fn seed() -> u64 {
+    RandomState::new().hash_one(0u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::EpollDriver;
+    use crate::engine::ResolvConf;
+    use crate::proto::dns::made_up::{Heard, MadeUp};
+    use std::net::UdpSocket;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_needs_no_server_is_known_at_once() {
+        let mut names = Names::table(HostsFile::parse("192.0.2.1 a.test localhost\n::1 a.test\n"));
+        let known = |ips: &[&str]| Lookup::Known(ips.iter().map(|ip| ip.parse().unwrap()).collect());
+        assert_eq!(names.lookup("10.0.0.1"), known(&["10.0.0.1"]));
+        assert_eq!(names.lookup("::1"), known(&["::1"]));
+        assert_eq!(names.lookup("a.test"), known(&["192.0.2.1", "::1"]));
+        assert_eq!(names.lookup("a.test."), known(&["192.0.2.1", "::1"]));
+        for name in ["localhost", "localhost.", "x.localhost"] {
+            assert_eq!(names.lookup(name), known(&["127.0.0.1"]), "{name}");
+        }
+        assert_eq!(names.lookup("nowhere.test"), Lookup::Unknown);
+        assert_eq!(names.lookup("notlocalhost"), Lookup::Unknown);
+        assert!(!names.has_answers() && names.answer().is_none());
+    }
+
+    fn names(server: &UdpSocket, asker: Arc<Doorbell>) -> Names {
+        let conf = ResolvConf::parse("").with_servers(&[server.local_addr().unwrap()]);
+        let make_driver = || EpollDriver::new(16, Instant::now());
+        Names::with_servers(HostsFile::default(), conf.resolver_config(), make_driver, asker).unwrap()
+    }
+
+    fn deaf() -> Arc<Doorbell> {
+        Arc::new(Doorbell::new(|| ()))
+    }
+
+    /// The next answer; waits for it, at most five seconds.
+    fn answer(names: &mut Names) -> (Box<str>, Option<Addresses>) {
+        let until = Instant::now() + Duration::from_secs(5);
+        while !names.has_answers() {
+            assert!(Instant::now() < until, "no answer");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        names.answer().unwrap()
+    }
+
+    #[test]
+    fn more_names_than_sockets_are_all_answered_once() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut names = names(&server, deaf());
+        let serve = std::thread::spawn(move || {
+            let mut buffer = [0; 600];
+            // A and AAAA of every name, and nothing twice.
+            for _ in 0..2 * 300 {
+                let (n, from) = server.recv_from(&mut buffer).unwrap();
+                let heard = Heard::read(&buffer[..n]);
+                let bytes = match heard.name.starts_with("no") {
+                    true => heard.answer(&MadeUp { soa: Some((9, 9)), ..MadeUp::default() }),
+                    false => heard.addresses(&["192.0.2.7"], 60),
+                };
+                server.send_to(&bytes, from).unwrap();
+            }
+        });
+        for n in 0..300 {
+            let name = format!("{}{n}.test", if n % 3 == 0 { "no" } else { "yes" });
+            assert_eq!(names.lookup(&name), Lookup::Asked);
+            assert_eq!(names.lookup(&name), Lookup::Asked, "the same question");
+        }
+        for _ in 0..300 {
+            let (name, addresses) = answer(&mut names);
+            assert_eq!(addresses.is_some(), name.starts_with("yes"), "{name}");
+        }
+        serve.join().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(names.answer().is_none());
+    }
+
+    #[test]
+    fn the_thread_ends_with_its_questions_open() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut names = names(&server, deaf());
+        assert_eq!(names.lookup("silent.test"), Lookup::Asked);
+        std::thread::sleep(Duration::from_millis(50));
+        let from = Instant::now();
+        drop(names);
+        assert!(from.elapsed() < Duration::from_secs(1), "it was woken");
+    }
+
+    #[test]
+    fn when_the_thread_is_dead_names_are_unknown() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut names = names(&server, deaf());
+        assert_eq!(names.lookup("silent.test"), Lookup::Asked);
+        let servers = names.servers.as_mut().unwrap();
+        servers.end.store(true, Ordering::Release);
+        servers.bell.ring_if_asleep();
+        assert_eq!(answer(&mut names), ("silent.test".into(), None));
+        assert_eq!(names.lookup("another.test"), Lookup::Unknown);
+        assert!(names.answer().is_none());
+    }
+}
