@@ -62,6 +62,19 @@ pub const NAMES_CACHED_MAX: usize = 65_536;
 pub const NAME_SERVERS_MAX: usize = 8;
 pub const ADDRESSES_PER_NAME_MAX: usize = 16;
 
+/// Words for the scribe that may wait, and leftovers on their way back to one shard.
+pub const SCRIBE_RING_WORDS: usize = 1_024;
+pub const SPILL_RING_WORDS: usize = 64;
+/// Bytes of crawl log that a shard gathers before it hands them on.
+pub const LOG_BATCH_BYTES: usize = 32 * 1_024;
+/// What a shard gathers for the scribe before it starts nothing new.
+pub const SCRIBE_BACKLOG_MAX: usize = 1_024;
+/// Bytes added to the journal of hosts before it is written anew with the latest lines only.
+pub const JOURNAL_COMPACT_BYTES: u64 = 64 << 20;
+
+/// Hosts whose address the scheduler remembers.
+pub const HOMES_MAX: usize = 1 << 20;
+
 /// Bytes of one segment header, and the alignment of records in a segment.
 pub const SEGMENT_HEADER_BYTES: usize = 4_096;
 pub const RECORD_ALIGN: usize = 8;

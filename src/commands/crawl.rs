@@ -226,6 +226,7 @@ fn watch(node: &Node, config: &Config, signals: &SignalFd, started: Instant) {
             stopping = true;
             node.stop();
         }
+        node.notices().iter().for_each(|text| progress.say(text));
         let waits = node.waiting_for();
         if waits != waiting_for {
             if let Some(text) = &waits {

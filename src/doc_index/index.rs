@@ -4,6 +4,7 @@ use crate::proto::lines::Candidate;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
+use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 
 /// See the folder's docs.
@@ -16,14 +17,34 @@ pub struct DocIndex {
     /// The rare URLs whose fingerprint was taken.
     by_url_clash: RapidHashMap<Box<str>, u32>,
     pending: Lines,
+    /// Sitemaps that robots rules named, in normal form.
+    sitemaps: BTreeSet<CrawlUrl>,
     stats: IndexStats,
 }
 
+/// Where a URL was come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The document that named it; 0 for a seed.
+    pub via: u32,
+    /// Links followed from a seed; redirects do not count.
+    pub depth: u16,
+    /// Redirects followed from the first URL of this chain.
+    pub hops: u8,
+    /// A seed, or reached from one by redirects alone.
+    pub seed_chain: bool,
+}
+
+impl Origin {
+    pub const SEED: Origin = Origin { via: 0, depth: 0, hops: 0, seed_chain: true };
+}
+
+/// Sitemaps remembered.
+const SITEMAPS_MAX: usize = 1 << 20;
+
 struct Doc {
     url: CrawlUrl,
-    depth: u16,
-    hops: u8,
-    seed_chain: bool,
+    origin: Origin,
     state: DocState,
 }
 
@@ -43,6 +64,7 @@ pub struct IndexStats {
     pub pending: u64,
     pub fetching: u64,
     pub done: u64,
+    pub sitemaps: u64,
 }
 
 /// Hosts that nothing more is wanted of for now, by the fingerprint of their origin.
@@ -51,7 +73,7 @@ pub type RejectList = RapidHashSet<u64>;
 impl DocIndex {
     /// Makes a URL, in normal form, known. Its `doc_id` if it is new; `None` if it was known already, is no URL, or
     /// the index is full. Nothing is allocated for a URL that was known.
-    pub fn discover(&mut self, url: &str, depth: u16, hops: u8, seed_chain: bool) -> Option<u32> {
+    pub fn discover(&mut self, url: &str, origin: Origin) -> Option<u32> {
         let doc_id = u32::try_from(self.docs.len() + 1).ok()?;
         let entry = self.by_url.entry(fingerprint(url.as_bytes()));
         if let Entry::Occupied(taken) = &entry
@@ -71,7 +93,7 @@ impl DocIndex {
         }
         self.pending.push_back(fingerprint(parsed.origin().as_bytes()), doc_id);
         self.stats.known += 1;
-        self.docs.push(Doc { url: parsed, depth, hops, seed_chain, state: DocState::Pending });
+        self.docs.push(Doc { url: parsed, origin, state: DocState::Pending });
         Some(doc_id)
     }
 
@@ -84,6 +106,8 @@ impl DocIndex {
             want,
             |host| reject.contains(&host),
             |doc_id| {
+                let via = docs[doc_id as usize - 1].origin.via as usize;
+                let via = via.checked_sub(1).and_then(|via| docs.get(via)).map(|via| via.url.as_str().into());
                 let doc = &mut docs[doc_id as usize - 1];
                 debug_assert_eq!(doc.state, DocState::Pending);
                 doc.state = DocState::Fetching;
@@ -91,10 +115,10 @@ impl DocIndex {
                 found.push(Candidate {
                     doc_id,
                     url: doc.url.clone(),
-                    depth: doc.depth,
-                    hops: doc.hops,
-                    seed_chain: doc.seed_chain,
-                    via: None,
+                    depth: doc.origin.depth,
+                    hops: doc.origin.hops,
+                    seed_chain: doc.origin.seed_chain,
+                    via,
                 });
             },
         );
@@ -123,8 +147,23 @@ impl DocIndex {
         self.pending.push_front(host, doc_id);
     }
 
+    /// Notes a sitemap that robots rules named. What is no URL of the web is passed over.
+    pub fn sitemap(&mut self, url: &str) {
+        if self.sitemaps.len() < SITEMAPS_MAX
+            && let Ok(url) = CrawlUrl::parse(url)
+        {
+            self.sitemaps.insert(url);
+        }
+    }
+
+    /// The sitemaps that robots rules named.
+    pub fn sitemaps(&self) -> impl Iterator<Item = &CrawlUrl> {
+        self.sitemaps.iter()
+    }
+
     pub fn stats(&self) -> IndexStats {
-        IndexStats { pending: self.pending.len() as u64, ..self.stats }
+        let sitemaps = self.sitemaps.len() as u64;
+        IndexStats { pending: self.pending.len() as u64, sitemaps, ..self.stats }
     }
 
     /// Hosts with something pending.
@@ -149,15 +188,15 @@ mod tests {
     #[test]
     fn a_url_is_known_once_and_answered_once() {
         let mut index = DocIndex::default();
-        let id = index.discover("http://a/", 0, 0, true).unwrap();
-        assert_eq!(index.discover("http://a/", 3, 0, false), None);
+        let id = index.discover("http://a/", Origin::SEED).unwrap();
+        assert_eq!(index.discover("http://a/", Origin { depth: 3, ..Origin::SEED }), None);
         let found = index.candidates(9, &RejectList::default());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].doc_id, found[0].depth), (id, 0));
         assert!(index.candidates(9, &RejectList::default()).is_empty(), "handed out once");
         assert!(index.record(id, ResultCode::Ok));
         assert!(!index.record(id, ResultCode::Reset), "the first answer stands");
-        assert_eq!(index.stats(), IndexStats { known: 1, pending: 0, fetching: 0, done: 1 });
+        assert_eq!(index.stats(), IndexStats { known: 1, done: 1, ..IndexStats::default() });
     }
 
     #[test]
@@ -165,7 +204,7 @@ mod tests {
         let mut index = DocIndex::default();
         for host in ["a", "b", "c"] {
             for page in 0..20 {
-                index.discover(&format!("http://{host}/{page}"), 0, 0, false);
+                index.discover(&format!("http://{host}/{page}"), Origin::SEED);
             }
         }
         let mut reject = RejectList::default();
@@ -182,7 +221,7 @@ mod tests {
     fn what_comes_back_is_next() {
         let mut index = DocIndex::default();
         for page in 0..3 {
-            index.discover(&format!("http://a/{page}"), 0, 0, false);
+            index.discover(&format!("http://a/{page}"), Origin::SEED);
         }
         let first = index.candidates(1, &RejectList::default()).remove(0);
         index.put_back(first.doc_id);

@@ -12,4 +12,4 @@
 mod index;
 mod line;
 
-pub use index::{DocIndex, DocState, IndexStats, RejectList};
+pub use index::{DocIndex, DocState, IndexStats, Origin, RejectList};

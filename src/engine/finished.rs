@@ -4,6 +4,7 @@ use crate::base::Wall;
 use crate::proto::record::ResultCode;
 use crate::spider::Fetched;
 use crate::store_server::NewRecord;
+use crate::url_server::Report;
 
 /// The record of a fetch. `result` may be finer than the fetch's own.
 pub(super) fn record_of<'a>(
@@ -37,4 +38,14 @@ pub(super) fn took_ms(fetched: &Fetched) -> u32 {
 pub(super) fn retry_after_s<T: std::str::FromStr>(fetched: &Fetched) -> Option<T> {
     let head = fetched.head?;
     std::str::from_utf8(head.retry_after.of(&fetched.bytes)).ok()?.trim().parse().ok()
+}
+
+/// What niceness needs to know of a fetch.
+pub(super) fn report_of(fetched: &Fetched) -> Report {
+    Report {
+        result: fetched.result,
+        status: fetched.status(),
+        took_us: fetched.took_us,
+        retry_after_s: retry_after_s(fetched),
+    }
 }

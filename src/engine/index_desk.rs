@@ -1,5 +1,5 @@
 use super::words::{FromIndex, ToIndex};
-use crate::doc_index::DocIndex;
+use crate::doc_index::{DocIndex, Origin};
 use crate::limits::INDEX_RING_WORDS;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use std::sync::Arc;
@@ -59,19 +59,27 @@ impl IndexDesk {
     fn take(&mut self, word: ToIndex) {
         match word {
             ToIndex::Seed(url) => {
-                self.index.discover(url.as_str(), 0, 0, true);
+                self.index.discover(url.as_str(), Origin::SEED);
             }
             ToIndex::Discover(found) => {
                 if let Some(new) = found.new_url {
-                    self.index.discover(new.url.as_str(), new.depth, new.hops, new.seed_chain);
+                    let origin = Origin {
+                        via: found.doc_id,
+                        depth: new.depth,
+                        hops: new.hops,
+                        seed_chain: new.seed_chain,
+                    };
+                    self.index.discover(new.url.as_str(), origin);
                 }
+                let origin = Origin { via: found.doc_id, depth: found.depth, hops: 0, seed_chain: false };
                 for link in found.links.iter() {
-                    self.index.discover(link, found.depth, 0, false);
+                    self.index.discover(link, origin);
                 }
             }
             ToIndex::Record { doc_id, result } => {
                 self.index.record(doc_id, result);
             }
+            ToIndex::Sitemaps(urls) => urls.iter().for_each(|url| self.index.sitemap(url)),
             ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
             ToIndex::Ask { want, reject } => {
                 let candidates = self.index.candidates(want, &reject);

@@ -16,13 +16,19 @@
 //! [`Node`] do nothing but turn, and sleep when there is nothing to do. So the simulation runs the very same
 //! values on one thread.
 
+mod batch;
+mod dealing;
 mod finished;
 mod index_desk;
 mod links;
+mod log_lines;
 mod names;
 mod node;
 mod outbox;
+mod papers;
+mod robots_desk;
 mod scheduler;
+mod scribe;
 mod settings;
 mod shard;
 mod stats;
@@ -33,7 +39,8 @@ pub use index_desk::{IndexDesk, IndexPort};
 pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
 pub use names::{Addresses, HostsFile, Names, ResolvConf};
 pub use node::Node;
-pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, ShardPort};
+pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
+pub use scribe::{CRAWL_LOG, Heritage, Scribe, ScribePort, ToScribe};
 pub use settings::{scope_of, spider_config, url_server_config};
 pub use shard::{Shard, ShardParts, ShardState};
 pub use stats::{SchedulerStats, ShardStats, Snapshot, Summary};

@@ -1,6 +1,7 @@
 use super::index_desk::IndexDesk;
 use super::names::Names;
-use super::scheduler::{Scheduler, SchedulerConfig, SchedulerState, ShardPort};
+use super::scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
+use super::scribe::{Heritage, Scribe, ScribePort, ToScribe};
 use super::settings::{scope_of, spider_config, url_server_config};
 use super::shard::{Shard, ShardParts};
 use super::stats::{SchedulerStats, ShardStats, Snapshot, Summary, merged_histogram};
@@ -8,7 +9,7 @@ use super::threads::{
     BellHook, NodeError, SLEEP_MAX, Seat, Trouble, cpu_us, joined, keep, rest, spawn, thread_bell, wall_at,
 };
 use super::words::{FromShard, ToShard};
-use crate::base::{AddressGuard, Wall};
+use crate::base::{AddressGuard, Now, Wall};
 use crate::config::Config;
 use crate::doc_index::{DocIndex, DocState};
 use crate::driver::Driver;
@@ -18,10 +19,11 @@ use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
 use crate::store_server::{DataDir, Keeper, KeeperError, Medium, ShardShare};
+use crate::url_server::{Memory, SpillEvent};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -34,6 +36,9 @@ pub struct Node {
     scheduler: JoinHandle<Scheduler>,
     index: JoinHandle<IndexDesk>,
     keeper: JoinHandle<Result<(), KeeperError>>,
+    scribe: JoinHandle<()>,
+    scribe_bell: Arc<Doorbell>,
+    notices: Arc<Mutex<Vec<String>>>,
     shards: Vec<JoinHandle<()>>,
     ends: Ends,
     scheduler_bell: Arc<Doorbell>,
@@ -44,9 +49,11 @@ pub struct Node {
 }
 
 /// Flags that end threads, in the order they are used.
+#[derive(Default)]
 struct Ends {
     keeper: Arc<AtomicBool>,
     index: Arc<AtomicBool>,
+    scribe: Arc<AtomicBool>,
 }
 
 impl Node {
@@ -71,9 +78,14 @@ impl Node {
             Keeper::new(Medium::Directory(directory), config.store.segment_bytes, config.cores.len());
         keeper.prepare(wall.unix_ms_at_zero)?;
 
+        let (scribe_thread, scribe_bell) = thread_bell();
+        let (mut scribe, scribe_port, heritage) =
+            Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
+                .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
+
         let (desk, index_port) =
             IndexDesk::new(DocIndex::default(), scheduler_bell.clone(), index_bell.clone());
-        let ends = Ends { keeper: Arc::default(), index: Arc::default() };
+        let ends = Ends::default();
 
         let mut ports = Vec::new();
         let mut shards = Vec::new();
@@ -103,6 +115,10 @@ impl Node {
                 bell: bell.clone(),
                 stats: Arc::new(ShardStats::default()),
                 wall,
+                started,
+                scribe: scribe_port.clone(),
+                spill: scribe.spill_events(bell.clone()),
+                heritage: heritage.clone(),
             };
             shard_stats.push(thread.stats.clone());
             ports.push(ShardPort { work: work_out, done: done_in, bell, share: keeper.share(index) });
@@ -118,6 +134,10 @@ impl Node {
             let pause = Duration::from_millis(config.store.commit_ms);
             move || keep(keeper, pause, wall, started, &end, &trouble, &bell)
         })?;
+        let scribe = spawn("scribe", {
+            let (end, trouble, bell) = (ends.scribe.clone(), trouble.clone(), scribe_bell.clone());
+            move || run_scribe(scribe, &end, &scribe_thread, &bell, &trouble)
+        })?;
         let index = spawn("index", {
             let (end, bell) = (ends.index.clone(), index_bell.clone());
             move || run_index(desk, &end, &index_thread, &bell)
@@ -125,12 +145,26 @@ impl Node {
 
         let scheduler_config = SchedulerConfig {
             queue_len: config.url_server.queue_len,
+            hosts_per_ip_max: config.url_server.hosts_per_ip_max,
             pages_max: config.pages_max,
             guard: AddressGuard::new(config.allow_net.clone()),
         };
         let names = names(scheduler_bell.clone()).map_err(NodeError::Thread)?;
-        let mut scheduler =
-            Scheduler::new(scheduler_config, ports, index_port, names, stop.clone(), stats.clone());
+        let schedulers_scribe = SchedulersScribe {
+            port: scribe_port,
+            wall,
+            clock: Arc::new(move || Now::from_us(started.elapsed().as_micros() as u64)),
+        };
+        let mut scheduler = Scheduler::new(
+            scheduler_config,
+            ports,
+            index_port,
+            names,
+            schedulers_scribe,
+            stop.clone(),
+            stats.clone(),
+        );
+        let notices = scheduler.notices();
         for seed in seeds {
             scheduler.seed(seed);
         }
@@ -147,8 +181,11 @@ impl Node {
             scheduler,
             index,
             keeper,
+            scribe,
             shards,
             ends,
+            notices,
+            scribe_bell,
             scheduler_bell,
             index_bell,
             shard_stats,
@@ -170,6 +207,11 @@ impl Node {
     /// What the node waits for, if it is more than the network.
     pub fn waiting_for(&self) -> Option<String> {
         self.trouble.waiting_for()
+    }
+
+    /// Things a user should know that happened since this was last asked.
+    pub fn notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -199,6 +241,9 @@ impl Node {
         self.shards.into_iter().for_each(joined);
         self.ends.keeper.store(true, Ordering::Release);
         let kept = joined(self.keeper);
+        self.ends.scribe.store(true, Ordering::Release);
+        self.scribe_bell.ring_if_asleep();
+        joined(self.scribe);
         self.ends.index.store(true, Ordering::Release);
         self.index_bell.ring_if_asleep();
         let desk = joined(self.index);
@@ -243,7 +288,14 @@ struct ShardThread {
     bell: Arc<Doorbell>,
     stats: Arc<ShardStats>,
     wall: Wall,
+    started: Instant,
+    scribe: ScribePort,
+    spill: Receiver<SpillEvent>,
+    heritage: Heritage,
 }
+
+/// A scribe that takes longer has a disk to wait for; what it did not write in time is not remembered.
+const FENCE_PATIENCE: Duration = Duration::from_secs(2);
 
 impl ShardThread {
     fn run<D: Driver>(
@@ -257,10 +309,15 @@ impl ShardThread {
 
     fn parts(&self, epoch: u32) -> ShardParts {
         ShardParts {
-            url_server: url_server_config(&self.config, self.wall),
+            number: self.seat.index,
+            scribe: self.scribe.clone(),
+            spill: self.spill.clone(),
+            memory: self.memory(epoch),
+            quiet_until: self.quiet_until(epoch),
+            url_server: url_server_config(&self.config, self.wall, epoch),
             spider: spider_config(&self.config, self.config.spider.fetches_max),
             scope: self.scope.clone(),
-            product_token: url_server_config(&self.config, self.wall).product_token,
+            product_token: url_server_config(&self.config, self.wall, epoch).product_token,
             share: self.share.clone(),
             work: self.work.clone(),
             done: self.done.clone(),
@@ -270,6 +327,34 @@ impl ShardThread {
             wall: self.wall,
             epoch,
         }
+    }
+
+    /// What is known of hosts from an earlier process, or from the shard that died.
+    fn memory(&self, epoch: u32) -> Memory {
+        if epoch > 0 {
+            // Everything that the dead shard had said is to be in the journal first.
+            let (reached, fence) = sync_channel(1);
+            if self.scribe.words.push(ToScribe::Fence(reached)).is_ok() {
+                self.scribe.bell.ring_if_asleep();
+                let _ = fence.recv_timeout(FENCE_PATIENCE);
+            }
+        }
+        self.heritage.memory(self.config.url_server.queue_count, self.wall, self.now())
+    }
+
+    /// Whoever was here before may have asked any host just before it went.
+    fn quiet_until(&self, epoch: u32) -> Now {
+        let rules = url_server_config(&self.config, self.wall, epoch);
+        let gap_us = rules.host.gap_us.max(rules.ip.gap_us);
+        match self.heritage.quiet_since_us {
+            _ if epoch > 0 => self.now().plus_us(gap_us),
+            Some(since_us) => Now::from_us(gap_us.saturating_sub(since_us)),
+            None => Now::ZERO,
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now::from_us(self.started.elapsed().as_micros() as u64)
     }
 
     /// Tells the scheduler that the shard before this one died.
@@ -298,6 +383,36 @@ fn run_scheduler(
                 let words = scheduler.documents_done() - done_before;
                 done_before += words;
                 rest(thread, bell, SLEEP_MAX, words, || scheduler.has_words());
+            }
+        }
+    }
+}
+
+pub(super) fn run_scribe(
+    mut scribe: Scribe,
+    end: &AtomicBool,
+    thread: &ThreadBell,
+    bell: &Doorbell,
+    trouble: &Trouble,
+) {
+    thread.belongs_to_me();
+    loop {
+        match scribe.turn() {
+            Ok(words) => {
+                trouble.scribe_waits(None);
+                if end.load(Ordering::Acquire) && scribe.is_idle() {
+                    return;
+                }
+                rest(thread, bell, SLEEP_MAX, words as u64, || !scribe.is_idle());
+            }
+            Err(cause) => {
+                trouble.scribe_waits(Some(format!(
+                    "cannot write the crawl log or the journal of hosts: {cause}"
+                )));
+                if end.load(Ordering::Acquire) {
+                    return;
+                }
+                std::thread::sleep(SLEEP_MAX);
             }
         }
     }

@@ -1,33 +1,45 @@
+use super::batch::Batch;
+use super::dealing::{Home, OpenErrand};
 use super::index_desk::IndexPort;
-use super::names::{Addresses, Lookup, Names};
+use super::log_lines::Logger;
+use super::names::Names;
+use super::scribe::{ScribePort, ToScribe};
 use super::stats::{SchedulerStats, Tally};
 use super::words::{Done, FromIndex, FromShard, ToIndex, ToShard};
-use crate::base::{AddressGuard, fingerprint};
+use crate::base::{AddressGuard, Now, Wall};
 use crate::doc_index::{IndexStats, RejectList};
 use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
-use crate::proto::lines::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::store_server::ShardShare;
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
-use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Between the doc index and the shards: asks for candidates, resolves them, deals each to the shard that owns its
 /// address, and holds every DONE back until its record is durable. A host and its address live on one shard.
 pub struct Scheduler {
-    config: SchedulerConfig,
-    shards: Vec<ShardSide>,
+    pub(super) config: SchedulerConfig,
+    pub(super) shards: Vec<ShardSide>,
     index: IndexPort,
-    names: Names,
-    resolved: RapidHashMap<Box<str>, Resolution>,
-    /// Documents at shards, by host: how full its queue is.
-    loads: RapidHashMap<u64, u32>,
+    pub(super) names: Names,
+    pub(super) batch: Batch,
+    /// Where hosts live, and how full their queues are.
+    pub(super) homes: RapidHashMap<u64, Home>,
     /// Hosts whose queue is full.
-    reject: Arc<RejectList>,
+    pub(super) reject: Arc<RejectList>,
+    /// Robots rules that are asked for at another host than theirs.
+    pub(super) errands: RapidHashMap<u64, OpenErrand>,
+    pub(super) next_errand: u64,
+    scribe: ScribePort,
+    /// Lines of the crawl log about what no shard was given.
+    pub(super) log: Vec<u8>,
+    pub(super) logger: Logger,
+    clock: Arc<dyn Fn() -> Now + Send + Sync>,
+    /// What a user should know, until it is fetched.
+    notices: Arc<Mutex<Vec<String>>>,
     /// Words the index ring had no room for. While there are any, no DONE is taken.
     to_index: VecDeque<ToIndex>,
     asked: bool,
@@ -39,15 +51,16 @@ pub struct Scheduler {
     /// Where seeds led: brought into scope during the crawl.
     into_scope: Vec<Arc<CrawlUrl>>,
     index_stats: IndexStats,
-    counts: Counts,
+    pub(super) counts: Counts,
     tally: Tally,
     stop: Arc<AtomicBool>,
-    draining: bool,
+    pub(super) draining: bool,
     stats: Arc<SchedulerStats>,
 }
 
 pub struct SchedulerConfig {
     pub queue_len: usize,
+    pub hosts_per_ip_max: usize,
     pub pages_max: Option<u64>,
     pub guard: AddressGuard,
 }
@@ -60,27 +73,22 @@ pub struct ShardPort {
     pub share: Arc<ShardShare>,
 }
 
-struct ShardSide {
+pub(super) struct ShardSide {
     port: ShardPort,
-    epoch: u32,
+    pub epoch: u32,
     /// Documents this shard has, and their hosts.
-    open: RapidHashMap<u32, u64>,
+    pub open: RapidHashMap<u32, u64>,
     /// Jobs its ring had no room for.
-    dealt: VecDeque<ToShard>,
+    pub dealt: VecDeque<ToShard>,
     /// DONE words whose record is not durable yet, in the order of their sequence.
     held: VecDeque<Done>,
     drained: bool,
-}
-
-enum Resolution {
-    Known(Addresses),
-    Unknown,
-    /// Candidates that wait for the answer.
-    Asked(Vec<Candidate>),
+    /// It has an empty queue.
+    wants: bool,
 }
 
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     pages: u64,
     success: u64,
     done: u64,
@@ -96,8 +104,18 @@ pub enum SchedulerState {
     Finished,
 }
 
-/// Names kept resolved.
-const RESOLVED_MAX: usize = 1 << 20;
+/// How the scheduler writes down what it decides.
+pub struct SchedulersScribe {
+    pub port: ScribePort,
+    pub wall: Wall,
+    /// The scheduler has no driver; this tells it the time.
+    pub clock: Arc<dyn Fn() -> Now + Send + Sync>,
+}
+
+/// Bytes of log that may wait before no more words are taken.
+const LOG_WAITING_MAX: usize = 4 << 20;
+/// Things to know that may wait for somebody to read them.
+const NOTICES_MAX: usize = 100;
 
 impl Scheduler {
     pub fn new(
@@ -105,6 +123,7 @@ impl Scheduler {
         shards: Vec<ShardPort>,
         index: IndexPort,
         names: Names,
+        scribe: SchedulersScribe,
         stop: Arc<AtomicBool>,
         stats: Arc<SchedulerStats>,
     ) -> Scheduler {
@@ -115,14 +134,22 @@ impl Scheduler {
             dealt: VecDeque::new(),
             held: VecDeque::new(),
             drained: false,
+            wants: true,
         };
         Scheduler {
             config,
             shards: shards.into_iter().map(side).collect(),
             index,
             names,
-            resolved: RapidHashMap::default(),
-            loads: RapidHashMap::default(),
+            batch: Batch::default(),
+            homes: RapidHashMap::default(),
+            errands: RapidHashMap::default(),
+            next_errand: 0,
+            logger: Logger { wall: scribe.wall, shard: 0 },
+            scribe: scribe.port,
+            clock: scribe.clock,
+            log: Vec::new(),
+            notices: Arc::default(),
             reject: Arc::default(),
             to_index: VecDeque::new(),
             asked: false,
@@ -155,11 +182,12 @@ impl Scheduler {
         }
         self.ask();
         self.publish();
+        self.write_log();
         if self.stop.load(Ordering::Relaxed) || self.is_complete() || self.page_limit_reached() {
             self.drain();
         }
         let all_drained = self.shards.iter().all(|side| side.drained && side.held.is_empty());
-        if self.draining && all_drained && self.to_index.is_empty() {
+        if self.draining && all_drained && self.to_index.is_empty() && self.log.is_empty() {
             return SchedulerState::Finished;
         }
         if busy { SchedulerState::Busy } else { SchedulerState::Waiting }
@@ -201,7 +229,27 @@ impl Scheduler {
         self.counts.done
     }
 
-    fn tell(&mut self, word: ToIndex) {
+    /// What a user should know; fetched by whoever speaks to users.
+    pub fn notices(&self) -> Arc<Mutex<Vec<String>>> {
+        self.notices.clone()
+    }
+
+    pub(super) fn now(&self) -> Now {
+        (self.clock)()
+    }
+
+    fn write_log(&mut self) {
+        if self.log.is_empty() {
+            return;
+        }
+        match self.scribe.words.push(ToScribe::Log(std::mem::take(&mut self.log))) {
+            Ok(()) => self.scribe.bell.ring_if_asleep(),
+            Err(ToScribe::Log(lines)) => self.log = lines,
+            Err(_) => unreachable!("a ring gives back what it was given"),
+        }
+    }
+
+    pub(super) fn tell(&mut self, word: ToIndex) {
         self.told_since_ask = true;
         self.ask_again = true;
         if !self.to_index.is_empty() {
@@ -228,6 +276,7 @@ impl Scheduler {
         let mut busy = false;
         // With a backlog towards the index nothing more is taken: the rings hold the shards back.
         while self.to_index.is_empty()
+            && self.log.len() < LOG_WAITING_MAX
             && let Some(word) = self.shards[shard].port.done.pop()
         {
             busy = true;
@@ -235,6 +284,12 @@ impl Scheduler {
                 FromShard::Done(done) => self.hold(shard, done),
                 FromShard::Working { .. } => {}
                 FromShard::Restarted { epoch, suspect } => self.deal_again(shard, epoch, suspect),
+                FromShard::Wants(wants) => self.shards[shard].wants = wants,
+                FromShard::Sitemaps(urls) => self.tell(ToIndex::Sitemaps(urls)),
+                FromShard::Errand { origin, url } => self.send_errand(shard, origin, url),
+                FromShard::ErrandDone { id, answer } => self.errand_done(id, answer),
+                FromShard::HandedOver { origin, lines } => self.host_moves(&origin, lines),
+                FromShard::Notice(text) => self.notice(text),
                 FromShard::Drained => self.shards[shard].drained = true,
             }
         }
@@ -282,7 +337,7 @@ impl Scheduler {
         self.conclude(done.doc_id, done.result, done.fetched);
     }
 
-    fn conclude(&mut self, doc_id: u32, result: ResultCode, fetched: bool) {
+    pub(super) fn conclude(&mut self, doc_id: u32, result: ResultCode, fetched: bool) {
         self.counts.done += 1;
         if fetched {
             self.counts.pages += 1;
@@ -292,19 +347,10 @@ impl Scheduler {
         self.tell(ToIndex::Record { doc_id, result });
     }
 
-    /// A host's queue has one document fewer; at half it is taken off the reject list.
-    fn unload(&mut self, host: u64) {
-        let Some(load) = self.loads.get_mut(&host) else {
-            return;
-        };
-        *load -= 1;
-        let load = *load;
-        if load == 0 {
-            self.loads.remove(&host);
-        }
-        if (load as usize) <= self.config.queue_len / 2 && self.reject.contains(&host) {
-            Arc::make_mut(&mut self.reject).remove(&host);
-            self.ask_again = true;
+    fn notice(&self, text: String) {
+        let mut notices = self.notices.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if notices.len() < NOTICES_MAX {
+            notices.push(text);
         }
     }
 
@@ -313,6 +359,7 @@ impl Scheduler {
         self.counts.restarts += 1;
         let side = &mut self.shards[shard];
         side.epoch = epoch;
+        side.wants = true;
         side.dealt.clear();
         side.dealt.extend(self.into_scope.iter().cloned().map(ToShard::Scope));
         if self.draining {
@@ -324,6 +371,7 @@ impl Scheduler {
         let mut lost: Vec<(u32, u64)> = open.filter(|(doc_id, _)| !written.contains(doc_id)).collect();
         // In the order they were found, not in that of a hash map: a simulated death can be replayed.
         lost.sort_unstable();
+        self.errands_lost(shard);
         for (doc_id, host) in lost {
             self.shards[shard].open.remove(&doc_id);
             self.unload(host);
@@ -353,82 +401,6 @@ impl Scheduler {
         busy
     }
 
-    fn resolve(&mut self, candidate: Candidate) {
-        let host = candidate.url.host_bare();
-        match self.resolved.get_mut(host) {
-            Some(Resolution::Known(addresses)) => {
-                let addresses = addresses.clone();
-                self.deal(candidate, &addresses);
-            }
-            Some(Resolution::Asked(waiting)) => waiting.push(candidate),
-            Some(Resolution::Unknown) => self.conclude(candidate.doc_id, ResultCode::DnsFailed, false),
-            None => match self.names.lookup(host) {
-                Lookup::Known(addresses) => {
-                    self.remember(host.into(), Resolution::Known(addresses.clone()));
-                    self.deal(candidate, &addresses);
-                }
-                Lookup::Unknown => {
-                    self.remember(host.into(), Resolution::Unknown);
-                    self.conclude(candidate.doc_id, ResultCode::DnsFailed, false);
-                }
-                Lookup::Asked => {
-                    self.resolved.insert(host.into(), Resolution::Asked(vec![candidate]));
-                }
-                Lookup::Later => self.tell(ToIndex::PutBack(candidate.doc_id)),
-            },
-        }
-    }
-
-    fn remember(&mut self, host: Box<str>, resolution: Resolution) {
-        if self.resolved.len() >= RESOLVED_MAX {
-            self.resolved.retain(|_, resolution| matches!(resolution, Resolution::Asked(_)));
-        }
-        self.resolved.insert(host, resolution);
-    }
-
-    fn take_names(&mut self) -> bool {
-        let mut busy = false;
-        while let Some((host, addresses)) = self.names.answer() {
-            busy = true;
-            let resolution = addresses.clone().map_or(Resolution::Unknown, Resolution::Known);
-            let Some(Resolution::Asked(waiting)) = self.resolved.insert(host, resolution) else {
-                continue;
-            };
-            for candidate in waiting {
-                match &addresses {
-                    Some(addresses) => self.deal(candidate, addresses),
-                    None => self.conclude(candidate.doc_id, ResultCode::DnsFailed, false),
-                }
-            }
-        }
-        busy
-    }
-
-    /// Deals a resolved candidate to the shard that owns its address: the first that may be connected to. That
-    /// address goes along, so that what was checked here is what the shard connects to.
-    fn deal(&mut self, candidate: Candidate, addresses: &[IpAddr]) {
-        if self.draining {
-            self.tell(ToIndex::PutBack(candidate.doc_id));
-            return;
-        }
-        let port = candidate.url.port();
-        let allowed = addresses.iter().find(|&&ip| self.config.guard.check(ip, port).is_ok());
-        let Some(&ip) = allowed else {
-            self.conclude(candidate.doc_id, ResultCode::BlockedAddress, false);
-            return;
-        };
-        let host = fingerprint(candidate.url.origin().as_bytes());
-        let load = self.loads.entry(host).or_default();
-        *load += 1;
-        if *load as usize >= self.config.queue_len {
-            Arc::make_mut(&mut self.reject).insert(host);
-        }
-        let shard = shard_of(ip, self.shards.len());
-        let side = &mut self.shards[shard];
-        side.open.insert(candidate.doc_id, host);
-        side.dealt.push_back(ToShard::Work { epoch: side.epoch, job: Job { candidate, ip } });
-    }
-
     fn flush_dealt(&mut self, shard: usize) -> bool {
         let side = &mut self.shards[shard];
         let mut busy = false;
@@ -452,6 +424,9 @@ impl Scheduler {
         }
         let at_shards: usize = self.shards.iter().map(|side| side.open.len()).sum();
         let waiting: usize = self.shards.iter().map(|side| side.dealt.len()).sum();
+        if !self.shards.iter().any(|side| side.wants) {
+            return;
+        }
         let mut want =
             CANDIDATES_PER_ASK.min((self.shards.len() * URLS_PER_SHARD_MAX).saturating_sub(at_shards));
         if let Some(pages_max) = self.config.pages_max {
@@ -462,21 +437,27 @@ impl Scheduler {
         if want == 0 || waiting > CANDIDATES_PER_ASK {
             return;
         }
-        let ask = ToIndex::Ask { want, reject: self.reject.clone() };
+        // Crowded addresses sit out one question; they are asked for again with the next.
+        let crowd = self.batch.begin(self.config.hosts_per_ip_max);
+        let mut reject = self.reject.clone();
+        if !crowd.is_empty() {
+            Arc::make_mut(&mut reject).extend(crowd.iter().copied());
+        }
+        let ask = ToIndex::Ask { want, reject };
         if self.index.words.push(ask).is_ok() {
             self.asked = true;
-            self.ask_again = false;
+            self.ask_again = !crowd.is_empty();
             self.told_since_ask = false;
             self.index.bell.ring_if_asleep();
         }
     }
 
+    pub(super) fn ask_again(&mut self) {
+        self.ask_again = true;
+    }
+
     fn asked_names(&self) -> u64 {
-        let waiting = |resolution: &Resolution| match resolution {
-            Resolution::Asked(waiting) => waiting.len() as u64,
-            _ => 0,
-        };
-        if self.config.pages_max.is_some() { self.resolved.values().map(waiting).sum() } else { 0 }
+        if self.config.pages_max.is_some() { self.batch.waiting() as u64 + self.moving() } else { 0 }
     }
 
     /// Nothing is open anywhere, and the index has said, knowing everything, that it has nothing more.
@@ -518,13 +499,4 @@ impl Scheduler {
         set(&self.stats.known, self.index_stats.known);
         set(&self.stats.restarts, self.counts.restarts);
     }
-}
-
-/// The shard that owns an address: its connections are there, to be used again.
-pub(super) fn shard_of(ip: IpAddr, shards: usize) -> usize {
-    let octets = match ip {
-        IpAddr::V4(v4) => fingerprint(&v4.octets()),
-        IpAddr::V6(v6) => fingerprint(&v6.octets()),
-    };
-    (octets % shards as u64) as usize
 }

@@ -9,7 +9,7 @@ use crate::proto::url::CrawlUrl;
 use crate::spider::SpiderConfig;
 use crate::url_server::{Niceness, UrlServerConfig};
 
-pub fn url_server_config(config: &Config, wall: Wall) -> UrlServerConfig {
+pub fn url_server_config(config: &Config, wall: Wall, epoch: u32) -> UrlServerConfig {
     let settings = &config.url_server;
     let factor = settings.delay_factor as f32;
     let host = Niceness::from_rate(settings.req_host_per_sec, settings.req_host_concurrent, factor);
@@ -28,8 +28,8 @@ pub fn url_server_config(config: &Config, wall: Wall) -> UrlServerConfig {
         leftover_urls: if settings.in_ram { usize::MAX } else { settings.leftover_urls },
         host_failures_max: settings.host_failures_max,
         wall,
-        // Another process at another time starts elsewhere.
-        seed: wall.unix_ms_at_zero as u32,
+        // Another process at another time starts elsewhere, and so does a shard after a death.
+        seed: (wall.unix_ms_at_zero as u32).wrapping_add(epoch.wrapping_mul(0x0100_0193)),
     }
 }
 

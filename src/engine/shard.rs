@@ -1,20 +1,22 @@
-use super::finished::{record_of, retry_after_s};
+use super::finished::{record_of, report_of};
+use super::log_lines::{Logger, Span};
 use super::outbox::Outbox;
+use super::papers::Papers;
+use super::robots_desk::{admit_errand, robots_elsewhere, robots_fetched};
+use super::scribe::ScribePort;
 use super::stats::{ShardStats, fetch_histogram};
 use super::threads::Turn;
 use super::words::{Done, Found, FromShard, NewUrl, ToShard};
 use crate::base::{NetAsk, Now, Wall};
 use crate::driver::Driver;
-use crate::handler::{Handler, Page, Scope, redirect_target};
+use crate::handler::{Handler, Page, Scope};
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
 use crate::proto::lines::{Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, FetchOrder, Fetched, Spider, SpiderConfig};
 use crate::store_server::{AppendError, ShardShare, ShardStore};
-use crate::url_server::{
-    Acquired, Order, OrderKind, Report, RobotsStep, Robotstxt, UrlServer, UrlServerConfig,
-};
+use crate::url_server::{Acquired, Memory, Order, OrderKind, SpillEvent, UrlServer, UrlServerConfig};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 use std::io;
@@ -31,6 +33,7 @@ pub struct Shard<D: Driver> {
     url_server: UrlServer,
     spider: Spider,
     handler: Handler,
+    papers: Papers,
     store: ShardStore,
     work: Receiver<ToShard>,
     done: Outbox<FromShard>,
@@ -41,12 +44,19 @@ pub struct Shard<D: Driver> {
     epoch: u32,
     actions: Vec<Action>,
     /// Finished pages that wait for a segment. While there are any, nothing new is started.
-    unstored: VecDeque<(Job, Box<Fetched>)>,
+    unstored: VecDeque<Unstored>,
     drain_by: Option<Now>,
     drained: bool,
     counts: Counts,
     published_at: Now,
     fetch_us: Histogram<u64>,
+}
+
+/// A page that was fetched and is not in a segment yet.
+struct Unstored {
+    job: Job,
+    fetched: Box<Fetched>,
+    span: Span,
 }
 
 #[derive(Default)]
@@ -72,6 +82,13 @@ pub struct ShardParts {
     pub stats: Arc<ShardStats>,
     pub wall: Wall,
     pub epoch: u32,
+    /// Which of the shards it is.
+    pub number: usize,
+    pub scribe: ScribePort,
+    pub spill: Receiver<SpillEvent>,
+    /// What is known of hosts from before, and until when none of them is asked.
+    pub memory: Memory,
+    pub quiet_until: Now,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +112,10 @@ impl<D: Driver> Shard<D> {
         let now = driver.now();
         let spider =
             SpiderConfig { conns_max: parts.spider.conns_max.min(driver.conns_max()), ..parts.spider };
-        let mut url_server = UrlServer::new(parts.url_server, now);
-        if parts.epoch > 0 {
-            url_server = url_server.after(now, crate::url_server::Memory::new(0));
-        }
+        let logger = Logger { wall: parts.wall, shard: parts.number.min(usize::from(u16::MAX)) as u16 };
         Shard {
-            url_server,
+            url_server: UrlServer::new(parts.url_server, now).after(parts.quiet_until, parts.memory),
+            papers: Papers::new(parts.number, logger, parts.scribe, parts.spill),
             spider: Spider::new(spider, now),
             handler: Handler::new(parts.scope, parts.product_token),
             store: ShardStore::new(parts.share),
@@ -126,6 +141,7 @@ impl<D: Driver> Shard<D> {
         let now = self.driver.now();
         self.take_words(now);
         self.take_completions(now);
+        self.papers.take_leftovers(&mut self.url_server, now);
         self.url_server.tick(now);
         self.spider.tick(now, &mut self.actions);
         self.run_actions(now);
@@ -135,6 +151,7 @@ impl<D: Driver> Shard<D> {
             self.run_actions(now);
         }
         let more = self.start_fetches(now);
+        self.papers.hand_on(&mut self.url_server, &mut self.done, now);
         self.done.hand_up();
         if now.since_us(self.published_at) >= PUBLISH_US {
             self.publish(now);
@@ -144,10 +161,13 @@ impl<D: Driver> Shard<D> {
             && self.unstored.is_empty()
             && self.done.waiting() == 0
         {
-            self.finish_draining(now);
-            return ShardState::Drained;
+            self.papers.close(&mut self.url_server, &mut self.done, now);
+            if self.papers.is_empty() {
+                self.finish_draining(now);
+                return ShardState::Drained;
+            }
         }
-        if more || !self.work.is_empty() { ShardState::Busy } else { ShardState::Waiting }
+        if more || self.has_words() { ShardState::Busy } else { ShardState::Waiting }
     }
 
     /// Hands what was asked to the kernel and sleeps until something comes, unless there is more to do.
@@ -156,10 +176,14 @@ impl<D: Driver> Shard<D> {
             return self.driver.wait(Some(Now::ZERO), 0);
         }
         self.bell.falling_asleep();
-        let until = if self.work.is_empty() { self.next_due() } else { Some(Now::ZERO) };
+        let until = if self.has_words() { Some(Now::ZERO) } else { self.next_due() };
         let waited = self.driver.wait(until, self.spider.open());
         self.bell.awake();
         waited
+    }
+
+    fn has_words(&self) -> bool {
+        !self.work.is_empty() || self.papers.has_words()
     }
 
     /// When the shard must turn again even if nothing comes.
@@ -168,7 +192,8 @@ impl<D: Driver> Shard<D> {
         let stuck = !self.unstored.is_empty() || self.done.waiting() > 0;
         let soon = stuck.then(|| self.driver.now().plus_ms(2));
         let fetch_due = if self.may_start() { self.url_server.next_due() } else { None };
-        [fetch_due, self.spider.next_due(), soon, self.drain_by].into_iter().flatten().min()
+        let papers_due = self.papers.next_due(self.driver.now());
+        [fetch_due, self.spider.next_due(), soon, papers_due, self.drain_by].into_iter().flatten().min()
     }
 
     pub fn driver_mut(&mut self) -> &mut D {
@@ -190,6 +215,19 @@ impl<D: Driver> Shard<D> {
                 Some(ToShard::Work { epoch, .. }) if epoch != self.epoch => {}
                 Some(ToShard::Work { job, .. }) => self.url_server.admit(job, now),
                 Some(ToShard::Scope(url)) => self.handler.extend_scope(&url),
+                Some(ToShard::Errand { epoch, .. }) if epoch != self.epoch => {}
+                Some(ToShard::Errand { errand, .. }) => {
+                    admit_errand(&mut self.url_server, &mut self.done, errand, now);
+                }
+                Some(ToShard::RobotsElsewhere { origin, answer }) => {
+                    let (url_server, papers) = (&mut self.url_server, &mut self.papers);
+                    robots_elsewhere(url_server, papers, &mut self.done, origin, &answer, now);
+                }
+                Some(ToShard::HandOver { origin }) => {
+                    let lines = self.url_server.hand_over(&origin);
+                    self.done.say(FromShard::HandedOver { origin, lines });
+                }
+                Some(ToShard::Remember { origin, lines }) => self.url_server.remember(&origin, &lines, now),
                 Some(ToShard::Drain) => {
                     self.drain_by.get_or_insert(now.plus_us(DRAIN_US));
                 }
@@ -238,7 +276,10 @@ impl<D: Driver> Shard<D> {
     }
 
     fn may_start(&self) -> bool {
-        self.drain_by.is_none() && self.unstored.is_empty() && self.done.waiting() < DONE_BACKLOG_MAX / 2
+        self.drain_by.is_none()
+            && self.unstored.is_empty()
+            && self.done.waiting() < DONE_BACKLOG_MAX / 2
+            && !self.papers.is_full()
     }
 
     /// Starts what niceness allows. True if there is more to start at once.
@@ -250,7 +291,11 @@ impl<D: Driver> Shard<D> {
             }
             match self.url_server.acquire(now) {
                 Acquired::Fetch(order) => self.start(order, now),
-                Acquired::Refused(job, refusal) => self.answer(&job, refusal.result(), None, false, None),
+                Acquired::Refused(job, refusal) => {
+                    let result = refusal.result();
+                    self.papers.logger.refused_job(&mut self.papers.log, &job, result, now);
+                    self.answer(&job, result, None, false, None);
+                }
                 Acquired::Nothing => return false,
             }
         }
@@ -259,7 +304,7 @@ impl<D: Driver> Shard<D> {
 
     fn start(&mut self, order: Order, now: Now) {
         let addr = SocketAddr::new(order.ip, order.url.port());
-        if order.kind == OrderKind::Robots {
+        if order.kind != OrderKind::Page {
             self.counts.robots += 1;
         }
         self.spider.take(FetchOrder { trans: order.trans, url: order.url, addr }, now, &mut self.actions);
@@ -274,63 +319,44 @@ impl<D: Driver> Shard<D> {
             return;
         }
         let Some(doc_id) = self.url_server.doc_id(fetched.trans) else {
-            self.robots_fetched(*fetched, &report, now);
+            let (url_server, papers) = (&mut self.url_server, &mut self.papers);
+            robots_fetched(url_server, papers, &mut self.done, &fetched, now);
+            self.spider.recycle(fetched.bytes);
             return;
         };
         self.stats.current.store(doc_id, Ordering::Relaxed);
+        let span = Papers::span(&self.url_server, &fetched, now);
         let Some(job) = self.url_server.release(fetched.trans, &report, now) else {
             return;
         };
         self.counts.fetches += 1;
         self.counts.bytes += fetched.bytes.len() as u64;
         let _ = self.fetch_us.record(fetched.took_us.max(1));
-        self.store_page(job, fetched);
+        self.store_page(Unstored { job, fetched, span });
         self.stats.current.store(0, Ordering::Relaxed);
     }
 
-    fn robots_fetched(&mut self, fetched: Fetched, report: &Report, now: Now) {
-        let target = fetched
-            .head
-            .filter(|_| fetched.result == ResultCode::Redirect)
-            .and_then(|head| redirect_target(&fetched.url, head.location.of(&fetched.bytes)));
-        let answer = match fetched.result {
-            ResultCode::Ok | ResultCode::TooLarge | ResultCode::Redirect | ResultCode::HttpError => {
-                Robotstxt::Answer {
-                    status: fetched.status(),
-                    body: fetched.document(),
-                    target: target.as_ref(),
-                }
-            }
-            _ => Robotstxt::Failed,
-        };
-        let origin = self.url_server.origin(fetched.trans).map(str::to_string);
-        let step = self.url_server.robots(fetched.trans, &answer, report, now);
-        if let (RobotsStep::Elsewhere { .. }, Some(origin)) = (step, origin) {
-            self.url_server.robots_elsewhere(&origin, &Robotstxt::Failed, now);
-        }
-        self.spider.recycle(fetched.bytes);
-    }
-
     /// Stores a page, reads its links and answers for it; without a segment it waits.
-    fn store_page(&mut self, job: Job, fetched: Box<Fetched>) {
+    fn store_page(&mut self, page: Unstored) {
         if !self.unstored.is_empty() {
-            self.unstored.push_back((job, fetched));
+            self.unstored.push_back(page);
             return;
         }
-        if let Err(back) = self.try_store(job, fetched) {
+        if let Err(back) = self.try_store(page) {
             self.unstored.push_back(back);
         }
     }
 
-    fn try_store(&mut self, job: Job, fetched: Box<Fetched>) -> Result<(), (Job, Box<Fetched>)> {
+    fn try_store(&mut self, page: Unstored) -> Result<(), Unstored> {
         // Before the page is read: reading notes its links as seen.
-        match self.store.make_room(fetched.bytes.len()) {
+        match self.store.make_room(page.fetched.bytes.len()) {
             Ok(()) => {}
-            Err(AppendError::NoSegment) => return Err((job, fetched)),
+            Err(AppendError::NoSegment) => return Err(page),
             Err(AppendError::TooLarge) => {
                 unreachable!("a segment holds the largest document: checked at start")
             }
         }
+        let Unstored { job, fetched, span } = page;
         let handled = self.handler.handle(&Page {
             candidate: &job.candidate,
             result: fetched.result,
@@ -348,6 +374,7 @@ impl<D: Driver> Shard<D> {
         let appended = appended.expect("room was made");
         self.counts.stored_bytes += appended.bytes as u64;
         let candidate = &job.candidate;
+        self.papers.logger.page(&mut self.papers.log, candidate, &fetched, result, span);
         let new_url = handled.new_url.filter(|_| handled.follow).map(|url| NewUrl {
             url,
             depth: candidate.depth,
@@ -356,6 +383,7 @@ impl<D: Driver> Shard<D> {
         });
         let found = (!handled.links.is_empty() || new_url.is_some() || handled.into_scope).then(|| {
             Box::new(Found {
+                doc_id: candidate.doc_id,
                 links: handled.links,
                 depth: candidate.depth.saturating_add(1),
                 new_url,
@@ -368,8 +396,8 @@ impl<D: Driver> Shard<D> {
     }
 
     fn store_waiting(&mut self) {
-        while let Some((job, fetched)) = self.unstored.pop_front() {
-            if let Err(back) = self.try_store(job, fetched) {
+        while let Some(page) = self.unstored.pop_front() {
+            if let Err(back) = self.try_store(page) {
                 self.unstored.push_front(back);
                 return;
             }
@@ -422,15 +450,5 @@ impl<D: Driver> Turn for Shard<D> {
 
     fn wait(&mut self, state: ShardState) -> io::Result<()> {
         Shard::wait(self, state)
-    }
-}
-
-/// What niceness needs to know of a fetch.
-fn report_of(fetched: &Fetched) -> Report {
-    Report {
-        result: fetched.result,
-        status: fetched.status(),
-        took_us: fetched.took_us,
-        retry_after_s: retry_after_s(fetched),
     }
 }

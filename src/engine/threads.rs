@@ -29,6 +29,7 @@ pub(super) struct Trouble {
     has_fatal: AtomicBool,
     /// It waits for something, in words for a user.
     waiting: Mutex<Option<String>>,
+    scribe_waiting: Mutex<Option<String>>,
 }
 
 #[derive(Debug, Error)]
@@ -43,6 +44,8 @@ pub enum NodeError {
     Restarts(u32),
     #[error("{0}; nothing that was counted is lost")]
     Keeper(#[from] KeeperError),
+    #[error("cannot write to {path}: {cause} (choose another directory with --data)")]
+    Scribe { path: std::path::PathBuf, cause: io::Error },
     #[error("cannot listen on {addr}: {cause} (choose another address with --listen)")]
     Listen { addr: SocketAddr, cause: io::Error },
     #[error("cannot start a thread: {0}")]
@@ -70,8 +73,14 @@ impl Trouble {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = what;
     }
 
+    /// As [`Trouble::wait_for`], for the scribe.
+    pub fn scribe_waits(&self, what: Option<String>) {
+        *self.scribe_waiting.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
     pub fn waiting_for(&self) -> Option<String> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let get = |of: &Mutex<Option<String>>| of.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        get(&self.waiting).or_else(|| get(&self.scribe_waiting))
     }
 }
 

@@ -3,6 +3,7 @@ use crate::handler::LinkBatch;
 use crate::proto::lines::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
+use crate::url_server::{Errand, Robotstxt};
 use std::sync::Arc;
 
 /// From the scheduler to a shard.
@@ -12,8 +13,35 @@ pub enum ToShard {
     Work { epoch: u32, job: Job },
     /// A seed's redirects ended there: its host is in scope.
     Scope(Arc<CrawlUrl>),
+    /// A robots.txt that redirected to a host of this shard.
+    Errand { epoch: u32, errand: Errand },
+    /// What came of a robots.txt of this shard that redirected elsewhere.
+    RobotsElsewhere { origin: Box<str>, answer: Box<RobotsAnswer> },
+    /// This host moves to the address of another shard, which must know how to treat it.
+    HandOver { origin: Box<str> },
+    /// A host moved here; this is what was known of it.
+    Remember { origin: Box<str>, lines: String },
     /// Start nothing new; let what is open end.
     Drain,
+}
+
+/// An answer to robots.txt that travels.
+pub struct RobotsAnswer {
+    /// 0 if there was none.
+    pub status: u16,
+    pub body: Vec<u8>,
+    pub target: Option<CrawlUrl>,
+}
+
+impl RobotsAnswer {
+    pub const FAILED: RobotsAnswer = RobotsAnswer { status: 0, body: Vec::new(), target: None };
+
+    pub fn as_robotstxt(&self) -> Robotstxt<'_> {
+        match self.status {
+            0 => Robotstxt::Failed,
+            status => Robotstxt::Answer { status, body: &self.body, target: self.target.as_ref() },
+        }
+    }
 }
 
 /// From a shard to the scheduler.
@@ -29,6 +57,26 @@ pub enum FromShard {
         epoch: u32,
         suspect: Option<u32>,
     },
+    /// Whether a queue is empty that no leftover can fill. Said when it changes; true at first.
+    Wants(bool),
+    /// Sitemaps that a robots.txt named.
+    Sitemaps(Vec<Box<str>>),
+    /// The robots.txt of `origin` is at `url`, on another host.
+    Errand {
+        origin: Box<str>,
+        url: CrawlUrl,
+    },
+    ErrandDone {
+        id: u64,
+        answer: Box<RobotsAnswer>,
+    },
+    /// What must be known of a host that moves.
+    HandedOver {
+        origin: Box<str>,
+        lines: String,
+    },
+    /// Something a user should know.
+    Notice(String),
     /// Nothing is open any more, as was asked.
     Drained,
 }
@@ -46,6 +94,8 @@ pub struct Done {
 
 /// What a page led to.
 pub struct Found {
+    /// The page's own document.
+    pub doc_id: u32,
     pub links: LinkBatch,
     /// Depth of the links.
     pub depth: u16,
@@ -71,6 +121,7 @@ pub enum ToIndex {
         doc_id: u32,
         result: ResultCode,
     },
+    Sitemaps(Vec<Box<str>>),
     /// Handed out, but not fetched: pending again.
     PutBack(u32),
     Ask {

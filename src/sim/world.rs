@@ -1,13 +1,14 @@
 use super::judge::Judge;
 use super::plan::Plan;
 use super::web::{MisbehavingWeb, PORT, address_of};
+use crate::audit::{Intake, Overrides};
 use crate::base::{AddressGuard, Now, Rng, Wall};
 use crate::doc_index::{DocIndex, DocState};
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
     FromShard, HostsFile, IndexDesk, Names, Scheduler, SchedulerConfig, SchedulerState, SchedulerStats,
-    Shard, ShardParts, ShardPort, ShardState, ShardStats, ToShard, scope_of, spider_config,
-    url_server_config,
+    SchedulersScribe, Scribe, ScribePort, Shard, ShardParts, ShardPort, ShardState, ShardStats, ToShard,
+    scope_of, spider_config, url_server_config,
 };
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
@@ -15,12 +16,13 @@ use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use crate::store_server::{Keeper, Medium, ShardShare};
+use crate::url_server::{Memory, SpillEvent};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a run came to, for whoever counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +47,9 @@ struct World {
     scheduler: Scheduler,
     desk: IndexDesk,
     keeper: Keeper,
+    scribe: Scribe,
+    /// What the scheduler's clock says.
+    clock: Arc<AtomicU64>,
     keeper_at: Now,
     death_at: Now,
     rng: Rng,
@@ -55,10 +60,18 @@ struct SimShard {
     shard: Shard<SimDriver>,
     state: ShardState,
     epoch: u32,
+    seat: SimSeat,
+}
+
+/// What outlives a shard.
+struct SimSeat {
+    index: usize,
     share: Arc<ShardShare>,
     work: Receiver<ToShard>,
     done: Sender<FromShard>,
     stats: Arc<ShardStats>,
+    scribe: ScribePort,
+    spill: Receiver<SpillEvent>,
 }
 
 /// A crawl that takes longer than this has hung.
@@ -66,6 +79,8 @@ const VIRTUAL_SECONDS_MAX: u64 = 10 * 86_400;
 /// So has one that works without time passing.
 const STEPS_PER_INSTANT_MAX: u32 = 100_000;
 const SEGMENT_BYTES: u64 = 1 << 20;
+/// The day on which all of it happens.
+const WALL: Wall = Wall { unix_ms_at_zero: 1_800_000_000_000 };
 
 /// Runs the crawl of one seed to its end. Panics with what went wrong; the seed replays it.
 pub fn run(seed: u64) -> SimReport {
@@ -88,6 +103,7 @@ impl World {
         let seeds: Vec<CrawlUrl> =
             vec![CrawlUrl::parse(&format!("http://{}:{PORT}/", host_name(0))).expect("a farm URL")];
         let mut rng = Rng::new(plan.seed ^ 0x5eed);
+        let (mut scribe, scribe_port) = Scribe::in_memory(&plan.config, WALL);
         let mut ports = Vec::new();
         let mut shards = Vec::new();
         for index in 0..plan.shards {
@@ -96,8 +112,11 @@ impl World {
             let share = keeper.share(index);
             ports.push(ShardPort { work: work_out, done: done_in, bell: silent(), share: share.clone() });
             let stats = Arc::new(ShardStats::default());
-            let shard = make_shard(&plan, &net, &seeds, index, 0, (&share, &work, &done, &stats));
-            shards.push(SimShard { shard, state: ShardState::Waiting, epoch: 0, share, work, done, stats });
+            let spill = scribe.spill_events(silent());
+            let seat = SimSeat { index, share, work, done, stats, scribe: scribe_port.clone(), spill };
+            let memory = Memory::new(0);
+            let shard = make_shard(&plan, &net, &seeds, 0, &seat, (memory, Now::ZERO));
+            shards.push(SimShard { shard, state: ShardState::Waiting, epoch: 0, seat });
         }
         let mut hosts = String::new();
         for host in 0..plan.site.hosts {
@@ -105,14 +124,25 @@ impl World {
         }
         let scheduler_config = SchedulerConfig {
             queue_len: plan.config.url_server.queue_len,
+            hosts_per_ip_max: plan.config.url_server.hosts_per_ip_max,
             pages_max: None,
             guard: AddressGuard::default(),
+        };
+        let clock = Arc::new(AtomicU64::new(0));
+        let schedulers_scribe = SchedulersScribe {
+            port: scribe_port.clone(),
+            wall: WALL,
+            clock: Arc::new({
+                let clock = clock.clone();
+                move || Now::from_us(clock.load(Ordering::Relaxed))
+            }),
         };
         let mut scheduler = Scheduler::new(
             scheduler_config,
             ports,
             index_port,
             Names::table(HostsFile::parse(&hosts)),
+            schedulers_scribe,
             Arc::new(AtomicBool::new(false)),
             Arc::new(SchedulerStats::default()),
         );
@@ -130,6 +160,8 @@ impl World {
             scheduler,
             desk,
             keeper,
+            scribe,
+            clock,
             keeper_at: Now::ZERO,
             death_at,
             rng,
@@ -143,7 +175,8 @@ impl World {
         loop {
             self.report.steps += 1;
             let mut busy = false;
-            let actors = self.shards.len() as u64 + 2;
+            let actors = self.shards.len() as u64 + 3;
+            self.clock.store(self.net.borrow().now().us(), Ordering::Relaxed);
             let first = self.rng.below(actors);
             for actor in (0..actors).map(|n| ((n + first) % actors) as usize) {
                 match actor {
@@ -152,8 +185,9 @@ impl World {
                         state => busy |= state == SchedulerState::Busy,
                     },
                     1 => busy |= self.desk.turn() > 0,
+                    2 => busy |= self.scribe.turn().expect("memory does not fail") > 0,
                     n => {
-                        let slot = &mut self.shards[n - 2];
+                        let slot = &mut self.shards[n - 3];
                         if slot.state != ShardState::Drained {
                             slot.state = slot.shard.turn();
                             slot.shard.wait(slot.state).expect("the simulated network does not fail");
@@ -205,15 +239,35 @@ impl World {
         self.report.slots_reused += slot.shard.url_server().stats().slots_reused;
         slot.epoch += 1;
         self.net.borrow_mut().forget_driver(index);
-        let parts = (&slot.share, &slot.work, &slot.done, &slot.stats);
-        slot.shard = make_shard(&self.plan, &self.net, &self.seeds, index, slot.epoch, parts);
+        // What it had said is in the journal, from which the next one learns how hosts are to be treated.
+        self.scribe.turn().expect("memory does not fail");
+        let mut memory = Memory::new(self.plan.config.url_server.queue_count);
+        assert_eq!(memory.read(self.scribe.written().1.as_bytes(), WALL, now), 0, "the journal reads");
+        let rules = url_server_config(&self.plan.config, WALL, slot.epoch);
+        let quiet_until = now.plus_us(rules.host.gap_us.max(rules.ip.gap_us));
+        let past = (memory, quiet_until);
+        slot.shard = make_shard(&self.plan, &self.net, &self.seeds, slot.epoch, &slot.seat, past);
         slot.state = ShardState::Busy;
         let word = FromShard::Restarted { epoch: slot.epoch, suspect: None };
-        assert!(slot.done.push(word).is_ok(), "the ring has room in a small crawl");
+        assert!(slot.seat.done.push(word).is_ok(), "the ring has room in a small crawl");
+    }
+
+    /// The crawl log proves that every host and address was treated as it must be.
+    fn audit(&mut self) {
+        self.scribe.turn().expect("memory does not fail");
+        let mut intake = Intake::new(Overrides::default());
+        intake.open_file("the crawl log");
+        let (log, _) = self.scribe.written();
+        log.split_inclusive(|&byte| byte == b'\n').for_each(|line| intake.line(line));
+        intake.close_file();
+        let report = intake.judge();
+        let first = report.violations.first();
+        assert!(report.violations.is_empty(), "{} violations, the first {first:?}", report.violations.len());
     }
 
     /// Nothing was lost: every URL has been answered for, and so has every URL that a stored page names.
     fn judge_the_end(&mut self) {
+        self.audit();
         let index = self.desk.index();
         let stats = index.stats();
         assert_eq!((stats.pending, stats.fetching), (0, 0), "URLs were left over");
@@ -256,32 +310,36 @@ impl World {
     }
 }
 
-type Links<'a> = (&'a Arc<ShardShare>, &'a Receiver<ToShard>, &'a Sender<FromShard>, &'a Arc<ShardStats>);
-
 fn make_shard(
     plan: &Plan,
     net: &Rc<RefCell<SimNet>>,
     seeds: &[CrawlUrl],
-    index: usize,
     epoch: u32,
-    (share, work, done, stats): Links<'_>,
+    seat: &SimSeat,
+    (memory, quiet_until): (Memory, Now),
 ) -> Shard<SimDriver> {
     let silent = || Arc::new(Doorbell::new(|| ()));
+    let url_server = url_server_config(&plan.config, WALL, epoch);
     let parts = ShardParts {
-        url_server: url_server_config(&plan.config, Wall { unix_ms_at_zero: 0 }),
+        product_token: url_server.product_token.clone(),
+        url_server,
         spider: spider_config(&plan.config, plan.conns_max),
         scope: Arc::new(scope_of(&plan.config, seeds)),
-        product_token: url_server_config(&plan.config, Wall { unix_ms_at_zero: 0 }).product_token,
-        share: share.clone(),
-        work: work.clone(),
-        done: done.clone(),
+        share: seat.share.clone(),
+        work: seat.work.clone(),
+        done: seat.done.clone(),
         bell: silent(),
         scheduler: silent(),
-        stats: stats.clone(),
-        wall: Wall { unix_ms_at_zero: 0 },
+        stats: seat.stats.clone(),
+        wall: WALL,
         epoch,
+        number: seat.index,
+        scribe: seat.scribe.clone(),
+        spill: seat.spill.clone(),
+        memory,
+        quiet_until,
     };
-    Shard::new(SimDriver::new(net.clone(), index, plan.conns_max), parts)
+    Shard::new(SimDriver::new(net.clone(), seat.index, plan.conns_max), parts)
 }
 
 fn next_death(plan: &Plan, rng: &mut Rng, now: Now) -> Now {

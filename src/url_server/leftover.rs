@@ -30,8 +30,9 @@ pub(super) struct Leftover {
 const CHUNK_URLS: usize = 4_096;
 
 impl Leftover {
-    /// Keeps `urls_max` URLs in memory; all of them if that is `usize::MAX`.
-    pub(super) fn new(urls_max: usize) -> Leftover {
+    /// Keeps `urls_max` URLs in memory; all of them if that is `usize::MAX`. Chunks are numbered from a start that is
+    /// this server's own: the disk may still speak of chunks of one that died.
+    pub(super) fn new(urls_max: usize, first_chunk: u32) -> Leftover {
         Leftover {
             by_host: RapidHashMap::default(),
             hosts: VecDeque::new(),
@@ -40,7 +41,7 @@ impl Leftover {
             chunks: VecDeque::new(),
             reading: false,
             end: Vec::new(),
-            next_chunk: 0,
+            next_chunk: first_chunk,
             asks: VecDeque::new(),
             len: 0,
         }

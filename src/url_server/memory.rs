@@ -30,13 +30,17 @@ pub(super) struct HostMemory {
     robots: Option<RobotsState>,
 }
 
+/// A small table may belong to a long crawl.
+const HOSTS_MIN: usize = 1 << 16;
 /// Rules that take more than this, or would bring all of them together above the second, are not kept for a host
 /// without a row; they are asked for again.
 const RULES_BYTES_MAX: usize = 16 * 1024;
 const RULES_BYTES_ALL: usize = 64 << 20;
 
 impl Memory {
+    /// Remembers this many hosts, and in any case some ten thousand.
     pub fn new(hosts_max: usize) -> Memory {
+        let hosts_max = hosts_max.max(HOSTS_MIN);
         Memory { hosts: RapidHashMap::default(), hosts_max, rules_bytes: 0 }
     }
 
@@ -73,11 +77,13 @@ impl Memory {
                 pace.response_pause_us = field(words.next()?, "response_us=")?;
                 pace.set_crawl_delay(Some(field(words.next()?, "delay_ms=")?));
                 pace.set_failures(field(words.next()?, "failures=")?);
-                self.host(origin)?.pace = pace;
+                if let Some(host) = self.host(origin) {
+                    host.pace = pace;
+                }
             }
             "robots" => {
                 let robots = read_robots(&mut words, clock)?;
-                self.host(origin)?;
+                self.host(origin);
                 self.remember_robots(origin, robots);
             }
             _ => return None,

@@ -145,6 +145,12 @@ impl UrlServer {
         true
     }
 
+    pub fn is_errand(&self, trans: TransId) -> bool {
+        let host = self.table.rows.get(trans.host_slot() as usize);
+        host.and_then(|host| host.active_ref(trans))
+            .is_some_and(|active| matches!(active.work, Work::Errand(_)))
+    }
+
     /// DONE for an errand: its number, if the word did not come late.
     pub fn release_errand(&mut self, trans: TransId, report: &Report, now: Now) -> Option<u64> {
         let Work::Errand(id) = self.take_open(trans, report, now)? else {

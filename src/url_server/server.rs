@@ -3,7 +3,7 @@ use super::host::{Active, Host, Place, RobotsState, Window, Work, is_past};
 use super::host::{HAS_ERRAND, RESTING};
 use super::host_table::{HostTable, Vacancy};
 use super::leftover::Leftover;
-use super::memory::{Memory, write_pace};
+use super::memory::{Memory, write_pace, write_robots};
 use super::niceness::{Niceness, Report};
 use super::spill::{SpillAsk, SpillEvent};
 use super::takers::Takers;
@@ -169,7 +169,7 @@ impl UrlServer {
             table: HostTable::new(config.queue_count, config.seed),
             addresses: AddressTable::new(config.queue_count),
             waiting: Waiting::default(),
-            leftover: Leftover::new(config.leftover_urls),
+            leftover: Leftover::new(config.leftover_urls, config.seed),
             takers: Takers::here(),
             memory: Memory::new(config.queue_count),
             ready: VecDeque::new(),
@@ -200,13 +200,33 @@ impl UrlServer {
         self
     }
 
-    /// Takes over from a server that may have asked any host until `last`: each is left alone for a pause, and what
+    /// Takes over from a server that may have asked any host just before: each is left alone until then, and what
     /// is remembered of a host holds on.
     #[must_use]
-    pub fn after(mut self, last: Now, memory: Memory) -> UrlServer {
-        self.quiet_until = last.plus_us(self.config.host.gap_us.max(self.config.ip.gap_us));
+    pub fn after(mut self, quiet_until: Now, memory: Memory) -> UrlServer {
+        self.quiet_until = quiet_until;
         self.memory = memory;
         self
+    }
+
+    /// What another server must know of a host that moves to it, as lines of the journal.
+    pub fn hand_over(&self, origin: &str) -> String {
+        let mut lines = String::new();
+        if let Some(slot) = self.table.find(origin) {
+            let host = &self.table.rows[slot as usize];
+            write_pace(&mut lines, origin, &host.pace, self.config.wall);
+            write_robots(&mut lines, origin, &host.robots, self.config.wall);
+        }
+        lines
+    }
+
+    /// What another server knew of a host that moved here.
+    pub fn remember(&mut self, origin: &str, lines: &str, now: Now) {
+        self.memory.read(lines.as_bytes(), self.config.wall, now);
+        if let Some(slot) = self.table.find(origin) {
+            self.forget_rules(slot);
+            self.recall(slot);
+        }
     }
 
     /// Takes a URL into the queue of its host, or among the leftovers.
@@ -218,7 +238,10 @@ impl UrlServer {
     fn find_place(&mut self, job: Job, now: Now) {
         let origin = job.candidate.url.origin();
         let slot = match self.table.find(origin) {
-            Some(slot) => Some(slot),
+            Some(slot) => {
+                self.follow(slot, job.ip, now);
+                Some(slot)
+            }
             None => self.place_host(origin, job.ip, now),
         };
         match slot {
@@ -235,6 +258,16 @@ impl UrlServer {
             }
             Some(_) => self.leftover.push(job, false),
             None => self.leftover.push(job, true),
+        }
+    }
+
+    /// A host that has nothing to do may have moved to another address.
+    fn follow(&mut self, slot: u32, ip: IpAddr, now: Now) {
+        let host = &self.table.rows[slot as usize];
+        let before = host.ip;
+        if self.addresses.get(before).ip != ip && host.is_empty() && host.place == Place::Rest {
+            self.table.rows[slot as usize].ip = self.addresses.join(ip, self.quiet_until);
+            self.leave_address(before, now);
         }
     }
 

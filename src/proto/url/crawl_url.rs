@@ -4,7 +4,7 @@ use std::fmt;
 use thiserror::Error;
 
 /// An absolute URL in normal form, with the places of its parts. Cheap to carry: one allocation.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CrawlUrl {
     text: Box<str>,
     scheme: Scheme,
@@ -15,7 +15,7 @@ pub struct CrawlUrl {
     path_start: u16,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
     Http,
     Https,

@@ -1,0 +1,255 @@
+//! Candidates get an address and go to the shard that owns it.
+
+use super::batch::{Resolution, Waiter};
+use super::names::{Addresses, Lookup};
+use super::scheduler::Scheduler;
+use super::words::{RobotsAnswer, ToIndex, ToShard};
+use crate::base::fingerprint;
+use crate::limits::HOMES_MAX;
+use crate::proto::lines::{Candidate, Job};
+use crate::proto::record::ResultCode;
+use crate::proto::url::{CrawlUrl, Scheme};
+use crate::url_server::Errand;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Where a host lives. It stays there for as long as its name resolves to that address among others: its pauses, its
+/// robots rules and its connections are on that shard.
+pub(super) struct Home {
+    ip: IpAddr,
+    /// Documents at the shard.
+    load: u32,
+    /// It moves: these wait until its new shard knows how to treat it.
+    moving: Option<Box<Moving>>,
+}
+
+struct Moving {
+    from: usize,
+    waiting: Vec<Candidate>,
+}
+
+/// Robots rules that are asked for at another host than theirs.
+pub(super) struct OpenErrand {
+    asker: usize,
+    origin: Box<str>,
+    /// The shard that asks.
+    at: usize,
+    errand: Errand,
+}
+
+impl Scheduler {
+    pub(super) fn resolve(&mut self, candidate: Candidate) {
+        let name: Box<str> = candidate.url.host_bare().into();
+        self.look_up(&name, Waiter::Candidate(candidate));
+    }
+
+    fn look_up(&mut self, name: &str, waiter: Waiter) {
+        match self.batch.get_mut(name) {
+            Some(Resolution::Known(addresses)) => {
+                let addresses = addresses.clone();
+                self.found(waiter, Some(&addresses));
+            }
+            Some(Resolution::Asked(waiters)) => waiters.push(waiter),
+            Some(Resolution::Unknown) => self.found(waiter, None),
+            None => match self.names.lookup(name) {
+                Lookup::Known(addresses) => {
+                    self.batch.resolved(name.into(), Some(addresses.clone()));
+                    self.found(waiter, Some(&addresses));
+                }
+                Lookup::Unknown => {
+                    self.batch.resolved(name.into(), None);
+                    self.found(waiter, None);
+                }
+                Lookup::Asked => self.batch.asked(name, waiter),
+                Lookup::Later => match waiter {
+                    Waiter::Candidate(candidate) => self.tell(ToIndex::PutBack(candidate.doc_id)),
+                    Waiter::Errand { .. } => self.found(waiter, None),
+                },
+            },
+        }
+    }
+
+    pub(super) fn take_names(&mut self) -> bool {
+        let mut busy = false;
+        while let Some((name, addresses)) = self.names.answer() {
+            busy = true;
+            for waiter in self.batch.resolved(name, addresses.clone()) {
+                self.found(waiter, addresses.as_ref());
+            }
+        }
+        busy
+    }
+
+    /// A name has resolved, or not.
+    fn found(&mut self, waiter: Waiter, addresses: Option<&Addresses>) {
+        match (waiter, addresses) {
+            (Waiter::Candidate(candidate), Some(addresses)) => self.deal(candidate, addresses),
+            (Waiter::Candidate(candidate), None) => self.refuse(&candidate, None, ResultCode::DnsFailed),
+            (Waiter::Errand { asker, origin, url }, Some(addresses)) => {
+                match self.allowed(&url, addresses).first().copied() {
+                    Some(ip) => self.deal_errand(asker, origin, url, ip),
+                    None => self.answer_errand(asker, origin, Box::new(RobotsAnswer::FAILED)),
+                }
+            }
+            (Waiter::Errand { asker, origin, .. }, None) => {
+                self.answer_errand(asker, origin, Box::new(RobotsAnswer::FAILED));
+            }
+        }
+    }
+
+    /// The addresses that may be connected to.
+    fn allowed(&self, url: &CrawlUrl, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        let allowed = |ip: &&IpAddr| self.config.guard.check(**ip, url.port()).is_ok();
+        addresses.iter().filter(allowed).copied().collect()
+    }
+
+    /// Our own rules keep a URL from every spider.
+    fn refuse(&mut self, candidate: &Candidate, ip: Option<IpAddr>, result: ResultCode) {
+        let now = self.now();
+        self.logger.refused(&mut self.log, candidate, ip, result, now);
+        self.conclude(candidate.doc_id, result, false);
+    }
+
+    /// Deals a resolved candidate to the shard that owns its address. That address goes along, so that what was
+    /// checked here is what the shard connects to.
+    fn deal(&mut self, candidate: Candidate, addresses: &[IpAddr]) {
+        if self.draining {
+            self.tell(ToIndex::PutBack(candidate.doc_id));
+            return;
+        }
+        let allowed = self.allowed(&candidate.url, addresses);
+        let Some(&first) = allowed.first() else {
+            self.refuse(&candidate, addresses.first().copied(), ResultCode::BlockedAddress);
+            return;
+        };
+        let host = fingerprint(candidate.url.origin().as_bytes());
+        if self.homes.len() >= HOMES_MAX && !self.homes.contains_key(&host) {
+            self.homes.retain(|_, home| home.load > 0 || home.moving.is_some());
+        }
+        let shards = self.shards.len();
+        let home = self.homes.entry(host).or_insert(Home { ip: first, load: 0, moving: None });
+        if let Some(moving) = &mut home.moving {
+            moving.waiting.push(candidate);
+            return;
+        }
+        if home.load == 0 && !allowed.contains(&home.ip) {
+            let from = shard_of(home.ip, shards);
+            home.ip = first;
+            if from != shard_of(first, shards) {
+                let origin: Box<str> = candidate.url.origin().into();
+                home.moving = Some(Box::new(Moving { from, waiting: vec![candidate] }));
+                self.shards[from].dealt.push_back(ToShard::HandOver { origin });
+                return;
+            }
+        }
+        let ip = home.ip;
+        home.load += 1;
+        if home.load as usize >= self.config.queue_len {
+            Arc::make_mut(&mut self.reject).insert(host);
+        }
+        self.batch.shares(ip, &candidate.url);
+        let side = &mut self.shards[shard_of(ip, shards)];
+        side.open.insert(candidate.doc_id, host);
+        side.dealt.push_back(ToShard::Work { epoch: side.epoch, job: Job { candidate, ip } });
+    }
+
+    /// The old shard of a host has said what must be known of it.
+    pub(super) fn host_moves(&mut self, origin: &str, lines: String) {
+        let host = fingerprint(origin.as_bytes());
+        let Some(home) = self.homes.get_mut(&host) else {
+            return;
+        };
+        let Some(moving) = home.moving.take() else {
+            return;
+        };
+        let (ip, to) = (home.ip, shard_of(home.ip, self.shards.len()));
+        self.shards[to].dealt.push_back(ToShard::Remember { origin: origin.into(), lines });
+        for candidate in moving.waiting {
+            self.deal(candidate, &[ip]);
+        }
+    }
+
+    /// Candidates that wait for their host to move.
+    pub(super) fn moving(&self) -> u64 {
+        self.homes
+            .values()
+            .filter_map(|home| home.moving.as_ref())
+            .map(|moving| moving.waiting.len() as u64)
+            .sum()
+    }
+
+    /// A host's queue has one document fewer; at half it is taken off the reject list.
+    pub(super) fn unload(&mut self, host: u64) {
+        let Some(home) = self.homes.get_mut(&host) else {
+            return;
+        };
+        home.load = home.load.saturating_sub(1);
+        if (home.load as usize) <= self.config.queue_len / 2 && self.reject.contains(&host) {
+            Arc::make_mut(&mut self.reject).remove(&host);
+            self.ask_again();
+        }
+    }
+
+    /// The robots rules of a shard's host are on another host.
+    pub(super) fn send_errand(&mut self, asker: usize, origin: Box<str>, url: CrawlUrl) {
+        if url.scheme() == Scheme::Https {
+            return self.answer_errand(asker, origin, Box::new(RobotsAnswer::FAILED));
+        }
+        let name: Box<str> = url.host_bare().into();
+        self.look_up(&name, Waiter::Errand { asker, origin, url });
+    }
+
+    fn deal_errand(&mut self, asker: usize, origin: Box<str>, url: CrawlUrl, ip: IpAddr) {
+        // A host that has a home is asked there: its pauses are known there.
+        let home = self.homes.get(&fingerprint(url.origin().as_bytes()));
+        let ip = home.map_or(ip, |home| home.ip);
+        let at = shard_of(ip, self.shards.len());
+        self.next_errand += 1;
+        let id = self.next_errand;
+        let errand = Errand { id, url, ip };
+        self.errands.insert(id, OpenErrand { asker, origin, at, errand: errand.clone() });
+        let side = &mut self.shards[at];
+        side.dealt.push_back(ToShard::Errand { epoch: side.epoch, errand });
+    }
+
+    pub(super) fn errand_done(&mut self, id: u64, answer: Box<RobotsAnswer>) {
+        if let Some(errand) = self.errands.remove(&id) {
+            self.answer_errand(errand.asker, errand.origin, answer);
+        }
+    }
+
+    fn answer_errand(&mut self, asker: usize, origin: Box<str>, answer: Box<RobotsAnswer>) {
+        self.shards[asker].dealt.push_back(ToShard::RobotsElsewhere { origin, answer });
+    }
+
+    /// A shard died: what it was to ask for others is asked by the next, and what it was to hand over is gone.
+    pub(super) fn errands_lost(&mut self, shard: usize) {
+        let side = &mut self.shards[shard];
+        let lost = self.errands.values().filter(|errand| errand.at == shard);
+        let mut lost: Vec<Errand> = lost.map(|errand| errand.errand.clone()).collect();
+        lost.sort_unstable_by_key(|errand| errand.id);
+        for errand in lost {
+            side.dealt.push_back(ToShard::Errand { epoch: side.epoch, errand });
+        }
+        let left = |home: &Home| home.moving.as_ref().is_some_and(|moving| moving.from == shard);
+        let mut stranded: Vec<u64> =
+            self.homes.iter().filter(|(_, home)| left(home)).map(|(&host, _)| host).collect();
+        stranded.sort_unstable();
+        for host in stranded {
+            let Some(home) = self.homes.get_mut(&host) else { continue };
+            let ip = home.ip;
+            for candidate in home.moving.take().map(|moving| moving.waiting).unwrap_or_default() {
+                self.deal(candidate, &[ip]);
+            }
+        }
+    }
+}
+
+/// The shard that owns an address: its connections are there, to be used again.
+pub(super) fn shard_of(ip: IpAddr, shards: usize) -> usize {
+    let octets = match ip {
+        IpAddr::V4(v4) => fingerprint(&v4.octets()),
+        IpAddr::V6(v6) => fingerprint(&v6.octets()),
+    };
+    (octets % shards as u64) as usize
+}

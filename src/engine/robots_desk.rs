@@ -1,0 +1,89 @@
+//! What a robots.txt that was fetched comes to, on a shard or in a URL server of its own.
+
+use super::finished::report_of;
+use super::outbox::Outbox;
+use super::papers::Papers;
+use super::words::{FromShard, RobotsAnswer};
+use crate::base::Now;
+use crate::handler::redirect_target;
+use crate::proto::record::ResultCode;
+use crate::spider::Fetched;
+use crate::url_server::{Errand, RobotsStep, UrlServer};
+
+/// A robots.txt, or an errand for another host's, has been fetched.
+pub(super) fn robots_fetched(
+    url_server: &mut UrlServer,
+    papers: &mut Papers,
+    out: &mut Outbox<FromShard>,
+    fetched: &Fetched,
+    now: Now,
+) {
+    let report = report_of(fetched);
+    let answer = answer_of(fetched);
+    let span = Papers::span(url_server, fetched, now);
+    let origin: Box<str> = url_server.origin(fetched.trans).unwrap_or_default().into();
+    if url_server.is_errand(fetched.trans) {
+        if let Some(id) = url_server.release_errand(fetched.trans, &report, now) {
+            // Whose rules they are is known at the asker's; here it is a request to this host like any other.
+            let step = RobotsStep::Hop;
+            papers.logger.robots(&mut papers.log, &origin, fetched, &step, span);
+            out.say(FromShard::ErrandDone { id, answer: Box::new(answer) });
+        }
+        return;
+    }
+    let step = url_server.robots(fetched.trans, &answer.as_robotstxt(), &report, now);
+    if step != RobotsStep::Late {
+        papers.logger.robots(&mut papers.log, &origin, fetched, &step, span);
+    }
+    robots_learnt(origin, step, out);
+}
+
+/// What came of a hop that led to another host.
+pub(super) fn robots_elsewhere(
+    url_server: &mut UrlServer,
+    papers: &mut Papers,
+    out: &mut Outbox<FromShard>,
+    origin: Box<str>,
+    answer: &RobotsAnswer,
+    now: Now,
+) {
+    let step = url_server.robots_elsewhere(&origin, &answer.as_robotstxt(), now);
+    if step != RobotsStep::Late {
+        papers.logger.robots_elsewhere(&mut papers.log, &origin, &step, now);
+    }
+    robots_learnt(origin, step, out);
+}
+
+/// A host of this shard holds the robots rules of another. One that finds no place is as good as out of reach.
+pub(super) fn admit_errand(
+    url_server: &mut UrlServer,
+    out: &mut Outbox<FromShard>,
+    errand: Errand,
+    now: Now,
+) {
+    let id = errand.id;
+    if !url_server.admit_errand(errand, now) {
+        out.say(FromShard::ErrandDone { id, answer: Box::new(RobotsAnswer::FAILED) });
+    }
+}
+
+fn robots_learnt(origin: Box<str>, step: RobotsStep, out: &mut Outbox<FromShard>) {
+    match step {
+        RobotsStep::Known { sitemaps, .. } if !sitemaps.is_empty() => out.say(FromShard::Sitemaps(sitemaps)),
+        RobotsStep::Elsewhere { url, .. } => out.say(FromShard::Errand { origin, url }),
+        RobotsStep::Known { .. } | RobotsStep::Unreachable | RobotsStep::Hop | RobotsStep::Late => {}
+    }
+}
+
+fn answer_of(fetched: &Fetched) -> RobotsAnswer {
+    let target = fetched
+        .head
+        .filter(|_| fetched.result == ResultCode::Redirect)
+        .and_then(|head| redirect_target(&fetched.url, head.location.of(&fetched.bytes)));
+    match fetched.result {
+        ResultCode::Ok | ResultCode::TooLarge | ResultCode::Redirect | ResultCode::HttpError => {
+            RobotsAnswer { status: fetched.status(), body: fetched.document().to_vec(), target }
+        }
+        _ => RobotsAnswer::FAILED,
+    }
+}
