@@ -40,6 +40,8 @@ pub(super) struct Lookup {
     pub host: HostName,
     pub a: Half,
     pub aaaa: Half,
+    /// Counted among those asked for within the last moment.
+    pub fresh: bool,
     /// IPv4 addresses are in, and IPv6 ones may take until then.
     pub settle_by: Now,
     /// Whatever happens, the name is answered by then.

@@ -4,6 +4,7 @@ use super::servers::Servers;
 use crate::base::{Key, NetAsk, NetError, NetEvent, Now, Rng, Slots, TimerWheel, Transport};
 use crate::proto::dns::{HostName, Question, RecordKind, Reply};
 use rapidhash::fast::RapidHashMap;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// The settings this role needs, as built.
@@ -53,6 +54,9 @@ pub struct Resolver {
     /// Open names: a second question about one of them waits for the same answer.
     open: RapidHashMap<Box<str>, Key>,
     conns: Slots<Conn>,
+    /// Names asked for within the last moment, oldest first, and how many of them have no answer yet.
+    fresh: VecDeque<(Key, Now)>,
+    fresh_open: usize,
     /// Of lookups. A timer whose lookup is gone, or has moved on, finds nothing to do.
     wheel: TimerWheel<Key>,
     due: Vec<Key>,
@@ -80,6 +84,10 @@ enum ConnState {
 /// Once IPv4 addresses are in, IPv6 ones may take this much longer. Servers are asked for both at once and a cache
 /// answers both at once; who needs longer would hold up every page of the host for an address used second.
 const SETTLE_MS: u64 = 50;
+/// Questions wait in the server's receive buffer, which by default holds some 270 of them. So no more names than
+/// this are asked for within a moment unless they are answered; a burst would be lost and cost a time-out.
+const FRESH_MAX: usize = 128;
+const FRESH_MS: u64 = 20;
 /// A try that finds no socket free is made again after this long.
 const NO_SOCKET_MS: u64 = 10;
 /// Tries that may still be answered while the latest one runs.
@@ -98,6 +106,8 @@ impl Resolver {
             lookups: Slots::new(config.lookups_max),
             open: RapidHashMap::default(),
             conns: Slots::new(config.sockets_max),
+            fresh: VecDeque::new(),
+            fresh_open: 0,
             wheel: TimerWheel::new(now),
             due: Vec::new(),
             rng: Rng::new(seed),
@@ -137,7 +147,8 @@ impl Resolver {
         let Ok(host) = HostName::parse(name) else {
             return Asked::Known(Err(Failure::BadName));
         };
-        if self.conns.len() + 2 > self.config.sockets_max {
+        self.age(now);
+        if self.fresh_open >= FRESH_MAX || self.conns.len() + 2 > self.config.sockets_max {
             return Asked::Full;
         }
         let lookup = Lookup {
@@ -145,6 +156,7 @@ impl Resolver {
             host,
             a: Half::Open(Asking::new(now)),
             aaaa: Half::Open(Asking::new(now)),
+            fresh: true,
             settle_by: Now::NEVER,
             deadline: now.plus_us(self.answered_within_us()),
             armed: Now::NEVER,
@@ -153,6 +165,8 @@ impl Resolver {
             return Asked::Full;
         };
         self.open.insert(name.into(), key);
+        self.fresh.push_back((key, now.plus_ms(FRESH_MS)));
+        self.fresh_open += 1;
         self.next_try(key, RecordKind::A, now, out);
         self.next_try(key, RecordKind::Aaaa, now, out);
         self.arm(key);
@@ -211,6 +225,7 @@ impl Resolver {
 
     /// Time-outs.
     pub fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
+        self.age(now);
         let mut due = std::mem::take(&mut self.due);
         self.wheel.advance(now, |key| due.push(key));
         for key in due.drain(..) {
@@ -226,7 +241,21 @@ impl Resolver {
     }
 
     pub fn next_due(&self) -> Option<Now> {
-        self.wheel.next_due()
+        // Whoever was turned away for the sake of the fresh ones may ask again when they are no longer.
+        let aged = self.fresh.front().filter(|_| self.fresh_open >= FRESH_MAX).map(|&(_, until)| until);
+        [self.wheel.next_due(), aged].into_iter().flatten().min()
+    }
+
+    /// What was asked for a moment ago has left the server's buffer, with or without an answer.
+    fn age(&mut self, now: Now) {
+        while let Some(&(key, _)) = self.fresh.front().filter(|(_, until)| *until <= now) {
+            self.fresh.pop_front();
+            if let Some(lookup) = self.lookups.get_mut(key)
+                && std::mem::take(&mut lookup.fresh)
+            {
+                self.fresh_open -= 1;
+            }
+        }
     }
 
     fn check_times(&mut self, key: Key, now: Now, out: &mut Vec<Action>) {
@@ -305,6 +334,7 @@ impl Resolver {
         };
         let lookup = self.lookups.remove(key).expect("just looked at");
         self.open.remove(&lookup.name);
+        self.fresh_open -= usize::from(lookup.fresh);
         for half in [lookup.a, lookup.aaaa] {
             if let Half::Open(asking) = half {
                 asking.tries.into_iter().for_each(|conn| self.close(conn, out));

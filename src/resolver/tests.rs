@@ -535,6 +535,26 @@ fn bounds_hold() {
     assert_eq!(world.resolver.conns(), 0);
 }
 
+/// A server's receive buffer is not run over: who is not answered is not followed by many more at once.
+#[test]
+fn questions_come_in_no_bursts() {
+    let many = ResolverConfig { lookups_max: 1_000, sockets_max: 4_000, ..config(1) };
+    let mut world = World::new(many.clone(), |_, _| Vec::new());
+    let ask = |world: &mut World, from: usize| {
+        (from..1_000).find(|n| world.ask(&format!("{n}.test")) == Asked::Full)
+    };
+    assert_eq!(ask(&mut world, 0), Some(128));
+    assert!(world.resolver.next_due().unwrap() <= Now::ZERO.plus_ms(20), "somebody may be waiting");
+    world.run(Now::ZERO.plus_ms(19));
+    assert_eq!(ask(&mut world, 128), Some(128));
+    world.run(Now::ZERO.plus_ms(20));
+    assert_eq!(ask(&mut world, 128), Some(256), "the silent ones are no longer fresh");
+    let mut world = World::new(many, |arrived, _| soon(arrived.heard.addresses(&BOTH, 60)));
+    assert_eq!(ask(&mut world, 0), Some(128));
+    world.run(Now::ZERO.plus_ms(3));
+    assert_eq!(ask(&mut world, 128), Some(256), "an answer makes room at once");
+}
+
 #[test]
 fn what_cannot_be_asked_is_known_at_once() {
     let mut world = World::new(config(1), |_, _| Vec::new());
