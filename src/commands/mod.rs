@@ -14,7 +14,9 @@ mod output;
 mod progress;
 mod report;
 mod settings;
+mod signals;
 mod sim;
+mod spider;
 mod store;
 
 use clap::{Parser, Subcommand};
@@ -32,6 +34,7 @@ pub struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Crawl(Box<crawl::CrawlArgs>),
+    Spider(Box<spider::SpiderArgs>),
     Store(store::StoreArgs),
     Farm(farm::FarmArgs),
     Bench(bench::BenchArgs),
@@ -64,6 +67,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let ran = match cli.command {
         Command::Demo(args) => args.run(),
         Command::Crawl(args) => args.run(),
+        Command::Spider(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Farm(args) => args.run(),
         Command::Bench(args) => args.run(),

@@ -121,6 +121,19 @@ fn a_slot_is_free_only_after_the_last_word() {
 }
 
 #[test]
+fn an_idle_connection_is_room_for_its_own_host() {
+    let (mut spider, mut out) = (spider(1), Vec::new());
+    let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+    assert!(!spider.has_room_for(&order(2).url, order(2).addr, &mut out), "it is busy");
+    spider.step(conn, NetEvent::Received(PAGE), Now::ZERO, &mut out);
+    acted(&mut out);
+    assert!(spider.has_room_for(&order(2).url, order(2).addr, &mut out));
+    assert!(out.is_empty(), "nothing is let go");
+    spider.take(order(2), Now::ZERO, &mut out);
+    assert!(matches!(acted(&mut out).0.as_slice(), [NetAsk::Send { conn: same, .. }] if *same == conn));
+}
+
+#[test]
 fn an_idle_connection_makes_room_and_grows_old() {
     let (mut spider, mut out) = (spider(1), Vec::new());
     let conn = started(&mut spider, 1, Now::ZERO, &mut out);
