@@ -11,6 +11,7 @@
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
+//! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
 //! | `store`      | what `store` prints and with what status                          |
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
@@ -29,5 +30,6 @@ mod reach;
 mod responses;
 mod restart;
 mod sim;
+mod spider;
 mod store;
 mod support;
