@@ -97,9 +97,14 @@ impl Spider {
         }
         if self.closing == 0 {
             while let Some(key) = self.idle.pop_oldest() {
-                if matches!(self.conns.get(key), Some(Conn { state: ConnState::Idle { .. }, .. })) {
-                    self.close(key, out);
-                    break;
+                match self.conns.get_mut(key) {
+                    Some(Conn { state: ConnState::Idle { .. }, .. }) => {
+                        self.close(key, out);
+                        break;
+                    }
+                    // At work again: it is noted anew when it falls idle.
+                    Some(conn) => conn.aged = false,
+                    None => {}
                 }
             }
         }

@@ -201,6 +201,7 @@ fn a_spider_answers_for_what_its_shard_had_open() {
     let mut done = BTreeSet::new();
     let mut words = BufReader::new(link).lines();
     while done.len() < 300 {
+        assert!(started.elapsed() < Duration::from_secs(60), "{} are done", done.len());
         let word = words.next().expect("the link stands").unwrap();
         if let Some(id) = word.strip_suffix(" DONE") {
             assert!(done.insert(id.parse::<u32>().unwrap()), "{id} is answered once");

@@ -3,6 +3,7 @@
 //! is asked for than there is room for; a bad line costs nobody else anything.
 
 use crate::support::*;
+use nephila::farm::SiteSpec;
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -222,6 +223,33 @@ fn push_is_answered_in_push_order_and_not_asked_for() {
     assert_eq!(link.line().as_deref(), Some("DONE 2"));
     stop(spider);
     assert_eq!(stored(&dir.join("other")).len(), 2);
+}
+
+/// Connections kept for one host make room for the next, however many hosts there are; and more work than the backlog
+/// holds waits in the socket.
+#[test]
+fn more_hosts_than_slots_and_more_work_than_room() {
+    let spec = SiteSpec { hosts: 30, pages: 700, page_bytes: 300, ..SiteSpec::default() };
+    let (farm, dir) = (Farm::start(spec), TempDir::new());
+    for driver in DRIVERS {
+        let data = dir.join(driver);
+        let (spider, addr) = listening(spider_command(&data).args(["--driver", driver]));
+        let mut link = Link::dial(addr);
+        let mut sender = Link::new(link.stream.try_clone().unwrap());
+        let lines: Vec<String> = (0..21_000u32)
+            .map(|n| format!("{n} {n} 127.16.0.{} {}", n / 700, farm.url(n / 700, n % 700)))
+            .collect();
+        let writer = std::thread::spawn(move || sender.send(&lines.join("\n")));
+        let mut done = BTreeSet::new();
+        while done.len() < 21_000 {
+            let word = link.word();
+            if let Some(id) = word.strip_suffix(" DONE") {
+                assert!(done.insert(id.parse::<u32>().unwrap()), "{id} is answered once");
+            }
+        }
+        writer.join().unwrap();
+        assert_eq!(stop(spider)["success"], 21_000);
+    }
 }
 
 #[test]
