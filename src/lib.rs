@@ -25,6 +25,14 @@
 //!       keeper       makes segments ready, group-commits, seals                    (keeper thread)
 //! ```
 //!
+//! Split over processes, the same roles speak lines: a spider process (`nephila spider`) takes its work from URL
+//! servers over [`engine::Links`], fetches and stores it, and answers DONE when the record is durable.
+//!
+//! ```text
+//!   URL server ── 12 7 192.0.2.1 example.org http://example.org/ ──► spider ──► store
+//!              ◄── GET 4 · WORKING 12 · DONE 12 ──
+//! ```
+//!
 //! # Folders and layers
 //!
 //! Imports go down only; a test reads every file and checks it.
@@ -32,7 +40,7 @@
 //! | layer | folder                    | holds                                                              |
 //! |-------|---------------------------|--------------------------------------------------------------------|
 //! | 5     | `commands`                | what a user types; one file per sub-command                        |
-//! | 4     | `engine`                  | threads, rings, clocks: where roles meet mechanism                 |
+//! | 4     | `engine`                  | threads, rings, clocks, links: where roles meet mechanism          |
 //! | 4     | `sim`                     | a whole node in virtual time against a misbehaving web             |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
 //! | 3     | `url_server`              | queues, robots gate, niceness                                      |
@@ -44,7 +52,7 @@
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
-//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, URLs, robots.txt, HTML, DNS, codes  |
+//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, URLs, robots, HTML, DNS, lines      |
 //! | 0     | `base`, `config`, `limits`| time, keys, timers, the address guard; settings; bounds            |
 //!
 //! Roles (layer 3) are sans-IO: events and the time come in, actions go out. They know nothing of each other, of

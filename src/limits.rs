@@ -13,6 +13,9 @@ pub const LINE_BYTES_MAX: usize = 8_192;
 pub const LINKS_MAX: usize = 1_024;
 /// Words in the rings to and from the thread that holds them; one may carry a receive buffer.
 pub const LINK_RING_WORDS: usize = 1_024;
+/// Orders that a spider takes beyond its free slots from a URL server that does not wait for GET; with more of them
+/// its link is not read.
+pub const SPIDER_BACKLOG_ORDERS: usize = 16_384;
 /// Bytes that wait for a peer that does not read; with more the link is given up.
 pub const LINK_OUT_BYTES_MAX: usize = 16 << 20;
 

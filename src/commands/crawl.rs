@@ -4,6 +4,7 @@ use super::output::print;
 use super::progress::Progress;
 use super::report::CrawlReport;
 use super::settings::{NicenessArgs, SharedArgs, lay};
+use super::signals::{Interrupt, Signals};
 use crate::config::{Config, ScopeKind};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{HostsFile, Names, Node, ResolvConf, Summary};
@@ -11,10 +12,6 @@ use crate::proto::url::{CrawlUrl, Scheme};
 use crate::resolver::ResolverConfig;
 use crate::store_server::DataDir;
 use clap::{Args, ValueEnum};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -165,13 +162,7 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
             directory.recovered()
         );
     }
-    // Before any thread starts, so that all of them leave these signals to this one.
-    let mut signals = SigSet::empty();
-    signals.add(Signal::SIGINT);
-    signals.add(Signal::SIGTERM);
-    signals.thread_block().map_err(Failure::cannot_run)?;
-    let signal_fd = SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
-        .map_err(Failure::cannot_run)?;
+    let signals = Signals::take()?;
     let (fetches_max, sockets_max) = (config.spider.fetches_max, resolver.sockets_max);
     let node = match driver.name {
         "uring" => Node::start(
@@ -198,29 +189,24 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
         ),
     }
     .map_err(Failure::cannot_run)?;
-    watch(&node, &config, &signal_fd, started);
+    watch(&node, &config, signals, started);
     node.finish().map_err(Failure::cannot_run)
 }
 
 /// Shows progress and passes on signals until the node has finished.
-fn watch(node: &Node, config: &Config, signals: &SignalFd, started: Instant) {
+fn watch(node: &Node, config: &Config, mut signals: Signals, started: Instant) {
     let mut progress = Progress::new();
     let mut stopping = false;
     let mut waiting_for = None;
     while !node.is_finished() {
-        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        let _ = poll(&mut fds, PollTimeout::from(20u8));
-        let mut interrupted = false;
-        while let Ok(Some(_)) = signals.read_signal() {
-            interrupted = true;
-        }
-        if interrupted && stopping {
+        let interrupt = signals.wait();
+        if interrupt == Interrupt::AtOnce || (interrupt == Interrupt::Stop && stopping) {
             progress.say("stopped at once; what was counted is stored");
             std::process::exit(3);
         }
         let out_of_time = config.seconds_max.is_some_and(|max| started.elapsed() >= Duration::from_secs(max));
-        if interrupted || (out_of_time && !stopping) {
-            if interrupted {
+        if interrupt == Interrupt::Stop || (out_of_time && !stopping) {
+            if interrupt == Interrupt::Stop {
                 progress.say("stopping: open fetches may end (5 s at most); once more stops at once");
             }
             stopping = true;

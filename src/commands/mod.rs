@@ -17,7 +17,9 @@ mod progress;
 mod report;
 mod robots;
 mod settings;
+mod signals;
 mod sim;
+mod spider;
 mod store;
 
 use clap::{Parser, Subcommand};
@@ -35,6 +37,7 @@ pub struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Crawl(Box<crawl::CrawlArgs>),
+    Spider(Box<spider::SpiderArgs>),
     Store(store::StoreArgs),
     Audit(audit::AuditArgs),
     Robots(robots::RobotsArgs),
@@ -69,6 +72,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let ran = match cli.command {
         Command::Demo(args) => args.run(),
         Command::Crawl(args) => args.run(),
+        Command::Spider(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Audit(args) => args.run(),
         Command::Robots(args) => args.run(),

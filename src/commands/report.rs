@@ -1,6 +1,7 @@
-//! The summary of a crawl, as a table for people and as JSON for scripts.
+//! The summary of a crawl or of a spider, as a table for people and as JSON for scripts.
 
-use crate::engine::Summary;
+use crate::engine::{SpiderSummary, Summary};
+use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -34,12 +35,50 @@ pub struct FetchTimes {
     pub max: f64,
 }
 
+/// The one object that `spider --json` ends with.
+#[derive(Serialize, Debug)]
+pub struct SpiderReport {
+    /// Orders that left a record, those that could not be fetched among them.
+    pub pages: u64,
+    pub success: u64,
+    pub errors: u64,
+    pub bytes: u64,
+    pub stored_bytes: u64,
+    pub seconds: f64,
+    pub pages_per_second: f64,
+    pub cpu_us_per_page: f64,
+    pub driver: String,
+    pub cores: Vec<usize>,
+    pub results: BTreeMap<String, u64>,
+    pub fetch_ms: FetchTimes,
+    /// DONE words that nobody was there to hear.
+    pub untold: u64,
+    /// Links closed over a line that could not be read.
+    pub bad_lines: u64,
+    pub shard_restarts: u64,
+    pub syscalls_per_page: f64,
+}
+
+impl FetchTimes {
+    fn new(fetch_us: &Histogram<u64>) -> FetchTimes {
+        let ms = |us: u64| us as f64 / 1_000.0;
+        FetchTimes {
+            p50: ms(fetch_us.value_at_quantile(0.5)),
+            p99: ms(fetch_us.value_at_quantile(0.99)),
+            max: ms(fetch_us.max()),
+        }
+    }
+
+    fn row(&self) -> String {
+        format!("p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms", self.p50, self.p99, self.max)
+    }
+}
+
 impl CrawlReport {
     pub fn new(summary: &Summary) -> CrawlReport {
         let per_page = |value: f64| {
             if summary.pages == 0 { 0.0 } else { value / summary.pages as f64 }
         };
-        let ms = |us: u64| us as f64 / 1_000.0;
         CrawlReport {
             pages: summary.pages,
             success: summary.success,
@@ -54,11 +93,7 @@ impl CrawlReport {
             pending: summary.pending,
             known: summary.known,
             results: summary.results.iter().map(|(name, count)| ((*name).to_string(), *count)).collect(),
-            fetch_ms: FetchTimes {
-                p50: ms(summary.fetch_us.value_at_quantile(0.5)),
-                p99: ms(summary.fetch_us.value_at_quantile(0.99)),
-                max: ms(summary.fetch_us.max()),
-            },
+            fetch_ms: FetchTimes::new(&summary.fetch_us),
             robots: summary.robots,
             shard_restarts: summary.restarts,
             syscalls_per_page: per_page(summary.syscalls as f64),
@@ -67,23 +102,14 @@ impl CrawlReport {
     }
 
     pub fn table(&self) -> String {
-        let ratio = if self.stored_bytes == 0 { 0.0 } else { self.bytes as f64 / self.stored_bytes as f64 };
-        let results: Vec<String> =
-            self.results.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let rows = [
             ("pages", format!("{} ({} with success, {} errors)", self.pages, self.success, self.errors)),
             ("pages/s", format!("{:.0}", self.pages_per_second)),
             ("CPU µs/page", format!("{:.1}", self.cpu_us_per_page)),
             ("received", format!("{:.1} MB", self.bytes as f64 / 1e6)),
-            ("stored", format!("{:.1} MB, compression {ratio:.2}:1", self.stored_bytes as f64 / 1e6)),
-            (
-                "fetch",
-                format!(
-                    "p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms",
-                    self.fetch_ms.p50, self.fetch_ms.p99, self.fetch_ms.max
-                ),
-            ),
-            ("results", results.join(", ")),
+            ("stored", stored(self.bytes, self.stored_bytes)),
+            ("fetch", self.fetch_ms.row()),
+            ("results", results(&self.results)),
             ("URLs", format!("{} known, {} pending", self.known, self.pending)),
             ("robots.txt", format!("{} fetched", self.robots)),
             ("seconds", format!("{:.2}", self.seconds)),
@@ -95,6 +121,66 @@ impl CrawlReport {
                 ),
             ),
         ];
-        rows.iter().map(|(name, value)| format!("  {name:<12} {value}\n")).collect()
+        table(&rows)
     }
+}
+
+impl SpiderReport {
+    pub fn new(summary: &SpiderSummary) -> SpiderReport {
+        let per_page = |value: u64| {
+            if summary.pages == 0 { 0.0 } else { value as f64 / summary.pages as f64 }
+        };
+        SpiderReport {
+            pages: summary.pages,
+            success: summary.success,
+            errors: summary.pages - summary.success,
+            bytes: summary.bytes,
+            stored_bytes: summary.stored_bytes,
+            seconds: summary.seconds,
+            pages_per_second: summary.pages as f64 / summary.seconds.max(1e-9),
+            cpu_us_per_page: per_page(summary.cpu_us),
+            driver: summary.driver.to_string(),
+            cores: summary.cores.clone(),
+            results: summary.results.iter().map(|(name, count)| ((*name).to_string(), *count)).collect(),
+            fetch_ms: FetchTimes::new(&summary.fetch_us),
+            untold: summary.untold,
+            bad_lines: summary.bad_lines,
+            shard_restarts: summary.restarts,
+            syscalls_per_page: per_page(summary.syscalls),
+        }
+    }
+
+    pub fn table(&self) -> String {
+        table(&[
+            ("pages", format!("{} ({} with success, {} errors)", self.pages, self.success, self.errors)),
+            ("CPU µs/page", format!("{:.1}", self.cpu_us_per_page)),
+            ("received", format!("{:.1} MB", self.bytes as f64 / 1e6)),
+            ("stored", stored(self.bytes, self.stored_bytes)),
+            ("fetch", self.fetch_ms.row()),
+            ("results", results(&self.results)),
+            ("links", format!("{} DONE unheard, {} closed over bad lines", self.untold, self.bad_lines)),
+            ("seconds", format!("{:.2}", self.seconds)),
+            (
+                "driver",
+                format!(
+                    "{}, cores {:?}, {:.2} system calls/page",
+                    self.driver, self.cores, self.syscalls_per_page
+                ),
+            ),
+        ])
+    }
+}
+
+fn stored(bytes: u64, stored_bytes: u64) -> String {
+    let ratio = if stored_bytes == 0 { 0.0 } else { bytes as f64 / stored_bytes as f64 };
+    format!("{:.1} MB, compression {ratio:.2}:1", stored_bytes as f64 / 1e6)
+}
+
+fn results(results: &BTreeMap<String, u64>) -> String {
+    let results: Vec<String> = results.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    results.join(", ")
+}
+
+fn table(rows: &[(&str, String)]) -> String {
+    rows.iter().map(|(name, value)| format!("  {name:<12} {value}\n")).collect()
 }

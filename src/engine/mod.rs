@@ -12,6 +12,16 @@
 //!                       keeper thread: Keeper
 //! ```
 //!
+//! A spider process (`nephila spider`) takes its work over links, and has no index and no queues:
+//!
+//! ```text
+//!   URL servers ◄──► links thread: Links (sockets) ◄──► desk thread: SpiderDesk (lines, GET, WORKING, DONE)
+//!                                                            ▲ │  work ring / DONE ring, one pair per shard
+//!                                                       shard threads: SpiderShard (spider, store)
+//!                                                            ▲ │  ready segments / published records
+//!                                                       keeper thread: Keeper
+//! ```
+//!
 //! Everything with a `turn` is a plain value that takes the time and does what is to be done; the threads of
 //! [`Node`] do nothing but turn, and sleep when there is nothing to do. So the simulation runs the very same
 //! values on one thread.
@@ -31,6 +41,9 @@ mod scheduler;
 mod scribe;
 mod settings;
 mod shard;
+mod spider_desk;
+mod spider_node;
+mod spider_shard;
 mod stats;
 mod threads;
 mod words;
@@ -43,6 +56,10 @@ pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe
 pub use scribe::{CRAWL_LOG, Heritage, Scribe, ScribePort, ToScribe};
 pub use settings::{scope_of, spider_config, url_server_config};
 pub use shard::{Shard, ShardParts, ShardState};
-pub use stats::{SchedulerStats, ShardStats, Snapshot, Summary};
+pub use spider_node::SpiderNode;
+pub use stats::{SchedulerStats, ShardStats, Snapshot, SpiderStats, SpiderSummary, Summary};
 pub use threads::NodeError;
-pub use words::{Done, Found, FromIndex, FromShard, NewUrl, ToIndex, ToShard};
+pub use words::{
+    Done, Found, FromIndex, FromShard, FromSpider, NewUrl, SpiderDone, SpiderOrder, SpiderTask, ToIndex,
+    ToShard, ToSpider,
+};

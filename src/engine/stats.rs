@@ -79,6 +79,38 @@ pub struct SchedulerStats {
     pub restarts: AtomicU64,
 }
 
+/// The counters of a spider's desk, published for the control thread.
+#[derive(Default)]
+pub struct SpiderStats {
+    pub pages: AtomicU64,
+    pub success: AtomicU64,
+    pub untold: AtomicU64,
+    pub bad_lines: AtomicU64,
+    pub restarts: AtomicU64,
+}
+
+/// What a spider process came to.
+#[derive(Clone, Debug)]
+pub struct SpiderSummary {
+    /// Orders that left a durable record, those that could not be fetched among them.
+    pub pages: u64,
+    pub success: u64,
+    pub bytes: u64,
+    pub stored_bytes: u64,
+    pub seconds: f64,
+    pub cpu_us: u64,
+    pub driver: &'static str,
+    pub cores: Vec<usize>,
+    pub results: BTreeMap<&'static str, u64>,
+    pub fetch_us: Histogram<u64>,
+    /// DONE words that nobody was there to hear.
+    pub untold: u64,
+    /// Links that were closed over a line that could not be read.
+    pub bad_lines: u64,
+    pub restarts: u64,
+    pub syscalls: u64,
+}
+
 /// What a crawl came to.
 #[derive(Clone, Debug)]
 pub struct Summary {

@@ -48,6 +48,10 @@ impl IdlePool {
         self.by_route.entry(route).or_default().push(key);
     }
 
+    pub fn leads_to(&self, route: u64) -> bool {
+        self.by_route.contains_key(&route)
+    }
+
     /// Remembers to look at a connection when its time may be up.
     pub fn age(&mut self, key: Key, until: Now) {
         self.oldest.push_back((until, key));

@@ -7,6 +7,8 @@ use crate::proto::http1::{
 };
 use crate::proto::lines::TransId;
 use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+use std::net::SocketAddr;
 
 /// The settings this role needs, as built.
 #[derive(Clone, Debug)]
@@ -95,13 +97,24 @@ impl Spider {
         }
         if self.closing == 0 {
             while let Some(key) = self.idle.pop_oldest() {
-                if matches!(self.conns.get(key), Some(Conn { state: ConnState::Idle { .. }, .. })) {
-                    self.close(key, out);
-                    break;
+                match self.conns.get_mut(key) {
+                    Some(Conn { state: ConnState::Idle { .. }, .. }) => {
+                        self.close(key, out);
+                        break;
+                    }
+                    // At work again: it is noted anew when it falls idle.
+                    Some(conn) => conn.aged = false,
+                    None => {}
                 }
             }
         }
         false
+    }
+
+    /// The same for an order that is known: a connection that is kept for its host is room enough, and is not let go
+    /// to make some.
+    pub fn has_room_for(&mut self, url: &CrawlUrl, addr: SocketAddr, out: &mut Vec<Action>) -> bool {
+        self.idle.leads_to(route(url.origin(), addr)) || self.has_room(out)
     }
 
     /// Starts a fetch. There must be room.

@@ -121,6 +121,34 @@ fn a_slot_is_free_only_after_the_last_word() {
 }
 
 #[test]
+fn an_idle_connection_is_room_for_its_own_host() {
+    let (mut spider, mut out) = (spider(1), Vec::new());
+    let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+    assert!(!spider.has_room_for(&order(2).url, order(2).addr, &mut out), "it is busy");
+    spider.step(conn, NetEvent::Received(PAGE), Now::ZERO, &mut out);
+    acted(&mut out);
+    assert!(spider.has_room_for(&order(2).url, order(2).addr, &mut out));
+    assert!(out.is_empty(), "nothing is let go");
+    spider.take(order(2), Now::ZERO, &mut out);
+    assert!(matches!(acted(&mut out).0.as_slice(), [NetAsk::Send { conn: same, .. }] if *same == conn));
+}
+
+/// Whoever looks for room while all are busy must not forget those that will be idle again.
+#[test]
+fn a_connection_that_was_busy_makes_room_later() {
+    let (mut spider, mut out) = (spider(1), Vec::new());
+    let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+    spider.step(conn, NetEvent::Received(PAGE), Now::ZERO, &mut out);
+    spider.take(order(2), Now::ZERO, &mut out);
+    assert!(!spider.has_room(&mut out));
+    spider.step(conn, NetEvent::Sent(Vec::new()), Now::ZERO, &mut out);
+    spider.step(conn, NetEvent::Received(PAGE), Now::ZERO, &mut out);
+    acted(&mut out);
+    assert!(!spider.has_room(&mut out));
+    assert_eq!(acted(&mut out).0, [NetAsk::Close { conn }]);
+}
+
+#[test]
 fn an_idle_connection_makes_room_and_grows_old() {
     let (mut spider, mut out) = (spider(1), Vec::new());
     let conn = started(&mut spider, 1, Now::ZERO, &mut out);

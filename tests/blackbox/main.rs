@@ -13,6 +13,7 @@
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
+//! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
 //! | `store`      | what `store` prints and with what status                          |
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
@@ -37,5 +38,6 @@ mod responses;
 mod restart;
 mod robots;
 mod sim;
+mod spider;
 mod store;
 mod support;

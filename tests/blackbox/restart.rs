@@ -5,13 +5,13 @@ use crate::support::{TempDir, records, sha1_hex};
 use nephila::base::{Key, NetEvent, Now, Transport};
 use nephila::config::{Config, ScopeKind};
 use nephila::driver::{Bell, Driver, EpollDriver, UringDriver};
-use nephila::engine::{HostsFile, Names, Node, Summary};
+use nephila::engine::{HostsFile, LinksConfig, Names, Node, SpiderNode, Summary};
 use nephila::farm::{Farm, FarmOptions, SiteSpec};
 use nephila::proto::url::CrawlUrl;
 use nephila::store_server::DataDir;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -170,4 +170,47 @@ fn one_panic_with_io_uring() {
 #[test]
 fn no_panic_no_restart() {
     assert_eq!(crawl_with_panics(&[], vec![0, 1], epoll).restarts, 0);
+}
+
+/// The same of a spider process: every order is answered once, and its page is stored.
+#[test]
+fn a_spider_answers_for_what_its_shard_had_open() {
+    let spec = SiteSpec { hosts: 1, pages: 300, page_bytes: 2_000, latency_ms: 2, ..SiteSpec::default() };
+    let farm = Farm::start(FarmOptions { spec, ..FarmOptions::default() }).unwrap();
+    let dir = TempDir::new();
+    let mut config =
+        Config { cores: vec![0], allow_net: vec!["127.0.0.0/8".parse().unwrap()], ..Config::default() };
+    config.store.data = dir.join("data");
+    config.spider.fetches_max = 32;
+    let started = Instant::now();
+    let completions = Arc::new(AtomicU64::new(0));
+    let panic_at = Arc::new(BTreeSet::from([1, 100, 101, 400]));
+    let make_driver = move |_: usize| {
+        let (completions, panic_at) = (completions.clone(), Arc::clone(&panic_at));
+        Ok(PanickyDriver { inner: EpollDriver::new(32, started)?, completions, panic_at })
+    };
+    let listen = Some("127.0.0.1:0".parse().unwrap());
+    let links = LinksConfig { listen, dial: Vec::new(), links_max: 4 };
+    let directory = DataDir::open(&config.store.data).unwrap();
+    let node = SpiderNode::start(&config, links, directory, "panicky", make_driver, started).unwrap();
+    let mut link = TcpStream::connect(node.bound().unwrap()).unwrap();
+    link.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let lines: String =
+        (0..300).map(|page| format!("{page} {page} 127.16.0.0 {}\n", farm.url(0, page))).collect();
+    link.write_all(lines.as_bytes()).unwrap();
+    let mut done = BTreeSet::new();
+    let mut words = BufReader::new(link).lines();
+    while done.len() < 300 {
+        assert!(started.elapsed() < Duration::from_secs(60), "{} are done", done.len());
+        let word = words.next().expect("the link stands").unwrap();
+        if let Some(id) = word.strip_suffix(" DONE") {
+            assert!(done.insert(id.parse::<u32>().unwrap()), "{id} is answered once");
+        }
+    }
+    node.stop();
+    drop(words);
+    let summary = node.finish().unwrap();
+    assert_eq!((summary.pages, summary.success, summary.restarts), (300, 300, 4));
+    let stored: BTreeSet<u32> = records(&config.store.data).iter().map(|record| record.doc_id).collect();
+    assert_eq!(stored, done);
 }

@@ -1,0 +1,146 @@
+use super::Failure;
+use super::machine::{choose_driver, fetches_possible};
+use super::output::print;
+use super::report::SpiderReport;
+use super::settings::{SharedArgs, lay};
+use super::signals::{Interrupt, Signals};
+use crate::config::Config;
+use crate::driver::{EpollDriver, UringDriver};
+use crate::engine::{LinksConfig, SpiderNode, SpiderSummary};
+use crate::limits::LINKS_MAX;
+use crate::store_server::DataDir;
+use clap::Args;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Fetch for URL servers in other processes, and store what comes
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  nephila spider --listen 0.0.0.0:7171 --data ./documents\n  nephila spider --urlserver urls.example.net:7170 --data ./documents\n\nA URL server sends lines of work; each is answered by DONE once its document is on disk. HOST_IP must be a public\naddress unless its network is allowed with --allow-net.\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once."
+)]
+pub struct SpiderArgs {
+    /// Let URL servers dial in here; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", required_unless_present = "urlserver", conflicts_with = "urlserver")]
+    listen: Option<String>,
+    /// Dial a URL server, again and again until it answers (repeatable)
+    #[arg(long, value_name = "ADDR")]
+    urlserver: Vec<String>,
+    /// Where documents are stored [default: ./nephila-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    shared: SharedArgs,
+    /// Print one JSON object at the end, and nothing else, on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+impl SpiderArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let started = Instant::now();
+        let mut config = self.shared.config()?;
+        lay(&mut config.store.data, &self.data);
+        config.check().map_err(Failure::usage)?;
+        let links = LinksConfig {
+            listen: self.listen.as_deref().map(listen_address).transpose()?,
+            dial: self.urlserver.iter().map(|text| dial_address(text)).collect::<Result<_, _>>()?,
+            links_max: LINKS_MAX,
+        };
+        let summary = spider(config, links, started)?;
+        let report = SpiderReport::new(&summary);
+        let text = match self.json {
+            true => serde_json::to_string(&report).map_err(Failure::cannot_run)? + "\n",
+            false => report.table(),
+        };
+        print(&text)
+    }
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, Failure> {
+    let mut found = text
+        .to_socket_addrs()
+        .map_err(|e| Failure::Usage(format!("--listen {text}: {e} (like 0.0.0.0:7171)")))?;
+    found.next().ok_or_else(|| Failure::Usage(format!("--listen {text}: the name has no address")))
+}
+
+/// A name is looked up when it is dialed, and each time again; here it is only looked at.
+fn dial_address(text: &str) -> Result<String, Failure> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Ok(text.to_string())
+        }
+        _ => Err(Failure::Usage(format!(
+            "--urlserver {}: not a host and a port, like urls.example.net:7170",
+            crate::base::shown(text, 200)
+        ))),
+    }
+}
+
+/// Runs a spider until it is told to stop.
+fn spider(mut config: Config, links: LinksConfig, started: Instant) -> Result<SpiderSummary, Failure> {
+    let driver = choose_driver(config.driver)?;
+    config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, config.cores.len())?;
+    eprintln!("driver: {} ({}); cores {:?}", driver.name, driver.why, config.cores);
+    let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
+    if directory.recovered() > 0 {
+        eprintln!(
+            "store: {} segments of a process that was killed were sealed at their last whole record",
+            directory.recovered()
+        );
+    }
+    let signals = Signals::take()?;
+    let (fetches_max, dials) = (config.spider.fetches_max, links.dial.clone());
+    let node = match driver.name {
+        "uring" => SpiderNode::start(
+            &config,
+            links,
+            directory,
+            "uring",
+            move |_| UringDriver::new(fetches_max, started),
+            started,
+        ),
+        _ => SpiderNode::start(
+            &config,
+            links,
+            directory,
+            "epoll",
+            move |_| EpollDriver::new(fetches_max, started),
+            started,
+        ),
+    }
+    .map_err(Failure::cannot_run)?;
+    if let Some(addr) = node.bound() {
+        eprintln!("spider: listening on {addr}");
+    }
+    for addr in dials {
+        eprintln!("spider: dialing {addr}");
+    }
+    watch(&node, signals);
+    node.finish().map_err(Failure::cannot_run)
+}
+
+/// Passes on signals until the spider has finished, and says what it waits for.
+fn watch(node: &SpiderNode, mut signals: Signals) {
+    let mut waiting_for = None;
+    while !node.is_finished() {
+        match signals.wait() {
+            Interrupt::None => {}
+            Interrupt::Stop => {
+                eprintln!("stopping: open fetches may end (5 s at most); once more stops at once");
+                node.stop();
+            }
+            Interrupt::AtOnce => {
+                eprintln!("stopped at once; what was answered is stored");
+                std::process::exit(3);
+            }
+        }
+        let waits = node.waiting_for();
+        if waits != waiting_for {
+            if let Some(text) = &waits {
+                eprintln!("{text}");
+            }
+            waiting_for = waits;
+        }
+    }
+}
