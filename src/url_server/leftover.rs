@@ -63,10 +63,11 @@ impl Leftover {
 
     /// Keeps a job. `slotless` says that its host has no slot, so that it must be offered one.
     pub(super) fn push(&mut self, job: Job, slotless: bool) {
-        self.len += 1;
         if self.in_memory >= self.urls_max || !self.end.is_empty() || !self.chunks.is_empty() {
+            self.len += 1;
             self.end.push(job);
-            if self.end.len() >= CHUNK_URLS.min(self.urls_max) {
+            // Half of memory: a chunk is read back when the other half is free.
+            if self.end.len() >= CHUNK_URLS.min((self.urls_max / 2).max(1)) {
                 self.spill_the_end();
             }
         } else {
@@ -74,7 +75,9 @@ impl Leftover {
         }
     }
 
-    fn keep(&mut self, job: Job, slotless: bool) {
+    /// Keeps a job in memory, which has room for it: one that is new there, or that was taken back.
+    pub(super) fn keep(&mut self, job: Job, slotless: bool) {
+        self.len += 1;
         self.in_memory += 1;
         let origin = job.candidate.url.origin();
         if let Some(queue) = self.by_host.get_mut(origin) {

@@ -232,10 +232,23 @@ impl UrlServer {
     /// Takes a URL into the queue of its host, or among the leftovers.
     pub fn admit(&mut self, job: Job, now: Now) {
         self.pages += 1;
-        self.find_place(job, now);
+        if let Some((job, slotless)) = self.find_place(job, now) {
+            self.leftover.push(job, slotless);
+        }
     }
 
-    fn find_place(&mut self, job: Job, now: Now) {
+    /// The oldest leftovers that are not in memory: what still finds no place is kept there, ahead of those that
+    /// came later.
+    fn take_back(&mut self, read: Option<(u32, &[u8])>, now: Now) {
+        for job in self.leftover.take_back(read) {
+            if let Some((job, slotless)) = self.find_place(job, now) {
+                self.leftover.keep(job, slotless);
+            }
+        }
+    }
+
+    /// Gives the job back if its host's queue is full or its host finds no slot, which the flag says.
+    fn find_place(&mut self, job: Job, now: Now) -> Option<(Job, bool)> {
         let origin = job.candidate.url.origin();
         let slot = match self.table.find(origin) {
             Some(slot) => {
@@ -256,9 +269,9 @@ impl UrlServer {
                 self.enqueue(slot, job.candidate);
                 self.settle(slot, now);
             }
-            Some(_) => self.leftover.push(job, false),
-            None => self.leftover.push(job, true),
+            slot => return Some((job, slot.is_none())),
         }
+        None
     }
 
     /// A host that has nothing to do may have moved to another address.
@@ -437,8 +450,7 @@ impl UrlServer {
             self.sweep_at = now.plus_us(self.config.spider_silence_us / 4);
         }
         while self.leftover.make_progress() {
-            let jobs = self.leftover.take_back(None);
-            jobs.into_iter().for_each(|job| self.find_place(job, now));
+            self.take_back(None, now);
         }
     }
 
@@ -463,10 +475,7 @@ impl UrlServer {
     pub fn spill_event(&mut self, event: SpillEvent, now: Now) {
         match event {
             SpillEvent::Written { chunk } => self.leftover.written(chunk),
-            SpillEvent::Read { chunk, bytes } => {
-                let jobs = self.leftover.take_back(Some((chunk, &bytes)));
-                jobs.into_iter().for_each(|job| self.find_place(job, now));
-            }
+            SpillEvent::Read { chunk, bytes } => self.take_back(Some((chunk, &bytes)), now),
         }
     }
 
