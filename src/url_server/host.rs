@@ -1,5 +1,6 @@
 use super::names::Name;
 use super::niceness::{Niceness, Pace};
+use super::server::Errand;
 use super::waiting::Queue;
 use crate::base::Now;
 use crate::proto::lines::{Candidate, TransId};
@@ -66,7 +67,7 @@ pub(super) enum Work {
         hops: u8,
     },
     /// The robots rules of another host, which redirected here.
-    Errand(u64),
+    Errand(Box<Errand>),
 }
 
 /// What is known of a host's robots rules. Times are whole seconds, as they are hours away.

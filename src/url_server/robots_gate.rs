@@ -122,11 +122,12 @@ impl UrlServer {
             self.errands.remove(&slot);
             self.table.rows[slot as usize].set(HAS_ERRAND, false);
         }
-        let Some(Errand { id, url, .. }) = errand else {
+        let Some(errand) = errand else {
             return Acquired::Nothing;
         };
+        let (id, url) = (errand.id, errand.url.clone());
         let ip = self.addresses.get(self.table.rows[slot as usize].ip).ip;
-        let trans = self.open_window(slot, Work::Errand(id), HERE, now);
+        let trans = self.open_window(slot, Work::Errand(Box::new(errand)), HERE, now);
         Acquired::Fetch(Order { trans, doc_id: 0, url, ip, kind: OrderKind::Errand(id), taker: HERE })
     }
 
@@ -153,11 +154,11 @@ impl UrlServer {
 
     /// DONE for an errand: its number, if the word did not come late.
     pub fn release_errand(&mut self, trans: TransId, report: &Report, now: Now) -> Option<u64> {
-        let Work::Errand(id) = self.take_open(trans, report, now)? else {
+        let Work::Errand(errand) = self.take_open(trans, report, now)? else {
             return None;
         };
         self.freed(trans.host_slot(), now);
-        Some(id)
+        Some(errand.id)
     }
 
     /// The host that an open transaction is about.

@@ -413,7 +413,11 @@ impl UrlServer {
                 RobotsState::Unreachable { until_s, .. } => *until_s = 0,
                 robots => *robots = RobotsState::Unknown,
             },
-            Work::Errand(_) | Work::Free => {}
+            Work::Errand(errand) => {
+                host.has_errand = true;
+                self.errands.entry(slot).or_default().push_front(*errand);
+            }
+            Work::Free => {}
         }
         self.freed(slot, now);
     }
