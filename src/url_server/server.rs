@@ -405,8 +405,14 @@ impl UrlServer {
         let Some(work) = self.take_open(trans, report, now) else {
             return;
         };
+        // Taking it may have left the row with nothing to do.
+        self.table.wake(slot);
         let host = &mut self.table.rows[slot as usize];
         match work {
+            Work::Page(candidate) if host.pace.is_set_aside(self.config.host_failures_max, now) => {
+                let ip = self.addresses.get(host.ip).ip;
+                self.refused.push_back((Job { candidate, ip }, Refusal::SetAside));
+            }
             Work::Page(candidate) => self.waiting.push_front(&mut host.queue, candidate),
             // A chain starts again at its first link.
             Work::Robots { .. } => match &mut host.robots {
