@@ -144,11 +144,12 @@ impl Pace {
     /// A request has been answered. The pause is counted from the latest request; only what the answer itself
     /// asks for is counted from now.
     pub(super) fn answered(&mut self, rules: &Niceness, report: &Report, now: Now) {
+        let before_us = self.gap_us(rules);
         let factor = f64::from(rules.delay_factor);
         let pause = (report.took_us as f64 * factor) as u64;
         self.response_pause_us = pause.min(RESPONSE_PAUSE_US_MAX) as u32;
         if matches!(report.status, 429 | 503) {
-            let doubled = (self.gap_us(rules) * 2).clamp(PENALTY_US_MIN, PENALTY_US_MAX);
+            let doubled = (before_us.max(self.gap_us(rules)) * 2).clamp(PENALTY_US_MIN, PENALTY_US_MAX);
             self.penalty_us = doubled.min(u64::from(u32::MAX)) as u32;
             self.put_off(now.plus_us(self.gap_us(rules)));
         } else if report.status != 0 {
