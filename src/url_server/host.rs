@@ -222,7 +222,12 @@ pub(super) fn is_past(at_s: u32, now: Now) -> bool {
     u64::from(at_s) * 1_000_000 <= now.us()
 }
 
-/// The second in which `now` plus so many microseconds falls.
+/// The last whole second before `now` plus so many microseconds have passed.
+pub(super) fn second_before(now: Now, us: u64) -> u32 {
+    (now.plus_us(us).us() / 1_000_000).min(u64::from(u32::MAX)) as u32
+}
+
+/// The first whole second by which `now` plus so many microseconds have passed.
 pub(super) fn second_after(now: Now, us: u64) -> u32 {
     now.plus_us(us).us().div_ceil(1_000_000).min(u64::from(u32::MAX)) as u32
 }

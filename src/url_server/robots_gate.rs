@@ -1,7 +1,7 @@
 //! Nothing of a host is fetched before its robots rules are known: what is handed out when, and what the answers
 //! to robots.txt mean.
 
-use super::host::{HAS_ERRAND, RobotsState, Work, is_past, second_after};
+use super::host::{HAS_ERRAND, RobotsState, Work, is_past, second_after, second_before};
 use super::memory::write_robots;
 use super::niceness::Report;
 use super::server::{Acquired, Errand, Order, OrderKind, Refusal, UrlServer};
@@ -245,8 +245,13 @@ impl UrlServer {
         host.pace.stretch(&self.config.host);
         let rules = rules.filter(|rules| *rules != Robots::allow_all()).map(Box::new);
         self.rules_bytes += rules.as_ref().map_or(0, |rules| rules.heap_bytes());
+<<<<<<< HEAD
         host.robots = RobotsState::Known { until_s: second_after(now, ROBOTS_TTL_US), rules };
         write_robots(&mut self.journal, self.table.names.get(host.name), &host.robots, self.config.wall);
+=======
+        host.robots = RobotsState::Known { until_s: second_before(now, ROBOTS_TTL_US), rules };
+        write_robots(&mut self.journal, host, self.config.wall);
+>>>>>>> 146ab04 (Robots rules are kept for a day at most)
         RobotsStep::Known { crawl_delay_ms, sitemaps }
     }
 
