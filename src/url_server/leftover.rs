@@ -114,9 +114,15 @@ impl Leftover {
         }
     }
 
+    /// Whether `make_progress` has something to do.
+    pub(super) fn can_progress(&self) -> bool {
+        let waits = !self.chunks.is_empty() || !self.end.is_empty();
+        waits && !self.reading && self.in_memory <= self.urls_max / 2
+    }
+
     /// Asks for what comes next, if memory has room for it. True if jobs can be had at once from `take_back`.
     pub(super) fn make_progress(&mut self) -> bool {
-        if self.in_memory > self.urls_max / 2 || self.reading {
+        if !self.can_progress() {
             return false;
         }
         match self.chunks.front() {

@@ -466,7 +466,8 @@ impl UrlServer {
 
     /// When `tick` or `acquire` will next have something to do.
     pub fn next_due(&self) -> Option<Now> {
-        if !self.ready.is_empty() || !self.refused.is_empty() || self.takers.has_next_host() {
+        let at_once = !self.ready.is_empty() || !self.refused.is_empty() || self.takers.has_next_host();
+        if at_once || self.leftover.can_progress() {
             return Some(Now::ZERO);
         }
         let sweep = (!self.open.is_empty()).then_some(self.sweep_at);
