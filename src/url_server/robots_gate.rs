@@ -1,7 +1,7 @@
 //! Nothing of a host is fetched before its robots rules are known: what is handed out when, and what the answers
 //! to robots.txt mean.
 
-use super::host::{HAS_ERRAND, RobotsState, Work, is_past, second_after, second_before};
+use super::host::{HAS_ERRAND, Place, RobotsState, Work, is_past, second_after, second_before};
 use super::memory::write_robots;
 use super::niceness::Report;
 use super::server::{Acquired, Errand, Order, OrderKind, Refusal, UrlServer};
@@ -80,7 +80,7 @@ impl UrlServer {
                     return self.refuse(Job { candidate, ip }, Refusal::Robots);
                 }
                 let Some(taker) = self.takers.take(slot, host.taker) else {
-                    host.place = super::host::Place::Taker;
+                    host.place = Place::Taker;
                     return Acquired::Nothing;
                 };
                 host.taker = taker;
@@ -140,8 +140,8 @@ impl UrlServer {
             return false;
         };
         self.table.wake(slot);
-        self.table.rows[slot as usize].set(HAS_ERRAND, true);
         self.errands.entry(slot).or_default().push_back(errand);
+        self.has_errand(slot);
         self.settle(slot, now);
         true
     }
@@ -150,6 +150,16 @@ impl UrlServer {
         let host = self.table.rows.get(trans.host_slot() as usize);
         host.and_then(|host| host.active_ref(trans))
             .is_some_and(|active| matches!(active.work, Work::Errand(_)))
+    }
+
+    /// An errand is ours to do: a host that waits for its spider to have room need not wait for this.
+    pub(super) fn has_errand(&mut self, slot: u32) {
+        let host = &mut self.table.rows[slot as usize];
+        host.set(HAS_ERRAND, true);
+        if host.place == Place::Taker {
+            host.place = Place::Rest;
+            self.takers.forget(slot);
+        }
     }
 
     /// DONE for an errand: its number, if the word did not come late.
@@ -245,13 +255,8 @@ impl UrlServer {
         host.pace.stretch(&self.config.host);
         let rules = rules.filter(|rules| *rules != Robots::allow_all()).map(Box::new);
         self.rules_bytes += rules.as_ref().map_or(0, |rules| rules.heap_bytes());
-<<<<<<< HEAD
-        host.robots = RobotsState::Known { until_s: second_after(now, ROBOTS_TTL_US), rules };
-        write_robots(&mut self.journal, self.table.names.get(host.name), &host.robots, self.config.wall);
-=======
         host.robots = RobotsState::Known { until_s: second_before(now, ROBOTS_TTL_US), rules };
-        write_robots(&mut self.journal, host, self.config.wall);
->>>>>>> 146ab04 (Robots rules are kept for a day at most)
+        write_robots(&mut self.journal, self.table.names.get(host.name), &host.robots, self.config.wall);
         RobotsStep::Known { crawl_delay_ms, sitemaps }
     }
 

@@ -420,8 +420,8 @@ impl UrlServer {
                 robots => *robots = RobotsState::Unknown,
             },
             Work::Errand(errand) => {
-                host.has_errand = true;
                 self.errands.entry(slot).or_default().push_front(*errand);
+                self.has_errand(slot);
             }
             Work::Free => {}
         }

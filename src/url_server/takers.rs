@@ -123,6 +123,14 @@ impl Takers {
         if room { self.unclaimed.pop_front() } else { None }
     }
 
+    /// A host need not wait for a spider any more.
+    pub fn forget(&mut self, slot: u32) {
+        self.unclaimed.retain(|&other| other != slot);
+        for taker in self.spiders.iter_mut().flatten().flatten() {
+            taker.waiting.retain(|&other| other != slot);
+        }
+    }
+
     pub fn has_next_host(&self) -> bool {
         let Some(spiders) = &self.spiders else {
             return false;
