@@ -666,7 +666,7 @@ impl UrlServer {
         let slate_changed = (pace.penalty_us > 0) != (before.penalty_us > 0)
             || pace.penalty_us > before.penalty_us
             || pace.failures() != before.failures();
-        if far_ahead || slate_changed {
+        if far_ahead || slate_changed || report.retry_after_s.is_some_and(|seconds| seconds > 0) {
             write_pace(&mut self.journal, self.table.origin(slot), pace, self.config.wall);
         }
     }
