@@ -392,9 +392,11 @@ impl UrlServer {
         };
         self.pages -= 1;
         let slot = trans.host_slot();
-        let ip = self.addresses.get(self.table.rows[slot as usize].ip).ip;
+        // The row may go to another host at once, which may have another address.
+        let address = self.table.rows[slot as usize].ip;
+        let ip = self.addresses.get(address).ip;
         self.refill(slot, now);
-        self.freed(slot, now);
+        self.wake_address(address, now);
         Some(Job { candidate, ip })
     }
 
