@@ -261,7 +261,9 @@ impl UrlServer {
             Some(slot) if self.refusal(slot, now).is_some() => {
                 let refusal = self.refusal(slot, now).unwrap_or(Refusal::SetAside);
                 self.refused.push_back((job, refusal));
-                if self.table.rows[slot as usize].is_empty() {
+                let host = &self.table.rows[slot as usize];
+                // One that waits somewhere comes to rest when its turn comes.
+                if host.is_empty() && host.place == Place::Rest {
                     self.table.rest(slot);
                 }
             }
