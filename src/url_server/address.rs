@@ -1,6 +1,5 @@
 use super::host::{Host, Place};
 use super::niceness::{Niceness, Pace};
-use crate::base::Now;
 use hashbrown::HashTable;
 use rapidhash::fast::RandomState;
 use std::hash::BuildHasher;
@@ -36,17 +35,8 @@ const NOBODY: u32 = u32::MAX;
 const _: () = assert!(size_of::<Address>() == 56, "a host may have an address to itself");
 
 impl Address {
-    fn new(ip: IpAddr, due: Now) -> Address {
-        Address {
-            ip,
-            claimed: false,
-            timer: false,
-            pace: Pace::from(due),
-            open: 0,
-            unsent: 0,
-            hosts: 0,
-            last: NOBODY,
-        }
+    fn new(ip: IpAddr, pace: Pace) -> Address {
+        Address { ip, claimed: false, timer: false, pace, open: 0, unsent: 0, hosts: 0, last: NOBODY }
     }
 
     /// Whether its hosts may have another request out, time aside.
@@ -109,18 +99,20 @@ impl AddressTable {
         &self.rows
     }
 
-    /// The slot of an address that a host is about to use; one that was not known may be asked from `due` on.
-    pub fn join(&mut self, ip: IpAddr, due: Now) -> u32 {
+    /// The slot of an address that a host is about to use; of one that was not known, `pace` tells when it may be
+    /// asked.
+    pub fn join(&mut self, ip: IpAddr, pace: impl FnOnce() -> Pace) -> u32 {
         let hash = self.hashes.hash_one(ip);
         let found = self.by_ip.find(hash, |&slot| self.rows[slot as usize].ip == ip).copied();
         let slot = found.unwrap_or_else(|| {
+            let fresh = Address::new(ip, pace());
             let slot = match self.free.pop() {
                 Some(slot) => {
-                    self.rows[slot as usize] = Address::new(ip, due);
+                    self.rows[slot as usize] = fresh;
                     slot
                 }
                 None => {
-                    self.rows.push(Address::new(ip, due));
+                    self.rows.push(fresh);
                     (self.rows.len() - 1) as u32
                 }
             };

@@ -4,6 +4,7 @@ use crate::base::{Now, Wall, shown};
 use crate::proto::robots::Robots;
 use rapidhash::fast::RapidHashMap;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 /// What must not be forgotten of hosts that have no row: how they want to be treated, and their robots rules.
 ///
@@ -14,11 +15,13 @@ use std::fmt::Write as _;
 ///   pace http://a.example due=1763182800123456 penalty_us=2000000 response_us=0 delay_ms=0 failures=0
 ///   robots http://a.example known until=1763269200 delay_ms=500 A/public D/
 ///   robots http://b.example unreachable until=1763182920 since=1763182800 failures=2
+///   address 192.0.2.7 due=1763182800123456 penalty_us=2000000 response_us=0 delay_ms=0 failures=0
 /// ```
 ///
 /// Times are of the calendar (microseconds for `due`, else seconds), so that they mean the same to the next process.
 pub struct Memory {
     hosts: RapidHashMap<Box<str>, HostMemory>,
+    addresses: RapidHashMap<IpAddr, Pace>,
     hosts_max: usize,
     rules_bytes: usize,
 }
@@ -41,7 +44,12 @@ impl Memory {
     /// Remembers this many hosts, and in any case some ten thousand.
     pub fn new(hosts_max: usize) -> Memory {
         let hosts_max = hosts_max.max(HOSTS_MIN);
-        Memory { hosts: RapidHashMap::default(), hosts_max, rules_bytes: 0 }
+        Memory {
+            hosts: RapidHashMap::default(),
+            addresses: RapidHashMap::default(),
+            hosts_max,
+            rules_bytes: 0,
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -65,18 +73,21 @@ impl Memory {
     fn read_line(&mut self, line: &str, wall: Wall, now: Now) -> Option<()> {
         let mut words = line.split(' ');
         let (kind, origin) = (words.next()?, words.next()?);
-        if !origin.contains("://") {
+        if kind != "address" && !origin.contains("://") {
             return None;
         }
         let clock = Clock { wall, now };
         match kind {
+            "address" => {
+                let (ip, pace) = (origin.parse().ok()?, read_pace(&mut words, clock)?);
+                if self.addresses.len() < self.hosts_max && (pace.due() > now || pace.penalty_us > 0) {
+                    self.addresses.insert(ip, pace);
+                } else {
+                    self.addresses.remove(&ip);
+                }
+            }
             "pace" => {
-                let due_us: u64 = field(words.next()?, "due=")?;
-                let mut pace = Pace::from(clock.at_us(due_us));
-                pace.penalty_us = field(words.next()?, "penalty_us=")?;
-                pace.response_pause_us = field(words.next()?, "response_us=")?;
-                pace.set_crawl_delay(Some(field(words.next()?, "delay_ms=")?));
-                pace.set_failures(field(words.next()?, "failures=")?);
+                let pace = read_pace(&mut words, clock)?;
                 if let Some(host) = self.host(origin) {
                     host.pace = pace;
                 }
@@ -131,6 +142,18 @@ impl Memory {
         }
     }
 
+    /// Keeps what matters of an address that nobody uses any more.
+    pub(super) fn keep_address(&mut self, ip: IpAddr, pace: Pace) {
+        if pace.penalty_us > 0 && self.addresses.len() < self.hosts_max {
+            self.addresses.insert(ip, pace);
+        }
+    }
+
+    /// What is remembered of an address that is used again.
+    pub(super) fn recall_address(&mut self, ip: IpAddr) -> Option<Pace> {
+        if self.addresses.is_empty() { None } else { self.addresses.remove(&ip) }
+    }
+
     /// Gives a host that got a row what is remembered of it.
     pub(super) fn recall(&mut self, origin: &str, host: &mut Host) {
         if self.hosts.is_empty() {
@@ -152,12 +175,30 @@ fn rules_bytes(robots: &RobotsState) -> usize {
     }
 }
 
+fn read_pace<'a>(words: &mut impl Iterator<Item = &'a str>, clock: Clock) -> Option<Pace> {
+    let mut pace = Pace::from(clock.at_us(field(words.next()?, "due=")?));
+    pace.penalty_us = field(words.next()?, "penalty_us=")?;
+    pace.response_pause_us = field(words.next()?, "response_us=")?;
+    pace.set_crawl_delay(Some(field(words.next()?, "delay_ms=")?));
+    pace.set_failures(field(words.next()?, "failures=")?);
+    Some(pace)
+}
+
 /// Adds the line about a host's pace to a journal.
 pub(super) fn write_pace(journal: &mut String, origin: &str, pace: &Pace, wall: Wall) {
+    write_pace_of(journal, "pace", origin, pace, wall);
+}
+
+/// Adds the line about the pace of an address to a journal.
+pub(super) fn write_address(journal: &mut String, ip: IpAddr, pace: &Pace, wall: Wall) {
+    write_pace_of(journal, "address", ip, pace, wall);
+}
+
+fn write_pace_of(journal: &mut String, kind: &str, whose: impl std::fmt::Display, pace: &Pace, wall: Wall) {
     let _ = writeln!(
         journal,
-        "pace {} due={} penalty_us={} response_us={} delay_ms={} failures={}",
-        origin,
+        "{kind} {} due={} penalty_us={} response_us={} delay_ms={} failures={}",
+        whose,
         wall.unix_ms_at_zero * 1_000 + pace.due().us(),
         pace.penalty_us,
         pace.response_pause_us,

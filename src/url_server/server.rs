@@ -3,8 +3,8 @@ use super::host::{Active, Host, Place, RobotsState, Window, Work, is_past};
 use super::host::{HAS_ERRAND, RESTING};
 use super::host_table::{HostTable, Vacancy};
 use super::leftover::Leftover;
-use super::memory::{Memory, write_pace, write_robots};
-use super::niceness::{Niceness, Report};
+use super::memory::{Memory, write_address, write_pace, write_robots};
+use super::niceness::{Niceness, Pace, Report};
 use super::spill::{SpillAsk, SpillEvent};
 use super::takers::Takers;
 use super::waiting::Waiting;
@@ -281,7 +281,7 @@ impl UrlServer {
         let host = &self.table.rows[slot as usize];
         let before = host.ip;
         if self.addresses.get(before).ip != ip && host.is_empty() && host.place == Place::Rest {
-            self.table.rows[slot as usize].ip = self.addresses.join(ip, self.quiet_until);
+            self.table.rows[slot as usize].ip = self.join_address(ip);
             self.leave_address(before, now);
         }
     }
@@ -649,7 +649,11 @@ impl UrlServer {
         }
         // Retry-After was said by this host, for itself; its neighbours need not wait for it.
         let neighbours = Report { retry_after_s: None, ..*report };
+        let before = address.pace;
         address.pace.answered(&self.config.ip, &neighbours, now);
+        if is_notable(&before, &address.pace, &self.config.ip, now) {
+            write_address(&mut self.journal, address.ip, &address.pace, self.config.wall);
+        }
         self.pace_host(slot, report, now);
         Some(work)
     }
@@ -666,11 +670,8 @@ impl UrlServer {
             self.set_aside(slot, now);
         }
         let pace = &self.table.rows[slot as usize].pace;
-        let far_ahead = pace.due().since_us(now) > 2 * self.config.host.gap_us.max(1_000_000);
-        let slate_changed = (pace.penalty_us > 0) != (before.penalty_us > 0)
-            || pace.penalty_us > before.penalty_us
-            || pace.failures() != before.failures();
-        if far_ahead || slate_changed || report.retry_after_s.is_some_and(|seconds| seconds > 0) {
+        let asked_to_wait = report.retry_after_s.is_some_and(|seconds| seconds > 0);
+        if asked_to_wait || is_notable(&before, pace, &self.config.host, now) {
             write_pace(&mut self.journal, self.table.origin(slot), pace, self.config.wall);
         }
     }
@@ -705,7 +706,7 @@ impl UrlServer {
 
     /// Finds a slot for a host.
     pub(super) fn place_host(&mut self, origin: &str, ip: IpAddr, now: Now) -> Option<u32> {
-        let address = self.addresses.join(ip, self.quiet_until);
+        let address = self.join_address(ip);
         match self.table.place(origin, address, self.quiet_until, now) {
             Vacancy::Fresh(slot) => {
                 self.recall(slot);
@@ -734,6 +735,14 @@ impl UrlServer {
         }
     }
 
+    fn join_address(&mut self, ip: IpAddr) -> u32 {
+        self.addresses.join(ip, || {
+            let mut pace = self.memory.recall_address(ip).unwrap_or_default();
+            pace.put_off(self.quiet_until);
+            pace
+        })
+    }
+
     /// Gives a host that got a row what is remembered of it.
     fn recall(&mut self, slot: u32) {
         let host = &mut self.table.rows[slot as usize];
@@ -759,6 +768,7 @@ impl UrlServer {
             let due = address.pace.due();
             self.timers.insert(due, Timer::Address { slot });
         } else {
+            self.memory.keep_address(address.ip, address.pace);
             self.addresses.remove(slot);
         }
     }
@@ -776,6 +786,15 @@ impl UrlServer {
             self.put_back(trans, &Report::UNKNOWN, now);
         }
     }
+}
+
+/// Whether a pause changed in a way that must outlive this process: more than a plain gap, or back to one.
+fn is_notable(before: &Pace, after: &Pace, rules: &Niceness, now: Now) -> bool {
+    let far_ahead = after.due().since_us(now) > rules.gap_us.max(1_000);
+    let slate_changed = (after.penalty_us > 0) != (before.penalty_us > 0)
+        || after.penalty_us > before.penalty_us
+        || after.failures() != before.failures();
+    far_ahead || slate_changed
 }
 
 impl Host {

@@ -1,7 +1,7 @@
 //! Where hosts wait for their turn, and how they get it.
 
 use super::host::{Place, RESTING, RobotsState};
-use super::memory::write_pace;
+use super::memory::{write_address, write_pace};
 use super::server::{Timer, UrlServer};
 use crate::base::Now;
 use std::hint::black_box;
@@ -196,6 +196,9 @@ impl UrlServer {
         for host in self.table.rows.iter().filter(|host| host.pace.due() > now) {
             let origin = self.table.names.get(host.name);
             write_pace(&mut self.journal, origin, &host.pace, self.config.wall);
+        }
+        for address in self.addresses.rows().iter().filter(|address| address.pace.due() > now) {
+            write_address(&mut self.journal, address.ip, &address.pace, self.config.wall);
         }
     }
 }
