@@ -75,6 +75,9 @@ pub const SCRIBE_BACKLOG_MAX: usize = 1_024;
 /// Bytes added to the journal of hosts before it is written anew with the latest lines only.
 pub const JOURNAL_COMPACT_BYTES: u64 = 64 << 20;
 
+/// Bytes of lines on their way to one spider before it gets no more.
+pub const LINK_UNSENT_MAX: usize = 1 << 20;
+
 /// Hosts whose address the scheduler remembers.
 pub const HOMES_MAX: usize = 1 << 20;
 

@@ -12,7 +12,7 @@ use crate::proto::url::{CrawlUrl, Scheme};
 use crate::resolver::ResolverConfig;
 use crate::store_server::DataDir;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Crawl from URLs, in one process, politely
@@ -98,27 +98,7 @@ impl CrawlArgs {
             );
         }
         if let Some(path) = &self.seeds {
-            let text = std::fs::read(path).map_err(|e| {
-                Failure::Usage(format!(
-                    "cannot read {}: {e} (name a file of URLs with --seeds)",
-                    path.display()
-                ))
-            })?;
-            for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
-                let line = line.trim();
-                if line.is_empty() || line.starts_with('#') {
-                    continue;
-                }
-                match seed(line) {
-                    Ok(url) => seeds.push(url),
-                    Err(e) => eprintln!(
-                        "nephila: {}:{}: skipped: {}: {e}",
-                        path.display(),
-                        number + 1,
-                        crate::base::shown(line, 200)
-                    ),
-                }
-            }
+            read_urls(path, "--seeds", &mut seeds)?;
         }
         if seeds.is_empty() {
             return Err(Failure::Usage(
@@ -127,6 +107,47 @@ impl CrawlArgs {
         }
         Ok(seeds)
     }
+}
+
+/// The URLs of a file, one a line. A bad line is named and skipped.
+pub fn read_urls(path: &Path, flag: &str, urls: &mut Vec<CrawlUrl>) -> Result<(), Failure> {
+    let text = std::fs::read(path).map_err(|e| {
+        Failure::Usage(format!("cannot read {}: {e} (name a file of URLs with {flag})", path.display()))
+    })?;
+    for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        match seed(line) {
+            Ok(url) => urls.push(url),
+            Err(e) => eprintln!(
+                "nephila: {}:{}: skipped: {}: {e}",
+                path.display(),
+                number + 1,
+                crate::base::shown(line, 200)
+            ),
+        }
+    }
+    Ok(())
+}
+
+/// Where names come from: the hosts file, and name servers.
+pub fn names_of(config: &Config, driver: &str) -> Result<(HostsFile, ResolverConfig), Failure> {
+    let hosts = match &config.hosts_file {
+        Some(path) => HostsFile::read(path).map_err(|e| {
+            Failure::Usage(format!(
+                "cannot read {}: {e} (name another file with --hosts-file)",
+                path.display()
+            ))
+        })?,
+        None => HostsFile::of_system(),
+    };
+    let resolver = ResolverConfig {
+        sockets_max: name_sockets_possible(driver),
+        ..ResolvConf::of_system().with_servers(&config.dns).resolver_config()
+    };
+    Ok((hosts, resolver))
 }
 
 fn seed(text: &str) -> Result<CrawlUrl, String> {
@@ -142,19 +163,7 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
     let driver = choose_driver(config.driver)?;
     config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, config.cores.len())?;
     eprintln!("driver: {} ({}); cores {:?}", driver.name, driver.why, config.cores);
-    let hosts = match &config.hosts_file {
-        Some(path) => HostsFile::read(path).map_err(|e| {
-            Failure::Usage(format!(
-                "cannot read {}: {e} (name another file with --hosts-file)",
-                path.display()
-            ))
-        })?,
-        None => HostsFile::of_system(),
-    };
-    let resolver = ResolverConfig {
-        sockets_max: name_sockets_possible(driver.name),
-        ..ResolvConf::of_system().with_servers(&config.dns).resolver_config()
-    };
+    let (hosts, resolver) = names_of(&config, driver.name)?;
     let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
     if directory.recovered() > 0 {
         eprintln!(

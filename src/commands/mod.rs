@@ -21,6 +21,7 @@ mod signals;
 mod sim;
 mod spider;
 mod store;
+mod urlserver;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ pub struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Crawl(Box<crawl::CrawlArgs>),
+    Urlserver(Box<urlserver::UrlServerArgs>),
     Spider(Box<spider::SpiderArgs>),
     Store(store::StoreArgs),
     Audit(audit::AuditArgs),
@@ -72,6 +74,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let ran = match cli.command {
         Command::Demo(args) => args.run(),
         Command::Crawl(args) => args.run(),
+        Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Audit(args) => args.run(),

@@ -1,6 +1,6 @@
 //! The summary of a crawl or of a spider, as a table for people and as JSON for scripts.
 
-use crate::engine::{SpiderSummary, Summary};
+use crate::engine::{SpiderSummary, Summary, UrlSummary};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -57,6 +57,58 @@ pub struct SpiderReport {
     pub bad_lines: u64,
     pub shard_restarts: u64,
     pub syscalls_per_page: f64,
+}
+
+/// What a URL server came to, in the shape that scripts rely upon.
+#[derive(Serialize)]
+pub struct UrlReport {
+    pub known: u64,
+    /// URLs that were answered for.
+    pub done: u64,
+    pub pending: u64,
+    /// Lines that went to spiders, and those of them that went again.
+    pub sent: u64,
+    pub resent: u64,
+    /// Words on transactions that were not open.
+    pub late: u64,
+    /// Links closed over a line that could not be read.
+    pub bad_lines: u64,
+    pub seconds: f64,
+    pub cpu_us_per_url: f64,
+    pub driver: String,
+    pub results: BTreeMap<String, u64>,
+    pub stopped: bool,
+}
+
+impl UrlReport {
+    pub fn new(summary: &UrlSummary) -> UrlReport {
+        UrlReport {
+            known: summary.known,
+            done: summary.done,
+            pending: summary.pending,
+            sent: summary.sent,
+            resent: summary.resent,
+            late: summary.late,
+            bad_lines: summary.bad_lines,
+            seconds: summary.seconds,
+            cpu_us_per_url: summary.cpu_us as f64 / summary.done.max(1) as f64,
+            driver: summary.driver.to_string(),
+            results: summary.results.iter().map(|(name, count)| ((*name).to_string(), *count)).collect(),
+            stopped: summary.stopped,
+        }
+    }
+
+    pub fn table(&self) -> String {
+        table(&[
+            ("urls", format!("{} known, {} done, {} pending", self.known, self.done, self.pending)),
+            ("lines", format!("{} sent, {} of them again", self.sent, self.resent)),
+            ("results", results(&self.results)),
+            ("links", format!("{} words came late, {} closed over bad lines", self.late, self.bad_lines)),
+            ("CPU µs/URL", format!("{:.1}", self.cpu_us_per_url)),
+            ("seconds", format!("{:.2}", self.seconds)),
+            ("driver", self.driver.clone()),
+        ])
+    }
 }
 
 impl FetchTimes {

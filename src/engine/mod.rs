@@ -46,6 +46,8 @@ mod spider_node;
 mod spider_shard;
 mod stats;
 mod threads;
+mod url_desk;
+mod url_node;
 mod words;
 
 pub use index_desk::{IndexDesk, IndexPort};
@@ -57,8 +59,11 @@ pub use scribe::{CRAWL_LOG, Heritage, Scribe, ScribePort, ToScribe};
 pub use settings::{scope_of, spider_config, url_server_config};
 pub use shard::{Shard, ShardParts, ShardState};
 pub use spider_node::SpiderNode;
-pub use stats::{SchedulerStats, ShardStats, Snapshot, SpiderStats, SpiderSummary, Summary};
+pub use stats::{
+    SchedulerStats, ShardStats, Snapshot, SpiderStats, SpiderSummary, Summary, UrlDeskStats, UrlSummary,
+};
 pub use threads::NodeError;
+pub use url_node::{UrlList, UrlNode};
 pub use words::{
     Done, Found, FromIndex, FromShard, FromSpider, NewUrl, SpiderDone, SpiderOrder, SpiderTask, ToIndex,
     ToShard, ToSpider,

@@ -1,7 +1,7 @@
 use super::index_desk::IndexDesk;
 use super::names::Names;
 use super::scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
-use super::scribe::{Heritage, Scribe, ScribePort, ToScribe};
+use super::scribe::{Heritage, Scribe, ScribePort};
 use super::settings::{scope_of, spider_config, url_server_config};
 use super::shard::{Shard, ShardParts};
 use super::stats::{SchedulerStats, ShardStats, Snapshot, Summary, merged_histogram};
@@ -19,7 +19,7 @@ use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
 use crate::store_server::{DataDir, Keeper, KeeperError, Medium, ShardShare};
-use crate::url_server::{Memory, SpillEvent};
+use crate::url_server::SpillEvent;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -148,6 +148,7 @@ impl Node {
             hosts_per_ip_max: config.url_server.hosts_per_ip_max,
             pages_max: config.pages_max,
             guard: AddressGuard::new(config.allow_net.clone()),
+            wait: false,
         };
         let names = names(scheduler_bell.clone()).map_err(NodeError::Thread)?;
         let schedulers_scribe = SchedulersScribe {
@@ -294,9 +295,6 @@ struct ShardThread {
     heritage: Heritage,
 }
 
-/// A scribe that takes longer has a disk to wait for; what it did not write in time is not remembered.
-const FENCE_PATIENCE: Duration = Duration::from_secs(2);
-
 impl ShardThread {
     fn run<D: Driver>(
         self,
@@ -308,16 +306,19 @@ impl ShardThread {
     }
 
     fn parts(&self, epoch: u32) -> ShardParts {
+        let url_server = url_server_config(&self.config, self.wall, epoch);
+        let now = Now::from_us(self.started.elapsed().as_micros() as u64);
+        let past = self.heritage.past(&self.scribe, &url_server, self.wall, epoch, now);
         ShardParts {
             number: self.seat.index,
             scribe: self.scribe.clone(),
             spill: self.spill.clone(),
-            memory: self.memory(epoch),
-            quiet_until: self.quiet_until(epoch),
-            url_server: url_server_config(&self.config, self.wall, epoch),
+            memory: past.memory,
+            quiet_until: past.quiet_until,
+            product_token: url_server.product_token.clone(),
+            url_server,
             spider: spider_config(&self.config, self.config.spider.fetches_max),
             scope: self.scope.clone(),
-            product_token: url_server_config(&self.config, self.wall, epoch).product_token,
             share: self.share.clone(),
             work: self.work.clone(),
             done: self.done.clone(),
@@ -329,34 +330,6 @@ impl ShardThread {
         }
     }
 
-    /// What is known of hosts from an earlier process, or from the shard that died.
-    fn memory(&self, epoch: u32) -> Memory {
-        if epoch > 0 {
-            // Everything that the dead shard had said is to be in the journal first.
-            let (reached, fence) = sync_channel(1);
-            if self.scribe.words.push(ToScribe::Fence(reached)).is_ok() {
-                self.scribe.bell.ring_if_asleep();
-                let _ = fence.recv_timeout(FENCE_PATIENCE);
-            }
-        }
-        self.heritage.memory(self.config.url_server.queue_count, self.wall, self.now())
-    }
-
-    /// Whoever was here before may have asked any host just before it went.
-    fn quiet_until(&self, epoch: u32) -> Now {
-        let rules = url_server_config(&self.config, self.wall, epoch);
-        let gap_us = rules.host.gap_us.max(rules.ip.gap_us);
-        match self.heritage.quiet_since_us {
-            _ if epoch > 0 => self.now().plus_us(gap_us),
-            Some(since_us) => Now::from_us(gap_us.saturating_sub(since_us)),
-            None => Now::ZERO,
-        }
-    }
-
-    fn now(&self) -> Now {
-        Now::from_us(self.started.elapsed().as_micros() as u64)
-    }
-
     /// Tells the scheduler that the shard before this one died.
     fn announce(&self, epoch: u32) {
         let suspect = Some(self.stats.current.swap(0, Ordering::Relaxed)).filter(|&doc_id| doc_id != 0);
@@ -364,7 +337,7 @@ impl ShardThread {
     }
 }
 
-fn run_scheduler(
+pub(super) fn run_scheduler(
     mut scheduler: Scheduler,
     thread: &ThreadBell,
     bell: &Doorbell,
@@ -418,7 +391,12 @@ pub(super) fn run_scribe(
     }
 }
 
-fn run_index(mut desk: IndexDesk, end: &AtomicBool, thread: &ThreadBell, bell: &Doorbell) -> IndexDesk {
+pub(super) fn run_index(
+    mut desk: IndexDesk,
+    end: &AtomicBool,
+    thread: &ThreadBell,
+    bell: &Doorbell,
+) -> IndexDesk {
     thread.belongs_to_me();
     loop {
         let words = desk.turn();

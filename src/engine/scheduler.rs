@@ -63,6 +63,8 @@ pub struct SchedulerConfig {
     pub hosts_per_ip_max: usize,
     pub pages_max: Option<u64>,
     pub guard: AddressGuard,
+    /// Stay when everything is done.
+    pub wait: bool,
 }
 
 /// The rings to one shard.
@@ -183,7 +185,10 @@ impl Scheduler {
         self.ask();
         self.publish();
         self.write_log();
-        if self.stop.load(Ordering::Relaxed) || self.is_complete() || self.page_limit_reached() {
+        if self.stop.load(Ordering::Relaxed)
+            || (self.is_complete() && !self.config.wait)
+            || self.page_limit_reached()
+        {
             self.drain();
         }
         let all_drained = self.shards.iter().all(|side| side.drained && side.held.is_empty());

@@ -1,17 +1,17 @@
-use crate::base::Wall;
+use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
 use crate::proto::crawl_log::RunRules;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
-use crate::url_server::{Memory, SpillAsk, SpillEvent, compacted};
+use crate::url_server::{Memory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
-use std::time::SystemTime;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, SystemTime};
 
 /// What is written down beside the documents, on a thread of its own, so that no shard waits for a disk: the crawl
 /// log, the journal of what must not be forgotten of hosts, and leftovers that memory has no room for.
@@ -83,7 +83,7 @@ pub struct Heritage {
     /// The journal; a shard that dies reads it anew.
     journal: Option<PathBuf>,
     /// How long before the start of this process the last line was written.
-    pub quiet_since_us: Option<u64>,
+    quiet_since_us: Option<u64>,
 }
 
 /// The crawl log of a data directory.
@@ -288,9 +288,44 @@ impl Directory {
     }
 }
 
+/// What whoever was here before knew of hosts, and until when none of them is asked.
+pub(super) struct Past {
+    pub memory: Memory,
+    pub quiet_until: Now,
+}
+
+/// A scribe that takes longer has a disk to wait for; what it did not write in time is not remembered.
+const FENCE_PATIENCE: Duration = Duration::from_secs(2);
+
 impl Heritage {
-    /// What an earlier process, or an earlier shard of this one, knew of its hosts.
-    pub fn memory(&self, hosts_max: usize, wall: Wall, now: crate::base::Now) -> Memory {
+    /// What a url server must know that takes over from an earlier process or, after a death, from an earlier shard.
+    pub(super) fn past(
+        &self,
+        scribe: &ScribePort,
+        rules: &UrlServerConfig,
+        wall: Wall,
+        epoch: u32,
+        now: Now,
+    ) -> Past {
+        if epoch > 0 {
+            // Everything that the dead shard had said is to be in the journal first.
+            let (reached, fence) = sync_channel(1);
+            if scribe.words.push(ToScribe::Fence(reached)).is_ok() {
+                scribe.bell.ring_if_asleep();
+                let _ = fence.recv_timeout(FENCE_PATIENCE);
+            }
+        }
+        // Whoever was here before may have asked any host just before it went.
+        let gap_us = rules.host.gap_us.max(rules.ip.gap_us);
+        let quiet_until = match self.quiet_since_us {
+            _ if epoch > 0 => now.plus_us(gap_us),
+            Some(since_us) => Now::from_us(gap_us.saturating_sub(since_us)),
+            None => Now::ZERO,
+        };
+        Past { memory: self.memory(rules.queue_count, wall, now), quiet_until }
+    }
+
+    fn memory(&self, hosts_max: usize, wall: Wall, now: Now) -> Memory {
         let mut memory = Memory::new(hosts_max);
         if let Some(bytes) = self.journal.as_ref().and_then(|path| fs::read(path).ok()) {
             memory.read(&bytes, wall, now);

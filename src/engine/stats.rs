@@ -89,6 +89,36 @@ pub struct SpiderStats {
     pub restarts: AtomicU64,
 }
 
+/// Counters of a URL server in a process of its own.
+#[derive(Default)]
+pub struct UrlDeskStats {
+    /// Lines sent to spiders.
+    pub sent: AtomicU64,
+    /// Words on transactions that were not open, or with another spider.
+    pub late: AtomicU64,
+    pub bad_lines: AtomicU64,
+    /// Spiders connected.
+    pub spiders: AtomicU64,
+}
+
+/// What a URL server process came to.
+#[derive(Clone, Debug)]
+pub struct UrlSummary {
+    pub known: u64,
+    /// URLs that were answered for.
+    pub done: u64,
+    pub pending: u64,
+    pub sent: u64,
+    pub resent: u64,
+    pub late: u64,
+    pub bad_lines: u64,
+    pub seconds: f64,
+    pub cpu_us: u64,
+    pub driver: &'static str,
+    pub results: BTreeMap<&'static str, u64>,
+    pub stopped: bool,
+}
+
 /// What a spider process came to.
 #[derive(Clone, Debug)]
 pub struct SpiderSummary {

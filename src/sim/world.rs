@@ -127,6 +127,7 @@ impl World {
             hosts_per_ip_max: plan.config.url_server.hosts_per_ip_max,
             pages_max: None,
             guard: AddressGuard::default(),
+            wait: false,
         };
         let clock = Arc::new(AtomicU64::new(0));
         let schedulers_scribe = SchedulersScribe {

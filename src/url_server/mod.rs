@@ -24,6 +24,12 @@ mod host;
 mod host_table;
 mod leftover;
 mod memory;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod model_judge;
+#[cfg(test)]
+mod model_web;
 mod names;
 mod niceness;
 mod robots_gate;

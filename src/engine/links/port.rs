@@ -101,6 +101,12 @@ impl LinkPort {
         }
     }
 
+    /// Lets all of them go.
+    pub fn close_all(&mut self) {
+        let links: Vec<Key> = self.known.keys().copied().collect();
+        links.into_iter().for_each(|link| self.close(link));
+    }
+
     /// The links thread never waits for us, so a full ring has room in a moment.
     fn command(&self, mut command: Command) {
         while let Err(back) = self.commands.push(command) {

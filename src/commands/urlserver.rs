@@ -1,0 +1,160 @@
+use super::Failure;
+use super::crawl::{names_of, read_urls};
+use super::machine::{choose_driver, fetches_possible};
+use super::output::print;
+use super::report::UrlReport;
+use super::settings::{NicenessArgs, SharedArgs, lay};
+use super::signals::{Interrupt, Signals};
+use crate::config::Config;
+use crate::driver::{EpollDriver, UringDriver};
+use crate::engine::{LinksConfig, Names, UrlList, UrlNode, UrlSummary};
+use crate::limits::LINKS_MAX;
+use crate::store_server::DataDir;
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Queue, pace and hand out URLs to spiders in other processes
+///
+/// Spiders are dialed (spider_host, spider_port) or dial in (listen); either way they get lines of work and answer
+/// with GET, WORKING and DONE. Robots rules are fetched from here, within each host's budget.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  printf '[url_server]\\nlisten = \"127.0.0.1:7170\"\\n' > urls.toml\n  nephila urlserver --config urls.toml --urls list.txt\n  nephila spider --urlserver 127.0.0.1:7170 --data ./documents\n\nIt ends when every URL of the list was answered for. What it learns of hosts (pauses, blocks, robots rules) is kept\nin the data directory and holds when it is started again. nephila audit proves from its log and the spiders' how\nevery host was treated."
+)]
+pub struct UrlServerArgs {
+    /// A file of URLs, one a line; blank lines and # comments are skipped
+    #[arg(long, value_name = "FILE")]
+    urls: PathBuf,
+    /// Stay when the list is done
+    #[arg(long)]
+    wait: bool,
+    /// Where the log and what is known of hosts are kept [default: ./nephila-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    shared: SharedArgs,
+    #[command(flatten)]
+    niceness: NicenessArgs,
+    /// Print one JSON object at the end, and nothing else, on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+impl UrlServerArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let started = Instant::now();
+        let mut config = self.shared.config()?;
+        self.niceness.lay_over(&mut config);
+        lay(&mut config.store.data, &self.data);
+        config.check().map_err(Failure::usage)?;
+        let settings = &config.url_server;
+        let dial = settings.spider_host.as_ref().map(|host| spider_address(host, settings.spider_port));
+        let links =
+            LinksConfig { listen: settings.listen, dial: dial.into_iter().collect(), links_max: LINKS_MAX };
+        if links.listen.is_none() && links.dial.is_empty() {
+            return Err(Failure::Usage(
+                "no way to a spider: set listen or spider_host under [url_server] in a file for --config"
+                    .into(),
+            ));
+        }
+        let mut urls = Vec::new();
+        read_urls(&self.urls, "--urls", &mut urls)?;
+        if urls.is_empty() {
+            return Err(Failure::Usage(format!("{}: no URL in it", self.urls.display())));
+        }
+        let summary = serve(config, links, UrlList { urls, wait: self.wait }, started)?;
+        let report = UrlReport::new(&summary);
+        let text = match self.json {
+            true => serde_json::to_string(&report).map_err(Failure::cannot_run)? + "\n",
+            false => report.table(),
+        };
+        print(&text)
+    }
+}
+
+/// An address of version 6 is put in brackets, unless it is already.
+fn spider_address(host: &str, port: u16) -> String {
+    match host.parse::<std::net::Ipv6Addr>() {
+        Ok(ip) => format!("[{ip}]:{port}"),
+        Err(_) => format!("{host}:{port}"),
+    }
+}
+
+/// Runs a URL server until its list is done, or until it is told to stop.
+fn serve(
+    mut config: Config,
+    links: LinksConfig,
+    list: UrlList,
+    started: Instant,
+) -> Result<UrlSummary, Failure> {
+    let driver = choose_driver(config.driver)?;
+    config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, 1)?;
+    eprintln!("driver: {} ({})", driver.name, driver.why);
+    let (hosts, resolver) = names_of(&config, driver.name)?;
+    // For its lock: the log and the journal have one writer.
+    let _directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
+    let signals = Signals::take()?;
+    let (fetches_max, sockets_max) = (config.spider.fetches_max, resolver.sockets_max);
+    let dials = links.dial.clone();
+    let node = match driver.name {
+        "uring" => UrlNode::start(
+            &config,
+            list,
+            links,
+            move |bell| {
+                Names::with_servers(hosts, resolver, move || UringDriver::new(sockets_max, started), bell)
+            },
+            "uring",
+            move |_| UringDriver::new(fetches_max, started),
+            started,
+        ),
+        _ => UrlNode::start(
+            &config,
+            list,
+            links,
+            move |bell| {
+                Names::with_servers(hosts, resolver, move || EpollDriver::new(sockets_max, started), bell)
+            },
+            "epoll",
+            move |_| EpollDriver::new(fetches_max, started),
+            started,
+        ),
+    }
+    .map_err(Failure::cannot_run)?;
+    if let Some(addr) = node.bound() {
+        eprintln!("urlserver: listening on {addr}");
+    }
+    for addr in dials {
+        eprintln!("urlserver: dialing {addr}");
+    }
+    watch(&node, signals);
+    node.finish().map_err(Failure::cannot_run)
+}
+
+/// Passes on signals until the URL server has finished, and says what happens.
+fn watch(node: &UrlNode, mut signals: Signals) {
+    let mut waiting_for = None;
+    while !node.is_finished() {
+        match signals.wait() {
+            Interrupt::None => {}
+            Interrupt::Stop => {
+                eprintln!("stopping: what spiders have may end (5 s at most); once more stops at once");
+                node.stop();
+            }
+            Interrupt::AtOnce => {
+                eprintln!("stopped at once");
+                std::process::exit(3);
+            }
+        }
+        node.notices().iter().for_each(|text| eprintln!("{text}"));
+        let waits = node.waiting_for();
+        if waits != waiting_for {
+            if let Some(text) = &waits {
+                eprintln!("{text}");
+            }
+            waiting_for = waits;
+        }
+    }
+    node.notices().iter().for_each(|text| eprintln!("{text}"));
+}
