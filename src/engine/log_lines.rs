@@ -43,6 +43,11 @@ impl Logger {
         line.write(out);
     }
 
+    /// A page that a URL server in another process wanted: how it was come by is known there.
+    pub fn order(self, out: &mut Vec<u8>, doc_id: u32, fetched: &Fetched, span: Span) {
+        LogLine { doc_id: Some(doc_id), ..self.fetched(fetched, fetched.result, span) }.write(out);
+    }
+
     /// A robots.txt, for the rules of `origin`.
     pub fn robots(self, out: &mut Vec<u8>, origin: &str, fetched: &Fetched, step: &RobotsStep, span: Span) {
         let path = robots_path(origin, step);

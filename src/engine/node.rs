@@ -2,6 +2,7 @@ use super::index_desk::IndexDesk;
 use super::names::Names;
 use super::scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
 use super::scribe::{Heritage, Scribe, ScribePort};
+use super::scribe_thread::ScribeThread;
 use super::settings::{scope_of, spider_config, url_server_config};
 use super::shard::{Shard, ShardParts};
 use super::stats::{SchedulerStats, ShardStats, Snapshot, Summary, merged_histogram};
@@ -36,8 +37,7 @@ pub struct Node {
     scheduler: JoinHandle<Scheduler>,
     index: JoinHandle<IndexDesk>,
     keeper: JoinHandle<Result<(), KeeperError>>,
-    scribe: JoinHandle<()>,
-    scribe_bell: Arc<Doorbell>,
+    scribe: ScribeThread,
     notices: Arc<Mutex<Vec<String>>>,
     shards: Vec<JoinHandle<()>>,
     ends: Ends,
@@ -53,7 +53,6 @@ pub struct Node {
 struct Ends {
     keeper: Arc<AtomicBool>,
     index: Arc<AtomicBool>,
-    scribe: Arc<AtomicBool>,
 }
 
 impl Node {
@@ -134,10 +133,7 @@ impl Node {
             let pause = Duration::from_millis(config.store.commit_ms);
             move || keep(keeper, pause, wall, started, &end, &trouble, &bell)
         })?;
-        let scribe = spawn("scribe", {
-            let (end, trouble, bell) = (ends.scribe.clone(), trouble.clone(), scribe_bell.clone());
-            move || run_scribe(scribe, &end, &scribe_thread, &bell, &trouble)
-        })?;
+        let scribe = ScribeThread::start(scribe, scribe_thread, scribe_bell, trouble.clone())?;
         let index = spawn("index", {
             let (end, bell) = (ends.index.clone(), index_bell.clone());
             move || run_index(desk, &end, &index_thread, &bell)
@@ -186,7 +182,6 @@ impl Node {
             shards,
             ends,
             notices,
-            scribe_bell,
             scheduler_bell,
             index_bell,
             shard_stats,
@@ -242,9 +237,7 @@ impl Node {
         self.shards.into_iter().for_each(joined);
         self.ends.keeper.store(true, Ordering::Release);
         let kept = joined(self.keeper);
-        self.ends.scribe.store(true, Ordering::Release);
-        self.scribe_bell.ring_if_asleep();
-        joined(self.scribe);
+        self.scribe.end();
         self.ends.index.store(true, Ordering::Release);
         self.index_bell.ring_if_asleep();
         let desk = joined(self.index);
@@ -356,36 +349,6 @@ pub(super) fn run_scheduler(
                 let words = scheduler.documents_done() - done_before;
                 done_before += words;
                 rest(thread, bell, SLEEP_MAX, words, || scheduler.has_words());
-            }
-        }
-    }
-}
-
-pub(super) fn run_scribe(
-    mut scribe: Scribe,
-    end: &AtomicBool,
-    thread: &ThreadBell,
-    bell: &Doorbell,
-    trouble: &Trouble,
-) {
-    thread.belongs_to_me();
-    loop {
-        match scribe.turn() {
-            Ok(words) => {
-                trouble.scribe_waits(None);
-                if end.load(Ordering::Acquire) && scribe.is_idle() {
-                    return;
-                }
-                rest(thread, bell, SLEEP_MAX, words as u64, || !scribe.is_idle());
-            }
-            Err(cause) => {
-                trouble.scribe_waits(Some(format!(
-                    "cannot write the crawl log or the journal of hosts: {cause}"
-                )));
-                if end.load(Ordering::Acquire) {
-                    return;
-                }
-                std::thread::sleep(SLEEP_MAX);
             }
         }
     }

@@ -26,14 +26,14 @@ pub(super) fn robots_fetched(
         if let Some(id) = url_server.release_errand(fetched.trans, &report, now) {
             // Whose rules they are is known at the asker's; here it is a request to this host like any other.
             let step = RobotsStep::Hop;
-            papers.logger.robots(&mut papers.log, &origin, fetched, &step, span);
+            papers.book.logger.robots(&mut papers.book.lines, &origin, fetched, &step, span);
             out.say(FromShard::ErrandDone { id, answer: Box::new(answer) });
         }
         return;
     }
     let step = url_server.robots(fetched.trans, &answer.as_robotstxt(), &report, now);
     if step != RobotsStep::Late {
-        papers.logger.robots(&mut papers.log, &origin, fetched, &step, span);
+        papers.book.logger.robots(&mut papers.book.lines, &origin, fetched, &step, span);
     }
     robots_learnt(origin, step, out);
 }
@@ -49,7 +49,7 @@ pub(super) fn robots_elsewhere(
 ) {
     let step = url_server.robots_elsewhere(&origin, &answer.as_robotstxt(), now);
     if step != RobotsStep::Late {
-        papers.logger.robots_elsewhere(&mut papers.log, &origin, &step, now);
+        papers.book.logger.robots_elsewhere(&mut papers.book.lines, &origin, &step, now);
     }
     robots_learnt(origin, step, out);
 }

@@ -160,12 +160,10 @@ impl<D: Driver> Shard<D> {
             && self.spider.open() == 0
             && self.unstored.is_empty()
             && self.done.waiting() == 0
+            && self.papers.close(&mut self.url_server, &mut self.done, now)
         {
-            self.papers.close(&mut self.url_server, &mut self.done, now);
-            if self.papers.is_empty() {
-                self.finish_draining(now);
-                return ShardState::Drained;
-            }
+            self.finish_draining(now);
+            return ShardState::Drained;
         }
         if more || self.has_words() { ShardState::Busy } else { ShardState::Waiting }
     }
@@ -192,7 +190,7 @@ impl<D: Driver> Shard<D> {
         let stuck = !self.unstored.is_empty() || self.done.waiting() > 0;
         let soon = stuck.then(|| self.driver.now().plus_ms(2));
         let fetch_due = if self.may_start() { self.url_server.next_due() } else { None };
-        let papers_due = self.papers.next_due(self.driver.now());
+        let papers_due = self.papers.book.next_due(self.driver.now());
         [fetch_due, self.spider.next_due(), soon, papers_due, self.drain_by].into_iter().flatten().min()
     }
 
@@ -279,7 +277,7 @@ impl<D: Driver> Shard<D> {
         self.drain_by.is_none()
             && self.unstored.is_empty()
             && self.done.waiting() < DONE_BACKLOG_MAX / 2
-            && !self.papers.is_full()
+            && !self.papers.book.is_full()
     }
 
     /// Starts what niceness allows. True if there is more to start at once.
@@ -293,7 +291,7 @@ impl<D: Driver> Shard<D> {
                 Acquired::Fetch(order) => self.start(order, now),
                 Acquired::Refused(job, refusal) => {
                     let result = refusal.result();
-                    self.papers.logger.refused_job(&mut self.papers.log, &job, result, now);
+                    self.papers.book.logger.refused_job(&mut self.papers.book.lines, &job, result, now);
                     self.answer(&job, result, None, false, None);
                 }
                 Acquired::Nothing => return false,
@@ -374,7 +372,7 @@ impl<D: Driver> Shard<D> {
         let appended = appended.expect("room was made");
         self.counts.stored_bytes += appended.bytes as u64;
         let candidate = &job.candidate;
-        self.papers.logger.page(&mut self.papers.log, candidate, &fetched, result, span);
+        self.papers.book.logger.page(&mut self.papers.book.lines, candidate, &fetched, result, span);
         let new_url = handled.new_url.filter(|_| handled.follow).map(|url| NewUrl {
             url,
             depth: candidate.depth,

@@ -1,4 +1,6 @@
 use super::links::{Links, LinksConfig, LinksThread};
+use super::scribe::{Scribe, ScribePort};
+use super::scribe_thread::ScribeThread;
 use super::settings::spider_config;
 use super::spider_desk::{DeskConfig, DeskState, SpiderDesk, SpiderPort};
 use super::spider_shard::{SpiderShard, SpiderShardParts};
@@ -32,6 +34,7 @@ pub struct SpiderNode {
     desk_bell: Arc<Doorbell>,
     links: LinksThread,
     shards: Vec<JoinHandle<()>>,
+    scribe: ScribeThread,
     keeper: JoinHandle<Result<(), KeeperError>>,
     keeper_end: Arc<AtomicBool>,
     shard_stats: Vec<Arc<ShardStats>>,
@@ -64,6 +67,9 @@ impl SpiderNode {
         let mut keeper = Keeper::new(Medium::Directory(directory), config.store.segment_bytes, shard_count);
         keeper.prepare(wall.unix_ms_at_zero)?;
 
+        let (scribe_thread, scribe_bell) = thread_bell();
+        let (scribe, scribe_port, _) = Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
+            .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
         let mut ports = Vec::new();
         let mut shards = Vec::new();
         let mut shard_stats = Vec::new();
@@ -90,6 +96,7 @@ impl SpiderNode {
                 bell: bell.clone(),
                 stats: Arc::new(ShardStats::default()),
                 wall,
+                scribe: scribe_port.clone(),
             };
             shard_stats.push(thread.stats.clone());
             ports.push(SpiderPort { work: work_out, done: done_in, bell, share: keeper.share(index) });
@@ -100,6 +107,7 @@ impl SpiderNode {
             started_up.recv().unwrap_or(Err(NodeError::Restarts(0)))?;
         }
 
+        let scribe = ScribeThread::start(scribe, scribe_thread, scribe_bell, trouble.clone())?;
         let keeper_end = Arc::new(AtomicBool::new(false));
         let keeper = spawn("keeper", {
             let (end, trouble, bell) = (keeper_end.clone(), trouble.clone(), desk_bell.clone());
@@ -127,6 +135,7 @@ impl SpiderNode {
             desk_bell,
             links,
             shards,
+            scribe,
             keeper,
             keeper_end,
             shard_stats,
@@ -162,6 +171,7 @@ impl SpiderNode {
         // What the desk has said is sent before the links are let go.
         self.links.end();
         self.shards.into_iter().for_each(joined);
+        self.scribe.end();
         self.keeper_end.store(true, Ordering::Release);
         let kept = joined(self.keeper);
         self.trouble.take()?;
@@ -199,6 +209,7 @@ struct SpiderThread {
     bell: Arc<Doorbell>,
     stats: Arc<ShardStats>,
     wall: Wall,
+    scribe: ScribePort,
 }
 
 impl SpiderThread {
@@ -222,6 +233,8 @@ impl SpiderThread {
             stats: self.stats.clone(),
             wall: self.wall,
             epoch,
+            number: self.seat.index,
+            scribe: self.scribe.clone(),
         }
     }
 

@@ -1,5 +1,8 @@
 use super::finished::{record_of, retry_after_s, took_ms};
+use super::log_book::LogBook;
+use super::log_lines::{Logger, Span};
 use super::outbox::Outbox;
+use super::scribe::ScribePort;
 use super::shard::ShardState;
 use super::stats::{ShardStats, fetch_histogram};
 use super::threads::Turn;
@@ -36,8 +39,9 @@ pub(super) struct SpiderShard<D: Driver> {
     epoch: u32,
     /// Orders without room. The desk takes no more than it has a bound for.
     waiting: VecDeque<SpiderOrder>,
-    /// Documents of open fetches.
-    doc_ids: RapidHashMap<TransId, u32>,
+    /// What is open.
+    open: RapidHashMap<TransId, OpenFetch>,
+    book: LogBook,
     actions: Vec<Action>,
     /// Ended, but without a segment to be stored in. While there are any, nothing new is started.
     unstored: VecDeque<Unstored>,
@@ -48,8 +52,15 @@ pub(super) struct SpiderShard<D: Driver> {
     fetch_us: Histogram<u64>,
 }
 
+/// A fetch that has not ended.
+struct OpenFetch {
+    doc_id: u32,
+    /// When its request was on the wire.
+    sent: Option<Now>,
+}
+
 enum Unstored {
-    Page(u32, Box<Fetched>),
+    Page(u32, Box<Fetched>, Span),
     Refused(SpiderOrder),
 }
 
@@ -71,6 +82,9 @@ pub(super) struct SpiderShardParts {
     pub stats: Arc<ShardStats>,
     pub wall: Wall,
     pub epoch: u32,
+    /// Which of the shards it is.
+    pub number: usize,
+    pub scribe: ScribePort,
 }
 
 /// Counters are published this often.
@@ -84,6 +98,7 @@ impl<D: Driver> SpiderShard<D> {
         let now = driver.now();
         let spider =
             SpiderConfig { conns_max: parts.spider.conns_max.min(driver.conns_max()), ..parts.spider };
+        let logger = Logger { wall: parts.wall, shard: parts.number.min(usize::from(u16::MAX)) as u16 };
         SpiderShard {
             spider: Spider::new(spider, now),
             store: ShardStore::new(parts.share),
@@ -94,7 +109,8 @@ impl<D: Driver> SpiderShard<D> {
             wall: parts.wall,
             epoch: parts.epoch,
             waiting: VecDeque::new(),
-            doc_ids: RapidHashMap::default(),
+            open: RapidHashMap::default(),
+            book: LogBook::new(logger, parts.scribe),
             actions: Vec::new(),
             unstored: VecDeque::new(),
             drain_by: None,
@@ -132,11 +148,11 @@ impl<D: Driver> SpiderShard<D> {
                 Some((conn, event)) => self.spider.step(conn, event, now, &mut self.actions),
                 None => return,
             }
-            self.run_actions();
+            self.run_actions(now);
         }
     }
 
-    fn run_actions(&mut self) {
+    fn run_actions(&mut self, now: Now) {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
@@ -145,9 +161,14 @@ impl<D: Driver> SpiderShard<D> {
                 }
                 Action::Net(NetAsk::Send { conn, bytes }) => self.driver.send(conn, bytes),
                 Action::Net(NetAsk::Close { conn }) => self.driver.close(conn),
-                Action::Finished(fetched) => self.finished(fetched),
+                Action::Finished(fetched) => self.finished(fetched, now),
+                Action::Sent(trans) => {
+                    if let Some(open) = self.open.get_mut(&trans) {
+                        open.sent = Some(now);
+                    }
+                }
                 // The desk says WORKING for every order it has not answered, also for those that wait for room.
-                Action::Sent(_) | Action::Working(_) => {}
+                Action::Working(_) => {}
             }
         }
         // Nothing above makes the spider act again, so the list comes back empty.
@@ -155,7 +176,10 @@ impl<D: Driver> SpiderShard<D> {
     }
 
     fn may_start(&self) -> bool {
-        self.drain_by.is_none() && self.unstored.is_empty() && self.done.waiting() < DONE_BACKLOG_MAX / 2
+        self.drain_by.is_none()
+            && self.unstored.is_empty()
+            && self.done.waiting() < DONE_BACKLOG_MAX / 2
+            && !self.book.is_full()
     }
 
     /// Starts what there is room for. True if there is more to start at once.
@@ -166,7 +190,7 @@ impl<D: Driver> SpiderShard<D> {
             };
             if !self.may_start() || !self.has_room_for(&order) {
                 self.waiting.push_front(order);
-                self.run_actions();
+                self.run_actions(now);
                 return false;
             }
             self.start(order, now);
@@ -188,13 +212,14 @@ impl<D: Driver> SpiderShard<D> {
             return self.store(Unstored::Refused(order));
         };
         let addr = SocketAddr::new(ip, url.port());
-        self.doc_ids.insert(order.trans, order.doc_id);
+        self.open.insert(order.trans, OpenFetch { doc_id: order.doc_id, sent: None });
         self.spider.take(FetchOrder { trans: order.trans, url, addr }, now, &mut self.actions);
-        self.run_actions();
+        self.run_actions(now);
     }
 
-    fn finished(&mut self, fetched: Box<Fetched>) {
-        let doc_id = self.doc_ids.remove(&fetched.trans).expect("an open fetch has its document");
+    fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
+        let OpenFetch { doc_id, sent } =
+            self.open.remove(&fetched.trans).expect("an open fetch has its document");
         if fetched.stale {
             // The connection had died while it was kept: the server has not seen the request.
             let Fetched { trans, url, addr, .. } = *fetched;
@@ -205,7 +230,8 @@ impl<D: Driver> SpiderShard<D> {
         self.counts.fetches += 1;
         self.counts.bytes += fetched.bytes.len() as u64;
         let _ = self.fetch_us.record(fetched.took_us.max(1));
-        self.store(Unstored::Page(doc_id, fetched));
+        let span = Span { sent: sent.unwrap_or(fetched.started), ended: now };
+        self.store(Unstored::Page(doc_id, fetched, span));
     }
 
     /// Stores what has ended and answers for it; without a segment it waits.
@@ -237,7 +263,8 @@ impl<D: Driver> SpiderShard<D> {
             }
         }
         let (trans, result, reported, sequence) = match ended {
-            Unstored::Page(doc_id, fetched) => {
+            Unstored::Page(doc_id, fetched, span) => {
+                self.book.logger.order(&mut self.book.lines, doc_id, &fetched, span);
                 let head = fetched.head.filter(|_| fetched.result == ResultCode::Redirect);
                 let target =
                     head.and_then(|head| redirect_target(&fetched.url, head.location.of(&fetched.bytes)));
@@ -311,7 +338,10 @@ impl<D: Driver> SpiderShard<D> {
         // Without a segment or with a full ring it looks again soon: nobody rings for those.
         let stuck = !self.unstored.is_empty() || self.done.waiting() > 0;
         let soon = stuck.then(|| self.driver.now().plus_ms(2));
-        [self.spider.next_due(), soon, self.drain_by].into_iter().flatten().min()
+        [self.spider.next_due(), soon, self.book.next_due(self.driver.now()), self.drain_by]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -321,13 +351,14 @@ impl<D: Driver> Turn for SpiderShard<D> {
         self.take_words(now);
         self.take_completions(now);
         self.spider.tick(now, &mut self.actions);
-        self.run_actions();
+        self.run_actions(now);
         self.store_waiting();
         if self.drain_by.is_some_and(|by| by <= now) {
             self.spider.abandon(now, &mut self.actions);
-            self.run_actions();
+            self.run_actions(now);
         }
         let more = self.start_fetches(now);
+        self.book.hand_on(now);
         self.done.hand_up();
         if now.since_us(self.published_at) >= PUBLISH_US {
             self.publish(now);
@@ -336,6 +367,7 @@ impl<D: Driver> Turn for SpiderShard<D> {
             && self.spider.open() == 0
             && self.unstored.is_empty()
             && self.done.waiting() == 0
+            && self.book.close(now)
         {
             self.finish_draining(now);
             return ShardState::Drained;
@@ -359,7 +391,7 @@ impl Unstored {
     /// The desk's slot of this order, for whoever finds the shard dead.
     fn slot(&self) -> u32 {
         let trans = match self {
-            Unstored::Page(_, fetched) => fetched.trans,
+            Unstored::Page(_, fetched, _) => fetched.trans,
             Unstored::Refused(order) => order.trans,
         };
         Key::unpack(trans.as_u64()).0.index() as u32
@@ -367,7 +399,7 @@ impl Unstored {
 
     fn bytes(&self) -> usize {
         match self {
-            Unstored::Page(_, fetched) => fetched.bytes.len(),
+            Unstored::Page(_, fetched, _) => fetched.bytes.len(),
             Unstored::Refused(_) => 0,
         }
     }

@@ -310,7 +310,7 @@ impl<D: Driver> UrlDesk<D> {
     }
 
     fn may_start(&self) -> bool {
-        self.drain_by.is_none() && !self.papers.is_full()
+        self.drain_by.is_none() && !self.papers.book.is_full()
     }
 
     /// Sends what niceness and credits allow. True if there is more to send at once.
@@ -330,7 +330,7 @@ impl<D: Driver> UrlDesk<D> {
                 }
                 Acquired::Refused(job, refusal) => {
                     let result = refusal.result();
-                    self.papers.logger.refused_job(&mut self.papers.log, &job, result, now);
+                    self.papers.book.logger.refused_job(&mut self.papers.book.lines, &job, result, now);
                     self.answer(job.candidate.doc_id, result, false);
                 }
                 Acquired::Nothing => return false,
@@ -351,7 +351,12 @@ impl<D: Driver> UrlDesk<D> {
             // A URL that no line can hold never reaches a spider.
             let report = Report { result: ResultCode::BadUrl, ..Report::UNKNOWN };
             if let Some(job) = self.url_server.release(*trans, &report, now) {
-                self.papers.logger.refused_job(&mut self.papers.log, &job, ResultCode::BadUrl, now);
+                self.papers.book.logger.refused_job(
+                    &mut self.papers.book.lines,
+                    &job,
+                    ResultCode::BadUrl,
+                    now,
+                );
                 self.answer(job.candidate.doc_id, ResultCode::BadUrl, false);
             }
             return;
@@ -393,7 +398,7 @@ impl<D: Driver> UrlDesk<D> {
     fn next_due(&self) -> Option<Now> {
         let soon = (self.done.waiting() > 0).then(|| self.driver.now().plus_ms(2));
         let fetch_due = if self.may_start() { self.url_server.next_due() } else { None };
-        let papers_due = self.papers.next_due(self.driver.now());
+        let papers_due = self.papers.book.next_due(self.driver.now());
         [fetch_due, self.spider.next_due(), soon, papers_due, self.drain_by].into_iter().flatten().min()
     }
 }
@@ -418,16 +423,16 @@ impl<D: Driver> Turn for UrlDesk<D> {
             self.spider.abandon(now, &mut self.actions);
             self.run_actions(now);
         }
-        if self.drain_by.is_some() && (self.url_server.open() == 0 || out_of_time) && self.done.waiting() == 0
+        if self.drain_by.is_some()
+            && (self.url_server.open() == 0 || out_of_time)
+            && self.done.waiting() == 0
+            && self.papers.close(&mut self.url_server, &mut self.done, now)
         {
-            self.papers.close(&mut self.url_server, &mut self.done, now);
-            if self.papers.is_empty() {
-                if !std::mem::replace(&mut self.drained, true) {
-                    self.done.say(FromShard::Drained);
-                    self.done.hand_up();
-                }
-                return ShardState::Drained;
+            if !std::mem::replace(&mut self.drained, true) {
+                self.done.say(FromShard::Drained);
+                self.done.hand_up();
             }
+            return ShardState::Drained;
         }
         if more || self.has_words() { ShardState::Busy } else { ShardState::Waiting }
     }

@@ -1,9 +1,10 @@
 use super::index_desk::IndexDesk;
 use super::links::{LinkPort, Links, LinksConfig, LinksThread};
 use super::names::Names;
-use super::node::{run_index, run_scheduler, run_scribe};
+use super::node::{run_index, run_scheduler};
 use super::scheduler::{Scheduler, SchedulerConfig, SchedulersScribe, ShardPort};
 use super::scribe::{Heritage, Scribe, ScribePort};
+use super::scribe_thread::ScribeThread;
 use super::settings::{spider_config, url_server_config};
 use super::stats::{SchedulerStats, ShardStats, UrlDeskStats, UrlSummary};
 use super::threads::{BellHook, NodeError, Seat, Trouble, cpu_us, joined, spawn, thread_bell, wall_at};
@@ -38,9 +39,7 @@ pub struct UrlNode {
     index: JoinHandle<IndexDesk>,
     index_bell: Arc<Doorbell>,
     index_end: Arc<AtomicBool>,
-    scribe: JoinHandle<()>,
-    scribe_bell: Arc<Doorbell>,
-    scribe_end: Arc<AtomicBool>,
+    scribe: ScribeThread,
     desk: JoinHandle<()>,
     links: LinksThread,
     stats: Arc<ShardStats>,
@@ -117,11 +116,7 @@ impl UrlNode {
         let desk = spawn("url-desk", move || thread.run(&make_driver, &ready))?;
         started_up.recv().unwrap_or(Err(NodeError::Restarts(0)))?;
 
-        let scribe_end = Arc::new(AtomicBool::new(false));
-        let scribe = spawn("scribe", {
-            let (end, trouble, bell) = (scribe_end.clone(), trouble.clone(), scribe_bell.clone());
-            move || run_scribe(scribe, &end, &scribe_thread, &bell, &trouble)
-        })?;
+        let scribe = ScribeThread::start(scribe, scribe_thread, scribe_bell, trouble.clone())?;
         let index_end = Arc::new(AtomicBool::new(false));
         let index = spawn("index", {
             let (end, bell) = (index_end.clone(), index_bell.clone());
@@ -164,8 +159,6 @@ impl UrlNode {
             index_bell,
             index_end,
             scribe,
-            scribe_bell,
-            scribe_end,
             desk,
             links,
             stats,
@@ -206,9 +199,7 @@ impl UrlNode {
         let scheduler = joined(self.scheduler);
         joined(self.desk);
         self.links.end();
-        self.scribe_end.store(true, Ordering::Release);
-        self.scribe_bell.ring_if_asleep();
-        joined(self.scribe);
+        self.scribe.end();
         self.index_end.store(true, Ordering::Release);
         self.index_bell.ring_if_asleep();
         let index = joined(self.index).index().stats();
