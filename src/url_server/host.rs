@@ -1,6 +1,6 @@
 use super::names::Name;
 use super::niceness::{Niceness, Pace};
-use super::server::Errand;
+use super::order::Errand;
 use super::waiting::Queue;
 use crate::base::Now;
 use crate::proto::lines::{Candidate, TransId};

@@ -20,6 +20,7 @@
 //! The role is sans-IO: jobs and times come in, orders go out. It runs on a shard of `nephila crawl`.
 
 mod address;
+mod answers;
 mod host;
 mod host_table;
 mod leftover;
@@ -32,6 +33,8 @@ mod model_judge;
 mod model_web;
 mod names;
 mod niceness;
+mod order;
+mod placing;
 mod robots_gate;
 mod server;
 mod spill;
@@ -43,6 +46,7 @@ mod waiting;
 
 pub use memory::{Memory, compacted};
 pub use niceness::{Niceness, Report};
+pub use order::{Acquired, Errand, Order, OrderKind, Refusal};
 pub use robots_gate::{RobotsStep, Robotstxt};
-pub use server::{Acquired, Errand, Order, OrderKind, Refusal, UrlServer, UrlServerConfig, UrlServerStats};
+pub use server::{UrlServer, UrlServerConfig, UrlServerStats};
 pub use spill::{SpillAsk, SpillEvent};

@@ -4,7 +4,8 @@
 use super::host::{HAS_ERRAND, Place, RobotsState, Work, is_past, second_after, second_before};
 use super::memory::write_robots;
 use super::niceness::Report;
-use super::server::{Acquired, Errand, Order, OrderKind, Refusal, UrlServer};
+use super::order::{Acquired, Errand, Order, OrderKind, Refusal};
+use super::server::UrlServer;
 use super::takers::HERE;
 use crate::base::Now;
 use crate::limits::ROBOTS_REDIRECTS_MAX;

@@ -1,21 +1,19 @@
 use super::address::AddressTable;
-use super::host::{Active, Host, Place, RobotsState, Window, Work, is_past};
+use super::host::{Active, Host, Place, RobotsState, Window, Work};
 use super::host::{HAS_ERRAND, RESTING};
-use super::host_table::{HostTable, Vacancy};
+use super::host_table::HostTable;
 use super::leftover::Leftover;
-use super::memory::{Memory, write_address, write_pace, write_robots};
-use super::niceness::{Niceness, Pace, Report};
+use super::memory::{Memory, write_pace, write_robots};
+use super::niceness::{Niceness, Report};
+use super::order::{Acquired, Errand, Refusal};
 use super::spill::{SpillAsk, SpillEvent};
 use super::takers::Takers;
 use super::waiting::Waiting;
 use crate::base::{Now, RowWheel, TimerWheel, Wall};
-use crate::proto::lines::{Candidate, Job, TransId};
-use crate::proto::record::{Fault, ResultCode};
-use crate::proto::url::CrawlUrl;
+use crate::proto::lines::{Job, TransId};
 use rapidhash::fast::RapidHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
-use std::net::IpAddr;
 
 /// The settings this role needs, as built.
 #[derive(Clone, Debug)]
@@ -59,11 +57,11 @@ pub struct UrlServer {
     pub(super) timers: TimerWheel<Timer>,
     pub(super) slots_timer: bool,
     /// What is with a spider.
-    open: Slab<TransId>,
+    pub(super) open: Slab<TransId>,
     /// When silent spiders are looked for next.
     sweep_at: Now,
     #[expect(clippy::vec_box, reason = "a window moves into a row, where only a pointer has room")]
-    spare_windows: Vec<Box<Window>>,
+    pub(super) spare_windows: Vec<Box<Window>>,
     /// Lines for the journal of what must not be forgotten.
     pub(super) journal: String,
     /// Lines for whoever watches.
@@ -100,67 +98,8 @@ pub struct UrlServerStats {
     pub set_aside: u64,
 }
 
-/// What `acquire` found.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Acquired {
-    /// To be fetched now.
-    Fetch(Order),
-    /// Not to be fetched, and why.
-    Refused(Job, Refusal),
-    /// Nothing may be sent at this moment.
-    Nothing,
-}
-
-/// Why a URL is not fetched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The robots rules say no.
-    Robots,
-    /// They could not be learnt, which is a no.
-    RobotsUnreachable,
-    /// The host has done nothing but fail.
-    SetAside,
-}
-
-impl Refusal {
-    pub fn result(self) -> ResultCode {
-        match self {
-            Refusal::Robots | Refusal::RobotsUnreachable => ResultCode::RobotsDenied,
-            Refusal::SetAside => ResultCode::HostSetAside,
-        }
-    }
-}
-
-/// A request that may go out now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
-    pub trans: TransId,
-    pub doc_id: u32,
-    pub url: CrawlUrl,
-    pub ip: IpAddr,
-    pub kind: OrderKind,
-    /// The spider it goes to, if spiders are behind links and it is a page.
-    pub taker: u16,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderKind {
-    Page,
-    Robots,
-    /// The robots rules of another host, which redirected here; the number is the asker's.
-    Errand(u64),
-}
-
-/// A request for the robots rules of a host that redirected to another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Errand {
-    pub id: u64,
-    pub url: CrawlUrl,
-    pub ip: IpAddr,
-}
-
 /// Windows kept for the next host that becomes active.
-const SPARE_WINDOWS: usize = 1_024;
+pub(super) const SPARE_WINDOWS: usize = 1_024;
 
 impl UrlServer {
     /// A URL server for the spider beside it.
@@ -247,59 +186,6 @@ impl UrlServer {
         }
     }
 
-    /// Gives the job back if its host's queue is full or its host finds no slot, which the flag says.
-    fn find_place(&mut self, job: Job, now: Now) -> Option<(Job, bool)> {
-        let origin = job.candidate.url.origin();
-        let slot = match self.table.find(origin) {
-            Some(slot) => {
-                self.follow(slot, job.ip, now);
-                Some(slot)
-            }
-            None => self.place_host(origin, job.ip, now),
-        };
-        match slot {
-            Some(slot) if self.refusal(slot, now).is_some() => {
-                let refusal = self.refusal(slot, now).unwrap_or(Refusal::SetAside);
-                self.refused.push_back((job, refusal));
-                let host = &self.table.rows[slot as usize];
-                // One that waits somewhere comes to rest when its turn comes.
-                if host.is_empty() && host.place == Place::Rest {
-                    self.table.rest(slot);
-                }
-            }
-            Some(slot) if self.table.rows[slot as usize].pages() < self.config.queue_len => {
-                self.enqueue(slot, job.candidate);
-                self.settle(slot, now);
-            }
-            slot => return Some((job, slot.is_none())),
-        }
-        None
-    }
-
-    /// A host that has nothing to do may have moved to another address.
-    fn follow(&mut self, slot: u32, ip: IpAddr, now: Now) {
-        let host = &self.table.rows[slot as usize];
-        let before = host.ip;
-        if self.addresses.get(before).ip != ip && host.is_empty() && host.place == Place::Rest {
-            self.table.rows[slot as usize].ip = self.join_address(ip);
-            self.leave_address(before, now);
-        }
-    }
-
-    /// Why nothing of a host is fetched at present.
-    fn refusal(&self, slot: u32, now: Now) -> Option<Refusal> {
-        let host = &self.table.rows[slot as usize];
-        match host.robots {
-            _ if host.pace.is_set_aside(self.config.host_failures_max, now) => Some(Refusal::SetAside),
-            // Being asked for again: whoever comes meanwhile waits for the answer.
-            RobotsState::Unreachable { .. } if host.open() > 0 => None,
-            RobotsState::Unreachable { until_s, .. } if !is_past(until_s, now) => {
-                Some(Refusal::RobotsUnreachable)
-            }
-            _ => None,
-        }
-    }
-
     /// The next thing to do. Call until it says `Nothing`, while there is room for fetches.
     pub fn acquire(&mut self, now: Now) -> Acquired {
         if let Some((job, refusal)) = self.refused.pop_front() {
@@ -369,7 +255,7 @@ impl UrlServer {
         Some(self.active(trans)?.asked_at)
     }
 
-    fn active(&self, trans: TransId) -> Option<&Active> {
+    pub(super) fn active(&self, trans: TransId) -> Option<&Active> {
         self.table.rows.get(trans.host_slot() as usize)?.active_ref(trans)
     }
 
@@ -616,185 +502,6 @@ impl UrlServer {
         entry.insert(trans);
         trans
     }
-
-    /// Takes the work of an open transaction and paces its host and address. The caller puts the row in order and
-    /// then calls `freed`.
-    pub(super) fn take_open(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Work> {
-        let slot = trans.host_slot();
-        let Some(host) = self.table.rows.get_mut(slot as usize) else {
-            self.stats.late += 1;
-            return None;
-        };
-        let Some(active) = host.active_mut(trans) else {
-            self.stats.late += 1;
-            return None;
-        };
-        let work = std::mem::replace(&mut active.work, Work::Free);
-        let unsent = !active.sent;
-        self.open.remove(active.open_key as usize);
-        let address = self.addresses.get_mut(host.ip);
-        if unsent {
-            // An answer may overtake the news that the request is out; it was sent no later than now.
-            host.pace.asked(&self.config.host, now);
-            address.pace.asked(&self.config.ip, now);
-            address.unsent -= 1;
-        }
-        address.open -= 1;
-        if host.open() == 0
-            && let Some(mut window) = host.window.take()
-            && self.spare_windows.len() < SPARE_WINDOWS
-        {
-            window.places.clear();
-            self.spare_windows.push(window);
-        }
-        // Retry-After was said by this host, for itself; its neighbours need not wait for it.
-        let neighbours = Report { retry_after_s: None, ..*report };
-        let before = address.pace;
-        address.pace.answered(&self.config.ip, &neighbours, now);
-        if is_notable(&before, &address.pace, &self.config.ip, now) {
-            write_address(&mut self.journal, address.ip, &address.pace, self.config.wall);
-        }
-        self.pace_host(slot, report, now);
-        Some(work)
-    }
-
-    /// Paces a host by an answer, or by there being none, and notes what must not be forgotten.
-    fn pace_host(&mut self, slot: u32, report: &Report, now: Now) {
-        let host = &mut self.table.rows[slot as usize];
-        let before = host.pace;
-        host.pace.answered(&self.config.host, report, now);
-        if report.status == 0
-            && report.result.fault() == Fault::Network
-            && host.pace.failed(self.config.host_failures_max, now)
-        {
-            self.set_aside(slot, now);
-        }
-        let pace = &self.table.rows[slot as usize].pace;
-        let asked_to_wait = report.retry_after_s.is_some_and(|seconds| seconds > 0);
-        if asked_to_wait || is_notable(&before, pace, &self.config.host, now) {
-            write_pace(&mut self.journal, self.table.origin(slot), pace, self.config.wall);
-        }
-    }
-
-    /// A host has done nothing but fail: what waits for it is refused until it gets another chance.
-    fn set_aside(&mut self, slot: u32, now: Now) {
-        self.stats.set_aside += 1;
-        self.notices.push(super::memory::set_aside_line(
-            self.table.origin(slot),
-            &self.table.rows[slot as usize].pace,
-        ));
-        self.refuse_all(slot, Refusal::SetAside);
-        self.settle(slot, now);
-    }
-
-    /// Refuses everything that waits for a host.
-    pub(super) fn refuse_all(&mut self, slot: u32, refusal: Refusal) {
-        let host = &mut self.table.rows[slot as usize];
-        let ip = self.addresses.get(host.ip).ip;
-        while let Some(candidate) = self.waiting.pop_front(&mut host.queue) {
-            self.refused.push_back((Job { candidate, ip }, refusal));
-        }
-        while let Some(job) = self.leftover.pop_of(self.table.names.get(host.name)) {
-            self.refused.push_back((job, refusal));
-        }
-    }
-
-    pub(super) fn enqueue(&mut self, slot: u32, candidate: Candidate) {
-        self.table.wake(slot);
-        self.waiting.push_back(&mut self.table.rows[slot as usize].queue, candidate);
-    }
-
-    /// Finds a slot for a host.
-    pub(super) fn place_host(&mut self, origin: &str, ip: IpAddr, now: Now) -> Option<u32> {
-        let address = self.join_address(ip);
-        match self.table.place(origin, address, self.quiet_until, now) {
-            Vacancy::Fresh(slot) => {
-                self.recall(slot);
-                Some(slot)
-            }
-            Vacancy::Reused(slot, before) => {
-                self.stats.slots_reused += 1;
-                let (origin, before) = *before;
-                self.leave_address(before.ip, now);
-                if let RobotsState::Known { rules: Some(rules), .. } = &before.robots {
-                    self.rules_bytes -= rules.heap_bytes();
-                }
-                self.memory.keep(&origin, before);
-                self.recall(slot);
-                Some(slot)
-            }
-            Vacancy::None { soonest } => {
-                self.leave_address(address, now);
-                // Somebody must come back for the hosts that wait for a slot.
-                if soonest < Now::NEVER && !self.slots_timer {
-                    self.slots_timer = true;
-                    self.timers.insert(soonest, Timer::Slots);
-                }
-                None
-            }
-        }
-    }
-
-    fn join_address(&mut self, ip: IpAddr) -> u32 {
-        self.addresses.join(ip, || {
-            let mut pace = self.memory.recall_address(ip).unwrap_or_default();
-            pace.put_off(self.quiet_until);
-            pace
-        })
-    }
-
-    /// Gives a host that got a row what is remembered of it.
-    fn recall(&mut self, slot: u32) {
-        let host = &mut self.table.rows[slot as usize];
-        self.memory.recall(self.table.names.get(host.name), host);
-        if let RobotsState::Known { rules: Some(rules), .. } = &host.robots {
-            self.rules_bytes += rules.heap_bytes();
-        }
-    }
-
-    fn leave_address(&mut self, slot: u32, now: Now) {
-        self.addresses.get_mut(slot).hosts -= 1;
-        self.free_address(slot, now);
-    }
-
-    /// Forgets an address that no host uses, once its pause is over.
-    fn free_address(&mut self, slot: u32, now: Now) {
-        let address = self.addresses.get_mut(slot);
-        if address.hosts > 0 || address.timer {
-            return;
-        }
-        if address.pace.due() > now {
-            address.timer = true;
-            let due = address.pace.due();
-            self.timers.insert(due, Timer::Address { slot });
-        } else {
-            self.memory.keep_address(address.ip, address.pace);
-            self.addresses.remove(slot);
-        }
-    }
-
-    /// Sends again what a silent spider had.
-    fn sweep(&mut self, now: Now) {
-        let silence_us = self.config.spider_silence_us;
-        let silent = |trans: &TransId| {
-            self.active(*trans).is_some_and(|active| now.since_us(active.last_word) >= silence_us)
-        };
-        let mut lost: Vec<TransId> = self.open.iter().map(|(_, trans)| *trans).filter(silent).collect();
-        lost.sort_unstable();
-        for trans in lost {
-            self.stats.resent += 1;
-            self.put_back(trans, &Report::UNKNOWN, now);
-        }
-    }
-}
-
-/// Whether a pause changed in a way that must outlive this process: more than a plain gap, or back to one.
-fn is_notable(before: &Pace, after: &Pace, rules: &Niceness, now: Now) -> bool {
-    let far_ahead = after.due().since_us(now) > rules.gap_us.max(1_000);
-    let slate_changed = (after.penalty_us > 0) != (before.penalty_us > 0)
-        || after.penalty_us > before.penalty_us
-        || after.failures() != before.failures();
-    far_ahead || slate_changed
 }
 
 impl Host {

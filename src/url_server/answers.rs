@@ -1,0 +1,117 @@
+//! What an answer, or its absence, means for the pauses of its host and address.
+
+use super::host::Work;
+use super::memory::{write_address, write_pace};
+use super::niceness::{Niceness, Pace, Report};
+use super::order::Refusal;
+use super::server::{SPARE_WINDOWS, UrlServer};
+use crate::base::Now;
+use crate::proto::lines::{Job, TransId};
+use crate::proto::record::Fault;
+
+impl UrlServer {
+    /// Takes the work of an open transaction and paces its host and address. The caller puts the row in order and
+    /// then calls `freed`.
+    pub(super) fn take_open(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Work> {
+        let slot = trans.host_slot();
+        let Some(host) = self.table.rows.get_mut(slot as usize) else {
+            self.stats.late += 1;
+            return None;
+        };
+        let Some(active) = host.active_mut(trans) else {
+            self.stats.late += 1;
+            return None;
+        };
+        let work = std::mem::replace(&mut active.work, Work::Free);
+        let unsent = !active.sent;
+        self.open.remove(active.open_key as usize);
+        let address = self.addresses.get_mut(host.ip);
+        if unsent {
+            // An answer may overtake the news that the request is out; it was sent no later than now.
+            host.pace.asked(&self.config.host, now);
+            address.pace.asked(&self.config.ip, now);
+            address.unsent -= 1;
+        }
+        address.open -= 1;
+        if host.open() == 0
+            && let Some(mut window) = host.window.take()
+            && self.spare_windows.len() < SPARE_WINDOWS
+        {
+            window.places.clear();
+            self.spare_windows.push(window);
+        }
+        // Retry-After was said by this host, for itself; its neighbours need not wait for it.
+        let neighbours = Report { retry_after_s: None, ..*report };
+        let before = address.pace;
+        address.pace.answered(&self.config.ip, &neighbours, now);
+        if is_notable(&before, &address.pace, &self.config.ip, now) {
+            write_address(&mut self.journal, address.ip, &address.pace, self.config.wall);
+        }
+        self.pace_host(slot, report, now);
+        Some(work)
+    }
+
+    /// Paces a host by an answer, or by there being none, and notes what must not be forgotten.
+    pub(super) fn pace_host(&mut self, slot: u32, report: &Report, now: Now) {
+        let host = &mut self.table.rows[slot as usize];
+        let before = host.pace;
+        host.pace.answered(&self.config.host, report, now);
+        if report.status == 0
+            && report.result.fault() == Fault::Network
+            && host.pace.failed(self.config.host_failures_max, now)
+        {
+            self.set_aside(slot, now);
+        }
+        let pace = &self.table.rows[slot as usize].pace;
+        let asked_to_wait = report.retry_after_s.is_some_and(|seconds| seconds > 0);
+        if asked_to_wait || is_notable(&before, pace, &self.config.host, now) {
+            write_pace(&mut self.journal, self.table.origin(slot), pace, self.config.wall);
+        }
+    }
+
+    /// A host has done nothing but fail: what waits for it is refused until it gets another chance.
+    pub(super) fn set_aside(&mut self, slot: u32, now: Now) {
+        self.stats.set_aside += 1;
+        self.notices.push(super::memory::set_aside_line(
+            self.table.origin(slot),
+            &self.table.rows[slot as usize].pace,
+        ));
+        self.refuse_all(slot, Refusal::SetAside);
+        self.settle(slot, now);
+    }
+
+    /// Refuses everything that waits for a host.
+    pub(super) fn refuse_all(&mut self, slot: u32, refusal: Refusal) {
+        let host = &mut self.table.rows[slot as usize];
+        let ip = self.addresses.get(host.ip).ip;
+        while let Some(candidate) = self.waiting.pop_front(&mut host.queue) {
+            self.refused.push_back((Job { candidate, ip }, refusal));
+        }
+        while let Some(job) = self.leftover.pop_of(self.table.names.get(host.name)) {
+            self.refused.push_back((job, refusal));
+        }
+    }
+
+    /// Sends again what a silent spider had.
+    pub(super) fn sweep(&mut self, now: Now) {
+        let silence_us = self.config.spider_silence_us;
+        let silent = |trans: &TransId| {
+            self.active(*trans).is_some_and(|active| now.since_us(active.last_word) >= silence_us)
+        };
+        let mut lost: Vec<TransId> = self.open.iter().map(|(_, trans)| *trans).filter(silent).collect();
+        lost.sort_unstable();
+        for trans in lost {
+            self.stats.resent += 1;
+            self.put_back(trans, &Report::UNKNOWN, now);
+        }
+    }
+}
+
+/// Whether a pause changed in a way that must outlive this process: more than a plain gap, or back to one.
+fn is_notable(before: &Pace, after: &Pace, rules: &Niceness, now: Now) -> bool {
+    let far_ahead = after.due().since_us(now) > rules.gap_us.max(1_000);
+    let slate_changed = (after.penalty_us > 0) != (before.penalty_us > 0)
+        || after.penalty_us > before.penalty_us
+        || after.failures() != before.failures();
+    far_ahead || slate_changed
+}

@@ -1,0 +1,63 @@
+use crate::proto::lines::{Job, TransId};
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+use std::net::IpAddr;
+
+/// What `acquire` found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Acquired {
+    /// To be fetched now.
+    Fetch(Order),
+    /// Not to be fetched, and why.
+    Refused(Job, Refusal),
+    /// Nothing may be sent at this moment.
+    Nothing,
+}
+
+/// Why a URL is not fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The robots rules say no.
+    Robots,
+    /// They could not be learnt, which is a no.
+    RobotsUnreachable,
+    /// The host has done nothing but fail.
+    SetAside,
+}
+
+impl Refusal {
+    pub fn result(self) -> ResultCode {
+        match self {
+            Refusal::Robots | Refusal::RobotsUnreachable => ResultCode::RobotsDenied,
+            Refusal::SetAside => ResultCode::HostSetAside,
+        }
+    }
+}
+
+/// A request that may go out now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub trans: TransId,
+    pub doc_id: u32,
+    pub url: CrawlUrl,
+    pub ip: IpAddr,
+    pub kind: OrderKind,
+    /// The spider it goes to, if spiders are behind links and it is a page.
+    pub taker: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderKind {
+    Page,
+    Robots,
+    /// The robots rules of another host, which redirected here; the number is the asker's.
+    Errand(u64),
+}
+
+/// A request for the robots rules of a host that redirected to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errand {
+    pub id: u64,
+    pub url: CrawlUrl,
+    pub ip: IpAddr,
+}
