@@ -1,6 +1,7 @@
 //! What a finished fetch comes to: a record for the store, a pause that its server asked for.
 
 use crate::base::Wall;
+use crate::proto::http1::http_date;
 use crate::proto::record::ResultCode;
 use crate::spider::Fetched;
 use crate::store_server::NewRecord;
@@ -34,18 +35,27 @@ pub(super) fn took_ms(fetched: &Fetched) -> u32 {
     (fetched.took_us / 1_000).min(u64::from(u32::MAX)) as u32
 }
 
-/// Seconds of `Retry-After`, if the server said so in seconds.
-pub(super) fn retry_after_s<T: std::str::FromStr>(fetched: &Fetched) -> Option<T> {
-    let head = fetched.head?;
-    std::str::from_utf8(head.retry_after.of(&fetched.bytes)).ok()?.trim().parse().ok()
+/// How long the server asks us to wait, whether it said so in seconds or by a date; more than a day is a day.
+pub(super) fn retry_after_s(fetched: &Fetched, wall: Wall) -> Option<u32> {
+    let text = fetched.head?.retry_after.of(&fetched.bytes).trim_ascii();
+    if !text.is_empty() && text.iter().all(u8::is_ascii_digit) {
+        let seconds: u64 = str::from_utf8(text).ok()?.parse().unwrap_or(u64::MAX);
+        return Some(seconds.min(RETRY_AFTER_S_MAX) as u32);
+    }
+    let now_ms = wall.unix_ms(fetched.started) + fetched.took_us / 1_000;
+    // Rounded up, so that we do not come before the second that was named.
+    let wait_ms = (http_date(text)? * 1_000).checked_sub(now_ms)?;
+    Some(wait_ms.div_ceil(1_000).min(RETRY_AFTER_S_MAX) as u32)
 }
 
+const RETRY_AFTER_S_MAX: u64 = 86_400;
+
 /// What niceness needs to know of a fetch.
-pub(super) fn report_of(fetched: &Fetched) -> Report {
+pub(super) fn report_of(fetched: &Fetched, wall: Wall) -> Report {
     Report {
         result: fetched.result,
         status: fetched.status(),
         took_us: fetched.took_us,
-        retry_after_s: retry_after_s(fetched),
+        retry_after_s: retry_after_s(fetched, wall),
     }
 }

@@ -129,7 +129,7 @@ impl Logger {
             digest: (!document.is_empty()).then(|| xxh3_128(document)),
             addr: Some(fetched.addr),
             doc_id: None,
-            retry_after_s: retry_after_s(fetched),
+            retry_after_s: retry_after_s(fetched, self.wall),
         }
     }
 

@@ -311,7 +311,7 @@ impl<D: Driver> Shard<D> {
 
     /// A fetch has ended: its place is freed, and what it brought is stored and read.
     fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
-        let report = report_of(&fetched);
+        let report = report_of(&fetched, self.wall);
         if fetched.stale {
             self.url_server.put_back(fetched.trans, &report, now);
             return;

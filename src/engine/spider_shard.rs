@@ -274,7 +274,7 @@ impl<D: Driver> SpiderShard<D> {
                 let reported = Reported {
                     status: fetched.status(),
                     took_ms: took_ms(&fetched),
-                    retry_after_s: retry_after_s(&fetched).unwrap_or(0),
+                    retry_after_s: retry_after_s(&fetched, self.wall).unwrap_or(0),
                 };
                 let (trans, result) = (fetched.trans, fetched.result);
                 self.spider.recycle(fetched.bytes);

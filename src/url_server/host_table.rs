@@ -48,8 +48,10 @@ impl HostTable {
     }
 
     pub fn find(&self, origin: &str) -> Option<u32> {
-        let hash = self.hashes.hash_one(origin);
-        self.by_origin.find(hash, |&slot| self.origin(slot) == origin).copied()
+        let (rows, names) = (&self.rows, &self.names);
+        let hash = self.hashes.hash_one(origin.as_bytes());
+        let is = |&slot: &u32| names.bytes(rows[slot as usize].name) == origin.as_bytes();
+        self.by_origin.find(hash, is).copied()
     }
 
     pub fn origin(&self, slot: u32) -> &str {
@@ -95,9 +97,9 @@ impl HostTable {
             unreachable!("a row was found");
         };
         let (rows, names, hashes) = (&self.rows, &self.names, &self.hashes);
-        let hash = hashes.hash_one(origin);
+        let hash = hashes.hash_one(origin.as_bytes());
         self.by_origin
-            .insert_unique(hash, slot, |&slot| hashes.hash_one(names.get(rows[slot as usize].name)));
+            .insert_unique(hash, slot, |&slot| hashes.hash_one(names.bytes(rows[slot as usize].name)));
         vacancy
     }
 
@@ -122,7 +124,7 @@ impl HostTable {
     }
 
     fn unlist(&mut self, slot: u32) {
-        let hash = self.hashes.hash_one(self.origin(slot));
+        let hash = self.hashes.hash_one(self.names.bytes(self.rows[slot as usize].name));
         if let Ok(entry) = self.by_origin.find_entry(hash, |&other| other == slot) {
             entry.remove();
         }

@@ -20,8 +20,13 @@ const GARBAGE_MIN: usize = 1 << 20;
 
 impl Names {
     pub fn get(&self, name: Name) -> &str {
+        str::from_utf8(self.bytes(name)).expect("a name went in as text")
+    }
+
+    /// As bytes, for whoever compares or hashes.
+    pub fn bytes(&self, name: Name) -> &[u8] {
         let at = name.at as usize;
-        str::from_utf8(&self.bytes[at..at + usize::from(name.len)]).expect("a name went in as text")
+        &self.bytes[at..at + usize::from(name.len)]
     }
 
     /// A URL has at most 8,000 bytes, and so has a name.

@@ -33,6 +33,7 @@
 mod against_httparse;
 mod body;
 mod chunked;
+mod date;
 mod flags;
 mod framing;
 mod head;
@@ -45,6 +46,7 @@ mod span;
 mod tests;
 
 pub use body::{BodyDecoder, BodyEnd, BodyError, BodyLimits, BodyStep};
+pub use date::http_date;
 pub use flags::Flags;
 pub use framing::Framing;
 pub use head::{Head, HeadError, HeadLimits, HeadStep};
