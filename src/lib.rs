@@ -23,10 +23,12 @@
 //!   │ store_server LZ4 straight into a mapped segment  │
 //!   └─────┼────────────────────────────────────────────┘
 //!       keeper       makes segments ready, group-commits, seals                    (keeper thread)
+//!       scribe       crawl log, journal of hosts, leftovers beyond memory          (scribe thread)
 //! ```
 //!
-//! Split over processes, the same roles speak lines: a spider process (`nephila spider`) takes its work from URL
-//! servers over [`engine::Links`], fetches and stores it, and answers DONE when the record is durable.
+//! Split over processes, the same roles speak lines over [`engine::Links`]: a URL server (`nephila urlserver`) hands
+//! out work by the same queues, a spider process (`nephila spider`) fetches and stores it, and answers DONE when the
+//! record is durable.
 //!
 //! ```text
 //!   URL server ── 12 7 192.0.2.1 example.org http://example.org/ ──► spider ──► store
@@ -69,7 +71,8 @@
 //! 6. The address that is connected to is the address that was checked.
 //! 7. Memory is flat: receive buffers are lent only while bytes are in them, and every queue has a bound.
 //!
-//! The simulation (`nephila sim`) checks 1, 2 and 5 on every step of every seed.
+//! The simulation (`nephila sim`) checks 1, 2 and 5 on every step of every seed, and audits the crawl log of each at
+//! its end; `nephila audit` does so for a crawl on the real web.
 #![deny(unsafe_code)]
 
 pub mod audit;

@@ -9,8 +9,11 @@
 //!                            │ │  work ring / DONE ring, one pair per shard
 //!                      shard threads: Shard (url server, spider, handler, store), one per core
 //!                            ▲ │  ready segments / published records
-//!                       keeper thread: Keeper
+//!                       keeper thread: Keeper          scribe thread: Scribe (crawl log, journal, leftovers)
 //! ```
+//!
+//! `nephila urlserver` is the same with one `UrlDesk` in place of the shards and a links thread beside it;
+//! `nephila spider` is a links thread, a desk that deals orders to spider shards, and the keeper.
 //!
 //! A spider process (`nephila spider`) takes its work over links, and has no index and no queues:
 //!

@@ -7,7 +7,7 @@
 //!   host(0)   [ with spider ][ waiting ] … [       ]  ^
 //!   host(1)   [             ][         ] … [       ]  | queue_count
 //!   host(n)   [             ][         ] … [       ]  v
-//!   leftover  URLs whose host's queue is full, and hosts that found no slot
+//!   leftover  URLs whose host's queue is full, and hosts that found no slot; beyond a bound on disk
 //!
 //!   admit ──► queue of its host ──► timer (host's turn) ──► address (shared by hosts) ──► ready ──► acquire
 //!                 ▲                                                                                   │
@@ -17,7 +17,23 @@
 //! A slot belongs to no host for ever. When it empties it stays with its host, so that the pause since the last
 //! request and the robots rules are remembered, until another host needs it and that pause is over.
 //!
-//! The role is sans-IO: jobs and times come in, orders go out. It runs on a shard of `nephila crawl`.
+//! | file                     | holds                                                                            |
+//! |--------------------------|----------------------------------------------------------------------------------|
+//! | `server`, `order`        | the calls: admit, acquire, sent, working, release, put_back, tick                |
+//! | `host`, `host_table`, `names` | the rows, 80 bytes each, and where each host's is                           |
+//! | `waiting`                | all waiting URLs in one arena                                                    |
+//! | `address`                | addresses, and the hosts that take turns at one                                  |
+//! | `turns`                  | where hosts wait: rest, timer, address, spider, ready                            |
+//! | `placing`                | which row a host gets                                                            |
+//! | `niceness`, `answers`    | how long the pause is, and what an answer does to it                             |
+//! | `robots_gate`            | nothing before the robots rules; redirects of robots.txt to other hosts          |
+//! | `takers`                 | spiders behind links, their credits, and whose host is whose                     |
+//! | `leftover`, `spill`      | URLs without a place, in memory and on disk                                      |
+//! | `memory`                 | what outlives a row, and by its journal the process                              |
+//!
+//! The role is sans-IO: jobs and times come in, orders go out; what is to be written comes out as lines and chunks. It
+//! runs on a shard of `nephila crawl`, and alone as `nephila urlserver`. A model of it in `model` judges it from the
+//! outside over millions of random steps.
 
 mod address;
 mod answers;
