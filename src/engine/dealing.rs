@@ -195,6 +195,11 @@ impl Scheduler {
         if url.scheme() == Scheme::Https {
             return self.answer_errand(asker, origin, Box::new(RobotsAnswer::FAILED));
         }
+        // A shard that died may have sent it already; the answer is for the one that took its place.
+        let same = |open: &OpenErrand| open.asker == asker && open.origin == origin && open.errand.url == url;
+        if self.errands.values().any(same) {
+            return;
+        }
         let name: Box<str> = url.host_bare().into();
         self.look_up(&name, Waiter::Errand { asker, origin, url });
     }

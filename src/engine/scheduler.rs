@@ -209,6 +209,11 @@ impl Scheduler {
             || (self.stop.load(Ordering::Relaxed) && !self.draining)
     }
 
+    /// Whether a document counts as soon as its record is durable.
+    pub fn waits_for_commit(&self) -> bool {
+        self.shards.iter().any(|side| !side.held.is_empty())
+    }
+
     pub fn pages(&self) -> u64 {
         self.counts.pages
     }

@@ -189,7 +189,9 @@ impl<D: Driver> Shard<D> {
         // Without a segment or with a full ring it looks again soon: nobody rings for those.
         let stuck = !self.unstored.is_empty() || self.done.waiting() > 0;
         let soon = stuck.then(|| self.driver.now().plus_ms(2));
-        let fetch_due = if self.may_start() { self.url_server.next_due() } else { None };
+        // With every connection in use, the end of a fetch is what to wait for.
+        let fetch_due =
+            (self.may_start() && !self.spider.is_full()).then(|| self.url_server.next_due()).flatten();
         let papers_due = self.papers.book.next_due(self.driver.now());
         [fetch_due, self.spider.next_due(), soon, papers_due, self.drain_by].into_iter().flatten().min()
     }
@@ -313,7 +315,7 @@ impl<D: Driver> Shard<D> {
     fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
         let report = report_of(&fetched, self.wall);
         if fetched.stale {
-            self.url_server.put_back(fetched.trans, &report, now);
+            self.url_server.put_back(fetched.trans, now);
             return;
         }
         let Some(doc_id) = self.url_server.doc_id(fetched.trans) else {

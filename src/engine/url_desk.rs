@@ -297,7 +297,7 @@ impl<D: Driver> UrlDesk<D> {
                 Action::Sent(trans) => self.url_server.sent(trans, now),
                 Action::Working(trans) => self.url_server.working(trans, now),
                 Action::Finished(fetched) if fetched.stale => {
-                    self.url_server.put_back(fetched.trans, &Report::UNKNOWN, now);
+                    self.url_server.put_back(fetched.trans, now);
                 }
                 Action::Finished(fetched) => {
                     let (url_server, papers) = (&mut self.url_server, &mut self.papers);
@@ -344,7 +344,7 @@ impl<D: Driver> UrlDesk<D> {
         let link = self.by_taker.get(taker).and_then(|link| self.links.get_mut(link));
         let Some(known) = link else {
             // It left in this very turn.
-            return self.url_server.put_back(*trans, &Report::UNKNOWN, now);
+            return self.url_server.put_back(*trans, now);
         };
         let line = WorkOrder { trans: *trans, doc_id: *doc_id, ip: *ip, url };
         if line.write(self.dialect, &mut known.lines).is_err() {
@@ -397,7 +397,9 @@ impl<D: Driver> UrlDesk<D> {
 
     fn next_due(&self) -> Option<Now> {
         let soon = (self.done.waiting() > 0).then(|| self.driver.now().plus_ms(2));
-        let fetch_due = if self.may_start() { self.url_server.next_due() } else { None };
+        // With every connection in use, the end of a fetch is what to wait for.
+        let fetch_due =
+            (self.may_start() && !self.spider.is_full()).then(|| self.url_server.next_due()).flatten();
         let papers_due = self.papers.book.next_due(self.driver.now());
         [fetch_due, self.spider.next_due(), soon, papers_due, self.drain_by].into_iter().flatten().min()
     }

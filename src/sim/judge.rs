@@ -1,4 +1,5 @@
 use super::plan::Plan;
+use super::web::robots_of;
 use crate::base::Now;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -52,7 +53,9 @@ impl Judge {
             !target.starts_with("/private/"),
             "host {host} was asked for {target} against its robots.txt"
         );
-        if target == "/robots.txt" {
+        if let Some(other) = robots_of(target) {
+            assert!(self.robots.contains_key(&other), "nobody was sent to {target} of host {host}");
+        } else if target == "/robots.txt" {
             self.robots.insert(host, now);
         } else {
             assert!(

@@ -14,6 +14,8 @@ pub struct Plan {
     pub conns_max: usize,
     /// Per thousand: connections refused, never answered, answers cut, reset, stalled, slowed, closed after.
     pub faults: Faults,
+    /// One in so many hosts has its robots.txt on another host; 0 = none.
+    pub robots_elsewhere: u32,
     /// Milliseconds between two commits of the keeper.
     pub commit_ms: u64,
     /// Mean virtual milliseconds between two deaths of shards; 0 = none die.
@@ -29,6 +31,8 @@ pub struct Faults {
     pub stall: u64,
     pub slow: u64,
     pub close: u64,
+    /// 429 and 503, most with Retry-After.
+    pub busy: u64,
 }
 
 impl Plan {
@@ -74,7 +78,13 @@ impl Plan {
             stall: share(80),
             slow: share(200),
             close: share(500),
+            busy: share(100),
         };
+        let url_server = &mut config.url_server;
+        url_server.leftover_urls = 1 + rng.below(60) as usize;
+        url_server.in_ram = rng.chance(200);
+        url_server.hosts_per_ip_max = 1 + rng.below(12) as usize;
+        url_server.host_failures_max = 2 + rng.below(12) as u8;
         Plan {
             seed,
             shards: 1 + rng.below(3) as usize,
@@ -83,6 +93,7 @@ impl Plan {
             config,
             conns_max: 1 + rng.below(24) as usize,
             faults,
+            robots_elsewhere: if rng.chance(300) { 2 + rng.below(4) as u32 } else { 0 },
             commit_ms: 1 + rng.below(200),
             death_ms: if rng.chance(300) { 500 + rng.below(60_000) } else { 0 },
         }

@@ -13,6 +13,7 @@ pub struct MisbehavingWeb {
     site: Rc<Site>,
     hosts: HashMap<String, u32>,
     faults: Faults,
+    robots_elsewhere: u32,
     judge: Rc<RefCell<Judge>>,
 }
 
@@ -26,8 +27,38 @@ pub fn address_of(plan: &Plan, host: u32) -> IpAddr {
 impl MisbehavingWeb {
     pub fn new(plan: &Plan, site: Rc<Site>, judge: Rc<RefCell<Judge>>) -> MisbehavingWeb {
         let hosts = (0..plan.site.hosts).map(|host| (format!("{}:{PORT}", host_name(host)), host)).collect();
-        MisbehavingWeb { site, hosts, faults: plan.faults, judge }
+        MisbehavingWeb { site, hosts, faults: plan.faults, robots_elsewhere: plan.robots_elsewhere, judge }
     }
+}
+
+impl MisbehavingWeb {
+    /// The farm's answer, but that some hosts have their robots.txt on the next host.
+    fn answer(&self, host: u32, target: &str, answer: &mut Vec<u8>) -> farm::Answer {
+        if target == "/robots.txt" && self.robots_elsewhere > 0 && host.is_multiple_of(self.robots_elsewhere)
+        {
+            let next = host_name((host + 1) % self.hosts.len() as u32);
+            let place = format!("http://{next}:{PORT}/robots-of-{host}.txt");
+            answer.extend_from_slice(
+                format!("HTTP/1.1 302 Found\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n").as_bytes(),
+            );
+            return farm::Answer { delay_ms: 0, then: farm::Then::KeepAlive };
+        }
+        match robots_of(target) {
+            Some(other) => self.site.answer(other, b"/robots.txt", PORT, false, answer),
+            None => self.site.answer(host, target.as_bytes(), PORT, false, answer),
+        }
+    }
+}
+
+/// The host whose robots.txt a target is, kept by another.
+pub fn robots_of(target: &str) -> Option<u32> {
+    target.strip_prefix("/robots-of-")?.strip_suffix(".txt")?.parse().ok()
+}
+
+fn busy(rng: &mut Rng) -> Vec<u8> {
+    let status = if rng.chance(500) { "429 Too Many Requests" } else { "503 Service Unavailable" };
+    let wait = if rng.chance(700) { format!("Retry-After: {}\r\n", rng.below(20)) } else { String::new() };
+    format!("HTTP/1.1 {status}\r\n{wait}Content-Length: 0\r\n\r\n").into_bytes()
 }
 
 impl SimWeb for MisbehavingWeb {
@@ -58,7 +89,10 @@ impl SimWeb for MisbehavingWeb {
         self.judge.borrow_mut().asked(conn, host, addr.ip(), target, now);
 
         let mut answer = Vec::new();
-        let said = self.site.answer(host, target.as_bytes(), PORT, false, &mut answer);
+        let said = self.answer(host, target, &mut answer);
+        if rng.chance(self.faults.busy) {
+            answer = busy(rng);
+        }
         let slow = rng.chance(self.faults.slow);
         let mut after_us =
             u64::from(said.delay_ms) * 1_000 + rng.below(if slow { 30_000_000 } else { 20_000 });

@@ -85,6 +85,11 @@ impl Spider {
         self.fetches.len()
     }
 
+    /// No order can be taken before a connection was let go, which the network will tell.
+    pub fn is_full(&self) -> bool {
+        self.conns.is_full()
+    }
+
     /// Connections: busy, idle and being let go.
     pub fn conns(&self) -> usize {
         self.conns.len()

@@ -10,9 +10,9 @@ use crate::proto::lines::{Job, TransId};
 use crate::proto::record::Fault;
 
 impl UrlServer {
-    /// Takes the work of an open transaction and paces its host and address. The caller puts the row in order and
-    /// then calls `freed`.
-    pub(super) fn take_open(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Work> {
+    /// Takes the work of an open transaction and paces its host and address by the answer, if there was one. The caller
+    /// puts the row in order and then calls `freed`.
+    pub(super) fn take_open(&mut self, trans: TransId, report: Option<&Report>, now: Now) -> Option<Work> {
         let slot = trans.host_slot();
         let Some(host) = self.table.rows.get_mut(slot as usize) else {
             self.stats.late += 1;
@@ -40,6 +40,10 @@ impl UrlServer {
             window.places.clear();
             self.spare_windows.push(window);
         }
+        let Some(report) = report else {
+            // Nobody has answered, so nothing is known that would change a pause.
+            return Some(work);
+        };
         // Retry-After was said by this host, for itself; its neighbours need not wait for it.
         let neighbours = Report { retry_after_s: None, ..*report };
         let before = address.pace;
@@ -102,7 +106,7 @@ impl UrlServer {
         lost.sort_unstable();
         for trans in lost {
             self.stats.resent += 1;
-            self.put_back(trans, &Report::UNKNOWN, now);
+            self.put_back(trans, now);
         }
     }
 }

@@ -11,7 +11,6 @@ use super::model_web::{Gate, Manners, RobotsAnswer, SECOND, Temper, report};
 use super::*;
 use crate::base::{Now, Rng, Wall};
 use crate::proto::lines::{Candidate, Job, TransId};
-use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -274,13 +273,13 @@ impl Model {
         }
         for open in lost {
             assert!(self.now - open.last_word >= silence, "taken from a spider that spoke: {:?}", open.kind);
-            self.back(open, &Report::UNKNOWN);
+            self.back(open);
         }
     }
 
     /// A hand-out has ended without an answer, and what it was about waits again.
-    fn back(&mut self, open: Open, report: &Report) {
-        self.pace(&open, report);
+    fn back(&mut self, open: Open) {
+        self.pace(&open, None);
         match open.kind {
             Kind::Page(doc_id) => self.docs.get_mut(&doc_id).unwrap().1 = false,
             Kind::Robots { .. } => {
@@ -292,7 +291,7 @@ impl Model {
         self.gone.push(open.trans);
     }
 
-    fn pace(&mut self, open: &Open, report: &Report) {
+    fn pace(&mut self, open: &Open, report: Option<&Report>) {
         let (rules, now) = (&self.config, self.now);
         let host = &mut self.hosts[open.host];
         let ip = &mut self.ips[host.ip];
@@ -300,6 +299,9 @@ impl Model {
             host.manners.asked(&rules.host, now);
             ip.asked(&rules.ip, now);
         }
+        let Some(report) = report else {
+            return;
+        };
         host.manners.answered(&rules.host, report, now);
         ip.answered(&rules.ip, &Report { retry_after_s: None, ..*report }, now);
         host.streak = if report.status == 0 { host.streak.saturating_add(1) } else { 0 };
@@ -369,7 +371,7 @@ impl Model {
         assert_eq!(self.server.doc_id(open.trans), Some(doc_id));
         let job = self.server.release(open.trans, &report, self.at()).expect("it was open");
         assert_eq!(self.docs.remove(&doc_id), Some((job, true)));
-        self.pace(open, &report);
+        self.pace(open, Some(&report));
     }
 
     fn robots_answer(&mut self, n: usize) -> (RobotsAnswer, u16) {
@@ -390,7 +392,7 @@ impl Model {
         let report = self.report(status);
         let at = self.at();
         let step = self.server.robots(open.trans, &shown(&answer), &report, at);
-        self.pace(open, &report);
+        self.pace(open, Some(&report));
         self.learnt(open.host, hops, &answer, step);
     }
 
@@ -398,7 +400,7 @@ impl Model {
         let (answer, status) = self.robots_answer(open.host);
         let report = self.report(status);
         assert_eq!(self.server.release_errand(open.trans, &report, self.at()), Some(id));
-        self.pace(open, &report);
+        self.pace(open, Some(&report));
         let ask = self.errands.remove(&id).unwrap();
         self.come_back(&ask, &answer);
     }
@@ -452,10 +454,8 @@ impl Model {
             return;
         }
         let open = self.open.remove(index);
-        let network = Report { result: ResultCode::Reset, ..Report::UNKNOWN };
-        let report = if self.rng.chance(500) { network } else { Report::UNKNOWN };
-        self.server.put_back(open.trans, &report, self.at());
-        self.back(open, &report);
+        self.server.put_back(open.trans, self.at());
+        self.back(open);
     }
 
     /// Words on what is long over change nothing but a count.
@@ -469,7 +469,7 @@ impl Model {
             0 => self.server.working(trans, at),
             1 => assert_eq!(self.server.release_errand(trans, &report, at), None),
             2 => assert_eq!(self.server.robots(trans, &Robotstxt::Failed, &report, at), RobotsStep::Late),
-            3 => self.server.put_back(trans, &report, at),
+            3 => self.server.put_back(trans, at),
             _ => assert_eq!(self.server.release(trans, &report, at), None),
         }
         self.server.sent(trans, at);
@@ -497,7 +497,7 @@ impl Model {
                 self.open = kept;
                 for open in lost {
                     assert_eq!(self.server.asked_at(open.trans), None, "its pages come again");
-                    self.back(open, &Report::UNKNOWN);
+                    self.back(open);
                 }
                 assert!(self.open.iter().all(|open| self.server.asked_at(open.trans).is_some()));
             }
@@ -551,7 +551,7 @@ impl Model {
         self.collect_journal();
         // What was not out yet never went out, or is covered by the pause that `after` makes.
         for open in std::mem::take(&mut self.open) {
-            self.back(Open { sent: true, ..open }, &Report::UNKNOWN);
+            self.back(Open { sent: true, ..open });
         }
         for host in &mut self.hosts {
             let manners = &mut host.manners;

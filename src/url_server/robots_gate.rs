@@ -165,7 +165,7 @@ impl UrlServer {
 
     /// DONE for an errand: its number, if the word did not come late.
     pub fn release_errand(&mut self, trans: TransId, report: &Report, now: Now) -> Option<u64> {
-        let Work::Errand(errand) = self.take_open(trans, report, now)? else {
+        let Work::Errand(errand) = self.take_open(trans, Some(report), now)? else {
             return None;
         };
         self.freed(trans.host_slot(), now);
@@ -187,7 +187,7 @@ impl UrlServer {
         now: Now,
     ) -> RobotsStep {
         let slot = trans.host_slot();
-        let Some(Work::Robots { hops }) = self.take_open(trans, report, now) else {
+        let Some(Work::Robots { hops }) = self.take_open(trans, Some(report), now) else {
             return RobotsStep::Late;
         };
         let step = self.learn_robots(slot, hops, answer, now);

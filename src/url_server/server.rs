@@ -275,7 +275,7 @@ impl UrlServer {
 
     /// DONE for a page: frees its place in the window and hands the job back. `None` for a word that comes late.
     pub fn release(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Job> {
-        let Work::Page(candidate) = self.take_open(trans, report, now)? else {
+        let Work::Page(candidate) = self.take_open(trans, Some(report), now)? else {
             return None;
         };
         self.pages -= 1;
@@ -290,19 +290,15 @@ impl UrlServer {
 
     /// The connection turned out to be dead before the request reached the server, or nobody will answer for it:
     /// the URL goes back to the front of its queue and waits for the host's next turn.
-    pub fn put_back(&mut self, trans: TransId, report: &Report, now: Now) {
+    pub fn put_back(&mut self, trans: TransId, now: Now) {
         let slot = trans.host_slot();
-        let Some(work) = self.take_open(trans, report, now) else {
+        let Some(work) = self.take_open(trans, None, now) else {
             return;
         };
         // Taking it may have left the row with nothing to do.
         self.table.wake(slot);
         let host = &mut self.table.rows[slot as usize];
         match work {
-            Work::Page(candidate) if host.pace.is_set_aside(self.config.host_failures_max, now) => {
-                let ip = self.addresses.get(host.ip).ip;
-                self.refused.push_back((Job { candidate, ip }, Refusal::SetAside));
-            }
             Work::Page(candidate) => self.waiting.push_front(&mut host.queue, candidate),
             // A chain starts again at its first link.
             Work::Robots { .. } => match &mut host.robots {
@@ -415,7 +411,7 @@ impl UrlServer {
             // Robots rules are asked for from here, whoever the host's spider is.
             if self.doc_id(trans).is_some() {
                 self.stats.resent += 1;
-                self.put_back(trans, &Report::UNKNOWN, now);
+                self.put_back(trans, now);
             }
         }
     }

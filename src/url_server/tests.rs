@@ -179,7 +179,7 @@ fn a_url_put_back_is_the_next_one_after_the_pause() {
     let at = Now::ZERO.plus_ms(1_000);
     let order = fetch(&mut server, at);
     server.sent(order.trans, at);
-    server.put_back(order.trans, &OK, at);
+    server.put_back(order.trans, at);
     nothing(&mut server, at.plus_ms(999));
     assert_eq!(fetch(&mut server, at.plus_ms(1_000)).doc_id, 1);
 }
