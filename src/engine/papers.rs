@@ -52,10 +52,13 @@ impl Papers {
         while let Some(ask) = url_server.spill_ask() {
             self.backlog.push_back(ToScribe::Spill { shard: self.shard, ask });
         }
-        self.backlog.extend(url_server.take_journal().map(ToScribe::Journal));
+        let journal = url_server.take_journal();
+        // What the next process will rely upon is to be found in the log as well, so neither goes without the other.
+        let must_follow = journal.is_some();
+        self.backlog.extend(journal.map(ToScribe::Journal));
         url_server.take_notices().into_iter().for_each(|text| out.say(FromShard::Notice(text)));
         let due = now.since_us(self.handed_on_at) >= HAND_ON_US;
-        if self.log.len() >= LOG_BATCH_BYTES || (due && !self.log.is_empty()) {
+        if self.log.len() >= LOG_BATCH_BYTES || ((due || must_follow) && !self.log.is_empty()) {
             self.handed_on_at = now;
             let next = Vec::with_capacity(self.log.capacity());
             self.backlog.push_back(ToScribe::Log(std::mem::replace(&mut self.log, next)));
