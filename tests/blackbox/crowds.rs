@@ -243,16 +243,18 @@ fn a_host_stays_at_one_of_its_addresses() {
             "/" => Reply::links((0..20).map(|page| format!("/p{page}"))),
             _ => Reply::links(["/again"]),
         });
-        let hosts = "127.45.0.1 two.test\n127.45.0.2 two.test\n127.45.0.2 one.test\n";
-        let seeds = ["two", "one"].map(|name| format!("http://{name}.test:{}/", server.port()));
+        // So many that either shard owns some of them.
+        let hosts: String = (1..=8).map(|at| format!("127.45.0.{at} many.test\n")).collect();
+        let hosts = hosts + "127.45.0.2 one.test\n";
+        let seeds = ["many", "one"].map(|name| format!("http://{name}.test:{}/", server.port()));
         let settings = "[url_server]\nreq_host_per_sec = 50\n";
-        let mut command = command(&dir, &data, settings, hosts, &seeds);
+        let mut command = command(&dir, &data, settings, &hosts, &seeds);
         let run = Running::start(command.args(["--driver", driver, "--cores", "0,1"])).wait(PATIENCE).done();
         assert_eq!(run.json()["success"], 44);
         let asked = server.asked();
-        let two = of(&asked, "two.test");
-        assert_eq!(two.len(), 23);
-        let addresses: BTreeSet<_> = two.iter().map(|asked| asked.ip).collect();
+        let many = of(&asked, "many.test");
+        assert_eq!(many.len(), 23);
+        let addresses: BTreeSet<_> = many.iter().map(|asked| asked.ip).collect();
         assert_eq!(addresses.len(), 1, "{addresses:?}");
         assert_proved(&data);
     }
