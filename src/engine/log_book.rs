@@ -12,6 +12,8 @@ pub(super) struct LogBook {
     /// Words the scribe's ring had no room for.
     backlog: VecDeque<ToScribe>,
     handed_on_at: Now,
+    /// The lines go with the next `hand_on`, however few they are.
+    hurried: bool,
 }
 
 /// A batch that is not full is handed on this often.
@@ -19,7 +21,14 @@ const HAND_ON_US: u64 = 20_000;
 
 impl LogBook {
     pub fn new(logger: Logger, scribe: ScribePort) -> LogBook {
-        LogBook { logger, lines: Vec::new(), scribe, backlog: VecDeque::new(), handed_on_at: Now::ZERO }
+        LogBook {
+            logger,
+            lines: Vec::new(),
+            scribe,
+            backlog: VecDeque::new(),
+            handed_on_at: Now::ZERO,
+            hurried: false,
+        }
     }
 
     /// Another word for the scribe; goes with the next `hand_on`.
@@ -27,9 +36,14 @@ impl LogBook {
         self.backlog.push_back(word);
     }
 
+    /// Lets the lines that are here go with the next `hand_on`.
+    pub fn hurry(&mut self) {
+        self.hurried = true;
+    }
+
     /// Once a turn.
     pub fn hand_on(&mut self, now: Now) {
-        let due = now.since_us(self.handed_on_at) >= HAND_ON_US;
+        let due = std::mem::take(&mut self.hurried) || now.since_us(self.handed_on_at) >= HAND_ON_US;
         if self.lines.len() >= LOG_BATCH_BYTES || (due && !self.lines.is_empty()) {
             self.handed_on_at = now;
             let next = Vec::with_capacity(self.lines.capacity());

@@ -47,7 +47,9 @@ impl Papers {
             self.book.say(ToScribe::Spill { shard: self.shard, ask });
         }
         if let Some(lines) = url_server.take_journal() {
+            // What the next process will rely upon is to be found in the log as well: neither goes without the other.
             self.book.say(ToScribe::Journal(lines));
+            self.book.hurry();
         }
         url_server.take_notices().into_iter().for_each(|text| out.say(FromShard::Notice(text)));
         let wants = url_server.wants_more();

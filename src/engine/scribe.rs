@@ -11,7 +11,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// What is written down beside the documents, on a thread of its own, so that no shard waits for a disk: the crawl
 /// log, the journal of what must not be forgotten of hosts, and leftovers that memory has no room for.
@@ -82,8 +82,8 @@ struct Directory {
 pub struct Heritage {
     /// The journal; a shard that dies reads it anew.
     journal: Option<PathBuf>,
-    /// How long before the start of this process the last line was written.
-    quiet_since_us: Option<u64>,
+    /// There was one.
+    has_run: bool,
 }
 
 /// The crawl log of a data directory.
@@ -107,21 +107,13 @@ impl Scribe {
         }
         let journal_path = data.join(JOURNAL);
         let mut log = OpenOptions::new().create(true).read(true).append(true).open(data.join(CRAWL_LOG))?;
-        let age = |file: &File| {
-            let metadata = file.metadata().ok().filter(|metadata| metadata.len() > 0)?;
-            let age = SystemTime::now().duration_since(metadata.modified().ok()?).unwrap_or_default();
-            Some(age.as_micros() as u64)
-        };
-        let mut quiet_since_us = age(&log);
-        if let Ok(journal) = File::open(&journal_path) {
-            quiet_since_us = [quiet_since_us, age(&journal)].into_iter().flatten().min();
-        }
+        let has_run = log.metadata()?.len() > 0 || journal_path.exists();
         end_last_line(&mut log)?;
         let mut header = Vec::new();
         run_rules(config, wall).write(&mut header);
         log.write_all(&header)?;
         let (journal, journal_bytes) = compact(&journal_path)?;
-        let heritage = Heritage { journal: Some(journal_path.clone()), quiet_since_us };
+        let heritage = Heritage { journal: Some(journal_path.clone()), has_run };
         let directory = Directory { log, journal, journal_path, journal_bytes, leftovers };
         let (scribe, port) = Scribe::over(Medium::Directory(directory), bell);
         Ok((scribe, port, heritage))
@@ -315,12 +307,13 @@ impl Heritage {
                 let _ = fence.recv_timeout(FENCE_PATIENCE);
             }
         }
-        // Whoever was here before may have asked any host just before it went.
+        // Whoever was here before may have asked any host just before it went: a request that was open when it was
+        // killed is in no file, however long ago the last line was written. Longer pauses are in the journal.
         let gap_us = rules.host.gap_us.max(rules.ip.gap_us);
-        let quiet_until = match self.quiet_since_us {
+        let quiet_until = match self.has_run {
             _ if epoch > 0 => now.plus_us(gap_us),
-            Some(since_us) => Now::from_us(gap_us.saturating_sub(since_us)),
-            None => Now::ZERO,
+            true => Now::from_us(gap_us),
+            false => Now::ZERO,
         };
         Past { memory: self.memory(rules.queue_count, wall, now), quiet_until }
     }

@@ -112,7 +112,7 @@ impl UrlServer {
 }
 
 /// Whether a pause changed in a way that must outlive this process: more than a plain gap, or back to one.
-fn is_notable(before: &Pace, after: &Pace, rules: &Niceness, now: Now) -> bool {
+pub(super) fn is_notable(before: &Pace, after: &Pace, rules: &Niceness, now: Now) -> bool {
     let far_ahead = after.due().since_us(now) > rules.gap_us.max(1_000);
     let slate_changed = (after.penalty_us > 0) != (before.penalty_us > 0)
         || after.penalty_us > before.penalty_us

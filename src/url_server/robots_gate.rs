@@ -1,8 +1,9 @@
 //! Nothing of a host is fetched before its robots rules are known: what is handed out when, and what the answers
 //! to robots.txt mean.
 
+use super::answers::is_notable;
 use super::host::{HAS_ERRAND, Place, RobotsState, Work, is_past, second_after, second_before};
-use super::memory::write_robots;
+use super::memory::{write_pace, write_robots};
 use super::niceness::Report;
 use super::order::{Acquired, Errand, Order, OrderKind, Refusal};
 use super::server::UrlServer;
@@ -252,8 +253,12 @@ impl UrlServer {
         self.forget_rules(slot);
         let host = &mut self.table.rows[slot as usize];
         let crawl_delay_ms = rules.as_ref().and_then(Robots::crawl_delay_ms);
+        let before = host.pace;
         host.pace.set_crawl_delay(crawl_delay_ms);
         host.pace.stretch(&self.config.host);
+        if is_notable(&before, &host.pace, &self.config.host, now) {
+            write_pace(&mut self.journal, self.table.names.get(host.name), &host.pace, self.config.wall);
+        }
         let rules = rules.filter(|rules| *rules != Robots::allow_all()).map(Box::new);
         self.rules_bytes += rules.as_ref().map_or(0, |rules| rules.heap_bytes());
         host.robots = RobotsState::Known { until_s: second_before(now, ROBOTS_TTL_US), rules };

@@ -233,6 +233,16 @@ impl UrlServer {
         let address = self.addresses.get_mut(ip);
         address.pace.asked(&self.config.ip, now);
         address.unsent -= u8::from(first);
+        // Its answer would be too late: a process that is killed first would not keep a pause longer than the plain one.
+        let plain_us = self.config.host.gap_us.max(self.config.ip.gap_us);
+        if address.pace.gap_us(&self.config.ip) > plain_us {
+            write_address(&mut self.journal, address.ip, &address.pace, self.config.wall);
+        }
+        let pace = self.table.rows[trans.host_slot() as usize].pace;
+        if pace.gap_us(&self.config.host) > plain_us {
+            let origin = self.table.origin(trans.host_slot());
+            write_pace(&mut self.journal, origin, &pace, self.config.wall);
+        }
         self.settle(trans.host_slot(), now);
         self.wake_address(ip, now);
     }

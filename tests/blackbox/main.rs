@@ -8,6 +8,9 @@
 //! | `crawl_nginx`| the same of a server that was not written here                    |
 //! | `reach`      | scope, depth, page limits, seeds files                            |
 //! | `niceness`   | pauses, open requests, robots rules                               |
+//! | `politeness` | fifty hosts by their server's own log, and the audit agrees with it  |
+//! | `remembered` | what a host asked for outlives the process, stopped or killed     |
+//! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
@@ -25,6 +28,7 @@
 mod audit;
 mod crawl_farm;
 mod crawl_nginx;
+mod crowds;
 mod dns;
 mod edges;
 mod interrupts;
@@ -33,7 +37,9 @@ mod layers;
 mod memory;
 mod name_server;
 mod niceness;
+mod politeness;
 mod reach;
+mod remembered;
 mod responses;
 mod restart;
 mod robots;

@@ -131,6 +131,7 @@ fn serve(piece: Option<usize>) -> LogServer {
             bytes: cases[target[1..].parse::<usize>().unwrap()].bytes.clone(),
             after: Duration::ZERO,
             close: true,
+            reset: false,
             // A long answer in so small pieces would take long and show nothing more.
             piece: piece.filter(|_| cases[target[1..].parse::<usize>().unwrap()].bytes.len() < 2_000),
         },

@@ -10,14 +10,14 @@ use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, IoSliceMut, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Long enough for a crawl on a machine that is busy with other tests; a test that waits this long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -253,7 +253,8 @@ pub fn check_report(report: &Value) {
     let of = |name: &str| results.get(name).map_or(0, |count| count.as_u64().unwrap());
     let sum: u64 = results.values().map(|count| count.as_u64().unwrap()).sum();
     // What our own rules kept from a spider is a result, but no page.
-    let not_fetched = of("robots_denied") + of("blocked_address") + of("dns_failed") + of("bad_url");
+    let not_fetched =
+        of("robots_denied") + of("blocked_address") + of("dns_failed") + of("bad_url") + of("host_set_aside");
     assert_eq!(sum - not_fetched, count("pages"), "results add up to pages: {report}");
     assert_eq!(of("ok") + of("too_large") + of("not_modified"), count("success"), "{report}");
     assert_eq!(count("known"), sum + count("pending"), "known is done or pending: {report}");
@@ -447,6 +448,10 @@ pub fn get(addr: SocketAddr, target: &str) -> (String, Vec<u8>) {
 pub struct Asked {
     /// When the kernel got it from the wire: no thread's delay can make a pause look shorter.
     pub at_ns: i64,
+    /// Just before its answer went out: nobody can have known of it earlier. `i64::MAX` while it is unanswered.
+    pub answered_ns: i64,
+    /// The address that was asked.
+    pub ip: IpAddr,
     /// Its number on its connection, from 0.
     pub nth: usize,
     pub target: String,
@@ -455,10 +460,14 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// The host without its port.
+    pub fn name(&self) -> &str {
+        self.host.split(':').next().unwrap()
+    }
+
     /// `host/target`.
     pub fn place(&self) -> String {
-        let host = self.host.split(':').next().unwrap();
-        format!("{host}{}", self.target)
+        format!("{}{}", self.name(), self.target)
     }
 }
 
@@ -467,6 +476,8 @@ pub struct Reply {
     pub bytes: Vec<u8>,
     pub after: Duration,
     pub close: bool,
+    /// The connection is reset rather than closed.
+    pub reset: bool,
     /// Sent so many bytes at a time.
     pub piece: Option<usize>,
 }
@@ -479,6 +490,7 @@ impl Reply {
                 .into_bytes(),
             after: Duration::ZERO,
             close: false,
+            reset: false,
             piece: None,
         }
     }
@@ -507,7 +519,12 @@ impl Reply {
 
     /// No answer: the connection is closed.
     pub fn hang_up() -> Reply {
-        Reply { bytes: Vec::new(), after: Duration::ZERO, close: true, piece: None }
+        Reply { bytes: Vec::new(), after: Duration::ZERO, close: true, reset: false, piece: None }
+    }
+
+    /// No answer: the connection is reset.
+    pub fn reset() -> Reply {
+        Reply { reset: true, ..Reply::hang_up() }
     }
 
     pub fn after_ms(mut self, ms: u64) -> Reply {
@@ -531,7 +548,7 @@ struct Log {
     stop: AtomicBool,
 }
 
-/// A small HTTP server on 127.0.0.1, a thread per connection, that writes down every request.
+/// A small HTTP server on 127.0.0.1, or on every address of the machine, a thread per connection, that writes down every request.
 pub struct LogServer {
     pub addr: SocketAddr,
     log: Arc<Log>,
@@ -617,6 +634,9 @@ impl Drop for LogServer {
 fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + Send + Sync)) {
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
+    let Ok(local) = stream.local_addr() else {
+        return;
+    };
     let mut bytes = Vec::new();
     let mut arrived = None;
     for nth in 0.. {
@@ -640,6 +660,8 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + S
         };
         let asked = Asked {
             at_ns: arrived.expect("a request has come"),
+            answered_ns: i64::MAX,
+            ip: local.ip(),
             nth,
             target: head.split(' ').nth(1).unwrap_or_default().to_string(),
             host: header("Host"),
@@ -647,9 +669,14 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + S
         };
         let open = log.open.fetch_add(1, Ordering::SeqCst) + 1;
         log.open_max.fetch_max(open, Ordering::SeqCst);
-        log.asked.lock().unwrap().push(asked.clone());
+        let row = {
+            let mut rows = log.asked.lock().unwrap();
+            rows.push(asked.clone());
+            rows.len() - 1
+        };
         let reply = answer(&asked);
         std::thread::sleep(reply.after);
+        log.asked.lock().unwrap()[row].answered_ns = unix_ns();
         log.open.fetch_sub(1, Ordering::SeqCst);
         let piece = reply.piece.unwrap_or(reply.bytes.len().max(1));
         let sent = reply.bytes.chunks(piece).try_for_each(|bytes| {
@@ -658,10 +685,20 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + S
             }
             stream.write_all(bytes)
         });
+        if reply.reset {
+            let at_once = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+            setsockopt(&stream, sockopt::Linger, &at_once).unwrap();
+        }
         if sent.is_err() || reply.close {
             return;
         }
     }
+}
+
+/// By the clock of the kernel's time stamps.
+fn unix_ns() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_nanos()).unwrap()
 }
 
 /// Reads once; when the kernel got the bytes, or `None` at the end.
