@@ -3,7 +3,7 @@ use super::host::{Active, Host, Place, RobotsState, Window, Work};
 use super::host::{HAS_ERRAND, RESTING};
 use super::host_table::HostTable;
 use super::leftover::Leftover;
-use super::memory::{Memory, write_pace, write_robots};
+use super::memory::{Memory, write_address, write_pace, write_robots};
 use super::niceness::{Niceness, Report};
 use super::order::{Acquired, Errand, Refusal};
 use super::spill::{SpillAsk, SpillEvent};
