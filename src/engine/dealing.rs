@@ -258,3 +258,178 @@ pub(super) fn shard_of(ip: IpAddr, shards: usize) -> usize {
     };
     (octets % shards as u64) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::index_desk::{IndexDesk, IndexPort};
+    use super::super::names::{HostsFile, Names};
+    use super::super::scheduler::{Scheduler, SchedulerConfig, SchedulersScribe, ShardPort};
+    use super::super::scribe::Scribe;
+    use super::super::stats::SchedulerStats;
+    use super::super::words::{Done, FromShard, RobotsAnswer, ToShard};
+    use super::*;
+    use crate::base::{AddressGuard, Now, Wall};
+    use crate::config::Config;
+    use crate::doc_index::DocIndex;
+    use crate::rings::{Doorbell, Receiver, Sender, ring};
+    use crate::store_server::{Keeper, Medium};
+
+    /// A scheduler with two shards that the test plays.
+    struct Stage {
+        scheduler: Scheduler,
+        desk: IndexDesk,
+        shards: Vec<(Receiver<ToShard>, Sender<FromShard>)>,
+        _scribe: Scribe,
+    }
+
+    fn stage(hosts: &str) -> Stage {
+        let silent = || Arc::new(Doorbell::new(|| ()));
+        let wall = Wall { unix_ms_at_zero: 0 };
+        let (scribe, port) = Scribe::in_memory(&Config::default(), wall);
+        let keeper = Keeper::new(Medium::Memory { next_number: 0 }, 1 << 20, 2);
+        let (desk, index): (IndexDesk, IndexPort) = IndexDesk::new(DocIndex::default(), silent(), silent());
+        let mut ports = Vec::new();
+        let mut shards = Vec::new();
+        for number in 0..2 {
+            let (work, work_out) = ring(64);
+            let (done_in, done) = ring(64);
+            ports.push(ShardPort { work, done, bell: silent(), share: keeper.share(number) });
+            shards.push((work_out, done_in));
+        }
+        let config = SchedulerConfig {
+            queue_len: 8,
+            hosts_per_ip_max: 8,
+            pages_max: None,
+            guard: AddressGuard::default(),
+            wait: true,
+        };
+        let scribe_end = SchedulersScribe { port, wall, clock: Arc::new(|| Now::ZERO) };
+        let names = Names::table(HostsFile::parse(hosts));
+        let scheduler = Scheduler::new(
+            config,
+            ports,
+            index,
+            names,
+            scribe_end,
+            Arc::default(),
+            Arc::new(SchedulerStats::default()),
+        );
+        Stage { scheduler, desk, shards, _scribe: scribe }
+    }
+
+    impl Stage {
+        fn seed(&mut self, url: &str) {
+            self.scheduler.seed(CrawlUrl::parse(url).unwrap());
+            self.settle();
+        }
+
+        fn settle(&mut self) {
+            for _ in 0..5 {
+                self.scheduler.turn();
+                self.desk.turn();
+            }
+        }
+
+        fn say(&mut self, shard: usize, word: FromShard) {
+            assert!(self.shards[shard].1.push(word).is_ok());
+            self.settle();
+        }
+
+        fn work(&mut self, shard: usize) -> Job {
+            match self.shards[shard].0.pop() {
+                Some(ToShard::Work { job, .. }) => job,
+                _ => panic!("no work for shard {shard}"),
+            }
+        }
+
+        fn is_idle(&self) -> bool {
+            self.shards.iter().all(|(work, _)| work.is_empty())
+        }
+
+        fn done(&mut self, shard: usize, job: &Job) {
+            let doc_id = job.candidate.doc_id;
+            let done = Done { doc_id, result: ResultCode::Ok, sequence: None, fetched: true, found: None };
+            self.say(shard, FromShard::Done(done));
+        }
+    }
+
+    /// Two addresses that live on different shards.
+    fn two_addresses() -> [IpAddr; 2] {
+        let of = |shard: usize| {
+            (1..=255u8).map(|n| IpAddr::from([8, 8, 8, n])).find(|ip| shard_of(*ip, 2) == shard)
+        };
+        [of(0).unwrap(), of(1).unwrap()]
+    }
+
+    #[test]
+    fn a_host_that_moves_to_another_shard_is_known_there_before_it_is_asked() {
+        let [first, second] = two_addresses();
+        let mut stage = stage(&format!("{first} a.test"));
+        stage.seed("http://a.test/1");
+        let job = stage.work(0);
+        assert_eq!(job.ip, first);
+        // While it has work at its old address, it stays there.
+        stage.scheduler.names = Names::table(HostsFile::parse(&format!("{second} a.test")));
+        stage.seed("http://a.test/2");
+        let other = stage.work(0);
+        assert_eq!(other.ip, first);
+        stage.done(0, &job);
+        stage.done(0, &other);
+        // Then it moves, by way of its old shard.
+        stage.seed("http://a.test/3");
+        let Some(ToShard::HandOver { origin }) = stage.shards[0].0.pop() else { panic!("a hand-over first") };
+        assert!(stage.is_idle(), "and nothing before that");
+        stage.seed("http://a.test/4");
+        assert!(stage.is_idle());
+        stage.say(0, FromShard::HandedOver { origin: origin.clone(), lines: "pace …".to_string() });
+        let Some(ToShard::Remember { origin: whose, lines }) = stage.shards[1].0.pop() else {
+            panic!("memory")
+        };
+        assert_eq!((&whose, lines.as_str()), (&origin, "pace …"));
+        assert_eq!((stage.work(1).ip, stage.work(1).ip), (second, second));
+    }
+
+    #[test]
+    fn a_host_stays_at_one_of_its_addresses_while_its_name_has_it() {
+        let [first, second] = two_addresses();
+        let mut stage = stage(&format!("{first} a.test"));
+        stage.seed("http://a.test/1");
+        let job = stage.work(0);
+        stage.done(0, &job);
+        stage.scheduler.names = Names::table(HostsFile::parse(&format!("{second} a.test\n{first} a.test")));
+        stage.seed("http://a.test/2");
+        assert_eq!(stage.work(0).ip, first, "though the other comes first by now");
+    }
+
+    #[test]
+    fn an_errand_goes_to_the_shard_of_its_host_and_its_answer_back() {
+        let [first, second] = two_addresses();
+        let mut stage = stage(&format!("{first} a.test\n{second} b.test"));
+        let errand = |host: &str| FromShard::Errand {
+            origin: "http://a.test".into(),
+            url: CrawlUrl::parse(&format!("http://{host}/robots.txt")).unwrap(),
+        };
+        stage.say(0, errand("b.test"));
+        let Some(ToShard::Errand { errand: sent, .. }) = stage.shards[1].0.pop() else { panic!("an errand") };
+        assert_eq!(sent.ip, second);
+        // The asker dies and asks again: one request is enough.
+        stage.say(0, errand("b.test"));
+        assert!(stage.is_idle());
+        // The other shard dies with it: it is asked again there.
+        stage.say(1, FromShard::Restarted { epoch: 1, suspect: None });
+        let Some(ToShard::Errand { epoch: 1, errand: again }) = stage.shards[1].0.pop() else {
+            panic!("again")
+        };
+        assert_eq!(again, sent);
+        let answer = RobotsAnswer { status: 404, body: Vec::new(), target: None };
+        stage.say(1, FromShard::ErrandDone { id: sent.id, answer: Box::new(answer) });
+        let Some(ToShard::RobotsElsewhere { origin, answer }) = stage.shards[0].0.pop() else {
+            panic!("answer")
+        };
+        assert_eq!((&*origin, answer.status), ("http://a.test", 404));
+        // A name that does not resolve is out of reach at once.
+        stage.say(0, errand("nowhere.test"));
+        let Some(ToShard::RobotsElsewhere { answer, .. }) = stage.shards[0].0.pop() else { panic!("answer") };
+        assert_eq!(answer.status, 0);
+    }
+}
