@@ -117,5 +117,8 @@ pub(super) fn is_notable(before: &Pace, after: &Pace, rules: &Niceness, now: Now
     let slate_changed = (after.penalty_us > 0) != (before.penalty_us > 0)
         || after.penalty_us > before.penalty_us
         || after.failures() != before.failures();
-    far_ahead || slate_changed
+    // The pause after the next request will be this long, though the one after the last may be over.
+    let slower = after.response_pause_us > before.response_pause_us
+        && u64::from(after.response_pause_us) > rules.gap_us;
+    far_ahead || slate_changed || slower
 }
