@@ -80,7 +80,7 @@ impl Memory {
         match kind {
             "address" => {
                 let (ip, pace) = (origin.parse().ok()?, read_pace(&mut words, clock)?);
-                if self.addresses.len() < self.hosts_max && (pace.due() > now || pace.penalty_us > 0) {
+                if self.addresses.len() < self.hosts_max && (pace.due() > now || !pace.is_plain()) {
                     self.addresses.insert(ip, pace);
                 } else {
                     self.addresses.remove(&ip);
@@ -144,7 +144,7 @@ impl Memory {
 
     /// Keeps what matters of an address that nobody uses any more.
     pub(super) fn keep_address(&mut self, ip: IpAddr, pace: Pace) {
-        if pace.penalty_us > 0 && self.addresses.len() < self.hosts_max {
+        if !pace.is_plain() && self.addresses.len() < self.hosts_max {
             self.addresses.insert(ip, pace);
         }
     }

@@ -86,7 +86,7 @@ impl Pace {
 
     /// Whether there is nothing to say of it but when it is due.
     pub(super) fn is_plain(&self) -> bool {
-        (self.penalty_us, self.delay_and_failures) == (0, 0)
+        (self.penalty_us, self.response_pause_us, self.delay_and_failures) == (0, 0, 0)
     }
 
     /// Nothing goes out before this.
