@@ -1,6 +1,6 @@
 use super::address::AddressTable;
 use super::host::{Active, Host, Place, RobotsState, Window, Work, is_past};
-use super::host::{HAS_ERRAND, RESTING};
+use super::host::{HAS_ERRAND, NO_TAKER, RESTING};
 use super::host_table::{HostTable, Vacancy};
 use super::leftover::Leftover;
 use super::memory::{Memory, write_address, write_pace, write_robots};
@@ -783,7 +783,26 @@ impl UrlServer {
         lost.sort_unstable();
         for trans in lost {
             self.stats.resent += 1;
+            let was_page = self.doc_id(trans).is_some();
             self.put_back(trans, &Report::UNKNOWN, now);
+            if was_page {
+                self.unbind(trans.host_slot(), now);
+            }
+        }
+    }
+
+    /// A spider that fell silent may be dead though its connection stands: a host of which it has nothing left need
+    /// not wait for its credit.
+    fn unbind(&mut self, slot: u32, now: Now) {
+        let host = &mut self.table.rows[slot as usize];
+        if host.pages_open() > 0 {
+            return;
+        }
+        host.taker = NO_TAKER;
+        if host.place == Place::Taker {
+            host.place = Place::Rest;
+            self.takers.forget(slot);
+            self.settle(slot, now);
         }
     }
 }
