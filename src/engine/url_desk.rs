@@ -12,7 +12,7 @@ use crate::base::{Key, NetAsk, Now, Wall, shown};
 use crate::config::SpiderProtocol;
 use crate::driver::Driver;
 use crate::limits::{DRAIN_US, LINK_UNSENT_MAX};
-use crate::proto::lines::{Dialect, LineBuffer, Reported, SpiderWord, TransId, WorkOrder};
+use crate::proto::lines::{Dialect, Job, LineBuffer, Reported, SpiderWord, TransId, WorkOrder};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, FetchOrder, Spider, SpiderConfig};
@@ -123,6 +123,9 @@ impl<D: Driver> UrlDesk<D> {
         for _ in 0..WORDS_PER_TURN {
             match self.work.pop() {
                 Some(ToShard::Work { epoch, .. } | ToShard::Errand { epoch, .. }) if epoch != self.epoch => {}
+                Some(ToShard::Work { job, .. }) if !self.fits_a_line(&job) => {
+                    self.refuse_unsendable(&job, now)
+                }
                 Some(ToShard::Work { job, .. }) => self.url_server.admit(job, now),
                 Some(ToShard::Errand { errand, .. }) => {
                     admit_errand(&mut self.url_server, &mut self.done, errand, now);
@@ -342,6 +345,20 @@ impl<D: Driver> UrlDesk<D> {
         true
     }
 
+    /// Whether a line can hold this URL, whatever its transaction will be called. Asked before it is queued: one
+    /// that cannot be sent needs neither robots rules nor a spider's credit.
+    fn fits_a_line(&self, job: &Job) -> bool {
+        let (trans, doc_id) = (TransId::from(u64::MAX), job.candidate.doc_id);
+        let line = WorkOrder { trans, doc_id, ip: job.ip, url: &job.candidate.url };
+        line.write(self.dialect, &mut Vec::new()).is_ok()
+    }
+
+    /// A URL that no line can hold never reaches a spider.
+    fn refuse_unsendable(&mut self, job: &Job, now: Now) {
+        self.papers.book.logger.refused_job(&mut self.papers.book.lines, job, ResultCode::BadUrl, now);
+        self.answer(job.candidate.doc_id, ResultCode::BadUrl, false);
+    }
+
     fn send_line(&mut self, order: &Order, now: Now) {
         let Order { trans, doc_id, ip, url, taker, .. } = order;
         let link = self.by_taker.get(taker).and_then(|link| self.links.get_mut(link));
@@ -351,16 +368,12 @@ impl<D: Driver> UrlDesk<D> {
         };
         let line = WorkOrder { trans: *trans, doc_id: *doc_id, ip: *ip, url };
         if line.write(self.dialect, &mut known.lines).is_err() {
-            // A URL that no line can hold never reaches a spider.
+            // It did when it was queued, but its host has an address with a longer name by now. Nothing is sent, so
+            // the spider has its credit back.
+            self.url_server.credit(*taker, 1);
             let report = Report { result: ResultCode::BadUrl, ..Report::UNKNOWN };
             if let Some(job) = self.url_server.release(*trans, &report, now) {
-                self.papers.book.logger.refused_job(
-                    &mut self.papers.book.lines,
-                    &job,
-                    ResultCode::BadUrl,
-                    now,
-                );
-                self.answer(job.candidate.doc_id, ResultCode::BadUrl, false);
+                self.refuse_unsendable(&job, now);
             }
             return;
         }

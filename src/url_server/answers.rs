@@ -1,6 +1,6 @@
 //! What an answer, or its absence, means for the pauses of its host and address.
 
-use super::host::Work;
+use super::host::{NO_TAKER, Place, Work};
 use super::memory::{write_address, write_pace};
 use super::niceness::{Niceness, Pace, Report};
 use super::order::Refusal;
@@ -105,8 +105,27 @@ impl UrlServer {
         let mut lost: Vec<TransId> = self.open.iter().map(|(_, trans)| *trans).filter(silent).collect();
         lost.sort_unstable();
         for trans in lost {
+            let was_page = self.doc_id(trans).is_some();
             self.stats.resent += 1;
             self.put_back(trans, now);
+            if was_page {
+                self.unbind(trans.host_slot(), now);
+            }
+        }
+    }
+
+    /// A spider that fell silent may be dead though its connection stands: a host of which it has nothing left need
+    /// not wait for its credit.
+    fn unbind(&mut self, slot: u32, now: Now) {
+        let host = &mut self.table.rows[slot as usize];
+        if host.pages_open() > 0 {
+            return;
+        }
+        host.taker = NO_TAKER;
+        if host.place == Place::Taker {
+            host.place = Place::Rest;
+            self.takers.forget(slot);
+            self.settle(slot, now);
         }
     }
 }

@@ -273,7 +273,12 @@ impl Model {
         }
         for open in lost {
             assert!(self.now - open.last_word >= silence, "taken from a spider that spoke: {:?}", open.kind);
+            let (host, was_page) = (open.host, matches!(open.kind, Kind::Page(_)));
             self.back(open);
+            let is_page_here = |open: &Open| open.host == host && matches!(open.kind, Kind::Page(_));
+            if was_page && !self.open.iter().any(is_page_here) {
+                self.hosts[host].taker = None;
+            }
         }
     }
 
