@@ -13,7 +13,10 @@
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
+//! | `link`       | one end of a connection between a URL server and a spider         |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
+//! | `urlserver`  | `nephila urlserver` keeps to them, and is nice                    |
+//! | `url_life`   | and loses no URL, whatever becomes of spiders and processes       |
 //! | `store`      | what `store` prints and with what status                          |
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
@@ -30,6 +33,7 @@ mod edges;
 mod interrupts;
 mod keep_alive;
 mod layers;
+mod link;
 mod memory;
 mod name_server;
 mod niceness;
@@ -41,3 +45,5 @@ mod sim;
 mod spider;
 mod store;
 mod support;
+mod url_life;
+mod urlserver;

@@ -2,12 +2,13 @@
 //! dials. Every order leaves a record and gets one DONE, after the record is durable; WORKING comes in time; no more
 //! is asked for than there is room for; a bad line costs nobody else anything.
 
+use crate::link::Link;
 use crate::support::*;
 use nephila::farm::SiteSpec;
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -52,71 +53,7 @@ impl UrlServer {
 
     #[track_caller]
     fn accept(&self) -> Link {
-        self.0.set_nonblocking(true).unwrap();
-        let stream = wait_for("a spider dials", PATIENCE, || self.0.accept().ok()).0;
-        stream.set_nonblocking(false).unwrap();
-        Link::new(stream)
-    }
-}
-
-/// The URL server's end of a connection.
-struct Link {
-    stream: TcpStream,
-    reader: BufReader<TcpStream>,
-}
-
-impl Link {
-    fn new(stream: TcpStream) -> Link {
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Link { reader: BufReader::new(stream.try_clone().unwrap()), stream }
-    }
-
-    fn dial(addr: SocketAddr) -> Link {
-        Link::new(TcpStream::connect(addr).unwrap())
-    }
-
-    fn send(&mut self, line: &str) {
-        self.stream.write_all(format!("{line}\n").as_bytes()).unwrap();
-    }
-
-    /// The next line; `None` when the spider has closed.
-    #[track_caller]
-    fn line(&mut self) -> Option<String> {
-        let mut line = String::new();
-        match self.reader.read_line(&mut line) {
-            Ok(0) => None,
-            Ok(_) => Some(line.strip_suffix('\n').expect("lines end with LF").to_string()),
-            Err(e) if e.kind() == ErrorKind::ConnectionReset => None,
-            Err(e) => panic!("no line: {e}"),
-        }
-    }
-
-    /// The next line that is no GET.
-    #[track_caller]
-    fn word(&mut self) -> String {
-        loop {
-            let line = self.line().expect("a word");
-            if !line.starts_with("GET ") {
-                return line;
-            }
-        }
-    }
-
-    #[track_caller]
-    fn words(&mut self, count: usize) -> BTreeSet<String> {
-        (0..count).map(|_| self.word()).collect()
-    }
-
-    #[track_caller]
-    fn says_nothing_for(&mut self, time: Duration) {
-        self.stream.set_read_timeout(Some(time)).unwrap();
-        let mut line = String::new();
-        match self.reader.read_line(&mut line) {
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-            other => panic!("{other:?}: {line:?}"),
-        }
-        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Link::accept(&self.0)
     }
 }
 

@@ -625,8 +625,8 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + S
                 break at + 4;
             }
             match receive(&stream, &mut bytes) {
-                Ok(Some(at_ns)) => arrived = Some(at_ns),
-                Ok(None) => return,
+                Ok((0, _)) => return,
+                Ok((_, at_ns)) => arrived = Some(at_ns.expect("the kernel stamps what it receives")),
                 Err(_) if log.stop.load(Ordering::SeqCst) => return,
                 Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => {}
                 Err(_) => return,
@@ -664,8 +664,8 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + S
     }
 }
 
-/// Reads once; when the kernel got the bytes, or `None` at the end.
-fn receive(stream: &TcpStream, into: &mut Vec<u8>) -> nix::Result<Option<i64>> {
+/// Reads once: how many bytes came, and when the kernel got them.
+pub fn receive(stream: &TcpStream, into: &mut Vec<u8>) -> nix::Result<(usize, Option<i64>)> {
     let mut buffer = [0; 16 * 1024];
     let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
     let mut parts = [IoSliceMut::new(&mut buffer)];
@@ -675,11 +675,8 @@ fn receive(stream: &TcpStream, into: &mut Vec<u8>) -> nix::Result<Option<i64>> {
         ControlMessageOwned::ScmTimestampns(at) => Some(at.tv_sec() * 1_000_000_000 + at.tv_nsec()),
         _ => None,
     });
-    if length == 0 {
-        return Ok(None);
-    }
     into.extend_from_slice(&buffer[..length]);
-    Ok(Some(stamp.expect("the kernel stamps what it receives")))
+    Ok((length, stamp))
 }
 
 // nginx -----------------------------------------------------------------------------------------------------
