@@ -262,12 +262,16 @@ impl<D: Driver> UrlDesk<D> {
                     retry_after_s: Some(reported.retry_after_s).filter(|&seconds| seconds > 0),
                 }
             }
-            None => Report {
-                result: ResultCode::Ok,
-                status: 0,
-                took_us: now.since_us(asked_at),
-                retry_after_s: None,
-            },
+            None => {
+                // When its request was out is not known, but that it was by now: the pause counts from here.
+                self.url_server.sent(trans, now);
+                Report {
+                    result: ResultCode::Ok,
+                    status: 0,
+                    took_us: now.since_us(asked_at),
+                    retry_after_s: None,
+                }
+            }
         };
         if let Some(job) = self.url_server.release(trans, &report, now) {
             self.answer(job.candidate.doc_id, report.result, true);

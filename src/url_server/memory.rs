@@ -199,7 +199,8 @@ fn write_pace_of(journal: &mut String, kind: &str, whose: impl std::fmt::Display
         journal,
         "{kind} {} due={} penalty_us={} response_us={} delay_ms={} failures={}",
         whose,
-        wall.unix_ms_at_zero * 1_000 + pace.due().us(),
+        // The calendar at zero was cut to a millisecond: rounded up, so that no other process is early by it.
+        wall.unix_ms_at_zero * 1_000 + pace.due().us() + 999,
         pace.penalty_us,
         pace.response_pause_us,
         pace.crawl_delay_ms(),
@@ -343,14 +344,14 @@ mod tests {
     }
 
     #[test]
-    fn delays_survive_a_restart_to_the_microsecond() {
+    fn delays_survive_a_restart_and_end_no_sooner() {
         let mut before = host();
         before.pace = Pace::from(Now::from_us(90_000_007));
         before.pace.penalty_us = 4_000_000;
         before.pace.set_crawl_delay(Some(1_500));
         before.pace.set_failures(3);
         let after = carried_over(&before, 60_000);
-        assert_eq!(after.pace.due(), Now::from_us(30_000_007));
+        assert_eq!(after.pace.due(), Now::from_us(30_000_007 + 999));
         let what = (after.pace.penalty_us, after.pace.crawl_delay_ms(), after.pace.failures());
         assert_eq!(what, (4_000_000, 1_500, 3));
         assert_eq!(carried_over(&before, 600_000).pace.due(), Now::ZERO, "long past");

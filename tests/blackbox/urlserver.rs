@@ -14,8 +14,6 @@ use std::process::Command;
 use std::time::Duration;
 
 pub const MS: i64 = 1_000_000;
-/// A line is timed at the spider's end; it may have waited this long for the thread that sends it.
-const ON_ITS_WAY_NS: i64 = 25 * MS;
 /// Long enough for a line that must not come.
 pub const A_WHILE: Duration = Duration::from_millis(300);
 
@@ -302,7 +300,11 @@ fn no_more_of_a_host_than_its_window_holds() {
     }
 }
 
-/// Times at which an address was asked for robots.txt or given to a spider, in order.
+/// What an address was asked for and what of it was given to a spider is a gap apart.
+///
+/// A line is timed where it arrives, and on a busy machine it may have been on its way for a while, so that the next
+/// one seems early. The first of an address is a robots.txt, timed on the wire: from there every gap counts in full,
+/// and that no time lost is made good for is seen from each gap by half.
 fn assert_apart(server: &LogServer, lines: &[(String, i64)], gap_ms: i64) {
     let robots = server.asked().into_iter().map(|asked| (ip_of(&asked.host), asked.at_ns));
     let mut by_ip: BTreeMap<String, Vec<i64>> = BTreeMap::new();
@@ -311,9 +313,15 @@ fn assert_apart(server: &LogServer, lines: &[(String, i64)], gap_ms: i64) {
     }
     for (ip, times) in &mut by_ip {
         times.sort_unstable();
-        let gaps: Vec<i64> = times.windows(2).map(|pair| (pair[1] - pair[0]) / MS).collect();
-        let least = (gap_ms * MS - ON_ITS_WAY_NS) / MS;
-        assert!(gaps.iter().all(|&gap| gap >= least), "{ip}: {gaps:?} ms with {gap_ms} ms at least");
+        let since_robots: Vec<i64> = times.iter().map(|at_ns| (at_ns - times[0]) / MS).collect();
+        for (count, pair) in since_robots.windows(2).enumerate() {
+            let least = (count as i64 + 1) * gap_ms - 2;
+            assert!(pair[1] >= least, "{ip}: {since_robots:?} ms with {gap_ms} ms between two");
+            assert!(
+                pair[1] - pair[0] >= gap_ms / 2,
+                "{ip}: {since_robots:?} ms with {gap_ms} ms between two"
+            );
+        }
     }
 }
 
