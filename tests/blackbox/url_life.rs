@@ -124,7 +124,7 @@ fn a_spider_that_was_dialed_is_dialed_again_and_gets_what_was_pending() {
         let urls = pages(&server, &["h1", "h2", "h3"], 4);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let settings =
-            format!("{}spider_protocol = \"{protocol}\"\nreq_host_per_sec = 10.0", dialing(&listener));
+            format!("{}spider_protocol = \"{protocol}\"\nreq_host_concurrent = 2", dialing(&listener));
         let running = Running::start(&mut command(&dir, &settings, &urls));
         let mut link = Link::accept(&listener);
         link.send("GET 100");
