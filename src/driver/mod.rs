@@ -26,7 +26,7 @@ pub use epoll::EpollDriver;
 pub use sim::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, Then};
 pub use uring::UringDriver;
 
-use crate::base::{Key, NetEvent, Now, Transport};
+use crate::base::{Key, NetAsk, NetEvent, Now, Transport};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -44,6 +44,15 @@ pub trait Driver {
 
     /// Lets go. `Closed` follows when the kernel has nothing more to say about this key.
     fn close(&mut self, conn: Key);
+
+    /// Does what a role asks.
+    fn ask(&mut self, ask: NetAsk) {
+        match ask {
+            NetAsk::Connect { conn, addr, transport } => self.connect(conn, addr, transport),
+            NetAsk::Send { conn, bytes } => self.send(conn, bytes),
+            NetAsk::Close { conn } => self.close(conn),
+        }
+    }
 
     /// Hands what was asked to the kernel, then waits until something completes, the bell rings or `until` has
     /// come. `busy` is how many completions are likely soon: with many of them it pays to wait for a few.

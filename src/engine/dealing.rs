@@ -3,7 +3,7 @@
 use super::batch::{Resolution, Waiter};
 use super::names::{Addresses, Lookup};
 use super::scheduler::Scheduler;
-use super::words::{RobotsAnswer, ToIndex, ToShard};
+use super::words::{HostWord, RobotsAnswer, ToIndex, ToShard};
 use crate::base::fingerprint;
 use crate::limits::HOMES_MAX;
 use crate::proto::lines::{Candidate, Job};
@@ -138,7 +138,7 @@ impl Scheduler {
             if from != shard_of(first, shards) {
                 let origin: Box<str> = candidate.url.origin().into();
                 home.moving = Some(Box::new(Moving { from, waiting: vec![candidate] }));
-                self.shards[from].dealt.push_back(ToShard::HandOver { origin });
+                self.shards[from].dealt.push_back(ToShard::About(HostWord::HandOver { origin }));
                 return;
             }
         }
@@ -163,7 +163,7 @@ impl Scheduler {
             return;
         };
         let (ip, to) = (home.ip, shard_of(home.ip, self.shards.len()));
-        self.shards[to].dealt.push_back(ToShard::Remember { origin: origin.into(), lines });
+        self.shards[to].dealt.push_back(ToShard::About(HostWord::Remember { origin: origin.into(), lines }));
         for candidate in moving.waiting {
             self.deal(candidate, &[ip]);
         }
@@ -224,7 +224,7 @@ impl Scheduler {
     }
 
     fn answer_errand(&mut self, asker: usize, origin: Box<str>, answer: Box<RobotsAnswer>) {
-        self.shards[asker].dealt.push_back(ToShard::RobotsElsewhere { origin, answer });
+        self.shards[asker].dealt.push_back(ToShard::About(HostWord::RobotsElsewhere { origin, answer }));
     }
 
     /// A shard died: what it was to ask for others is asked by the next, and what it was to hand over is gone.
@@ -377,12 +377,15 @@ mod tests {
         stage.done(0, &other);
         // Then it moves, by way of its old shard.
         stage.seed("http://a.test/3");
-        let Some(ToShard::HandOver { origin }) = stage.shards[0].0.pop() else { panic!("a hand-over first") };
+        let Some(ToShard::About(HostWord::HandOver { origin })) = stage.shards[0].0.pop() else {
+            panic!("a hand-over first")
+        };
         assert!(stage.is_idle(), "and nothing before that");
         stage.seed("http://a.test/4");
         assert!(stage.is_idle());
         stage.say(0, FromShard::HandedOver { origin: origin.clone(), lines: "pace …".to_string() });
-        let Some(ToShard::Remember { origin: whose, lines }) = stage.shards[1].0.pop() else {
+        let Some(ToShard::About(HostWord::Remember { origin: whose, lines })) = stage.shards[1].0.pop()
+        else {
             panic!("memory")
         };
         assert_eq!((&whose, lines.as_str()), (&origin, "pace …"));
@@ -423,13 +426,16 @@ mod tests {
         assert_eq!(again, sent);
         let answer = RobotsAnswer { status: 404, body: Vec::new(), target: None };
         stage.say(1, FromShard::ErrandDone { id: sent.id, answer: Box::new(answer) });
-        let Some(ToShard::RobotsElsewhere { origin, answer }) = stage.shards[0].0.pop() else {
+        let Some(ToShard::About(HostWord::RobotsElsewhere { origin, answer })) = stage.shards[0].0.pop()
+        else {
             panic!("answer")
         };
         assert_eq!((&*origin, answer.status), ("http://a.test", 404));
         // A name that does not resolve is out of reach at once.
         stage.say(0, errand("nowhere.test"));
-        let Some(ToShard::RobotsElsewhere { answer, .. }) = stage.shards[0].0.pop() else { panic!("answer") };
+        let Some(ToShard::About(HostWord::RobotsElsewhere { answer, .. })) = stage.shards[0].0.pop() else {
+            panic!("answer")
+        };
         assert_eq!(answer.status, 0);
     }
 }

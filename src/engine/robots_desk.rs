@@ -3,7 +3,7 @@
 use super::finished::report_of;
 use super::outbox::Outbox;
 use super::papers::Papers;
-use super::words::{FromShard, RobotsAnswer};
+use super::words::{FromShard, HostWord, RobotsAnswer};
 use crate::base::Now;
 use crate::handler::redirect_target;
 use crate::proto::record::ResultCode;
@@ -38,8 +38,28 @@ pub(super) fn robots_fetched(
     robots_learnt(origin, step, out);
 }
 
+/// What the scheduler says about a host of this url server.
+pub(super) fn host_word(
+    url_server: &mut UrlServer,
+    papers: &mut Papers,
+    out: &mut Outbox<FromShard>,
+    word: HostWord,
+    now: Now,
+) {
+    match word {
+        HostWord::RobotsElsewhere { origin, answer } => {
+            robots_elsewhere(url_server, papers, out, origin, &answer, now);
+        }
+        HostWord::HandOver { origin } => {
+            let lines = url_server.hand_over(&origin);
+            out.say(FromShard::HandedOver { origin, lines });
+        }
+        HostWord::Remember { origin, lines } => url_server.remember(&origin, &lines, now),
+    }
+}
+
 /// What came of a hop that led to another host.
-pub(super) fn robots_elsewhere(
+fn robots_elsewhere(
     url_server: &mut UrlServer,
     papers: &mut Papers,
     out: &mut Outbox<FromShard>,

@@ -2,12 +2,12 @@ use super::finished::{record_of, report_of};
 use super::log_lines::{Logger, Span};
 use super::outbox::Outbox;
 use super::papers::Papers;
-use super::robots_desk::{admit_errand, robots_elsewhere, robots_fetched};
+use super::robots_desk::{admit_errand, host_word, robots_fetched};
 use super::scribe::ScribePort;
 use super::stats::{ShardStats, fetch_histogram};
 use super::threads::Turn;
 use super::words::{Done, Found, FromShard, NewUrl, ToShard};
-use crate::base::{NetAsk, Now, Wall};
+use crate::base::{Now, Wall};
 use crate::driver::Driver;
 use crate::handler::{Handler, Page, Scope};
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
@@ -219,15 +219,10 @@ impl<D: Driver> Shard<D> {
                 Some(ToShard::Errand { errand, .. }) => {
                     admit_errand(&mut self.url_server, &mut self.done, errand, now);
                 }
-                Some(ToShard::RobotsElsewhere { origin, answer }) => {
+                Some(ToShard::About(word)) => {
                     let (url_server, papers) = (&mut self.url_server, &mut self.papers);
-                    robots_elsewhere(url_server, papers, &mut self.done, origin, &answer, now);
+                    host_word(url_server, papers, &mut self.done, word, now);
                 }
-                Some(ToShard::HandOver { origin }) => {
-                    let lines = self.url_server.hand_over(&origin);
-                    self.done.say(FromShard::HandedOver { origin, lines });
-                }
-                Some(ToShard::Remember { origin, lines }) => self.url_server.remember(&origin, &lines, now),
                 Some(ToShard::Drain) => {
                     self.drain_by.get_or_insert(now.plus_us(DRAIN_US));
                 }
@@ -257,11 +252,7 @@ impl<D: Driver> Shard<D> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Net(NetAsk::Connect { conn, addr, transport }) => {
-                    self.driver.connect(conn, addr, transport);
-                }
-                Action::Net(NetAsk::Send { conn, bytes }) => self.driver.send(conn, bytes),
-                Action::Net(NetAsk::Close { conn }) => self.driver.close(conn),
+                Action::Net(ask) => self.driver.ask(ask),
                 Action::Sent(trans) => self.url_server.sent(trans, now),
                 Action::Working(trans) => self.working(trans, now),
                 Action::Finished(fetched) => self.finished(fetched, now),

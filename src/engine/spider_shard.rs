@@ -7,7 +7,7 @@ use super::shard::ShardState;
 use super::stats::{ShardStats, fetch_histogram};
 use super::threads::Turn;
 use super::words::{FromSpider, SpiderDone, SpiderOrder, SpiderTask, ToSpider};
-use crate::base::{Key, NetAsk, Now, Wall};
+use crate::base::{Key, Now, Wall};
 use crate::driver::Driver;
 use crate::handler::redirect_target;
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
@@ -156,11 +156,7 @@ impl<D: Driver> SpiderShard<D> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Net(NetAsk::Connect { conn, addr, transport }) => {
-                    self.driver.connect(conn, addr, transport);
-                }
-                Action::Net(NetAsk::Send { conn, bytes }) => self.driver.send(conn, bytes),
-                Action::Net(NetAsk::Close { conn }) => self.driver.close(conn),
+                Action::Net(ask) => self.driver.ask(ask),
                 Action::Finished(fetched) => self.finished(fetched, now),
                 Action::Sent(trans) => {
                     if let Some(open) = self.open.get_mut(&trans) {

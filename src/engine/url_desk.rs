@@ -2,13 +2,13 @@ use super::links::{LinkEvent, LinkPort};
 use super::log_lines::Logger;
 use super::outbox::Outbox;
 use super::papers::Papers;
-use super::robots_desk::{admit_errand, robots_elsewhere, robots_fetched};
+use super::robots_desk::{admit_errand, host_word, robots_fetched};
 use super::scribe::ScribePort;
 use super::shard::ShardState;
 use super::stats::{ShardStats, UrlDeskStats};
 use super::threads::Turn;
 use super::words::{Done, FromShard, ToShard};
-use crate::base::{Key, NetAsk, Now, Wall, shown};
+use crate::base::{Key, Now, Wall, shown};
 use crate::config::SpiderProtocol;
 use crate::driver::Driver;
 use crate::limits::{DRAIN_US, LINK_UNSENT_MAX};
@@ -130,15 +130,10 @@ impl<D: Driver> UrlDesk<D> {
                 Some(ToShard::Errand { errand, .. }) => {
                     admit_errand(&mut self.url_server, &mut self.done, errand, now);
                 }
-                Some(ToShard::RobotsElsewhere { origin, answer }) => {
+                Some(ToShard::About(word)) => {
                     let (url_server, papers) = (&mut self.url_server, &mut self.papers);
-                    robots_elsewhere(url_server, papers, &mut self.done, origin, &answer, now);
+                    host_word(url_server, papers, &mut self.done, word, now);
                 }
-                Some(ToShard::HandOver { origin }) => {
-                    let lines = self.url_server.hand_over(&origin);
-                    self.done.say(FromShard::HandedOver { origin, lines });
-                }
-                Some(ToShard::Remember { origin, lines }) => self.url_server.remember(&origin, &lines, now),
                 // Links are not followed here.
                 Some(ToShard::Scope(_)) => {}
                 Some(ToShard::Drain) => {
@@ -299,11 +294,7 @@ impl<D: Driver> UrlDesk<D> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Net(NetAsk::Connect { conn, addr, transport }) => {
-                    self.driver.connect(conn, addr, transport);
-                }
-                Action::Net(NetAsk::Send { conn, bytes }) => self.driver.send(conn, bytes),
-                Action::Net(NetAsk::Close { conn }) => self.driver.close(conn),
+                Action::Net(ask) => self.driver.ask(ask),
                 Action::Sent(trans) => self.url_server.sent(trans, now),
                 Action::Working(trans) => self.url_server.working(trans, now),
                 Action::Finished(fetched) if fetched.stale => {

@@ -16,14 +16,20 @@ pub enum ToShard {
     Scope(Arc<CrawlUrl>),
     /// A robots.txt that redirected to a host of this shard.
     Errand { epoch: u32, errand: Errand },
+    /// About a host of this shard.
+    About(HostWord),
+    /// Start nothing new; let what is open end.
+    Drain,
+}
+
+/// What a url server must know about one of its hosts.
+pub enum HostWord {
     /// What came of a robots.txt of this shard that redirected elsewhere.
     RobotsElsewhere { origin: Box<str>, answer: Box<RobotsAnswer> },
     /// This host moves to the address of another shard, which must know how to treat it.
     HandOver { origin: Box<str> },
     /// A host moved here; this is what was known of it.
     Remember { origin: Box<str>, lines: String },
-    /// Start nothing new; let what is open end.
-    Drain,
 }
 
 /// An answer to robots.txt that travels.

@@ -213,11 +213,15 @@ fn working_is_said_every_timeout_update() {
             times.push(sent.elapsed());
         }
         assert!(sent.elapsed() >= Duration::from_millis(1_300));
-        assert!((4..=5).contains(&times.len()), "{times:?}");
+        assert!(times.len() <= 5, "{times:?}");
+        // Never early, and always within the least patience that a URL server may have: twice as long.
+        let mut before = Duration::ZERO;
         for (count, time) in times.iter().enumerate() {
-            let due = Duration::from_millis(250) * (count as u32 + 1);
-            assert!(*time >= due && *time < due + Duration::from_millis(200), "{times:?}");
+            assert!(*time >= Duration::from_millis(250) * (count as u32 + 1), "{times:?}");
+            assert!(*time - before < Duration::from_millis(500), "{times:?}");
+            before = *time;
         }
+        assert!(sent.elapsed() - before < Duration::from_millis(500), "{times:?}");
         // A fast one needs none.
         link.send(&line.replace("/slow", "/fast"));
         assert_eq!(link.word(), done);

@@ -1,5 +1,5 @@
 use super::names::Addresses;
-use crate::base::{NetAsk, Now};
+use crate::base::Now;
 use crate::driver::Driver;
 use crate::resolver::{Action, Asked, Resolver, ResolverConfig};
 use crate::rings::{Doorbell, Receiver, Sender};
@@ -75,11 +75,7 @@ impl<D: Driver> NamesDesk<D> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Net(NetAsk::Connect { conn, addr, transport }) => {
-                    self.driver.connect(conn, addr, transport);
-                }
-                Action::Net(NetAsk::Send { conn, bytes }) => self.driver.send(conn, bytes),
-                Action::Net(NetAsk::Close { conn }) => self.driver.close(conn),
+                Action::Net(ask) => self.driver.ask(ask),
                 Action::Answer { name, answer } => self.say(name, answer.ok()),
             }
         }
