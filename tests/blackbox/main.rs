@@ -38,6 +38,7 @@ mod interrupts;
 mod keep_alive;
 mod layers;
 mod link;
+mod log_server;
 mod memory;
 mod name_server;
 mod niceness;

@@ -249,15 +249,7 @@ impl Dnsmasq {
 impl Drop for Dnsmasq {
     fn drop(&mut self) {
         let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
-        let until = Instant::now() + Duration::from_secs(2);
-        while let Ok(None) = self.child.try_wait() {
-            if Instant::now() > until {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        see_off(&mut self.child);
     }
 }
 
