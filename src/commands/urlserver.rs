@@ -139,8 +139,8 @@ fn watch(node: &UrlNode, mut signals: Signals) {
         match signals.wait() {
             Interrupt::None => {}
             Interrupt::Stop => {
-                eprintln!("stopping: what spiders have may end (5 s at most); once more stops at once");
                 node.stop();
+                eprintln!("stopping: what spiders have may end (5 s at most); once more stops at once");
             }
             Interrupt::AtOnce => {
                 eprintln!("stopped at once");

@@ -148,7 +148,10 @@ impl<D: Driver> SpiderShard<D> {
                 Some((conn, event)) => self.spider.step(conn, event, now, &mut self.actions),
                 None => return,
             }
-            self.run_actions(now);
+            // A request may have gone out since the turn began, and the log tells when it did.
+            if !self.actions.is_empty() {
+                self.run_actions(self.driver.now());
+            }
         }
     }
 

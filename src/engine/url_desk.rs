@@ -20,6 +20,7 @@ use crate::url_server::{Acquired, Memory, Order, OrderKind, Report, SpillEvent, 
 use rapidhash::fast::RapidHashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The URL server of a process of its own: queues here, spiders behind links. Robots rules it fetches itself.
@@ -46,6 +47,8 @@ pub(super) struct UrlDesk<D: Driver> {
     dialect: Dialect,
     epoch: u32,
     actions: Vec<Action>,
+    /// Nothing more is to be sent, though the word to drain may still be on its way.
+    stop: Arc<AtomicBool>,
     drain_by: Option<Now>,
     drained: bool,
     stats: Arc<ShardStats>,
@@ -74,6 +77,7 @@ pub(super) struct UrlDeskParts {
     pub bell: Arc<Doorbell>,
     pub scheduler: Arc<Doorbell>,
     pub port: Arc<Mutex<LinkPort>>,
+    pub stop: Arc<AtomicBool>,
     pub stats: Arc<ShardStats>,
     pub desk_stats: Arc<UrlDeskStats>,
     pub wall: Wall,
@@ -111,6 +115,7 @@ impl<D: Driver> UrlDesk<D> {
             dialect: parts.protocol.into(),
             epoch: parts.epoch,
             actions: Vec::new(),
+            stop: parts.stop,
             drain_by: None,
             drained: false,
             stats: parts.stats,
@@ -157,7 +162,7 @@ impl<D: Driver> UrlDesk<D> {
                             self.links.get(&link).map_or(String::new(), |known| known.peer.to_string());
                         self.done
                             .say(FromShard::Notice(format!("spider {peer}: {error}; connection closed")));
-                        self.desk_stats.bad_lines.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        self.desk_stats.bad_lines.fetch_add(1, Ordering::Relaxed);
                         port.close(link);
                         self.left(link, now);
                     }
@@ -311,7 +316,7 @@ impl<D: Driver> UrlDesk<D> {
     }
 
     fn may_start(&self) -> bool {
-        self.drain_by.is_none() && !self.papers.book.is_full()
+        self.drain_by.is_none() && !self.stop.load(Ordering::Relaxed) && !self.papers.book.is_full()
     }
 
     /// Sends what niceness and credits allow. True if there is more to send at once.
@@ -376,7 +381,7 @@ impl<D: Driver> UrlDesk<D> {
             known.held = true;
             self.url_server.hold(known.taker, true);
         }
-        self.desk_stats.sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.desk_stats.sent.fetch_add(1, Ordering::Relaxed);
         self.url_server.sent(*trans, now);
     }
 

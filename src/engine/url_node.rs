@@ -266,6 +266,7 @@ impl DeskThread {
             bell: self.bell.clone(),
             scheduler: self.seat.owner.clone(),
             port: self.port.clone(),
+            stop: self.seat.stop.clone(),
             stats: self.stats.clone(),
             desk_stats: self.desk_stats.clone(),
             wall: self.wall,
