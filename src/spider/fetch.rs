@@ -27,8 +27,8 @@ pub struct Fetched {
     pub flags: Flags,
     pub started: Now,
     pub took_us: u64,
-    /// The connection had been idle and was dead before a byte came: the server has not seen this request, and
-    /// it may be sent again.
+    /// The connection had been idle and was dead before a byte came, or what came was no response: nothing is known
+    /// of this request, and it may be sent again.
     pub stale: bool,
 }
 

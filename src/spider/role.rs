@@ -356,8 +356,10 @@ impl Spider {
     fn finish(&mut self, fetch: Key, result: ResultCode, reusable: bool, now: Now, out: &mut Vec<Action>) {
         let fetch = self.fetches.remove(fetch).expect("a fetch finishes once");
         let conn = self.conns.get_mut(fetch.conn).expect("an open fetch has its connection");
+        // What is no response may be the rest of the one before, which came when the request was out already.
+        let astray = result == ResultCode::Malformed && !matches!(fetch.state, FetchState::Body { .. });
         let died = matches!(result, ResultCode::Empty | ResultCode::Reset);
-        let stale = conn.reused && died && fetch.bytes.is_empty();
+        let stale = conn.reused && (astray || died && fetch.bytes.is_empty());
         if reusable && conn.sent {
             let until = now.plus_us(self.config.idle_us);
             conn.state = ConnState::Idle { until };

@@ -104,6 +104,25 @@ fn a_kept_connection_that_died_is_nobodys_fault() {
     assert_eq!((finished[0].stale, finished[0].result), (false, ResultCode::Empty));
 }
 
+/// What a server sends beyond its response may come when the next request is out already.
+#[test]
+fn the_rest_of_one_answer_is_not_the_next_one() {
+    let (mut spider, mut out) = (spider(4), Vec::new());
+    let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+    spider.step(conn, NetEvent::Received(PAGE), Now::ZERO, &mut out);
+    spider.take(order(2), Now::ZERO, &mut out);
+    acted(&mut out);
+    spider.step(conn, NetEvent::Received(b"more of it"), Now::ZERO, &mut out);
+    let (asks, finished) = acted(&mut out);
+    assert!(finished[0].stale);
+    assert_eq!(asks, [NetAsk::Close { conn }]);
+    // On a fresh connection it is the server's answer.
+    let conn = started(&mut spider, 2, Now::ZERO, &mut out);
+    spider.step(conn, NetEvent::Received(b"more of it"), Now::ZERO, &mut out);
+    let (_, finished) = acted(&mut out);
+    assert_eq!((finished[0].stale, finished[0].result), (false, ResultCode::Malformed));
+}
+
 #[test]
 fn a_slot_is_free_only_after_the_last_word() {
     let (mut spider, mut out) = (spider(1), Vec::new());

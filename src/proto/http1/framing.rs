@@ -121,7 +121,11 @@ impl FramingFacts {
         let wanted = !self.close && (answer.version_minor >= 1 || self.keep_alive);
         // Two framings, or one the version does not know: someone on the path may have read the other one.
         let flags = self.flags(answer);
-        let doubtful = flags.contains(Flags::TE_AND_CL) || flags.contains(Flags::TE_IN_HTTP10);
+        let mut doubtful = flags.contains(Flags::TE_AND_CL) || flags.contains(Flags::TE_IN_HTTP10);
+        // A 204 has no body, and whoever announces one may well send it.
+        let announced =
+            self.length.is_some_and(|length| length > 0) || self.last_coding != LastCoding::Absent;
+        doubtful |= answer.status == 204 && announced;
         wanted && !doubtful && self.framing(answer) != Framing::Close
     }
 }

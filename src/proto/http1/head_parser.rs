@@ -480,7 +480,9 @@ mod tests {
         for status in ["204", "304"] {
             for lines in [lines, "Transfer-Encoding: chunked\r\n\r\n", "\r\n"] {
                 let head = parse(&format!("HTTP/1.1 {status} x\r\n{lines}")).unwrap();
-                assert_eq!((head.framing, head.keep_alive), (Framing::None, true), "{status} {lines:?}");
+                // A 304 tells the length of what is not sent; a 204 that does so is not to be trusted.
+                let kept = status == "304" || lines == "\r\n";
+                assert_eq!((head.framing, head.keep_alive), (Framing::None, kept), "{status} {lines:?}");
             }
         }
     }
