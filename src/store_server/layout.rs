@@ -28,7 +28,7 @@
 //!   50      1      http code
 //!   51      1      codec of the block: 0 as it is, 1 LZ4 block
 //!   52      2      HTTP status as received, 0 without a response
-//!   54      2      flags
+//!   54      2      0
 //!   56      16     address, IPv4 as mapped IPv6
 //!   72      2      port
 //!   74      2      url_len
@@ -37,7 +37,7 @@
 //!   80      4      bytes of the response head
 //!   84      4      bytes of the document
 //!   88      4      bytes of the block
-//!   92      4      0
+//!   92      4      flags
 //!   96      …      url, new url, block (response head and document together), padding
 //! ```
 
@@ -64,7 +64,6 @@ pub(super) const RESULT: usize = 49;
 pub(super) const HTTP_CODE: usize = 50;
 pub(super) const CODEC: usize = 51;
 pub(super) const HTTP_STATUS: usize = 52;
-pub(super) const FLAGS: usize = 54;
 pub(super) const ADDRESS: usize = 56;
 pub(super) const PORT: usize = 72;
 pub(super) const URL_LEN: usize = 74;
@@ -72,6 +71,7 @@ pub(super) const NEW_URL_LEN: usize = 76;
 pub(super) const HEAD_LEN: usize = 80;
 pub(super) const DOCUMENT_LEN: usize = 84;
 pub(super) const BLOCK_LEN: usize = 88;
+pub(super) const FLAGS: usize = 92;
 pub(super) const HEADER_BYTES: usize = 96;
 
 pub(super) const CODEC_PLAIN: u8 = 0;
@@ -82,5 +82,5 @@ pub(super) fn aligned(bytes: usize) -> usize {
     bytes.next_multiple_of(RECORD_ALIGN)
 }
 
-const _: () = assert!(HEADER_BYTES.is_multiple_of(RECORD_ALIGN) && BLOCK_LEN + 8 == HEADER_BYTES);
+const _: () = assert!(HEADER_BYTES.is_multiple_of(RECORD_ALIGN) && FLAGS + 4 == HEADER_BYTES);
 const _: () = assert!(SEGMENT_FIELDS_END <= SEGMENT_HEADER_BYTES);

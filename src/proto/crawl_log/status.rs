@@ -10,7 +10,7 @@ pub fn code_without_status(result: ResultCode) -> i32 {
         R::DnsFailed => -1,
         R::ConnectRefused | R::ConnectTimeout | R::ConnectFailed | R::TlsFailed => -2,
         R::Reset | R::Empty | R::Truncated => -3,
-        R::ReadTimeout | R::TotalTimeout => -4,
+        R::ReadTimeout | R::TotalTimeout | R::TooSlow => -4,
         R::Malformed => -5,
         R::BadUrl => -7,
         R::RedirectLoop | R::TooManyRedirects => -4001,

@@ -5,7 +5,7 @@ use std::ops::BitOr;
 
 /// A set of oddities, kept on the stored record as one word.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Flags(u16);
+pub struct Flags(u32);
 
 impl Flags {
     pub const NONE: Flags = Flags(0);
@@ -30,8 +30,24 @@ impl Flags {
 
     /// The document is longer than what is kept of it. Whoever cuts it sets it.
     pub const CUT: Flags = Flags(1 << 9);
+    /// The document came in a content coding and is stored without it. The content decoder sets it.
+    pub const DECODED: Flags = Flags(1 << 10);
+    /// The certificate is past its end or before its start. The connection's owner sets these four.
+    pub const CERT_EXPIRED: Flags = Flags(1 << 11);
+    /// Nobody we trust has signed the certificate.
+    pub const CERT_UNKNOWN_ISSUER: Flags = Flags(1 << 12);
+    /// The certificate is for other names.
+    pub const CERT_WRONG_NAME: Flags = Flags(1 << 13);
+    /// The certificate is wrong in another way.
+    pub const CERT_BAD: Flags = Flags(1 << 14);
+    /// Only the head was asked for.
+    pub const HEAD_ONLY: Flags = Flags(1 << 15);
+    /// Only the head was wanted, but the server does not answer HEAD: it was asked with GET, and left at the head.
+    pub const HEAD_BY_GET: Flags = Flags(1 << 16);
+    /// The page, or a header of it, asks not to be indexed. The handler sets it.
+    pub const NOINDEX: Flags = Flags(1 << 17);
 
-    const NAMES: [(Flags, &'static str); 10] = [
+    const NAMES: [(Flags, &'static str); 18] = [
         (Flags::SPACE_BEFORE_COLON, "space_before_colon"),
         (Flags::EMPTY_NAME, "empty_name"),
         (Flags::TE_AND_CL, "te_and_cl"),
@@ -42,15 +58,23 @@ impl Flags {
         (Flags::NO_CLOSE_NOTIFY, "no_close_notify"),
         (Flags::CONTENT_CODING_BROKEN, "content_coding_broken"),
         (Flags::CUT, "cut"),
+        (Flags::DECODED, "decoded"),
+        (Flags::CERT_EXPIRED, "cert_expired"),
+        (Flags::CERT_UNKNOWN_ISSUER, "cert_unknown_issuer"),
+        (Flags::CERT_WRONG_NAME, "cert_wrong_name"),
+        (Flags::CERT_BAD, "cert_bad"),
+        (Flags::HEAD_ONLY, "head_only"),
+        (Flags::HEAD_BY_GET, "head_by_get"),
+        (Flags::NOINDEX, "noindex"),
     ];
 
     /// The word as stored.
-    pub fn bits(self) -> u16 {
+    pub fn bits(self) -> u32 {
         self.0
     }
 
     /// The set of a stored word. Bits without a name are kept.
-    pub fn from_bits(bits: u16) -> Flags {
+    pub fn from_bits(bits: u32) -> Flags {
         Flags(bits)
     }
 

@@ -73,6 +73,8 @@ result_codes! {
     Reset = 22, "reset", Network;
     /// The TLS handshake failed.
     TlsFailed = 23, "tls_failed", Network;
+    /// The server sends, but slower than `min_rate`.
+    TooSlow = 24, "too_slow", Network;
     /// The address or port is one we never connect to.
     BlockedAddress = 32, "blocked_address", Ours;
     /// The URL cannot be asked for.
