@@ -54,7 +54,7 @@
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
-//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, URLs, robots, HTML, DNS, lines      |
+//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, TLS, URLs, robots, HTML, DNS, lines |
 //! | 0     | `base`, `config`, `limits`| time, keys, timers, the address guard; settings; bounds            |
 //!
 //! Roles (layer 3) are sans-IO: events and the time come in, actions go out. They know nothing of each other, of

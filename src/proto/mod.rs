@@ -6,6 +6,7 @@
 //! | `url`       | link text and a base        | one normal form of a URL, and its parts       |
 //! | `robots`    | /robots.txt                 | which paths we may ask for, and how often     |
 //! | `html`      | a document                  | links, base, refresh, robots directives       |
+//! | `tls`       | the wire and plain bytes    | plain bytes and the wire, certificates judged |
 //! | `dns`       | answers of name servers     | addresses and how long they hold              |
 //! | `lines`     | lines between roles         | work for a spider, and its GET, WORKING, DONE |
 //! | `record`    | what happened               | result and HTTP codes as stored and sent      |
@@ -18,4 +19,5 @@ pub mod http1;
 pub mod lines;
 pub mod record;
 pub mod robots;
+pub mod tls;
 pub mod url;
