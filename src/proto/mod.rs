@@ -3,6 +3,7 @@
 //! | folder      | from                        | to                                            |
 //! |-------------|-----------------------------|-----------------------------------------------|
 //! | `http1`     | response bytes, however cut | status, framing, header facts, document bytes |
+//! | `coding`    | a body in content codings   | the document in it, within bounds             |
 //! | `url`       | link text and a base        | one normal form of a URL, and its parts       |
 //! | `robots`    | /robots.txt                 | which paths we may ask for, and how often     |
 //! | `html`      | a document                  | links, base, refresh, robots directives       |
@@ -12,6 +13,7 @@
 //! | `record`    | what happened               | result and HTTP codes as stored and sent      |
 //! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
 
+pub mod coding;
 pub mod crawl_log;
 pub mod dns;
 pub mod html;
