@@ -10,6 +10,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+mod sites;
+
+pub use sites::{AuthKind, Credentials, Site, Sites};
+
 /// Everything a crawl is told.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -27,6 +31,8 @@ pub struct Config {
     pub hosts_file: Option<PathBuf>,
     /// Name servers; those of /etc/resolv.conf if there are none here.
     pub dns: Vec<SocketAddr>,
+    /// `[[auth]]`
+    pub auth: Sites,
 }
 
 /// `[url_server]`
@@ -81,6 +87,8 @@ pub struct SpiderSettings {
     pub fetches_max: usize,
     /// A DONE to a URL server in another process tells status, milliseconds and Retry-After.
     pub report: bool,
+    /// Cookies are kept for the length of the crawl, and sent where they came from.
+    pub cookies: bool,
 }
 
 /// `[store]`
@@ -120,6 +128,8 @@ pub enum ConfigError {
     Unknown { path: PathBuf, name: String, hint: String },
     #[error("{path}: {name} must be {expected}")]
     Type { path: PathBuf, name: String, expected: &'static str },
+    #[error("{path}: [[auth]] entry {entry}: {cause}")]
+    Auth { path: PathBuf, entry: usize, cause: String },
     #[error("{0}")]
     Invalid(String),
 }
@@ -155,6 +165,7 @@ impl Default for Config {
                 max_doc_size: 16 << 20,
                 fetches_max: 16_384,
                 report: false,
+                cookies: false,
             },
             store: StoreSettings {
                 data: PathBuf::from("./nephila-data"),
@@ -170,6 +181,7 @@ impl Default for Config {
             allow_net: Vec::new(),
             hosts_file: None,
             dns: Vec::new(),
+            auth: Sites::default(),
         }
     }
 }
@@ -228,6 +240,7 @@ const KEYS: [(&str, &[&str]); 3] = [
             "max_doc_size",
             "fetches_max",
             "report",
+            "cookies",
         ],
     ),
     ("store", &["data", "segment_bytes", "commit_ms"]),
@@ -247,6 +260,10 @@ impl Config {
             cause: format!("line {}: {}", line_of(text, &e), e.message().lines().next().unwrap_or_default()),
         })?;
         for (section, settings) in &table {
+            if section == "auth" {
+                self.auth = Sites::read(settings, path)?;
+                continue;
+            }
             let unknown = |name: String, known: Vec<String>| ConfigError::Unknown {
                 path: path.to_path_buf(),
                 hint: nearest(&name, &known),
@@ -255,7 +272,7 @@ impl Config {
             let Some((_, keys)) = KEYS.iter().find(|(name, _)| name == section) else {
                 return Err(unknown(
                     section.clone(),
-                    KEYS.iter().map(|(name, _)| (*name).to_string()).collect(),
+                    KEYS.iter().map(|(name, _)| *name).chain(["auth"]).map(str::to_string).collect(),
                 ));
             };
             let Some(settings) = settings.as_table() else {
@@ -325,6 +342,7 @@ impl Config {
             "spider.max_doc_size" => spider.max_doc_size = whole()?,
             "spider.fetches_max" => spider.fetches_max = size()?,
             "spider.report" => spider.report = truth()?,
+            "spider.cookies" => spider.cookies = truth()?,
             "store.data" => store.data = text()?.into(),
             "store.segment_bytes" => store.segment_bytes = whole()?,
             "store.commit_ms" => store.commit_ms = whole()?,

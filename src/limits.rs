@@ -27,6 +27,23 @@ pub const REDIRECTS_MAX: u8 = 10;
 /// The same for a chain that starts at /robots.txt.
 pub const ROBOTS_REDIRECTS_MAX: u8 = 5;
 
+/// Sites that we have credentials for, and the bytes of a user or a password.
+pub const SITES_MAX: usize = 1_024;
+pub const CREDENTIAL_BYTES_MAX: usize = 1_024;
+
+/// A WWW-Authenticate value longer than this is not looked at; nor is a challenge with a longer realm, nonce or opaque.
+pub const CHALLENGE_BYTES_MAX: usize = 8 * 1_024;
+pub const CHALLENGE_PARAM_BYTES_MAX: usize = 1_024;
+
+/// Hosts that one shard keeps cookies of, and what all of them may take; beyond either the host that was unused longest
+/// is forgotten.
+pub const COOKIE_HOSTS_MAX: usize = 16_384;
+pub const COOKIE_JAR_BYTES_MAX: usize = 16 << 20;
+/// Cookies of one host, bytes of one (name, value and path), and bytes sent with one request.
+pub const COOKIES_PER_HOST_MAX: usize = 50;
+pub const COOKIE_BYTES_MAX: usize = 4_096;
+pub const COOKIE_HEADER_BYTES_MAX: usize = 8_192;
+
 /// Receive buffers lent by one ring, and their size. The pool stays in the second-level cache.
 pub const RECV_BUFFERS: u16 = 64;
 pub const RECV_BUFFER_BYTES: usize = 16 * 1024;
@@ -108,4 +125,9 @@ const _: () = assert!(RECENT_LINKS.is_power_of_two(), "the cache of links is mas
 // 20 digits of a transaction, 10 of a document, 39 characters of an address, spaces and LF.
 const _: () = assert!(URL_BYTES_MAX + 80 < LINE_BYTES_MAX, "a URL fits in a line of the spider protocol");
 const _: () = assert!(LINK_OUT_BYTES_MAX >= 64 * LINE_BYTES_MAX, "a batch of lines fits");
+const _: () = assert!(
+    2 * COOKIES_PER_HOST_MAX * COOKIE_BYTES_MAX < COOKIE_JAR_BYTES_MAX,
+    "one host never fills the jar"
+);
+const _: () = assert!(COOKIE_BYTES_MAX <= COOKIE_HEADER_BYTES_MAX, "every cookie that is kept can be sent");
 const _: () = assert!(SEGMENT_HEADER_BYTES.is_multiple_of(RECORD_ALIGN));

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// What every process that fetches or resolves is told.
 #[derive(Args, Default)]
 pub struct SharedArgs {
-    /// Settings in TOML: [url_server], [spider], [store]
+    /// Settings in TOML: [url_server], [spider], [store], [[auth]]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Cores to run a shard on each, like 0-3,6 [default: all]
@@ -36,6 +36,9 @@ pub struct SharedArgs {
     /// Fetches open at once per shard [default: 16384]
     #[arg(long, value_name = "N")]
     pub fetches_max: Option<usize>,
+    /// Keep cookies until the end, and send each back to the scheme, host and port that it came from
+    #[arg(long)]
+    pub cookies: bool,
     /// Allow a network that is not public, like 127.0.0.0/8 (repeatable)
     #[arg(long, value_name = "CIDR")]
     pub allow_net: Vec<IpNet>,
@@ -80,11 +83,15 @@ impl SharedArgs {
         if let Some(path) = &self.config {
             config.read_file(path).map_err(Failure::usage)?;
         }
+        if let Some(notice) = config.auth.notice() {
+            eprintln!("{notice}");
+        }
         lay(&mut config.spider.user_agent, &self.user_agent);
         lay(&mut config.spider.timeout_req_ms, &self.timeout_req);
         lay(&mut config.spider.timeout_update_ms, &self.timeout_update);
         lay(&mut config.spider.max_doc_size, &self.max_doc_size);
         lay(&mut config.spider.fetches_max, &self.fetches_max);
+        config.spider.cookies |= self.cookies;
         config.allow_net = self.allow_net.clone();
         config.hosts_file = self.hosts_file.clone();
         config.dns = self.name_servers()?;

@@ -8,12 +8,16 @@
 //! | `robots`    | /robots.txt                 | which paths we may ask for, and how often     |
 //! | `html`      | a document                  | links, base, refresh, robots directives       |
 //! | `tls`       | the wire and plain bytes    | plain bytes and the wire, certificates judged |
+//! | `auth`      | WWW-Authenticate            | the Authorization that answers it             |
+//! | `cookies`   | Set-Cookie                  | the Cookie of the next request to that origin |
 //! | `dns`       | answers of name servers     | addresses and how long they hold              |
 //! | `lines`     | lines between roles         | work for a spider, and its GET, WORKING, DONE |
 //! | `record`    | what happened               | result and HTTP codes as stored and sent      |
 //! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
 
 pub mod coding;
+pub mod auth;
+pub mod cookies;
 pub mod crawl_log;
 pub mod dns;
 pub mod html;
