@@ -22,6 +22,8 @@ pub struct Config {
     pub store: StoreSettings,
     pub scope: ScopeKind,
     pub depth: u16,
+    /// Of the seeds only the heads are asked for.
+    pub head_only: bool,
     pub pages_max: Option<u64>,
     pub seconds_max: Option<u64>,
     /// Cores to run a shard on each.
@@ -80,9 +82,18 @@ pub struct SpiderSettings {
     pub timeout_update_ms: u64,
     pub timeout_req_ms: u64,
     pub timeout_connect_ms: u64,
+    pub timeout_first_byte_ms: u64,
     pub timeout_read_ms: u64,
+    /// Bytes a second that a server must send on average once it sends; 0 for no such rule.
+    pub min_rate: u64,
     pub keep_alive_ms: u64,
     pub max_doc_size: u64,
+    /// Memory for documents on their way, over all shards; when it is used up, new fetches wait.
+    pub body_memory: u64,
+    /// Certificates to trust besides those of the web.
+    pub ca_file: Option<PathBuf>,
+    /// A bad certificate is noted on the document and is no reason to stop.
+    pub insecure_tls: bool,
     /// Fetches open at once, per shard.
     pub fetches_max: usize,
     /// A DONE to a URL server in another process tells status, milliseconds and Retry-After.
@@ -160,9 +171,14 @@ impl Default for Config {
                 timeout_update_ms: 20_000,
                 timeout_req_ms: 60_000,
                 timeout_connect_ms: 10_000,
+                timeout_first_byte_ms: 30_000,
                 timeout_read_ms: 30_000,
+                min_rate: 100,
                 keep_alive_ms: 15_000,
                 max_doc_size: 16 << 20,
+                body_memory: 1 << 30,
+                ca_file: None,
+                insecure_tls: false,
                 fetches_max: 16_384,
                 report: false,
                 cookies: false,
@@ -174,6 +190,7 @@ impl Default for Config {
             },
             scope: ScopeKind::Host,
             depth: u16::MAX,
+            head_only: false,
             pages_max: None,
             seconds_max: None,
             cores: Vec::new(),
@@ -235,9 +252,14 @@ const KEYS: [(&str, &[&str]); 3] = [
             "timeout_update",
             "timeout_req",
             "timeout_connect",
+            "timeout_first_byte",
             "timeout_read",
+            "min_rate",
             "keep_alive",
             "max_doc_size",
+            "body_memory",
+            "ca_file",
+            "insecure_tls",
             "fetches_max",
             "report",
             "cookies",
@@ -337,7 +359,12 @@ impl Config {
             "spider.timeout_update" => spider.timeout_update_ms = whole()?,
             "spider.timeout_req" => spider.timeout_req_ms = whole()?,
             "spider.timeout_connect" => spider.timeout_connect_ms = whole()?,
+            "spider.timeout_first_byte" => spider.timeout_first_byte_ms = whole()?,
             "spider.timeout_read" => spider.timeout_read_ms = whole()?,
+            "spider.min_rate" => spider.min_rate = whole()?,
+            "spider.body_memory" => spider.body_memory = whole()?,
+            "spider.ca_file" => spider.ca_file = Some(text()?.into()),
+            "spider.insecure_tls" => spider.insecure_tls = truth()?,
             "spider.keep_alive" => spider.keep_alive_ms = whole()?,
             "spider.max_doc_size" => spider.max_doc_size = whole()?,
             "spider.fetches_max" => spider.fetches_max = size()?,
@@ -388,6 +415,7 @@ impl Config {
             ("timeout_update", spider.timeout_update_ms),
             ("timeout_req", spider.timeout_req_ms),
             ("timeout_connect", spider.timeout_connect_ms),
+            ("timeout_first_byte", spider.timeout_first_byte_ms),
             ("timeout_read", spider.timeout_read_ms),
             ("keep_alive", spider.keep_alive_ms),
             ("commit_ms", store.commit_ms),
@@ -407,6 +435,15 @@ impl Config {
         }
         if spider.max_doc_size > 1 << 30 {
             return invalid("max_doc_size can be at most 1 GiB".to_string());
+        }
+        if spider.body_memory < spider.max_doc_size {
+            return invalid(format!(
+                "body_memory ({}) must hold a document of max_doc_size ({})",
+                spider.body_memory, spider.max_doc_size
+            ));
+        }
+        if spider.min_rate > 1 << 30 {
+            return invalid("min_rate can be at most 1 GiB a second".to_string());
         }
         // A document that does not compress, its head and its URLs must fit into an empty segment.
         let record_max = spider.max_doc_size

@@ -7,8 +7,8 @@ use super::settings::{NicenessArgs, SharedArgs, lay};
 use super::signals::{Interrupt, Signals};
 use crate::config::{Config, ScopeKind};
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{HostsFile, Names, Node, ResolvConf, Summary};
-use crate::proto::url::{CrawlUrl, Scheme};
+use crate::engine::{HostsFile, Names, Node, NodeSetup, ResolvConf, SpiderKit, Summary};
+use crate::proto::url::CrawlUrl;
 use crate::resolver::ResolverConfig;
 use crate::store_server::DataDir;
 use clap::{Args, ValueEnum};
@@ -41,6 +41,9 @@ pub struct CrawlArgs {
     /// Stop after this many seconds
     #[arg(long, value_name = "N")]
     pub max_seconds: Option<u64>,
+    /// Ask for heads only: whether the URLs given are there and have changed, without their documents
+    #[arg(long)]
+    pub head: bool,
     #[command(flatten)]
     pub shared: SharedArgs,
     #[command(flatten)]
@@ -79,6 +82,7 @@ impl CrawlArgs {
         lay(&mut config.store.data, &self.data);
         lay(&mut config.depth, &self.depth);
         config.pages_max = self.max_pages;
+        config.head_only = self.head;
         config.seconds_max = self.max_seconds;
         config.scope = match self.scope {
             ScopeArg::Host => ScopeKind::Host,
@@ -94,7 +98,8 @@ impl CrawlArgs {
         let mut seeds = Vec::new();
         for text in &self.urls {
             seeds.push(
-                seed(text).map_err(|e| Failure::Usage(format!("{}: {e}", crate::base::shown(text, 200))))?,
+                CrawlUrl::parse(text)
+                    .map_err(|e| Failure::Usage(format!("{}: {e}", crate::base::shown(text, 200))))?,
             );
         }
         if let Some(path) = &self.seeds {
@@ -119,7 +124,7 @@ pub fn read_urls(path: &Path, flag: &str, urls: &mut Vec<CrawlUrl>) -> Result<()
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        match seed(line) {
+        match CrawlUrl::parse(line) {
             Ok(url) => urls.push(url),
             Err(e) => eprintln!(
                 "nephila: {}:{}: skipped: {}: {e}",
@@ -150,12 +155,9 @@ pub fn names_of(config: &Config, driver: &str) -> Result<(HostsFile, ResolverCon
     Ok((hosts, resolver))
 }
 
-fn seed(text: &str) -> Result<CrawlUrl, String> {
-    let url = CrawlUrl::parse(text).map_err(|e| e.to_string())?;
-    match url.scheme() {
-        Scheme::Http => Ok(url),
-        Scheme::Https => Err("https is not spoken yet, only http".to_string()),
-    }
+/// What the spiders of this process share, with the files that the configuration names.
+pub fn spider_kit(config: &Config) -> Result<SpiderKit, Failure> {
+    SpiderKit::with_files(config).map_err(Failure::usage)
 }
 
 /// Runs a crawl to its end, with progress on stderr.
@@ -164,6 +166,7 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
     config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, config.cores.len())?;
     eprintln!("driver: {} ({}); cores {:?}", driver.name, driver.why, config.cores);
     let (hosts, resolver) = names_of(&config, driver.name)?;
+    let mut kit = spider_kit(&config)?;
     let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
     if directory.recovered() > 0 {
         eprintln!(
@@ -171,11 +174,20 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
             directory.recovered()
         );
     }
+    kit.read_stored(&config.store.data).map_err(Failure::cannot_run)?;
+    if !kit.stored.is_empty() {
+        eprintln!(
+            "store: {} documents have an ETag or a date and come only if they have changed",
+            kit.stored.len()
+        );
+    }
     let signals = Signals::take()?;
+    let setup = NodeSetup { config, kit };
+    let config = &setup.config;
     let (fetches_max, sockets_max) = (config.spider.fetches_max, resolver.sockets_max);
     let node = match driver.name {
         "uring" => Node::start(
-            &config,
+            &setup,
             seeds,
             directory,
             move |bell| {
@@ -186,7 +198,7 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
             started,
         ),
         _ => Node::start(
-            &config,
+            &setup,
             seeds,
             directory,
             move |bell| {
@@ -198,7 +210,7 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
         ),
     }
     .map_err(Failure::cannot_run)?;
-    watch(&node, &config, signals, started);
+    watch(&node, config, signals, started);
     node.finish().map_err(Failure::cannot_run)
 }
 

@@ -39,6 +39,12 @@ pub struct SharedArgs {
     /// Keep cookies until the end, and send each back to the scheme, host and port that it came from
     #[arg(long)]
     pub cookies: bool,
+    /// Trust these certificates (PEM) besides those of the web
+    #[arg(long, value_name = "PEM")]
+    pub ca_file: Option<PathBuf>,
+    /// Note a bad certificate on the document and go on
+    #[arg(long)]
+    pub insecure_tls: bool,
     /// Allow a network that is not public, like 127.0.0.0/8 (repeatable)
     #[arg(long, value_name = "CIDR")]
     pub allow_net: Vec<IpNet>,
@@ -92,6 +98,10 @@ impl SharedArgs {
         lay(&mut config.spider.max_doc_size, &self.max_doc_size);
         lay(&mut config.spider.fetches_max, &self.fetches_max);
         config.spider.cookies |= self.cookies;
+        if self.ca_file.is_some() {
+            config.spider.ca_file = self.ca_file.clone();
+        }
+        config.spider.insecure_tls |= self.insecure_tls;
         config.allow_net = self.allow_net.clone();
         config.hosts_file = self.hosts_file.clone();
         config.dns = self.name_servers()?;

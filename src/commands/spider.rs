@@ -1,4 +1,5 @@
 use super::Failure;
+use super::crawl::spider_kit;
 use super::machine::{choose_driver, fetches_possible};
 use super::output::print;
 use super::report::SpiderReport;
@@ -6,7 +7,7 @@ use super::settings::{SharedArgs, lay};
 use super::signals::{Interrupt, Signals};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{LinksConfig, SpiderNode, SpiderSummary};
+use crate::engine::{LinksConfig, NodeSetup, SpiderNode, SpiderSummary};
 use crate::limits::LINKS_MAX;
 use crate::store_server::DataDir;
 use clap::Args;
@@ -82,6 +83,7 @@ fn spider(mut config: Config, links: LinksConfig, started: Instant) -> Result<Sp
     let driver = choose_driver(config.driver)?;
     config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, config.cores.len())?;
     eprintln!("driver: {} ({}); cores {:?}", driver.name, driver.why, config.cores);
+    let mut kit = spider_kit(&config)?;
     let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
     if directory.recovered() > 0 {
         eprintln!(
@@ -89,11 +91,13 @@ fn spider(mut config: Config, links: LinksConfig, started: Instant) -> Result<Sp
             directory.recovered()
         );
     }
+    kit.read_stored(&config.store.data).map_err(Failure::cannot_run)?;
     let signals = Signals::take()?;
-    let (fetches_max, dials) = (config.spider.fetches_max, links.dial.clone());
+    let setup = NodeSetup { config, kit };
+    let (fetches_max, dials) = (setup.config.spider.fetches_max, links.dial.clone());
     let node = match driver.name {
         "uring" => SpiderNode::start(
-            &config,
+            &setup,
             links,
             directory,
             "uring",
@@ -101,7 +105,7 @@ fn spider(mut config: Config, links: LinksConfig, started: Instant) -> Result<Sp
             started,
         ),
         _ => SpiderNode::start(
-            &config,
+            &setup,
             links,
             directory,
             "epoll",

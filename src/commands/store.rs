@@ -2,7 +2,7 @@ use super::Failure;
 use super::output::{print, written};
 use crate::base::{rfc3339, shown};
 use crate::proto::http1::Flags;
-use crate::proto::record::{HttpCode, ResultCode};
+use crate::proto::record::{HttpCode, ResultCode, StatusAction};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{Located, Reader};
 use clap::{Args, Subcommand};
@@ -54,7 +54,7 @@ enum StoreCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print the tables of result codes and HTTP codes: kind, value, name
+    /// Print the tables of result codes, of HTTP codes, and of what is done about each HTTP code: kind, value, name
     #[command(after_help = "Example:\n  nephila store codes | grep redirect")]
     Codes,
 }
@@ -246,6 +246,10 @@ fn codes() -> Result<(), Failure> {
         line("http", HttpCode::from_status(status).as_u8(), &status.to_string());
     }
     line("http", HttpCode::OTHER.as_u8(), "other");
+    for status in HttpCode::TABLE.into_iter().filter(|&status| status >= 200) {
+        line("action", HttpCode::from_status(status).as_u8(), StatusAction::of(status).name());
+    }
+    line("action", HttpCode::OTHER.as_u8(), StatusAction::Drop.name());
     print(&text)
 }
 

@@ -1,5 +1,5 @@
 use super::Failure;
-use super::crawl::{names_of, read_urls};
+use super::crawl::{names_of, read_urls, spider_kit};
 use super::machine::{choose_driver, fetches_possible};
 use super::output::print;
 use super::report::UrlReport;
@@ -7,7 +7,7 @@ use super::settings::{NicenessArgs, SharedArgs, lay};
 use super::signals::{Interrupt, Signals};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{LinksConfig, Names, UrlList, UrlNode, UrlSummary};
+use crate::engine::{LinksConfig, Names, NodeSetup, UrlList, UrlNode, UrlSummary};
 use crate::limits::LINKS_MAX;
 use crate::store_server::DataDir;
 use clap::Args;
@@ -92,14 +92,16 @@ fn serve(
     config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, 1)?;
     eprintln!("driver: {} ({})", driver.name, driver.why);
     let (hosts, resolver) = names_of(&config, driver.name)?;
+    let kit = spider_kit(&config)?;
     // For its lock: the log and the journal have one writer.
     let _directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
     let signals = Signals::take()?;
-    let (fetches_max, sockets_max) = (config.spider.fetches_max, resolver.sockets_max);
+    let setup = NodeSetup { config, kit };
+    let (fetches_max, sockets_max) = (setup.config.spider.fetches_max, resolver.sockets_max);
     let dials = links.dial.clone();
     let node = match driver.name {
         "uring" => UrlNode::start(
-            &config,
+            &setup,
             list,
             links,
             move |bell| {
@@ -110,7 +112,7 @@ fn serve(
             started,
         ),
         _ => UrlNode::start(
-            &config,
+            &setup,
             list,
             links,
             move |bell| {

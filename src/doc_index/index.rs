@@ -1,6 +1,6 @@
 use super::line::Lines;
 use crate::base::fingerprint;
-use crate::proto::lines::Candidate;
+use crate::proto::lines::{Candidate, Chain};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
@@ -33,10 +33,12 @@ pub struct Origin {
     pub hops: u8,
     /// A seed, or reached from one by redirects alone.
     pub seed_chain: bool,
+    /// Whether it is there and has changed is all that is asked.
+    pub head_only: bool,
 }
 
 impl Origin {
-    pub const SEED: Origin = Origin { via: 0, depth: 0, hops: 0, seed_chain: true };
+    pub const SEED: Origin = Origin { via: 0, depth: 0, hops: 0, seed_chain: true, head_only: false };
 }
 
 /// Sitemaps remembered.
@@ -106,23 +108,20 @@ impl DocIndex {
             want,
             |host| reject.contains(&host),
             |doc_id| {
-                let via = docs[doc_id as usize - 1].origin.via as usize;
-                let via = via.checked_sub(1).and_then(|via| docs.get(via)).map(|via| via.url.as_str().into());
                 let doc = &mut docs[doc_id as usize - 1];
                 debug_assert_eq!(doc.state, DocState::Pending);
                 doc.state = DocState::Fetching;
                 stats.fetching += 1;
-                found.push(Candidate {
-                    doc_id,
-                    url: doc.url.clone(),
-                    depth: doc.origin.depth,
-                    hops: doc.origin.hops,
-                    seed_chain: doc.origin.seed_chain,
-                    via,
-                });
+                found.push(candidate_of(docs, doc_id));
             },
         );
         found
+    }
+
+    /// A document as it is handed out.
+    pub fn candidate(&self, doc_id: u32) -> Option<Candidate> {
+        let known = doc_id > 0 && doc_id as usize <= self.docs.len();
+        known.then(|| candidate_of(&self.docs, doc_id))
     }
 
     /// What became of a document that was handed out. True the first time; a second answer changes nothing.
@@ -181,9 +180,51 @@ impl DocIndex {
     }
 }
 
+fn candidate_of(docs: &[Doc], doc_id: u32) -> Candidate {
+    let Doc { url, origin, .. } = &docs[doc_id as usize - 1];
+    let via = (origin.via as usize).checked_sub(1).and_then(|via| docs.get(via));
+    Candidate {
+        doc_id,
+        url: url.clone(),
+        depth: origin.depth,
+        hops: origin.hops,
+        seed_chain: origin.seed_chain,
+        head_only: origin.head_only,
+        via: via.map(|via| via.url.as_str().into()),
+        chain: chain_of(docs, doc_id),
+    }
+}
+
+/// The URLs that were redirected to a document, the first one first; as many as it has hops.
+fn chain_of(docs: &[Doc], doc_id: u32) -> Option<Box<Chain>> {
+    let mut origin = docs[doc_id as usize - 1].origin;
+    let mut chain = Vec::with_capacity(usize::from(origin.hops));
+    for _ in 0..origin.hops {
+        let before = &docs[(origin.via as usize).checked_sub(1)?];
+        chain.push(before.url.fingerprint());
+        origin = before.origin;
+    }
+    chain.reverse();
+    (!chain.is_empty()).then(|| Box::new(Chain(chain)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chain_of_redirects_is_known_to_its_last_link() {
+        let mut index = DocIndex::default();
+        let first = index.discover("http://a/1", Origin::SEED).unwrap();
+        let second = index.discover("http://b/2", Origin { via: first, hops: 1, ..Origin::SEED }).unwrap();
+        index.discover("http://c/3", Origin { via: second, hops: 2, ..Origin::SEED });
+        let found = index.candidates(9, &RejectList::default());
+        let third = found.iter().find(|candidate| candidate.hops == 2).unwrap();
+        let url = |text: &str| CrawlUrl::parse(text).unwrap();
+        assert!(["http://a/1", "http://b/2", "http://c/3"].iter().all(|text| third.is_loop(&url(text))));
+        assert!(!third.is_loop(&url("http://a/2")));
+        assert_eq!(found.iter().find(|candidate| candidate.hops == 0).unwrap().chain, None);
+    }
 
     #[test]
     fn a_url_is_known_once_and_answered_once() {

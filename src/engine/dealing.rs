@@ -8,7 +8,7 @@ use crate::base::fingerprint;
 use crate::limits::HOMES_MAX;
 use crate::proto::lines::{Candidate, Job};
 use crate::proto::record::ResultCode;
-use crate::proto::url::{CrawlUrl, Scheme};
+use crate::proto::url::CrawlUrl;
 use crate::url_server::Errand;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -192,9 +192,6 @@ impl Scheduler {
 
     /// The robots rules of a shard's host are on another host.
     pub(super) fn send_errand(&mut self, asker: usize, origin: Box<str>, url: CrawlUrl) {
-        if url.scheme() == Scheme::Https {
-            return self.answer_errand(asker, origin, Box::new(RobotsAnswer::FAILED));
-        }
         // A shard that died may have sent it already; the answer is for the one that took its place.
         let same = |open: &OpenErrand| open.asker == asker && open.origin == origin && open.errand.url == url;
         if self.errands.values().any(same) {
@@ -301,6 +298,7 @@ mod tests {
             hosts_per_ip_max: 8,
             pages_max: None,
             guard: AddressGuard::default(),
+            head_only: false,
             wait: true,
         };
         let scribe_end = SchedulersScribe { port, wall, clock: Arc::new(|| Now::ZERO) };

@@ -40,6 +40,7 @@ mod names;
 mod node;
 mod outbox;
 mod papers;
+mod rereading;
 mod robots_desk;
 mod scheduler;
 mod scribe;
@@ -47,9 +48,11 @@ mod scribe_thread;
 mod settings;
 mod shard;
 mod spider_desk;
+mod spider_kit;
 mod spider_node;
 mod spider_shard;
 mod stats;
+mod stored;
 mod threads;
 mod url_desk;
 mod url_node;
@@ -63,10 +66,12 @@ pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe
 pub use scribe::{CRAWL_LOG, Heritage, Scribe, ScribePort, ToScribe};
 pub use settings::{scope_of, spider_config, url_server_config};
 pub use shard::{Shard, ShardParts, ShardState};
+pub use spider_kit::{KitError, NodeSetup, SpiderKit};
 pub use spider_node::SpiderNode;
 pub use stats::{
     SchedulerStats, ShardStats, Snapshot, SpiderStats, SpiderSummary, Summary, UrlDeskStats, UrlSummary,
 };
+pub use stored::Stored;
 pub use threads::NodeError;
 pub use url_node::{UrlList, UrlNode};
 pub use words::{

@@ -1,10 +1,12 @@
 use super::index_desk::IndexDesk;
 use super::names::Names;
+use super::rereading::Rereading;
 use super::scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
 use super::scribe::{Heritage, Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
 use super::settings::{scope_of, spider_config, url_server_config};
 use super::shard::{Shard, ShardParts};
+use super::spider_kit::{NodeSetup, SpiderKit};
 use super::stats::{SchedulerStats, ShardStats, Snapshot, Summary, merged_histogram};
 use super::threads::{
     BellHook, NodeError, SLEEP_MAX, Seat, Trouble, cpu_us, joined, keep, rest, spawn, thread_bell, wall_at,
@@ -14,9 +16,10 @@ use crate::base::{AddressGuard, Now, Wall};
 use crate::config::Config;
 use crate::doc_index::{DocIndex, DocState};
 use crate::driver::Driver;
-use crate::handler::Scope;
+use crate::handler::{Handler, Scope};
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
 use crate::proto::record::ResultCode;
+use crate::proto::robots::product_token;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
 use crate::store_server::{DataDir, Keeper, KeeperError, Medium, ShardShare};
@@ -58,7 +61,7 @@ struct Ends {
 impl Node {
     /// Starts every thread. `make_driver` is called on each shard's own thread, again after a restart.
     pub fn start<D: Driver + 'static>(
-        config: &Config,
+        setup: &NodeSetup,
         seeds: Vec<CrawlUrl>,
         directory: DataDir,
         names: impl FnOnce(Arc<Doorbell>) -> io::Result<Names>,
@@ -66,6 +69,7 @@ impl Node {
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
     ) -> Result<Node, NodeError> {
+        let NodeSetup { config, kit } = setup;
         let stop = Arc::new(AtomicBool::new(false));
         let trouble = Arc::new(Trouble::default());
         let stats = Arc::new(SchedulerStats::default());
@@ -82,8 +86,12 @@ impl Node {
             Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
                 .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
 
+        let scope = Arc::new(scope_of(config, &seeds));
         let (desk, index_port) =
             IndexDesk::new(DocIndex::default(), scheduler_bell.clone(), index_bell.clone());
+        let token = product_token(&config.spider.user_agent).to_string();
+        let desk =
+            desk.with_rereading(Rereading::new(kit.stored.clone(), Handler::new(scope.clone(), token)));
         let ends = Ends::default();
 
         let mut ports = Vec::new();
@@ -91,7 +99,6 @@ impl Node {
         let mut shard_stats = Vec::new();
         let (ready, started_up) = sync_channel(config.cores.len());
         let make_driver = Arc::new(make_driver);
-        let scope = Arc::new(scope_of(config, &seeds));
         for (index, &core) in config.cores.iter().enumerate() {
             let (hook, bell) = BellHook::with_doorbell();
             let (work_out, work) = ring(WORK_RING_WORDS);
@@ -107,6 +114,7 @@ impl Node {
                     trouble: trouble.clone(),
                 },
                 config: config.clone(),
+                kit: kit.clone(),
                 scope: scope.clone(),
                 share: keeper.share(index),
                 work,
@@ -144,6 +152,7 @@ impl Node {
             hosts_per_ip_max: config.url_server.hosts_per_ip_max,
             pages_max: config.pages_max,
             guard: AddressGuard::new(config.allow_net.clone()),
+            head_only: config.head_only,
             wait: false,
         };
         let names = names(scheduler_bell.clone()).map_err(NodeError::Thread)?;
@@ -275,6 +284,7 @@ impl Node {
 struct ShardThread {
     seat: Seat,
     config: Config,
+    kit: SpiderKit,
     scope: Arc<Scope>,
     share: Arc<ShardShare>,
     work: Receiver<ToShard>,
@@ -310,7 +320,8 @@ impl ShardThread {
             quiet_until: past.quiet_until,
             product_token: url_server.product_token.clone(),
             url_server,
-            spider: spider_config(&self.config, self.config.spider.fetches_max),
+            spider: spider_config(&self.config, &self.kit, self.wall),
+            stored: self.kit.stored.clone(),
             scope: self.scope.clone(),
             share: self.share.clone(),
             work: self.work.clone(),

@@ -3,10 +3,10 @@ use super::log_lines::{Logger, Span};
 use super::outbox::Outbox;
 use super::scribe::{ScribePort, ToScribe};
 use super::words::FromShard;
-use crate::base::Now;
+use crate::base::{Now, shown};
 use crate::rings::Receiver;
 use crate::spider::Fetched;
-use crate::url_server::{SpillEvent, UrlServer};
+use crate::url_server::{RobotsStep, SpillEvent, UrlServer};
 
 /// What a url server has written down, and fetches back.
 pub(super) struct Papers {
@@ -15,11 +15,16 @@ pub(super) struct Papers {
     spill: Receiver<SpillEvent>,
     /// What the scheduler was last told.
     wants: bool,
+    /// Hosts out of reach that were spoken of.
+    unreachable_said: u8,
 }
+
+/// More of them would only hide the rest; the crawl log has them all.
+const UNREACHABLE_SAID_MAX: u8 = 8;
 
 impl Papers {
     pub fn new(shard: usize, logger: Logger, scribe: ScribePort, spill: Receiver<SpillEvent>) -> Papers {
-        Papers { shard, book: LogBook::new(logger, scribe), spill, wants: true }
+        Papers { shard, book: LogBook::new(logger, scribe), spill, wants: true, unreachable_said: 0 }
     }
 
     /// Fetches back what the disk had, before the url server's turn.
@@ -61,6 +66,34 @@ impl Papers {
     /// Something waits to be read.
     pub fn has_words(&self) -> bool {
         !self.spill.is_empty()
+    }
+
+    /// The robots rules of a host could not be had, so that nothing is asked of it: says why.
+    pub fn unreachable(&mut self, origin: &str, fetched: &Fetched, out: &mut Outbox<FromShard>) {
+        if self.unreachable_said == UNREACHABLE_SAID_MAX {
+            return;
+        }
+        self.unreachable_said += 1;
+        let cause = match fetched.status() {
+            0 => fetched.result.to_string(),
+            status => format!("{}, status {status}", fetched.result),
+        };
+        let flags: String = fetched.flags.names().map(|name| format!(", {name}")).collect();
+        let text = format!("{}: nothing is asked of it, as its robots.txt cannot be had", shown(origin, 200));
+        out.say(FromShard::Notice(format!("{text} ({cause}{flags})")));
+    }
+
+    /// Logs a request whose answer was that it is to be made differently.
+    pub fn log_again(&mut self, url_server: &UrlServer, fetched: &Fetched, now: Now) {
+        let span = Papers::span(url_server, fetched, now);
+        let (logger, lines) = (self.book.logger, &mut self.book.lines);
+        match url_server.doc_id(fetched.trans) {
+            Some(doc_id) => logger.order(lines, doc_id, fetched, span),
+            None => {
+                let origin = url_server.origin(fetched.trans).unwrap_or_default();
+                logger.robots(lines, origin, fetched, &RobotsStep::Hop, span);
+            }
+        }
     }
 
     /// When a fetch was on the wire, by the url server's book; to be asked before its release.

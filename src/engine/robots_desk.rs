@@ -35,6 +35,9 @@ pub(super) fn robots_fetched(
     if step != RobotsStep::Late {
         papers.book.logger.robots(&mut papers.book.lines, &origin, fetched, &step, span);
     }
+    if step == RobotsStep::Unreachable {
+        papers.unreachable(&origin, fetched, out);
+    }
     robots_learnt(origin, step, out);
 }
 

@@ -64,6 +64,8 @@ pub struct SchedulerConfig {
     pub pages_max: Option<u64>,
     pub guard: AddressGuard,
     /// Stay when everything is done.
+    /// Of the seeds only the heads are asked for.
+    pub head_only: bool,
     pub wait: bool,
 }
 
@@ -169,7 +171,7 @@ impl Scheduler {
     }
 
     pub fn seed(&mut self, url: CrawlUrl) {
-        self.tell(ToIndex::Seed(url));
+        self.tell(ToIndex::Seed { url, head_only: self.config.head_only });
     }
 
     /// Works off what has come, and deals what can be dealt.

@@ -1,5 +1,6 @@
 //! Each role's own settings, out of the one configuration.
 
+use super::spider_kit::SpiderKit;
 use crate::base::{AddressGuard, Wall};
 use crate::config::Config;
 use crate::handler::Scope;
@@ -33,20 +34,33 @@ pub fn url_server_config(config: &Config, wall: Wall, epoch: u32) -> UrlServerCo
     }
 }
 
-pub fn spider_config(config: &Config, conns_max: usize) -> SpiderConfig {
+pub fn spider_config(config: &Config, kit: &SpiderKit, wall: Wall) -> SpiderConfig {
     let settings = &config.spider;
     SpiderConfig {
         user_agent: settings.user_agent.clone(),
         working_us: settings.timeout_update_ms * 1_000,
         total_us: settings.timeout_req_ms * 1_000,
         connect_us: settings.timeout_connect_ms.min(settings.timeout_req_ms) * 1_000,
+        first_byte_us: settings.timeout_first_byte_ms.min(settings.timeout_req_ms) * 1_000,
         read_us: settings.timeout_read_ms.min(settings.timeout_req_ms) * 1_000,
+        rate_bytes_per_s: settings.min_rate,
         idle_us: settings.keep_alive_ms * 1_000,
         head: HeadLimits::default(),
         body: BodyLimits { doc_bytes_max: settings.max_doc_size, ..BodyLimits::default() },
-        conns_max,
+        conns_max: settings.fetches_max,
         guard: AddressGuard::new(config.allow_net.clone()),
+        tls: kit.tls.clone(),
+        sites: kit.sites.clone(),
+        cookies: settings.cookies,
+        budget: kit.budget.clone(),
+        wall,
     }
+}
+
+/// The plain pause between two requests to one host.
+pub fn gap_us(config: &Config) -> u64 {
+    let settings = &config.url_server;
+    Niceness::from_rate(settings.req_host_per_sec, settings.req_host_concurrent, 0.0).gap_us
 }
 
 /// The scope that the seeds span.

@@ -5,16 +5,18 @@ use super::papers::Papers;
 use super::robots_desk::{admit_errand, host_word, robots_fetched};
 use super::scribe::ScribePort;
 use super::stats::{ShardStats, fetch_histogram};
+use super::stored::Stored;
 use super::threads::Turn;
 use super::words::{Done, Found, FromShard, NewUrl, ToShard};
 use crate::base::{Now, Wall};
 use crate::driver::Driver;
 use crate::handler::{Handler, Page, Scope};
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
+use crate::proto::http1::Flags;
 use crate::proto::lines::{Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
-use crate::spider::{Action, FetchOrder, Fetched, Spider, SpiderConfig};
+use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
 use crate::store_server::{AppendError, ShardShare, ShardStore};
 use crate::url_server::{Acquired, Memory, Order, OrderKind, SpillEvent, UrlServer, UrlServerConfig};
 use hdrhistogram::Histogram;
@@ -34,6 +36,7 @@ pub struct Shard<D: Driver> {
     spider: Spider,
     handler: Handler,
     papers: Papers,
+    stored: Arc<Stored>,
     store: ShardStore,
     work: Receiver<ToShard>,
     done: Outbox<FromShard>,
@@ -85,6 +88,8 @@ pub struct ShardParts {
     /// Which of the shards it is.
     pub number: usize,
     pub scribe: ScribePort,
+    /// What the store holds from before.
+    pub stored: Arc<Stored>,
     pub spill: Receiver<SpillEvent>,
     /// What is known of hosts from before, and until when none of them is asked.
     pub memory: Memory,
@@ -118,6 +123,7 @@ impl<D: Driver> Shard<D> {
             papers: Papers::new(parts.number, logger, parts.scribe, parts.spill),
             spider: Spider::new(spider, now),
             handler: Handler::new(parts.scope, parts.product_token),
+            stored: parts.stored,
             store: ShardStore::new(parts.share),
             work: parts.work,
             done: Outbox::new(parts.done, parts.scheduler),
@@ -187,11 +193,14 @@ impl<D: Driver> Shard<D> {
     /// When the shard must turn again even if nothing comes.
     pub fn next_due(&self) -> Option<Now> {
         // Without a segment or with a full ring it looks again soon: nobody rings for those.
-        let stuck = !self.unstored.is_empty() || self.done.waiting() > 0;
+        let stuck = !self.unstored.is_empty()
+            || self.done.waiting() > 0
+            || self.spider.is_out_of_memory() && !self.url_server.is_empty();
         let soon = stuck.then(|| self.driver.now().plus_ms(2));
         // With every connection in use, the end of a fetch is what to wait for.
-        let fetch_due =
-            (self.may_start() && !self.spider.is_full()).then(|| self.url_server.next_due()).flatten();
+        let fetch_due = (self.may_start() && !self.spider.is_full() && !self.spider.is_out_of_memory())
+            .then(|| self.url_server.next_due())
+            .flatten();
         let papers_due = self.papers.book.next_due(self.driver.now());
         [fetch_due, self.spider.next_due(), soon, papers_due, self.drain_by].into_iter().flatten().min()
     }
@@ -301,16 +310,26 @@ impl<D: Driver> Shard<D> {
         if order.kind != OrderKind::Page {
             self.counts.robots += 1;
         }
-        self.spider.take(FetchOrder { trans: order.trans, url: order.url, addr }, now, &mut self.actions);
+        let head_only = order.head_only;
+        let page = order.kind == OrderKind::Page;
+        let validators = page.then(|| self.stored.of(&order.url, head_only)).flatten();
+        let order = FetchOrder { head_only, validators, ..FetchOrder::new(order.trans, order.url, addr) };
+        self.spider.take(order, now, &mut self.actions);
         self.run_actions(now);
     }
 
     /// A fetch has ended: its place is freed, and what it brought is stored and read.
     fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
         let report = report_of(&fetched, self.wall);
-        if fetched.stale {
-            self.url_server.put_back(fetched.trans, now);
-            return;
+        if let Some(again) = fetched.again {
+            match again {
+                Again::Stale => self.url_server.put_back(fetched.trans, now),
+                Again::Differently => {
+                    self.papers.log_again(&self.url_server, &fetched, now);
+                    self.url_server.ask_again(fetched.trans, &report, now);
+                }
+            }
+            return self.spider.recycle(fetched.bytes);
         }
         let Some(doc_id) = self.url_server.doc_id(fetched.trans) else {
             let (url_server, papers) = (&mut self.url_server, &mut self.papers);
@@ -321,7 +340,7 @@ impl<D: Driver> Shard<D> {
         self.stats.current.store(doc_id, Ordering::Relaxed);
         let span = Papers::span(&self.url_server, &fetched, now);
         let Some(job) = self.url_server.release(fetched.trans, &report, now) else {
-            return;
+            return self.spider.recycle(fetched.bytes);
         };
         self.counts.fetches += 1;
         self.counts.bytes += fetched.bytes.len() as u64;
@@ -357,10 +376,15 @@ impl<D: Driver> Shard<D> {
             head: fetched.head.as_ref(),
             head_bytes: fetched.head_bytes(),
             document: fetched.document(),
+            decoded: fetched.flags.contains(Flags::DECODED),
         });
         let mut result = fetched.result;
         if result == ResultCode::Redirect && job.candidate.hops >= crate::limits::REDIRECTS_MAX {
             result = ResultCode::TooManyRedirects;
+        }
+        let looping = handled.new_url.as_ref().is_some_and(|target| job.candidate.is_loop(target));
+        if result == ResultCode::Redirect && looping {
+            result = ResultCode::RedirectLoop;
         }
         let new_url = handled.new_url.as_ref().map(|url| url.as_str());
         let record = record_of(&fetched, job.candidate.doc_id, new_url, result, self.wall);
@@ -369,11 +393,12 @@ impl<D: Driver> Shard<D> {
         self.counts.stored_bytes += appended.bytes as u64;
         let candidate = &job.candidate;
         self.papers.book.logger.page(&mut self.papers.book.lines, candidate, &fetched, result, span);
-        let new_url = handled.new_url.filter(|_| handled.follow).map(|url| NewUrl {
+        let new_url = handled.new_url.filter(|_| handled.follow && !looping).map(|url| NewUrl {
             url,
             depth: candidate.depth,
             hops: candidate.hops + 1,
             seed_chain: candidate.seed_chain,
+            head_only: candidate.head_only,
         });
         let found = (!handled.links.is_empty() || new_url.is_some() || handled.into_scope).then(|| {
             Box::new(Found {

@@ -6,7 +6,6 @@ use crate::base::{Key, Now, Slots, TimerWheel};
 use crate::limits::{SPIDER_BACKLOG_ORDERS, STRIKES_MAX};
 use crate::proto::lines::{Dialect, LineBuffer, LineError, SpiderWord, TransId, WorkLine};
 use crate::proto::record::ResultCode;
-use crate::proto::url::Scheme;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::store_server::ShardShare;
 use rapidhash::fast::RapidHashMap;
@@ -527,14 +526,7 @@ struct Work {
 fn read_work(line: &[u8]) -> Result<Work, LineError> {
     Ok(match WorkLine::parse(line)? {
         WorkLine::Work { trans, doc_id, ip, url, dialect, .. } => {
-            let task = match url.scheme() {
-                Scheme::Http => SpiderTask::Fetch { url, ip },
-                // Not spoken yet.
-                Scheme::Https => {
-                    SpiderTask::Refuse { url_text: url.as_str().into(), ip, result: ResultCode::BadUrl }
-                }
-            };
-            Work { trans, doc_id, dialect, task }
+            Work { trans, doc_id, dialect, task: SpiderTask::Fetch { url, ip } }
         }
         WorkLine::Bad { trans, doc_id, dialect, url_text, .. } => {
             let ip = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

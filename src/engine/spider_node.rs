@@ -1,8 +1,9 @@
 use super::links::{Links, LinksConfig, LinksThread};
 use super::scribe::{Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
-use super::settings::spider_config;
+use super::settings::{gap_us, spider_config};
 use super::spider_desk::{DeskConfig, DeskState, SpiderDesk, SpiderPort};
+use super::spider_kit::{NodeSetup, SpiderKit};
 use super::spider_shard::{SpiderShard, SpiderShardParts};
 use super::stats::{ShardStats, SpiderStats, SpiderSummary, merged_histogram};
 use super::threads::{
@@ -45,13 +46,14 @@ pub struct SpiderNode {
 impl SpiderNode {
     /// Starts every thread. `make_driver` is called on each shard's own thread, again after a restart.
     pub fn start<D: Driver + 'static>(
-        config: &Config,
+        setup: &NodeSetup,
         links: LinksConfig,
         directory: DataDir,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
     ) -> Result<SpiderNode, NodeError> {
+        let NodeSetup { config, kit } = setup;
         let stop = Arc::new(AtomicBool::new(false));
         let trouble = Arc::new(Trouble::default());
         let stats = Arc::new(SpiderStats::default());
@@ -90,6 +92,7 @@ impl SpiderNode {
                     trouble: trouble.clone(),
                 },
                 config: config.clone(),
+                kit: kit.clone(),
                 share: keeper.share(index),
                 work,
                 done,
@@ -203,6 +206,7 @@ impl SpiderNode {
 struct SpiderThread {
     seat: Seat,
     config: Config,
+    kit: SpiderKit,
     share: Arc<ShardShare>,
     work: Receiver<ToSpider>,
     done: Sender<FromSpider>,
@@ -224,7 +228,8 @@ impl SpiderThread {
 
     fn parts(&self, epoch: u32) -> SpiderShardParts {
         SpiderShardParts {
-            spider: spider_config(&self.config, self.config.spider.fetches_max),
+            spider: spider_config(&self.config, &self.kit, self.wall),
+            stored: self.kit.stored.clone(),
             share: self.share.clone(),
             work: self.work.clone(),
             done: self.done.clone(),
@@ -235,6 +240,7 @@ impl SpiderThread {
             epoch,
             number: self.seat.index,
             scribe: self.scribe.clone(),
+            again_gap_us: gap_us(&self.config),
         }
     }
 

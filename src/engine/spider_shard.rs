@@ -5,6 +5,7 @@ use super::outbox::Outbox;
 use super::scribe::ScribePort;
 use super::shard::ShardState;
 use super::stats::{ShardStats, fetch_histogram};
+use super::stored::Stored;
 use super::threads::Turn;
 use super::words::{FromSpider, SpiderDone, SpiderOrder, SpiderTask, ToSpider};
 use crate::base::{Key, Now, Wall};
@@ -14,7 +15,7 @@ use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
 use crate::proto::lines::{Reported, TransId};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
-use crate::spider::{Action, FetchOrder, Fetched, Spider, SpiderConfig};
+use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
 use crate::store_server::{AppendError, NewRecord, ShardShare, ShardStore};
 use hdrhistogram::Histogram;
 use rapidhash::fast::RapidHashMap;
@@ -39,6 +40,10 @@ pub(super) struct SpiderShard<D: Driver> {
     epoch: u32,
     /// Orders without room. The desk takes no more than it has a bound for.
     waiting: VecDeque<SpiderOrder>,
+    /// Orders whose server wants to be asked differently, and when it may be: the URL server paces orders, not this.
+    later: VecDeque<(Now, SpiderOrder)>,
+    again_gap_us: u64,
+    stored: Arc<Stored>,
     /// What is open.
     open: RapidHashMap<TransId, OpenFetch>,
     book: LogBook,
@@ -85,6 +90,10 @@ pub(super) struct SpiderShardParts {
     /// Which of the shards it is.
     pub number: usize,
     pub scribe: ScribePort,
+    /// What the store holds from before.
+    pub stored: Arc<Stored>,
+    /// Between two requests of one order.
+    pub again_gap_us: u64,
 }
 
 /// Counters are published this often.
@@ -109,6 +118,9 @@ impl<D: Driver> SpiderShard<D> {
             wall: parts.wall,
             epoch: parts.epoch,
             waiting: VecDeque::new(),
+            later: VecDeque::new(),
+            again_gap_us: parts.again_gap_us,
+            stored: parts.stored,
             open: RapidHashMap::default(),
             book: LogBook::new(logger, parts.scribe),
             actions: Vec::new(),
@@ -135,6 +147,7 @@ impl<D: Driver> SpiderShard<D> {
                     self.drain_by.get_or_insert(now.plus_us(DRAIN_US));
                     // Nobody waits for these: their URL server sends them elsewhere.
                     self.waiting.clear();
+                    self.later.clear();
                 }
                 None => return,
             }
@@ -183,6 +196,9 @@ impl<D: Driver> SpiderShard<D> {
 
     /// Starts what there is room for. True if there is more to start at once.
     fn start_fetches(&mut self, now: Now) -> bool {
+        while let Some((_, order)) = self.later.pop_front_if(|(at, _)| *at <= now) {
+            self.waiting.push_front(order);
+        }
         for _ in 0..ORDERS_PER_TURN {
             let Some(order) = self.waiting.pop_front() else {
                 return false;
@@ -212,24 +228,32 @@ impl<D: Driver> SpiderShard<D> {
         };
         let addr = SocketAddr::new(ip, url.port());
         self.open.insert(order.trans, OpenFetch { doc_id: order.doc_id, sent: None });
-        self.spider.take(FetchOrder { trans: order.trans, url, addr }, now, &mut self.actions);
+        let validators = self.stored.of(&url, false);
+        let order = FetchOrder { validators, ..FetchOrder::new(order.trans, url, addr) };
+        self.spider.take(order, now, &mut self.actions);
         self.run_actions(now);
     }
 
     fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
         let OpenFetch { doc_id, sent } =
             self.open.remove(&fetched.trans).expect("an open fetch has its document");
-        if fetched.stale {
-            // The connection had died while it was kept: the server has not seen the request.
-            let Fetched { trans, url, addr, .. } = *fetched;
-            let task = SpiderTask::Fetch { url, ip: addr.ip() };
-            self.waiting.push_front(SpiderOrder { trans, doc_id, task });
+        let span = Span { sent: sent.unwrap_or(fetched.started), ended: now };
+        if let Some(again) = fetched.again {
+            if again == Again::Differently {
+                self.book.logger.order(&mut self.book.lines, doc_id, &fetched, span);
+            }
+            let Fetched { trans, url, addr, bytes, .. } = *fetched;
+            self.spider.recycle(bytes);
+            let order = SpiderOrder { trans, doc_id, task: SpiderTask::Fetch { url, ip: addr.ip() } };
+            match again {
+                Again::Stale => self.waiting.push_front(order),
+                Again::Differently => self.later.push_back((now.plus_us(self.again_gap_us), order)),
+            }
             return;
         }
         self.counts.fetches += 1;
         self.counts.bytes += fetched.bytes.len() as u64;
         let _ = self.fetch_us.record(fetched.took_us.max(1));
-        let span = Span { sent: sent.unwrap_or(fetched.started), ended: now };
         self.store(Unstored::Page(doc_id, fetched, span));
     }
 
@@ -335,9 +359,12 @@ impl<D: Driver> SpiderShard<D> {
 
     fn next_due(&self) -> Option<Now> {
         // Without a segment or with a full ring it looks again soon: nobody rings for those.
-        let stuck = !self.unstored.is_empty() || self.done.waiting() > 0;
+        let stuck = !self.unstored.is_empty()
+            || self.done.waiting() > 0
+            || self.spider.is_out_of_memory() && !self.waiting.is_empty();
         let soon = stuck.then(|| self.driver.now().plus_ms(2));
-        [self.spider.next_due(), soon, self.book.next_due(self.driver.now()), self.drain_by]
+        let later = self.later.front().map(|(at, _)| *at);
+        [self.spider.next_due(), soon, later, self.book.next_due(self.driver.now()), self.drain_by]
             .into_iter()
             .flatten()
             .min()

@@ -1,3 +1,4 @@
+use super::finished::report_of;
 use super::links::{LinkEvent, LinkPort};
 use super::log_lines::Logger;
 use super::outbox::Outbox;
@@ -13,9 +14,9 @@ use crate::config::SpiderProtocol;
 use crate::driver::Driver;
 use crate::limits::{DRAIN_US, LINK_UNSENT_MAX};
 use crate::proto::lines::{Dialect, Job, LineBuffer, Reported, SpiderWord, TransId, WorkOrder};
-use crate::proto::record::ResultCode;
+use crate::proto::record::{ResultCode, StatusAction};
 use crate::rings::{Doorbell, Receiver, Sender};
-use crate::spider::{Action, FetchOrder, Spider, SpiderConfig};
+use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
 use crate::url_server::{Acquired, Memory, Order, OrderKind, Report, SpillEvent, UrlServer, UrlServerConfig};
 use rapidhash::fast::RapidHashMap;
 use std::io;
@@ -302,17 +303,26 @@ impl<D: Driver> UrlDesk<D> {
                 Action::Net(ask) => self.driver.ask(ask),
                 Action::Sent(trans) => self.url_server.sent(trans, now),
                 Action::Working(trans) => self.url_server.working(trans, now),
-                Action::Finished(fetched) if fetched.stale => {
-                    self.url_server.put_back(fetched.trans, now);
-                }
-                Action::Finished(fetched) => {
-                    let (url_server, papers) = (&mut self.url_server, &mut self.papers);
-                    robots_fetched(url_server, papers, &mut self.done, &fetched, now);
-                    self.spider.recycle(fetched.bytes);
-                }
+                Action::Finished(fetched) => self.finished(*fetched, now),
             }
         }
         self.actions = actions;
+    }
+
+    fn finished(&mut self, fetched: Fetched, now: Now) {
+        match fetched.again {
+            Some(Again::Stale) => self.url_server.put_back(fetched.trans, now),
+            Some(Again::Differently) => {
+                self.papers.log_again(&self.url_server, &fetched, now);
+                let report = report_of(&fetched, self.papers.book.logger.wall);
+                self.url_server.ask_again(fetched.trans, &report, now);
+            }
+            None => {
+                let (url_server, papers) = (&mut self.url_server, &mut self.papers);
+                robots_fetched(url_server, papers, &mut self.done, &fetched, now);
+            }
+        }
+        self.spider.recycle(fetched.bytes);
     }
 
     fn may_start(&self) -> bool {
@@ -330,7 +340,7 @@ impl<D: Driver> UrlDesk<D> {
                 Acquired::Fetch(order) if order.kind == OrderKind::Page => self.send_line(&order, now),
                 Acquired::Fetch(order) => {
                     let addr = SocketAddr::new(order.ip, order.url.port());
-                    let order = FetchOrder { trans: order.trans, url: order.url, addr };
+                    let order = FetchOrder::new(order.trans, order.url, addr);
                     self.spider.take(order, now, &mut self.actions);
                     self.run_actions(now);
                 }
@@ -412,10 +422,12 @@ impl<D: Driver> UrlDesk<D> {
     }
 
     fn next_due(&self) -> Option<Now> {
-        let soon = (self.done.waiting() > 0).then(|| self.driver.now().plus_ms(2));
+        let stuck = self.done.waiting() > 0 || self.spider.is_out_of_memory() && !self.url_server.is_empty();
+        let soon = stuck.then(|| self.driver.now().plus_ms(2));
         // With every connection in use, the end of a fetch is what to wait for.
-        let fetch_due =
-            (self.may_start() && !self.spider.is_full()).then(|| self.url_server.next_due()).flatten();
+        let fetch_due = (self.may_start() && !self.spider.is_full() && !self.spider.is_out_of_memory())
+            .then(|| self.url_server.next_due())
+            .flatten();
         let papers_due = self.papers.book.next_due(self.driver.now());
         [fetch_due, self.spider.next_due(), soon, papers_due, self.drain_by].into_iter().flatten().min()
     }
@@ -469,11 +481,11 @@ impl<D: Driver> Turn for UrlDesk<D> {
 
 /// What a reported status means to the doc index.
 fn result_of(status: u16) -> ResultCode {
-    match status {
-        0 => ResultCode::ConnectFailed,
-        200..=299 => ResultCode::Ok,
-        304 => ResultCode::NotModified,
-        301 | 302 | 303 | 307 | 308 => ResultCode::Redirect,
-        _ => ResultCode::HttpError,
+    match StatusAction::of(status) {
+        _ if status == 0 => ResultCode::ConnectFailed,
+        StatusAction::Document => ResultCode::Ok,
+        StatusAction::Unchanged => ResultCode::NotModified,
+        StatusAction::Follow => ResultCode::Redirect,
+        StatusAction::Retry | StatusAction::Drop | StatusAction::BackOff => ResultCode::HttpError,
     }
 }

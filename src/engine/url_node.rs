@@ -6,6 +6,7 @@ use super::scheduler::{Scheduler, SchedulerConfig, SchedulersScribe, ShardPort};
 use super::scribe::{Heritage, Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
 use super::settings::{spider_config, url_server_config};
+use super::spider_kit::{NodeSetup, SpiderKit};
 use super::stats::{SchedulerStats, ShardStats, UrlDeskStats, UrlSummary};
 use super::threads::{BellHook, NodeError, Seat, Trouble, cpu_us, joined, spawn, thread_bell, wall_at};
 use super::url_desk::{UrlDesk, UrlDeskParts};
@@ -58,7 +59,7 @@ pub struct UrlList {
 impl UrlNode {
     /// Starts every thread. `make_driver` is called on the desk's own thread, again after a restart.
     pub fn start<D: Driver + 'static>(
-        config: &Config,
+        setup: &NodeSetup,
         list: UrlList,
         links: LinksConfig,
         names: impl FnOnce(Arc<Doorbell>) -> io::Result<Names>,
@@ -66,6 +67,7 @@ impl UrlNode {
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
     ) -> Result<UrlNode, NodeError> {
+        let NodeSetup { config, kit } = setup;
         let stop = Arc::new(AtomicBool::new(false));
         let trouble = Arc::new(Trouble::default());
         let wall = wall_at(started);
@@ -99,6 +101,7 @@ impl UrlNode {
                 trouble: trouble.clone(),
             },
             config: config.clone(),
+            kit: kit.clone(),
             work,
             done,
             spill: scribe.spill_events(bell.clone()),
@@ -127,6 +130,7 @@ impl UrlNode {
             hosts_per_ip_max: config.url_server.hosts_per_ip_max,
             pages_max: None,
             guard: AddressGuard::new(config.allow_net.clone()),
+            head_only: false,
             wait: list.wait,
         };
         let names = names(scheduler_bell.clone()).map_err(NodeError::Thread)?;
@@ -230,6 +234,7 @@ fn now_since(started: Instant) -> Now {
 struct DeskThread {
     seat: Seat,
     config: Config,
+    kit: SpiderKit,
     work: Receiver<ToShard>,
     done: Sender<FromShard>,
     bell: Arc<Doorbell>,
@@ -259,7 +264,7 @@ impl DeskThread {
         let past = self.heritage.past(&self.scribe, &url_server, self.wall, epoch, now_since(self.started));
         UrlDeskParts {
             url_server,
-            spider: spider_config(&self.config, self.config.spider.fetches_max),
+            spider: spider_config(&self.config, &self.kit, self.wall),
             protocol: self.config.url_server.spider_protocol,
             work: self.work.clone(),
             done: self.done.clone(),

@@ -118,11 +118,15 @@ pub struct NewUrl {
     pub depth: u16,
     pub hops: u8,
     pub seed_chain: bool,
+    pub head_only: bool,
 }
 
 /// From the scheduler to the index thread.
 pub enum ToIndex {
-    Seed(CrawlUrl),
+    Seed {
+        url: CrawlUrl,
+        head_only: bool,
+    },
     Discover(Box<Found>),
     Record {
         doc_id: u32,

@@ -7,7 +7,7 @@ use crate::proto::html::{self, Fact};
 use crate::proto::http1::Head;
 use crate::proto::lines::Candidate;
 use crate::proto::record::ResultCode;
-use crate::proto::url::{CrawlUrl, LinkBase, Scheme};
+use crate::proto::url::{CrawlUrl, LinkBase};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub struct Page<'a> {
     /// The response head as received; the head's spans point into it.
     pub head_bytes: &'a [u8],
     pub document: &'a [u8],
+    /// The document came in a content coding, which is undone.
+    pub decoded: bool,
 }
 
 /// What a page came to.
@@ -86,7 +88,7 @@ impl Handler {
             handled.into_scope = true;
             Arc::make_mut(&mut self.scope).add(&candidate.url);
         }
-        let encoded = !head.content_encoding.of(page.head_bytes).is_empty();
+        let encoded = !page.decoded && !head.content_encoding.of(page.head_bytes).is_empty();
         if !page.result.is_success()
             || encoded
             || !is_html(head.content_type.of(page.head_bytes), page.document)
@@ -146,7 +148,7 @@ impl Handler {
             }
             match CrawlUrl::from_normal(url) {
                 // Only what is in scope is remembered: the rest may come into scope later.
-                Ok(parsed) if can_fetch(&parsed) && self.scope.holds(&parsed) => {
+                Ok(parsed) if self.scope.holds(&parsed) => {
                     self.recent.note(print);
                     handled.links.push(url);
                 }
@@ -157,9 +159,7 @@ impl Handler {
     }
 
     fn may_follow(&self, candidate: &Candidate, target: &CrawlUrl) -> bool {
-        candidate.hops < REDIRECTS_MAX
-            && can_fetch(target)
-            && (candidate.seed_chain || self.scope.holds(target))
+        candidate.hops < REDIRECTS_MAX && (candidate.seed_chain || self.scope.holds(target))
     }
 }
 
@@ -187,11 +187,6 @@ impl<'a> Facts<'a> {
             Fact::Robots(robots) => self.nofollow |= robots.nofollow,
         }
     }
-}
-
-/// TLS is not spoken yet, so an https URL would only fail.
-fn can_fetch(url: &CrawlUrl) -> bool {
-    url.scheme() == Scheme::Http
 }
 
 /// The target of a Location header, as the URL of a page of its own.

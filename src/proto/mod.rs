@@ -15,8 +15,8 @@
 //! | `record`    | what happened               | result and HTTP codes as stored and sent      |
 //! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
 
-pub mod coding;
 pub mod auth;
+pub mod coding;
 pub mod cookies;
 pub mod crawl_log;
 pub mod dns;

@@ -7,14 +7,15 @@ use crate::doc_index::{DocIndex, DocState};
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
     FromShard, HostsFile, IndexDesk, Names, Scheduler, SchedulerConfig, SchedulerState, SchedulerStats,
-    SchedulersScribe, Scribe, ScribePort, Shard, ShardParts, ShardPort, ShardState, ShardStats, ToShard,
-    scope_of, spider_config, url_server_config,
+    SchedulersScribe, Scribe, ScribePort, Shard, ShardParts, ShardPort, ShardState, ShardStats, SpiderKit,
+    ToShard, scope_of, spider_config, url_server_config,
 };
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
+use crate::spider::SpiderConfig;
 use crate::store_server::{Keeper, Medium, ShardShare};
 use crate::url_server::{Memory, SpillEvent};
 use std::cell::RefCell;
@@ -129,6 +130,7 @@ impl World {
             hosts_per_ip_max: plan.config.url_server.hosts_per_ip_max,
             pages_max: None,
             guard: AddressGuard::default(),
+            head_only: false,
             wait: false,
         };
         let clock = Arc::new(AtomicU64::new(0));
@@ -332,7 +334,11 @@ fn make_shard(
     let parts = ShardParts {
         product_token: url_server.product_token.clone(),
         url_server,
-        spider: spider_config(&plan.config, plan.conns_max),
+        spider: SpiderConfig {
+            conns_max: plan.conns_max,
+            ..spider_config(&plan.config, &SpiderKit::new(&plan.config), WALL)
+        },
+        stored: Arc::default(),
         scope: Arc::new(scope_of(&plan.config, seeds)),
         share: seat.share.clone(),
         work: seat.work.clone(),

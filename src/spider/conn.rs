@@ -1,3 +1,4 @@
+use super::wire::Secure;
 use crate::base::{Key, Now, fingerprint};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
@@ -14,6 +15,8 @@ pub(super) struct Conn {
     pub sent: bool,
     /// In the pool's list of ages already; one entry is enough for all its rests.
     pub aged: bool,
+    /// TLS, if the URL wants it.
+    pub secure: Option<Box<Secure>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

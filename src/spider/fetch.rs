@@ -1,5 +1,6 @@
+use super::manners::Asked;
 use crate::base::{Key, Now};
-use crate::proto::http1::{BodyDecoder, Flags, Head, HeadParser};
+use crate::proto::http1::{BodyDecoder, Flags, Head, HeadParser, Validators};
 use crate::proto::lines::TransId;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -11,6 +12,28 @@ pub struct FetchOrder {
     pub trans: TransId,
     pub url: CrawlUrl,
     pub addr: SocketAddr,
+    /// Whether it is there and has changed is all that is asked.
+    pub head_only: bool,
+    /// Of the document as it is stored: it need not come if it is still the same.
+    pub validators: Option<Validators>,
+}
+
+impl FetchOrder {
+    /// The whole document, whatever is stored.
+    pub fn new(trans: TransId, url: CrawlUrl, addr: SocketAddr) -> FetchOrder {
+        FetchOrder { trans, url, addr, head_only: false, validators: None }
+    }
+}
+
+/// Why a fetch is not an answer yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// The connection had been idle and was dead before a byte came, or what came was no response: nothing is known
+    /// of this request, and it may be sent again.
+    Stale,
+    /// The server has answered that it wants to be asked differently, and next time it is: with GET in place of HEAD, or
+    /// with the answer to its challenge.
+    Differently,
 }
 
 /// A fetch that came to its end, well or not.
@@ -22,14 +45,13 @@ pub struct Fetched {
     pub result: ResultCode,
     /// Absent without a response.
     pub head: Option<Head>,
-    /// The response head as received, then the document.
+    /// The response head as received, then the document, without its content coding.
     pub bytes: Vec<u8>,
     pub flags: Flags,
     pub started: Now,
     pub took_us: u64,
-    /// The connection had been idle and was dead before a byte came, or what came was no response: nothing is known
-    /// of this request, and it may be sent again.
-    pub stale: bool,
+    /// The same order is to be given again.
+    pub again: Option<Again>,
 }
 
 impl Fetched {
@@ -57,27 +79,62 @@ pub(super) struct Fetch {
     pub addr: SocketAddr,
     pub conn: Key,
     pub state: FetchState,
+    pub asked: Asked,
+    pub head_only: bool,
+    pub validators: Option<Validators>,
+    /// Oddities of the connection.
+    pub flags: Flags,
     /// Bytes of the head, then of the document.
     pub bytes: Vec<u8>,
     pub started: Now,
     /// The present state must move on by then.
     pub state_by: Now,
     pub working_at: Now,
+    pub rate: Rate,
 }
 
 /// The life of a fetch, in order.
 pub(super) enum FetchState {
     /// The connection is being made.
     Connect,
+    /// It is there, and TLS is agreeing on its keys.
+    Handshake,
     /// The request is on its way, or the status line and headers are.
     Await { parser: HeadParser },
     /// The document is coming.
     Body { head: Head, decoder: BodyDecoder },
 }
 
+/// How much came of late. It is looked at every [`RATE_WINDOW_US`], from the first byte on.
+pub(super) struct Rate {
+    bytes: u64,
+    pub look_at: Now,
+}
+
+pub(super) const RATE_WINDOW_US: u64 = 10_000_000;
+
+impl Rate {
+    pub const NOT_YET: Rate = Rate { bytes: 0, look_at: Now::NEVER };
+
+    pub fn received(&mut self, bytes: usize, now: Now) {
+        if self.look_at == Now::NEVER {
+            self.look_at = now.plus_us(RATE_WINDOW_US);
+        }
+        self.bytes += bytes as u64;
+    }
+
+    /// The window is over: whether enough came in it. The next one begins.
+    pub fn is_enough(&mut self, bytes_per_s: u64, now: Now) -> bool {
+        let enough = self.bytes >= bytes_per_s * (RATE_WINDOW_US / 1_000_000);
+        *self = Rate { bytes: 0, look_at: now.plus_us(RATE_WINDOW_US) };
+        enough
+    }
+}
+
 impl Fetch {
-    /// When something must be done about this fetch if nothing comes: its state, its total time or WORKING.
+    /// When something must be done about this fetch if nothing comes: its state, its rate, its total time or WORKING.
     pub fn due(&self, total_us: u64) -> Now {
-        self.state_by.min(self.started.plus_us(total_us)).min(self.working_at)
+        let total_by = self.started.plus_us(total_us);
+        self.state_by.min(total_by).min(self.working_at).min(self.rate.look_at)
     }
 }

@@ -1,26 +1,35 @@
+use super::budget::{BodyBudget, Held};
 use super::conn::{Conn, ConnState, IdlePool, route};
-use super::fetch::{Fetch, FetchOrder, FetchState, Fetched};
-use super::request::write_request;
-use crate::base::{AddressGuard, Key, NetAsk, NetError, NetEvent, Now, Slots, TimerWheel, Transport};
-use crate::proto::http1::{
-    BodyDecoder, BodyEnd, BodyLimits, BodyStep, Flags, HeadLimits, HeadParser, HeadStep, Method,
-};
+use super::fetch::{Fetch, FetchOrder, FetchState, Fetched, Rate};
+use super::manners::{Asked, Manners};
+use super::reading::complete;
+use crate::base::{AddressGuard, Key, NetAsk, NetError, NetEvent, Now, Slots, TimerWheel, Transport, Wall};
+use crate::proto::auth::Sites;
+use crate::proto::coding::ContentDecoder;
+use crate::proto::http1::{BodyEnd, BodyLimits, Flags, HeadLimits, Method};
 use crate::proto::lines::TransId;
 use crate::proto::record::ResultCode;
-use crate::proto::url::CrawlUrl;
+use crate::proto::tls::{TlsClient, TlsSettings};
+use crate::proto::url::{CrawlUrl, Scheme};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// The settings this role needs, as built.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SpiderConfig {
     pub user_agent: String,
     /// WORKING is said this often while a fetch is open.
     pub working_us: u64,
     /// A fetch may take this long in all.
     pub total_us: u64,
+    /// For the connection, and again for the TLS handshake.
     pub connect_us: u64,
+    /// From the request to the first byte of the answer.
+    pub first_byte_us: u64,
     /// Between two signs of life of a server.
     pub read_us: u64,
+    /// Once it sends, this much has to come on average; 0 for no such rule.
+    pub rate_bytes_per_s: u64,
     /// A connection is kept this long without use.
     pub idle_us: u64,
     pub head: HeadLimits,
@@ -28,6 +37,11 @@ pub struct SpiderConfig {
     /// Connections, busy and idle together.
     pub conns_max: usize,
     pub guard: AddressGuard,
+    pub tls: Arc<TlsSettings>,
+    pub sites: Arc<Sites>,
+    pub cookies: bool,
+    pub budget: Arc<BodyBudget>,
+    pub wall: Wall,
 }
 
 /// What the spider wants done.
@@ -43,30 +57,41 @@ pub enum Action {
 
 /// See the folder's docs.
 pub struct Spider {
-    config: SpiderConfig,
-    fetches: Slots<Fetch>,
-    conns: Slots<Conn>,
-    idle: IdlePool,
-    closing: usize,
+    pub(super) config: SpiderConfig,
+    pub(super) fetches: Slots<Fetch>,
+    pub(super) conns: Slots<Conn>,
+    pub(super) idle: IdlePool,
+    pub(super) closing: usize,
     /// One timer per fetch slot, not per fetch: it fires, looks at who is in the slot, and is set again.
     wheel: TimerWheel<u32>,
     /// When the timer of a slot fires; `NEVER` if there is none.
     armed: Vec<Now>,
     due: Vec<u32>,
     /// Buffers for requests and for documents, to be used again.
-    requests: Vec<Vec<u8>>,
-    bodies: Vec<Vec<u8>>,
+    pub(super) requests: Vec<Vec<u8>>,
+    pub(super) bodies: Vec<Vec<u8>>,
+    pub(super) tls: TlsClient,
+    /// What TLS let out of its last bytes.
+    plain: Vec<u8>,
+    pub(super) manners: Manners,
+    pub(super) held: Held,
+    pub(super) decoder: ContentDecoder,
 }
 
 /// Buffers kept for reuse, and how large a document buffer may be to be kept.
 const BUFFERS_KEPT: usize = 64;
 const BODY_BYTES_KEPT: usize = 256 * 1024;
-/// Room made at once for an announced document; a larger one grows as it comes.
-const BODY_RESERVE_MAX: u64 = 1 << 20;
 
 impl Spider {
+    /// The settings of TLS must have been found good: a spider without it would be of half the use.
     pub fn new(config: SpiderConfig, now: Now) -> Spider {
+        let seed = config.wall.unix_ms_at_zero ^ now.us().rotate_left(32);
         Spider {
+            tls: TlsClient::new(&config.tls).expect("the settings of TLS were checked at start"),
+            plain: Vec::new(),
+            manners: Manners::new(config.sites.clone(), config.cookies, seed),
+            held: Held::new(config.budget.clone()),
+            decoder: ContentDecoder::new(),
             fetches: Slots::new(config.conns_max),
             conns: Slots::new(config.conns_max),
             idle: IdlePool::default(),
@@ -90,6 +115,11 @@ impl Spider {
         self.conns.is_full()
     }
 
+    /// No order is taken before documents that are on their way, here or at another spider, have gone theirs.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.held.is_used_up()
+    }
+
     /// Connections: busy, idle and being let go.
     pub fn conns(&self) -> usize {
         self.conns.len()
@@ -97,6 +127,9 @@ impl Spider {
 
     /// Whether another order can be taken. When only idle connections stand in the way, the oldest is let go.
     pub fn has_room(&mut self, out: &mut Vec<Action>) -> bool {
+        if self.held.is_used_up() {
+            return false;
+        }
         if !self.conns.is_full() {
             return true;
         }
@@ -119,25 +152,13 @@ impl Spider {
     /// The same for an order that is known: a connection that is kept for its host is room enough, and is not let go
     /// to make some.
     pub fn has_room_for(&mut self, url: &CrawlUrl, addr: SocketAddr, out: &mut Vec<Action>) -> bool {
-        self.idle.leads_to(route(url.origin(), addr)) || self.has_room(out)
+        !self.held.is_used_up() && self.idle.leads_to(route(url.origin(), addr)) || self.has_room(out)
     }
 
     /// Starts a fetch. There must be room.
     pub fn take(&mut self, order: FetchOrder, now: Now, out: &mut Vec<Action>) {
         if self.config.guard.check(order.addr.ip(), order.addr.port()).is_err() {
-            let fetched = Fetched {
-                trans: order.trans,
-                url: order.url,
-                addr: order.addr,
-                result: ResultCode::BlockedAddress,
-                head: None,
-                bytes: Vec::new(),
-                flags: Flags::default(),
-                started: now,
-                took_us: 0,
-                stale: false,
-            };
-            out.push(Action::Finished(Box::new(fetched)));
+            out.push(Action::Finished(Box::new(unasked(order, ResultCode::BlockedAddress, now))));
             return;
         }
         let route = route(order.url.origin(), order.addr);
@@ -145,7 +166,7 @@ impl Spider {
         let conn = reused.unwrap_or_else(|| {
             // Given to the fetch below, which needs the key first.
             let state = ConnState::Idle { until: now };
-            let conn = Conn { state, route, reused: false, sent: false, aged: false };
+            let conn = Conn { state, route, reused: false, sent: false, aged: false, secure: None };
             self.conns.insert(conn).expect("there is room")
         });
         let fetch = Fetch {
@@ -154,10 +175,15 @@ impl Spider {
             addr: order.addr,
             conn,
             state: FetchState::Connect,
+            asked: Asked { method: Method::Get, authorized: false },
+            head_only: order.head_only,
+            validators: order.validators,
+            flags: Flags::NONE,
             bytes: self.bodies.pop().unwrap_or_default(),
             started: now,
             state_by: now.plus_us(self.config.connect_us),
             working_at: now.plus_us(self.config.working_us),
+            rate: Rate::NOT_YET,
         };
         let key = self.fetches.insert(fetch).expect("there are as many fetches as connections");
         let slot = self.conns.get_mut(conn).expect("just found or made");
@@ -173,40 +199,106 @@ impl Spider {
         self.arm(key);
     }
 
-    /// Takes a network event. Every transition of a fetch is in the match below.
+    /// Takes a network event. Every transition of a fetch is in the match of `step_fetch`.
     pub fn step(&mut self, conn: Key, event: NetEvent<'_>, now: Now, out: &mut Vec<Action>) {
         let slot = self.conns.get_mut(conn).expect("the driver speaks of connections that were asked for");
-        let fetch = match (slot.state, &event) {
+        match (slot.state, event) {
             (ConnState::Closing, NetEvent::Closed) => {
                 self.closing -= 1;
                 self.conns.remove(conn);
-                return;
             }
             // What comes after we let go is of no interest.
-            (ConnState::Closing, _) => return,
-            // The server closed a connection that was kept, or spoke out of turn.
-            (ConnState::Idle { .. }, _) => {
-                let route = slot.route;
-                self.idle.remove(route, conn);
-                self.close(conn, out);
+            (ConnState::Closing, _) => {}
+            (ConnState::Idle { .. }, event) => self.step_idle(conn, event, out),
+            (ConnState::Busy { fetch }, NetEvent::Received(bytes)) if slot.secure.is_some() => {
+                self.step_secure(conn, fetch, bytes, now, out);
+            }
+            (ConnState::Busy { fetch }, event) => self.step_fetch(conn, fetch, event, now, out),
+        }
+    }
+
+    /// The server closed a connection that was kept, or spoke out of turn; TLS may do so about its keys.
+    fn step_idle(&mut self, conn: Key, event: NetEvent<'_>, out: &mut Vec<Action>) {
+        let slot = self.conns.get_mut(conn).expect("the caller's connection is open");
+        match (&mut slot.secure, event) {
+            (Some(secure), NetEvent::Received(bytes)) => {
+                self.plain.clear();
+                let sound = secure.receive(bytes, &mut self.plain).is_ok() && !secure.peer_closed();
+                if sound && self.plain.is_empty() {
+                    self.send_secure(conn, out);
+                    return;
+                }
+            }
+            (Some(secure), NetEvent::Sent(buffer)) => {
+                secure.sent();
+                keep(&mut self.requests, buffer, usize::MAX);
+                self.send_secure(conn, out);
                 return;
             }
-            (ConnState::Busy { fetch }, _) => fetch,
-        };
+            _ => {}
+        }
+        self.close(conn, out);
+    }
+
+    /// Bytes of the wire, under TLS.
+    fn step_secure(&mut self, conn: Key, fetch: Key, bytes: &[u8], now: Now, out: &mut Vec<Action>) {
+        let slot = self.conns.get_mut(conn).expect("the caller's connection is open");
+        let secure = slot.secure.as_mut().expect("the caller looked");
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
+        let received = secure.receive(bytes, &mut plain);
+        let (handshaking, closed) = (secure.is_handshaking(), secure.peer_closed());
+        let open = self.fetches.get_mut(fetch).expect("a busy connection has its fetch");
+        match open.state {
+            FetchState::Handshake if received.is_err() || closed => {
+                self.send_secure(conn, out);
+                self.finish(fetch, ResultCode::TlsFailed, false, now, out);
+            }
+            FetchState::Handshake if !handshaking => self.send_request(fetch, now, out),
+            _ => self.send_secure(conn, out),
+        }
+        if !plain.is_empty() && self.fetches.get(fetch).is_some() {
+            self.step_fetch(conn, fetch, NetEvent::Received(&plain), now, out);
+        }
+        self.plain = plain;
+        // The fetch may have ended with these bytes, and its connection may be idle.
+        if self.fetches.get(fetch).is_some() {
+            if received.is_err() {
+                self.step_fetch(conn, fetch, NetEvent::Failed(NetError::Reset), now, out);
+            } else if closed {
+                self.step_fetch(conn, fetch, NetEvent::Ended, now, out);
+            }
+        } else if let Some(Conn { state: ConnState::Idle { .. }, .. }) = self.conns.get(conn)
+            && (received.is_err() || closed)
+        {
+            self.close(conn, out);
+        }
+    }
+
+    fn step_fetch(&mut self, conn: Key, fetch: Key, event: NetEvent<'_>, now: Now, out: &mut Vec<Action>) {
+        let slot = self.conns.get_mut(conn).expect("the caller's connection is open");
         let open = self.fetches.get_mut(fetch).expect("a busy connection has its fetch");
         match (&mut open.state, event) {
+            (FetchState::Connect, NetEvent::Connected) if open.url.scheme() == Scheme::Https => {
+                self.start_handshake(fetch, now, out);
+            }
             (FetchState::Connect, NetEvent::Connected) => self.send_request(fetch, now, out),
             (_, NetEvent::Sent(buffer)) => {
-                slot.sent = true;
-                out.push(Action::Sent(open.trans));
                 keep(&mut self.requests, buffer, usize::MAX);
+                if slot.secure.as_mut().is_none_or(|secure| secure.sent()) {
+                    slot.sent = true;
+                    out.push(Action::Sent(open.trans));
+                }
+                self.send_secure(conn, out);
             }
             (FetchState::Await { .. }, NetEvent::Received(bytes)) => {
                 open.state_by = now.plus_us(self.config.read_us);
+                open.rate.received(bytes.len(), now);
                 self.receive_head(fetch, bytes, now, out);
             }
             (FetchState::Body { .. }, NetEvent::Received(bytes)) => {
                 open.state_by = now.plus_us(self.config.read_us);
+                open.rate.received(bytes.len(), now);
                 self.receive_body(fetch, bytes, now, out);
             }
             (FetchState::Connect, NetEvent::Failed(error)) => {
@@ -220,6 +312,9 @@ impl Spider {
                 };
                 self.finish(fetch, result, false, now, out);
             }
+            (FetchState::Handshake, NetEvent::Ended | NetEvent::Failed(_)) => {
+                self.finish(fetch, ResultCode::TlsFailed, false, now, out);
+            }
             (FetchState::Await { .. }, NetEvent::Ended) => {
                 let result = if open.bytes.is_empty() { ResultCode::Empty } else { ResultCode::Malformed };
                 self.finish(fetch, result, false, now, out);
@@ -232,6 +327,9 @@ impl Spider {
                     BodyEnd::Complete => complete(head.status),
                     BodyEnd::Truncated => ResultCode::Truncated,
                 };
+                if slot.secure.as_ref().is_some_and(|secure| !secure.peer_closed()) {
+                    open.flags.insert(Flags::NO_CLOSE_NOTIFY);
+                }
                 self.finish(fetch, result, false, now, out);
             }
             (FetchState::Body { .. }, NetEvent::Failed(_)) => {
@@ -239,8 +337,11 @@ impl Spider {
             }
             // A peer that ends before the connection is reported as made will fail it, too.
             (FetchState::Connect, NetEvent::Ended) => {}
-            (FetchState::Connect, NetEvent::Received(_))
-            | (FetchState::Await { .. } | FetchState::Body { .. }, NetEvent::Connected)
+            (FetchState::Connect | FetchState::Handshake, NetEvent::Received(_))
+            | (
+                FetchState::Handshake | FetchState::Await { .. } | FetchState::Body { .. },
+                NetEvent::Connected,
+            )
             | (_, NetEvent::Closed) => unreachable!("the driver reports in order"),
         }
     }
@@ -283,130 +384,15 @@ impl Spider {
         }
     }
 
-    /// Takes a document buffer back for another fetch.
-    pub fn recycle(&mut self, mut bytes: Vec<u8>) {
+    /// Takes the bytes of a finished fetch back, for another one. Until then they count as held.
+    pub fn recycle(&mut self, bytes: Vec<u8>) {
+        self.held.resized(bytes.len(), 0);
+        self.keep_body(bytes);
+    }
+
+    pub(super) fn keep_body(&mut self, mut bytes: Vec<u8>) {
         bytes.clear();
         keep(&mut self.bodies, bytes, BODY_BYTES_KEPT);
-    }
-
-    fn send_request(&mut self, fetch: Key, now: Now, out: &mut Vec<Action>) {
-        let open = self.fetches.get_mut(fetch).expect("the caller's fetch is open");
-        let mut bytes = self.requests.pop().unwrap_or_default();
-        write_request(&mut bytes, &open.url, &self.config.user_agent);
-        open.state = FetchState::Await { parser: HeadParser::new(self.config.head, Method::Get) };
-        open.state_by = now.plus_us(self.config.read_us);
-        out.push(Action::Net(NetAsk::Send { conn: open.conn, bytes }));
-    }
-
-    /// Head bytes: usually the whole head in one piece, straight from the receive buffer.
-    fn receive_head(&mut self, fetch: Key, bytes: &[u8], now: Now, out: &mut Vec<Action>) {
-        let open = self.fetches.get_mut(fetch).expect("the caller's fetch is open");
-        let FetchState::Await { parser } = &mut open.state else { unreachable!("the caller matched") };
-        let split = !open.bytes.is_empty();
-        if split {
-            open.bytes.extend_from_slice(bytes);
-        }
-        let step = parser.parse(if split { &open.bytes } else { bytes });
-        let head = match step {
-            Ok(HeadStep::Done(head)) => head,
-            Ok(HeadStep::NeedMore) => {
-                if !split {
-                    open.bytes.extend_from_slice(bytes);
-                }
-                return;
-            }
-            Err(_) => {
-                open.bytes.clear();
-                self.finish(fetch, ResultCode::Malformed, false, now, out);
-                return;
-            }
-        };
-        let head_bytes = head.head_bytes as usize;
-        let decoder = BodyDecoder::new(head.framing, self.config.body);
-        let expected = decoder.size_hint().unwrap_or(0).min(BODY_RESERVE_MAX) as usize;
-        open.state = FetchState::Body { head, decoder };
-        if split {
-            let rest = open.bytes.split_off(head_bytes);
-            open.bytes.reserve(expected);
-            self.receive_body(fetch, &rest, now, out);
-        } else {
-            open.bytes.reserve(head_bytes + expected);
-            open.bytes.extend_from_slice(&bytes[..head_bytes]);
-            self.receive_body(fetch, &bytes[head_bytes..], now, out);
-        }
-    }
-
-    fn receive_body(&mut self, fetch: Key, bytes: &[u8], now: Now, out: &mut Vec<Action>) {
-        let open = self.fetches.get_mut(fetch).expect("the caller's fetch is open");
-        let FetchState::Body { head, decoder } = &mut open.state else { unreachable!("the caller matched") };
-        match decoder.push(bytes, &mut open.bytes) {
-            Ok(BodyStep::NeedMore) => {}
-            Ok(BodyStep::Done { consumed }) => {
-                // Bytes after the response are never a next one: we asked for one only.
-                let reusable = head.keep_alive && decoder.keep_alive() && consumed == bytes.len();
-                let result = complete(head.status);
-                self.finish(fetch, result, reusable, now, out);
-            }
-            Ok(BodyStep::TooLarge) => self.finish(fetch, ResultCode::TooLarge, false, now, out),
-            Err(_) => self.finish(fetch, ResultCode::Malformed, false, now, out),
-        }
-    }
-
-    /// Ends a fetch: its connection is kept or let go, and the result goes out.
-    fn finish(&mut self, fetch: Key, result: ResultCode, reusable: bool, now: Now, out: &mut Vec<Action>) {
-        let fetch = self.fetches.remove(fetch).expect("a fetch finishes once");
-        let conn = self.conns.get_mut(fetch.conn).expect("an open fetch has its connection");
-        // What is no response may be the rest of the one before, which came when the request was out already.
-        let astray = result == ResultCode::Malformed && !matches!(fetch.state, FetchState::Body { .. });
-        let died = matches!(result, ResultCode::Empty | ResultCode::Reset);
-        let stale = conn.reused && (astray || died && fetch.bytes.is_empty());
-        if reusable && conn.sent {
-            let until = now.plus_us(self.config.idle_us);
-            conn.state = ConnState::Idle { until };
-            self.idle.put(conn.route, fetch.conn);
-            if !std::mem::replace(&mut conn.aged, true) {
-                self.idle.age(fetch.conn, until);
-            }
-        } else {
-            let route = conn.route;
-            self.close(fetch.conn, out);
-            // Its siblings have been idle for as long: they are likely as dead.
-            while let Some(sibling) = stale.then(|| self.idle.take(route)).flatten() {
-                self.close(sibling, out);
-            }
-        }
-        let (head, mut flags) = match fetch.state {
-            FetchState::Body { head, decoder } => (Some(head), head.flags | decoder.flags()),
-            FetchState::Connect | FetchState::Await { .. } => (None, Flags::default()),
-        };
-        if result == ResultCode::TooLarge {
-            flags.insert(Flags::CUT);
-        }
-        let bytes = if head.is_some() { fetch.bytes } else { Vec::new() };
-        out.push(Action::Finished(Box::new(Fetched {
-            trans: fetch.trans,
-            url: fetch.url,
-            addr: fetch.addr,
-            result,
-            head,
-            bytes,
-            flags,
-            started: fetch.started,
-            took_us: now.since_us(fetch.started),
-            stale,
-        })));
-    }
-
-    fn close(&mut self, conn: Key, out: &mut Vec<Action>) {
-        let slot = self.conns.get_mut(conn).expect("closing an open connection");
-        debug_assert_ne!(slot.state, ConnState::Closing, "closed once");
-        if let ConnState::Idle { .. } = slot.state {
-            let route = slot.route;
-            self.idle.remove(route, conn);
-        }
-        self.conns.get_mut(conn).expect("still open").state = ConnState::Closing;
-        self.closing += 1;
-        out.push(Action::Net(NetAsk::Close { conn }));
     }
 
     /// A timer of this fetch's slot fired.
@@ -418,10 +404,14 @@ impl Spider {
         }
         if open.state_by <= now {
             let result = match open.state {
-                FetchState::Connect => ResultCode::ConnectTimeout,
+                FetchState::Connect | FetchState::Handshake => ResultCode::ConnectTimeout,
                 FetchState::Await { .. } | FetchState::Body { .. } => ResultCode::ReadTimeout,
             };
             self.finish(key, result, false, now, out);
+            return;
+        }
+        if open.rate.look_at <= now && !open.rate.is_enough(self.config.rate_bytes_per_s, now) {
+            self.finish(key, ResultCode::TooSlow, false, now, out);
             return;
         }
         if open.working_at <= now {
@@ -445,17 +435,23 @@ impl Spider {
     }
 }
 
-/// What a whole response means by its status.
-fn complete(status: u16) -> ResultCode {
-    match status {
-        200..=299 => ResultCode::Ok,
-        304 => ResultCode::NotModified,
-        301 | 302 | 303 | 307 | 308 => ResultCode::Redirect,
-        _ => ResultCode::HttpError,
+/// An order that nobody was asked about.
+fn unasked(order: FetchOrder, result: ResultCode, now: Now) -> Fetched {
+    Fetched {
+        trans: order.trans,
+        url: order.url,
+        addr: order.addr,
+        result,
+        head: None,
+        bytes: Vec::new(),
+        flags: Flags::default(),
+        started: now,
+        took_us: 0,
+        again: None,
     }
 }
 
-fn keep(pool: &mut Vec<Vec<u8>>, buffer: Vec<u8>, bytes_max: usize) {
+pub(super) fn keep(pool: &mut Vec<Vec<u8>>, buffer: Vec<u8>, bytes_max: usize) {
     if pool.len() < BUFFERS_KEPT && buffer.capacity() <= bytes_max && buffer.capacity() > 0 {
         pool.push(buffer);
     }

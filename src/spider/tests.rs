@@ -1,16 +1,18 @@
 //! Fetches step by step: one answer each, connections kept, deadlines held.
 
 use super::*;
-use crate::base::{AddressGuard, Key, NetAsk, NetError, NetEvent, Now};
-use crate::proto::http1::{BodyLimits, HeadLimits};
+use crate::base::{AddressGuard, Key, NetAsk, NetError, NetEvent, Now, Wall};
+use crate::proto::http1::{BodyLimits, Flags, HeadLimits, Validators};
 use crate::proto::lines::TransId;
 use crate::proto::record::ResultCode;
+use crate::proto::tls::TlsSettings;
 use crate::proto::url::CrawlUrl;
+use std::sync::Arc;
 
 const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-fn spider(conns_max: usize) -> Spider {
-    let config = SpiderConfig {
+fn config(conns_max: usize) -> SpiderConfig {
+    SpiderConfig {
         user_agent: "nephila".to_string(),
         working_us: 20_000_000,
         total_us: 60_000_000,
@@ -21,16 +23,23 @@ fn spider(conns_max: usize) -> Spider {
         body: BodyLimits { doc_bytes_max: 1_000, ..BodyLimits::default() },
         conns_max,
         guard: AddressGuard::new(vec!["127.0.0.0/8".parse().unwrap()]),
-    };
-    Spider::new(config, Now::ZERO)
+        first_byte_us: 30_000_000,
+        rate_bytes_per_s: 0,
+        tls: Arc::new(TlsSettings { roots_pem: None, insecure: false, sessions_max: 8 }),
+        sites: Arc::default(),
+        cookies: false,
+        budget: BodyBudget::new(1 << 30),
+        wall: Wall { unix_ms_at_zero: 0 },
+    }
+}
+
+fn spider(conns_max: usize) -> Spider {
+    Spider::new(config(conns_max), Now::ZERO)
 }
 
 fn order(n: u32) -> FetchOrder {
-    FetchOrder {
-        trans: TransId::new(n, 0, 1),
-        url: CrawlUrl::parse("http://h.test:81/x").unwrap(),
-        addr: "127.0.0.1:81".parse().unwrap(),
-    }
+    let url = CrawlUrl::parse("http://h.test:81/x").unwrap();
+    FetchOrder::new(TransId::new(n, 0, 1), url, "127.0.0.1:81".parse().unwrap())
 }
 
 /// Takes the actions and splits them into asks and finished fetches.
@@ -93,7 +102,7 @@ fn a_kept_connection_that_died_is_nobodys_fault() {
         acted(&mut out);
         spider.step(conn, died, Now::ZERO, &mut out);
         let (asks, finished) = acted(&mut out);
-        assert!(finished[0].stale);
+        assert_eq!(finished[0].again, Some(Again::Stale));
         assert_eq!(asks, [NetAsk::Close { conn }]);
     }
     // On a fresh connection it is the server's.
@@ -101,7 +110,7 @@ fn a_kept_connection_that_died_is_nobodys_fault() {
     let conn = started(&mut spider, 1, Now::ZERO, &mut out);
     spider.step(conn, NetEvent::Ended, Now::ZERO, &mut out);
     let (_, finished) = acted(&mut out);
-    assert_eq!((finished[0].stale, finished[0].result), (false, ResultCode::Empty));
+    assert_eq!((finished[0].again, finished[0].result), (None, ResultCode::Empty));
 }
 
 /// What a server sends beyond its response may come when the next request is out already.
@@ -114,13 +123,13 @@ fn the_rest_of_one_answer_is_not_the_next_one() {
     acted(&mut out);
     spider.step(conn, NetEvent::Received(b"more of it"), Now::ZERO, &mut out);
     let (asks, finished) = acted(&mut out);
-    assert!(finished[0].stale);
+    assert_eq!(finished[0].again, Some(Again::Stale));
     assert_eq!(asks, [NetAsk::Close { conn }]);
     // On a fresh connection it is the server's answer.
     let conn = started(&mut spider, 2, Now::ZERO, &mut out);
     spider.step(conn, NetEvent::Received(b"more of it"), Now::ZERO, &mut out);
     let (_, finished) = acted(&mut out);
-    assert_eq!((finished[0].stale, finished[0].result), (false, ResultCode::Malformed));
+    assert_eq!((finished[0].again, finished[0].result), (None, ResultCode::Malformed));
 }
 
 #[test]
@@ -271,4 +280,137 @@ fn an_address_that_is_not_allowed_is_never_connected_to() {
     let (asks, finished) = acted(&mut out);
     assert!(asks.is_empty());
     assert_eq!(finished[0].result, ResultCode::BlockedAddress);
+}
+
+/// What one fetch of `order` comes to when the server answers with `response`.
+fn answered(
+    spider: &mut Spider,
+    order: FetchOrder,
+    response: &[u8],
+    out: &mut Vec<Action>,
+) -> (String, Fetched) {
+    spider.take(order, Now::ZERO, out);
+    let (mut asks, _) = acted(out);
+    if let [NetAsk::Connect { conn, .. }] = asks[..] {
+        spider.step(conn, NetEvent::Connected, Now::ZERO, out);
+        asks = acted(out).0;
+    }
+    let NetAsk::Send { conn, bytes } = asks.pop().expect("a request") else { panic!("no request") };
+    let request = String::from_utf8(bytes.clone()).unwrap();
+    spider.step(conn, NetEvent::Sent(bytes), Now::ZERO, out);
+    spider.step(conn, NetEvent::Received(response), Now::ZERO, out);
+    let mut fetched = acted(out).1;
+    if fetched.is_empty() {
+        spider.step(conn, NetEvent::Ended, Now::ZERO, out);
+        fetched = acted(out).1;
+    }
+    (request, fetched.pop().expect("it ends"))
+}
+
+/// Nobody waits for the last of many timers.
+#[test]
+fn ten_thousand_that_stall_end_within_a_tick_of_their_deadline() {
+    let (mut spider, mut out) = (spider(10_000), Vec::new());
+    for n in 0..10_000 {
+        let now = Now::from_us(u64::from(n) * 7);
+        spider.take(order(n), now, &mut out);
+        let [NetAsk::Connect { conn, .. }] = acted(&mut out).0[..] else { panic!("connects") };
+        spider.step(conn, NetEvent::Connected, now, &mut out);
+        spider.step(conn, NetEvent::Received(b"HTTP/1.1 200 OK\r\n"), now, &mut out);
+        out.clear();
+    }
+    let tick_us = 1_000;
+    let (first_us, last_us) = (30_000_000, 30_000_000 + 9_999 * 7);
+    spider.tick(Now::from_us(first_us - 1), &mut out);
+    assert!(!out.iter().any(|action| matches!(action, Action::Finished(_))), "none before its time");
+    let mut ended = 0;
+    for at in (first_us..=last_us + 2 * tick_us).step_by(tick_us as usize) {
+        spider.tick(Now::from_us(at), &mut out);
+        for fetched in acted(&mut out).1 {
+            ended += 1;
+            let late_us = at - (u64::from(fetched.trans.host_slot()) * 7 + 30_000_000);
+            assert_eq!(fetched.result, ResultCode::ReadTimeout);
+            assert!(late_us <= 2 * tick_us, "{late_us}");
+        }
+    }
+    assert_eq!((ended, spider.open()), (10_000, 0));
+}
+
+#[test]
+fn a_server_that_drips_is_given_up_before_its_time() {
+    let ended = |bytes_per_s: usize| {
+        let config = SpiderConfig { rate_bytes_per_s: 100, ..config(1) };
+        let (mut spider, mut out) = (Spider::new(config, Now::ZERO), Vec::new());
+        let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+        spider.step(conn, NetEvent::Received(b"HTTP/1.1 200 OK\r\n\r\n"), Now::ZERO, &mut out);
+        for second in 1..=70 {
+            let now = Now::from_us(second * 1_000_000);
+            if spider.open() > 0 {
+                spider.step(conn, NetEvent::Received(&vec![b'.'; bytes_per_s]), now, &mut out);
+            }
+            spider.tick(now.plus_us(2_000), &mut out);
+            if let Some(fetched) = acted(&mut out).1.pop() {
+                return (fetched.result, second);
+            }
+        }
+        panic!("it never ended")
+    };
+    assert_eq!(ended(1), (ResultCode::TooSlow, 10));
+    assert_eq!(ended(101).0, ResultCode::TooLarge);
+}
+
+#[test]
+fn heads_are_asked_for_and_by_get_where_head_is_refused() {
+    let (mut spider, mut out) = (spider(4), Vec::new());
+    let head = || FetchOrder { head_only: true, ..order(1) };
+    let (request, fetched) =
+        answered(&mut spider, head(), b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n", &mut out);
+    assert!(request.starts_with("HEAD /x HTTP/1.1\r\n"));
+    assert_eq!((fetched.result, fetched.document(), fetched.again), (ResultCode::Ok, &b""[..], None));
+    assert_eq!(fetched.flags, Flags::HEAD_ONLY);
+    let refused = b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n";
+    let (_, fetched) = answered(&mut spider, head(), refused, &mut out);
+    assert_eq!(fetched.again, Some(Again::Differently));
+    let (request, fetched) = answered(&mut spider, head(), b"HTTP/1.1 200 OK\r\n\r\nall of it", &mut out);
+    assert!(request.starts_with("GET /x HTTP/1.1\r\n") && request.contains("\r\nRange: bytes=0-0\r\n"));
+    assert_eq!(
+        (fetched.result, fetched.document(), fetched.flags),
+        (ResultCode::Ok, &b""[..], Flags::HEAD_BY_GET)
+    );
+    // Asked for whole, it comes whole.
+    let (request, fetched) = answered(&mut spider, order(2), PAGE, &mut out);
+    assert!(request.starts_with("GET") && !request.contains("Range"));
+    assert_eq!((fetched.document(), fetched.flags), (&b"hello"[..], Flags::NONE));
+}
+
+#[test]
+fn without_memory_for_documents_nothing_new_is_taken() {
+    let config = SpiderConfig { budget: BodyBudget::new(600), ..config(4) };
+    let (mut spider, mut out) = (Spider::new(config, Now::ZERO), Vec::new());
+    let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+    spider.step(
+        conn,
+        NetEvent::Received(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n"),
+        Now::ZERO,
+        &mut out,
+    );
+    assert!(spider.has_room(&mut out));
+    spider.step(conn, NetEvent::Received(&[b'.'; 600]), Now::ZERO, &mut out);
+    assert!(!spider.has_room(&mut out) && spider.is_out_of_memory());
+    spider.step(conn, NetEvent::Received(&[b'.'; 300]), Now::ZERO, &mut out);
+    let fetched = acted(&mut out).1.pop().unwrap();
+    assert_eq!(fetched.result, ResultCode::Ok, "what is open goes on");
+    assert!(!spider.has_room(&mut out), "until it is stored");
+    spider.recycle(fetched.bytes);
+    assert!(spider.has_room(&mut out));
+}
+
+#[test]
+fn what_is_stored_is_asked_about() {
+    let (mut spider, mut out) = (spider(4), Vec::new());
+    let validators = Validators { etag: b"\"v1\""[..].into(), last_modified: b"yesterday"[..].into() };
+    let order = FetchOrder { validators: Some(validators), ..order(1) };
+    let (request, fetched) = answered(&mut spider, order, b"HTTP/1.1 304 Same\r\n\r\n", &mut out);
+    assert!(request.contains("\r\nIf-None-Match: \"v1\"\r\nIf-Modified-Since: yesterday\r\n"));
+    assert_eq!((fetched.result, fetched.again), (ResultCode::NotModified, None));
 }

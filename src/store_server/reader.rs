@@ -3,6 +3,8 @@ use super::layout::HEADER_BYTES;
 use super::record::{self, Document, NotARecord, Record};
 use crate::base::fingerprint;
 use crate::limits::SEGMENT_HEADER_BYTES;
+use crate::proto::http1::Flags;
+use crate::proto::record::ResultCode;
 use rapidhash::fast::RapidHashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -98,16 +100,47 @@ impl Reader {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// The newest record of one URL and its document.
+    /// The newest record of one URL and its document. One that says that nothing has changed, or of which only the head
+    /// was asked for, has the document that was stored before.
     pub fn find(&self, url: &str) -> Result<Option<(Located, Option<Document>)>, ReadError> {
         let mut newest = None;
         self.each(|located, bytes| {
             if located.record.url == url {
-                let document = record::unpack(&located.record, bytes);
+                let flags = Flags::from_bits(located.record.flags);
+                let unchanged = located.record.result == ResultCode::NotModified
+                    || flags.contains(Flags::HEAD_ONLY)
+                    || flags.contains(Flags::HEAD_BY_GET);
+                let before = newest.take().and_then(|(_, document)| document).filter(|_| unchanged);
+                let document = before.or_else(|| record::unpack(&located.record, bytes));
                 newest = Some((located, document));
             }
         })?;
         Ok(newest)
+    }
+
+    /// The record at a place that [`Reader::each`] has shown, and its document; `None` if it is not there any more.
+    pub fn read_at(&self, segment: u64, offset: u64) -> Result<Option<(Record, Document)>, ReadError> {
+        let Some(segment) = self.segments.iter().find(|known| known.number == segment) else {
+            return Ok(None);
+        };
+        let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
+        let file = File::open(&segment.path).or_else(|_| File::open(segment.path.with_extension("seg")));
+        let mut file = file.map_err(unreadable)?;
+        file.seek(SeekFrom::Start(offset)).map_err(unreadable)?;
+        let mut bytes = Vec::new();
+        (&mut file).take(HEADER_BYTES as u64).read_to_end(&mut bytes).map_err(unreadable)?;
+        let Ok(lengths) = record::check_header(&bytes, segment.number) else {
+            return Ok(None);
+        };
+        (&mut file)
+            .take((lengths.record - HEADER_BYTES) as u64)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
+        let Ok(record) = record::parse(&bytes, segment.number) else {
+            return Ok(None);
+        };
+        let document = record::unpack(&record, &bytes);
+        Ok(document.map(|document| (record, document)))
     }
 
     /// Unpacks the document behind a record's bytes.

@@ -1,5 +1,5 @@
 use crate::base::Now;
-use crate::proto::record::ResultCode;
+use crate::proto::record::{ResultCode, StatusAction};
 
 /// The rules by which a pause between two requests is found, for a host or for an address.
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +148,7 @@ impl Pace {
         let factor = f64::from(rules.delay_factor);
         let pause = (report.took_us as f64 * factor) as u64;
         self.response_pause_us = pause.min(RESPONSE_PAUSE_US_MAX) as u32;
-        if matches!(report.status, 429 | 503) {
+        if StatusAction::of(report.status) == StatusAction::BackOff {
             let doubled = (before_us.max(self.gap_us(rules)) * 2).clamp(PENALTY_US_MIN, PENALTY_US_MAX);
             self.penalty_us = doubled.min(u64::from(u32::MAX)) as u32;
             self.put_off(now.plus_us(self.gap_us(rules)));

@@ -44,6 +44,8 @@ pub struct Order {
     pub kind: OrderKind,
     /// The spider it goes to, if spiders are behind links and it is a page.
     pub taker: u16,
+    /// Whether it is there and has changed is all that is asked.
+    pub head_only: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

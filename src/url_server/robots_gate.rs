@@ -89,9 +89,10 @@ impl UrlServer {
                 let Some(candidate) = self.waiting.pop_front(&mut host.queue) else {
                     return Acquired::Nothing;
                 };
-                let (doc_id, url) = (candidate.doc_id, candidate.url.clone());
+                let (doc_id, url, head_only) = (candidate.doc_id, candidate.url.clone(), candidate.head_only);
                 let trans = self.open_window(slot, Work::Page(candidate), taker, now);
-                return Acquired::Fetch(Order { trans, doc_id, url, ip, kind: OrderKind::Page, taker });
+                let kind = OrderKind::Page;
+                return Acquired::Fetch(Order { trans, doc_id, url, ip, kind, taker, head_only });
             }
             RobotsState::Asked | RobotsState::Elsewhere { .. } => return Acquired::Nothing,
             RobotsState::Hop(next) => {
@@ -113,7 +114,8 @@ impl UrlServer {
             host.robots = RobotsState::Asked;
         }
         let trans = self.open_window(slot, Work::Robots { hops }, HERE, now);
-        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, kind: OrderKind::Robots, taker: HERE })
+        let kind = OrderKind::Robots;
+        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, kind, taker: HERE, head_only: false })
     }
 
     fn hand_out_errand(&mut self, slot: u32, now: Now) -> Acquired {
@@ -130,7 +132,8 @@ impl UrlServer {
         let (id, url) = (errand.id, errand.url.clone());
         let ip = self.addresses.get(self.table.rows[slot as usize].ip).ip;
         let trans = self.open_window(slot, Work::Errand(Box::new(errand)), HERE, now);
-        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, kind: OrderKind::Errand(id), taker: HERE })
+        let kind = OrderKind::Errand(id);
+        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, kind, taker: HERE, head_only: false })
     }
 
     /// Takes a request for the robots rules of another host, which redirected here. It counts like any other to

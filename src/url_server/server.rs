@@ -301,8 +301,18 @@ impl UrlServer {
     /// The connection turned out to be dead before the request reached the server, or nobody will answer for it:
     /// the URL goes back to the front of its queue and waits for the host's next turn.
     pub fn put_back(&mut self, trans: TransId, now: Now) {
+        self.take_back_open(trans, None, now);
+    }
+
+    /// The server has answered, and wants to be asked differently: at the host's next turn, after the pause that any
+    /// other answer has.
+    pub fn ask_again(&mut self, trans: TransId, report: &Report, now: Now) {
+        self.take_back_open(trans, Some(report), now);
+    }
+
+    fn take_back_open(&mut self, trans: TransId, report: Option<&Report>, now: Now) {
         let slot = trans.host_slot();
-        let Some(work) = self.take_open(trans, None, now) else {
+        let Some(work) = self.take_open(trans, report, now) else {
             return;
         };
         // Taking it may have left the row with nothing to do.

@@ -1,4 +1,4 @@
-use crate::proto::lines::{Candidate, Job};
+use crate::proto::lines::{Candidate, Chain, Job};
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;
 
@@ -25,11 +25,14 @@ pub(super) struct Chunk {
     bytes: Option<Vec<u8>>,
 }
 
-// A job: doc_id 4, depth 2, hops 1, flags 1, address 16, url length 2, via length 2, then both texts.
+// A job: doc_id 4, depth 2, hops 1, flags 1, address 16, url length 2, via length 2, then both texts and the chain, which
+// is as long as there are hops: 8 each.
 const FIXED: usize = 28;
 const SEED_CHAIN: u8 = 1;
 const HAS_VIA: u8 = 2;
 const IS_V4: u8 = 4;
+const HEAD_ONLY: u8 = 8;
+const HAS_CHAIN: u8 = 16;
 
 impl Chunk {
     pub fn new(number: u32, jobs: &[Job]) -> Chunk {
@@ -38,6 +41,10 @@ impl Chunk {
             let via = candidate.via.as_deref();
             let mut flags = if candidate.seed_chain { SEED_CHAIN } else { 0 };
             flags |= if via.is_some() { HAS_VIA } else { 0 };
+            flags |= if candidate.head_only { HEAD_ONLY } else { 0 };
+            let chain = candidate.chain.as_ref().map(|chain| &chain.0).filter(|chain| !chain.is_empty());
+            flags |= if chain.is_some() { HAS_CHAIN } else { 0 };
+            debug_assert!(chain.is_none_or(|chain| chain.len() == usize::from(candidate.hops)));
             let octets = match ip {
                 IpAddr::V4(v4) => {
                     flags |= IS_V4;
@@ -55,6 +62,9 @@ impl Chunk {
             bytes.extend_from_slice(&(via.len() as u16).to_le_bytes());
             bytes.extend_from_slice(url.as_bytes());
             bytes.extend_from_slice(via.as_bytes());
+            for print in chain.into_iter().flatten() {
+                bytes.extend_from_slice(&print.to_le_bytes());
+            }
         }
         Chunk { number, urls: jobs.len() as u32, bytes: Some(bytes) }
     }
@@ -99,7 +109,11 @@ fn read_job(rest: &mut &[u8]) -> Option<Job> {
     let u16_at = |at: usize| u16::from_le_bytes([fixed[at], fixed[at + 1]]);
     let (url_len, via_len) = (usize::from(u16_at(24)), usize::from(u16_at(26)));
     let (url, texts) = texts.split_at_checked(url_len)?;
-    let (via, after) = texts.split_at_checked(via_len)?;
+    let (via, texts) = texts.split_at_checked(via_len)?;
+    let chain_len = if fixed[7] & HAS_CHAIN != 0 { usize::from(fixed[6]) } else { 0 };
+    let (chain, after) = texts.split_at_checked(8 * chain_len)?;
+    let chain: Vec<u64> =
+        chain.chunks_exact(8).filter_map(|print| Some(u64::from_le_bytes(print.try_into().ok()?))).collect();
     let octets: [u8; 16] = fixed[8..24].try_into().ok()?;
     let v6 = std::net::Ipv6Addr::from(octets);
     let flags = fixed[7];
@@ -113,6 +127,8 @@ fn read_job(rest: &mut &[u8]) -> Option<Job> {
         depth: u16_at(4),
         hops: fixed[6],
         seed_chain: flags & SEED_CHAIN != 0,
+        head_only: flags & HEAD_ONLY != 0,
+        chain: (!chain.is_empty()).then(|| Box::new(Chain(chain))),
         via: if flags & HAS_VIA != 0 { Some(str::from_utf8(via).ok()?.into()) } else { None },
     };
     *rest = after;
@@ -130,6 +146,8 @@ mod tests {
         let mut found = seed.clone();
         found.candidate = Candidate { depth: 3, hops: 2, seed_chain: false, ..found.candidate };
         found.candidate.via = Some("http://b/x?y".into());
+        found.candidate.head_only = true;
+        found.candidate.chain = Some(Box::new(Chain(vec![1, u64::MAX])));
         found.ip = "::ffff:1.2.3.4".parse().unwrap();
         let mut far = seed.clone();
         far.ip = "2001:db8::1".parse().unwrap();

@@ -5,7 +5,7 @@ use crate::support::{TempDir, records, sha1_hex};
 use nephila::base::{Key, NetEvent, Now, Transport};
 use nephila::config::{Config, ScopeKind};
 use nephila::driver::{Bell, Driver, EpollDriver, UringDriver};
-use nephila::engine::{HostsFile, LinksConfig, Names, Node, SpiderNode, Summary};
+use nephila::engine::{HostsFile, LinksConfig, Names, Node, NodeSetup, SpiderNode, Summary};
 use nephila::farm::{Farm, FarmOptions, SiteSpec};
 use nephila::proto::url::CrawlUrl;
 use nephila::store_server::DataDir;
@@ -112,7 +112,16 @@ fn crawl_with_panics<D: Driver + 'static>(
     };
     let directory = DataDir::open(&data).unwrap();
     let names = move |_| Ok(Names::table(hosts));
-    let node = Node::start(&config, seeds, directory, names, "panicky", make_driver, started).unwrap();
+    let node = Node::start(
+        &NodeSetup::new(config.clone()),
+        seeds,
+        directory,
+        names,
+        "panicky",
+        make_driver,
+        started,
+    )
+    .unwrap();
     while !node.is_finished() {
         assert!(started.elapsed() < Duration::from_secs(60), "still at it: {:?}", node.snapshot());
         std::thread::sleep(Duration::from_millis(5));
@@ -192,7 +201,9 @@ fn a_spider_answers_for_what_its_shard_had_open() {
     let listen = Some("127.0.0.1:0".parse().unwrap());
     let links = LinksConfig { listen, dial: Vec::new(), links_max: 4 };
     let directory = DataDir::open(&config.store.data).unwrap();
-    let node = SpiderNode::start(&config, links, directory, "panicky", make_driver, started).unwrap();
+    let node =
+        SpiderNode::start(&NodeSetup::new(config.clone()), links, directory, "panicky", make_driver, started)
+            .unwrap();
     let mut link = TcpStream::connect(node.bound().unwrap()).unwrap();
     link.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let lines: String =

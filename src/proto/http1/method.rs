@@ -6,3 +6,12 @@ pub enum Method {
     Get,
     Head,
 }
+
+impl Method {
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+        }
+    }
+}

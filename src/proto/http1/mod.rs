@@ -44,6 +44,7 @@ mod scan;
 mod span;
 #[cfg(test)]
 mod tests;
+mod validators;
 
 pub use body::{BodyDecoder, BodyEnd, BodyError, BodyLimits, BodyStep};
 pub use date::http_date;
@@ -54,3 +55,4 @@ pub use head_parser::HeadParser;
 pub use headers::{Headers, unfold};
 pub use method::Method;
 pub use span::Span;
+pub use validators::Validators;

@@ -40,14 +40,39 @@ pub struct Candidate {
     pub hops: u8,
     /// A seed, or reached from one by redirects alone: its final host comes into scope.
     pub seed_chain: bool,
+    /// Whether it is there and has changed is all that is asked.
+    pub head_only: bool,
     /// The page that named it; a seed has none.
     pub via: Option<Box<str>>,
+    /// The URLs that were redirected here, one after the other; as many as `hops`.
+    pub chain: Option<Box<Chain>>,
 }
 
 impl Candidate {
     /// A URL that somebody typed.
     pub fn seed(doc_id: u32, url: CrawlUrl) -> Candidate {
-        Candidate { doc_id, url, depth: 0, hops: 0, seed_chain: true, via: None }
+        Candidate {
+            doc_id,
+            url,
+            depth: 0,
+            hops: 0,
+            seed_chain: true,
+            head_only: false,
+            via: None,
+            chain: None,
+        }
+    }
+}
+
+/// Fingerprints of the URLs of a chain of redirects, the first one first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chain(pub Vec<u64>);
+
+impl Candidate {
+    /// Whether a redirect to `target` comes back to where the chain has been.
+    pub fn is_loop(&self, target: &CrawlUrl) -> bool {
+        let print = target.fingerprint();
+        *target == self.url || self.chain.as_ref().is_some_and(|chain| chain.0.contains(&print))
     }
 }
 

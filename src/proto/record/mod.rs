@@ -5,6 +5,8 @@
 
 mod http_code;
 mod result_code;
+mod status_action;
 
 pub use http_code::HttpCode;
 pub use result_code::{Fault, ResultCode};
+pub use status_action::StatusAction;

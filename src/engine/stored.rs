@@ -1,0 +1,98 @@
+use crate::base::fingerprint;
+use crate::proto::http1::{Flags, HeadLimits, HeadParser, HeadStep, Method, Validators};
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+use crate::store_server::{Document, Located, ReadError, Reader, Record};
+use rapidhash::fast::RapidHashMap;
+use std::path::Path;
+
+/// What the store holds of pages that may be asked for again: their ETag and Last-Modified, so that what has not changed
+/// need not come a second time.
+#[derive(Default)]
+pub struct Stored {
+    by_url: RapidHashMap<u64, Known>,
+    reader: Option<Reader>,
+}
+
+struct Known {
+    validators: Validators,
+    /// The document is there, not only its head.
+    whole: bool,
+    segment: u64,
+    offset: u64,
+}
+
+/// URLs remembered; the rest is fetched as if it were new.
+const STORED_MAX: usize = 1 << 20;
+
+impl Stored {
+    /// Reads a store from its oldest record to its newest. A directory without one holds nothing.
+    pub fn open(data: &Path) -> Result<Stored, ReadError> {
+        let mut stored = Stored::default();
+        match Reader::open(data) {
+            Ok(reader) => {
+                reader.each(|located, bytes| stored.note(&located, bytes))?;
+                stored.reader = Some(reader);
+            }
+            Err(ReadError::NoStore(_)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(stored)
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_url.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_url.is_empty()
+    }
+
+    /// What a request for this URL can ask about. Whoever wants the document must have it stored.
+    pub fn of(&self, url: &CrawlUrl, head_only: bool) -> Option<Validators> {
+        if self.by_url.is_empty() {
+            return None;
+        }
+        let known = self.by_url.get(&url.fingerprint())?;
+        (known.whole || head_only).then(|| known.validators.clone())
+    }
+
+    /// The document of a page that has not changed. Reads the disk.
+    pub fn read(&self, url: &CrawlUrl) -> Option<(Record, Document)> {
+        let known = self.by_url.get(&url.fingerprint()).filter(|known| known.whole)?;
+        let found = self.reader.as_ref()?.read_at(known.segment, known.offset).ok()??;
+        (found.0.url == url.as_str()).then_some(found)
+    }
+
+    fn note(&mut self, located: &Located, bytes: &[u8]) {
+        let Located { record, segment, offset } = located;
+        let url = fingerprint(record.url.as_bytes());
+        let flags = Flags::from_bits(record.flags);
+        let whole = !flags.contains(Flags::HEAD_ONLY) && !flags.contains(Flags::HEAD_BY_GET);
+        match record.result {
+            ResultCode::NotModified => {}
+            ResultCode::Ok if !whole && self.by_url.get(&url).is_some_and(|known| known.whole) => {}
+            ResultCode::Ok => match validators_of(record, bytes) {
+                Some(validators) if self.by_url.len() < STORED_MAX || self.by_url.contains_key(&url) => {
+                    let known = Known { validators, whole, segment: *segment, offset: *offset };
+                    self.by_url.insert(url, known);
+                }
+                _ => {
+                    self.by_url.remove(&url);
+                }
+            },
+            // What was had before is not the newest any more.
+            _ => {
+                self.by_url.remove(&url);
+            }
+        }
+    }
+}
+
+fn validators_of(record: &Record, bytes: &[u8]) -> Option<Validators> {
+    let head = Reader::document(record, bytes)?.head;
+    match HeadParser::new(HeadLimits::default(), Method::Get).parse(&head) {
+        Ok(HeadStep::Done(parsed)) => Validators::of(&parsed, &head),
+        _ => None,
+    }
+}

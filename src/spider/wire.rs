@@ -1,0 +1,77 @@
+use crate::base::{Key, NetAsk};
+use crate::proto::tls::{CertFault, TlsConn, TlsError};
+
+/// A connection's TLS, and what waits to go out under it: the kernel takes one send at a time.
+pub(super) struct Secure {
+    tls: TlsConn,
+    /// With the kernel; `None` if nothing is.
+    sending: Option<Load>,
+    pending: Vec<u8>,
+    pending_load: Load,
+    /// Why the handshake failed, if a certificate was the reason.
+    fault: Option<CertFault>,
+}
+
+/// What a send carries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Load {
+    /// Of TLS's own.
+    Handshake,
+    /// The request, to its last byte.
+    Request,
+}
+
+impl Secure {
+    pub fn new(tls: TlsConn) -> Secure {
+        Secure { tls, sending: None, pending: Vec::new(), pending_load: Load::Handshake, fault: None }
+    }
+
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.is_handshaking()
+    }
+
+    /// The peer said that it will send no more.
+    pub fn peer_closed(&self) -> bool {
+        self.tls.peer_closed()
+    }
+
+    /// What is wrong with the server's certificate, whether it was let pass or not.
+    pub fn cert_fault(&self) -> Option<CertFault> {
+        self.fault.or_else(|| self.tls.facts().certificate)
+    }
+
+    /// Takes bytes of the wire; what is in them is appended to `plain`.
+    pub fn receive(&mut self, wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
+        let received = self.tls.receive(wire, plain);
+        // An alert that tells the peer what was wrong goes out as well.
+        self.tls.take_output(&mut self.pending);
+        if let Err(TlsError::Certificate(fault)) = received {
+            self.fault = Some(fault);
+        }
+        received
+    }
+
+    /// Queues a request.
+    pub fn request(&mut self, request: &[u8]) {
+        self.tls.send(request, &mut self.pending);
+        self.pending_load = Load::Request;
+    }
+
+    /// The last send was taken by the kernel: whether the request was in it.
+    pub fn sent(&mut self) -> bool {
+        self.sending.take() == Some(Load::Request)
+    }
+
+    /// What is to be sent next, if anything is and nothing is on its way.
+    pub fn next_send(&mut self, conn: Key, mut spare: impl FnMut() -> Vec<u8>) -> Option<NetAsk> {
+        self.tls.take_output(&mut self.pending);
+        if self.sending.is_some() || self.pending.is_empty() {
+            return None;
+        }
+        let mut bytes = spare();
+        bytes.clear();
+        std::mem::swap(&mut bytes, &mut self.pending);
+        self.sending = Some(std::mem::replace(&mut self.pending_load, Load::Handshake));
+        Some(NetAsk::Send { conn, bytes })
+    }
+}
