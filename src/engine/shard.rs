@@ -11,6 +11,7 @@ use crate::base::{Now, Wall};
 use crate::driver::Driver;
 use crate::handler::{Handler, Page, Scope};
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
+use crate::proto::http1::Flags;
 use crate::proto::lines::{Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
@@ -356,6 +357,7 @@ impl<D: Driver> Shard<D> {
             result: fetched.result,
             head: fetched.head.as_ref(),
             head_bytes: fetched.head_bytes(),
+            decoded: fetched.flags.contains(Flags::DECODED),
             document: fetched.document(),
         });
         let mut result = fetched.result;
@@ -363,7 +365,10 @@ impl<D: Driver> Shard<D> {
             result = ResultCode::TooManyRedirects;
         }
         let new_url = handled.new_url.as_ref().map(|url| url.as_str());
-        let record = record_of(&fetched, job.candidate.doc_id, new_url, result, self.wall);
+        let mut record = record_of(&fetched, job.candidate.doc_id, new_url, result, self.wall);
+        if handled.noindex {
+            record.flags |= Flags::NOINDEX.bits();
+        }
         let appended = self.store.append(&record);
         let appended = appended.expect("room was made");
         self.counts.stored_bytes += appended.bytes as u64;

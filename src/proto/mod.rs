@@ -6,12 +6,14 @@
 //! | `coding`    | a body in content codings   | the document in it, within bounds             |
 //! | `url`       | link text and a base        | one normal form of a URL, and its parts       |
 //! | `robots`    | /robots.txt                 | which paths we may ask for, and how often     |
+//! | `charset`   | a document in any encoding  | its text, and what it was written in          |
 //! | `html`      | a document                  | links, base, refresh, robots directives       |
 //! | `dns`       | answers of name servers     | addresses and how long they hold              |
 //! | `lines`     | lines between roles         | work for a spider, and its GET, WORKING, DONE |
 //! | `record`    | what happened               | result and HTTP codes as stored and sent      |
 //! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
 
+pub mod charset;
 pub mod coding;
 pub mod crawl_log;
 pub mod dns;
