@@ -375,8 +375,8 @@ impl<D: Driver> Shard<D> {
             result: fetched.result,
             head: fetched.head.as_ref(),
             head_bytes: fetched.head_bytes(),
-            document: fetched.document(),
             decoded: fetched.flags.contains(Flags::DECODED),
+            document: fetched.document(),
         });
         let mut result = fetched.result;
         if result == ResultCode::Redirect && job.candidate.hops >= crate::limits::REDIRECTS_MAX {
@@ -387,7 +387,10 @@ impl<D: Driver> Shard<D> {
             result = ResultCode::RedirectLoop;
         }
         let new_url = handled.new_url.as_ref().map(|url| url.as_str());
-        let record = record_of(&fetched, job.candidate.doc_id, new_url, result, self.wall);
+        let mut record = record_of(&fetched, job.candidate.doc_id, new_url, result, self.wall);
+        if handled.noindex {
+            record.flags |= Flags::NOINDEX.bits();
+        }
         let appended = self.store.append(&record);
         let appended = appended.expect("room was made");
         self.counts.stored_bytes += appended.bytes as u64;

@@ -3,8 +3,10 @@ use super::recent::Recent;
 use super::scope::Scope;
 use crate::base::fingerprint;
 use crate::limits::{LINKS_PER_PAGE_MAX, REDIRECTS_MAX};
-use crate::proto::html::{self, Fact};
-use crate::proto::http1::Head;
+use crate::proto::charset::CharsetReader;
+use crate::proto::coding;
+use crate::proto::html::{self, Fact, RobotsMeta};
+use crate::proto::http1::{Head, Span};
 use crate::proto::lines::Candidate;
 use crate::proto::record::ResultCode;
 use crate::proto::url::{CrawlUrl, LinkBase};
@@ -18,9 +20,9 @@ pub struct Page<'a> {
     pub head: Option<&'a Head>,
     /// The response head as received; the head's spans point into it.
     pub head_bytes: &'a [u8],
-    pub document: &'a [u8],
-    /// The document came in a content coding, which is undone.
+    /// The document came in a content coding and stands here without it.
     pub decoded: bool,
+    pub document: &'a [u8],
 }
 
 /// What a page came to.
@@ -36,6 +38,8 @@ pub struct Handled {
     pub into_scope: bool,
     /// Links that lead where this crawl does not go.
     pub out_of_scope: u32,
+    /// The page, or a header of it, asks not to be shown in an index.
+    pub noindex: bool,
 }
 
 /// See the folder's docs.
@@ -45,6 +49,7 @@ pub struct Handler {
     /// Our name in robots directives.
     product_token: String,
     recent: Recent,
+    charsets: CharsetReader,
     /// The link being resolved, all of a page, and their fingerprints; kept for their memory.
     resolved: String,
     resolved_all: LinkBatch,
@@ -64,6 +69,7 @@ impl Handler {
             scope,
             product_token,
             recent: Recent::new(),
+            charsets: CharsetReader::new(),
             resolved: String::new(),
             resolved_all: LinkBatch::default(),
             prints: Vec::new(),
@@ -88,31 +94,44 @@ impl Handler {
             handled.into_scope = true;
             Arc::make_mut(&mut self.scope).add(&candidate.url);
         }
-        let encoded = !page.decoded && !head.content_encoding.of(page.head_bytes).is_empty();
-        if !page.result.is_success()
-            || encoded
-            || !is_html(head.content_type.of(page.head_bytes), page.document)
-        {
+        if !page.result.is_success() {
             return handled;
         }
-        let nofollow = header_says_nofollow(head.x_robots_tag.of(page.head_bytes), &self.product_token);
-        self.read_html(page, nofollow, &mut handled);
+        let said = header_says(head, page.head_bytes, &self.product_token);
+        handled.noindex = said.noindex;
+        let readable = page.decoded || coding::is_plain(&coding::header_of(head, page.head_bytes));
+        if readable && is_html(head.content_type.of(page.head_bytes), page.document) {
+            // Out of its place while the facts of a page borrow from its text.
+            let mut charsets = std::mem::take(&mut self.charsets);
+            self.read_html(page, head, &mut charsets, said, &mut handled);
+            self.charsets = charsets;
+        }
         handled
     }
 
-    fn read_html(&mut self, page: &Page<'_>, nofollow: bool, handled: &mut Handled) {
+    fn read_html(
+        &mut self,
+        page: &Page<'_>,
+        head: &Head,
+        charsets: &mut CharsetReader,
+        said: RobotsMeta,
+        handled: &mut Handled,
+    ) {
         let candidate = page.candidate;
-        let mut facts = Facts { nofollow, links: Vec::with_capacity(LINKS_USUAL), ..Facts::default() };
-        html::scan(page.document, |fact| facts.take(fact));
+        let tld = candidate.url.host().rsplit('.').next();
+        let text = charsets.read(page.document, head.content_type.of(page.head_bytes), tld);
+        let mut facts = Facts { said, links: Vec::with_capacity(LINKS_USUAL), ..Facts::default() };
+        html::scan(text.bytes, |fact| facts.take(fact));
+        handled.noindex = facts.said.noindex;
         // A `<base>` counts for the links before it, too, so links are resolved only now.
-        let mut base = LinkBase::new(&candidate.url);
+        let mut base = LinkBase::new(&candidate.url).of_page_in(text.encoding);
         if let Some(href) = &facts.base
             && base.resolve(href, &mut self.resolved).is_ok()
             && let Ok(url) = CrawlUrl::from_normal(&self.resolved)
         {
-            base = LinkBase::new(&url);
+            base = LinkBase::new(&url).of_page_in(text.encoding);
         }
-        if !facts.nofollow && candidate.depth < self.scope.depth_max() {
+        if !facts.said.nofollow && candidate.depth < self.scope.depth_max() {
             self.read_links(&base, &facts.links, handled);
         }
         if let Some(target) = &facts.refresh
@@ -169,8 +188,8 @@ struct Facts<'a> {
     base: Option<Cow<'a, [u8]>>,
     links: Vec<Cow<'a, [u8]>>,
     refresh: Option<Cow<'a, [u8]>>,
-    /// None of its links is to be followed.
-    nofollow: bool,
+    /// None of its links is to be followed, or it is not to be indexed: by its headers and by itself.
+    said: RobotsMeta,
 }
 
 impl<'a> Facts<'a> {
@@ -184,7 +203,10 @@ impl<'a> Facts<'a> {
                 }
             }
             Fact::Refresh { target, .. } => self.refresh = self.refresh.take().or(Some(target)),
-            Fact::Robots(robots) => self.nofollow |= robots.nofollow,
+            Fact::Robots(robots) => {
+                self.said.nofollow |= robots.nofollow;
+                self.said.noindex |= robots.noindex;
+            }
         }
     }
 }
@@ -196,8 +218,23 @@ pub fn redirect_target(from: &CrawlUrl, location: &[u8]) -> Option<CrawlUrl> {
     CrawlUrl::from_normal(&resolved).ok()
 }
 
-/// `X-Robots-Tag: nofollow`, or `none`, said to everybody or to us: `otherbot: nofollow` is not.
-fn header_says_nofollow(value: &[u8], product_token: &str) -> bool {
+/// What all X-Robots-Tag headers of a response forbid.
+fn header_says(head: &Head, head_bytes: &[u8], product_token: &str) -> RobotsMeta {
+    let mut said = RobotsMeta::default();
+    if head.x_robots_tag == Span::default() {
+        return said;
+    }
+    for (name, value) in head.headers(head_bytes) {
+        if name.eq_ignore_ascii_case(b"x-robots-tag") {
+            add_directives(&value, product_token, &mut said);
+        }
+    }
+    said
+}
+
+/// `nofollow`, `noindex`, or `none` for both, said to everybody or to us: `otherbot: nofollow` is not. A name counts
+/// up to the end of its header.
+fn add_directives(value: &[u8], product_token: &str, said: &mut RobotsMeta) {
     let mut ours = true;
     for part in value.split(|&b| b == b',') {
         let mut directive = part.trim_ascii();
@@ -209,37 +246,22 @@ fn header_says_nofollow(value: &[u8], product_token: &str) -> bool {
                 ours = name.eq_ignore_ascii_case(product_token.as_bytes());
             }
         }
-        if ours && [&b"nofollow"[..], b"none"].iter().any(|word| directive.eq_ignore_ascii_case(word)) {
-            return true;
+        if ours {
+            let both = directive.eq_ignore_ascii_case(b"none");
+            said.nofollow |= both || directive.eq_ignore_ascii_case(b"nofollow");
+            said.noindex |= both || directive.eq_ignore_ascii_case(b"noindex");
         }
     }
-    false
 }
 
 /// By its type; a document without one is looked at.
 fn is_html(content_type: &[u8], document: &[u8]) -> bool {
     let essence = content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
     if essence.is_empty() {
-        return document.trim_ascii_start().starts_with(b"<");
+        // Before it may stand a byte order mark, and zeros are halves of characters in UTF-16.
+        let marks =
+            |octet: &u8| matches!(octet, 0 | 0xef | 0xbb | 0xbf | 0xfe | 0xff) || octet.is_ascii_whitespace();
+        return document.iter().find(|octet| !marks(octet)) == Some(&b'<');
     }
     HTML_TYPES.iter().any(|html| essence.eq_ignore_ascii_case(html))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_header_speaks_to_everybody_or_to_one() {
-        let says = |value: &str| header_says_nofollow(value.as_bytes(), "nephila");
-        assert!(says("nofollow") && says("noindex, NoFollow") && says("none") && says("Nephila: nofollow"));
-        assert!(says("max-snippet: 5, nofollow") && says("otherbot: noindex, nephila: none"));
-        assert!(
-            !says("")
-                && !says("noindex")
-                && !says("otherbot: nofollow")
-                && !says("otherbot: noindex, nofollow")
-        );
-        assert!(!says("unavailable_after: 1 Jan 2030"));
-    }
 }

@@ -1,7 +1,7 @@
 //! The handler: what a fetched document means for the crawl.
 //!
 //! ```text
-//!   Fetched ──► redirect target, or links of the HTML
+//!   Fetched ──► redirect target, or links of the HTML, read in its own encoding
 //!                    │ resolved against the page or its <base>, normalised
 //!                    │ in scope, within depth
 //!                    │ not seen lately by this shard
@@ -15,6 +15,8 @@ mod found;
 mod link_batch;
 mod recent;
 mod scope;
+#[cfg(test)]
+mod tests;
 
 pub use found::{Handled, Handler, Page, redirect_target};
 pub use link_batch::LinkBatch;

@@ -6,6 +6,7 @@
 //! | `coding`    | a body in content codings   | the document in it, within bounds             |
 //! | `url`       | link text and a base        | one normal form of a URL, and its parts       |
 //! | `robots`    | /robots.txt                 | which paths we may ask for, and how often     |
+//! | `charset`   | a document in any encoding  | its text, and what it was written in          |
 //! | `html`      | a document                  | links, base, refresh, robots directives       |
 //! | `tls`       | the wire and plain bytes    | plain bytes and the wire, certificates judged |
 //! | `auth`      | WWW-Authenticate            | the Authorization that answers it             |
@@ -16,6 +17,7 @@
 //! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
 
 pub mod auth;
+pub mod charset;
 pub mod coding;
 pub mod cookies;
 pub mod crawl_log;

@@ -1,5 +1,6 @@
 use super::{CrawlUrl, UrlError};
 use crate::limits::URL_BYTES_MAX;
+use crate::proto::charset::{Encoding, encode_query};
 use std::cell::OnceCell;
 
 /// What the links of one page are resolved against: its URL, or its `<base href>`.
@@ -7,6 +8,8 @@ pub struct LinkBase {
     url: CrawlUrl,
     /// The base up to and including the last slash of its path.
     directory_end: usize,
+    /// What the page is written in, unless it is UTF-8: the query of a link goes out in it.
+    encoding: Option<&'static Encoding>,
     /// Parsed only when a link leaves the short path.
     parsed: OnceCell<url::Url>,
 }
@@ -37,7 +40,13 @@ impl LinkBase {
         let path_end = memchr::memchr(b'?', url.as_str().as_bytes()).unwrap_or(url.as_str().len());
         let directory_end =
             memchr::memrchr(b'/', &url.as_str().as_bytes()[..path_end]).map_or(path_start, |at| at + 1);
-        LinkBase { url: url.clone(), directory_end, parsed: OnceCell::new() }
+        LinkBase { url: url.clone(), directory_end, encoding: None, parsed: OnceCell::new() }
+    }
+
+    /// The same for links of a page in this encoding. The links themselves are given in UTF-8 all the same.
+    pub fn of_page_in(self, encoding: &'static Encoding) -> LinkBase {
+        let encoding = Some(encoding.output_encoding()).filter(|encoding| encoding.name() != "UTF-8");
+        LinkBase { encoding, ..self }
     }
 
     pub fn url(&self) -> &CrawlUrl {
@@ -111,7 +120,14 @@ impl LinkBase {
                 .unwrap_or_else(|_| url::Url::parse("http://invalid.invalid/").expect("a constant"))
         });
         let text = String::from_utf8_lossy(link);
-        let mut joined = parsed.join(&text).map_err(|e| UrlError::Syntax(e.to_string()))?;
+        let joined = match self.encoding {
+            Some(encoding) if !text.is_ascii() => url::Url::options()
+                .base_url(Some(parsed))
+                .encoding_override(Some(&|query| encode_query(encoding, query)))
+                .parse(&text),
+            _ => parsed.join(&text),
+        };
+        let mut joined = joined.map_err(|e| UrlError::Syntax(e.to_string()))?;
         joined.set_fragment(None);
         out.push_str(CrawlUrl::from_parsed(&joined)?.as_str());
         Ok(())
@@ -196,6 +212,26 @@ mod tests {
             ["/a/./b", "//x/y", "/%41", "http://xn--a.test/", "http://1.2/", "http://h", "a b", "a:b", "/a'b"]
         {
             assert!(!base.resolve_plain(link.as_bytes(), &mut String::new()), "{link}");
+        }
+    }
+
+    #[test]
+    fn a_query_goes_out_in_the_encoding_of_its_page_and_a_path_in_utf_8() {
+        use encoding_rs::{GBK, SHIFT_JIS, UTF_8, UTF_16LE, WINDOWS_1251, WINDOWS_1252};
+        let base = CrawlUrl::parse("http://h.test/a/?%C3%A9").unwrap();
+        for (encoding, link, expected) in [
+            (UTF_8, "/é?é", "http://h.test/%C3%A9?%C3%A9"),
+            (UTF_16LE, "/é?é", "http://h.test/%C3%A9?%C3%A9"),
+            (WINDOWS_1252, "/é?é=€&x y", "http://h.test/%C3%A9?%E9=%80&x%20y"),
+            (WINDOWS_1251, "дом?q=дом", "http://h.test/a/%D0%B4%D0%BE%D0%BC?q=%E4%EE%EC"),
+            (WINDOWS_1251, "?q=π&r=π#ж", "http://h.test/a/?q=%26%23960%3B&r=%26%23960%3B"),
+            (SHIFT_JIS, "//o.test/?東京", "http://o.test/?%93%8C%8B%9E"),
+            (GBK, "/p/%E4?%E4中", "http://h.test/p/%E4?%E4%D6%D0"),
+            (WINDOWS_1252, "/plain?q=1", "http://h.test/plain?q=1"),
+        ] {
+            let mut out = String::new();
+            LinkBase::new(&base).of_page_in(encoding).resolve(link.as_bytes(), &mut out).unwrap();
+            assert_eq!(out, expected, "{link} in {}", encoding.name());
         }
     }
 

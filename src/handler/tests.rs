@@ -1,0 +1,151 @@
+//! The promise: a page's links are found whatever it is written in, and what it forbids is noticed wherever it says so.
+
+use super::{Handled, Handler, Page, Scope};
+use crate::config::ScopeKind;
+use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
+use crate::proto::lines::Candidate;
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+use encoding_rs::{EUC_KR, Encoding, GBK, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};
+use std::sync::Arc;
+
+fn handle_decoded(headers: &str, document: &[u8], decoded: bool) -> Handled {
+    let url = CrawlUrl::parse("http://site.test/dir/page.html").unwrap();
+    let mut scope = Scope::new(ScopeKind::Host, 5);
+    scope.add(&url);
+    let head_bytes = format!("HTTP/1.1 200 OK\r\n{headers}\r\n");
+    let parsed = HeadParser::new(HeadLimits::default(), Method::Get).parse(head_bytes.as_bytes());
+    let Ok(HeadStep::Done(head)) = parsed else { panic!("a whole head: {parsed:?}") };
+    Handler::new(Arc::new(scope), "nephila".to_string()).handle(&Page {
+        candidate: &Candidate::seed(1, url),
+        result: ResultCode::Ok,
+        head: Some(&head),
+        head_bytes: head_bytes.as_bytes(),
+        decoded,
+        document,
+    })
+}
+
+fn handle(headers: &str, document: &[u8]) -> Handled {
+    handle_decoded(headers, document, false)
+}
+
+fn links(handled: &Handled) -> Vec<&str> {
+    handled.links.iter().collect()
+}
+
+const HTML: &str = "Content-Type: text/html\r\n";
+const PAGE: &[u8] = b"<a href=x>x</a>";
+const LINK: [&str; 1] = ["http://site.test/dir/x"];
+
+#[test]
+fn links_are_found_in_any_encoding() {
+    let samples: [(&'static Encoding, &str, &str); 5] = [
+        (WINDOWS_1251, "дом?q=дом", "%D0%B4%D0%BE%D0%BC?q=%E4%EE%EC"),
+        (WINDOWS_1252, "é?é", "%C3%A9?%E9"),
+        // Its second byte is that of a backslash, which a query may hold.
+        (SHIFT_JIS, "表?q=表", "%E8%A1%A8?q=%95\\"),
+        (GBK, "中文?中", "%E4%B8%AD%E6%96%87?%D6%D0"),
+        (EUC_KR, "한?한", "%ED%95%9C?%C7%D1"),
+    ];
+    for (encoding, link, expected) in samples {
+        let page = format!("<p>{link}</p><a href='{link}'>{link}</a><a href=plain.html>");
+        let document = encoding.encode(&page).0;
+        let expected =
+            [format!("http://site.test/dir/{expected}"), "http://site.test/dir/plain.html".to_string()];
+        let by_header = format!("Content-Type: text/html; charset={}\r\n", encoding.name());
+        assert_eq!(links(&handle(&by_header, &document)), expected, "{}", encoding.name());
+        let by_meta = [format!("<meta charset={}>", encoding.name()).as_bytes(), &document].concat();
+        assert_eq!(links(&handle(HTML, &by_meta)), expected, "{}", encoding.name());
+    }
+    let utf8 = "<a href='é?é'>".as_bytes();
+    for headers in [HTML, "Content-Type: text/html; charset=utf-8\r\n", ""] {
+        assert_eq!(links(&handle(headers, utf8)), ["http://site.test/dir/%C3%A9?%C3%A9"]);
+    }
+}
+
+#[test]
+fn links_are_found_in_utf_16() {
+    for mark in ["\u{feff}", ""] {
+        let units = || format!("{mark}<a href='é?é'>").encode_utf16().collect::<Vec<_>>();
+        let little: Vec<u8> = units().iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let big: Vec<u8> = units().iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        for document in [little, big] {
+            for headers in [HTML, ""] {
+                let handled = handle(headers, &document);
+                assert_eq!(links(&handled), ["http://site.test/dir/%C3%A9?%C3%A9"], "{mark:?} {headers}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_base_and_a_refresh_are_read_in_the_encoding_of_the_page() {
+    let page = "<base href='/ж/'><a href='?ж'></a><meta http-equiv=refresh content='3;url=?q=ж'>";
+    let handled = handle("Content-Type: text/html; charset=windows-1251\r\n", &WINDOWS_1251.encode(page).0);
+    assert_eq!(links(&handled), ["http://site.test/%D0%B6/?%E6"]);
+    assert_eq!(handled.new_url.unwrap().as_str(), "http://site.test/%D0%B6/?q=%E6");
+}
+
+#[test]
+fn a_refresh_after_half_a_minute_is_no_redirect() {
+    let page = |delay: u32| format!("<meta http-equiv=refresh content='{delay};url=/next'>");
+    for delay in [0, 5, 30] {
+        let handled = handle(HTML, page(delay).as_bytes());
+        assert_eq!(handled.new_url.unwrap().as_str(), "http://site.test/next", "{delay}");
+        assert!(handled.follow);
+    }
+    for delay in [31, 600, u32::MAX] {
+        assert_eq!(handle(HTML, page(delay).as_bytes()).new_url, None, "{delay}");
+    }
+}
+
+#[test]
+fn a_document_still_in_its_coding_is_not_read() {
+    for coding in ["gzip", "br, identity", "identity\r\nContent-Encoding: gzip", "what"] {
+        let headers = format!("{HTML}Content-Encoding: {coding}\r\n");
+        assert!(handle(&headers, PAGE).links.is_empty(), "{coding}");
+        assert_eq!(links(&handle_decoded(&headers, PAGE, true)), LINK, "{coding}");
+    }
+    for coding in ["", "identity", "Identity,", "utf-8"] {
+        assert_eq!(links(&handle(&format!("{HTML}Content-Encoding: {coding}\r\n"), PAGE)), LINK, "{coding}");
+    }
+}
+
+#[test]
+fn a_header_speaks_to_everybody_or_to_one() {
+    for (headers, nofollow, noindex) in [
+        ("", false, false),
+        ("X-Robots-Tag: nofollow\r\n", true, false),
+        ("X-Robots-Tag: noindex, NoFollow\r\n", true, true),
+        ("X-Robots-Tag: none\r\n", true, true),
+        ("X-Robots-Tag: NoIndex\r\n", false, true),
+        ("X-Robots-Tag: Nephila: nofollow\r\n", true, false),
+        ("X-Robots-Tag: max-snippet: 5, nofollow\r\n", true, false),
+        ("X-Robots-Tag: otherbot: noindex, nephila: none\r\n", true, true),
+        ("X-Robots-Tag: otherbot: nofollow\r\n", false, false),
+        ("X-Robots-Tag: otherbot: noindex, nofollow\r\n", false, false),
+        ("X-Robots-Tag: unavailable_after: 1 Jan 2030 00:00:00 GMT\r\n", false, false),
+        // Every header counts, and a name in one says nothing of the next.
+        ("X-Robots-Tag:\r\nX-Robots-Tag: noindex\r\nx-robots-tag: nofollow\r\n", true, true),
+        ("X-Robots-Tag: otherbot: none\r\nX-Robots-Tag: noindex\r\n", false, true),
+        ("X-Robots-Tag: noarchive\r\nX-Robots-Tag: otherbot:\r\n noindex, nofollow\r\n", false, false),
+    ] {
+        let handled = handle(&format!("{HTML}{headers}"), PAGE);
+        assert_eq!((handled.links.is_empty(), handled.noindex), (nofollow, noindex), "{headers}");
+    }
+}
+
+#[test]
+fn a_page_that_asks_not_to_be_indexed_is_marked() {
+    for (page, noindex) in [
+        ("<meta name=robots content=noindex><a href=x>", true),
+        ("<meta name=robots content='nofollow'><meta name=robots content='none'>", true),
+        ("<meta name=robots content='index, nofollow'>", false),
+        ("<!-- <meta name=robots content=noindex> -->", false),
+    ] {
+        assert_eq!(handle(HTML, page.as_bytes()).noindex, noindex, "{page}");
+    }
+    // A header speaks for documents that are not read, too.
+    assert!(handle("Content-Type: application/pdf\r\nX-Robots-Tag: noindex\r\n", b"%PDF-1.7").noindex);
+}
