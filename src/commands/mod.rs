@@ -6,6 +6,7 @@
 
 mod audit;
 mod bench;
+mod bench_parse;
 mod bench_queues;
 mod child_farm;
 mod crawl;

@@ -28,6 +28,7 @@
 //! | `restart`    | a shard that panics is restarted, and no page is lost             |
 //! | `audit`      | a crawl log is proved, or the lines that break a promise are named |
 //! | `parse`      | `parse` says of every row, whole and cut, exactly what is true     |
+//! | `fuzz`       | what the fuzz targets assert holds of mutated inputs               |
 //! | `robots`     | a robots.txt is answered for as the crawl would                   |
 
 mod audit;
@@ -37,6 +38,7 @@ mod crawl_nginx;
 mod crowds;
 mod dns;
 mod edges;
+mod fuzz;
 mod interrupts;
 mod keep_alive;
 mod layers;
