@@ -1,4 +1,5 @@
 use super::Failure;
+use super::bench_parse::ParseBenchArgs;
 use super::bench_queues::QueuesArgs;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
@@ -55,6 +56,7 @@ pub struct BenchArgs {
 #[derive(Subcommand)]
 enum BenchWhat {
     Queues(QueuesArgs),
+    Parse(ParseBenchArgs),
 }
 
 /// What a bench measured.
@@ -81,7 +83,7 @@ struct BenchReport {
 }
 
 #[derive(Serialize)]
-struct Machine {
+pub(super) struct Machine {
     cpu: String,
     cores: usize,
     kernel: String,
@@ -95,8 +97,10 @@ struct WrkReport {
 
 impl BenchArgs {
     pub fn run(self) -> Result<(), Failure> {
-        if let Some(BenchWhat::Queues(queues)) = self.what {
-            return queues.run();
+        match self.what {
+            Some(BenchWhat::Queues(queues)) => return queues.run(),
+            Some(BenchWhat::Parse(parse)) => return parse.run(),
+            None => {}
         }
         let all = cores();
         let (crawl_core, farm_core) = (all[0], all[all.len() - 1]);
@@ -154,9 +158,7 @@ impl BenchArgs {
         let crawl = &crawls[crawls.len() / 2];
         let wrk = wrks.get(wrks.len() / 2).copied();
         Ok(BenchReport {
-            command: std::env::args()
-                .skip(1)
-                .fold("nephila".to_string(), |line, arg| format!("{line} {arg}")),
+            command: command_line(),
             machine: machine(),
             hosts: self.hosts,
             pages: self.pages,
@@ -269,7 +271,11 @@ fn children_cpu_us() -> i64 {
         .unwrap_or(0)
 }
 
-fn machine() -> Machine {
+pub(super) fn command_line() -> String {
+    std::env::args().skip(1).fold("nephila".to_string(), |line, arg| format!("{line} {arg}"))
+}
+
+pub(super) fn machine() -> Machine {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpuinfo
         .lines()

@@ -6,6 +6,7 @@
 
 mod audit;
 mod bench;
+mod bench_parse;
 mod bench_queues;
 mod child_farm;
 mod crawl;
@@ -13,6 +14,7 @@ mod demo;
 mod farm;
 mod machine;
 mod output;
+pub mod parse;
 mod progress;
 mod report;
 mod robots;
@@ -43,6 +45,7 @@ enum Command {
     Store(store::StoreArgs),
     Audit(audit::AuditArgs),
     Robots(robots::RobotsArgs),
+    Parse(parse::ParseArgs),
     Farm(farm::FarmArgs),
     Bench(bench::BenchArgs),
     Sim(sim::SimArgs),
@@ -79,6 +82,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Store(args) => args.run(),
         Command::Audit(args) => args.run(),
         Command::Robots(args) => args.run(),
+        Command::Parse(args) => args.run(),
         Command::Farm(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Sim(args) => args.run(),

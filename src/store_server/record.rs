@@ -147,14 +147,16 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
     if crc32c::crc32c(payload) != u32_at(header, PAYLOAD_CRC) {
         return Err(NotARecord::Payload);
     }
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // Only text is ever written. Mending it would also move what stands behind it.
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| NotARecord::Payload);
+    let new_url = &payload[lengths.url..lengths.url + lengths.new_url];
     let mut address = [0; 16];
     address.copy_from_slice(&header[ADDRESS..ADDRESS + 16]);
     let v6 = Ipv6Addr::from(address);
     Ok(Record {
         doc_id: u32_at(header, DOC_ID),
-        url: text(&payload[..lengths.url]),
-        new_url: (lengths.new_url > 0).then(|| text(&payload[lengths.url..lengths.url + lengths.new_url])),
+        url: text(&payload[..lengths.url])?,
+        new_url: if new_url.is_empty() { None } else { Some(text(new_url)?) },
         success: header[SUCCESS] == 1,
         result: ResultCode::from_u8(header[RESULT]).ok_or(NotARecord::Header)?,
         http_code: HttpCode::from(header[HTTP_CODE]),
@@ -173,6 +175,9 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
     })
 }
 
+/// A byte of an LZ4 block stands for no more bytes than this.
+const LZ4_RATIO_MAX: usize = 255;
+
 /// Unpacks the block of a record whose checksums hold; `None` if it does not hold what it promises.
 pub(super) fn unpack(record: &Record, bytes: &[u8]) -> Option<Document> {
     let start = HEADER_BYTES + record.url.len() + record.new_url.as_ref().map_or(0, String::len);
@@ -180,7 +185,10 @@ pub(super) fn unpack(record: &Record, bytes: &[u8]) -> Option<Document> {
     let plain_len = record.head_len as usize + record.document_len as usize;
     let plain = match record.codec {
         CODEC_PLAIN => block.to_vec(),
-        CODEC_LZ4 => lz4_flex::block::decompress(block, plain_len).ok()?,
+        // Room is made for the promised length at once, so it must be one that the block can hold.
+        CODEC_LZ4 if plain_len / LZ4_RATIO_MAX <= block.len() => {
+            lz4_flex::block::decompress(block, plain_len).ok()?
+        }
         _ => return None,
     };
     if plain.len() != plain_len {

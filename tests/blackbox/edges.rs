@@ -409,7 +409,7 @@ fn every_command_has_help_with_an_example() {
         .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' '))?.split(' ').next())
         .filter(|name| *name != "help")
         .collect();
-    for wanted in ["demo", "crawl", "store", "audit", "robots", "farm", "bench", "sim"] {
+    for wanted in ["demo", "crawl", "store", "audit", "robots", "parse", "farm", "bench", "sim"] {
         assert!(commands.contains(&wanted), "{wanted} in {commands:?}");
     }
     let below = ["ls", "cat", "stat", "codes"].map(|name| vec!["store", name]);

@@ -12,6 +12,7 @@
 //! | `remembered` | what a host asked for outlives the process, stopped or killed     |
 //! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
+//! | `cases`      | responses as bytes, and what must be made of them: a row each      |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `edges`      | every failure has its exit status and one line that names it      |
@@ -26,14 +27,18 @@
 //! | `sim`        | the simulation passes and replays                                 |
 //! | `restart`    | a shard that panics is restarted, and no page is lost             |
 //! | `audit`      | a crawl log is proved, or the lines that break a promise are named |
+//! | `parse`      | `parse` says of every row, whole and cut, exactly what is true     |
+//! | `fuzz`       | what the fuzz targets assert holds of mutated inputs               |
 //! | `robots`     | a robots.txt is answered for as the crawl would                   |
 
 mod audit;
+mod cases;
 mod crawl_farm;
 mod crawl_nginx;
 mod crowds;
 mod dns;
 mod edges;
+mod fuzz;
 mod interrupts;
 mod keep_alive;
 mod layers;
@@ -42,6 +47,7 @@ mod log_server;
 mod memory;
 mod name_server;
 mod niceness;
+mod parse;
 mod politeness;
 mod reach;
 mod remembered;

@@ -1,0 +1,51 @@
+//! What bytes from outside must never do to us. Each target takes any bytes and asserts what holds of them.
+//!
+//! | target     | bytes are                               | and it holds that                                        |
+//! |------------|-----------------------------------------|----------------------------------------------------------|
+//! | `head`     | a response up to its body               | cuts change nothing; httparse reads the same or we know why |
+//! | `body`     | framing and a limit, then a body        | cuts change nothing; no byte of the document is made up   |
+//! | `response` | a whole response                        | `parse` says the same however it came in                 |
+//! | `robots`   | a robots.txt                            | the longest match decides; CR LF is LF                   |
+//! | `lines`    | a stream of the spider protocol         | cuts change nothing; what is written is read the same    |
+//! | `url`      | a URL, LF, a link                       | a normal form is its own; links resolve by the standard  |
+//! | `html`     | a page                                  | a page cut short has fewer facts and no others           |
+//! | `dns`      | an answer to a fixed question           | strangers are strays; addresses are bounded and of the kind |
+//! | `log`      | lines of a crawl log                    | what is written is read the same                         |
+//! | `segment`  | a mode, then records of a segment       | no record without its checksums, no document not promised |
+//!
+//! Two runners share them: a short one with fixed seeds in the test suite (`tests/blackbox/fuzz.rs`), and a long one
+//! guided by coverage (`tests/fuzz/run TARGET SECONDS`). The corpora in `tests/fuzz/corpus` start both. A target more is
+//! a function here, a line in [`TARGETS`] and a folder of inputs.
+
+mod body;
+mod dns;
+mod head;
+mod html;
+mod lines;
+mod log;
+mod response;
+mod robots;
+mod segment;
+mod url;
+
+pub type Target = fn(&[u8]);
+
+pub const TARGETS: [(&str, Target); 10] = [
+    ("head", head::run),
+    ("body", body::run),
+    ("response", response::run),
+    ("robots", robots::run),
+    ("lines", lines::run),
+    ("url", url::run),
+    ("html", html::run),
+    ("dns", dns::run),
+    ("log", log::run),
+    ("segment", segment::run),
+];
+
+/// Ways to cut some bytes in pieces: one by one, and in two at a few places spread over them.
+fn cuts(bytes: &[u8]) -> impl Iterator<Item = Vec<&[u8]>> {
+    let step = bytes.len() / 16 + 1;
+    let in_two = (1..bytes.len()).step_by(step).map(|at| vec![&bytes[..at], &bytes[at..]]);
+    in_two.chain([bytes.chunks(1).collect(), bytes.chunks(7).collect()])
+}
