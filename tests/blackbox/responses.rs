@@ -67,6 +67,7 @@ fn cases() -> Vec<Case> {
         case("LF alone", "HTTP/1.1 200 OK\nContent-Length: 2\n\nhi"),
         case("bare CR in a header", with_headers("X: a\rb\r\nContent-Length: 2")).refused(),
         case("blank line first", format!("\r\n{ok}")).refused(),
+        case("noindex in a second header", with_headers("X-Robots-Tag: noarchive\r\nX-Robots-Tag: none\r\nContent-Length: 2")).flags(&["noindex"]),
         case("no reason", "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nhi"),
         case("HTTP/1.0 to the close", "HTTP/1.0 200 OK\r\n\r\nhi"),
         case("HTTP/1.7", "HTTP/1.7 200 OK\r\nContent-Length: 2\r\n\r\nhi"),
