@@ -101,6 +101,15 @@ fn a_header_that_says_nofollow_counts_as_well() {
 }
 
 #[test]
+fn a_page_that_is_not_to_be_indexed_says_so_on_its_record() {
+    let headers = "X-Robots-Tag: noarchive\r\nX-Robots-Tag: none\r\n";
+    assert_eq!(one_page(|_| Reply::new("200 OK", headers, "x")).1.flags, ["noindex"]);
+    let page = "<meta name=robots content=noindex>";
+    assert_eq!(one_page(|_| Reply::html(page)).1.flags, ["noindex"]);
+    assert!(one_page(|_| Reply::html("<meta name=robots content=index>")).1.flags.is_empty());
+}
+
+#[test]
 fn meta_refresh_is_a_document_with_a_new_url() {
     let page = "<meta http-equiv=refresh content='0; url=/next'>";
     let (targets, listed) = one_page(|_| Reply::html(page));
