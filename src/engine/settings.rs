@@ -40,6 +40,8 @@ pub fn spider_config(config: &Config, conns_max: usize) -> SpiderConfig {
         working_us: settings.timeout_update_ms * 1_000,
         total_us: settings.timeout_req_ms * 1_000,
         connect_us: settings.timeout_connect_ms.min(settings.timeout_req_ms) * 1_000,
+        fallback_us: settings.fallback_delay_ms.min(settings.timeout_connect_ms).min(settings.timeout_req_ms)
+            * 1_000,
         read_us: settings.timeout_read_ms.min(settings.timeout_req_ms) * 1_000,
         idle_us: settings.keep_alive_ms * 1_000,
         head: HeadLimits::default(),

@@ -1,4 +1,4 @@
-use super::finished::{record_of, report_of};
+use super::finished::{moved_on, record_of, report_of};
 use super::log_lines::{Logger, Span};
 use super::outbox::Outbox;
 use super::papers::Papers;
@@ -301,17 +301,21 @@ impl<D: Driver> Shard<D> {
         if order.kind != OrderKind::Page {
             self.counts.robots += 1;
         }
-        self.spider.take(FetchOrder { trans: order.trans, url: order.url, addr }, now, &mut self.actions);
+        let order = FetchOrder { trans: order.trans, url: order.url, addr, more: order.more };
+        self.spider.take(order, now, &mut self.actions);
         self.run_actions(now);
     }
 
     /// A fetch has ended: its place is freed, and what it brought is stored and read.
     fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
-        let report = report_of(&fetched, self.wall);
         if fetched.stale {
             self.url_server.put_back(fetched.trans, now);
             return;
         }
+        if moved_on(&mut self.url_server, &fetched, now) {
+            return;
+        }
+        let report = report_of(&fetched, self.wall);
         let Some(doc_id) = self.url_server.doc_id(fetched.trans) else {
             let (url_server, papers) = (&mut self.url_server, &mut self.papers);
             robots_fetched(url_server, papers, &mut self.done, &fetched, now);

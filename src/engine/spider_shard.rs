@@ -212,7 +212,7 @@ impl<D: Driver> SpiderShard<D> {
         };
         let addr = SocketAddr::new(ip, url.port());
         self.open.insert(order.trans, OpenFetch { doc_id: order.doc_id, sent: None });
-        self.spider.take(FetchOrder { trans: order.trans, url, addr }, now, &mut self.actions);
+        self.spider.take(FetchOrder { trans: order.trans, url, addr, more: false }, now, &mut self.actions);
         self.run_actions(now);
     }
 

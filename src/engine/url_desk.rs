@@ -1,3 +1,4 @@
+use super::finished::moved_on;
 use super::links::{LinkEvent, LinkPort};
 use super::log_lines::Logger;
 use super::outbox::Outbox;
@@ -26,6 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The URL server of a process of its own: queues here, spiders behind links. Robots rules it fetches itself.
 ///
 /// To the scheduler it looks like a shard: work comes down the same ring, DONE goes up the same ring.
+///
+/// A line to a spider names one address. Of a host that has several it is the one at which its robots.txt was had:
+/// that comes first, is asked for from here, and is tried at one address after the other.
 ///
 /// ```text
 ///   scheduler ── work ring ──► UrlServer ── acquire ──► line ──► LinkPort ──► spiders
@@ -305,6 +309,7 @@ impl<D: Driver> UrlDesk<D> {
                 Action::Finished(fetched) if fetched.stale => {
                     self.url_server.put_back(fetched.trans, now);
                 }
+                Action::Finished(fetched) if moved_on(&mut self.url_server, &fetched, now) => {}
                 Action::Finished(fetched) => {
                     let (url_server, papers) = (&mut self.url_server, &mut self.papers);
                     robots_fetched(url_server, papers, &mut self.done, &fetched, now);
@@ -330,7 +335,8 @@ impl<D: Driver> UrlDesk<D> {
                 Acquired::Fetch(order) if order.kind == OrderKind::Page => self.send_line(&order, now),
                 Acquired::Fetch(order) => {
                     let addr = SocketAddr::new(order.ip, order.url.port());
-                    let order = FetchOrder { trans: order.trans, url: order.url, addr };
+                    let more = order.more;
+                    let order = FetchOrder { trans: order.trans, url: order.url, addr, more };
                     self.spider.take(order, now, &mut self.actions);
                     self.run_actions(now);
                 }

@@ -11,6 +11,8 @@ pub struct FetchOrder {
     pub trans: TransId,
     pub url: CrawlUrl,
     pub addr: SocketAddr,
+    /// There are other addresses to try: a connection to this one is waited for only `fallback_us`.
+    pub more: bool,
 }
 
 /// A fetch that came to its end, well or not.

@@ -19,6 +19,8 @@ pub struct SpiderConfig {
     /// A fetch may take this long in all.
     pub total_us: u64,
     pub connect_us: u64,
+    /// The same, where there is another address to try.
+    pub fallback_us: u64,
     /// Between two signs of life of a server.
     pub read_us: u64,
     /// A connection is kept this long without use.
@@ -156,7 +158,7 @@ impl Spider {
             state: FetchState::Connect,
             bytes: self.bodies.pop().unwrap_or_default(),
             started: now,
-            state_by: now.plus_us(self.config.connect_us),
+            state_by: now.plus_us(if order.more { self.config.fallback_us } else { self.config.connect_us }),
             working_at: now.plus_us(self.config.working_us),
         };
         let key = self.fetches.insert(fetch).expect("there are as many fetches as connections");
@@ -213,8 +215,7 @@ impl Spider {
                 let result = match error {
                     NetError::Refused => ResultCode::ConnectRefused,
                     NetError::TimedOut => ResultCode::ConnectTimeout,
-                    NetError::Reset => ResultCode::Reset,
-                    NetError::Unreachable | NetError::Exhausted | NetError::Other(_) => {
+                    NetError::Reset | NetError::Unreachable | NetError::Exhausted | NetError::Other(_) => {
                         ResultCode::ConnectFailed
                     }
                 };

@@ -15,6 +15,7 @@ fn spider(conns_max: usize) -> Spider {
         working_us: 20_000_000,
         total_us: 60_000_000,
         connect_us: 10_000_000,
+        fallback_us: 300_000,
         read_us: 30_000_000,
         idle_us: 5_000_000,
         head: HeadLimits::default(),
@@ -30,6 +31,7 @@ fn order(n: u32) -> FetchOrder {
         trans: TransId::new(n, 0, 1),
         url: CrawlUrl::parse("http://h.test:81/x").unwrap(),
         addr: "127.0.0.1:81".parse().unwrap(),
+        more: false,
     }
 }
 
@@ -271,4 +273,17 @@ fn an_address_that_is_not_allowed_is_never_connected_to() {
     let (asks, finished) = acted(&mut out);
     assert!(asks.is_empty());
     assert_eq!(finished[0].result, ResultCode::BlockedAddress);
+}
+
+#[test]
+fn where_there_is_another_address_a_connection_is_waited_for_only_a_moment() {
+    for (more, ms) in [(false, 10_000), (true, 300)] {
+        let (mut spider, mut out) = (spider(1), Vec::new());
+        spider.take(FetchOrder { more, ..order(1) }, Now::ZERO, &mut out);
+        spider.tick(Now::ZERO.plus_ms(ms - 5), &mut out);
+        assert!(acted(&mut out).1.is_empty(), "{ms}");
+        spider.tick(Now::ZERO.plus_ms(ms + 5), &mut out);
+        let [fetched] = &acted(&mut out).1[..] else { panic!("{ms}") };
+        assert_eq!(fetched.result, ResultCode::ConnectTimeout);
+    }
 }
