@@ -14,6 +14,7 @@
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
+//! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
@@ -28,6 +29,7 @@
 //! | `audit`      | a crawl log is proved, or the lines that break a promise are named |
 //! | `robots`     | a robots.txt is answered for as the crawl would                   |
 
+mod addresses;
 mod audit;
 mod crawl_farm;
 mod crawl_nginx;
