@@ -312,7 +312,9 @@ impl<D: Driver> Shard<D> {
             self.url_server.put_back(fetched.trans, now);
             return;
         }
+        let is_page = self.url_server.doc_id(fetched.trans).is_some();
         if moved_on(&mut self.url_server, &fetched, now) {
+            self.counts.robots -= u64::from(!is_page);
             return;
         }
         let report = report_of(&fetched, self.wall);
