@@ -83,6 +83,8 @@ pub struct SpiderSettings {
     pub timeout_req_ms: u64,
     pub timeout_connect_ms: u64,
     pub timeout_first_byte_ms: u64,
+    /// The same for an address of a host that has others to try.
+    pub fallback_delay_ms: u64,
     pub timeout_read_ms: u64,
     /// Bytes a second that a server must send on average once it sends; 0 for no such rule.
     pub min_rate: u64,
@@ -172,6 +174,7 @@ impl Default for Config {
                 timeout_req_ms: 60_000,
                 timeout_connect_ms: 10_000,
                 timeout_first_byte_ms: 30_000,
+                fallback_delay_ms: 300,
                 timeout_read_ms: 30_000,
                 min_rate: 100,
                 keep_alive_ms: 15_000,
@@ -253,6 +256,7 @@ const KEYS: [(&str, &[&str]); 3] = [
             "timeout_req",
             "timeout_connect",
             "timeout_first_byte",
+            "fallback_delay",
             "timeout_read",
             "min_rate",
             "keep_alive",
@@ -360,6 +364,7 @@ impl Config {
             "spider.timeout_req" => spider.timeout_req_ms = whole()?,
             "spider.timeout_connect" => spider.timeout_connect_ms = whole()?,
             "spider.timeout_first_byte" => spider.timeout_first_byte_ms = whole()?,
+            "spider.fallback_delay" => spider.fallback_delay_ms = whole()?,
             "spider.timeout_read" => spider.timeout_read_ms = whole()?,
             "spider.min_rate" => spider.min_rate = whole()?,
             "spider.body_memory" => spider.body_memory = whole()?,
@@ -403,6 +408,7 @@ impl Config {
             ("fetches_max", spider.fetches_max),
             ("timeout_update", spider.timeout_update_ms as usize),
             ("timeout_req", spider.timeout_req_ms as usize),
+            ("fallback_delay", spider.fallback_delay_ms as usize),
             ("max_doc_size", spider.max_doc_size as usize),
             ("commit_ms", store.commit_ms as usize),
         ] {
@@ -416,6 +422,7 @@ impl Config {
             ("timeout_req", spider.timeout_req_ms),
             ("timeout_connect", spider.timeout_connect_ms),
             ("timeout_first_byte", spider.timeout_first_byte_ms),
+            ("fallback_delay", spider.fallback_delay_ms),
             ("timeout_read", spider.timeout_read_ms),
             ("keep_alive", spider.keep_alive_ms),
             ("commit_ms", store.commit_ms),

@@ -81,6 +81,8 @@ pub const NAMES_CACHED_MAX: usize = 65_536;
 /// Name servers in use, and addresses kept of one name.
 pub const NAME_SERVERS_MAX: usize = 8;
 pub const ADDRESSES_PER_NAME_MAX: usize = 16;
+/// Of those, the ones that a host is tried at.
+pub const ADDRESSES_PER_HOST_MAX: usize = 4;
 
 /// Words for the scribe that may wait, and leftovers on their way back to one shard.
 pub const SCRIBE_RING_WORDS: usize = 1_024;
@@ -97,6 +99,8 @@ pub const LINK_UNSENT_MAX: usize = 1 << 20;
 
 /// Hosts whose address the scheduler remembers.
 pub const HOMES_MAX: usize = 1 << 20;
+/// Addresses of which the scheduler notes the shard that owns them; of any more their hash decides.
+pub const OWNED_ADDRESSES_MAX: usize = 1 << 20;
 
 /// Bytes of one segment header, and the alignment of records in a segment.
 pub const SEGMENT_HEADER_BYTES: usize = 4_096;

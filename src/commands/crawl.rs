@@ -48,6 +48,9 @@ pub struct CrawlArgs {
     pub shared: SharedArgs,
     #[command(flatten)]
     pub niceness: NicenessArgs,
+    /// Milliseconds until a host that has several addresses is tried at the next [default: 300]
+    #[arg(long, value_name = "MS")]
+    pub fallback_delay: Option<u64>,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     pub json: bool,
@@ -80,6 +83,7 @@ impl CrawlArgs {
         let mut config = self.shared.config()?;
         self.niceness.lay_over(&mut config);
         lay(&mut config.store.data, &self.data);
+        lay(&mut config.spider.fallback_delay_ms, &self.fallback_delay);
         lay(&mut config.depth, &self.depth);
         config.pages_max = self.max_pages;
         config.head_only = self.head;

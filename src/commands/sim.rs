@@ -41,12 +41,13 @@ impl SimArgs {
             total.success += report.success;
             total.deaths += report.deaths;
             total.slots_reused += report.slots_reused;
+            total.moved_on += report.moved_on;
             total.virtual_seconds += report.virtual_seconds;
             total.steps += report.steps;
             count += 1;
         }
         print(&format!(
-            "{count} seeds from {} in {:.1} s: {} requests for {} documents ({} had), {} shards died, {} slots changed hosts, {} virtual hours; no promise was broken\n",
+            "{count} seeds from {} in {:.1} s: {} requests for {} documents ({} had), {} shards died, {} slots changed hosts, {} requests went to another address, {} virtual hours; no promise was broken\n",
             self.from,
             started.elapsed().as_secs_f64(),
             total.requests,
@@ -54,6 +55,7 @@ impl SimArgs {
             total.success,
             total.deaths,
             total.slots_reused,
+            total.moved_on,
             total.virtual_seconds / 3_600
         ))
     }

@@ -36,6 +36,9 @@ pub struct UrlServerArgs {
     shared: SharedArgs,
     #[command(flatten)]
     niceness: NicenessArgs,
+    /// Milliseconds until a host that has several addresses is tried for its robots.txt at the next [default: 300]
+    #[arg(long, value_name = "MS")]
+    fallback_delay: Option<u64>,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -47,6 +50,7 @@ impl UrlServerArgs {
         let mut config = self.shared.config()?;
         self.niceness.lay_over(&mut config);
         lay(&mut config.store.data, &self.data);
+        lay(&mut config.spider.fallback_delay_ms, &self.fallback_delay);
         config.check().map_err(Failure::usage)?;
         let settings = &config.url_server;
         let dial = settings.spider_host.as_ref().map(|host| spider_address(host, settings.spider_port));

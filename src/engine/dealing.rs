@@ -2,10 +2,11 @@
 
 use super::batch::{Resolution, Waiter};
 use super::names::{Addresses, Lookup};
+use super::owners::Owners;
 use super::scheduler::Scheduler;
 use super::words::{HostWord, RobotsAnswer, ToIndex, ToShard};
 use crate::base::fingerprint;
-use crate::limits::HOMES_MAX;
+use crate::limits::{ADDRESSES_PER_HOST_MAX, HOMES_MAX};
 use crate::proto::lines::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 /// robots rules and its connections are on that shard.
 pub(super) struct Home {
     ip: IpAddr,
+    /// Further addresses that are of the same shard, as they were last dealt.
+    others: Option<Arc<[IpAddr]>>,
     /// Documents at the shard.
     load: u32,
     /// It moves: these wait until its new shard knows how to treat it.
@@ -25,6 +28,8 @@ pub(super) struct Home {
 
 struct Moving {
     from: usize,
+    /// What its name resolved to.
+    addresses: Vec<IpAddr>,
     waiting: Vec<Candidate>,
 }
 
@@ -86,9 +91,10 @@ impl Scheduler {
             (Waiter::Candidate(candidate), Some(addresses)) => self.deal(candidate, addresses),
             (Waiter::Candidate(candidate), None) => self.refuse(&candidate, None, ResultCode::DnsFailed),
             (Waiter::Errand { asker, origin, url }, Some(addresses)) => {
-                match self.allowed(&url, addresses).first().copied() {
-                    Some(ip) => self.deal_errand(asker, origin, url, ip),
-                    None => self.answer_errand(asker, origin, Box::new(RobotsAnswer::FAILED)),
+                let allowed = self.allowed(&url, addresses);
+                match allowed.is_empty() {
+                    false => self.deal_errand(asker, origin, url, &allowed),
+                    true => self.answer_errand(asker, origin, Box::new(RobotsAnswer::FAILED)),
                 }
             }
             (Waiter::Errand { asker, origin, .. }, None) => {
@@ -110,47 +116,58 @@ impl Scheduler {
         self.conclude(candidate.doc_id, result, false);
     }
 
-    /// Deals a resolved candidate to the shard that owns its address. That address goes along, so that what was
-    /// checked here is what the shard connects to.
+    /// Deals a resolved candidate to the shard that owns its address. That address goes along, and others of that
+    /// shard, so that what was checked here is what the shard connects to.
     fn deal(&mut self, candidate: Candidate, addresses: &[IpAddr]) {
         if self.draining {
             self.tell(ToIndex::PutBack(candidate.doc_id));
             return;
         }
         let allowed = self.allowed(&candidate.url, addresses);
-        let Some(&first) = allowed.first() else {
+        if allowed.is_empty() {
             self.refuse(&candidate, addresses.first().copied(), ResultCode::BlockedAddress);
             return;
-        };
-        let host = fingerprint(candidate.url.origin().as_bytes());
-        if self.homes.len() >= HOMES_MAX && !self.homes.contains_key(&host) {
-            self.homes.retain(|_, home| home.load > 0 || home.moving.is_some());
         }
-        let shards = self.shards.len();
-        let home = self.homes.entry(host).or_insert(Home { ip: first, load: 0, moving: None });
+        let host = fingerprint(candidate.url.origin().as_bytes());
+        let (owners, home) = self.home(host, &allowed);
         if let Some(moving) = &mut home.moving {
             moving.waiting.push(candidate);
             return;
         }
         if home.load == 0 && !allowed.contains(&home.ip) {
-            let from = shard_of(home.ip, shards);
-            home.ip = first;
-            if from != shard_of(first, shards) {
+            let from = owners.shard_of(home.ip);
+            home.ip = owners.settle_first(&allowed);
+            if from != owners.shard_of(home.ip) {
                 let origin: Box<str> = candidate.url.origin().into();
-                home.moving = Some(Box::new(Moving { from, waiting: vec![candidate] }));
+                let moving = Moving { from, addresses: allowed, waiting: vec![candidate] };
+                home.moving = Some(Box::new(moving));
                 self.shards[from].dealt.push_back(ToShard::About(HostWord::HandOver { origin }));
                 return;
             }
         }
-        let ip = home.ip;
+        let (ip, others) = (home.ip, home.beside(owners, &allowed));
+        let shard = owners.shard_of(ip);
         home.load += 1;
         if home.load as usize >= self.config.queue_len {
             Arc::make_mut(&mut self.reject).insert(host);
         }
         self.batch.shares(ip, &candidate.url);
-        let side = &mut self.shards[shard_of(ip, shards)];
+        let side = &mut self.shards[shard];
         side.open.insert(candidate.doc_id, host);
-        side.dealt.push_back(ToShard::Work { epoch: side.epoch, job: Job { candidate, ip } });
+        side.dealt.push_back(ToShard::Work { epoch: side.epoch, job: Job { candidate, ip, others } });
+    }
+
+    /// Where a host lives. One that lives nowhere yet comes to the shard of one of its addresses.
+    fn home(&mut self, host: u64, allowed: &[IpAddr]) -> (&mut Owners, &mut Home) {
+        if self.homes.len() >= HOMES_MAX && !self.homes.contains_key(&host) {
+            self.homes.retain(|_, home| home.load > 0 || home.moving.is_some());
+        }
+        let owners = &mut self.owners;
+        let home = self.homes.entry(host).or_insert_with(|| {
+            let ip = owners.settle_first(allowed);
+            Home { ip, others: None, load: 0, moving: None }
+        });
+        (owners, home)
     }
 
     /// The old shard of a host has said what must be known of it.
@@ -162,10 +179,10 @@ impl Scheduler {
         let Some(moving) = home.moving.take() else {
             return;
         };
-        let (ip, to) = (home.ip, shard_of(home.ip, self.shards.len()));
+        let to = self.owners.shard_of(home.ip);
         self.shards[to].dealt.push_back(ToShard::About(HostWord::Remember { origin: origin.into(), lines }));
         for candidate in moving.waiting {
-            self.deal(candidate, &[ip]);
+            self.deal(candidate, &moving.addresses);
         }
     }
 
@@ -201,14 +218,14 @@ impl Scheduler {
         self.look_up(&name, Waiter::Errand { asker, origin, url });
     }
 
-    fn deal_errand(&mut self, asker: usize, origin: Box<str>, url: CrawlUrl, ip: IpAddr) {
-        // A host that has a home is asked there: its pauses are known there.
-        let home = self.homes.get(&fingerprint(url.origin().as_bytes()));
-        let ip = home.map_or(ip, |home| home.ip);
-        let at = shard_of(ip, self.shards.len());
+    fn deal_errand(&mut self, asker: usize, origin: Box<str>, url: CrawlUrl, allowed: &[IpAddr]) {
+        // A host that has a home is asked there: its pauses are known there. One that had none has one from then on.
+        let (owners, home) = self.home(fingerprint(url.origin().as_bytes()), allowed);
+        let (ip, others) = (home.ip, home.beside(owners, allowed));
+        let at = owners.shard_of(ip);
         self.next_errand += 1;
         let id = self.next_errand;
-        let errand = Errand { id, url, ip };
+        let errand = Errand { id, url, ip, others };
         self.errands.insert(id, OpenErrand { asker, origin, at, errand: errand.clone() });
         let side = &mut self.shards[at];
         side.dealt.push_back(ToShard::Errand { epoch: side.epoch, errand });
@@ -239,27 +256,36 @@ impl Scheduler {
         stranded.sort_unstable();
         for host in stranded {
             let Some(home) = self.homes.get_mut(&host) else { continue };
-            let ip = home.ip;
-            for candidate in home.moving.take().map(|moving| moving.waiting).unwrap_or_default() {
-                self.deal(candidate, &[ip]);
+            let Some(moving) = home.moving.take() else { continue };
+            for candidate in moving.waiting {
+                self.deal(candidate, &moving.addresses);
             }
         }
     }
 }
 
-/// The shard that owns an address: its connections are there, to be used again.
-pub(super) fn shard_of(ip: IpAddr, shards: usize) -> usize {
-    let octets = match ip {
-        IpAddr::V4(v4) => fingerprint(&v4.octets()),
-        IpAddr::V6(v6) => fingerprint(&v6.octets()),
-    };
-    (octets % shards as u64) as usize
+impl Home {
+    /// The further addresses of a host that may be tried from where it lives.
+    fn beside(&mut self, owners: &mut Owners, allowed: &[IpAddr]) -> Option<Arc<[IpAddr]>> {
+        if allowed == [self.ip] {
+            self.others = None;
+            return None;
+        }
+        let shard = owners.shard_of(self.ip);
+        let others = allowed.iter().copied().filter(|&ip| ip != self.ip).take(ADDRESSES_PER_HOST_MAX - 1);
+        let others: Vec<IpAddr> = others.filter(|&ip| owners.settle(ip, shard)).collect();
+        if self.others.as_deref().unwrap_or_default() != others {
+            self.others = (!others.is_empty()).then(|| others.into());
+        }
+        self.others.clone()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::index_desk::{IndexDesk, IndexPort};
     use super::super::names::{HostsFile, Names};
+    use super::super::owners::shard_of;
     use super::super::scheduler::{Scheduler, SchedulerConfig, SchedulersScribe, ShardPort};
     use super::super::scribe::Scribe;
     use super::super::stats::SchedulerStats;
@@ -362,15 +388,17 @@ mod tests {
     #[test]
     fn a_host_that_moves_to_another_shard_is_known_there_before_it_is_asked() {
         let [first, second] = two_addresses();
-        let mut stage = stage(&format!("{first} a.test"));
+        let mut stage = stage(&format!("{first} a.test\n{second} b.test"));
+        stage.seed("http://b.test/");
+        stage.work(1);
         stage.seed("http://a.test/1");
         let job = stage.work(0);
         assert_eq!(job.ip, first);
-        // While it has work at its old address, it stays there.
+        // While it has work at its old address, it stays there. The new one is at home elsewhere.
         stage.scheduler.names = Names::table(HostsFile::parse(&format!("{second} a.test")));
         stage.seed("http://a.test/2");
         let other = stage.work(0);
-        assert_eq!(other.ip, first);
+        assert_eq!((other.ip, &other.others), (first, &None));
         stage.done(0, &job);
         stage.done(0, &other);
         // Then it moves, by way of its old shard.
@@ -400,6 +428,41 @@ mod tests {
         stage.scheduler.names = Names::table(HostsFile::parse(&format!("{second} a.test\n{first} a.test")));
         stage.seed("http://a.test/2");
         assert_eq!(stage.work(0).ip, first, "though the other comes first by now");
+    }
+
+    #[test]
+    fn all_addresses_of_a_host_come_to_one_shard_and_whoever_shares_them_follows() {
+        let [first, second] = two_addresses();
+        let inside = IpAddr::from([10, 0, 0, 1]);
+        let mut stage = stage(&format!(
+            "{second} a.test b.test\n{inside} a.test\n{first} a.test c.test d.test\n{second} d.test"
+        ));
+        // Nobody is known: the first address decides, the other joins it, and what is not allowed is left out.
+        stage.seed("http://a.test/");
+        let job = stage.work(1);
+        assert_eq!((job.ip, job.others.as_deref()), (second, Some(&[first][..])));
+        stage.seed("http://b.test/");
+        assert_eq!(stage.work(1).ip, second);
+        stage.seed("http://c.test/");
+        let job = stage.work(1);
+        assert_eq!((job.ip, job.others), (first, None), "though by itself it would be on the other shard");
+        // An errand has them as well, and goes to the same place.
+        let url = CrawlUrl::parse("http://d.test/robots.txt").unwrap();
+        stage.say(0, FromShard::Errand { origin: "http://x.test".into(), url });
+        let Some(ToShard::Errand { errand, .. }) = stage.shards[1].0.pop() else { panic!("an errand") };
+        assert_eq!((errand.ip, errand.others.as_deref()), (first, Some(&[second][..])));
+    }
+
+    #[test]
+    fn an_address_that_is_at_home_elsewhere_is_no_other_way() {
+        let [first, second] = two_addresses();
+        let mut stage = stage(&format!("{first} a.test\n{second} b.test\n{first} c.test\n{second} c.test"));
+        stage.seed("http://a.test/");
+        stage.seed("http://b.test/");
+        assert_eq!((stage.work(0).ip, stage.work(1).ip), (first, second));
+        stage.seed("http://c.test/");
+        let job = stage.work(0);
+        assert_eq!((job.ip, job.others), (first, None));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What a finished fetch comes to: a record for the store, a pause that its server asked for.
 
-use crate::base::Wall;
+use crate::base::{Now, Wall};
 use crate::proto::http1::http_date;
 use crate::proto::record::ResultCode;
 use crate::spider::Fetched;
 use crate::store_server::NewRecord;
-use crate::url_server::Report;
+use crate::url_server::{Report, UrlServer};
 
 /// The record of a fetch. `result` may be finer than the fetch's own.
 pub(super) fn record_of<'a>(
@@ -49,6 +49,12 @@ pub(super) fn retry_after_s(fetched: &Fetched, wall: Wall) -> Option<u32> {
 }
 
 const RETRY_AFTER_S_MAX: u64 = 86_400;
+
+/// Whether a fetch found nobody to connect to and its host has another address to try. Then it is no fetch: nothing was
+/// asked, nothing is logged, and it comes again.
+pub(super) fn moved_on(url_server: &mut UrlServer, fetched: &Fetched, now: Now) -> bool {
+    fetched.result.is_unconnected() && url_server.unreachable(fetched.trans, fetched.result, now)
+}
 
 /// What niceness needs to know of a fetch.
 pub(super) fn report_of(fetched: &Fetched, wall: Wall) -> Report {

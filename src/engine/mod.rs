@@ -39,6 +39,7 @@ mod log_lines;
 mod names;
 mod node;
 mod outbox;
+mod owners;
 mod papers;
 mod rereading;
 mod robots_desk;

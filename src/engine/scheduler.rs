@@ -3,12 +3,13 @@ use super::dealing::{Home, OpenErrand};
 use super::index_desk::IndexPort;
 use super::log_lines::Logger;
 use super::names::Names;
+use super::owners::Owners;
 use super::scribe::{ScribePort, ToScribe};
 use super::stats::{SchedulerStats, Tally};
 use super::words::{Done, FromIndex, FromShard, ToIndex, ToShard};
 use crate::base::{AddressGuard, Now, Wall};
 use crate::doc_index::{IndexStats, RejectList};
-use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
+use crate::limits::{CANDIDATES_PER_ASK, OWNED_ADDRESSES_MAX, STRIKES_MAX, URLS_PER_SHARD_MAX};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender};
@@ -28,6 +29,8 @@ pub struct Scheduler {
     pub(super) batch: Batch,
     /// Where hosts live, and how full their queues are.
     pub(super) homes: RapidHashMap<u64, Home>,
+    /// Whose addresses are whose.
+    pub(super) owners: Owners,
     /// Hosts whose queue is full.
     pub(super) reject: Arc<RejectList>,
     /// Robots rules that are asked for at another host than theirs.
@@ -140,6 +143,7 @@ impl Scheduler {
             drained: false,
             wants: true,
         };
+        let shard_count = shards.len();
         Scheduler {
             config,
             shards: shards.into_iter().map(side).collect(),
@@ -147,6 +151,7 @@ impl Scheduler {
             names,
             batch: Batch::default(),
             homes: RapidHashMap::default(),
+            owners: Owners::new(shard_count, OWNED_ADDRESSES_MAX),
             errands: RapidHashMap::default(),
             next_errand: 0,
             logger: Logger { wall: scribe.wall, shard: 0 },

@@ -42,6 +42,8 @@ pub fn spider_config(config: &Config, kit: &SpiderKit, wall: Wall) -> SpiderConf
         total_us: settings.timeout_req_ms * 1_000,
         connect_us: settings.timeout_connect_ms.min(settings.timeout_req_ms) * 1_000,
         first_byte_us: settings.timeout_first_byte_ms.min(settings.timeout_req_ms) * 1_000,
+        fallback_us: settings.fallback_delay_ms.min(settings.timeout_connect_ms).min(settings.timeout_req_ms)
+            * 1_000,
         read_us: settings.timeout_read_ms.min(settings.timeout_req_ms) * 1_000,
         rate_bytes_per_s: settings.min_rate,
         idle_us: settings.keep_alive_ms * 1_000,

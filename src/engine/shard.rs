@@ -1,4 +1,4 @@
-use super::finished::{record_of, report_of};
+use super::finished::{moved_on, record_of, report_of};
 use super::log_lines::{Logger, Span};
 use super::outbox::Outbox;
 use super::papers::Papers;
@@ -313,7 +313,9 @@ impl<D: Driver> Shard<D> {
         let head_only = order.head_only;
         let page = order.kind == OrderKind::Page;
         let validators = page.then(|| self.stored.of(&order.url, head_only)).flatten();
-        let order = FetchOrder { head_only, validators, ..FetchOrder::new(order.trans, order.url, addr) };
+        let more = order.more;
+        let order =
+            FetchOrder { head_only, validators, more, ..FetchOrder::new(order.trans, order.url, addr) };
         self.spider.take(order, now, &mut self.actions);
         self.run_actions(now);
     }
@@ -329,6 +331,11 @@ impl<D: Driver> Shard<D> {
                     self.url_server.ask_again(fetched.trans, &report, now);
                 }
             }
+            return self.spider.recycle(fetched.bytes);
+        }
+        let is_page = self.url_server.doc_id(fetched.trans).is_some();
+        if moved_on(&mut self.url_server, &fetched, now) {
+            self.counts.robots -= u64::from(!is_page);
             return self.spider.recycle(fetched.bytes);
         }
         let Some(doc_id) = self.url_server.doc_id(fetched.trans) else {

@@ -1,5 +1,5 @@
-use super::dealing::shard_of;
 use super::links::{LinkEvent, LinkPort};
+use super::owners::shard_of;
 use super::stats::{SpiderStats, Tally};
 use super::words::{FromSpider, SpiderDone, SpiderOrder, SpiderTask, ToSpider};
 use crate::base::{Key, Now, Slots, TimerWheel};

@@ -1,4 +1,4 @@
-use super::finished::report_of;
+use super::finished::{moved_on, report_of};
 use super::links::{LinkEvent, LinkPort};
 use super::log_lines::Logger;
 use super::outbox::Outbox;
@@ -27,6 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The URL server of a process of its own: queues here, spiders behind links. Robots rules it fetches itself.
 ///
 /// To the scheduler it looks like a shard: work comes down the same ring, DONE goes up the same ring.
+///
+/// A line to a spider names one address. Of a host that has several it is the one at which its robots.txt was had:
+/// that comes first, is asked for from here, and is tried at one address after the other.
 ///
 /// ```text
 ///   scheduler ── work ring ──► UrlServer ── acquire ──► line ──► LinkPort ──► spiders
@@ -317,6 +320,7 @@ impl<D: Driver> UrlDesk<D> {
                 let report = report_of(&fetched, self.papers.book.logger.wall);
                 self.url_server.ask_again(fetched.trans, &report, now);
             }
+            None if moved_on(&mut self.url_server, &fetched, now) => {}
             None => {
                 let (url_server, papers) = (&mut self.url_server, &mut self.papers);
                 robots_fetched(url_server, papers, &mut self.done, &fetched, now);
@@ -340,7 +344,8 @@ impl<D: Driver> UrlDesk<D> {
                 Acquired::Fetch(order) if order.kind == OrderKind::Page => self.send_line(&order, now),
                 Acquired::Fetch(order) => {
                     let addr = SocketAddr::new(order.ip, order.url.port());
-                    let order = FetchOrder::new(order.trans, order.url, addr);
+                    let more = order.more;
+                    let order = FetchOrder { more, ..FetchOrder::new(order.trans, order.url, addr) };
                     self.spider.take(order, now, &mut self.actions);
                     self.run_actions(now);
                 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The addresses of a name, IPv4 first, at least one; or why there are none.
+/// The addresses of a name, the two kinds by turns, at least one; or why there are none.
 pub type Answer = Result<Arc<[IpAddr]>, Failure>;
 
 /// Why a name has no addresses.
@@ -133,8 +133,8 @@ impl Lookup {
     }
 
     /// The answer and how many seconds it holds, as soon as it can be given.
-    pub(super) fn verdict(&self, now: Now) -> Option<(Answer, u32)> {
-        verdict(self.a.finding(), self.aaaa.finding(), self.settle_by <= now)
+    pub(super) fn verdict(&self, ipv6_first: bool, now: Now) -> Option<(Answer, u32)> {
+        verdict(self.a.finding(), self.aaaa.finding(), self.settle_by <= now, ipv6_first)
     }
 }
 
@@ -146,26 +146,30 @@ const NO_S: (u32, u32) = (1, 3_600);
 /// with every page of a site.
 const FAILED_S: u32 = 5;
 
-fn verdict(a: Option<&Finding>, aaaa: Option<&Finding>, settled: bool) -> Option<(Answer, u32)> {
+fn verdict(
+    a: Option<&Finding>,
+    aaaa: Option<&Finding>,
+    settled: bool,
+    ipv6_first: bool,
+) -> Option<(Answer, u32)> {
     use Finding::{Addresses, Failed, NoAddress, NoSuchName};
     let no = |failure, ttl_s: Option<u32>| {
         Some((Err(failure), ttl_s.map_or(FAILED_S, |ttl_s| ttl_s.clamp(NO_S.0, NO_S.1))))
     };
     match (a, aaaa) {
         (Some(Addresses { addresses: v4, ttl_s: a }), Some(Addresses { addresses: v6, ttl_s: aaaa })) => {
-            found(&[v4, v6], *a.min(aaaa))
+            let kinds = if ipv6_first { [v6, v4] } else { [v4, v6] };
+            found(&by_turns(kinds), *a.min(aaaa))
         }
         // What became of the other kind does not spoil these.
-        (Some(Addresses { addresses, ttl_s }), Some(_)) => found(&[addresses], *ttl_s),
-        (Some(Addresses { addresses, ttl_s }), None) if settled => found(&[addresses], *ttl_s),
+        (Some(Addresses { addresses, ttl_s }), Some(_)) => found(addresses, *ttl_s),
+        (Some(Addresses { addresses, ttl_s }), None) if settled => found(addresses, *ttl_s),
         (Some(Addresses { .. }), None) => None,
         (Some(NoSuchName { ttl_s }), _) | (_, Some(NoSuchName { ttl_s })) => no(Failure::NoSuchName, *ttl_s),
         (None, _) | (_, None) => None,
-        (Some(NoAddress { .. }), Some(Addresses { addresses, ttl_s })) => found(&[addresses], *ttl_s),
+        (Some(NoAddress { .. }), Some(Addresses { addresses, ttl_s })) => found(addresses, *ttl_s),
         // Half an answer is good for now, and kept no longer than a failure.
-        (Some(Failed(_)), Some(Addresses { addresses, ttl_s })) => {
-            found(&[addresses], (*ttl_s).min(FAILED_S))
-        }
+        (Some(Failed(_)), Some(Addresses { addresses, ttl_s })) => found(addresses, (*ttl_s).min(FAILED_S)),
         (Some(NoAddress { ttl_s: a }), Some(NoAddress { ttl_s: aaaa })) => {
             no(Failure::NoAddress, *a.min(aaaa))
         }
@@ -175,8 +179,14 @@ fn verdict(a: Option<&Finding>, aaaa: Option<&Finding>, settled: bool) -> Option
     }
 }
 
-fn found(kinds: &[&Vec<IpAddr>], ttl_s: u32) -> Option<(Answer, u32)> {
-    let all = kinds.iter().flat_map(|addresses| addresses.iter().copied());
+/// One of the first kind, one of the other, and so on: a kind that leads nowhere costs one try (RFC 8305, 4).
+fn by_turns(kinds: [&Vec<IpAddr>; 2]) -> Vec<IpAddr> {
+    let longest = kinds[0].len().max(kinds[1].len());
+    (0..longest).flat_map(|n| kinds.map(|addresses| addresses.get(n).copied())).flatten().collect()
+}
+
+fn found(all: &[IpAddr], ttl_s: u32) -> Option<(Answer, u32)> {
+    let all = all.iter().copied();
     Some((Ok(all.take(ADDRESSES_PER_NAME_MAX).collect()), ttl_s.clamp(ADDRESSES_S.0, ADDRESSES_S.1)))
 }
 
@@ -218,7 +228,12 @@ mod tests {
             (Some(&good(v4, 0)), None, true, yes(&[v4], 1)),
             (Some(&good(v4, u32::MAX)), None, true, yes(&[v4], 86_400)),
         ] {
-            assert_eq!(verdict(a, aaaa, settled), expected, "{a:?} {aaaa:?} {settled}");
+            assert_eq!(verdict(a, aaaa, settled, false), expected, "{a:?} {aaaa:?} {settled}");
         }
+        let (more, other) = (ip("192.0.2.2"), ip("192.0.2.3"));
+        let three = Finding::Addresses { addresses: vec![v4, more, other], ttl_s: 300 };
+        assert_eq!(verdict(Some(&three), Some(&aaaa), false, true), yes(&[v6, v4, more, other], 200));
+        assert_eq!(verdict(Some(&three), Some(&aaaa), false, false), yes(&[v4, v6, more, other], 200));
+        assert_eq!(verdict(Some(&a), None, true, true), yes(&[v4], 300));
     }
 }

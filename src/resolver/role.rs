@@ -12,6 +12,8 @@ use std::net::SocketAddr;
 pub struct ResolverConfig {
     /// In the order they are asked; at least one.
     pub servers: Vec<SocketAddr>,
+    /// Whether the addresses of a name begin with IPv6; either way the kinds take turns.
+    pub ipv6_first: bool,
     /// How long the first try at a server may take; it doubles with every round, twice at most.
     pub timeout_us: u64,
     /// Rounds through all servers.
@@ -82,7 +84,7 @@ enum ConnState {
 }
 
 /// Once IPv4 addresses are in, IPv6 ones may take this much longer. Servers are asked for both at once and a cache
-/// answers both at once; who needs longer would hold up every page of the host for an address used second.
+/// answers both at once; who needs longer would hold up every page of the host for an address it can do without.
 const SETTLE_MS: u64 = 50;
 /// Questions wait in the server's receive buffer, which by default holds some 270 of them. So no more names than
 /// this are asked for within a moment unless they are answered; a burst would be lost and cost a time-out.
@@ -329,7 +331,7 @@ impl Resolver {
         let Some(lookup) = self.lookups.get(key) else {
             return;
         };
-        let Some((answer, ttl_s)) = lookup.verdict(now) else {
+        let Some((answer, ttl_s)) = lookup.verdict(self.config.ipv6_first, now) else {
             return;
         };
         let lookup = self.lookups.remove(key).expect("just looked at");

@@ -98,6 +98,7 @@ struct World {
 fn config(servers: u8) -> ResolverConfig {
     ResolverConfig {
         servers: (1..=servers).map(|n| SocketAddr::from(([192, 0, 2, n], 53))).collect(),
+        ipv6_first: false,
         timeout_us: 2_000_000,
         attempts: 2,
         cache_max: 100,

@@ -8,7 +8,8 @@
 //!
 //! What is checked: no URL is lost, none is in flight twice, no host or address is asked too early, nothing is
 //! asked before robots.txt or against it, no slot is used again too soon, and all of it while connections are
-//! refused, reset, stalled, slowed and cut anywhere, and while shards die.
+//! refused, reset, stalled, slowed and cut anywhere, while hosts have addresses at which nobody is, and while shards
+//! die.
 
 mod judge;
 mod plan;

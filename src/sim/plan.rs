@@ -16,6 +16,8 @@ pub struct Plan {
     pub faults: Faults,
     /// One in so many hosts has its robots.txt on another host; 0 = none.
     pub robots_elsewhere: u32,
+    /// Of a thousand hosts so many have two addresses, one of them dead or both alive.
+    pub several: u64,
     /// Milliseconds between two commits of the keeper.
     pub commit_ms: u64,
     /// Mean virtual milliseconds between two deaths of shards; 0 = none die.
@@ -67,6 +69,7 @@ impl Plan {
         spider.timeout_req_ms = 5_000 + rng.below(60_000);
         spider.timeout_read_ms = 2_000 + rng.below(20_000);
         spider.timeout_connect_ms = 1_000 + rng.below(10_000);
+        spider.fallback_delay_ms = 20 + spider.timeout_connect_ms % 3_000;
         spider.keep_alive_ms = 100 + rng.below(20_000);
         spider.max_doc_size = 64 << 10;
         let mut share = |usual: u64| if rng.chance(500) { rng.below(usual) } else { 0 };
@@ -96,6 +99,7 @@ impl Plan {
             robots_elsewhere: if rng.chance(300) { 2 + rng.below(4) as u32 } else { 0 },
             commit_ms: 1 + rng.below(200),
             death_ms: if rng.chance(300) { 500 + rng.below(60_000) } else { 0 },
+            several: if rng.chance(500) { 100 + rng.below(900) } else { 0 },
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::driver::{ConnectFate, Reaction, SimWeb, Then};
 use crate::farm::{self, Site, host_name};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
 /// The farm's pages behind servers that misbehave as the plan says.
@@ -19,9 +19,29 @@ pub struct MisbehavingWeb {
 
 pub const PORT: u16 = 8080;
 
-/// The address of a host; several share one.
-pub fn address_of(plan: &Plan, host: u32) -> IpAddr {
-    IpAddr::V4(Ipv4Addr::from(u32::from_be_bytes([198, 51, 0, 0]) + host % plan.addresses))
+/// The addresses of a host, in the order of its name's; several hosts share one.
+pub fn addresses_of(plan: &Plan, host: u32) -> Vec<IpAddr> {
+    let live = |n: u32| IpAddr::V4(Ipv4Addr::from(u32::from_be_bytes([198, 51, 0, 0]) + n % plan.addresses));
+    let dead = IpAddr::V6(Ipv6Addr::from(DEAD_NET | u128::from(host % plan.addresses)));
+    let mut rng = Rng::new(plan.seed ^ u64::from(host));
+    match rng.chance(plan.several).then(|| rng.below(3)) {
+        None => vec![live(host)],
+        Some(0) => vec![dead, live(host)],
+        Some(1) => vec![live(host), dead],
+        Some(_) => vec![live(host), live(host + 1)],
+    }
+}
+
+/// Nobody answers here: addresses with an even number refuse, the others are silent.
+const DEAD_NET: u128 = 0x2600_0dea_d000_0000_0000_0000_0000_0000;
+
+/// What becomes of a connection to an address where nobody is.
+fn dead_fate(ip: IpAddr, rng: &mut Rng) -> Option<ConnectFate> {
+    let IpAddr::V6(v6) = ip else { return None };
+    Some(match v6.to_bits() % 2 {
+        0 => ConnectFate::Refuse { after_us: rng.below(50_000) },
+        _ => ConnectFate::Silence,
+    })
 }
 
 impl MisbehavingWeb {
@@ -62,7 +82,10 @@ fn busy(rng: &mut Rng) -> Vec<u8> {
 }
 
 impl SimWeb for MisbehavingWeb {
-    fn connect(&mut self, _addr: SocketAddr, _now: Now, rng: &mut Rng) -> ConnectFate {
+    fn connect(&mut self, addr: SocketAddr, _now: Now, rng: &mut Rng) -> ConnectFate {
+        if let Some(fate) = dead_fate(addr.ip(), rng) {
+            return fate;
+        }
         match rng.below(1_000) {
             n if n < self.faults.refuse => ConnectFate::Refuse { after_us: rng.below(50_000) },
             n if n < self.faults.refuse + self.faults.silence => ConnectFate::Silence,

@@ -1,6 +1,6 @@
 use super::judge::Judge;
 use super::plan::Plan;
-use super::web::{MisbehavingWeb, PORT, address_of};
+use super::web::{MisbehavingWeb, PORT, addresses_of};
 use crate::audit::{Intake, Overrides};
 use crate::base::{AddressGuard, Now, Rng, Wall};
 use crate::doc_index::{DocIndex, DocState};
@@ -33,6 +33,8 @@ pub struct SimReport {
     pub success: u64,
     pub deaths: u64,
     pub slots_reused: u64,
+    /// Requests that went to another address because nobody was at the first.
+    pub moved_on: u64,
     pub virtual_seconds: u64,
     pub steps: u64,
 }
@@ -123,7 +125,9 @@ impl World {
         }
         let mut hosts = String::new();
         for host in 0..plan.site.hosts {
-            let _ = writeln!(hosts, "{} {}", address_of(&plan, host), host_name(host));
+            for ip in addresses_of(&plan, host) {
+                let _ = writeln!(hosts, "{ip} {}", host_name(host));
+            }
         }
         let scheduler_config = SchedulerConfig {
             queue_len: plan.config.url_server.queue_len,
@@ -247,6 +251,7 @@ impl World {
         }
         self.report.deaths += 1;
         self.report.slots_reused += slot.shard.url_server().stats().slots_reused;
+        self.report.moved_on += slot.shard.url_server().stats().moved_on;
         slot.epoch += 1;
         self.net.borrow_mut().forget_driver(index);
         // What it had said is in the journal, from which the next one learns how hosts are to be treated.
@@ -317,6 +322,7 @@ impl World {
         self.report.virtual_seconds = self.net.borrow().now().us() / 1_000_000;
         for slot in &self.shards {
             self.report.slots_reused += slot.shard.url_server().stats().slots_reused;
+            self.report.moved_on += slot.shard.url_server().stats().moved_on;
         }
     }
 }
@@ -364,6 +370,12 @@ fn next_death(plan: &Plan, rng: &mut Rng, now: Now) -> Now {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_are_had_at_another_address_if_nobody_is_at_the_first() {
+        let moved_on: u64 = (0..40).map(|seed| run(seed).moved_on).sum();
+        assert!(moved_on > 20, "{moved_on}");
+    }
 
     #[test]
     fn a_seed_replays_to_the_step() {

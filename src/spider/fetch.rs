@@ -12,6 +12,8 @@ pub struct FetchOrder {
     pub trans: TransId,
     pub url: CrawlUrl,
     pub addr: SocketAddr,
+    /// There are other addresses to try: a connection to this one is waited for only `fallback_us`.
+    pub more: bool,
     /// Whether it is there and has changed is all that is asked.
     pub head_only: bool,
     /// Of the document as it is stored: it need not come if it is still the same.
@@ -21,7 +23,7 @@ pub struct FetchOrder {
 impl FetchOrder {
     /// The whole document, whatever is stored.
     pub fn new(trans: TransId, url: CrawlUrl, addr: SocketAddr) -> FetchOrder {
-        FetchOrder { trans, url, addr, head_only: false, validators: None }
+        FetchOrder { trans, url, addr, more: false, head_only: false, validators: None }
     }
 }
 

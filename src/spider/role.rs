@@ -26,6 +26,8 @@ pub struct SpiderConfig {
     pub connect_us: u64,
     /// From the request to the first byte of the answer.
     pub first_byte_us: u64,
+    /// The same, where there is another address to try.
+    pub fallback_us: u64,
     /// Between two signs of life of a server.
     pub read_us: u64,
     /// Once it sends, this much has to come on average; 0 for no such rule.
@@ -181,7 +183,7 @@ impl Spider {
             flags: Flags::NONE,
             bytes: self.bodies.pop().unwrap_or_default(),
             started: now,
-            state_by: now.plus_us(self.config.connect_us),
+            state_by: now.plus_us(if order.more { self.config.fallback_us } else { self.config.connect_us }),
             working_at: now.plus_us(self.config.working_us),
             rate: Rate::NOT_YET,
         };
@@ -305,8 +307,7 @@ impl Spider {
                 let result = match error {
                     NetError::Refused => ResultCode::ConnectRefused,
                     NetError::TimedOut => ResultCode::ConnectTimeout,
-                    NetError::Reset => ResultCode::Reset,
-                    NetError::Unreachable | NetError::Exhausted | NetError::Other(_) => {
+                    NetError::Reset | NetError::Unreachable | NetError::Exhausted | NetError::Other(_) => {
                         ResultCode::ConnectFailed
                     }
                 };

@@ -17,6 +17,7 @@ fn config(conns_max: usize) -> SpiderConfig {
         working_us: 20_000_000,
         total_us: 60_000_000,
         connect_us: 10_000_000,
+        fallback_us: 300_000,
         read_us: 30_000_000,
         idle_us: 5_000_000,
         head: HeadLimits::default(),
@@ -413,4 +414,17 @@ fn what_is_stored_is_asked_about() {
     let (request, fetched) = answered(&mut spider, order, b"HTTP/1.1 304 Same\r\n\r\n", &mut out);
     assert!(request.contains("\r\nIf-None-Match: \"v1\"\r\nIf-Modified-Since: yesterday\r\n"));
     assert_eq!((fetched.result, fetched.again), (ResultCode::NotModified, None));
+}
+
+#[test]
+fn where_there_is_another_address_a_connection_is_waited_for_only_a_moment() {
+    for (more, ms) in [(false, 10_000), (true, 300)] {
+        let (mut spider, mut out) = (spider(1), Vec::new());
+        spider.take(FetchOrder { more, ..order(1) }, Now::ZERO, &mut out);
+        spider.tick(Now::ZERO.plus_ms(ms - 5), &mut out);
+        assert!(acted(&mut out).1.is_empty(), "{ms}");
+        spider.tick(Now::ZERO.plus_ms(ms + 5), &mut out);
+        let [fetched] = &acted(&mut out).1[..] else { panic!("{ms}") };
+        assert_eq!(fetched.result, ResultCode::ConnectTimeout);
+    }
 }

@@ -8,11 +8,31 @@ use super::server::{SPARE_WINDOWS, UrlServer};
 use crate::base::Now;
 use crate::proto::lines::{Job, TransId};
 use crate::proto::record::Fault;
+use std::net::IpAddr;
+
+/// How a hand-out ended.
+#[derive(Clone, Copy)]
+pub(super) enum Ending<'a> {
+    Answered(&'a Report),
+    /// Nobody has answered, so nothing is known that would change a pause.
+    Unknown,
+    /// No connection was made: the host was not asked.
+    NotSent,
+}
+
+/// What an open transaction was about.
+pub(super) struct Taken {
+    pub work: Work,
+    /// Where it was sent.
+    pub ip: IpAddr,
+    /// A connection was made.
+    pub reached: bool,
+}
 
 impl UrlServer {
     /// Takes the work of an open transaction and paces its host and address by the answer, if there was one. The caller
     /// puts the row in order and then calls `freed`.
-    pub(super) fn take_open(&mut self, trans: TransId, report: Option<&Report>, now: Now) -> Option<Work> {
+    pub(super) fn take_open(&mut self, trans: TransId, ending: Ending<'_>, now: Now) -> Option<Taken> {
         let slot = trans.host_slot();
         let Some(host) = self.table.rows.get_mut(slot as usize) else {
             self.stats.late += 1;
@@ -23,16 +43,28 @@ impl UrlServer {
             return None;
         };
         let work = std::mem::replace(&mut active.work, Work::Free);
-        let unsent = !active.sent;
+        let (sent, slot_of_ip) = (active.sent, active.ip);
+        let (before, asked_at) = (active.before, active.asked_at);
         self.open.remove(active.open_key as usize);
-        let address = self.addresses.get_mut(host.ip);
-        if unsent {
-            // An answer may overtake the news that the request is out; it was sent no later than now.
-            host.pace.asked(&self.config.host, now);
-            address.pace.asked(&self.config.ip, now);
-            address.unsent -= 1;
-        }
+        let address = self.addresses.get_mut(slot_of_ip);
         address.open -= 1;
+        address.unsent -= u8::from(!sent);
+        match ending {
+            _ if sent => {}
+            Ending::NotSent => {
+                // The address keeps its pause: whoever cannot be connected to is not to be tried more often for it.
+                let mut asked = before;
+                asked.asked(&self.config.host, asked_at);
+                if host.pace == asked {
+                    host.pace = before;
+                }
+            }
+            Ending::Answered(_) | Ending::Unknown => {
+                // An answer may overtake the news that the request is out; it was sent no later than now.
+                host.pace.asked(&self.config.host, now);
+                address.pace.asked(&self.config.ip, now);
+            }
+        }
         if host.open() == 0
             && let Some(mut window) = host.window.take()
             && self.spare_windows.len() < SPARE_WINDOWS
@@ -40,10 +72,12 @@ impl UrlServer {
             window.places.clear();
             self.spare_windows.push(window);
         }
-        let Some(report) = report else {
-            // Nobody has answered, so nothing is known that would change a pause.
-            return Some(work);
+        let ip = address.ip;
+        let Ending::Answered(report) = ending else {
+            self.left_open(slot, slot_of_ip, now);
+            return Some(Taken { work, ip, reached: false });
         };
+        let reached = report.status != 0 || (sent && !report.result.is_unconnected());
         // Retry-After was said by this host, for itself; its neighbours need not wait for it.
         let neighbours = Report { retry_after_s: None, ..*report };
         let before = address.pace;
@@ -51,8 +85,21 @@ impl UrlServer {
         if is_notable(&before, &address.pace, &self.config.ip, now) {
             write_address(&mut self.journal, address.ip, &address.pace, self.config.wall);
         }
+        // A robots.txt that leads on is not the end of it: a host that lets go after each hop would be asked for ever.
+        if reached && !matches!(work, Work::Robots { .. }) {
+            self.reached(slot, ip);
+        }
+        self.left_open(slot, slot_of_ip, now);
         self.pace_host(slot, report, now);
-        Some(work)
+        Some(Taken { work, ip, reached })
+    }
+
+    /// Something of a host is no longer open at an address where it does not stand any more.
+    fn left_open(&mut self, slot: u32, address: u32, now: Now) {
+        if self.table.rows[slot as usize].ip != address {
+            self.wake_address(address, now);
+            self.free_address(address, now);
+        }
     }
 
     /// Paces a host by an answer, or by there being none, and notes what must not be forgotten.
@@ -89,7 +136,7 @@ impl UrlServer {
         let host = &mut self.table.rows[slot as usize];
         let ip = self.addresses.get(host.ip).ip;
         while let Some(candidate) = self.waiting.pop_front(&mut host.queue) {
-            self.refused.push_back((Job { candidate, ip }, refusal));
+            self.refused.push_back((Job::at(ip, candidate), refusal));
         }
         while let Some(job) = self.leftover.pop_of(self.table.names.get(host.name)) {
             self.refused.push_back((job, refusal));

@@ -34,6 +34,8 @@ pub(super) const RESTING: u8 = 1;
 pub(super) const IDLE_LISTED: u8 = 2;
 /// Robots rules of another host redirected here, and wait to be asked for.
 pub(super) const HAS_ERRAND: u8 = 4;
+/// It has several addresses, which are in the table of ways.
+pub(super) const SEVERAL: u8 = 8;
 
 const _: () = assert!(size_of::<Host>() == 80, "a million hosts wait in eighty megabytes");
 
@@ -57,6 +59,12 @@ pub(super) struct Active {
     pub taker: u16,
     /// Its place in the list of what is open.
     pub open_key: u32,
+    /// The address it was sent to; the host may have moved on since.
+    pub ip: u32,
+    /// Its connection is not waited for long, as there are other addresses.
+    pub more: bool,
+    /// The host's pace before it: if nothing is sent, it was not asked.
+    pub before: Pace,
 }
 
 pub(super) enum Work {
@@ -156,7 +164,7 @@ impl Host {
         !self.queue.is_empty() && open < room && !unsent
     }
 
-    fn places(&self) -> &[Active] {
+    pub fn places(&self) -> &[Active] {
         self.window.as_ref().map_or(&[], |window| &window.places)
     }
 
@@ -181,10 +189,29 @@ impl Host {
     }
 
     /// Puts work into a free place of the window and names it.
-    pub fn hand_out(&mut self, slot: u32, work: Work, taker: u16, open_key: u32, now: Now) -> TransId {
+    pub fn hand_out(
+        &mut self,
+        slot: u32,
+        work: Work,
+        taker: u16,
+        more: bool,
+        open_key: u32,
+        now: Now,
+    ) -> TransId {
         self.generation = self.generation.wrapping_add(1) & 0xff_ffff;
         let generation = self.generation;
-        let active = Active { generation, work, asked_at: now, sent: false, last_word: now, taker, open_key };
+        let active = Active {
+            generation,
+            work,
+            asked_at: now,
+            sent: false,
+            last_word: now,
+            taker,
+            open_key,
+            ip: self.ip,
+            more,
+            before: self.pace,
+        };
         let places = &mut self.window.get_or_insert_default().places;
         let free = places.iter().position(|active| matches!(active.work, Work::Free));
         let place = match free {

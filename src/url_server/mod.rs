@@ -25,6 +25,7 @@
 //! | `address`                | addresses, and the hosts that take turns at one                                  |
 //! | `turns`                  | where hosts wait: rest, timer, address, spider, ready                            |
 //! | `placing`                | which row a host gets                                                            |
+//! | `ways`                   | hosts of several addresses, tried one after the other                            |
 //! | `niceness`, `answers`    | how long the pause is, and what an answer does to it                             |
 //! | `robots_gate`            | nothing before the robots rules; redirects of robots.txt to other hosts          |
 //! | `takers`                 | spiders behind links, their credits, and whose host is whose                     |
@@ -46,6 +47,8 @@ mod model;
 #[cfg(test)]
 mod model_judge;
 #[cfg(test)]
+mod model_ways;
+#[cfg(test)]
 mod model_web;
 mod names;
 mod niceness;
@@ -59,6 +62,7 @@ mod takers;
 mod tests;
 mod turns;
 mod waiting;
+mod ways;
 
 pub use memory::{Memory, compacted};
 pub use niceness::{Niceness, Report};

@@ -7,10 +7,12 @@
 //! `NEPHILA_MODEL_SEEDS=20000` runs longer; `NEPHILA_MODEL_SEED=n` runs one. A failure prints its seed.
 
 use super::model_judge::TICKS;
+use super::model_ways::{address, some_of};
 use super::model_web::{Gate, Manners, RobotsAnswer, SECOND, Temper, report};
 use super::*;
 use crate::base::{Now, Rng, Wall};
 use crate::proto::lines::{Candidate, Job, TransId};
+use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -19,7 +21,12 @@ const DOCS_MAX: usize = 80;
 
 pub(super) struct Host {
     pub url: CrawlUrl,
-    pub ip: usize,
+    /// Its addresses, one or more.
+    pub ips: Vec<usize>,
+    /// Addresses that no connection could be made to since the last that was made, or since all had failed.
+    pub tried: HashSet<usize>,
+    /// How often in a row it was sent on to another address.
+    pub moves: usize,
     pub temper: Temper,
     pub manners: Manners,
     pub gate: Gate,
@@ -44,6 +51,14 @@ pub(super) struct Open {
     pub trans: TransId,
     pub kind: Kind,
     pub host: usize,
+    pub ip: usize,
+    /// Nobody will take the connection.
+    pub dead: bool,
+    /// There was said to be another address.
+    pub more: bool,
+    /// The latest request to the host before this one, and when this one was handed out.
+    pub before: Option<u64>,
+    pub at: u64,
     pub taker: u16,
     pub sent: bool,
     /// Nobody will ever speak of it again.
@@ -78,6 +93,9 @@ pub(super) struct Model {
     pub base: u64,
     pub hosts: Vec<Host>,
     pub ips: Vec<Manners>,
+    /// Addresses at which nobody is.
+    pub dead: Vec<bool>,
+    pub moved_on: u64,
     /// Every host has a slot of its own, so nothing of it is ever forgotten.
     pub roomy: bool,
     pub links: bool,
@@ -149,9 +167,12 @@ impl Model {
             wall: Wall { unix_ms_at_zero: 1_763_182_800_123 },
             seed: rng.next_u64() as u32,
         };
+        let dead = (0..ip_count).map(|_| rng.chance(250)).collect();
         let hosts = (0..host_count).map(|n| Host {
             url: CrawlUrl::parse(&format!("http://h{n}/")).unwrap(),
-            ip: rng.below(ip_count as u64) as usize,
+            ips: some_of(&mut rng, ip_count),
+            tried: HashSet::new(),
+            moves: 0,
             temper: Temper::any(&mut rng),
             manners: Manners::default(),
             gate: Gate::Unknown,
@@ -174,6 +195,8 @@ impl Model {
             base: 0,
             hosts,
             ips: vec![Manners::default(); ip_count],
+            dead,
+            moved_on: 0,
             roomy,
             links,
             restarted: false,
@@ -225,12 +248,14 @@ impl Model {
         for _ in 0..=self.rng.below(4) {
             // Some hosts are asked for more than others.
             let n = self.rng.below(self.hosts.len() as u64);
-            let host = &self.hosts[self.rng.below(n + 1) as usize];
+            let n = self.rng.below(n + 1) as usize;
+            let (ip, others) = self.addresses(n);
+            let host = &self.hosts[n];
             let doc_id = self.next_doc;
             self.next_doc += 1;
             let path = format!("/{}{doc_id}", if self.rng.chance(200) { "no/" } else { "" });
             let candidate = Candidate::seed(doc_id, host.url.with_path(&path));
-            let job = Job { candidate, ip: [10, 0, 0, host.ip as u8].into() };
+            let job = Job { candidate, ip, others };
             self.docs.insert(doc_id, (job.clone(), false));
             self.server.admit(job, self.at());
         }
@@ -285,6 +310,10 @@ impl Model {
     /// A hand-out has ended without an answer, and what it was about waits again.
     fn back(&mut self, open: Open) {
         self.pace(&open, None);
+        self.wait_again(open);
+    }
+
+    pub(super) fn wait_again(&mut self, open: Open) {
         match open.kind {
             Kind::Page(doc_id) => self.docs.get_mut(&doc_id).unwrap().1 = false,
             Kind::Robots { .. } => {
@@ -299,7 +328,7 @@ impl Model {
     fn pace(&mut self, open: &Open, report: Option<&Report>) {
         let (rules, now) = (&self.config, self.now);
         let host = &mut self.hosts[open.host];
-        let ip = &mut self.ips[host.ip];
+        let ip = &mut self.ips[open.ip];
         if !open.sent {
             host.manners.asked(&rules.host, now);
             ip.asked(&rules.ip, now);
@@ -335,11 +364,11 @@ impl Model {
         let Some(open) = self.open.get_mut(self.rng.below(count) as usize).filter(|open| !open.mute) else {
             return;
         };
-        if self.rng.chance(800) {
+        if self.rng.chance(800) && !open.dead {
             open.sent = true;
             let host = &mut self.hosts[open.host];
             host.manners.asked(&self.config.host, self.now);
-            self.ips[host.ip].asked(&self.config.ip, self.now);
+            self.ips[open.ip].asked(&self.config.ip, self.now);
             self.server.sent(open.trans, at);
             assert_eq!(self.server.asked_at(open.trans), Some(at));
         } else {
@@ -357,6 +386,16 @@ impl Model {
 
     pub(super) fn answer(&mut self, index: usize) {
         let open = self.open.remove(index);
+        let result = [ResultCode::ConnectTimeout, ResultCode::ConnectRefused][self.rng.below(2) as usize];
+        let failed = open.dead.then_some(result);
+        if let Some(result) = failed
+            && self.server.unreachable(open.trans, result, self.at())
+        {
+            return self.moved_on(open, result);
+        }
+        if open.dead {
+            self.all_failed(&open);
+        }
         self.gone.push(open.trans);
         match open.kind {
             Kind::Page(doc_id) => self.answer_page(&open, doc_id),
@@ -365,21 +404,37 @@ impl Model {
         }
     }
 
-    fn report(&mut self, status: u16) -> Report {
+    fn report(&mut self, open: &Open, status: u16) -> Report {
         let report = report(&mut self.rng, status);
-        Report { retry_after_s: report.retry_after_s.filter(|_| !self.calm), ..report }
+        let result = match report.result {
+            _ if open.dead => ResultCode::ConnectTimeout,
+            ResultCode::ConnectTimeout => ResultCode::ReadTimeout,
+            result => result,
+        };
+        Report { result, retry_after_s: report.retry_after_s.filter(|_| !self.calm), ..report }
     }
 
     fn answer_page(&mut self, open: &Open, doc_id: u32) {
-        let status = if self.calm { 200 } else { self.hosts[open.host].temper.page_status(&mut self.rng) };
-        let report = self.report(status);
+        let status = match self.calm {
+            _ if open.dead => 0,
+            true => 200,
+            false => self.hosts[open.host].temper.page_status(&mut self.rng),
+        };
+        let report = self.report(open, status);
         assert_eq!(self.server.doc_id(open.trans), Some(doc_id));
         let job = self.server.release(open.trans, &report, self.at()).expect("it was open");
-        assert_eq!(self.docs.remove(&doc_id), Some((job, true)));
+        let (known, was_open) = self.docs.remove(&doc_id).expect("one that was admitted");
+        assert_eq!((known.candidate, was_open), (job.candidate, true));
+        assert_eq!(job.ip, address(open.ip));
         self.pace(open, Some(&report));
+        self.reached(open, &report);
     }
 
-    fn robots_answer(&mut self, n: usize) -> (RobotsAnswer, u16) {
+    fn robots_answer(&mut self, open: &Open) -> (RobotsAnswer, u16) {
+        if open.dead {
+            return (RobotsAnswer::Failed, 0);
+        }
+        let n = open.host;
         let other = self.rng.below(self.hosts.len() as u64) as usize;
         let elsewhere = self.hosts[other].url.with_path("/robots.txt");
         let answer = self.hosts[n].temper.robots(&mut self.rng, &self.hosts[n].url, &elsewhere);
@@ -393,19 +448,23 @@ impl Model {
     }
 
     fn answer_robots(&mut self, open: &Open, hops: u8) {
-        let (answer, status) = self.robots_answer(open.host);
-        let report = self.report(status);
+        let (answer, status) = self.robots_answer(open);
+        let report = self.report(open, status);
         let at = self.at();
         let step = self.server.robots(open.trans, &shown(&answer), &report, at);
         self.pace(open, Some(&report));
+        if step != RobotsStep::Hop {
+            self.reached(open, &report);
+        }
         self.learnt(open.host, hops, &answer, step);
     }
 
     fn answer_errand(&mut self, open: &Open, id: u64) {
-        let (answer, status) = self.robots_answer(open.host);
-        let report = self.report(status);
+        let (answer, status) = self.robots_answer(open);
+        let report = self.report(open, status);
         assert_eq!(self.server.release_errand(open.trans, &report, self.at()), Some(id));
         self.pace(open, Some(&report));
+        self.reached(open, &report);
         let ask = self.errands.remove(&id).unwrap();
         self.come_back(&ask, &answer);
     }
@@ -427,9 +486,12 @@ impl Model {
     /// Errands that found no slot are tried again, but not for ever: those who wait for them may have all slots.
     pub(super) fn place_errands(&mut self) {
         let at = self.at();
-        for (&id, ask) in self.errands.iter_mut().filter(|(_, ask)| !ask.placed) {
-            let ip = [10, 0, 0, self.hosts[ask.host].ip as u8].into();
-            ask.placed = self.server.admit_errand(Errand { id, url: ask.url.clone(), ip }, at);
+        let unplaced = |(&id, ask): (&u64, &Ask)| (!ask.placed).then_some((id, ask.host));
+        let unplaced: Vec<(u64, usize)> = self.errands.iter().filter_map(unplaced).collect();
+        for (id, host) in unplaced {
+            let (ip, others) = self.addresses(host);
+            let ask = self.errands.get_mut(&id).unwrap();
+            ask.placed = self.server.admit_errand(Errand { id, url: ask.url.clone(), ip, others }, at);
             assert!(ask.placed || !self.roomy);
         }
         let given_up = |ask: &Ask| !ask.placed && ask.since + 60 * SECOND < self.now;
@@ -478,6 +540,7 @@ impl Model {
             _ => assert_eq!(self.server.release(trans, &report, at), None),
         }
         self.server.sent(trans, at);
+        assert!(!self.server.unreachable(trans, ResultCode::ConnectRefused, at));
         self.late += 1;
         if self.gone.len() > 200 {
             self.gone.drain(..100);
@@ -570,6 +633,7 @@ impl Model {
                 manners.crawl_delay_us = 0;
             }
             (host.hop, host.taker) = (None, None);
+            (host.tried, host.moves) = Default::default();
         }
         for ip in &mut self.ips {
             let promised = ip.last.map_or(0, |last| last + self.config.ip.gap_us);
@@ -592,7 +656,7 @@ impl Model {
             self.server = server.with_spiders_behind_links();
         }
         self.restarted = true;
-        self.late = 0;
+        (self.late, self.moved_on) = (0, 0);
         (self.used, self.gone, self.slots) = Default::default();
         (self.errands, self.spiders, self.asks, self.disk) = Default::default();
         for (job, _) in self.docs.values() {

@@ -1,6 +1,7 @@
 //! What the model holds the server to: whether a request may go out, whether one must, and what an answer means.
 
 use super::model::{Host, Kind, Model, Open, Spider};
+use super::model_ways::address;
 use super::model_web::{DAY, Gate, Manners, RobotsAnswer, SECOND};
 use super::{Order, OrderKind, Refusal, RobotsStep};
 use crate::base::Now;
@@ -16,7 +17,7 @@ impl Model {
     pub(super) fn refused(&mut self, job: &Job, refusal: Refusal) {
         let (known, open) =
             self.docs.remove(&job.candidate.doc_id).expect("refused once, and not after DONE");
-        assert_eq!((&known, open), (job, false), "refused while a spider has it");
+        assert_eq!((&known.candidate, open), (&job.candidate, false), "refused while a spider has it");
         let host = &self.hosts[self.host_of(&job.candidate.url)];
         let path = job.candidate.url.path_and_query();
         match refusal {
@@ -34,9 +35,10 @@ impl Model {
         let n = self.host_of(&order.url);
         let (now, roomy) = (self.now, self.roomy);
         assert!(self.used.insert(order.trans), "{:?} a second time", order.trans);
-        let ip = self.hosts[n].ip;
-        assert_eq!(order.ip, std::net::IpAddr::from([10, 0, 0, ip as u8]));
-        let of_ip = |open: &&Open| self.hosts[open.host].ip == ip;
+        let ips = &self.hosts[n].ips;
+        let ip = ips.iter().copied().find(|&ip| address(ip) == order.ip).expect("an address of its host");
+        assert!(!order.more || ips.len() > 1);
+        let of_ip = |open: &&Open| open.ip == ip;
         let (host_rules, ip_rules) = (self.config.host, self.config.ip);
         let here: Vec<&Open> = self.open.iter().filter(|open| open.host == n).collect();
         let there: Vec<&Open> = self.open.iter().filter(of_ip).collect();
@@ -94,6 +96,7 @@ impl Model {
         if !roomy && idle.0 && order.kind != OrderKind::Page {
             *manners = Manners { promised: manners.promised, latest: manners.latest, ..Manners::default() };
         }
+        let before = manners.last;
         manners.asked(&host_rules, now);
         let address = &mut self.ips[ip];
         if !roomy && idle.1 {
@@ -102,7 +105,28 @@ impl Model {
         address.asked(&ip_rules, now);
         let (trans, taker) = (order.trans, order.taker);
         let mute = !self.calm && self.rng.chance(30);
-        self.open.push(Open { trans, kind, host: n, taker, sent: false, mute, last_word: now });
+        // What is dead may live for a moment, and the other way round. In the end everybody can be had somewhere.
+        let somewhere = self.hosts[n].ips.iter().any(|&ip| !self.dead[ip]);
+        let dead = match self.calm {
+            true => self.dead[ip] && somewhere,
+            false => self.dead[ip] != self.rng.chance(50),
+        };
+        let (more, last_word) = (order.more, now);
+        let open = Open {
+            trans,
+            kind,
+            host: n,
+            ip,
+            dead,
+            more,
+            before,
+            at: now,
+            taker,
+            sent: false,
+            mute,
+            last_word,
+        };
+        self.open.push(open);
     }
 
     fn robots_asked(&mut self, n: usize, url: &CrawlUrl) -> Kind {
@@ -164,11 +188,11 @@ impl Model {
         for (n, host) in self.hosts.iter().enumerate() {
             let docs = |n: usize| self.docs.values().any(|(job, open)| !open && self.is_of(job, n));
             let errand = |n: usize| self.errands.values().any(|ask| ask.placed && !ask.open && ask.host == n);
-            let neighbour =
-                |(m, other): (usize, &Host)| m != n && other.ip == host.ip && (docs(m) || errand(m));
-            let there = self.open.iter().filter(|open| self.hosts[open.host].ip == host.ip);
-            let (here, there): (Vec<&Open>, Vec<&Open>) =
-                (there.clone().filter(|open| open.host == n).collect(), there.collect());
+            // Where a host of several addresses stands is not known here: it may be any.
+            let meet = |other: &Host| other.ips.iter().any(|ip| host.ips.contains(ip));
+            let neighbour = |(m, other): (usize, &Host)| m != n && meet(other) && (docs(m) || errand(m));
+            let here: Vec<&Open> = self.open.iter().filter(|open| open.host == n).collect();
+            let there: Vec<&Open> = self.open.iter().filter(|open| host.ips.contains(&open.ip)).collect();
             let full = here.len() >= usize::from(self.config.host.concurrent)
                 || there.len() >= usize::from(self.config.ip.concurrent)
                 || there.iter().any(|open| !open.sent);
@@ -187,7 +211,8 @@ impl Model {
             if !errand(n) && !page {
                 continue;
             }
-            let when = host.manners.latest.max(self.ips[host.ip].latest) + TICKS;
+            let ips = host.ips.iter().map(|&ip| self.ips[ip].latest).max().unwrap_or(0);
+            let when = host.manners.latest.max(ips) + TICKS;
             assert!(when > self.now, "{} could have been asked: {:?}", host.url, host.gate);
             let due = due.expect("somebody waits for a pause to end");
             assert!(due.us() + self.base <= when, "{}: {due:?} would be too late", host.url);
@@ -256,6 +281,7 @@ impl Model {
         assert_eq!(self.server.len(), self.docs.len(), "every URL is somewhere");
         assert_eq!(self.server.open(), self.open.len());
         assert_eq!(self.server.stats().late, self.late);
+        assert_eq!(self.server.stats().moved_on, self.moved_on);
         let in_memory = self.server.leftover_len() - self.server.spilled_len();
         assert!(in_memory <= self.config.leftover_urls, "leftovers in memory are bounded");
     }

@@ -2,6 +2,7 @@ use crate::proto::lines::{Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// What `acquire` found.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct Order {
     pub doc_id: u32,
     pub url: CrawlUrl,
     pub ip: IpAddr,
+    /// The host has other addresses to try should this one be slow to connect to.
+    pub more: bool,
     pub kind: OrderKind,
     /// The spider it goes to, if spiders are behind links and it is a page.
     pub taker: u16,
@@ -62,4 +65,6 @@ pub struct Errand {
     pub id: u64,
     pub url: CrawlUrl,
     pub ip: IpAddr,
+    /// As those of a [`Job`].
+    pub others: Option<Arc<[IpAddr]>>,
 }

@@ -1,6 +1,6 @@
 //! Which row a host gets, and which URLs go there.
 
-use super::host::{Place, RobotsState, is_past};
+use super::host::{Place, RobotsState, SEVERAL, is_past};
 use super::host_table::Vacancy;
 use super::order::Refusal;
 use super::server::{Timer, UrlServer};
@@ -14,10 +14,10 @@ impl UrlServer {
         let origin = job.candidate.url.origin();
         let slot = match self.table.find(origin) {
             Some(slot) => {
-                self.follow(slot, job.ip, now);
+                self.follow(slot, job.ip, job.others.as_deref(), now);
                 Some(slot)
             }
-            None => self.place_host(origin, job.ip, now),
+            None => self.place_host(origin, job.ip, job.others.as_deref(), now),
         };
         match slot {
             Some(slot) if self.refusal(slot, now).is_some() => {
@@ -38,16 +38,6 @@ impl UrlServer {
         None
     }
 
-    /// A host that has nothing to do may have moved to another address.
-    pub(super) fn follow(&mut self, slot: u32, ip: IpAddr, now: Now) {
-        let host = &self.table.rows[slot as usize];
-        let before = host.ip;
-        if self.addresses.get(before).ip != ip && host.is_empty() && host.place == Place::Rest {
-            self.table.rows[slot as usize].ip = self.join_address(ip);
-            self.leave_address(before, now);
-        }
-    }
-
     /// Why nothing of a host is fetched at present.
     pub(super) fn refusal(&self, slot: u32, now: Now) -> Option<Refusal> {
         let host = &self.table.rows[slot as usize];
@@ -63,22 +53,33 @@ impl UrlServer {
     }
 
     /// Finds a slot for a host.
-    pub(super) fn place_host(&mut self, origin: &str, ip: IpAddr, now: Now) -> Option<u32> {
+    pub(super) fn place_host(
+        &mut self,
+        origin: &str,
+        ip: IpAddr,
+        others: Option<&[IpAddr]>,
+        now: Now,
+    ) -> Option<u32> {
         let address = self.join_address(ip);
         match self.table.place(origin, address, self.quiet_until, now) {
             Vacancy::Fresh(slot) => {
                 self.recall(slot);
+                self.note_ways(slot, ip, others);
                 Some(slot)
             }
             Vacancy::Reused(slot, before) => {
                 self.stats.slots_reused += 1;
                 let (origin, before) = *before;
+                if before.is(SEVERAL) {
+                    self.ways.remove(&slot);
+                }
                 self.leave_address(before.ip, now);
                 if let RobotsState::Known { rules: Some(rules), .. } = &before.robots {
                     self.rules_bytes -= rules.heap_bytes();
                 }
                 self.memory.keep(&origin, before);
                 self.recall(slot);
+                self.note_ways(slot, ip, others);
                 Some(slot)
             }
             Vacancy::None { soonest } => {
@@ -115,10 +116,10 @@ impl UrlServer {
         self.free_address(slot, now);
     }
 
-    /// Forgets an address that no host uses, once its pause is over.
+    /// Forgets an address that no host uses and at which nothing is open, once its pause is over.
     pub(super) fn free_address(&mut self, slot: u32, now: Now) {
         let address = self.addresses.get_mut(slot);
-        if address.hosts > 0 || address.timer {
+        if address.hosts > 0 || address.open > 0 || address.timer {
             return;
         }
         if address.pace.due() > now {

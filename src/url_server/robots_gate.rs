@@ -1,7 +1,7 @@
 //! Nothing of a host is fetched before its robots rules are known: what is handed out when, and what the answers
 //! to robots.txt mean.
 
-use super::answers::is_notable;
+use super::answers::{Ending, Taken, is_notable};
 use super::host::{HAS_ERRAND, Place, RobotsState, Work, is_past, second_after, second_before};
 use super::memory::{write_pace, write_robots};
 use super::niceness::Report;
@@ -66,6 +66,7 @@ impl UrlServer {
             }
             _ => {}
         }
+        let more = self.has_more(slot);
         let host = &mut self.table.rows[slot as usize];
         let ip = self.addresses.get(host.ip).ip;
         let (url, hops) = match &mut host.robots {
@@ -79,7 +80,7 @@ impl UrlServer {
                         return Acquired::Nothing;
                     };
                     self.refill(slot, now);
-                    return self.refuse(Job { candidate, ip }, Refusal::Robots);
+                    return self.refuse(Job::at(ip, candidate), Refusal::Robots);
                 }
                 let Some(taker) = self.takers.take(slot, host.taker) else {
                     host.place = Place::Taker;
@@ -90,9 +91,9 @@ impl UrlServer {
                     return Acquired::Nothing;
                 };
                 let (doc_id, url, head_only) = (candidate.doc_id, candidate.url.clone(), candidate.head_only);
-                let trans = self.open_window(slot, Work::Page(candidate), taker, now);
+                let trans = self.open_window(slot, Work::Page(candidate), taker, more, now);
                 let kind = OrderKind::Page;
-                return Acquired::Fetch(Order { trans, doc_id, url, ip, kind, taker, head_only });
+                return Acquired::Fetch(Order { trans, doc_id, url, ip, more, kind, taker, head_only });
             }
             RobotsState::Asked | RobotsState::Elsewhere { .. } => return Acquired::Nothing,
             RobotsState::Hop(next) => {
@@ -113,9 +114,9 @@ impl UrlServer {
         } else {
             host.robots = RobotsState::Asked;
         }
-        let trans = self.open_window(slot, Work::Robots { hops }, HERE, now);
+        let trans = self.open_window(slot, Work::Robots { hops }, HERE, more, now);
         let kind = OrderKind::Robots;
-        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, kind, taker: HERE, head_only: false })
+        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, more, kind, taker: HERE, head_only: false })
     }
 
     fn hand_out_errand(&mut self, slot: u32, now: Now) -> Acquired {
@@ -131,16 +132,18 @@ impl UrlServer {
         };
         let (id, url) = (errand.id, errand.url.clone());
         let ip = self.addresses.get(self.table.rows[slot as usize].ip).ip;
-        let trans = self.open_window(slot, Work::Errand(Box::new(errand)), HERE, now);
+        let more = self.has_more(slot);
+        let trans = self.open_window(slot, Work::Errand(Box::new(errand)), HERE, more, now);
         let kind = OrderKind::Errand(id);
-        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, kind, taker: HERE, head_only: false })
+        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, more, kind, taker: HERE, head_only: false })
     }
 
     /// Takes a request for the robots rules of another host, which redirected here. It counts like any other to
     /// this host and address, and goes before the host's own pages. False if the host finds no slot.
     pub fn admit_errand(&mut self, errand: Errand, now: Now) -> bool {
         let origin = errand.url.origin();
-        let slot = self.table.find(origin).or_else(|| self.place_host(origin, errand.ip, now));
+        let others = errand.others.as_deref();
+        let slot = self.table.find(origin).or_else(|| self.place_host(origin, errand.ip, others, now));
         let Some(slot) = slot else {
             return false;
         };
@@ -169,7 +172,9 @@ impl UrlServer {
 
     /// DONE for an errand: its number, if the word did not come late.
     pub fn release_errand(&mut self, trans: TransId, report: &Report, now: Now) -> Option<u64> {
-        let Work::Errand(errand) = self.take_open(trans, Some(report), now)? else {
+        let Taken { work: Work::Errand(errand), .. } =
+            self.take_open(trans, Ending::Answered(report), now)?
+        else {
             return None;
         };
         self.freed(trans.host_slot(), now);
@@ -191,10 +196,14 @@ impl UrlServer {
         now: Now,
     ) -> RobotsStep {
         let slot = trans.host_slot();
-        let Some(Work::Robots { hops }) = self.take_open(trans, Some(report), now) else {
+        let taken = self.take_open(trans, Ending::Answered(report), now);
+        let Some(Taken { work: Work::Robots { hops }, ip, reached }) = taken else {
             return RobotsStep::Late;
         };
         let step = self.learn_robots(slot, hops, answer, now);
+        if reached && step != RobotsStep::Hop {
+            self.reached(slot, ip);
+        }
         self.freed(slot, now);
         step
     }

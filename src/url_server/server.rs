@@ -1,6 +1,7 @@
 use super::address::AddressTable;
+use super::answers::{Ending, Taken};
 use super::host::{Active, Host, Place, RobotsState, Window, Work};
-use super::host::{HAS_ERRAND, RESTING};
+use super::host::{HAS_ERRAND, RESTING, SEVERAL};
 use super::host_table::HostTable;
 use super::leftover::Leftover;
 use super::memory::{Memory, write_address, write_pace, write_robots};
@@ -9,6 +10,7 @@ use super::order::{Acquired, Errand, Refusal};
 use super::spill::{SpillAsk, SpillEvent};
 use super::takers::Takers;
 use super::waiting::Waiting;
+use super::ways::Ways;
 use crate::base::{Now, RowWheel, TimerWheel, Wall};
 use crate::proto::lines::{Job, TransId};
 use rapidhash::fast::RapidHashMap;
@@ -41,6 +43,8 @@ pub struct UrlServer {
     pub(super) config: UrlServerConfig,
     pub(super) table: HostTable,
     pub(super) addresses: AddressTable,
+    /// Of the hosts that have several addresses.
+    pub(super) ways: RapidHashMap<u32, Ways>,
     pub(super) waiting: Waiting,
     pub(super) leftover: Leftover,
     pub(super) takers: Takers,
@@ -96,6 +100,8 @@ pub struct UrlServerStats {
     pub slots_reused: u64,
     /// Hosts that were set aside.
     pub set_aside: u64,
+    /// Requests that were put back because their host had another address to try.
+    pub moved_on: u64,
 }
 
 /// Windows kept for the next host that becomes active.
@@ -107,6 +113,7 @@ impl UrlServer {
         UrlServer {
             table: HostTable::new(config.queue_count, config.seed),
             addresses: AddressTable::new(config.queue_count),
+            ways: RapidHashMap::default(),
             waiting: Waiting::default(),
             leftover: Leftover::new(config.leftover_urls, config.seed),
             takers: Takers::here(),
@@ -228,8 +235,8 @@ impl UrlServer {
         };
         active.asked_at = now;
         let first = !std::mem::replace(&mut active.sent, true);
+        let ip = active.ip;
         host.pace.asked(&self.config.host, now);
-        let ip = host.ip;
         let address = self.addresses.get_mut(ip);
         address.pace.asked(&self.config.ip, now);
         address.unsent -= u8::from(first);
@@ -285,34 +292,36 @@ impl UrlServer {
 
     /// DONE for a page: frees its place in the window and hands the job back. `None` for a word that comes late.
     pub fn release(&mut self, trans: TransId, report: &Report, now: Now) -> Option<Job> {
-        let Work::Page(candidate) = self.take_open(trans, Some(report), now)? else {
+        let Taken { work: Work::Page(candidate), ip, .. } =
+            self.take_open(trans, Ending::Answered(report), now)?
+        else {
             return None;
         };
         self.pages -= 1;
         let slot = trans.host_slot();
         // The row may go to another host at once, which may have another address.
         let address = self.table.rows[slot as usize].ip;
-        let ip = self.addresses.get(address).ip;
         self.refill(slot, now);
         self.wake_address(address, now);
-        Some(Job { candidate, ip })
+        Some(Job::at(ip, candidate))
     }
 
     /// The connection turned out to be dead before the request reached the server, or nobody will answer for it:
     /// the URL goes back to the front of its queue and waits for the host's next turn.
     pub fn put_back(&mut self, trans: TransId, now: Now) {
-        self.take_back_open(trans, None, now);
+        self.back(trans, Ending::Unknown, now);
     }
 
     /// The server has answered, and wants to be asked differently: at the host's next turn, after the pause that any
     /// other answer has.
     pub fn ask_again(&mut self, trans: TransId, report: &Report, now: Now) {
-        self.take_back_open(trans, Some(report), now);
+        self.back(trans, Ending::Answered(report), now);
     }
 
-    fn take_back_open(&mut self, trans: TransId, report: Option<&Report>, now: Now) {
+    /// Puts back what was handed out and is to be handed out again.
+    pub(super) fn back(&mut self, trans: TransId, ending: Ending<'_>, now: Now) {
         let slot = trans.host_slot();
-        let Some(work) = self.take_open(trans, report, now) else {
+        let Some(Taken { work, .. }) = self.take_open(trans, ending, now) else {
             return;
         };
         // Taking it may have left the row with nothing to do.
@@ -331,6 +340,7 @@ impl UrlServer {
             }
             Work::Free => {}
         }
+        self.stand(slot, now);
         self.freed(slot, now);
     }
 
@@ -478,6 +488,7 @@ impl UrlServer {
         let mut pages = self.leftover.len() + self.refused.len();
         let mut waiting = 0;
         let mut open_of = vec![0; self.addresses.rows().len()];
+        let mut hosts_of = vec![0; self.addresses.rows().len()];
         let mut open = 0;
         for (slot, host) in self.table.rows.iter().enumerate() {
             assert_eq!(
@@ -491,12 +502,17 @@ impl UrlServer {
             pages += host.pages();
             waiting += host.queue.len();
             open += host.open();
-            open_of[host.ip as usize] += host.open();
+            for active in host.places().iter().filter(|active| !matches!(active.work, Work::Free)) {
+                open_of[active.ip as usize] += 1;
+            }
+            hosts_of[host.ip as usize] += 1;
+            assert_eq!(host.is(SEVERAL), self.ways.contains_key(&(slot as u32)), "ways are of rows");
             if !matches!(host.robots, RobotsState::Known { .. }) {
                 assert_eq!(host.pages_open(), 0, "no page before the robots rules are known");
             }
         }
-        for (address, open) in self.addresses.rows().iter().zip(&open_of) {
+        for (address, (open, hosts)) in self.addresses.rows().iter().zip(open_of.iter().zip(&hosts_of)) {
+            assert_eq!(address.hosts, *hosts, "an address counts its hosts");
             assert_eq!(usize::from(address.open), *open, "an address counts what its hosts have open");
             assert!(address.unsent <= address.open);
             assert!(address.open <= self.config.ip.concurrent);
@@ -508,13 +524,13 @@ impl UrlServer {
     }
 
     /// Puts work into a host's window.
-    pub(super) fn open_window(&mut self, slot: u32, work: Work, taker: u16, now: Now) -> TransId {
+    pub(super) fn open_window(&mut self, slot: u32, work: Work, taker: u16, more: bool, now: Now) -> TransId {
         let host = &mut self.table.rows[slot as usize];
         if host.window.is_none() {
             host.window = self.spare_windows.pop();
         }
         let entry = self.open.vacant_entry();
-        let trans = host.hand_out(slot, work, taker, entry.key() as u32, now);
+        let trans = host.hand_out(slot, work, taker, more, entry.key() as u32, now);
         entry.insert(trans);
         trans
     }

@@ -1,6 +1,6 @@
 use crate::proto::lines::{Candidate, Chain, Job};
 use crate::proto::url::CrawlUrl;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// What the disk is asked to do with leftovers. The role never touches a file; whoever runs it does, and answers
 /// with [`SpillEvent`].
@@ -25,19 +25,22 @@ pub(super) struct Chunk {
     bytes: Option<Vec<u8>>,
 }
 
-// A job: doc_id 4, depth 2, hops 1, flags 1, address 16, url length 2, via length 2, then both texts and the chain, which
-// is as long as there are hops: 8 each.
+// A job: doc_id 4, depth 2, hops 1, flags 1, address 16, url length 2, via length 2, then both texts. Of further
+// addresses there are a byte with their count and for each a flag and 16 bytes. The chain comes last; it is as long as
+// there are hops, with 8 bytes each.
 const FIXED: usize = 28;
 const SEED_CHAIN: u8 = 1;
 const HAS_VIA: u8 = 2;
 const IS_V4: u8 = 4;
 const HEAD_ONLY: u8 = 8;
 const HAS_CHAIN: u8 = 16;
+const HAS_OTHERS: u8 = 32;
+const ADDRESS: usize = 17;
 
 impl Chunk {
     pub fn new(number: u32, jobs: &[Job]) -> Chunk {
         let mut bytes = Vec::new();
-        for Job { candidate, ip } in jobs {
+        for Job { candidate, ip, others } in jobs {
             let via = candidate.via.as_deref();
             let mut flags = if candidate.seed_chain { SEED_CHAIN } else { 0 };
             flags |= if via.is_some() { HAS_VIA } else { 0 };
@@ -45,13 +48,9 @@ impl Chunk {
             let chain = candidate.chain.as_ref().map(|chain| &chain.0).filter(|chain| !chain.is_empty());
             flags |= if chain.is_some() { HAS_CHAIN } else { 0 };
             debug_assert!(chain.is_none_or(|chain| chain.len() == usize::from(candidate.hops)));
-            let octets = match ip {
-                IpAddr::V4(v4) => {
-                    flags |= IS_V4;
-                    v4.to_ipv6_mapped().octets()
-                }
-                IpAddr::V6(v6) => v6.octets(),
-            };
+            flags |= if others.is_some() { HAS_OTHERS } else { 0 };
+            let (v4, octets) = address_bytes(*ip);
+            flags |= v4;
             let (url, via) = (candidate.url.as_str(), via.unwrap_or_default());
             bytes.extend_from_slice(&candidate.doc_id.to_le_bytes());
             bytes.extend_from_slice(&candidate.depth.to_le_bytes());
@@ -62,6 +61,15 @@ impl Chunk {
             bytes.extend_from_slice(&(via.len() as u16).to_le_bytes());
             bytes.extend_from_slice(url.as_bytes());
             bytes.extend_from_slice(via.as_bytes());
+            if let Some(others) = others {
+                let others = &others[..others.len().min(usize::from(u8::MAX))];
+                bytes.push(others.len() as u8);
+                for &other in others {
+                    let (v4, octets) = address_bytes(other);
+                    bytes.push(v4);
+                    bytes.extend_from_slice(&octets);
+                }
+            }
             for print in chain.into_iter().flatten() {
                 bytes.extend_from_slice(&print.to_le_bytes());
             }
@@ -109,18 +117,21 @@ fn read_job(rest: &mut &[u8]) -> Option<Job> {
     let u16_at = |at: usize| u16::from_le_bytes([fixed[at], fixed[at + 1]]);
     let (url_len, via_len) = (usize::from(u16_at(24)), usize::from(u16_at(26)));
     let (url, texts) = texts.split_at_checked(url_len)?;
-    let (via, texts) = texts.split_at_checked(via_len)?;
-    let chain_len = if fixed[7] & HAS_CHAIN != 0 { usize::from(fixed[6]) } else { 0 };
-    let (chain, after) = texts.split_at_checked(8 * chain_len)?;
+    let (via, mut after) = texts.split_at_checked(via_len)?;
+    let flags = fixed[7];
+    let ip = address_in(flags, &fixed[8..24])?;
+    let mut others = None;
+    if flags & HAS_OTHERS != 0 {
+        let (&count, rest) = after.split_first()?;
+        let (addresses, rest) = rest.split_at_checked(usize::from(count) * ADDRESS)?;
+        let read = addresses.chunks_exact(ADDRESS).map(|bytes| address_in(bytes[0], &bytes[1..]));
+        others = Some(read.collect::<Option<_>>()?);
+        after = rest;
+    }
+    let chain_len = if flags & HAS_CHAIN != 0 { usize::from(fixed[6]) } else { 0 };
+    let (chain, after) = after.split_at_checked(8 * chain_len)?;
     let chain: Vec<u64> =
         chain.chunks_exact(8).filter_map(|print| Some(u64::from_le_bytes(print.try_into().ok()?))).collect();
-    let octets: [u8; 16] = fixed[8..24].try_into().ok()?;
-    let v6 = std::net::Ipv6Addr::from(octets);
-    let flags = fixed[7];
-    let ip = match v6.to_ipv4_mapped() {
-        Some(v4) if flags & IS_V4 != 0 => IpAddr::V4(v4),
-        _ => IpAddr::V6(v6),
-    };
     let candidate = Candidate {
         doc_id: u32::from_le_bytes(fixed[..4].try_into().ok()?),
         url: CrawlUrl::from_normal(str::from_utf8(url).ok()?).ok()?,
@@ -132,7 +143,23 @@ fn read_job(rest: &mut &[u8]) -> Option<Job> {
         via: if flags & HAS_VIA != 0 { Some(str::from_utf8(via).ok()?.into()) } else { None },
     };
     *rest = after;
-    Some(Job { candidate, ip })
+    Some(Job { candidate, ip, others })
+}
+
+/// An address of either kind in the room of the longer one, and the flag that tells them apart.
+fn address_bytes(ip: IpAddr) -> (u8, [u8; 16]) {
+    match ip {
+        IpAddr::V4(v4) => (IS_V4, v4.to_ipv6_mapped().octets()),
+        IpAddr::V6(v6) => (0, v6.octets()),
+    }
+}
+
+fn address_in(flags: u8, octets: &[u8]) -> Option<IpAddr> {
+    let v6 = Ipv6Addr::from(<[u8; 16]>::try_from(octets).ok()?);
+    Some(match v6.to_ipv4_mapped() {
+        Some(v4) if flags & IS_V4 != 0 => IpAddr::V4(v4),
+        _ => IpAddr::V6(v6),
+    })
 }
 
 #[cfg(test)]
@@ -142,7 +169,7 @@ mod tests {
     #[test]
     fn jobs_come_back_as_they_went() {
         let url = |text: &str| CrawlUrl::parse(text).unwrap();
-        let seed = Job { candidate: Candidate::seed(7, url("http://a/")), ip: "1.2.3.4".parse().unwrap() };
+        let seed = Job::at("1.2.3.4".parse().unwrap(), Candidate::seed(7, url("http://a/")));
         let mut found = seed.clone();
         found.candidate = Candidate { depth: 3, hops: 2, seed_chain: false, ..found.candidate };
         found.candidate.via = Some("http://b/x?y".into());
@@ -151,7 +178,8 @@ mod tests {
         found.ip = "::ffff:1.2.3.4".parse().unwrap();
         let mut far = seed.clone();
         far.ip = "2001:db8::1".parse().unwrap();
-        let jobs = vec![seed, found, far];
+        far.others = Some(["::ffff:9.9.9.9", "9.9.9.9", "::1"].map(|ip| ip.parse().unwrap()).into());
+        let jobs = vec![seed.clone(), found, far, seed];
         let chunk = Chunk::new(3, &jobs);
         assert_eq!(chunk.jobs_in(&chunk.bytes()), jobs);
         assert_eq!(chunk.jobs(), jobs);
@@ -160,10 +188,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "damaged")]
     fn a_damaged_chunk_is_never_taken_for_a_short_one() {
-        let job = Job {
-            candidate: Candidate::seed(1, CrawlUrl::parse("http://a/").unwrap()),
-            ip: "1.2.3.4".parse().unwrap(),
-        };
+        let url = CrawlUrl::parse("http://a/").unwrap();
+        let job = Job::at("1.2.3.4".parse().unwrap(), Candidate::seed(1, url));
         let chunk = Chunk::new(0, &[job.clone(), job]);
         let bytes = chunk.bytes();
         chunk.jobs_in(&bytes[..bytes.len() - 1]);

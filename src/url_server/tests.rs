@@ -25,7 +25,7 @@ fn config() -> UrlServerConfig {
 
 fn job(doc_id: u32, url: &str, ip: &str) -> Job {
     let url = CrawlUrl::parse(url).unwrap();
-    Job { candidate: Candidate::seed(doc_id, url), ip: ip.parse().unwrap() }
+    Job::at(ip.parse().unwrap(), Candidate::seed(doc_id, url))
 }
 
 fn fetch(server: &mut UrlServer, now: Now) -> Order {
@@ -200,4 +200,88 @@ fn a_request_that_is_not_out_yet_holds_the_next_one_back() {
     server.sent(first.trans, at.plus_ms(3_000));
     nothing(&mut server, at.plus_ms(3_999));
     assert_eq!(fetch(&mut server, at.plus_ms(4_000)).doc_id, 2);
+}
+
+/// A job of a host that has these addresses.
+fn job_of(doc_id: u32, url: &str, ips: &[&str]) -> Job {
+    let others = ips[1..].iter().map(|ip| ip.parse().unwrap()).collect();
+    Job { others: Some(others), ..job(doc_id, url, ips[0]) }
+}
+
+#[test]
+fn a_host_that_cannot_be_connected_to_is_asked_at_its_next_address_at_once() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    server.admit(job_of(1, "http://a/", &["1.1.1.1", "2.2.2.2", "3.3.3.3"]), Now::ZERO);
+    let at = |ms| Now::ZERO.plus_ms(ms);
+    let first = fetch(&mut server, at(0));
+    assert!(first.more && first.ip.to_string() == "1.1.1.1");
+    assert!(server.unreachable(first.trans, ResultCode::ConnectRefused, at(300)));
+    assert!(!server.unreachable(first.trans, ResultCode::ConnectRefused, at(300)), "once");
+    // Nobody was asked, so nobody's pause runs but that of the address that did not answer.
+    let second = fetch(&mut server, at(300));
+    assert!(second.more && second.ip.to_string() == "2.2.2.2" && second.kind == OrderKind::Robots);
+    server.sent(second.trans, at(310));
+    assert!(!server.unreachable(second.trans, ResultCode::ConnectRefused, at(310)), "it was connected");
+    let answer = Robotstxt::Answer { status: 404, body: b"", target: None };
+    server.robots(second.trans, &answer, &Report { status: 404, ..OK }, at(320));
+    // Another host of the first address waits as long as if that had been asked.
+    server.admit(job(2, "http://b/", "1.1.1.1"), at(330));
+    nothing(&mut server, at(999));
+    assert_eq!(fetch(&mut server, at(1_000)).ip.to_string(), "1.1.1.1");
+    nothing(&mut server, at(1_309));
+    let page = fetch(&mut server, at(1_310));
+    assert_eq!((page.doc_id, page.ip.to_string().as_str(), page.more), (1, "2.2.2.2", false));
+    server.sent(page.trans, at(1_310));
+    assert_eq!(server.release(page.trans, &OK, at(1_320)).unwrap().ip.to_string(), "2.2.2.2");
+    assert!(server.invariants() && server.stats().moved_on == 1);
+}
+
+#[test]
+fn a_host_that_can_be_had_nowhere_has_failed_once() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    let ips = ["1.1.1.1", "2.2.2.2"];
+    server.admit(job_of(1, "http://a/", &ips), Now::ZERO);
+    let mut tried = Vec::new();
+    for (ms, goes_on) in [(0, true), (300, false)] {
+        let now = Now::ZERO.plus_ms(ms);
+        let order = fetch(&mut server, now);
+        tried.push(order.ip.to_string());
+        let result = ResultCode::ConnectRefused;
+        assert_eq!(server.unreachable(order.trans, result, now), goes_on);
+        if !goes_on {
+            let report = Report { result, status: 0, ..OK };
+            let step = server.robots(order.trans, &Robotstxt::Failed, &report, now);
+            assert_eq!(step, RobotsStep::Unreachable);
+        }
+        assert!(server.invariants());
+    }
+    assert_eq!(tried, ips);
+    let now = Now::ZERO.plus_ms(300);
+    assert!(matches!(server.acquire(now), Acquired::Refused(job, _) if job.candidate.doc_id == 1));
+    nothing(&mut server, now);
+}
+
+#[test]
+fn requests_that_are_open_at_the_old_address_still_count_there() {
+    let mut two = config();
+    two.host = Niceness::from_rate(0.0, 2, 0.0);
+    two.ip = Niceness::from_rate(0.0, 2, 0.0);
+    let mut server = UrlServer::new(two, Now::ZERO);
+    for doc_id in 1..=4 {
+        server.admit(job_of(doc_id, &format!("http://a/{doc_id}"), &["1.1.1.1", "2.2.2.2"]), Now::ZERO);
+    }
+    robots(&mut server, Now::ZERO, 404, b"");
+    let now = Now::ZERO.plus_ms(1);
+    let (first, second) = (fetch(&mut server, now), fetch(&mut server, now));
+    server.sent(first.trans, now);
+    assert!(server.unreachable(second.trans, ResultCode::ConnectTimeout, now));
+    assert!(server.invariants());
+    let again = fetch(&mut server, now);
+    assert_eq!((again.doc_id, again.ip.to_string().as_str()), (2, "2.2.2.2"));
+    assert_eq!(server.release(first.trans, &OK, now).unwrap().ip.to_string(), "1.1.1.1");
+    assert!(server.invariants());
+    server.sent(again.trans, now);
+    server.release(again.trans, &OK, now);
+    assert_eq!(fetch(&mut server, now).ip.to_string(), "2.2.2.2", "it stays where it was had");
+    assert!(server.invariants());
 }

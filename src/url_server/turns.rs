@@ -23,8 +23,13 @@ impl UrlServer {
                 let host = &mut self.table.rows[slot as usize];
                 debug_assert_eq!(host.place, Place::Ready);
                 host.place = Place::Rest;
-                self.addresses.get_mut(host.ip).claimed = false;
-                return Some(slot);
+                let ip = host.ip;
+                self.addresses.get_mut(ip).claimed = false;
+                if !self.stand(slot, now) {
+                    return Some(slot);
+                }
+                self.settle(slot, now);
+                continue;
             }
             let slot = self.takers.next_host()?;
             let host = &mut self.table.rows[slot as usize];
@@ -170,7 +175,7 @@ impl UrlServer {
             };
             let slot = match self.table.find(&origin) {
                 Some(slot) => Some(slot),
-                None => self.place_host(&origin, job.ip, now),
+                None => self.place_host(&origin, job.ip, job.others.as_deref(), now),
             };
             match slot {
                 Some(slot) if self.table.rows[slot as usize].pages() < self.config.queue_len => {

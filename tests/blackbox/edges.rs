@@ -299,7 +299,7 @@ fn loopback_is_refused_unless_allowed() {
 /// What is allowed does not allow more: not by a redirect, not by a link, not on a forbidden port.
 #[test]
 fn an_allowed_address_does_not_lead_to_others() {
-    let inner = LogServer::start_on([127, 0, 0, 2].into(), |_| Reply::text("must not be read"));
+    let inner = LogServer::start_on([127, 0, 0, 2], |_| Reply::text("must not be read"));
     let inner_url = inner.url("/");
     let link = inner.url("/link");
     let server = LogServer::start(move |asked| match asked.target.as_str() {

@@ -126,8 +126,11 @@ impl LogServer {
         LogServer::start_on(Ipv4Addr::LOCALHOST, answer)
     }
 
-    pub fn start_on(ip: Ipv4Addr, answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> LogServer {
-        let listener = TcpListener::bind((ip, 0)).unwrap();
+    pub fn start_on(
+        ip: impl Into<IpAddr>,
+        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> LogServer {
+        let listener = TcpListener::bind((ip.into(), 0)).unwrap();
         // Accepted connections inherit it.
         setsockopt(&listener, sockopt::ReceiveTimestampns, &true).unwrap();
         let addr = listener.local_addr().unwrap();

@@ -15,6 +15,7 @@
 //! | `cases`      | responses as bytes, and what must be made of them: a row each      |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
+//! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
@@ -31,6 +32,7 @@
 //! | `fuzz`       | what the fuzz targets assert holds of mutated inputs               |
 //! | `robots`     | a robots.txt is answered for as the crawl would                   |
 
+mod addresses;
 mod audit;
 mod cases;
 mod crawl_farm;

@@ -19,8 +19,8 @@ impl HostsFile {
         HostsFile::read(Path::new("/etc/hosts")).unwrap_or_default()
     }
 
-    /// All addresses of a name count, IPv4 before IPv6; lines that make no sense are passed over, as the system
-    /// does.
+    /// All addresses of a name count, in the order of their lines: whoever wrote them had a reason. Lines that make
+    /// no sense are passed over, as the system does.
     pub fn parse(text: &str) -> HostsFile {
         let mut hosts: RapidHashMap<Box<str>, Addresses> = RapidHashMap::default();
         for line in text.lines() {
@@ -32,9 +32,7 @@ impl HostsFile {
                 let addresses = hosts.entry(name.to_ascii_lowercase().into()).or_default();
                 // A name with several lines is rare, so making its list anew each time is no loss.
                 if addresses.len() < ADDRESSES_PER_NAME_MAX && !addresses.contains(&ip) {
-                    let mut all: Vec<IpAddr> = addresses.iter().copied().chain([ip]).collect();
-                    all.sort_by_key(IpAddr::is_ipv6);
-                    *addresses = all.into();
+                    *addresses = addresses.iter().copied().chain([ip]).collect();
                 }
             }
         }
@@ -58,7 +56,7 @@ mod tests {
         let get = |name: &str| {
             hosts.get(name).map(|all| all.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" "))
         };
-        assert_eq!(get("a.test").as_deref(), Some("127.1.0.1 1.2.3.4 ::1"), "all of them, IPv4 first");
+        assert_eq!(get("a.test").as_deref(), Some("127.1.0.1 ::1 1.2.3.4"), "all of them, as they came");
         assert_eq!(get("b.test").as_deref(), Some("127.1.0.1"));
         assert_eq!(get("v6.test").as_deref(), Some("::1"));
         assert_eq!(get("line"), None);

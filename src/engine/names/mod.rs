@@ -9,8 +9,9 @@
 //!   scheduler ◄─ answer() ────────────┘
 //! ```
 //!
-//! All addresses of a name are handed up, IPv4 first. The scheduler chooses the first that the address guard
-//! allows, and that address, not the name, goes down to the shard: what was checked is what is connected to.
+//! All addresses of a name are handed up: those of a hosts file in its order, those of name servers by turns of IPv6
+//! and IPv4, IPv6 first on a machine that has a way there (RFC 8305, 4). The scheduler keeps those that the address
+//! guard allows, and the addresses, not the name, go down to the shard: what was checked is what is connected to.
 //!
 //! No question is lost and no ring runs over: [`Names`] has no more questions open than the answers ring holds.
 
@@ -19,6 +20,7 @@ mod hosts_file;
 #[expect(clippy::module_inception, reason = "the folder's one public face, in the file of its name")]
 mod names;
 mod resolv_conf;
+mod route;
 
 pub use hosts_file::HostsFile;
 pub use names::{Addresses, Lookup, Names};

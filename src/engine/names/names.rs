@@ -13,7 +13,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-/// The addresses of a name: at least one, IPv4 first.
+/// The addresses of a name: at least one, in the order to try them.
 pub type Addresses = Arc<[IpAddr]>;
 
 /// Resolves names: addresses in URLs, localhost, the hosts file, then name servers on a thread of its own.

@@ -1,3 +1,4 @@
+use super::route::has_ipv6;
 use crate::limits::{LOOKUPS_MAX, NAME_SOCKETS_MAX, NAMES_CACHED_MAX};
 use crate::resolver::ResolverConfig;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -63,6 +64,7 @@ impl ResolvConf {
     pub fn resolver_config(self) -> ResolverConfig {
         ResolverConfig {
             servers: self.servers,
+            ipv6_first: has_ipv6(),
             timeout_us: self.timeout_s * 1_000_000,
             attempts: self.attempts,
             cache_max: NAMES_CACHED_MAX,

@@ -28,6 +28,7 @@ pub use work_line::{WorkLine, WorkOrder};
 
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// A URL that the doc index wants fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,4 +82,13 @@ impl Candidate {
 pub struct Job {
     pub candidate: Candidate,
     pub ip: IpAddr,
+    /// Where else its host may be had, in the order to try them. Most hosts have one address and nothing here.
+    pub others: Option<Arc<[IpAddr]>>,
+}
+
+impl Job {
+    /// A candidate whose host has one address.
+    pub fn at(ip: IpAddr, candidate: Candidate) -> Job {
+        Job { candidate, ip, others: None }
+    }
 }

@@ -31,6 +31,14 @@ macro_rules! result_codes {
                 match value { $( $value => Some(ResultCode::$variant), )* _ => None }
             }
 
+            /// No connection was made, so nothing was asked of anybody.
+            pub fn is_unconnected(self) -> bool {
+                matches!(
+                    self,
+                    ResultCode::ConnectRefused | ResultCode::ConnectTimeout | ResultCode::ConnectFailed
+                )
+            }
+
             pub fn fault(self) -> Fault {
                 match self { $( ResultCode::$variant => Fault::$fault, )* }
             }
@@ -63,7 +71,7 @@ result_codes! {
     ConnectRefused = 17, "connect_refused", Network;
     /// No answer to the connection attempt.
     ConnectTimeout = 18, "connect_timeout", Network;
-    /// No route, or the network said no in another way.
+    /// No route, or the network said no in another way before there was a connection.
     ConnectFailed = 19, "connect_failed", Network;
     /// The server stopped sending.
     ReadTimeout = 20, "read_timeout", Network;
