@@ -1,5 +1,6 @@
 use super::Failure;
 use super::bench_queues::QueuesArgs;
+use super::bench_tls::TlsArgs;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
 use super::output::print;
@@ -55,6 +56,7 @@ pub struct BenchArgs {
 #[derive(Subcommand)]
 enum BenchWhat {
     Queues(QueuesArgs),
+    Tls(TlsArgs),
 }
 
 /// What a bench measured.
@@ -81,7 +83,7 @@ struct BenchReport {
 }
 
 #[derive(Serialize)]
-struct Machine {
+pub(super) struct Machine {
     cpu: String,
     cores: usize,
     kernel: String,
@@ -95,8 +97,10 @@ struct WrkReport {
 
 impl BenchArgs {
     pub fn run(self) -> Result<(), Failure> {
-        if let Some(BenchWhat::Queues(queues)) = self.what {
-            return queues.run();
+        match self.what {
+            Some(BenchWhat::Queues(queues)) => return queues.run(),
+            Some(BenchWhat::Tls(tls)) => return tls.run(),
+            None => {}
         }
         let all = cores();
         let (crawl_core, farm_core) = (all[0], all[all.len() - 1]);
@@ -263,13 +267,13 @@ impl BenchReport {
     }
 }
 
-fn children_cpu_us() -> i64 {
+pub(super) fn children_cpu_us() -> i64 {
     getrusage(UsageWho::RUSAGE_CHILDREN)
         .map(|usage| usage.user_time().num_microseconds() + usage.system_time().num_microseconds())
         .unwrap_or(0)
 }
 
-fn machine() -> Machine {
+pub(super) fn machine() -> Machine {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpuinfo
         .lines()
