@@ -1,6 +1,7 @@
 use super::Failure;
 use super::bench_parse::ParseBenchArgs;
 use super::bench_queues::QueuesArgs;
+use super::bench_tls::TlsArgs;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
 use super::output::print;
@@ -57,6 +58,7 @@ pub struct BenchArgs {
 enum BenchWhat {
     Queues(QueuesArgs),
     Parse(ParseBenchArgs),
+    Tls(TlsArgs),
 }
 
 /// What a bench measured.
@@ -100,6 +102,7 @@ impl BenchArgs {
         match self.what {
             Some(BenchWhat::Queues(queues)) => return queues.run(),
             Some(BenchWhat::Parse(parse)) => return parse.run(),
+            Some(BenchWhat::Tls(tls)) => return tls.run(),
             None => {}
         }
         let all = cores();
@@ -265,7 +268,7 @@ impl BenchReport {
     }
 }
 
-fn children_cpu_us() -> i64 {
+pub(super) fn children_cpu_us() -> i64 {
     getrusage(UsageWho::RUSAGE_CHILDREN)
         .map(|usage| usage.user_time().num_microseconds() + usage.system_time().num_microseconds())
         .unwrap_or(0)

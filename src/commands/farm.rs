@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Serve a made-up web on loopback: thousands of hosts, every page computed from a seed
 #[derive(Args, Clone)]
 #[command(
-    after_help = "Example:\n  nephila farm --hosts 100 --pages 50 --port 8080 --hosts-file farm.hosts --seeds-file farm.seeds\n  nephila crawl --seeds farm.seeds --hosts-file farm.hosts --allow-net 127.0.0.0/8 --req-host-per-sec 20\n\nEvery host has an address of its own in 127.16.0.0/12 and up; all of them answer on the one port.\nIt runs until it is stopped with Ctrl-C."
+    after_help = "Example:\n  nephila farm --hosts 100 --pages 50 --port 8080 --hosts-file farm.hosts --seeds-file farm.seeds\n  nephila crawl --seeds farm.seeds --hosts-file farm.hosts --allow-net 127.0.0.0/8 --req-host-per-sec 20\n\n  nephila farm --tls --ca-out farm.pem --port 8443 --hosts-file farm.hosts\n  curl --cacert farm.pem --resolve h3.farm.test:8443:127.16.0.3 https://h3.farm.test:8443/\n\nEvery host has an address of its own in 127.16.0.0/12 and up; all of them answer on the one port.\nThe certificate of --tls holds every name and the addresses of the first 16 hosts.\nIt runs until it is stopped with Ctrl-C."
 )]
 pub struct FarmArgs {
     #[arg(long, value_name = "N", default_value_t = 1000)]
@@ -56,6 +56,12 @@ pub struct FarmArgs {
     /// Crawl-delay in every robots.txt
     #[arg(long, value_name = "S")]
     pub crawl_delay: Option<f64>,
+    /// Speak TLS 1.3 and 1.2, with a certificate of an authority made for this run
+    #[arg(long)]
+    pub tls: bool,
+    /// Write that authority here as PEM, for crawl --ca-file
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub ca_out: Option<PathBuf>,
     /// Port of all hosts; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port: u16,
@@ -97,6 +103,7 @@ impl FarmArgs {
             denied: self.denied,
             close: self.close,
             crawl_delay_s: self.crawl_delay,
+            tls: self.tls,
         }
     }
 
@@ -115,6 +122,9 @@ impl FarmArgs {
         };
         if let Some(path) = &self.hosts_file {
             farm.write_hosts_file(path).map_err(|e| cannot_write(path, e))?;
+        }
+        if let (Some(path), Some(pem)) = (&self.ca_out, farm.ca_pem()) {
+            std::fs::write(path, pem).map_err(|e| cannot_write(path, e))?;
         }
         if let Some(path) = &self.seeds_file {
             let mut text = String::new();

@@ -1,7 +1,7 @@
 //! The exact response bytes of a request target, broken ones included, and what to do once they are sent.
 
 use super::rng::{Purpose, Rng};
-use super::site::{Breakage, PageKind, Site, push_decimal, push_origin, push_path};
+use super::site::{Breakage, PageKind, Site, push_decimal, push_path};
 
 const CHUNK_BYTES_MAX: u32 = 4096;
 
@@ -34,7 +34,8 @@ pub enum Then {
 impl Site {
     /// What a target names: a path, or the absolute form of it; a query changes nothing.
     pub fn resource(&self, target: &[u8]) -> Resource {
-        let path = match target.strip_prefix(b"http://") {
+        let absolute = target.strip_prefix(b"http://").or_else(|| target.strip_prefix(b"https://"));
+        let path = match absolute {
             Some(rest) => {
                 rest.iter().position(|&byte| byte == b'/').map_or(&b"/"[..], |slash| &rest[slash..])
             }
@@ -154,7 +155,7 @@ impl Site {
         self.push_head(STATUSES[rng.below(4) as usize], "text/plain; charset=utf-8", out);
         out.extend_from_slice(b"Location: ");
         if rng.below(2) == 0 {
-            push_origin(out, host, port);
+            self.origin(host, port).push(out);
         }
         push_path(out, to);
         out.extend_from_slice(b"\r\n");

@@ -29,6 +29,7 @@ use super::answer::{Resource, Then, push_json, push_refusal};
 use super::request::{self, HEAD_BYTES_MAX, Head, Request};
 use super::site::Site;
 use super::stats::{Counters, FarmStats};
+use super::tls::TlsSide;
 
 /// What one read may bring.
 const INPUT_BYTES: usize = 32 << 10;
@@ -43,6 +44,8 @@ const _: () = assert!(INPUT_BYTES > HEAD_BYTES_MAX);
 
 pub(super) struct Conn {
     stream: TcpStream,
+    /// Between the socket and requests, where the farm speaks TLS.
+    tls: Option<Box<TlsSide>>,
     /// From the address the peer connected to; none, if no host of the farm lives there.
     host: Option<u32>,
     state: State,
@@ -59,7 +62,7 @@ enum State {
     Head,
     /// A whole head stands at the front of the stash; it is answered when the timer fires.
     Wait,
-    /// Bytes `sent..` of an answer still to go.
+    /// Bytes `sent..` of an answer, as they go over the wire, still to go.
     Send { answer: Vec<u8>, sent: usize, then: Then },
     /// Our side is shut. What the peer still sends is thrown away, up to `left` bytes, until it closes or the
     /// timer fires.
@@ -101,8 +104,8 @@ enum Sent {
 }
 
 impl Conn {
-    pub(super) fn new(stream: TcpStream, host: Option<u32>) -> Conn {
-        Conn { stream, host, state: State::Head, stash: Vec::new(), readable: false, hung_up: false }
+    pub(super) fn new(stream: TcpStream, host: Option<u32>, tls: Option<Box<TlsSide>>) -> Conn {
+        Conn { stream, tls, host, state: State::Head, stash: Vec::new(), readable: false, hung_up: false }
     }
 
     pub(super) fn stream(&mut self) -> &mut TcpStream {
@@ -186,6 +189,9 @@ impl Conn {
                     Then::Close
                 }
             };
+            if let Some(tls) = &mut self.tls {
+                tls.seal(&mut desk.output, then == Then::Close);
+            }
             match self.send(&desk.output, desk.own()) {
                 Sent::All => match then {
                     Then::KeepAlive => {}
@@ -234,7 +240,7 @@ impl Conn {
 
     fn drain(&mut self, desk: &mut Desk) -> Next {
         while self.readable {
-            let read = self.read(&mut desk.input);
+            let read = self.read_wire(&mut desk.input);
             let State::Drain { left } = &mut self.state else {
                 unreachable!("only a closing connection is drained");
             };
@@ -247,9 +253,33 @@ impl Conn {
         Next::Readable
     }
 
+    /// Bytes of requests.
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else {
+            return self.read_wire(room);
+        };
+        loop {
+            match tls.read(&mut self.stream, room) {
+                Ok(opened) => {
+                    self.readable = opened.more || self.hung_up;
+                    return Ok(opened.bytes);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Nothing in the socket; its end, after the peer's last byte, is read at once.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.hung_up => {
+                    self.hung_up = false
+                }
+                Err(error) => {
+                    self.readable = false;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
     /// One read. Fewer bytes than there is room for are all there were, and the next ones raise an event
     /// again; after the peer's last byte no event follows, so its end is read at once.
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    fn read_wire(&mut self, room: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.stream.read(room) {
                 Ok(bytes) => {

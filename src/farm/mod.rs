@@ -33,9 +33,10 @@
 //! | `conn.rs`     | one connection |
 //! | `worker.rs`   | one thread: accept, readiness, timers |
 //! | `listener.rs` | listening sockets |
+//! | `tls.rs`      | the farm's certificate, and TLS below requests where it is asked for |
 //! | `stats.rs`    | counters |
 //! | `server.rs`   | the farm: threads, figures, seeds |
-//! | `tests.rs`    | the whole of it over sockets |
+//! | `tests.rs`    | the whole of it over sockets; `tls_tests.rs` over TLS |
 
 mod answer;
 mod conn;
@@ -47,13 +48,17 @@ mod server;
 mod site;
 mod spec;
 mod stats;
+mod tls;
 mod worker;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tls_tests;
 
 pub use answer::{Answer, Resource, Then};
 pub use server::{Farm, FarmError, FarmOptions};
 pub use site::{Breakage, PageKind, Site};
 pub use spec::{HOSTS_MAX, SiteSpec, SpecError, host_addr, host_index, host_name};
 pub use stats::FarmStats;
+pub use tls::IdentityError;

@@ -17,9 +17,10 @@ use nix::unistd::Pid;
 
 use super::conn::Desk;
 use super::listener::bind_all;
-use super::site::{Site, push_origin, push_path};
+use super::site::{Origin, Site, push_path};
 use super::spec::{SiteSpec, SpecError, host_addr, host_name};
 use super::stats::{Counters, FarmStats};
+use super::tls::{Identity, IdentityError};
 use super::worker::Worker;
 
 const THREADS_MAX: u16 = 256;
@@ -46,6 +47,7 @@ impl Default for FarmOptions {
 pub struct Farm {
     site: Arc<Site>,
     port: u16,
+    identity: Option<Identity>,
     counters: Arc<[Counters]>,
     stop: Arc<AtomicBool>,
     threads: Vec<(Waker, JoinHandle<()>)>,
@@ -58,12 +60,16 @@ impl Farm {
             return Err(FarmError::Threads(threads));
         }
         let site = Arc::new(Site::new(spec).map_err(FarmError::Spec)?);
+        let identity = match site.spec().tls {
+            true => Some(Identity::new(site.spec().hosts).map_err(FarmError::Identity)?),
+            false => None,
+        };
         raise_nofile()?;
         let listeners = bind_all(port, threads)?;
         let port = listeners[0].local_addr().map_err(FarmError::Start)?.port();
         let counters: Arc<[Counters]> = (0..threads).map(|_| Counters::default()).collect();
         // From here on an error drops the farm, which stops the threads already running.
-        let mut farm = Farm { site, port, counters, stop: Arc::default(), threads: Vec::new() };
+        let mut farm = Farm { site, port, identity, counters, stop: Arc::default(), threads: Vec::new() };
         for (thread, listener) in listeners.into_iter().enumerate() {
             let core =
                 cores.as_deref().filter(|cores| !cores.is_empty()).map(|cores| cores[thread % cores.len()]);
@@ -75,7 +81,9 @@ impl Farm {
     fn spawn(&mut self, thread: usize, listener: TcpListener, core: Option<usize>) -> Result<(), FarmError> {
         let desk = Desk::new(self.site.clone(), self.port, self.counters.clone(), thread);
         let listener = mio::net::TcpListener::from_std(listener);
-        let (worker, waker) = Worker::new(listener, desk, self.stop.clone()).map_err(FarmError::Start)?;
+        let tls = self.identity.as_ref().map(|identity| identity.config.clone());
+        let (worker, waker) =
+            Worker::new(listener, desk, tls, self.stop.clone()).map_err(FarmError::Start)?;
         let (pinned, is_pinned) = mpsc::channel();
         let handle = std::thread::Builder::new()
             .name(format!("farm-{thread}"))
@@ -102,19 +110,24 @@ impl Farm {
         &self.site
     }
 
+    /// The authority behind the farm's certificate, as PEM; none without TLS.
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.identity.as_ref().map(|identity| identity.ca_pem.as_str())
+    }
+
     pub fn stats(&self) -> FarmStats {
         FarmStats::sum(&self.counters)
     }
 
     /// The URL of a page.
     pub fn url(&self, host: u32, page: u32) -> String {
-        page_url(host, page, self.port)
+        page_url(self.site.origin(host, self.port), page)
     }
 
     /// The URL of page 0 of every host.
     pub fn seeds(&self) -> impl Iterator<Item = String> + use<> {
-        let port = self.port;
-        (0..self.site.spec().hosts).map(move |host| page_url(host, 0, port))
+        let (site, port) = (self.site.clone(), self.port);
+        (0..site.spec().hosts).map(move |host| page_url(site.origin(host, port), 0))
     }
 
     /// Writes name and address of every host in the format of /etc/hosts.
@@ -169,6 +182,8 @@ pub enum FarmError {
         core: usize,
         errno: Errno,
     },
+    /// No certificate could be made for TLS.
+    Identity(IdentityError),
     Start(io::Error),
 }
 
@@ -191,6 +206,7 @@ impl fmt::Display for FarmError {
             FarmError::Pin { core, errno } => {
                 write!(f, "cannot run on core {core} ({}): choose from those that nproc counts", errno.desc())
             }
+            FarmError::Identity(error) => write!(f, "cannot make a certificate: {error}"),
             FarmError::Start(error) => write!(f, "cannot start the farm: {error}"),
         }
     }
@@ -201,15 +217,16 @@ impl std::error::Error for FarmError {
         match self {
             FarmError::Spec(error) => Some(error),
             FarmError::Listen(errno) | FarmError::Nofile(errno) | FarmError::Pin { errno, .. } => Some(errno),
+            FarmError::Identity(error) => Some(error),
             FarmError::Start(error) => Some(error),
             FarmError::Threads(_) | FarmError::AddressInUse { .. } | FarmError::PortDenied { .. } => None,
         }
     }
 }
 
-fn page_url(host: u32, page: u32, port: u16) -> String {
+fn page_url(origin: Origin, page: u32) -> String {
     let mut url = Vec::new();
-    push_origin(&mut url, host, port);
+    origin.push(&mut url);
     push_path(&mut url, page);
     String::from_utf8(url).expect("a URL of the farm is ASCII")
 }

@@ -75,6 +75,10 @@ impl Site {
         &self.spec
     }
 
+    pub(super) fn origin(&self, host: u32, port: u16) -> Origin {
+        Origin { tls: self.spec.tls, host, port }
+    }
+
     /// What a page is, drawn from the seed.
     pub fn kind(&self, host: u32, page: u32) -> PageKind {
         if page == 0 {
@@ -135,13 +139,14 @@ impl Site {
         self.push_opening(host, &mut rng, out);
         out.extend_from_slice(b"<nav>\n<ul class=\"links\">\n");
         let children = self.children(page);
+        let origin = self.origin(host, port);
         let repeats = u32::from(self.spec.links) - children.len() as u32;
         for to in children {
-            self.push_link(Link { host, from: page, to, port }, &mut rng, out);
+            self.push_link(Link { origin, from: page, to }, &mut rng, out);
         }
         for _ in 0..repeats {
             let to = rng.below(self.spec.pages);
-            self.push_link(Link { host, from: page, to, port }, &mut rng, out);
+            self.push_link(Link { origin, from: page, to }, &mut rng, out);
         }
         if self.spec.denied > 0 {
             self.push_item(&mut rng, out, |_, out| {
@@ -154,7 +159,7 @@ impl Site {
             for neighbour in [2 * u64::from(host) + 1, 2 * u64::from(host) + 2] {
                 if neighbour < u64::from(self.spec.hosts) {
                     self.push_item(&mut rng, out, |_, out| {
-                        push_origin(out, neighbour as u32, port);
+                        self.origin(neighbour as u32, port).push(out);
                         out.push(b'/');
                     });
                 }
@@ -226,10 +231,9 @@ impl KindBounds {
 /// A link between two pages of a host.
 #[derive(Clone, Copy)]
 struct Link {
-    host: u32,
+    origin: Origin,
     from: u32,
     to: u32,
-    port: u16,
 }
 
 impl Link {
@@ -246,7 +250,7 @@ impl Link {
             }
             (3..=5, _, to) => push_file(out, to),
             (_, _, to) => {
-                push_origin(out, self.host, self.port);
+                self.origin.push(out);
                 push_path(out, to);
             }
         }
@@ -271,14 +275,24 @@ fn push_file(out: &mut Vec<u8>, page: u32) {
     out.extend_from_slice(b".html");
 }
 
-/// `http://h{host}.farm.test:{port}`, without the port where it is the scheme's own.
-pub(super) fn push_origin(out: &mut Vec<u8>, host: u32, port: u16) {
-    out.extend_from_slice(b"http://h");
-    push_decimal(out, u64::from(host));
-    out.extend_from_slice(b".farm.test");
-    if port != 80 {
-        out.push(b':');
-        push_decimal(out, u64::from(port));
+/// `http://h{host}.farm.test:{port}`, or the same with https; without the port where it is the scheme's own.
+#[derive(Clone, Copy)]
+pub(super) struct Origin {
+    tls: bool,
+    host: u32,
+    port: u16,
+}
+
+impl Origin {
+    pub(super) fn push(self, out: &mut Vec<u8>) {
+        let (scheme, own_port) = if self.tls { (&b"https://h"[..], 443) } else { (&b"http://h"[..], 80) };
+        out.extend_from_slice(scheme);
+        push_decimal(out, u64::from(self.host));
+        out.extend_from_slice(b".farm.test");
+        if self.port != own_port {
+            out.push(b':');
+            push_decimal(out, u64::from(self.port));
+        }
     }
 }
 
@@ -418,6 +432,17 @@ mod tests {
         assert!(all.contains(&"http://h11.farm.test:8080/".to_owned()));
         assert!(all.contains(&"/private/0.html".to_owned()));
         assert!(hrefs(&site.document(5, 0, 80)).contains(&"http://h12.farm.test/".to_owned()));
+    }
+
+    #[test]
+    fn with_tls_every_absolute_link_is_https() {
+        let site = site(SiteSpec { tls: true, ..SiteSpec::default() });
+        for (port, first) in [(8443, "https://h11.farm.test:8443/"), (443, "https://h11.farm.test/")] {
+            let all: Vec<String> = (0..20).flat_map(|page| hrefs(&site.document(5, page, port))).collect();
+            assert!(all.contains(&first.to_owned()));
+            assert!(all.iter().all(|href| !href.starts_with("http:")));
+        }
+        assert!(hrefs(&site.document(5, 0, 80)).contains(&"https://h11.farm.test:80/".to_owned()));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct SiteSpec {
     pub close: bool,
     /// Crawl-delay of every robots.txt, in seconds.
     pub crawl_delay_s: Option<f64>,
+    /// Every URL is an https one, and only TLS is spoken.
+    pub tls: bool,
 }
 
 impl Default for SiteSpec {
@@ -62,6 +64,7 @@ impl Default for SiteSpec {
             denied: 1,
             close: false,
             crawl_delay_s: None,
+            tls: false,
         }
     }
 }

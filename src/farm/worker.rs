@@ -12,9 +12,11 @@ use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nix::libc;
+use rustls::ServerConfig;
 
 use super::conn::{Conn, Desk, Next, Readiness};
 use super::spec::host_index;
+use super::tls::TlsSide;
 
 const EVENTS: usize = 1024;
 /// Connections accepted in a row before those that are open get their turn.
@@ -32,6 +34,8 @@ pub(super) struct Worker {
     /// Earliest first. A connection that closes leaves its timer behind, which then finds nobody.
     timers: BinaryHeap<Reverse<(Instant, Token)>>,
     desk: Desk,
+    /// Connections speak TLS, and this is how.
+    tls: Option<Arc<ServerConfig>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -58,6 +62,7 @@ impl Worker {
     pub(super) fn new(
         mut listener: TcpListener,
         desk: Desk,
+        tls: Option<Arc<ServerConfig>>,
         stop: Arc<AtomicBool>,
     ) -> io::Result<(Worker, Waker)> {
         let poll = Poll::new()?;
@@ -70,6 +75,7 @@ impl Worker {
             conns: Conns::default(),
             timers: BinaryHeap::new(),
             desk,
+            tls,
             stop,
         };
         Ok((worker, waker))
@@ -195,7 +201,11 @@ impl Worker {
             _ => None,
         };
         let hosts = self.desk.site().spec().hosts;
-        let token = self.conns.insert(Conn::new(stream, host.filter(|&host| host < hosts)));
+        let tls = match self.tls.as_ref().map(TlsSide::new).transpose() {
+            Ok(tls) => tls.map(Box::new),
+            Err(_) => return,
+        };
+        let token = self.conns.insert(Conn::new(stream, host.filter(|&host| host < hosts), tls));
         self.desk.own().connections.add(1);
         let conn = self.conns.get(token).expect("it has just been inserted");
         if self.poll.registry().register(conn.stream(), token, Interest::READABLE).is_err() {
@@ -253,7 +263,7 @@ mod tests {
     fn conn() -> Conn {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        Conn::new(TcpStream::from_std(stream), None)
+        Conn::new(TcpStream::from_std(stream), None, None)
     }
 
     #[test]
