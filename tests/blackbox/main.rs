@@ -28,12 +28,16 @@
 //! | `audit`      | a crawl log is proved, or the lines that break a promise are named |
 //! | `robots`     | a robots.txt is answered for as the crawl would                   |
 
+mod again;
 mod audit;
+mod codings;
 mod crawl_farm;
 mod crawl_nginx;
 mod crowds;
 mod dns;
 mod edges;
+mod escapes;
+mod hostile;
 mod interrupts;
 mod keep_alive;
 mod layers;
@@ -44,12 +48,15 @@ mod name_server;
 mod niceness;
 mod politeness;
 mod reach;
+mod redirects;
 mod remembered;
 mod responses;
 mod restart;
 mod robots;
+mod secrets;
 mod sim;
 mod spider;
+mod stage;
 mod store;
 mod support;
 mod url_life;
