@@ -1,7 +1,7 @@
 //! The promise: however a server breaks off, stalls, floods or goes on for ever, its page ends in a record that says so,
 //! within its time, and no other page is any the worse for it.
 
-use crate::stage::{Stage, assert_record};
+use crate::stage::{Stage, assert_record, by_each_driver};
 use crate::support::*;
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, listen, socket};
 use std::io::{Read, Write};
@@ -151,7 +151,7 @@ fn sizes() -> Vec<Row> {
 /// are all had.
 #[track_caller]
 fn each_ends_as_it_must(rows: fn() -> Vec<Row>, settings: &str) {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let mut stage = Stage::new(move |asked| match asked.name().strip_prefix("bad") {
             Some(rest) => (rows()[rest.trim_end_matches(".test").parse::<usize>().unwrap()].play)(),
             None if asked.target == "/" => Reply::links(["/a", "/b"]).into(),
@@ -191,7 +191,7 @@ fn each_ends_as_it_must(rows: fn() -> Vec<Row>, settings: &str) {
         }
         assert_eq!(stored.len(), 4 * rows.len(), "and nothing else");
         stage.assert_proved();
-    }
+    });
 }
 
 #[test]
@@ -212,21 +212,21 @@ fn the_limit_of_a_document() {
 // Time ------------------------------------------------------------------------------------------------------
 
 const TIMES: &str =
-    "[spider]\ntimeout_connect = 700\ntimeout_first_byte = 800\ntimeout_read = 600\ntimeout_req = 2000\n";
+    "[spider]\ntimeout_connect = 1500\ntimeout_first_byte = 1600\ntimeout_read = 1400\ntimeout_req = 5000\n";
 
 #[rustfmt::skip]
 fn stalls() -> Vec<Row> {
     vec![
-        row("not a byte", &["read_timeout"], || say("").later(30_000, "")).after(800),
-        row("in the status line", &["read_timeout"], || say("HTTP/1.1 2").later(30_000, "")).after(600),
-        row("in the headers", &["read_timeout"], || say("HTTP/1.1 200 OK\r\nX: y\r\n").later(30_000, "")).after(600),
-        row("after a 1xx", &["read_timeout"], || say("HTTP/1.1 100 Go on\r\n\r\n").later(30_000, "")).after(600),
-        row("before the body", &["read_timeout"], || say(LENGTH).later(30_000, "")).kept("").after(600),
-        row("in the body", &["read_timeout"], || say(format!("{LENGTH}half")).later(30_000, "")).kept("half").after(600),
-        row("in a chunk", &["read_timeout"], || say(format!("{CHUNKED}9\r\nhalf")).later(30_000, "")).kept("half").after(600),
-        row("before the close", &["read_timeout"], || say(format!("{TO_CLOSE}half")).later(30_000, "")).kept("half").after(600),
-        row("after the second byte", &["read_timeout"], || say(LENGTH).later(300, "a").later(300, "b").later(30_000, "")).kept("ab").after(1_200),
-        row("a head a byte at a time", &["total_timeout"], || say("HTTP/1.1 200 OK\r\nX: ").forever(100, "y")).after(2_000),
+        row("not a byte", &["read_timeout"], || say("").later(30_000, "")).after(1_600),
+        row("in the status line", &["read_timeout"], || say("HTTP/1.1 2").later(30_000, "")).after(1_400),
+        row("in the headers", &["read_timeout"], || say("HTTP/1.1 200 OK\r\nX: y\r\n").later(30_000, "")).after(1_400),
+        row("after a 1xx", &["read_timeout"], || say("HTTP/1.1 100 Go on\r\n\r\n").later(30_000, "")).after(1_400),
+        row("before the body", &["read_timeout"], || say(LENGTH).later(30_000, "")).kept("").after(1_400),
+        row("in the body", &["read_timeout"], || say(format!("{LENGTH}half")).later(30_000, "")).kept("half").after(1_400),
+        row("in a chunk", &["read_timeout"], || say(format!("{CHUNKED}9\r\nhalf")).later(30_000, "")).kept("half").after(1_400),
+        row("before the close", &["read_timeout"], || say(format!("{TO_CLOSE}half")).later(30_000, "")).kept("half").after(1_400),
+        row("after the second byte", &["read_timeout"], || say(LENGTH).later(300, "a").later(300, "b").later(30_000, "")).kept("ab").after(2_000),
+        row("a head a byte at a time", &["total_timeout"], || say("HTTP/1.1 200 OK\r\nX: ").forever(100, "y")).after(5_000),
         row("slow, but in time", &["ok"], || say("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n").later(300, "a").later(300, "b").later(300, "c")).kept("abc").after(900),
     ]
 }
@@ -239,7 +239,7 @@ fn each_stall_ends_in_its_time() {
 /// A body a byte at a time, always in time for the next, does not outlast `timeout_req`; what came is kept.
 #[test]
 fn a_trickle_ends_in_total() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let mut stage = Stage::new(|_| say(LENGTH.replace('9', "900")).forever(100, "x"));
         stage.settings(TIMES);
         let url = stage.url("trickle.test", "/");
@@ -249,9 +249,9 @@ fn a_trickle_ends_in_total() {
             (&*listed.result, listed.http_status, listed.success),
             ("total_timeout", Some(200), false)
         );
-        assert!((1..=30).contains(&listed.bytes) && (2_000..8_000).contains(&listed.ms), "{listed:?}");
+        assert!((1..=60).contains(&listed.bytes) && (5_000..15_000).contains(&listed.ms), "{listed:?}");
         assert_eq!(cat(&stage.data, &url), "x".repeat(listed.bytes as usize).as_bytes());
-    }
+    });
 }
 
 /// A server that never stops sending, but slowly, is left for it; one that sends enough is not.
@@ -327,7 +327,7 @@ fn connections_that_are_not_made() {
         crawl(&data, [&*mute, &*gone].into_iter().chain(flags));
         let stored = stored(&data);
         assert_record(&stored[&mute], "connect_timeout", None, b"", &[]);
-        assert!((700..5_000).contains(&stored[&mute].ms), "{:?}", stored[&mute]);
+        assert!((1_500..10_000).contains(&stored[&mute].ms), "{:?}", stored[&mute]);
         assert_record(&stored[&gone], "connect_refused", None, b"", &[]);
     }
 }
@@ -349,7 +349,7 @@ fn a_thousand_stalled_hosts_hold_nobody_up() {
     assert_eq!(result_count(&report, "read_timeout"), STALLED as u64, "{report}");
     assert_eq!(result_count(&report, "ok"), 400, "{report}");
     let stored = stage.stored();
-    assert!(stalled.iter().all(|url| (6_000..12_000).contains(&stored[url].ms)), "{report}");
+    assert!(stalled.iter().all(|url| (6_000..20_000).contains(&stored[url].ms)), "{report}");
     let asked = stage.server.asked();
     let (good, stalled): (Vec<&Asked>, _) = asked.iter().partition(|asked| asked.name().starts_with("good"));
     let last_good = good.iter().map(|asked| asked.answered_ns).max().unwrap();
@@ -409,4 +409,64 @@ fn bodies_that_cannot_be_are_nobodys() {
         assert_record(&stage.stored()[&urls[1]], "ok", Some(200), b"right", &[]);
         assert_eq!(stage.stored()[&urls[0]].bytes, 0);
     }
+}
+
+// robots.txt and memory -------------------------------------------------------------------------------------
+
+/// However robots.txt breaks off, nothing is fetched that its rules forbid, or could have forbidden; rules that never end
+/// are rules as far as they were read.
+#[test]
+fn a_robots_txt_that_breaks_off_allows_nothing() {
+    const RULES: &str = "User-agent: *\nDisallow: /no\n";
+    by_each_driver(|driver| {
+        let mut stage = Stage::with_robots(|asked| match (asked.name(), asked.target.as_str()) {
+            ("whole.test", "/robots.txt") => Reply::text(RULES).into(),
+            ("endless.test", "/robots.txt") => {
+                say(format!("{TO_CLOSE}{RULES}")).forever(0, "# more\n".repeat(1_000))
+            }
+            ("cut.test", "/robots.txt") => end(with_length(1_000, RULES)),
+            ("stalled.test", "/robots.txt") => say(with_length(1_000, RULES)).later(30_000, ""),
+            ("malformed.test", "/robots.txt") => end(RULES),
+            ("chunk.test", "/robots.txt") => end(format!("{CHUNKED}1d\r\n{RULES}\r\n+1\r\nx\r\n0\r\n\r\n")),
+            ("reset.test", "/robots.txt") => reset(&with_length(1_000, RULES)),
+            ("late.test", "/robots.txt") => Reply::text(RULES).after_ms(30_000).into(),
+            ("empty.test", "/robots.txt") => end(""),
+            _ => Reply::text("x").into(),
+        });
+        stage.settings(&format!("{TIMES}max_doc_size = 1000000\n"));
+        let broken = ["cut", "stalled", "malformed", "chunk", "reset", "late", "empty"]
+            .map(|name| format!("{name}.test"));
+        let hosts: Vec<&str> =
+            broken.iter().map(String::as_str).chain(["whole.test", "endless.test"]).collect();
+        let urls: Vec<String> =
+            hosts.iter().flat_map(|host| ["/no", "/yes"].map(|path| stage.url(host, path))).collect();
+        stage.crawl(urls.iter().map(String::as_str).chain(["--driver", driver]));
+        let places = stage.server.places();
+        assert!(places.iter().all(|place| !place.ends_with("/no")), "{places:?}");
+        for host in ["whole.test", "endless.test"] {
+            assert!(places.contains(&format!("{host}/yes")), "{host}: {places:?}");
+        }
+        for host in ["malformed.test", "late.test", "empty.test"] {
+            assert!(!places.contains(&format!("{host}/yes")), "{host}: {places:?}");
+        }
+        stage.assert_proved();
+    });
+}
+
+/// When the memory for documents is used up, further ones wait, and all of them come.
+#[test]
+fn documents_wait_for_memory() {
+    by_each_driver(|driver| {
+        let mut stage = Stage::new(|_| {
+            let body = text(600_000);
+            say(with_length(600_000, &body[..300_000])).later(50, &body[300_000..])
+        });
+        stage.settings("[spider]\nmax_doc_size = 1000000\nbody_memory = 1000000\n");
+        let urls: Vec<String> = (0..30).map(|n| stage.url(&format!("h{n}.test"), "/")).collect();
+        stage.crawl(urls.iter().map(String::as_str).chain(["--driver", driver]));
+        let stored = stage.stored();
+        for url in &urls {
+            assert_record(&stored[url], "ok", Some(200), text(600_000).as_bytes(), &[]);
+        }
+    });
 }

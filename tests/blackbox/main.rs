@@ -13,6 +13,13 @@
 //! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
+//! | `stage`      | a small web of scripted hosts, and a crawl of it                  |
+//! | `hostile`    | servers that break off, stall, flood or never end harm only themselves |
+//! | `codings`    | documents are stored without their coding, and bombs stay small   |
+//! | `redirects`  | hops, chains and loops end, and lead nowhere that is forbidden    |
+//! | `again`      | conditional requests and HEAD: what need not come does not        |
+//! | `secrets`    | passwords and cookies work, and stay with their origin            |
+//! | `escapes`    | what servers write is shown as text, and URLs mean what they mean |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |

@@ -275,6 +275,98 @@ fn a_challenge_cannot_write_headers() {
     }
 }
 
+// What is for one origin only -------------------------------------------------------------------------------
+
+/// Two names and two ports. What belongs to `http://a.test:PORT` is sent there, and nowhere else: not over a redirect, not
+/// by a link, not to another port of the same name.
+#[test]
+fn passwords_and_cookies_stay_with_their_origin() {
+    for driver in DRIVERS {
+        let other = LogServer::start_on([0, 0, 0, 0].into(), |asked| match asked.target.as_str() {
+            "/robots.txt" => Reply::status("404 Not Found"),
+            _ => {
+                Reply::status("401 No").with("WWW-Authenticate: Basic realm=\"a\"\r\nSet-Cookie: other=1\r\n")
+            }
+        });
+        let other_port = other.port();
+        let mut stage = Stage::new(move |asked| {
+            let port = asked.host.rsplit(':').next().unwrap();
+            let cookie = "Set-Cookie: key=a; Path=/; Domain=test\r\nSet-Cookie: plain=a; Path=/\r\n";
+            match (asked.name(), asked.target.as_str()) {
+                ("a.test", "/") => {
+                    Reply::links(["/name", "/port", "/back", &format!("http://b.test:{port}/link")])
+                        .with(cookie)
+                }
+                ("a.test", "/name") => Reply::redirect(&format!("http://b.test:{port}/name")),
+                ("a.test", "/port") => Reply::redirect(&format!("http://a.test:{other_port}/port")),
+                ("a.test", "/back") => Reply::redirect(&format!("http://b.test:{port}/back")),
+                ("b.test", "/back") => Reply::redirect(&format!("http://a.test:{port}/home")),
+                _ => Reply::status("401 No").with("WWW-Authenticate: Basic realm=\"a\"\r\n"),
+            }
+        });
+        let url = stage.url("a.test", "/");
+        stage.url("b.test", "/");
+        let site = url.trim_end_matches('/');
+        stage.settings(&format!(
+            "[spider]\ncookies = true\n[[auth]]\nsite = \"{site}\"\nuser = \"u\"\npassword = \"secret\"\nscheme = \"basic\"\n"
+        ));
+        stage.crawl([&url, "--driver", driver, "--scope", "any"]);
+        let ours = stage.pages_of("a.test");
+        assert!(
+            ours.iter().all(|asked| asked.header("Authorization").as_deref() == Some("Basic dTpzZWNyZXQ=")),
+            "{ours:?}"
+        );
+        let home = ours.iter().find(|asked| asked.target == "/home").expect("it was led back");
+        assert!(home.header("Cookie").unwrap().contains("plain=a"), "{home:?}");
+        let elsewhere = [stage.pages_of("b.test"), other.asked()].concat();
+        assert!(elsewhere.iter().any(|asked| asked.target == "/port"), "{elsewhere:?}");
+        assert!(
+            ["/name", "/link", "/back"]
+                .iter()
+                .all(|path| elsewhere.iter().any(|asked| asked.target == **path))
+        );
+        for asked in elsewhere {
+            let said = (asked.header("Authorization"), asked.header("Cookie"));
+            assert_eq!(said, (None, None), "{}", asked.head);
+        }
+    }
+}
+
+/// A user and a password in a URL are nobody's business: they are not sent, and not stored.
+#[test]
+fn passwords_in_urls_are_not_sent() {
+    let mut stage = Stage::new(|asked| {
+        let port = asked.host.rsplit(':').next().unwrap();
+        match asked.target.as_str() {
+            "/" => Reply::links([
+                &format!("http://user:hidden@b.test:{port}/link"),
+                &format!("//user:hidden@a.test:{port}/link"),
+                &format!("http://hidden@a.test:{port}/user"),
+                "/to",
+                "/refresh",
+            ]),
+            "/to" => Reply::redirect(&format!("http://user:hidden@b.test:{port}/to")),
+            "/refresh" => Reply::html(&format!(
+                "<meta http-equiv=refresh content='0;url=http://user:hidden@b.test:{port}/refresh'>"
+            )),
+            _ => Reply::new("401 No", "WWW-Authenticate: Basic realm=\"a\"\r\n", ""),
+        }
+    });
+    let url = stage.url("a.test", "/");
+    stage.url("b.test", "/");
+    stage.crawl([&url, "--scope", "any"]);
+    for asked in stage.server.asked() {
+        assert!(!asked.head.contains("hidden") && asked.header("Authorization").is_none(), "{}", asked.head);
+    }
+    for listed in records(&stage.data) {
+        assert!(
+            !listed.url.contains("hidden")
+                && !listed.new_url.as_ref().is_some_and(|to| to.contains("hidden"))
+        );
+    }
+    assert!(!stage.log().contains("hidden"));
+}
+
 // Cookies ---------------------------------------------------------------------------------------------------
 
 const COOKIES: [&str; 12] = [

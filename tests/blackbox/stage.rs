@@ -102,3 +102,13 @@ pub fn assert_record(listed: &Listed, result: &str, status: Option<u16>, body: &
     assert_eq!(seen, (result, success, status, body.len() as u64, &*sha1), "{listed:?}");
     assert_eq!(listed.flags, flags, "{listed:?}");
 }
+
+/// The same with each driver, side by side: most of it is waiting.
+#[track_caller]
+pub fn by_each_driver(play: impl Fn(&'static str) + Sync) {
+    std::thread::scope(|scope| {
+        for driver in DRIVERS {
+            scope.spawn(|| play(driver));
+        }
+    });
+}
