@@ -1,7 +1,7 @@
 //! The promise: what is stored and has not changed does not come twice, what only the head is wanted of comes without its
 //! body, and a server that wants to be asked differently is, once, at its own pace.
 
-use crate::stage::{Stage, assert_record};
+use crate::stage::{Stage, assert_record, by_each_driver};
 use crate::support::*;
 
 /// The newest record of each URL.
@@ -18,7 +18,7 @@ const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 /// Asked again, a server is told what we have, in its own words; its 304 is a success that stands for the document.
 #[test]
 fn what_has_not_changed_does_not_come_again() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let mut stage = Stage::new(|asked| {
             let etag = asked.header("If-None-Match");
             match (asked.target.as_str(), etag, asked.header("If-Modified-Since")) {
@@ -61,7 +61,7 @@ fn what_has_not_changed_does_not_come_again() {
             }
         }
         stage.assert_proved();
-    }
+    });
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn validators_that_are_of_no_use_are_not_sent() {
 
 #[test]
 fn heads_are_asked_for_with_head() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let mut stage = Stage::new(|asked| match (asked.target.as_str(), asked.header("If-None-Match")) {
             ("/there", None) => Reply::raw("HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: 1000\r\n\r\n"),
             ("/there", Some(_)) => Reply::raw("HTTP/1.1 304 Same\r\n\r\n"),
@@ -155,7 +155,7 @@ fn heads_are_asked_for_with_head() {
         let report = stage.crawl([&*urls[0], "--head", "--driver", driver]);
         assert_eq!(result_count(&report, "not_modified"), 1, "asked about what is known: {report}");
         stage.assert_proved();
-    }
+    });
 }
 
 /// HEAD says less than GET: a head that is stored is no document to be kept by a 304.
@@ -172,12 +172,41 @@ fn a_stored_head_is_no_stored_document() {
     assert_eq!(cat(&stage.data, &url), b"whole");
 }
 
+/// Between two whole fetches, a HEAD changes nothing of what is stored, or of what is asked about.
+#[test]
+fn a_head_does_not_stand_for_a_document() {
+    for changed in [false, true] {
+        let mut stage = Stage::new(move |asked| {
+            let now = if changed && (asked.method == "HEAD" || asked.header("If-None-Match").is_some()) {
+                2
+            } else {
+                1
+            };
+            match (&*asked.method, asked.header("If-None-Match")) {
+                (_, Some(known)) if known == format!("\"{now}\"") => Reply::raw("HTTP/1.1 304 Same\r\n\r\n"),
+                ("HEAD", _) => {
+                    Reply::raw(format!("HTTP/1.1 200 OK\r\nETag: \"{now}\"\r\nContent-Length: 7\r\n\r\n"))
+                }
+                _ => Reply::text(&format!("whole {now}")).with(&format!("ETag: \"{now}\"\r\n")),
+            }
+        });
+        let url = stage.url("a.test", "/");
+        stage.crawl([&url]);
+        stage.crawl([&*url, "--head"]);
+        let report = stage.crawl([&url]);
+        let (result, document) = if changed { ("ok", "whole 2") } else { ("not_modified", "whole 1") };
+        assert_eq!(result_count(&report, result), 1, "changed: {changed}: {report}");
+        assert_eq!(cat(&stage.data, &url), document.as_bytes(), "changed: {changed}");
+    }
+}
+
 /// Servers that refuse HEAD are asked with GET for the first byte, and left at the head; at their own pace, and once a URL.
 #[test]
 fn servers_that_refuse_head_are_asked_with_get() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let mut stage = Stage::new(|asked| match (&*asked.method, asked.name(), asked.target.as_str()) {
-            ("HEAD", "r501.test", _) => Reply::raw("HTTP/1.1 501 No\r\nContent-Length: 0\r\n\r\n").into(),
+            // Its refusal has a body, which it must not have.
+            ("HEAD", "r501.test", _) => Reply::status("501 Not Implemented").into(),
             ("HEAD", _, _) => Reply::raw("HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n").into(),
             // One that knows ranges, one that does not, one that does not end.
             (_, _, "/1") => {
@@ -216,7 +245,7 @@ fn servers_that_refuse_head_are_asked_with_get() {
             }
         }
         stage.assert_proved();
-    }
+    });
 }
 
 /// A body after the answer to HEAD is neither stored nor taken for the next answer.

@@ -2,7 +2,7 @@
 //! what it means to a browser, and a name is connected to where it was found to be allowed.
 
 use crate::name_server::{ScriptedServer, at_once};
-use crate::stage::{Stage, assert_record};
+use crate::stage::{Stage, assert_record, by_each_driver};
 use crate::support::*;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -225,7 +225,7 @@ fn line_ends_in_a_location_are_refused() {
 /// what was found allowed, or are not made.
 #[test]
 fn a_name_that_changes_leads_nowhere_else() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let server = LogServer::start_on([127, 60, 0, 1].into(), |asked| match asked.target.as_str() {
             "/robots.txt" => Reply::status("404 Not Found"),
             _ => Reply::text("allowed").with("Connection: close\r\n"),
@@ -263,5 +263,5 @@ fn a_name_that_changes_leads_nowhere_else() {
             assert!(listed.ip == "127.60.0.1" || !listed.success, "{listed:?}");
         }
         assert!(result_count(&report, "ok") > 0 && result_count(&report, "blocked_address") > 0, "{report}");
-    }
+    });
 }

@@ -138,6 +138,9 @@ fn sizes() -> Vec<Row> {
         row("one more, to the close", &["too_large"], || end(format!("{TO_CLOSE}{}", text(1_001)))).kept(text(1_000)).flags(&["cut"]),
         row("one more, later", &["too_large"], || say(format!("{TO_CLOSE}{}", text(1_000))).then_close().later(100, "x")).kept(text(1_000)).flags(&["cut"]),
         row("an error at the limit", &["http_error"], || say(with_length(1_000, &text(1_000)).replace("200 OK", "404 No")).into()).kept(text(1_000)).status(404),
+        row("an error past the limit", &["http_error"], || say(with_length(1_001, &text(1_001)).replace("200 OK", "404 No")).into()).kept(text(1_000)).status(404).flags(&["cut"]),
+        row("an error without end", &["http_error"], || say("HTTP/1.1 500 No\r\n\r\n").forever(0, text(1_000))).kept(text(1_000)).status(500).flags(&["cut"]),
+        row("a redirect past the limit", &["redirect"], || say("HTTP/1.1 302 To\r\nLocation: /\r\n\r\n").forever(0, text(1_000))).kept(text(1_000)).status(302).flags(&["cut"]),
         row("204 with chunks", &["ok"], || say("HTTP/1.1 204 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n").into()).status(204),
         row("204 to the close", &["ok"], || end("HTTP/1.1 204 No\r\n\r\nhi")).status(204),
         row("304 with a body", &["not_modified"], || say("HTTP/1.1 304 Same\r\nContent-Length: 2\r\n\r\nhi").into()).status(304),
@@ -211,8 +214,7 @@ fn the_limit_of_a_document() {
 
 // Time ------------------------------------------------------------------------------------------------------
 
-const TIMES: &str =
-    "[spider]\ntimeout_connect = 1500\ntimeout_first_byte = 1600\ntimeout_read = 1400\ntimeout_req = 5000\n";
+const TIMES: &str = "[spider]\ntimeout_connect = 1500\ntimeout_first_byte = 1600\ntimeout_read = 1400\n";
 
 #[rustfmt::skip]
 fn stalls() -> Vec<Row> {
@@ -226,7 +228,6 @@ fn stalls() -> Vec<Row> {
         row("in a chunk", &["read_timeout"], || say(format!("{CHUNKED}9\r\nhalf")).later(30_000, "")).kept("half").after(1_400),
         row("before the close", &["read_timeout"], || say(format!("{TO_CLOSE}half")).later(30_000, "")).kept("half").after(1_400),
         row("after the second byte", &["read_timeout"], || say(LENGTH).later(300, "a").later(300, "b").later(30_000, "")).kept("ab").after(2_000),
-        row("a head a byte at a time", &["total_timeout"], || say("HTTP/1.1 200 OK\r\nX: ").forever(100, "y")).after(5_000),
         row("slow, but in time", &["ok"], || say("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n").later(300, "a").later(300, "b").later(300, "c")).kept("abc").after(900),
     ]
 }
@@ -236,21 +237,23 @@ fn each_stall_ends_in_its_time() {
     each_ends_as_it_must(stalls, TIMES);
 }
 
-/// A body a byte at a time, always in time for the next, does not outlast `timeout_req`; what came is kept.
+/// A head or a body a byte at a time, always in time for the next, does not outlast `timeout_req`; what came is kept.
 #[test]
 fn a_trickle_ends_in_total() {
     by_each_driver(|driver| {
-        let mut stage = Stage::new(|_| say(LENGTH.replace('9', "900")).forever(100, "x"));
-        stage.settings(TIMES);
-        let url = stage.url("trickle.test", "/");
-        stage.crawl([&url, "--driver", driver]);
-        let listed = &stage.stored()[&url];
-        assert_eq!(
-            (&*listed.result, listed.http_status, listed.success),
-            ("total_timeout", Some(200), false)
-        );
-        assert!((1..=60).contains(&listed.bytes) && (5_000..15_000).contains(&listed.ms), "{listed:?}");
-        assert_eq!(cat(&stage.data, &url), "x".repeat(listed.bytes as usize).as_bytes());
+        let mut stage = Stage::new(|asked| match asked.name() {
+            "head.test" => say("HTTP/1.1 200 OK\r\nX: ").forever(100, "y"),
+            _ => say(LENGTH.replace('9', "900")).forever(100, "x"),
+        });
+        stage.settings("[spider]\ntimeout_req = 4000\n");
+        let (head, body) = (stage.url("head.test", "/"), stage.url("body.test", "/"));
+        stage.crawl([&head, &body, "--driver", driver]);
+        let stored = stage.stored();
+        assert_record(&stored[&head], "total_timeout", None, b"", &[]);
+        let listed = &stored[&body];
+        assert!((1..=200).contains(&listed.bytes) && listed.ms >= 4_000, "{listed:?}");
+        let document = "x".repeat(listed.bytes as usize);
+        assert_record(listed, "total_timeout", Some(200), document.as_bytes(), &[]);
     });
 }
 
@@ -317,7 +320,7 @@ fn one_then_closed() -> SocketAddr {
 
 #[test]
 fn connections_that_are_not_made() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let dir = TempDir::new();
         let config = dir.write("c.toml", TIMES);
         let (mute, gone) =
@@ -329,7 +332,7 @@ fn connections_that_are_not_made() {
         assert_record(&stored[&mute], "connect_timeout", None, b"", &[]);
         assert!((1_500..10_000).contains(&stored[&mute].ms), "{:?}", stored[&mute]);
         assert_record(&stored[&gone], "connect_refused", None, b"", &[]);
-    }
+    });
 }
 
 /// A thousand hosts that stall at once end together, and the good ones have long been had.
@@ -341,7 +344,7 @@ fn a_thousand_stalled_hosts_hold_nobody_up() {
         true if asked.target == "/" => Reply::links((1..20).map(|page| format!("/{page}"))),
         true => Reply::text(&asked.place()),
     });
-    stage.settings("[spider]\ntimeout_first_byte = 6000\n");
+    stage.settings("[spider]\ntimeout_first_byte = 4000\n");
     let stalled = (0..STALLED).map(|n| stage.url(&format!("stalled{n}.test"), "/")).collect::<Vec<_>>();
     let good = (0..20).map(|n| stage.url(&format!("good{n}.test"), "/")).collect::<Vec<_>>();
     let seeds = stage.dir.write("seeds", [stalled.clone(), good].concat().join("\n"));
@@ -349,12 +352,12 @@ fn a_thousand_stalled_hosts_hold_nobody_up() {
     assert_eq!(result_count(&report, "read_timeout"), STALLED as u64, "{report}");
     assert_eq!(result_count(&report, "ok"), 400, "{report}");
     let stored = stage.stored();
-    assert!(stalled.iter().all(|url| (6_000..20_000).contains(&stored[url].ms)), "{report}");
+    assert!(stalled.iter().all(|url| (4_000..20_000).contains(&stored[url].ms)), "{report}");
     let asked = stage.server.asked();
     let (good, stalled): (Vec<&Asked>, _) = asked.iter().partition(|asked| asked.name().starts_with("good"));
     let last_good = good.iter().map(|asked| asked.answered_ns).max().unwrap();
     let last_stalled = stalled.iter().map(|asked| asked.at_ns).max().unwrap();
-    assert!(last_good < last_stalled + 6_000_000_000, "the good ones did not wait for the others' end");
+    assert!(last_good < last_stalled + 4_000_000_000, "the good ones did not wait for the others' end");
 }
 
 // Bytes after a response ------------------------------------------------------------------------------------
@@ -365,7 +368,7 @@ const FAKE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong";
 /// connection, and what it says is its own.
 #[test]
 fn a_late_second_response_is_nobodys() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let mut stage = Stage::new(|asked| Reply::text(&asked.target).later(40, FAKE));
         let urls: Vec<String> = (0..4).map(|n| stage.url("late.test", &format!("/{n}"))).collect();
         let flags = ["--req-host-per-sec", "4", "--driver", driver];
@@ -376,13 +379,13 @@ fn a_late_second_response_is_nobodys() {
         }
         assert!(stage.pages_of("late.test").iter().all(|asked| asked.nth == 0), "each on its own connection");
         stage.assert_proved();
-    }
+    });
 }
 
 /// Rubbish that comes when the next request is out already spoils a connection, and no page.
 #[test]
 fn rubbish_before_a_response_costs_no_page() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let mut stage = Stage::new(|asked| match asked.nth {
             0 => Reply::text(&asked.target).later(30, "</html>\r\n"),
             _ => Reply::text(&asked.target).after_ms(60).into(),
@@ -393,7 +396,7 @@ fn rubbish_before_a_response_costs_no_page() {
         for (n, url) in urls.iter().enumerate() {
             assert_record(&stored[url], "ok", Some(200), format!("/{n}").as_bytes(), &[]);
         }
-    }
+    });
 }
 
 /// What follows a response that has no body by its kind belongs to nobody, either.

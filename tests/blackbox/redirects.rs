@@ -2,7 +2,7 @@
 //! host; chains end, and lead nowhere that the first URL could not have led.
 
 use crate::name_server::{ScriptedServer, at_once};
-use crate::stage::{Stage, assert_record};
+use crate::stage::{Stage, assert_record, by_each_driver};
 use crate::support::*;
 use std::net::TcpListener;
 
@@ -66,7 +66,7 @@ fn each_hop_is_a_record_and_each_target_a_page_of_its_host() {
 /// A hop within a host waits its turn like any other request.
 #[test]
 fn a_hop_keeps_the_gap() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let mut stage = Stage::new(|asked| match asked.target.as_str() {
             "/end" => Reply::text("end"),
             "/1" => to("/end"),
@@ -81,7 +81,7 @@ fn a_hop_keeps_the_gap() {
             assert!(gap_ms >= 240, "{gap_ms} ms before {}", pair[1].target);
         }
         stage.assert_proved();
-    }
+    });
 }
 
 /// What stands in Location, at `/dir/page`, and where it leads; `None` for nowhere.

@@ -1,7 +1,7 @@
 //! The promise: who has a password for a site is let in, by Basic or by Digest, with no more requests than it takes; and
 //! cookies are kept only where they were asked for, and sent only where they belong.
 
-use crate::stage::{Stage, assert_record};
+use crate::stage::{Stage, assert_record, by_each_driver};
 use crate::support::*;
 use md5::Md5;
 use sha2::{Digest, Sha256};
@@ -163,7 +163,7 @@ fn challenge(algorithm: &str, qop: bool, nonce: &str, more: &str) -> Reply {
 
 #[test]
 fn digests_are_what_the_server_computes() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         for (algorithm, qop) in
             [("MD5", true), ("SHA-256", true), ("MD5-sess", true), ("SHA-256-sess", true), ("MD5", false)]
         {
@@ -189,6 +189,28 @@ fn digests_are_what_the_server_computes() {
             assert!(pages.iter().all(|asked| !asked.head.contains(PASSWORD)));
             stage.assert_proved();
         }
+    });
+}
+
+/// A digest is of the method that is used.
+#[test]
+fn heads_are_let_in_too() {
+    for driver in DRIVERS {
+        let mut stage = Stage::new(|asked| match is_right(asked, "SHA-256", true, "n") {
+            true if asked.method == "HEAD" => Reply::raw("HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n"),
+            true => Reply::new("206 Part", "", "x"),
+            false => {
+                let bytes = challenge("SHA-256", true, "n", "").bytes;
+                Reply::raw(bytes.strip_suffix(b"who?").unwrap())
+            }
+        });
+        let url = stage.url("a.test", "/");
+        stage.settings(&auth(&url, "digest", PASSWORD, ""));
+        stage.crawl([&*url, "--head", "--driver", driver, "--req-host-per-sec", "10"]);
+        assert_record(&stage.stored()[&url], "ok", Some(206), b"", &["head_by_get"]);
+        let methods: Vec<String> = stage.pages_of("a.test").into_iter().map(|asked| asked.method).collect();
+        assert_eq!(methods, ["HEAD", "HEAD", "GET"], "asked who we are, refused the method, let in");
+        stage.assert_proved();
     }
 }
 
@@ -223,7 +245,7 @@ fn the_strongest_challenge_is_answered() {
 /// every nonce old is not asked for ever.
 #[test]
 fn old_nonces_and_wrong_passwords() {
-    for driver in DRIVERS {
+    by_each_driver(|driver| {
         let mut stage = Stage::new(|asked| match (asked.name(), asked.target.as_str()) {
             ("old.test", "/2") if !is_right(asked, "SHA-256", true, "new") => {
                 challenge("SHA-256", true, "new", ", stale=true")
@@ -256,7 +278,7 @@ fn old_nonces_and_wrong_passwords() {
         let stale = stage.pages_of("stale.test").len();
         assert!((2..=6).contains(&stale), "{stale}");
         stage.assert_proved();
-    }
+    });
 }
 
 /// A challenge that would write a line of its own into the request is not answered.
