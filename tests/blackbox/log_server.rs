@@ -20,15 +20,34 @@ pub struct Asked {
     pub ip: IpAddr,
     /// Its number on its connection, from 0.
     pub nth: usize,
+    pub method: String,
     pub target: String,
     pub host: String,
     pub user_agent: String,
+    /// The request as it came, up to its empty line.
+    pub head: String,
 }
 
 impl Asked {
     /// The host without its port.
     pub fn name(&self) -> &str {
         self.host.split(':').next().unwrap()
+    }
+
+    /// The values of a header, in any case, in their order.
+    pub fn headers(&self, name: &str) -> Vec<String> {
+        let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
+        lines
+            .filter(|(said, _)| said.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim().into())
+            .collect()
+    }
+
+    /// The value of a header that must not come twice.
+    pub fn header(&self, name: &str) -> Option<String> {
+        let mut values = self.headers(name);
+        assert!(values.len() <= 1, "{name} once: {}", self.head);
+        values.pop()
     }
 
     /// `host/target`.
@@ -103,6 +122,61 @@ impl Reply {
         self.close = true;
         self
     }
+
+    /// More header lines, each with its end.
+    pub fn with(mut self, headers: &str) -> Reply {
+        let at = self.bytes.windows(2).position(|two| two == b"\r\n").expect("a status line") + 2;
+        self.bytes.splice(at..at, headers.bytes());
+        self
+    }
+
+    /// Bytes as they are; the connection stays open.
+    pub fn raw(bytes: impl Into<Vec<u8>>) -> Reply {
+        Reply { bytes: bytes.into(), close: false, ..Reply::hang_up() }
+    }
+
+    /// More bytes a while after the answer, before it may close.
+    pub fn later(self, ms: u64, bytes: impl Into<Vec<u8>>) -> Play {
+        Play::from(self).later(ms, bytes)
+    }
+
+    /// These bytes again and again, for as long as somebody takes them.
+    pub fn forever(self, ms: u64, bytes: impl Into<Vec<u8>>) -> Play {
+        Play { forever: Some((Duration::from_millis(ms), bytes.into())), ..Play::from(self) }
+    }
+}
+
+/// A reply, and what the server does after it.
+pub struct Play {
+    reply: Reply,
+    later: Vec<(Duration, Vec<u8>)>,
+    forever: Option<(Duration, Vec<u8>)>,
+}
+
+impl From<Reply> for Play {
+    fn from(reply: Reply) -> Play {
+        Play { reply, later: Vec::new(), forever: None }
+    }
+}
+
+impl Play {
+    pub fn later(mut self, ms: u64, bytes: impl Into<Vec<u8>>) -> Play {
+        self.later.push((Duration::from_millis(ms), bytes.into()));
+        self
+    }
+
+    /// Sends what comes after the reply itself.
+    fn go_on(&self, stream: &mut TcpStream, stop: &AtomicBool) -> std::io::Result<()> {
+        for (pause, bytes) in &self.later {
+            std::thread::sleep(*pause);
+            stream.write_all(bytes)?;
+        }
+        while let Some((pause, bytes)) = self.forever.as_ref().filter(|_| !stop.load(Ordering::SeqCst)) {
+            std::thread::sleep(*pause);
+            stream.write_all(bytes)?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Default)]
@@ -122,20 +196,20 @@ pub struct LogServer {
 }
 
 impl LogServer {
-    pub fn start(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> LogServer {
+    pub fn start<P: Into<Play>>(answer: impl Fn(&Asked) -> P + Send + Sync + 'static) -> LogServer {
         LogServer::start_on(Ipv4Addr::LOCALHOST, answer)
     }
 
-    pub fn start_on(
+    pub fn start_on<P: Into<Play>>(
         ip: impl Into<IpAddr>,
-        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+        answer: impl Fn(&Asked) -> P + Send + Sync + 'static,
     ) -> LogServer {
         let listener = TcpListener::bind((ip.into(), 0)).unwrap();
         // Accepted connections inherit it.
         setsockopt(&listener, sockopt::ReceiveTimestampns, &true).unwrap();
         let addr = listener.local_addr().unwrap();
         let log = Arc::new(Log::default());
-        let answer = Arc::new(answer);
+        let answer = Arc::new(move |asked: &Asked| answer(asked).into());
         let thread = std::thread::spawn({
             let log = log.clone();
             move || {
@@ -200,7 +274,7 @@ impl Drop for LogServer {
     }
 }
 
-fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + Send + Sync)) {
+fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Play + Send + Sync)) {
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
     let Ok(local) = stream.local_addr() else {
@@ -232,9 +306,11 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + S
             answered_ns: i64::MAX,
             ip: local.ip(),
             nth,
+            method: head.split(' ').next().unwrap_or_default().to_string(),
             target: head.split(' ').nth(1).unwrap_or_default().to_string(),
             host: header("Host"),
             user_agent: header("User-Agent"),
+            head: head.clone(),
         };
         let open = log.open.fetch_add(1, Ordering::SeqCst) + 1;
         log.open_max.fetch_max(open, Ordering::SeqCst);
@@ -243,7 +319,8 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + S
             rows.push(asked.clone());
             rows.len() - 1
         };
-        let reply = answer(&asked);
+        let play = answer(&asked);
+        let reply = &play.reply;
         std::thread::sleep(reply.after);
         log.asked.lock().unwrap()[row].answered_ns = unix_ns();
         log.open.fetch_sub(1, Ordering::SeqCst);
@@ -254,6 +331,7 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Reply + S
             }
             stream.write_all(bytes)
         });
+        let sent = sent.and_then(|()| play.go_on(&mut stream, &log.stop));
         if reply.reset {
             let at_once = nix::libc::linger { l_onoff: 1, l_linger: 0 };
             setsockopt(&stream, sockopt::Linger, &at_once).unwrap();

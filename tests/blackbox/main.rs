@@ -14,6 +14,13 @@
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
 //! | `cases`      | responses as bytes, and what must be made of them: a row each      |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
+//! | `stage`      | a small web of scripted hosts, and a crawl of it                  |
+//! | `hostile`    | servers that break off, stall, flood or never end harm only themselves |
+//! | `codings`    | documents are stored without their coding, and bombs stay small   |
+//! | `redirects`  | hops, chains and loops end, and lead nowhere that is forbidden    |
+//! | `again`      | conditional requests and HEAD: what need not come does not        |
+//! | `secrets`    | passwords and cookies work, and stay with their origin            |
+//! | `escapes`    | what servers write is shown as text, and URLs mean what they mean |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
@@ -33,14 +40,18 @@
 //! | `robots`     | a robots.txt is answered for as the crawl would                   |
 
 mod addresses;
+mod again;
 mod audit;
 mod cases;
+mod codings;
 mod crawl_farm;
 mod crawl_nginx;
 mod crowds;
 mod dns;
 mod edges;
+mod escapes;
 mod fuzz;
+mod hostile;
 mod interrupts;
 mod keep_alive;
 mod layers;
@@ -52,12 +63,15 @@ mod niceness;
 mod parse;
 mod politeness;
 mod reach;
+mod redirects;
 mod remembered;
 mod responses;
 mod restart;
 mod robots;
+mod secrets;
 mod sim;
 mod spider;
+mod stage;
 mod store;
 mod support;
 mod url_life;

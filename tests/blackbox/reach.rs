@@ -184,7 +184,7 @@ fn seeds_file_with_comments_and_bad_lines() {
         _ => Reply::text("x"),
     });
     let text = format!(
-        "# a comment\n\n{}\n   \nnot a url\n  {}  \r\n#http://127.0.0.1:1/\nftp://127.0.0.1/f\nhttps://127.0.0.1/s\n\u{1b}[31mhttp://\n{}",
+        "# a comment\n\n{}\n   \nnot a url\n  {}  \r\n#http://127.0.0.1:1/\nftp://127.0.0.1/f\nftps://127.0.0.1/s\n\u{1b}[31mhttp://\n{}",
         server.url("/one"),
         server.url("/two"),
         server.url("/last"),

@@ -357,7 +357,7 @@ fn bad_work_leaves_a_record_and_gets_its_done() {
         ("4 14 localhost http://four.test/", "4 DONE"),
         ("5 15 127.0.0.1 five.test ftp://five.test/", "DONE 5"),
         ("6 16 127.0.0.1 six.test http://six.test/a b", "DONE 6"),
-        ("7 17 127.0.0.1 https://seven.test/", "7 DONE"),
+        ("7 17 127.0.0.1 ftps://seven.test/", "7 DONE"),
         ("8 18 127.0.0.1 http://u:p@eight.test/\u{1b}[31m", "8 DONE"),
     ] {
         link.send(line);
@@ -376,7 +376,7 @@ fn bad_work_leaves_a_record_and_gets_its_done() {
         (14, "http://four.test/", "bad_url"),
         (15, "ftp://five.test/", "bad_url"),
         (16, "six.test http://six.test/a b", "bad_url"),
-        (17, "https://seven.test/", "bad_url"),
+        (17, "ftps://seven.test/", "bad_url"),
         (18, "http://u:p@eight.test/", "bad_url"),
         (19, &server.url("/"), "ok"),
     ];
