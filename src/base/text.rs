@@ -7,7 +7,7 @@ pub fn shown(text: &str, chars_max: usize) -> String {
             out.push('…');
             break;
         }
-        let steers = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+        let steers = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
         if c.is_control() || steers {
             out.extend(c.escape_unicode());
         } else {

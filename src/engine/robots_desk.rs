@@ -102,7 +102,7 @@ fn answer_of(fetched: &Fetched) -> RobotsAnswer {
     let target = fetched
         .head
         .filter(|_| fetched.result == ResultCode::Redirect)
-        .and_then(|head| redirect_target(&fetched.url, head.location.of(&fetched.bytes)));
+        .and_then(|head| redirect_target(&fetched.url, &head, &fetched.bytes));
     match fetched.result {
         ResultCode::Ok | ResultCode::TooLarge | ResultCode::Redirect | ResultCode::HttpError => {
             RobotsAnswer { status: fetched.status(), body: fetched.document().to_vec(), target }

@@ -289,8 +289,7 @@ impl<D: Driver> SpiderShard<D> {
             Unstored::Page(doc_id, fetched, span) => {
                 self.book.logger.order(&mut self.book.lines, doc_id, &fetched, span);
                 let head = fetched.head.filter(|_| fetched.result == ResultCode::Redirect);
-                let target =
-                    head.and_then(|head| redirect_target(&fetched.url, head.location.of(&fetched.bytes)));
+                let target = head.and_then(|head| redirect_target(&fetched.url, &head, &fetched.bytes));
                 let new_url = target.as_ref().map(|url| url.as_str());
                 let record = record_of(&fetched, doc_id, new_url, fetched.result, self.wall);
                 let sequence = self.append(&record);

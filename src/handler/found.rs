@@ -9,7 +9,7 @@ use crate::proto::html::{self, Fact, RobotsMeta};
 use crate::proto::http1::{Head, Span};
 use crate::proto::lines::Candidate;
 use crate::proto::record::ResultCode;
-use crate::proto::url::{CrawlUrl, LinkBase};
+use crate::proto::url::{CrawlUrl, LinkBase, LinkError};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl Handler {
         let candidate = page.candidate;
         let Some(head) = page.head else { return handled };
         if page.result == ResultCode::Redirect {
-            handled.new_url = redirect_target(&candidate.url, head.location.of(page.head_bytes));
+            handled.new_url = redirect_target(&candidate.url, head, page.head_bytes);
             handled.follow = handled.new_url.as_ref().is_some_and(|url| self.may_follow(candidate, url));
             return handled;
         }
@@ -211,11 +211,18 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The target of a Location header, as the URL of a page of its own.
-pub fn redirect_target(from: &CrawlUrl, location: &[u8]) -> Option<CrawlUrl> {
+/// The target of a Location header, as the URL of a page of its own; `bytes` is what the head was parsed from. One that
+/// is empty, or only a fragment, names the page it stands on.
+pub fn redirect_target(from: &CrawlUrl, head: &Head, bytes: &[u8]) -> Option<CrawlUrl> {
+    if head.location == Span::default() {
+        return None;
+    }
     let mut resolved = String::new();
-    LinkBase::new(from).resolve(location, &mut resolved).ok()?;
-    CrawlUrl::from_normal(&resolved).ok()
+    match LinkBase::new(from).resolve(head.location.of(bytes), &mut resolved) {
+        Ok(()) => CrawlUrl::from_normal(&resolved).ok(),
+        Err(LinkError::SamePage) => Some(from.clone()),
+        Err(LinkError::Url(_)) => None,
+    }
 }
 
 /// What all X-Robots-Tag headers of a response forbid.

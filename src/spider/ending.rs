@@ -61,9 +61,6 @@ impl Spider {
         } else {
             fetch.bytes.clear();
         }
-        if result == ResultCode::TooLarge {
-            flags.insert(Flags::CUT);
-        }
         self.held.resized(held, fetch.bytes.len());
         out.push(Action::Finished(Box::new(Fetched {
             trans: fetch.trans,
@@ -127,7 +124,7 @@ impl Spider {
             }
             // A document cut short on its way is cut short in its coding, too, and that is no fault of the coding.
             Decoded::Broken | Decoded::Bomb | Decoded::Unknown => {
-                if !matches!(result, ResultCode::Truncated | ResultCode::TooLarge) {
+                if *result != ResultCode::Truncated && !flags.contains(Flags::CUT) {
                     flags.insert(Flags::CONTENT_CODING_BROKEN);
                 }
                 if plain.len() > head_len {

@@ -3,7 +3,7 @@
 use super::fetch::FetchState;
 use super::role::{Action, Spider};
 use crate::base::{Key, Now};
-use crate::proto::http1::{BodyDecoder, BodyStep, Framing, HeadStep, Method};
+use crate::proto::http1::{BodyDecoder, BodyStep, Flags, Framing, HeadStep, Method};
 use crate::proto::record::{ResultCode, StatusAction};
 
 /// Room made at once for an announced document; a larger one grows as it comes.
@@ -79,7 +79,15 @@ impl Spider {
                 }
                 self.finish(fetch, result, reusable, now, out);
             }
-            Ok(BodyStep::TooLarge) => self.finish(fetch, ResultCode::TooLarge, false, now, out),
+            Ok(BodyStep::TooLarge) => {
+                open.flags.insert(Flags::CUT);
+                // An error page is one however long it is.
+                let result = match complete(head.status) {
+                    ResultCode::Ok => ResultCode::TooLarge,
+                    other => other,
+                };
+                self.finish(fetch, result, false, now, out);
+            }
             Err(_) => self.finish(fetch, ResultCode::Malformed, false, now, out),
         }
     }
