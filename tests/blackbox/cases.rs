@@ -83,7 +83,7 @@ impl Case {
     }
 
     /// The body runs to the end of the connection.
-    fn to_close(self) -> Case {
+    fn until_close(self) -> Case {
         self.framing("close").closes()
     }
 
@@ -156,7 +156,7 @@ pub fn cases() -> Vec<Case> {
         case("bare CR in a header", with_headers("X: a\rb\r\nContent-Length: 2")).refused(BARE_CR),
         case("blank line first", format!("\r\n{ok}")).refused(NOT_HTTP1),
         case("no reason", "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nhi"),
-        case("HTTP/1.0 to the close", "HTTP/1.0 200 OK\r\n\r\nhi").to_close(),
+        case("HTTP/1.0 to the close", "HTTP/1.0 200 OK\r\n\r\nhi").until_close(),
         case("HTTP/1.7", "HTTP/1.7 200 OK\r\nContent-Length: 2\r\n\r\nhi"),
         case("lower case", "http/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").refused(NOT_HTTP1),
         case("HTTP/2.0", "HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nhi").refused(NOT_HTTP1),
@@ -188,7 +188,7 @@ pub fn cases() -> Vec<Case> {
         case("short of its length", with_headers("Content-Length: 20")).truncated(),
         chunks("chunks", "1\r\nh\r\n1\r\ni\r\n0\r\n\r\n"),
         case("chunked and a length", with_headers("Transfer-Encoding: chunked\r\nContent-Length: 90").replace("hi", "2\r\nhi\r\n0\r\n\r\n")).flags(&["te_and_cl"]).framing("chunked").closes(),
-        case("chunked in HTTP/1.0", chunked("hi").replace("1.1", "1.0")).flags(&["te_in_http10"]).to_close(),
+        case("chunked in HTTP/1.0", chunked("hi").replace("1.1", "1.0")).flags(&["te_in_http10"]).until_close(),
         chunks("capital hex", "A\r\n0123456789\r\n0\r\n\r\n").body("0123456789"),
         chunks("leading zeros", "0000000000000002\r\nhi\r\n0\r\n\r\n"),
         chunks("17 digits", "00000000000000002\r\nhi\r\n0\r\n\r\n").malformed(SIZE_TOO_LARGE).body(""),
@@ -204,7 +204,7 @@ pub fn cases() -> Vec<Case> {
         chunks("trailers", "2\r\nhi\r\n0\r\nX: y\r\nContent-Length: 9\r\n\r\n"),
         chunks("a flood of trailers", &format!("2\r\nhi\r\n0\r\nX: {}\r\n\r\n", "x".repeat(20_000))).malformed("more bytes of trailers than the limit"),
         chunks("chunks without an end", "2\r\nhi\r\n").truncated(),
-        case("to the close", "HTTP/1.1 200 OK\r\n\r\nhi").to_close(),
+        case("to the close", "HTTP/1.1 200 OK\r\n\r\nhi").until_close(),
         case("an error keeps its body", "HTTP/1.1 418 Teapot\r\nContent-Length: 2\r\n\r\nhi").http_error(418),
         case("a status nobody knows", "HTTP/1.1 999 Go away\r\nContent-Length: 2\r\n\r\nhi").http_error(999),
         case("bare CR in the status line", "HTTP/1.1 200 O\rK\r\nContent-Length: 2\r\n\r\nhi").refused(BARE_CR),
@@ -226,7 +226,7 @@ pub fn cases() -> Vec<Case> {
         case("304 with one all the same", "HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\nhi").status(304).body("").framing("none").left_over(2).parse_only(),
         case("HEAD has no body", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n").head().body("").framing("none"),
         case("HEAD with one all the same", ok).head().body("").framing("none").left_over(2),
-        case("a last coding that is not chunked", with_headers("Transfer-Encoding: chunked, identity")).to_close(),
+        case("a last coding that is not chunked", with_headers("Transfer-Encoding: chunked, identity")).until_close(),
         case("chunked comes last", with_headers("Transfer-Encoding: identity\r\nTransfer-Encoding: Chunked").replace("hi", "2\r\nhi\r\n0\r\n\r\n")).framing("chunked"),
         case("interim heads, one with lines of the final one", format!("HTTP/1.1 100 Continue\r\nContent-Length: 9\r\n\r\n{wait}{ok}")),
         chunks("bytes after the chunks", "2\r\nhi\r\n0\r\n\r\nx").left_over(1),

@@ -53,6 +53,11 @@ enum LastCoding {
 impl FramingFacts {
     /// A list of equal lengths, on one line or several, is one length.
     pub fn content_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        // Nearly all are one number.
+        if let (Some(length), None) = (decimal(value), self.length) {
+            self.length = Some(length);
+            return Ok(());
+        }
         for item in value.split(|&byte| byte == b',') {
             let length = decimal(trim(item)).ok_or(HeadError::BadContentLength)?;
             if self.length.is_some_and(|known| known != length) {
@@ -65,6 +70,11 @@ impl FramingFacts {
 
     /// Codings are listed in the order they were applied, over all lines. A parameter does not change the name.
     pub fn transfer_encoding(&mut self, value: &[u8]) {
+        // Nearly all say just this.
+        if spelt(value, b"chunked") {
+            self.last_coding = LastCoding::Chunked;
+            return;
+        }
         if self.last_coding == LastCoding::Absent {
             self.last_coding = LastCoding::Other;
         }
@@ -80,6 +90,11 @@ impl FramingFacts {
     }
 
     pub fn connection(&mut self, value: &[u8]) {
+        // Nearly all say just this.
+        if spelt(value, b"keep-alive") {
+            self.keep_alive = true;
+            return;
+        }
         for item in value.split(|&byte| byte == b',') {
             let token = trim(item);
             self.close |= spelt(token, b"close");
@@ -134,6 +149,12 @@ impl FramingFacts {
 fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
+    }
+    // Eighteen digits fit whatever they are.
+    if digits.len() <= 18 {
+        let digits_only = digits.iter().all(u8::is_ascii_digit);
+        return digits_only
+            .then(|| digits.iter().fold(0, |number, byte| number * 10 + u64::from(byte - b'0')));
     }
     let mut number: u64 = 0;
     for &byte in digits {

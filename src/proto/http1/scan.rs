@@ -7,7 +7,7 @@ use memchr::{memchr, memchr3};
 
 const WORD_BYTES: usize = size_of::<u64>();
 /// Header lines are some 30 bytes long, names some 12.
-const LINE_WORDS: usize = 6;
+const LINE_WORDS: usize = 10;
 const NAME_WORDS: usize = 3;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
