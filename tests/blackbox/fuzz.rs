@@ -123,7 +123,7 @@ fn log_lines() {
 
 #[test]
 fn segments() {
-    fuzz("segment", 2_000);
+    fuzz("segment", 300);
 }
 
 /// A target without a test here, or without a corpus, would never run.
