@@ -6,6 +6,7 @@ use crate::support::*;
 use md5::Md5;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 // Basic -----------------------------------------------------------------------------------------------------
 
@@ -304,7 +305,7 @@ fn a_challenge_cannot_write_headers() {
 #[test]
 fn passwords_and_cookies_stay_with_their_origin() {
     for driver in DRIVERS {
-        let other = LogServer::start_on([0, 0, 0, 0].into(), |asked| match asked.target.as_str() {
+        let other = LogServer::start_on(Ipv4Addr::UNSPECIFIED, |asked| match asked.target.as_str() {
             "/robots.txt" => Reply::status("404 Not Found"),
             _ => {
                 Reply::status("401 No").with("WWW-Authenticate: Basic realm=\"a\"\r\nSet-Cookie: other=1\r\n")
