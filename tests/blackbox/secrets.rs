@@ -461,7 +461,7 @@ fn cookies_are_bounded() {
         let many: String = (0..200).map(|k| format!("Set-Cookie: m{n}x{k}=v; Path=/\r\n")).collect();
         let odd =
             "Set-Cookie: esc=\u{1b}[31m; Path=/\r\nSet-Cookie: tab=a\tb; Path=/\r\nSet-Cookie: =; Path=/\r\n";
-        Reply::text("x").with(&[&large[..], &many, odd][n % 3])
+        Reply::text("x").with([&large[..], &many, odd][n % 3])
     });
     stage.settings("[spider]\ncookies = true\n");
     let urls: Vec<String> = (0..12).map(|n| stage.url("a.test", &format!("/{n}"))).collect();
