@@ -6,6 +6,7 @@ use crate::support::*;
 use md5::Md5;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 // Basic -----------------------------------------------------------------------------------------------------
 
@@ -304,7 +305,7 @@ fn a_challenge_cannot_write_headers() {
 #[test]
 fn passwords_and_cookies_stay_with_their_origin() {
     for driver in DRIVERS {
-        let other = LogServer::start_on([0, 0, 0, 0], |asked| match asked.target.as_str() {
+        let other = LogServer::start_on(Ipv4Addr::UNSPECIFIED, |asked| match asked.target.as_str() {
             "/robots.txt" => Reply::status("404 Not Found"),
             _ => {
                 Reply::status("401 No").with("WWW-Authenticate: Basic realm=\"a\"\r\nSet-Cookie: other=1\r\n")
@@ -460,7 +461,7 @@ fn cookies_are_bounded() {
         let many: String = (0..200).map(|k| format!("Set-Cookie: m{n}x{k}=v; Path=/\r\n")).collect();
         let odd =
             "Set-Cookie: esc=\u{1b}[31m; Path=/\r\nSet-Cookie: tab=a\tb; Path=/\r\nSet-Cookie: =; Path=/\r\n";
-        Reply::text("x").with(&[&large[..], &many, odd][n % 3])
+        Reply::text("x").with([&large[..], &many, odd][n % 3])
     });
     stage.settings("[spider]\ncookies = true\n");
     let urls: Vec<String> = (0..12).map(|n| stage.url("a.test", &format!("/{n}"))).collect();
