@@ -6,6 +6,7 @@
 //! | `name_server`| dnsmasq, and a name server that follows a script                  |
 //! | `crawl_farm` | everything of a made-up web is stored once and byte for byte      |
 //! | `crawl_nginx`| the same of a server that was not written here                    |
+//! | `slow_hosts` | slow and broken hosts hold nobody up                              |
 //! | `reach`      | scope, depth, page limits, seeds files                            |
 //! | `niceness`   | pauses, open requests, robots rules                               |
 //! | `politeness` | fifty hosts by their server's own log, and the audit agrees with it  |
@@ -70,6 +71,7 @@ mod restart;
 mod robots;
 mod secrets;
 mod sim;
+mod slow_hosts;
 mod spider;
 mod stage;
 mod store;
