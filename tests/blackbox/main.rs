@@ -6,6 +6,9 @@
 //! | `name_server`| dnsmasq, and a name server that follows a script                  |
 //! | `crawl_farm` | everything of a made-up web is stored once and byte for byte      |
 //! | `crawl_nginx`| the same of a server that was not written here                    |
+//! | `real_support`| certificates, servers of Debian's as children, curl            |
+//! | `real_servers`| what the servers of this world serve is stored as curl gets it |
+//! | `real_tls`   | their TLS: versions, sessions, bad certificates, bad ends         |
 //! | `slow_hosts` | slow and broken hosts hold nobody up                              |
 //! | `reach`      | scope, depth, page limits, seeds files                            |
 //! | `niceness`   | pauses, open requests, robots rules                               |
@@ -64,6 +67,9 @@ mod niceness;
 mod parse;
 mod politeness;
 mod reach;
+mod real_servers;
+mod real_support;
+mod real_tls;
 mod redirects;
 mod remembered;
 mod responses;
