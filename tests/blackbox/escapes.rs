@@ -226,7 +226,7 @@ fn line_ends_in_a_location_are_refused() {
 #[test]
 fn a_name_that_changes_leads_nowhere_else() {
     by_each_driver(|driver| {
-        let server = LogServer::start_on([127, 60, 0, 1].into(), |asked| match asked.target.as_str() {
+        let server = LogServer::start_on([127, 60, 0, 1], |asked| match asked.target.as_str() {
             "/robots.txt" => Reply::status("404 Not Found"),
             _ => Reply::text("allowed").with("Connection: close\r\n"),
         });

@@ -304,7 +304,7 @@ fn a_challenge_cannot_write_headers() {
 #[test]
 fn passwords_and_cookies_stay_with_their_origin() {
     for driver in DRIVERS {
-        let other = LogServer::start_on([0, 0, 0, 0].into(), |asked| match asked.target.as_str() {
+        let other = LogServer::start_on([0, 0, 0, 0], |asked| match asked.target.as_str() {
             "/robots.txt" => Reply::status("404 Not Found"),
             _ => {
                 Reply::status("401 No").with("WWW-Authenticate: Basic realm=\"a\"\r\nSet-Cookie: other=1\r\n")
