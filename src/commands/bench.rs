@@ -1,6 +1,7 @@
 use super::Failure;
 use super::bench_parse::ParseBenchArgs;
 use super::bench_queues::QueuesArgs;
+use super::bench_slow::SlowArgs;
 use super::bench_tls::TlsArgs;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
@@ -59,6 +60,7 @@ enum BenchWhat {
     Queues(QueuesArgs),
     Parse(ParseBenchArgs),
     Tls(TlsArgs),
+    Slow(SlowArgs),
 }
 
 /// What a bench measured.
@@ -103,6 +105,7 @@ impl BenchArgs {
             Some(BenchWhat::Queues(queues)) => return queues.run(),
             Some(BenchWhat::Parse(parse)) => return parse.run(),
             Some(BenchWhat::Tls(tls)) => return tls.run(),
+            Some(BenchWhat::Slow(slow)) => return slow.run(),
             None => {}
         }
         let all = cores();
@@ -116,11 +119,7 @@ impl BenchArgs {
         let report = self.measure(crawl_core, farm_core, &data);
         let _ = std::fs::remove_dir_all(&data);
         let report = report?;
-        let json = serde_json::to_string_pretty(&report).map_err(Failure::cannot_run)?;
-        if let Some(path) = &self.record {
-            std::fs::write(path, format!("{json}\n"))
-                .map_err(|e| Failure::CannotRun(format!("cannot write {}: {e}", path.display())))?;
-        }
+        let json = keep_record(&report, self.record.as_deref())?;
         print(&if self.json { json + "\n" } else { report.text() })
     }
 
@@ -266,6 +265,16 @@ impl BenchReport {
         }
         text
     }
+}
+
+/// A report as JSON, and in a file if one is named.
+pub(super) fn keep_record(report: &impl Serialize, path: Option<&Path>) -> Result<String, Failure> {
+    let json = serde_json::to_string_pretty(report).map_err(Failure::cannot_run)?;
+    if let Some(path) = path {
+        std::fs::write(path, format!("{json}\n"))
+            .map_err(|e| Failure::CannotRun(format!("cannot write {}: {e}", path.display())))?;
+    }
+    Ok(json)
 }
 
 pub(super) fn children_cpu_us() -> i64 {

@@ -15,6 +15,9 @@ use std::path::PathBuf;
 pub struct FarmArgs {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub hosts: u32,
+    /// Hosts on top that are slow or broken, each in one of nine ways
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub slow_hosts: u32,
     /// Pages per host
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub pages: u32,
@@ -89,6 +92,7 @@ impl FarmArgs {
         SiteSpec {
             seed: self.seed,
             hosts: self.hosts,
+            slow_hosts: self.slow_hosts,
             pages: self.pages,
             page_bytes: self.page_bytes,
             links: self.links,

@@ -8,6 +8,7 @@ mod audit;
 mod bench;
 mod bench_parse;
 mod bench_queues;
+mod bench_slow;
 mod bench_tls;
 mod child_farm;
 mod crawl;

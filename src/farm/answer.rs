@@ -72,8 +72,11 @@ impl Site {
 
     /// Appends the response to `target` on a host of the farm.
     pub fn answer(&self, host: u32, target: &[u8], port: u16, head_only: bool, out: &mut Vec<u8>) -> Answer {
-        debug_assert!(host < self.spec.hosts);
+        debug_assert!(host < self.spec.all_hosts());
         let resource = self.resource(target);
+        if let Some(misbehaviour) = self.misbehaviour(host, resource) {
+            return Answer { delay_ms: 0, then: misbehaviour.push(out) };
+        }
         let then = match resource {
             Resource::Robots => self.push_robots(head_only, out),
             Resource::Page(page) => self.push_page(PageRequest { host, page, port, head_only }, out),

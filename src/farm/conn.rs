@@ -10,7 +10,9 @@
 //!                 │
 //!                 ├── window full ──→ Send ── all sent ──→ Head
 //!                 │
-//!                 └── closing with bytes unread ──→ Drain ──→ closed
+//!                 ├── closing with bytes unread ──→ Drain ──→ closed
+//!                 │
+//!                 └── a host that keeps its peers waiting ──→ Linger
 //! ```
 //!
 //! Readiness is edge-triggered: it is told once and must be remembered until a read or write finds nothing
@@ -26,6 +28,7 @@ use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::answer::{Resource, Then, push_json, push_refusal};
+use super::misbehaviour::Linger;
 use super::request::{self, HEAD_BYTES_MAX, Head, Request};
 use super::site::Site;
 use super::stats::{Counters, FarmStats};
@@ -67,6 +70,8 @@ enum State {
     /// Our side is shut. What the peer still sends is thrown away, up to `left` bytes, until it closes or the
     /// timer fires.
     Drain { left: usize },
+    /// The answer has no end. What the peer still sends is thrown away until it closes.
+    Linger(Linger),
 }
 
 /// What an event said about a connection.
@@ -120,6 +125,7 @@ impl Conn {
             State::Wait => Next::Readable,
             State::Send { .. } => self.resume(desk),
             State::Drain { .. } => self.drain(desk),
+            State::Linger(_) => self.hear_out(desk),
         }
     }
 
@@ -127,6 +133,7 @@ impl Conn {
         match self.state {
             State::Wait => self.serve(desk, true),
             State::Drain { .. } => Next::Close,
+            State::Linger(_) => self.linger(desk),
             State::Head | State::Send { .. } => unreachable!("a timer outlived its state"),
         }
     }
@@ -170,6 +177,11 @@ impl Conn {
                 }
                 Head::Request(request) => {
                     let head = start..start + request.bytes;
+                    if let Some(linger) = desk.linger(self.host, head.start, &request) {
+                        desk.own().requests.add(1);
+                        self.state = State::Linger(linger);
+                        return linger.pause_ms().map_or(Next::Readable, |delay_ms| Next::Timer { delay_ms });
+                    }
                     let delay_ms = if due { 0 } else { desk.delay_ms(self.host, head.start, &request) };
                     if delay_ms > 0 || answers == ANSWERS_PER_TURN {
                         self.stash.extend_from_slice(&desk.input[start..end]);
@@ -251,6 +263,33 @@ impl Conn {
             }
         }
         Next::Readable
+    }
+
+    /// Whether the peer of an answer without an end is still there.
+    fn hear_out(&mut self, desk: &mut Desk) -> Next {
+        while self.readable {
+            match self.read(&mut desk.input) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(_) | Err(_) => return Next::Close,
+            }
+        }
+        Next::Readable
+    }
+
+    /// Goes on with an answer that has no end. What the peer's window has no room for is left out.
+    fn linger(&mut self, desk: &mut Desk) -> Next {
+        let State::Linger(linger) = &mut self.state else {
+            unreachable!("only an answer without an end is gone on with");
+        };
+        desk.output.clear();
+        linger.push(&mut desk.output);
+        let pause_ms = linger.pause_ms();
+        match (self.send(&desk.output, desk.own()), pause_ms) {
+            (Sent::Failed, _) => Next::Close,
+            (_, Some(delay_ms)) => Next::Timer { delay_ms },
+            (_, None) => Next::Readable,
+        }
     }
 
     /// Bytes of requests.
@@ -335,6 +374,13 @@ impl Desk {
             Some(host) if !is_stats(target) => self.site.delay_ms(host, self.site.resource(target)),
             _ => 0,
         }
+    }
+
+    /// How the host keeps the peer waiting, if it does.
+    fn linger(&self, host: Option<u32>, start: usize, request: &Request) -> Option<Linger> {
+        let target = &self.input[start..][request.target.clone()];
+        let resource = self.site.resource(target);
+        if is_stats(target) { None } else { self.site.misbehaviour(host?, resource)?.linger() }
     }
 
     /// Composes the answer to the request whose head starts at `start` of the input.

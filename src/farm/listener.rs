@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::net::TcpListener;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, listen, setsockopt, socket, sockopt,
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, setsockopt, socket,
+    sockopt,
 };
 
 use super::server::FarmError;
@@ -22,6 +23,15 @@ pub(super) fn bind_all(port: u16, threads: u16) -> Result<Vec<TcpListener>, Farm
     let port = alone.local_addr().map_err(FarmError::Start)?.port();
     drop(alone);
     (0..threads).map(|_| bind_one(port, true)).collect()
+}
+
+/// Holds a port at which nobody listens, as long as the socket is kept.
+pub(super) fn bind_deaf() -> Result<(OwnedFd, u16), FarmError> {
+    let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)
+        .map_err(FarmError::Listen)?;
+    bind(fd.as_raw_fd(), &SockaddrIn::new(0, 0, 0, 0, 0)).map_err(FarmError::Listen)?;
+    let port = getsockname::<SockaddrIn>(fd.as_raw_fd()).map_err(FarmError::Listen)?.port();
+    Ok((fd, port))
 }
 
 /// Listens on every address of 127.0.0.0/8.

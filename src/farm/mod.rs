@@ -29,6 +29,7 @@
 //! | `corpus.rs`   | a mebibyte of text that documents are cut from |
 //! | `site.rs`     | pages: tree, kinds, documents |
 //! | `answer.rs`   | response bytes of a target, broken ones included |
+//! | `misbehaviour.rs` | hosts that are slow or broken |
 //! | `request.rs`  | request heads |
 //! | `conn.rs`     | one connection |
 //! | `worker.rs`   | one thread: accept, readiness, timers |
@@ -42,6 +43,7 @@ mod answer;
 mod conn;
 mod corpus;
 mod listener;
+mod misbehaviour;
 mod request;
 mod rng;
 mod server;
@@ -57,6 +59,7 @@ mod tests;
 mod tls_tests;
 
 pub use answer::{Answer, Resource, Then};
+pub use misbehaviour::Misbehaviour;
 pub use server::{Farm, FarmError, FarmOptions};
 pub use site::{Breakage, PageKind, Site};
 pub use spec::{HOSTS_MAX, SiteSpec, SpecError, host_addr, host_index, host_name};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -16,7 +17,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
 
 use super::conn::Desk;
-use super::listener::bind_all;
+use super::listener::{bind_all, bind_deaf};
+use super::misbehaviour::Misbehaviour;
 use super::site::{Origin, Site, push_path};
 use super::spec::{SiteSpec, SpecError, host_addr, host_name};
 use super::stats::{Counters, FarmStats};
@@ -48,6 +50,8 @@ pub struct Farm {
     site: Arc<Site>,
     port: u16,
     identity: Option<Identity>,
+    /// A port at which nobody listens, for the hosts that refuse.
+    deaf: Option<(OwnedFd, u16)>,
     counters: Arc<[Counters]>,
     stop: Arc<AtomicBool>,
     threads: Vec<(Waker, JoinHandle<()>)>,
@@ -68,8 +72,10 @@ impl Farm {
         let listeners = bind_all(port, threads)?;
         let port = listeners[0].local_addr().map_err(FarmError::Start)?.port();
         let counters: Arc<[Counters]> = (0..threads).map(|_| Counters::default()).collect();
+        let deaf = if site.spec().slow_hosts > 0 { Some(bind_deaf()?) } else { None };
         // From here on an error drops the farm, which stops the threads already running.
-        let mut farm = Farm { site, port, identity, counters, stop: Arc::default(), threads: Vec::new() };
+        let mut farm =
+            Farm { site, port, deaf, identity, counters, stop: Arc::default(), threads: Vec::new() };
         for (thread, listener) in listeners.into_iter().enumerate() {
             let core =
                 cores.as_deref().filter(|cores| !cores.is_empty()).map(|cores| cores[thread % cores.len()]);
@@ -124,16 +130,28 @@ impl Farm {
         page_url(self.site.origin(host, self.port), page)
     }
 
-    /// The URL of page 0 of every host.
+    /// The URL of page 0 of every host, those that misbehave evenly among the good ones.
     pub fn seeds(&self) -> impl Iterator<Item = String> + use<> {
         let (site, port) = (self.site.clone(), self.port);
-        (0..site.spec().hosts).map(move |host| page_url(site.origin(host, port), 0))
+        let (hosts, all) = (site.spec().hosts, site.spec().all_hosts());
+        let deaf_port = self.deaf.as_ref().map_or(port, |(_, port)| *port);
+        let good_before =
+            move |place: u32| (u64::from(place) * u64::from(hosts)).div_ceil(u64::from(all)) as u32;
+        (0..all).map(move |place| {
+            let good = good_before(place);
+            if good < good_before(place + 1) {
+                return page_url(site.origin(good, port), 0);
+            }
+            let number = place - good;
+            let is_refused = Misbehaviour::of(number) == Misbehaviour::Refused;
+            page_url(site.origin(hosts + number, if is_refused { deaf_port } else { port }), 0)
+        })
     }
 
     /// Writes name and address of every host in the format of /etc/hosts.
     pub fn write_hosts_file(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
-        for host in 0..self.site.spec().hosts {
+        for host in 0..self.site.spec().all_hosts() {
             writeln!(file, "{} {}", host_addr(host), host_name(host))?;
         }
         file.flush()

@@ -16,6 +16,8 @@ const _: () = assert!(FIRST_ADDR + (HOSTS_MAX - 1) < u32::from_be_bytes([127, 25
 pub struct SiteSpec {
     pub seed: u64,
     pub hosts: u32,
+    /// Hosts behind those, which are slow or broken: see [`Misbehaviour`](super::Misbehaviour).
+    pub slow_hosts: u32,
     /// Pages per host, the one at `/` included.
     pub pages: u32,
     /// Length of a document's body; one whose links alone are longer is as long as it must be.
@@ -50,6 +52,7 @@ impl Default for SiteSpec {
         SiteSpec {
             seed: 1,
             hosts: 1000,
+            slow_hosts: 0,
             pages: 20,
             page_bytes: 10_000,
             links: 20,
@@ -70,10 +73,15 @@ impl Default for SiteSpec {
 }
 
 impl SiteSpec {
+    /// Hosts of either sort.
+    pub fn all_hosts(&self) -> u32 {
+        self.hosts.saturating_add(self.slow_hosts)
+    }
+
     /// Whether such a web can be made up.
     pub fn check(&self) -> Result<(), SpecError> {
-        if !(1..=HOSTS_MAX).contains(&self.hosts) {
-            return Err(SpecError::Hosts(self.hosts));
+        if self.hosts == 0 || self.all_hosts() > HOSTS_MAX {
+            return Err(SpecError::Hosts(self.all_hosts()));
         }
         if self.pages == 0 {
             return Err(SpecError::NoPages);
@@ -179,6 +187,10 @@ mod tests {
         assert_eq!(
             refused(SiteSpec { hosts: HOSTS_MAX + 1, ..spec.clone() }),
             SpecError::Hosts(HOSTS_MAX + 1)
+        );
+        assert_eq!(
+            refused(SiteSpec { slow_hosts: HOSTS_MAX, ..spec.clone() }),
+            SpecError::Hosts(HOSTS_MAX + 1_000)
         );
         assert_eq!(refused(SiteSpec { pages: 0, ..spec.clone() }), SpecError::NoPages);
         assert_eq!(refused(SiteSpec { links: 0, ..spec.clone() }), SpecError::NoLinks);

@@ -200,7 +200,7 @@ impl Worker {
             Ok(SocketAddr::V4(addr)) => host_index(*addr.ip()),
             _ => None,
         };
-        let hosts = self.desk.site().spec().hosts;
+        let hosts = self.desk.site().spec().all_hosts();
         let tls = match self.tls.as_ref().map(TlsSide::new).transpose() {
             Ok(tls) => tls.map(Box::new),
             Err(_) => return,

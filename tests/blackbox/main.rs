@@ -6,6 +6,10 @@
 //! | `name_server`| dnsmasq, and a name server that follows a script                  |
 //! | `crawl_farm` | everything of a made-up web is stored once and byte for byte      |
 //! | `crawl_nginx`| the same of a server that was not written here                    |
+//! | `real_support`| certificates, servers of Debian's as children, curl            |
+//! | `real_servers`| what the servers of this world serve is stored as curl gets it |
+//! | `real_tls`   | their TLS: versions, sessions, bad certificates, bad ends         |
+//! | `slow_hosts` | slow and broken hosts hold nobody up                              |
 //! | `reach`      | scope, depth, page limits, seeds files                            |
 //! | `niceness`   | pauses, open requests, robots rules                               |
 //! | `politeness` | fifty hosts by their server's own log, and the audit agrees with it  |
@@ -63,6 +67,9 @@ mod niceness;
 mod parse;
 mod politeness;
 mod reach;
+mod real_servers;
+mod real_support;
+mod real_tls;
 mod redirects;
 mod remembered;
 mod responses;
@@ -70,6 +77,7 @@ mod restart;
 mod robots;
 mod secrets;
 mod sim;
+mod slow_hosts;
 mod spider;
 mod stage;
 mod store;

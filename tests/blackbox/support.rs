@@ -348,6 +348,7 @@ impl Farm {
             command.arg(name).arg(value);
         };
         flag("--hosts", spec.hosts.to_string());
+        flag("--slow-hosts", spec.slow_hosts.to_string());
         flag("--pages", spec.pages.to_string());
         flag("--page-bytes", spec.page_bytes.to_string());
         flag("--links", spec.links.to_string());
