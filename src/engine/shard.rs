@@ -362,16 +362,16 @@ impl<D: Driver> Shard<D> {
             self.unstored.push_back(page);
             return;
         }
-        if let Err(back) = self.try_store(page) {
-            self.unstored.push_back(back);
-        }
+        let back = self.try_store(page);
+        self.unstored.extend(back);
     }
 
-    fn try_store(&mut self, page: Unstored) -> Result<(), Unstored> {
+    /// Gives a page back for which there is no segment.
+    fn try_store(&mut self, page: Unstored) -> Option<Unstored> {
         // Before the page is read: reading notes its links as seen.
         match self.store.make_room(page.fetched.bytes.len()) {
             Ok(()) => {}
-            Err(AppendError::NoSegment) => return Err(page),
+            Err(AppendError::NoSegment) => return Some(page),
             Err(AppendError::TooLarge) => {
                 unreachable!("a segment holds the largest document: checked at start")
             }
@@ -421,12 +421,12 @@ impl<D: Driver> Shard<D> {
         });
         self.answer(&job, result, Some(appended.sequence), true, found);
         self.spider.recycle(fetched.bytes);
-        Ok(())
+        None
     }
 
     fn store_waiting(&mut self) {
         while let Some(page) = self.unstored.pop_front() {
-            if let Err(back) = self.try_store(page) {
+            if let Some(back) = self.try_store(page) {
                 self.unstored.push_front(back);
                 return;
             }

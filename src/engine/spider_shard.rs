@@ -196,8 +196,8 @@ impl<D: Driver> SpiderShard<D> {
 
     /// Starts what there is room for. True if there is more to start at once.
     fn start_fetches(&mut self, now: Now) -> bool {
-        while let Some((_, order)) = self.later.pop_front_if(|(at, _)| *at <= now) {
-            self.waiting.push_front(order);
+        while self.later.front().is_some_and(|(at, _)| *at <= now) {
+            self.waiting.extend(self.later.pop_front().map(|(_, order)| order));
         }
         for _ in 0..ORDERS_PER_TURN {
             let Some(order) = self.waiting.pop_front() else {

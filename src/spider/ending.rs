@@ -55,6 +55,10 @@ impl Spider {
             if fetch.head_only {
                 let by_get = fetch.asked.method == Method::Get;
                 flags.insert(if by_get { Flags::HEAD_BY_GET } else { Flags::HEAD_ONLY });
+                // The first byte of a document that has none.
+                if by_get && head.status == 416 {
+                    result = ResultCode::Ok;
+                }
                 fetch.bytes.truncate(head.head_bytes as usize);
             }
             self.decode(head, &mut fetch.bytes, &mut result, &mut flags);

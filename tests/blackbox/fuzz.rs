@@ -92,6 +92,11 @@ fn responses() {
 }
 
 #[test]
+fn codings() {
+    fuzz("coding", 3_000);
+}
+
+#[test]
 fn robots() {
     fuzz("robots", 2_000);
 }

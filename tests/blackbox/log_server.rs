@@ -289,7 +289,7 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Play + Se
             }
             match receive(&stream, &mut bytes) {
                 Ok((0, _)) => return,
-                Ok((_, at_ns)) => arrived = Some(at_ns.expect("the kernel stamps what it receives")),
+                Ok((_, at_ns)) => arrived = Some(at_ns.unwrap_or_else(now_ns)),
                 Err(_) if log.stop.load(Ordering::SeqCst) => return,
                 Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => {}
                 Err(_) => return,
@@ -346,6 +346,11 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Play + Se
 fn unix_ns() -> i64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     i64::try_from(now.as_nanos()).unwrap()
+}
+
+/// What a kernel that has not begun to stamp would say: it does so a moment after it is first asked to.
+fn now_ns() -> i64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as i64
 }
 
 /// Reads once: how many bytes came, and when the kernel got them.

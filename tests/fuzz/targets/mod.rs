@@ -5,6 +5,7 @@
 //! | `head`     | a response up to its body               | cuts change nothing; httparse reads the same or we know why |
 //! | `body`     | framing and a limit, then a body        | cuts change nothing; no byte of the document is made up   |
 //! | `response` | a whole response                        | `parse` says the same however it came in                 |
+//! | `coding`   | a Content-Encoding, LF, a coded body    | never more than the limit; nothing shows of the last use |
 //! | `robots`   | a robots.txt                            | the longest match decides; CR LF is LF                   |
 //! | `lines`    | a stream of the spider protocol         | cuts change nothing; what is written is read the same    |
 //! | `url`      | a URL, LF, a link                       | a normal form is its own; links resolve by the standard  |
@@ -18,6 +19,7 @@
 //! a function here, a line in [`TARGETS`] and a folder of inputs.
 
 mod body;
+mod coding;
 mod dns;
 mod head;
 mod html;
@@ -30,10 +32,11 @@ mod url;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
+    ("coding", coding::run),
     ("robots", robots::run),
     ("lines", lines::run),
     ("url", url::run),
