@@ -293,7 +293,7 @@ impl Config {
             let unknown = |name: String, known: Vec<String>| ConfigError::Unknown {
                 path: path.to_path_buf(),
                 hint: nearest(&name, &known),
-                name,
+                name: shown(&name, 200),
             };
             let Some((_, keys)) = KEYS.iter().find(|(name, _)| name == section) else {
                 return Err(unknown(

@@ -332,7 +332,8 @@ mod tests {
                 "2026-11-15T05:10:{second:02}.000Z {status} 10 {url} {path} - - #000 20261115051000000000{timing} - 127.16.0.1:80,{result}\n"
             )
         };
-        let log = "# nephila 0.1.0 run 2026-11-15T05:10:00.000Z req_host_per_sec=1\n".to_string()
+        let log = "# nephila 0.1.0 run 2026-11-15T05:10:00.000Z req_host_per_sec=1 req_host_concurrent=1\n"
+            .to_string()
             + &line(1, "http://h0.farm.test/", "-", "ok")
             + &line(2, "http://h1.farm.test/p/1.html", "L", "ok")
             + &line(3, "http://h2.farm.test/", "-", "ok")

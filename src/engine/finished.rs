@@ -22,7 +22,7 @@ pub(super) fn record_of<'a>(
         result,
         status: fetched.status(),
         flags: fetched.flags.bits(),
-        took_ms: took_ms(fetched),
+        took_ms: (fetched.took_us / 1_000).min(u64::from(u32::MAX)) as u32,
         fetched_unix_ms: wall.unix_ms(fetched.started),
         ip: fetched.addr.ip(),
         port: fetched.addr.port(),
@@ -31,8 +31,9 @@ pub(super) fn record_of<'a>(
     }
 }
 
-pub(super) fn took_ms(fetched: &Fetched) -> u32 {
-    (fetched.took_us / 1_000).min(u64::from(u32::MAX)) as u32
+/// What a URL server in another process is told: no less than what the log says.
+pub(super) fn reported_ms(fetched: &Fetched, ended: Now) -> u32 {
+    ended.since_us(fetched.started).div_ceil(1_000).min(u64::from(u32::MAX)) as u32
 }
 
 /// How long the server asks us to wait, whether it said so in seconds or by a date; more than a day is a day.
@@ -56,12 +57,13 @@ pub(super) fn moved_on(url_server: &mut UrlServer, fetched: &Fetched, now: Now) 
     fetched.result.is_unconnected() && url_server.unreachable(fetched.trans, fetched.result, now)
 }
 
-/// What niceness needs to know of a fetch.
-pub(super) fn report_of(fetched: &Fetched, wall: Wall) -> Report {
+/// What niceness needs to know of a fetch that was dealt with at `ended`. The log has that time, too: a pause must not be
+/// shorter than what the log says of the answer.
+pub(super) fn report_of(fetched: &Fetched, ended: Now, wall: Wall) -> Report {
     Report {
         result: fetched.result,
         status: fetched.status(),
-        took_us: fetched.took_us,
+        took_us: ended.since_us(fetched.started),
         retry_after_s: retry_after_s(fetched, wall),
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn robots_fetched(
     fetched: &Fetched,
     now: Now,
 ) {
-    let report = report_of(fetched, papers.book.logger.wall);
+    let report = report_of(fetched, now, papers.book.logger.wall);
     let answer = answer_of(fetched);
     let span = Papers::span(url_server, fetched, now);
     let origin: Box<str> = url_server.origin(fetched.trans).unwrap_or_default().into();

@@ -322,7 +322,7 @@ impl<D: Driver> Shard<D> {
 
     /// A fetch has ended: its place is freed, and what it brought is stored and read.
     fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
-        let report = report_of(&fetched, self.wall);
+        let report = report_of(&fetched, now, self.wall);
         if let Some(again) = fetched.again {
             match again {
                 Again::Stale => self.url_server.put_back(fetched.trans, now),

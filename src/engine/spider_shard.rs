@@ -1,4 +1,4 @@
-use super::finished::{record_of, retry_after_s, took_ms};
+use super::finished::{record_of, reported_ms, retry_after_s};
 use super::log_book::LogBook;
 use super::log_lines::{Logger, Span};
 use super::outbox::Outbox;
@@ -295,7 +295,7 @@ impl<D: Driver> SpiderShard<D> {
                 let sequence = self.append(&record);
                 let reported = Reported {
                     status: fetched.status(),
-                    took_ms: took_ms(&fetched),
+                    took_ms: reported_ms(&fetched, span.ended),
                     retry_after_s: retry_after_s(&fetched, self.wall).unwrap_or(0),
                 };
                 let (trans, result) = (fetched.trans, fetched.result);

@@ -317,7 +317,7 @@ impl<D: Driver> UrlDesk<D> {
             Some(Again::Stale) => self.url_server.put_back(fetched.trans, now),
             Some(Again::Differently) => {
                 self.papers.log_again(&self.url_server, &fetched, now);
-                let report = report_of(&fetched, self.papers.book.logger.wall);
+                let report = report_of(&fetched, now, self.papers.book.logger.wall);
                 self.url_server.ask_again(fetched.trans, &report, now);
             }
             None if moved_on(&mut self.url_server, &fetched, now) => {}
