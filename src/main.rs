@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use nephila::base::shown;
 use nephila::commands::{Cli, run};
 use std::process::ExitCode;
 
@@ -22,7 +23,8 @@ fn main() -> ExitCode {
                     .filter(|line| !line.starts_with("For more"))
                     .collect();
                 let hint = if hint.is_empty() { String::new() } else { format!(" ({})", hint.join(" ")) };
-                eprintln!("nephila: {cause}{hint}; see nephila --help");
+                let text = shown(&format!("{cause}{hint}"), 4_000);
+                eprintln!("nephila: {text}; see nephila --help");
                 ExitCode::from(2)
             }
         },

@@ -27,6 +27,7 @@ mod spider;
 mod store;
 mod urlserver;
 
+use crate::base::shown;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -64,6 +65,9 @@ pub enum Failure {
     CannotRun(String),
 }
 
+/// What is shown of a line about a failure.
+const LINE_CHARS_MAX: usize = 4_000;
+
 impl Failure {
     pub fn usage(error: impl std::fmt::Display) -> Failure {
         Failure::Usage(error.to_string())
@@ -96,7 +100,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Err(Failure::CannotRun(text)) => (text, 3),
     };
     if !text.is_empty() {
-        eprintln!("nephila: {text}");
+        // Whatever it names was typed, or came from a file or a server.
+        let lines: Vec<String> = text.lines().map(|line| shown(line, LINE_CHARS_MAX)).collect();
+        eprintln!("nephila: {}", lines.join("\n"));
     }
     ExitCode::from(status)
 }

@@ -22,15 +22,17 @@ struct Known {
     offset: u64,
 }
 
-/// URLs remembered; the rest is fetched as if it were new.
+/// URLs remembered, and bytes of segments read for them, the newest first; the rest is fetched as if it were new.
 const STORED_MAX: usize = 1 << 20;
+const STORED_BYTES_MAX: u64 = 4 << 30;
 
 impl Stored {
     /// Reads a store from its oldest record to its newest. A directory without one holds nothing.
     pub fn open(data: &Path) -> Result<Stored, ReadError> {
         let mut stored = Stored::default();
         match Reader::open(data) {
-            Ok(reader) => {
+            Ok(mut reader) => {
+                reader.keep_newest(STORED_BYTES_MAX);
                 reader.each(|located, bytes| stored.note(&located, bytes))?;
                 stored.reader = Some(reader);
             }

@@ -110,26 +110,31 @@ pub(super) enum FetchState {
 /// How much came of late. It is looked at every [`RATE_WINDOW_US`], from the first byte on.
 pub(super) struct Rate {
     bytes: u64,
+    /// When the last of them came.
+    last: Now,
     pub look_at: Now,
 }
 
 pub(super) const RATE_WINDOW_US: u64 = 10_000_000;
 
 impl Rate {
-    pub const NOT_YET: Rate = Rate { bytes: 0, look_at: Now::NEVER };
+    pub const NOT_YET: Rate = Rate { bytes: 0, last: Now::ZERO, look_at: Now::NEVER };
 
     pub fn received(&mut self, bytes: usize, now: Now) {
         if self.look_at == Now::NEVER {
             self.look_at = now.plus_us(RATE_WINDOW_US);
         }
         self.bytes += bytes as u64;
+        self.last = now;
     }
 
-    /// The window is over: whether enough came in it. The next one begins.
+    /// The window is over: whether enough came in it. The next one begins. A server that has fallen silent may be
+    /// thinking, for as long as the time-out for reading lets it; this is about those that drip.
     pub fn is_enough(&mut self, bytes_per_s: u64, now: Now) -> bool {
+        let drips = now.since_us(self.last) < RATE_WINDOW_US / 2;
         let enough = self.bytes >= bytes_per_s * (RATE_WINDOW_US / 1_000_000);
-        *self = Rate { bytes: 0, look_at: now.plus_us(RATE_WINDOW_US) };
-        enough
+        (self.bytes, self.look_at) = (0, now.plus_us(RATE_WINDOW_US));
+        enough || !drips
     }
 }
 

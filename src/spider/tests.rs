@@ -361,6 +361,20 @@ fn a_server_that_drips_is_given_up_before_its_time() {
 }
 
 #[test]
+fn a_server_that_thinks_after_its_head_is_waited_for() {
+    let config = SpiderConfig { rate_bytes_per_s: 100, ..config(1) };
+    let (mut spider, mut out) = (Spider::new(config, Now::ZERO), Vec::new());
+    let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+    spider.step(conn, NetEvent::Received(head), Now::ZERO, &mut out);
+    for second in 1..=25 {
+        spider.tick(Now::from_us(second * 1_000_000), &mut out);
+    }
+    spider.step(conn, NetEvent::Received(b"hello"), Now::from_us(25_000_000), &mut out);
+    assert_eq!(acted(&mut out).1.pop().map(|fetched| fetched.result), Some(ResultCode::Ok));
+}
+
+#[test]
 fn heads_are_asked_for_and_by_get_where_head_is_refused() {
     let (mut spider, mut out) = (spider(4), Vec::new());
     let head = || FetchOrder { head_only: true, ..order(1) };

@@ -55,6 +55,20 @@ impl Reader {
         self.segments.len()
     }
 
+    /// Leaves the oldest segments aside, so that no more than about this much has to be read.
+    pub fn keep_newest(&mut self, bytes_max: u64) {
+        let mut bytes = 0;
+        let mut first = self.segments.len();
+        for segment in self.segments.iter().rev() {
+            bytes += segment.path.metadata().map_or(0, |meta| meta.len());
+            if bytes > bytes_max {
+                break;
+            }
+            first -= 1;
+        }
+        self.segments.drain(..first);
+    }
+
     /// Bytes the segment files take.
     pub fn file_bytes(&self) -> u64 {
         self.segments.iter().filter_map(|segment| segment.path.metadata().ok()).map(|meta| meta.len()).sum()

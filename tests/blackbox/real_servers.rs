@@ -385,16 +385,21 @@ backend back
     }
 }
 
+/// A server written in a script: it is told its root, its ports and its certificate.
+fn interpreted(dir: &TempDir, interpreter: &Path, script: &Path) -> RealServer {
+    RealServer::start(dir, 2, |ports| {
+        let mut command = Command::new(interpreter);
+        command.arg(script).arg(dir.join("root")).args(ports.iter().map(u16::to_string));
+        command.arg(dir.join("cert.pem")).arg(dir.join("key.pem"));
+        command
+    })
+}
+
 #[test]
 fn pythons_http_server() {
     let dir = site_dir(&Authority::new());
     let script = dir.write("serve.py", include_str!("scripts/serve.py"));
-    let server = RealServer::start(&dir, 2, |ports| {
-        let mut command = Command::new(program("python3", "python3"));
-        command.arg(&script).arg(dir.join("root")).args(ports.iter().map(u16::to_string));
-        command.arg(dir.join("cert.pem")).arg(dir.join("key.pem"));
-        command
-    });
+    let server = interpreted(&dir, &program("python3", "python3"), &script);
     let habits =
         Habits { codings: &[], chunked: &[], to_the_close: &[], version: "HTTP/1.0", unchanged_min: 10 };
     for origin in origins(server.ports[0], server.ports[1]) {
@@ -406,12 +411,7 @@ fn pythons_http_server() {
 fn nodes_http_and_https() {
     let dir = site_dir(&Authority::new());
     let script = dir.write("serve.js", include_str!("scripts/serve.js"));
-    let server = RealServer::start(&dir, 2, |ports| {
-        let mut command = Command::new(program("node", "nodejs"));
-        command.arg(&script).arg(dir.join("root")).args(ports.iter().map(u16::to_string));
-        command.arg(dir.join("cert.pem")).arg(dir.join("key.pem"));
-        command
-    });
+    let server = interpreted(&dir, &program("node", "nodejs"), &script);
     let habits = Habits {
         codings: &[
             ("/", "gzip"),
