@@ -46,7 +46,7 @@
 //! | 4     | `sim`                     | a whole node in virtual time against a misbehaving web             |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
 //! | 3     | `url_server`              | queues, robots gate, niceness                                      |
-//! | 3     | `spider`                  | fetches as state machines                                          |
+//! | 3     | `spider`                  | fetches as state machines, over TCP and TLS                        |
 //! | 3     | `handler`                 | links, scope, redirects                                            |
 //! | 3     | `store_server`            | segments: append, commit, seal, recover, read                      |
 //! | 3     | `doc_index`               | every URL known                                                    |
@@ -54,7 +54,7 @@
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
-//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, TLS, URLs, robots, HTML, DNS, lines |
+//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, TLS, codings, charsets, URLs, robots, HTML, DNS, lines |
 //! | 0     | `base`, `config`, `limits`| time, keys, timers, the address guard; settings; bounds            |
 //!
 //! Roles (layer 3) are sans-IO: events and the time come in, actions go out. They know nothing of each other, of

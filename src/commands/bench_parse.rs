@@ -1,5 +1,5 @@
 use super::Failure;
-use super::bench::{Machine, command_line, machine};
+use super::bench::{Machine, command_line, keep_record, machine};
 use super::machine::{cores, on_cores};
 use super::output::print;
 use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
@@ -129,11 +129,7 @@ impl ParseBenchArgs {
             kinds: kinds.into(),
             ratio: ratio.exp(),
         };
-        let json = serde_json::to_string_pretty(&report).map_err(Failure::cannot_run)?;
-        if let Some(path) = &self.record {
-            std::fs::write(path, format!("{json}\n"))
-                .map_err(|e| Failure::CannotRun(format!("cannot write {}: {e}", path.display())))?;
-        }
+        let json = keep_record(&report, self.record.as_deref())?;
         print(&if self.json { json + "\n" } else { report.text() })
     }
 

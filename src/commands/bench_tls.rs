@@ -1,5 +1,5 @@
 use super::Failure;
-use super::bench::{Machine, children_cpu_us, machine};
+use super::bench::{Machine, children_cpu_us, command_line, keep_record, machine};
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
 use super::output::print;
@@ -99,11 +99,7 @@ impl TlsArgs {
         let report = self.measure(&data);
         let _ = std::fs::remove_dir_all(&data);
         let report = report?;
-        let json = serde_json::to_string_pretty(&report).map_err(Failure::cannot_run)?;
-        if let Some(path) = &self.record {
-            std::fs::write(path, format!("{json}\n"))
-                .map_err(|e| Failure::CannotRun(format!("cannot write {}: {e}", path.display())))?;
-        }
+        let json = keep_record(&report, self.record.as_deref())?;
         print(&if self.json { json + "\n" } else { report.text() })
     }
 
@@ -138,9 +134,7 @@ impl TlsArgs {
             }
         }
         Ok(BenchTlsReport {
-            command: std::env::args()
-                .skip(1)
-                .fold("nephila".to_string(), |line, arg| format!("{line} {arg}")),
+            command: command_line(),
             machine: machine(),
             hosts: self.hosts,
             pages: self.pages,

@@ -4,20 +4,6 @@
 use crate::support::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes that do not repeat, from a name: text without a markup character, so that no page links by accident.
-fn filling(name: &str, length: usize) -> Vec<u8> {
-    let mut state = name.bytes().fold(0x9e37_79b9_7f4a_7c15_u64, |state, byte| {
-        (state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    });
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        b"abcdefghijklmnopqrstuvwxyz ,.\n0123456789ABCDEFGHIJKLMNOPQRSTUVWX"[(state >> 33) as usize % 64]
-    };
-    (0..length).map(|_| next()).collect()
-}
-
 const LARGE: usize = 300_000;
 const LIMIT: usize = 100_000;
 
@@ -36,7 +22,7 @@ impl Tree {
             let ending = ["html", "txt", "bin"][number % 3];
             let folder = ["", "a/", "a/b/", "a/b/c/d/e/"][number / 3 % 4];
             let path = format!("/{folder}f{number}.{ending}");
-            files.insert(path.clone(), filling(&path, sizes[number % sizes.len()]));
+            files.insert(path.clone(), filling(&path, sizes[number % sizes.len()]).into_bytes());
         }
         for (path, length) in [
             ("/large.txt", LARGE),
@@ -46,7 +32,7 @@ impl Tree {
             ("/chunked/large.html", LARGE),
             ("/with%20space.txt", 50),
         ] {
-            files.insert(path.to_string(), filling(path, length));
+            files.insert(path.to_string(), filling(path, length).into_bytes());
         }
         // The links of each folder stand in its index: absolute, rooted and relative ones.
         let mut index = String::from("<!doctype html><title>Index</title>\n");
@@ -65,7 +51,7 @@ impl Tree {
         }
         index.push_str("<a href=/deep>x</a> <a href=/none.html>x</a> <a href=/forbidden/x.html>x</a>\n");
         files.insert("/deep/".to_string(), b"<a href=below.html>below</a>".to_vec());
-        files.insert("/deep/below.html".to_string(), filling("below", 9_000));
+        files.insert("/deep/below.html".to_string(), filling("below", 9_000).into_bytes());
         for (path, bytes) in &files {
             let name = path.replace("%20", " ");
             let name = if name.ends_with('/') { format!("{name}index.html") } else { name };

@@ -58,22 +58,6 @@ impl Authority {
 
 // The site --------------------------------------------------------------------------------------------------
 
-/// Text that does not repeat, from a name.
-fn filling(name: &str, length: usize) -> String {
-    let mut state = name.bytes().fold(0x9e37_79b9_7f4a_7c15_u64, |state, byte| {
-        (state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    });
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        char::from(
-            b"abcdefghijklmnopqrstuvwxyz ,.\n0123456789ABCDEFGHIJKLMNOPQRSTUVWX"[(state >> 33) as usize % 64],
-        )
-    };
-    (0..length).map(|_| next()).collect()
-}
-
 /// Every path that a crawl of the site comes to, and the status of its answer.
 pub const PAGES: [(&str, u16); 14] = [
     ("/", 200),
