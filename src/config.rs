@@ -4,15 +4,17 @@
 //! defaulted after it.
 
 use crate::base::shown;
-use crate::limits::{FETCHES_PER_SHARD_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
+use crate::limits::{FETCHES_PER_SHARD_MAX, SEGMENT_BYTES_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 mod sites;
+mod store;
 
 pub use sites::{AuthKind, Credentials, Site, Sites};
+pub use store::{Dedup, History, StoreSettings};
 
 /// Everything a crawl is told.
 #[derive(Clone, Debug)]
@@ -104,14 +106,6 @@ pub struct SpiderSettings {
     pub cookies: bool,
 }
 
-/// `[store]`
-#[derive(Clone, Debug)]
-pub struct StoreSettings {
-    pub data: PathBuf,
-    pub segment_bytes: u64,
-    pub commit_ms: u64,
-}
-
 /// How far from its seeds a crawl may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeKind {
@@ -186,11 +180,7 @@ impl Default for Config {
                 report: false,
                 cookies: false,
             },
-            store: StoreSettings {
-                data: PathBuf::from("./nephila-data"),
-                segment_bytes: 32 << 20,
-                commit_ms: 20,
-            },
+            store: StoreSettings::default(),
             scope: ScopeKind::Host,
             depth: u16::MAX,
             head_only: false,
@@ -269,7 +259,7 @@ const KEYS: [(&str, &[&str]); 3] = [
             "cookies",
         ],
     ),
-    ("store", &["data", "segment_bytes", "commit_ms"]),
+    ("store", &["data", "segment_bytes", "commit_ms", "dedup", "free_bytes_min", "bytes_max", "history"]),
 ];
 
 impl Config {
@@ -378,6 +368,14 @@ impl Config {
             "store.data" => store.data = text()?.into(),
             "store.segment_bytes" => store.segment_bytes = whole()?,
             "store.commit_ms" => store.commit_ms = whole()?,
+            "store.dedup" => {
+                store.dedup = value.as_str().and_then(Dedup::from_name).ok_or(Dedup::NAMES)?;
+            }
+            "store.free_bytes_min" => store.free_bytes_min = Some(whole()?),
+            "store.bytes_max" => store.bytes_max = Some(whole()?).filter(|&bytes| bytes > 0),
+            "store.history" => {
+                store.history = value.as_str().and_then(History::from_name).ok_or(History::NAMES)?;
+            }
             _ => unreachable!("every key of the table is set"),
         }
         Ok(())
@@ -462,6 +460,15 @@ impl Config {
             return invalid(format!(
                 "segment_bytes ({}) is too small for a document of max_doc_size ({}): at least {record_max} are needed",
                 store.segment_bytes, spider.max_doc_size
+            ));
+        }
+        if store.segment_bytes > SEGMENT_BYTES_MAX {
+            return invalid(format!("segment_bytes can be at most {SEGMENT_BYTES_MAX}"));
+        }
+        if store.bytes_max.is_some_and(|max| max < 4 * store.segment_bytes) {
+            return invalid(format!(
+                "bytes_max must hold four segments of segment_bytes ({}) at least",
+                store.segment_bytes
             ));
         }
         if spider.user_agent.is_empty() || spider.user_agent.bytes().any(|b| !(b' '..=b'~').contains(&b)) {

@@ -106,8 +106,16 @@ pub const OWNED_ADDRESSES_MAX: usize = 1 << 20;
 pub const SEGMENT_HEADER_BYTES: usize = 4_096;
 pub const RECORD_ALIGN: usize = 8;
 
+/// A segment is no larger: indexes tell a place in it with 32 bits.
+pub const SEGMENT_BYTES_MAX: u64 = 4 << 30;
+
 /// Segments kept ready per shard ahead of need.
 pub const SEGMENTS_AHEAD: usize = 1;
+
+/// Documents of which a shard remembers that it stored them, and documents of earlier processes that all shards know of:
+/// what is in neither is stored again.
+pub const DIGESTS_LIVE: usize = 1 << 16;
+pub const DIGESTS_BASE_MAX: usize = 1 << 20;
 
 /// Fingerprints of recently seen links remembered by a shard, so that most repeats never leave it.
 pub const RECENT_LINKS: usize = 1 << 17;
@@ -125,6 +133,7 @@ const _: () = assert!(RECV_BUFFERS.is_power_of_two(), "a buffer ring is masked, 
 const _: () = assert!(RING_COMPLETIONS >= 2 * RING_SUBMISSIONS, "completions must outnumber submissions");
 const _: () = assert!(DONE_BACKLOG_MAX >= FETCHES_PER_SHARD_MAX, "every open fetch can report");
 const _: () = assert!(NAME_SOCKETS_MAX >= 2 * LOOKUPS_MAX, "every name open has a socket for A and for AAAA");
+const _: () = assert!(DIGESTS_LIVE.is_power_of_two(), "the table of documents is masked");
 const _: () = assert!(RECENT_LINKS.is_power_of_two(), "the cache of links is masked");
 // 20 digits of a transaction, 10 of a document, 39 characters of an address, spaces and LF.
 const _: () = assert!(URL_BYTES_MAX + 80 < LINE_BYTES_MAX, "a URL fits in a line of the spider protocol");

@@ -295,7 +295,7 @@ mod tests {
     use crate::config::Config;
     use crate::doc_index::DocIndex;
     use crate::rings::{Doorbell, Receiver, Sender, ring};
-    use crate::store_server::{Keeper, Medium};
+    use crate::store_server::{Keeper, Medium, StoreRules};
 
     /// A scheduler with two shards that the test plays.
     struct Stage {
@@ -309,7 +309,7 @@ mod tests {
         let silent = || Arc::new(Doorbell::new(|| ()));
         let wall = Wall { unix_ms_at_zero: 0 };
         let (scribe, port) = Scribe::in_memory(&Config::default(), wall);
-        let keeper = Keeper::new(Medium::Memory { next_number: 0 }, 1 << 20, 2);
+        let keeper = Keeper::new(Medium::Memory { next_number: 0 }, StoreRules::of_size(1 << 20), 2);
         let (desk, index): (IndexDesk, IndexPort) = IndexDesk::new(DocIndex::default(), silent(), silent());
         let mut ports = Vec::new();
         let mut shards = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::base::{Now, Wall};
 use crate::proto::http1::http_date;
-use crate::proto::record::ResultCode;
+use crate::proto::record::{HttpCode, ResultCode};
 use crate::spider::Fetched;
 use crate::store_server::NewRecord;
 use crate::url_server::{Report, UrlServer};
@@ -19,7 +19,9 @@ pub(super) fn record_of<'a>(
         doc_id,
         url: fetched.url.as_str(),
         new_url,
+        success: result.is_success(),
         result,
+        http_code: HttpCode::of(fetched.status()),
         status: fetched.status(),
         flags: fetched.flags.bits(),
         took_ms: (fetched.took_us / 1_000).min(u64::from(u32::MAX)) as u32,

@@ -4,7 +4,7 @@ use super::rereading::Rereading;
 use super::scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
 use super::scribe::{Heritage, Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
-use super::settings::{scope_of, spider_config, url_server_config};
+use super::settings::{scope_of, spider_config, store_rules, url_server_config};
 use super::shard::{Shard, ShardParts};
 use super::spider_kit::{NodeSetup, SpiderKit};
 use super::stats::{SchedulerStats, ShardStats, Snapshot, Summary, merged_histogram};
@@ -77,8 +77,7 @@ impl Node {
         let (scheduler_thread, scheduler_bell) = thread_bell();
         let (index_thread, index_bell) = thread_bell();
 
-        let mut keeper =
-            Keeper::new(Medium::Directory(directory), config.store.segment_bytes, config.cores.len());
+        let mut keeper = Keeper::new(Medium::Directory(directory), store_rules(config), config.cores.len());
         keeper.prepare(wall.unix_ms_at_zero)?;
 
         let (scribe_thread, scribe_bell) = thread_bell();

@@ -8,6 +8,7 @@ use crate::proto::http1::{BodyLimits, HeadLimits};
 use crate::proto::robots::product_token;
 use crate::proto::url::CrawlUrl;
 use crate::spider::SpiderConfig;
+use crate::store_server::StoreRules;
 use crate::url_server::{Niceness, UrlServerConfig};
 
 pub fn url_server_config(config: &Config, wall: Wall, epoch: u32) -> UrlServerConfig {
@@ -72,4 +73,12 @@ pub fn scope_of(config: &Config, seeds: &[CrawlUrl]) -> Scope {
         scope.add(seed);
     }
     scope
+}
+
+pub fn store_rules(config: &Config) -> StoreRules {
+    StoreRules {
+        segment_bytes: config.store.segment_bytes,
+        agent: config.spider.user_agent.clone(),
+        dedup: config.store.dedup,
+    }
 }

@@ -1,7 +1,7 @@
 use super::links::{Links, LinksConfig, LinksThread};
 use super::scribe::{Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
-use super::settings::{gap_us, spider_config};
+use super::settings::{gap_us, spider_config, store_rules};
 use super::spider_desk::{DeskConfig, DeskState, SpiderDesk, SpiderPort};
 use super::spider_kit::{NodeSetup, SpiderKit};
 use super::spider_shard::{SpiderShard, SpiderShardParts};
@@ -66,7 +66,7 @@ impl SpiderNode {
             None => NodeError::Thread(cause),
         })?;
         let shard_count = config.cores.len();
-        let mut keeper = Keeper::new(Medium::Directory(directory), config.store.segment_bytes, shard_count);
+        let mut keeper = Keeper::new(Medium::Directory(directory), store_rules(config), shard_count);
         keeper.prepare(wall.unix_ms_at_zero)?;
 
         let (scribe_thread, scribe_bell) = thread_bell();

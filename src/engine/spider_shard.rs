@@ -13,7 +13,7 @@ use crate::driver::Driver;
 use crate::handler::redirect_target;
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
 use crate::proto::lines::{Reported, TransId};
-use crate::proto::record::ResultCode;
+use crate::proto::record::{HttpCode, ResultCode};
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
 use crate::store_server::{AppendError, NewRecord, ShardShare, ShardStore};
@@ -310,7 +310,9 @@ impl<D: Driver> SpiderShard<D> {
                     doc_id: order.doc_id,
                     url: url_text,
                     new_url: None,
+                    success: false,
                     result: *result,
+                    http_code: HttpCode::NONE,
                     status: 0,
                     flags: 0,
                     took_ms: 0,

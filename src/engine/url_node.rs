@@ -18,7 +18,7 @@ use crate::driver::Driver;
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
-use crate::store_server::{Keeper, Medium};
+use crate::store_server::{Keeper, Medium, StoreRules};
 use crate::url_server::SpillEvent;
 use std::io;
 use std::net::SocketAddr;
@@ -88,7 +88,12 @@ impl UrlNode {
         let (work_out, work) = ring(WORK_RING_WORDS);
         let (done, done_in) = ring(DONE_RING_WORDS);
         // Nothing is stored here, so nothing waits to become durable.
-        let share = Keeper::new(Medium::Memory { next_number: 0 }, config.store.segment_bytes, 1).share(0);
+        let share = Keeper::new(
+            Medium::Memory { next_number: 0 },
+            StoreRules::of_size(config.store.segment_bytes),
+            1,
+        )
+        .share(0);
         let ports = vec![ShardPort { work: work_out, done: done_in, bell: bell.clone(), share }];
         let thread = DeskThread {
             seat: Seat {

@@ -16,7 +16,7 @@ use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use crate::spider::SpiderConfig;
-use crate::store_server::{Keeper, Medium, ShardShare};
+use crate::store_server::{Keeper, Medium, ShardShare, StoreRules};
 use crate::url_server::{Memory, SpillEvent};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -101,7 +101,8 @@ impl World {
         let judge = Rc::new(RefCell::new(Judge::new(&plan)));
         let web = MisbehavingWeb::new(&plan, site.clone(), judge.clone());
         let net = SimNet::new(plan.seed, plan.shards, Box::new(web));
-        let mut keeper = Keeper::new(Medium::Memory { next_number: 0 }, SEGMENT_BYTES, plan.shards);
+        let mut keeper =
+            Keeper::new(Medium::Memory { next_number: 0 }, StoreRules::of_size(SEGMENT_BYTES), plan.shards);
         keeper.prepare(0).expect("memory");
         let silent = || Arc::new(Doorbell::new(|| ()));
         let (desk, index_port) = IndexDesk::new(DocIndex::default(), silent(), silent());

@@ -1,6 +1,8 @@
-use super::layout::{CODEC_LZ4, CODEC_PLAIN, HEADER_BYTES, aligned};
+use super::digests::{Digests, StoredDigests};
+use super::layout::{CODEC_LZ4, CODEC_PLAIN, HEADER_BYTES, KIND_REFERENCE, KIND_WHOLE, aligned};
 use super::mmap::SegmentWriter;
-use super::record::{Lengths, NewRecord, write_header};
+use super::record::{Lengths, NewRecord, Stamp, write_header};
+use crate::config::Dedup;
 use crate::limits::{SEGMENTS_AHEAD, URL_BYTES_MAX};
 use crossbeam_queue::ArrayQueue;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
@@ -16,14 +18,21 @@ pub struct ShardShare {
     pub(super) durable: AtomicU64,
     /// Sequence number of the last record written; a shard that takes over goes on from here.
     written: AtomicU64,
+    /// The key of the store's digests, what is not stored twice, and what is stored already.
+    key: u64,
+    dedup: Dedup,
+    stored: Arc<StoredDigests>,
 }
 
 impl ShardShare {
-    pub(super) fn new() -> ShardShare {
+    pub(super) fn new(key: u64, dedup: Dedup, stored: Arc<StoredDigests>) -> ShardShare {
         ShardShare {
             ready: ArrayQueue::new(SEGMENTS_AHEAD),
             durable: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            key,
+            dedup,
+            stored,
         }
     }
 
@@ -44,6 +53,7 @@ pub struct ShardStore {
     /// The compressor's memory. The large kind hashes five bytes and not four: a sixth faster on web pages, for
     /// half a per cent of ratio.
     table: CompressTable,
+    digests: Digests,
     sequence: u64,
 }
 
@@ -68,7 +78,8 @@ pub enum AppendError {
 impl ShardStore {
     pub fn new(share: Arc<ShardShare>) -> ShardStore {
         let sequence = share.written.load(Ordering::Acquire);
-        ShardStore { share, writer: None, table: CompressTable::large(), sequence }
+        let digests = Digests::new(share.key, share.dedup, share.stored.clone());
+        ShardStore { share, writer: None, table: CompressTable::large(), digests, sequence }
     }
 
     /// Sees to it that a response of `bytes` bytes can be appended, whatever its URLs.
@@ -89,10 +100,17 @@ impl ShardStore {
     }
 
     /// Compresses a record straight into the shard's segment.
+    /// A document that is stored already becomes a reference, which has the response head alone.
     pub fn append(&mut self, new: &NewRecord<'_>) -> Result<Appended, AppendError> {
+        let document = &new.bytes[new.head_len..];
+        let (digest, is_stored) = self.digests.look(new.url, document, self.share.durable());
+        let (kind, plain) = match is_stored {
+            true => (KIND_REFERENCE, &new.bytes[..new.head_len]),
+            false => (KIND_WHOLE, new.bytes),
+        };
         let new_url = new.new_url.unwrap_or("");
         let names = new.url.len() + new_url.len();
-        let bytes_max = aligned(HEADER_BYTES + names + get_maximum_output_size(new.bytes.len()));
+        let bytes_max = aligned(HEADER_BYTES + names + get_maximum_output_size(plain.len()));
         self.room_for(bytes_max)?;
         let writer = self.writer.as_mut().ok_or(AppendError::NoSegment)?;
         let number = writer.segment().number();
@@ -100,12 +118,12 @@ impl ShardStore {
         record[HEADER_BYTES..HEADER_BYTES + new.url.len()].copy_from_slice(new.url.as_bytes());
         record[HEADER_BYTES + new.url.len()..HEADER_BYTES + names].copy_from_slice(new_url.as_bytes());
         let block = &mut record[HEADER_BYTES + names..];
-        let (codec, block_len) = match compress_into_with_table(new.bytes, block, &mut self.table) {
-            Ok(len) if len < new.bytes.len() => (CODEC_LZ4, len),
+        let (codec, block_len) = match compress_into_with_table(plain, block, &mut self.table) {
+            Ok(len) if len < plain.len() => (CODEC_LZ4, len),
             // What does not shrink (images, archives) is kept as it is.
             _ => {
-                block[..new.bytes.len()].copy_from_slice(new.bytes);
-                (CODEC_PLAIN, new.bytes.len())
+                block[..plain.len()].copy_from_slice(plain);
+                (CODEC_PLAIN, plain.len())
             }
         };
         let used = HEADER_BYTES + names + block_len;
@@ -117,8 +135,12 @@ impl ShardStore {
         record[lengths.record..scratch_end].fill(0);
         self.sequence += 1;
         self.share.written.store(self.sequence, Ordering::Release);
-        write_header(record, new, self.sequence, number, codec, lengths);
+        let stamp = Stamp { sequence: self.sequence, segment: number, codec, kind, digest, lengths };
+        write_header(record, new, stamp);
         writer.publish(lengths.record, self.sequence);
+        if !is_stored {
+            self.digests.note(new.url, digest, self.sequence);
+        }
         Ok(Appended { sequence: self.sequence, bytes: lengths.record })
     }
 

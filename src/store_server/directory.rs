@@ -1,9 +1,12 @@
-use super::layout::{HEADER_BYTES, SEGMENT_MAGIC, SEGMENT_NUMBER};
-use super::record::{self, u64_at};
+use super::digests::StoredDigests;
+use super::header::SegmentHeader;
+use super::layout::HEADER_BYTES;
+use super::record;
+use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use nix::fcntl::{FallocateFlags, fallocate};
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -15,6 +18,7 @@ pub struct DataDir {
     /// Held for as long as the directory is in use.
     _lock: File,
     recovered: u64,
+    key: u64,
 }
 
 #[derive(Debug, Error)]
@@ -46,7 +50,8 @@ impl DataDir {
             Err(fs::TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_path_buf())),
             Err(fs::TryLockError::Error(cause)) => return Err(unusable(cause)),
         }
-        let mut directory = DataDir { segments, next_number: 1, _lock: lock, recovered: 0 };
+        let key = key(&path.join("digest.key")).map_err(unusable)?;
+        let mut directory = DataDir { segments, next_number: 1, _lock: lock, recovered: 0, key };
         for segment in list(&directory.segments).map_err(unusable)? {
             directory.next_number = directory.next_number.max(segment.number + 1);
             if !segment.sealed {
@@ -59,6 +64,16 @@ impl DataDir {
     /// Segments that a crash had left open and that were sealed at their last whole record.
     pub fn recovered(&self) -> u64 {
         self.recovered
+    }
+
+    /// The key of the digests of this store.
+    pub(super) fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// What is stored already.
+    pub(super) fn stored_digests(&self, _dedup: Dedup) -> StoredDigests {
+        StoredDigests::default()
     }
 
     /// A new file with all its blocks, so that writing to its map can never meet a full disk.
@@ -128,19 +143,9 @@ pub(super) fn list(segments: &Path) -> io::Result<Vec<SegmentFile>> {
     Ok(found)
 }
 
-/// Checks a segment's header; `false` for one that was never finished.
-pub(super) fn header_holds(file: &File, number: u64) -> io::Result<bool> {
-    let mut header = [0; 32];
-    match file.read_exact_at(&mut header, 0) {
-        Ok(()) => Ok(header[..8] == *SEGMENT_MAGIC && u64_at(&header, SEGMENT_NUMBER) == number),
-        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(e) => Err(e),
-    }
-}
-
 /// Where the last whole record of a segment ends.
 fn whole_records_end(file: &File, number: u64) -> io::Result<u64> {
-    if !header_holds(file, number)? {
+    if SegmentHeader::of(file, number)?.is_none() {
         return Ok(0);
     }
     let bytes = file.metadata()?.len();
@@ -170,4 +175,28 @@ fn sync_parent(path: &Path) -> io::Result<()> {
         Some(parent) => File::open(parent)?.sync_all(),
         None => Ok(()),
     }
+}
+
+/// The key of a store's digests: made by chance with the store, and the same for as long as it lives. A store that has
+/// lost it gets another, and stores once more what it has.
+fn key(path: &Path) -> io::Result<u64> {
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            if let Ok(key) = u64::from_str_radix(text.trim(), 16) {
+                return Ok(key);
+            }
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) => return Err(e),
+    }
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let key = u64::from_le_bytes(bytes);
+    let fresh = path.with_extension("fresh");
+    let mut file = File::create(&fresh)?;
+    writeln!(file, "{key:016x}")?;
+    file.sync_all()?;
+    fs::rename(&fresh, path)?;
+    sync_parent(path)?;
+    Ok(key)
 }

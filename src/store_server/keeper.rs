@@ -1,6 +1,9 @@
 use super::append::ShardShare;
+use super::digests::StoredDigests;
 use super::directory::DataDir;
+use super::header::SegmentHeader;
 use super::mmap::{Segment, SegmentWriter};
+use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use std::collections::VecDeque;
 use std::io;
@@ -12,8 +15,24 @@ use thiserror::Error;
 /// may wait for a disk happens here and on no shard.
 pub struct Keeper {
     medium: Medium,
-    segment_bytes: u64,
+    rules: StoreRules,
     shards: Vec<KeptShard>,
+}
+
+/// How documents are kept.
+#[derive(Clone, Debug)]
+pub struct StoreRules {
+    pub segment_bytes: u64,
+    /// What documents are asked for with, as segments tell it; empty where it is not known.
+    pub agent: String,
+    pub dedup: Dedup,
+}
+
+impl StoreRules {
+    /// Of a store that is told nothing but the size of its segments.
+    pub fn of_size(segment_bytes: u64) -> StoreRules {
+        StoreRules { segment_bytes, agent: String::new(), dedup: Dedup::default() }
+    }
 }
 
 /// Where segments live.
@@ -45,9 +64,18 @@ pub enum KeeperError {
 }
 
 impl Keeper {
-    pub fn new(medium: Medium, segment_bytes: u64, shards: usize) -> Keeper {
-        let kept = || KeptShard { share: Arc::new(ShardShare::new()), live: VecDeque::new() };
-        Keeper { medium, segment_bytes, shards: (0..shards).map(|_| kept()).collect() }
+    pub fn new(medium: Medium, rules: StoreRules, shards: usize) -> Keeper {
+        let (key, stored) = match &medium {
+            Medium::Directory(directory) => (directory.key(), directory.stored_digests(rules.dedup)),
+            Medium::Memory { .. } => (0, StoredDigests::default()),
+        };
+        let stored = Arc::new(stored);
+        let kept = || {
+            let share = Arc::new(ShardShare::new(key, rules.dedup, stored.clone()));
+            KeptShard { share, live: VecDeque::new() }
+        };
+        let shards = (0..shards).map(|_| kept()).collect();
+        Keeper { medium, rules, shards }
     }
 
     /// What a shard needs to write, and others to know what is durable.
@@ -68,8 +96,8 @@ impl Keeper {
             while !shard.share.ready.is_full() {
                 let writer = self
                     .medium
-                    .make(self.segment_bytes, index as u32, unix_ms)
-                    .map_err(|cause| KeeperError::NoRoom { bytes: self.segment_bytes, cause })?;
+                    .make(&self.rules, index as u32, unix_ms)
+                    .map_err(|cause| KeeperError::NoRoom { bytes: self.rules.segment_bytes, cause })?;
                 shard.live.push_back((writer.segment().clone(), 0));
                 if shard.share.ready.push(writer).is_err() {
                     break;
@@ -133,15 +161,16 @@ fn seal(segment: &Segment) -> io::Result<()> {
 }
 
 impl Medium {
-    fn make(&mut self, bytes: u64, shard: u32, unix_ms: u64) -> io::Result<SegmentWriter> {
+    fn make(&mut self, rules: &StoreRules, shard: u32, made_unix_ms: u64) -> io::Result<SegmentWriter> {
+        let header = |number| SegmentHeader { number, shard, made_unix_ms, agent: rules.agent.clone() };
         match self {
             Medium::Directory(directory) => {
-                let (file, path, number) = directory.create_segment(bytes, shard)?;
-                Segment::map_file(file, path, number, shard, unix_ms)
+                let (file, path, number) = directory.create_segment(rules.segment_bytes, shard)?;
+                Segment::map_file(file, path, &header(number))
             }
             Medium::Memory { next_number } => {
                 *next_number += 1;
-                Segment::map_memory(bytes as usize, *next_number, shard, unix_ms)
+                Segment::map_memory(rules.segment_bytes as usize, &header(*next_number))
             }
         }
     }

@@ -23,7 +23,9 @@
 //! records of one URL the newer is the one with the larger segment number, then the larger offset.
 
 mod append;
+mod digests;
 mod directory;
+mod header;
 mod keeper;
 mod layout;
 mod mmap;
@@ -33,7 +35,9 @@ mod record;
 mod tests;
 
 pub use append::{AppendError, Appended, ShardShare, ShardStore};
+pub use digests::StoredDigests;
 pub use directory::{DataDir, OpenError};
-pub use keeper::{Keeper, KeeperError, Medium};
+pub use header::SegmentHeader;
+pub use keeper::{Keeper, KeeperError, Medium, StoreRules};
 pub use reader::{Located, ReadError, Reader};
 pub use record::{Document, NewRecord, Record};

@@ -1,10 +1,9 @@
-use super::directory::{SegmentFile, header_holds, list};
+use super::directory::{SegmentFile, list};
+use super::header::SegmentHeader;
 use super::layout::HEADER_BYTES;
 use super::record::{self, Document, NotARecord, Record};
 use crate::base::fingerprint;
 use crate::limits::SEGMENT_HEADER_BYTES;
-use crate::proto::http1::Flags;
-use crate::proto::record::ResultCode;
 use rapidhash::fast::RapidHashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -86,7 +85,7 @@ impl Reader {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(unreadable(e)),
             };
-            if !header_holds(&file, segment.number).map_err(unreadable)? {
+            if SegmentHeader::of(&file, segment.number).map_err(unreadable)?.is_none() {
                 if segment.sealed {
                     damaged.push((segment.path.clone(), 0));
                 }
@@ -120,10 +119,7 @@ impl Reader {
         let mut newest = None;
         self.each(|located, bytes| {
             if located.record.url == url {
-                let flags = Flags::from_bits(located.record.flags);
-                let unchanged = located.record.result == ResultCode::NotModified
-                    || flags.contains(Flags::HEAD_ONLY)
-                    || flags.contains(Flags::HEAD_BY_GET);
+                let unchanged = located.record.is_unchanged();
                 let before = newest.take().and_then(|(_, document)| document).filter(|_| unchanged);
                 let document = before.or_else(|| record::unpack(&located.record, bytes));
                 newest = Some((located, document));
@@ -157,7 +153,23 @@ impl Reader {
         Ok(document.map(|document| (record, document)))
     }
 
-    /// Unpacks the document behind a record's bytes.
+    /// The response that a record reads like: its own head, and where its document is another record's, that one.
+    /// `None` if the document is not there.
+    pub fn document_of(&self, located: &Located, bytes: &[u8]) -> Result<Option<Document>, ReadError> {
+        let own = record::unpack(&located.record, bytes);
+        let (Some(own), true) = (own, located.record.is_reference) else {
+            return Ok(record::unpack(&located.record, bytes));
+        };
+        let mut body = None;
+        self.each(|other, bytes| {
+            if other.record.digest == located.record.digest && !other.record.is_reference {
+                body = record::unpack(&other.record, bytes).map(|document| document.body);
+            }
+        })?;
+        Ok(body.map(|body| Document { head: own.head, body }))
+    }
+
+    /// Unpacks the document behind a record's bytes; a reference has none of its own.
     pub fn document(record: &Record, bytes: &[u8]) -> Option<Document> {
         record::unpack(record, bytes)
     }

@@ -1,4 +1,5 @@
 use super::layout::*;
+use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -8,7 +9,9 @@ pub struct NewRecord<'a> {
     pub doc_id: u32,
     pub url: &'a str,
     pub new_url: Option<&'a str>,
+    pub success: bool,
     pub result: ResultCode,
+    pub http_code: HttpCode,
     /// 0 without a response.
     pub status: u16,
     pub flags: u32,
@@ -41,6 +44,10 @@ pub struct Record {
     pub document_len: u32,
     /// Bytes of the whole record on disk.
     pub record_bytes: u32,
+    /// Of the document; 0 without one.
+    pub digest: u128,
+    /// The document is another record's with the same digest.
+    pub is_reference: bool,
     pub(super) codec: u8,
     pub(super) block_len: u32,
 }
@@ -50,6 +57,21 @@ pub struct Record {
 pub struct Document {
     pub head: Vec<u8>,
     pub body: Vec<u8>,
+}
+
+impl Record {
+    /// Reads like the document that was stored for its URL before: it has none of its own.
+    pub fn is_unchanged(&self) -> bool {
+        let flags = Flags::from_bits(self.flags);
+        self.result == ResultCode::NotModified
+            || flags.contains(Flags::HEAD_ONLY)
+            || flags.contains(Flags::HEAD_BY_GET)
+    }
+
+    /// Has a document in its own block.
+    pub fn has_document(&self) -> bool {
+        !self.is_reference && !self.is_unchanged()
+    }
 }
 
 /// The lengths a header promises, once its checksum holds.
@@ -77,36 +99,42 @@ pub(super) enum NotARecord {
     Payload,
 }
 
+/// What a record's header says beside the facts of the fetch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamp {
+    pub sequence: u64,
+    pub segment: u64,
+    pub codec: u8,
+    pub kind: u8,
+    pub digest: u128,
+    pub lengths: Lengths,
+}
+
 /// Writes the header of a record whose payload stands already behind it.
-pub(super) fn write_header(
-    record: &mut [u8],
-    new: &NewRecord<'_>,
-    sequence: u64,
-    segment: u64,
-    codec: u8,
-    lengths: Lengths,
-) {
+pub(super) fn write_header(record: &mut [u8], new: &NewRecord<'_>, stamp: Stamp) {
+    let lengths = stamp.lengths;
     let payload_crc = crc32c::crc32c(&record[HEADER_BYTES..HEADER_BYTES + lengths.payload()]);
     let ip = match new.ip {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
     };
-    let http_code = if new.status == 0 { HttpCode::NONE } else { HttpCode::from_status(new.status) };
     let header = &mut record[..HEADER_BYTES];
     header.fill(0);
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, RECORD_MAGIC);
     put(PAYLOAD_CRC, &payload_crc.to_le_bytes());
     put(RECORD_BYTES, &(lengths.record as u32).to_le_bytes());
-    put(SEQUENCE, &sequence.to_le_bytes());
-    put(RECORD_SEGMENT, &segment.to_le_bytes());
+    put(SEQUENCE, &stamp.sequence.to_le_bytes());
+    put(RECORD_SEGMENT, &stamp.segment.to_le_bytes());
     put(FETCHED_AT, &new.fetched_unix_ms.to_le_bytes());
     put(DOC_ID, &new.doc_id.to_le_bytes());
     put(TOOK_MS, &new.took_ms.to_le_bytes());
-    put(SUCCESS, &[u8::from(new.result.is_success())]);
+    put(SUCCESS, &[u8::from(new.success)]);
     put(RESULT, &[new.result as u8]);
-    put(HTTP_CODE, &[http_code.as_u8()]);
-    put(CODEC, &[codec]);
+    put(HTTP_CODE, &[new.http_code.as_u8()]);
+    put(CODEC, &[stamp.codec]);
+    put(KIND, &[stamp.kind]);
+    put(DIGEST, &stamp.digest.to_le_bytes());
     put(HTTP_STATUS, &new.status.to_le_bytes());
     put(FLAGS, &new.flags.to_le_bytes());
     put(ADDRESS, &ip.octets());
@@ -116,8 +144,19 @@ pub(super) fn write_header(
     put(HEAD_LEN, &(new.head_len as u32).to_le_bytes());
     put(DOCUMENT_LEN, &((new.bytes.len() - new.head_len) as u32).to_le_bytes());
     put(BLOCK_LEN, &(lengths.block as u32).to_le_bytes());
-    let crc = crc32c::crc32c(&header[PAYLOAD_CRC..]);
+    seal_header(header);
+}
+
+/// The checksum of a header that is otherwise as it is to be.
+fn seal_header(header: &mut [u8]) {
+    let crc = crc32c::crc32c(&header[PAYLOAD_CRC..HEADER_BYTES]);
     header[HEADER_CRC..HEADER_CRC + 4].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Makes a whole record one of another segment.
+pub(super) fn move_to(record: &mut [u8], segment: u64) {
+    record[RECORD_SEGMENT..RECORD_SEGMENT + 8].copy_from_slice(&segment.to_le_bytes());
+    seal_header(&mut record[..HEADER_BYTES]);
 }
 
 /// Checks a header and says how long its record is.
@@ -153,6 +192,8 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
     let mut address = [0; 16];
     address.copy_from_slice(&header[ADDRESS..ADDRESS + 16]);
     let v6 = Ipv6Addr::from(address);
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&header[DIGEST..DIGEST + 16]);
     Ok(Record {
         doc_id: u32_at(header, DOC_ID),
         url: text(&payload[..lengths.url])?,
@@ -170,6 +211,8 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
         head_len: u32_at(header, HEAD_LEN),
         document_len: u32_at(header, DOCUMENT_LEN),
         record_bytes: lengths.record as u32,
+        digest: u128::from_le_bytes(digest),
+        is_reference: header[KIND] == KIND_REFERENCE,
         codec: header[CODEC],
         block_len: lengths.block as u32,
     })
@@ -178,11 +221,13 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
 /// A byte of an LZ4 block stands for no more bytes than this.
 const LZ4_RATIO_MAX: usize = 255;
 
-/// Unpacks the block of a record whose checksums hold; `None` if it does not hold what it promises.
+/// Unpacks the block of a record whose checksums hold; `None` if it does not hold what it promises. The body of a
+/// reference is elsewhere, and empty here.
 pub(super) fn unpack(record: &Record, bytes: &[u8]) -> Option<Document> {
     let start = HEADER_BYTES + record.url.len() + record.new_url.as_ref().map_or(0, String::len);
     let block = bytes.get(start..start + record.block_len as usize)?;
-    let plain_len = record.head_len as usize + record.document_len as usize;
+    let document_len = if record.is_reference { 0 } else { record.document_len as usize };
+    let plain_len = record.head_len as usize + document_len;
     let plain = match record.codec {
         CODEC_PLAIN => block.to_vec(),
         // Room is made for the promised length at once, so it must be one that the block can hold.
@@ -200,11 +245,11 @@ pub(super) fn unpack(record: &Record, bytes: &[u8]) -> Option<Document> {
     Some(Document { head, body })
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(word)

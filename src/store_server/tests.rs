@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limits::SEGMENT_HEADER_BYTES;
-use crate::proto::record::ResultCode;
+use crate::proto::record::{HttpCode, ResultCode};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,8 @@ impl Drop for TestDir {
 }
 
 fn keeper(path: &Path) -> Keeper {
-    let mut keeper = Keeper::new(Medium::Directory(DataDir::open(path).unwrap()), SEGMENT_BYTES, 1);
+    let mut keeper =
+        Keeper::new(Medium::Directory(DataDir::open(path).unwrap()), StoreRules::of_size(SEGMENT_BYTES), 1);
     keeper.prepare(0).unwrap();
     keeper
 }
@@ -43,7 +44,9 @@ fn new_record<'a>(url: &'a str, bytes: &'a [u8], head_len: usize) -> NewRecord<'
         doc_id: 7,
         url,
         new_url: None,
+        success: true,
         result: ResultCode::Ok,
+        http_code: HttpCode::of(200),
         status: 200,
         flags: 0,
         took_ms: 12,

@@ -6,7 +6,7 @@ pub fn code_without_status(result: ResultCode) -> i32 {
     use ResultCode as R;
     match result {
         // These are answers; without a status they say nothing.
-        R::Ok | R::Redirect | R::NotModified | R::HttpError | R::TooLarge | R::DecodeFailed => 0,
+        R::Ok | R::Redirect | R::NotModified | R::HttpError | R::TooLarge | R::DecodeFailed | R::Other => 0,
         R::DnsFailed => -1,
         R::ConnectRefused | R::ConnectTimeout | R::ConnectFailed | R::TlsFailed => -2,
         R::Reset | R::Empty | R::Truncated => -3,

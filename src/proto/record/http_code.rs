@@ -22,6 +22,11 @@ impl HttpCode {
         }
     }
 
+    /// Of a fetch that may have had no response: 0 is none.
+    pub fn of(status: u16) -> HttpCode {
+        if status == 0 { HttpCode::NONE } else { HttpCode::from_status(status) }
+    }
+
     pub fn as_u8(self) -> u8 {
         self.0
     }

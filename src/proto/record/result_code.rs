@@ -97,6 +97,8 @@ result_codes! {
     HostSetAside = 37, "host_set_aside", Ours;
     /// A shard died on this URL more than once.
     ShardDied = 48, "shard_died", Ours;
+    /// A code of another maker's spider that is in no table of ours.
+    Other = 255, "other", Server;
 }
 
 impl ResultCode {

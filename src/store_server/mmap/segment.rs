@@ -1,6 +1,4 @@
-use super::super::layout::{
-    SEGMENT_CRC, SEGMENT_FIELDS_END, SEGMENT_MADE_AT, SEGMENT_MAGIC, SEGMENT_NUMBER, SEGMENT_SHARD,
-};
+use super::super::header::SegmentHeader;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use std::fs::File;
@@ -30,34 +28,22 @@ pub struct SegmentWriter {
 }
 
 impl Segment {
-    /// Maps an allocated file of `bytes` bytes, writes its header and makes its pages present.
-    pub fn map_file(
-        file: File,
-        path: PathBuf,
-        number: u64,
-        shard: u32,
-        made_unix_ms: u64,
-    ) -> io::Result<SegmentWriter> {
+    /// Maps an allocated file, writes its header and makes its pages present.
+    pub fn map_file(file: File, path: PathBuf, header: &SegmentHeader) -> io::Result<SegmentWriter> {
         let map = MmapOptions::new().map_raw(&file)?;
         // Old kernels lack it; then the shard takes the faults, which is slower and nothing else.
         let _ = map.advise(Advice::PopulateWrite);
-        Ok(Segment::start(map, Some((file, path)), number, shard, made_unix_ms))
+        Ok(Segment::start(map, Some((file, path)), header))
     }
 
     /// A segment that lives in memory only.
-    pub fn map_memory(bytes: usize, number: u64, shard: u32, made_unix_ms: u64) -> io::Result<SegmentWriter> {
-        Ok(Segment::start(MmapRaw::from(MmapMut::map_anon(bytes)?), None, number, shard, made_unix_ms))
+    pub fn map_memory(bytes: usize, header: &SegmentHeader) -> io::Result<SegmentWriter> {
+        Ok(Segment::start(MmapRaw::from(MmapMut::map_anon(bytes)?), None, header))
     }
 
-    fn start(
-        map: MmapRaw,
-        file: Option<(File, PathBuf)>,
-        number: u64,
-        shard: u32,
-        made_unix_ms: u64,
-    ) -> SegmentWriter {
+    fn start(map: MmapRaw, file: Option<(File, PathBuf)>, header: &SegmentHeader) -> SegmentWriter {
         let segment = Arc::new(Segment {
-            number,
+            number: header.number,
             map,
             file,
             tail: AtomicU64::new(SEGMENT_HEADER_BYTES as u64),
@@ -65,16 +51,7 @@ impl Segment {
             finished: AtomicBool::new(false),
         });
         let mut writer = SegmentWriter { segment, tail: 0 };
-        let header = writer.rest();
-        header[..8].copy_from_slice(SEGMENT_MAGIC);
-        header[SEGMENT_NUMBER..SEGMENT_NUMBER + 8].copy_from_slice(&number.to_le_bytes());
-        header[SEGMENT_SHARD..SEGMENT_SHARD + 4].copy_from_slice(&shard.to_le_bytes());
-        header[SEGMENT_MADE_AT..SEGMENT_FIELDS_END].copy_from_slice(&made_unix_ms.to_le_bytes());
-        let crc = crc32c::crc32c_append(
-            crc32c::crc32c(&header[..SEGMENT_CRC]),
-            &header[SEGMENT_MADE_AT..SEGMENT_FIELDS_END],
-        );
-        header[SEGMENT_CRC..SEGMENT_MADE_AT].copy_from_slice(&crc.to_le_bytes());
+        writer.rest()[..SEGMENT_HEADER_BYTES].copy_from_slice(&header.to_bytes());
         writer.tail = SEGMENT_HEADER_BYTES;
         writer
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const SEGMENT: u64 = 7;
-const HEADER_BYTES: usize = 96;
+const HEADER_BYTES: usize = 112;
 
 /// A data directory with one segment in it, gone with the value.
 struct Store(PathBuf);
@@ -36,9 +36,9 @@ pub fn run(bytes: &[u8]) {
         mend(&mut records);
     }
     let mut segment = vec![0; SEGMENT_HEADER_BYTES];
-    segment[..8].copy_from_slice(b"NEPHSEG1");
+    segment[..8].copy_from_slice(b"NEPHSEG2");
     segment[8..16].copy_from_slice(&SEGMENT.to_le_bytes());
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&segment[..20]), &segment[24..32]);
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&segment[..20]), &segment[24..]);
     segment[20..24].copy_from_slice(&crc.to_le_bytes());
     segment.extend_from_slice(&records);
     let sealed = mode & 1 == 1;
