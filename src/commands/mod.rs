@@ -25,6 +25,7 @@ mod signals;
 mod sim;
 mod spider;
 mod store;
+mod store_care;
 mod urlserver;
 
 use crate::base::shown;

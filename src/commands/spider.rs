@@ -139,6 +139,9 @@ fn watch(node: &SpiderNode, mut signals: Signals) {
                 std::process::exit(3);
             }
         }
+        for notice in node.notices() {
+            eprintln!("{notice}");
+        }
         let waits = node.waiting_for();
         if waits != waiting_for {
             if let Some(text) = &waits {

@@ -1,10 +1,11 @@
 use super::Failure;
 use super::output::{print, written};
+use super::store_care::{self, ToGo};
 use crate::base::{rfc3339, shown};
 use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode, StatusAction};
 use crate::proto::url::CrawlUrl;
-use crate::store_server::{Located, Reader};
+use crate::store_server::{Damage, Document, Located, ReadError, Reader};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use sha1::{Digest, Sha1};
@@ -41,7 +42,11 @@ enum StoreCommand {
     Cat {
         #[command(flatten)]
         data: DataArg,
-        url: String,
+        #[arg(required_unless_present = "doc_id")]
+        url: Option<String>,
+        /// By document number, as store ls tells it, and not by URL
+        #[arg(long, value_name = "N", conflicts_with = "url")]
+        doc_id: Option<u32>,
         /// The response head as received, before the document
         #[arg(long)]
         head: bool,
@@ -53,6 +58,44 @@ enum StoreCommand {
         data: DataArg,
         #[arg(long)]
         json: bool,
+    },
+    /// Read every record, unpack every document, follow every reference and compare every index
+    #[command(
+        after_help = "Example:\n  nephila store verify --data ./example\n\nExit status 1 if anything is damaged. A segment that a killed process left torn is told of, and is no damage."
+    )]
+    Verify {
+        #[command(flatten)]
+        data: DataArg,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make every index anew from the segments
+    #[command(after_help = "Example:\n  nephila store reindex --data ./example")]
+    Reindex {
+        #[command(flatten)]
+        data: DataArg,
+    },
+    /// Let the oldest segments go
+    #[command(
+        after_help = "Examples:\n  nephila store drop --data ./example --before 2026-01-01\n  nephila store drop --data ./example --to 10000000000\n\nWhole segments go, the oldest first, but for documents that later records read like (304, references): those stay.\nA running crawl does the same by itself with [store] bytes_max."
+    )]
+    Drop {
+        #[command(flatten)]
+        data: DataArg,
+        /// Segments of which every record was fetched before this day (or time, like 2026-01-01T12:00:00Z), in UTC
+        #[arg(long, value_name = "DATE", required_unless_present = "to", conflicts_with = "to")]
+        before: Option<String>,
+        /// As many as it takes until all segments have no more bytes than this
+        #[arg(long, value_name = "BYTES")]
+        to: Option<u64>,
+    },
+    /// Keep only the newest record of each URL, in fewer segments
+    #[command(
+        after_help = "Example:\n  nephila store repack --data ./example\n\nA running crawl does the same by itself with [store] history = \"newest\"."
+    )]
+    Repack {
+        #[command(flatten)]
+        data: DataArg,
     },
     /// Print the tables of result codes, of HTTP codes, and of what is done about each HTTP code: kind, value, name
     #[command(after_help = "Example:\n  nephila store codes | grep redirect")]
@@ -115,7 +158,14 @@ impl StoreArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
             StoreCommand::Ls { data, all, json } => ls(&data.open()?, all, json),
-            StoreCommand::Cat { data, url, head } => cat(&data.open()?, &url, head),
+            StoreCommand::Cat { data, url, doc_id, head } => cat(&data.open()?, url.as_deref(), doc_id, head),
+            StoreCommand::Verify { data, json } => store_care::verify(&data.data, json),
+            StoreCommand::Reindex { data } => store_care::reindex(&data.data),
+            StoreCommand::Drop { data, before, to } => {
+                let what = before.map(ToGo::Before).or(to.map(ToGo::Beyond)).unwrap_or(ToGo::OutOfDate);
+                store_care::let_go(&data.data, &what)
+            }
+            StoreCommand::Repack { data } => store_care::let_go(&data.data, &ToGo::OutOfDate),
             StoreCommand::Stat { data, json } => stat(&data.open()?, json),
             StoreCommand::Codes => codes(),
         }
@@ -129,22 +179,16 @@ impl DataArg {
 }
 
 fn ls(reader: &Reader, all: bool, json: bool) -> Result<(), Failure> {
-    // The newest record of a URL is known only at the end, so the store is walked twice.
-    let newest: Option<std::collections::BTreeSet<(u64, u64)>> = match all {
+    let newest = match all {
         true => None,
-        false => {
-            let newest = reader.newest().map_err(Failure::cannot_run)?;
-            Some(newest.iter().map(|located| (located.segment, located.offset)).collect())
-        }
+        false => Some(reader.newest().map_err(Failure::cannot_run)?),
     };
     let mut out = BufWriter::new(io::stdout().lock());
     let mut done = Ok(());
     let damaged = reader
         .each(|located, bytes| {
-            let wanted =
-                newest.as_ref().is_none_or(|newest| newest.contains(&(located.segment, located.offset)));
-            if wanted && done.is_ok() {
-                done = write_line(&mut out, &located, bytes, json);
+            if done.is_ok() && newest.as_ref().is_none_or(|newest| newest.is_newest(&located)) {
+                done = write_line(&mut out, reader, &located, bytes, json);
             }
         })
         .map_err(Failure::cannot_run)?;
@@ -152,7 +196,13 @@ fn ls(reader: &Reader, all: bool, json: bool) -> Result<(), Failure> {
     report_damage(&damaged)
 }
 
-fn write_line(out: &mut impl Write, located: &Located, bytes: &[u8], json: bool) -> io::Result<()> {
+fn write_line(
+    out: &mut impl Write,
+    reader: &Reader,
+    located: &Located,
+    bytes: &[u8],
+    json: bool,
+) -> io::Result<()> {
     let record = &located.record;
     let status = (record.status != 0).then_some(record.status);
     if !json {
@@ -167,7 +217,7 @@ fn write_line(out: &mut impl Write, located: &Located, bytes: &[u8], json: bool)
             shown(&record.url, 2_000)
         );
     }
-    let document = Reader::document(record, bytes);
+    let document = reader.document_of(located, bytes).map_err(io::Error::other)?;
     let body = document.as_ref().map_or(&[][..], |document| &document.body);
     let listed = Listed {
         doc_id: record.doc_id,
@@ -187,29 +237,34 @@ fn write_line(out: &mut impl Write, located: &Located, bytes: &[u8], json: bool)
     out.write_all(b"\n")
 }
 
-fn cat(reader: &Reader, url: &str, head: bool) -> Result<(), Failure> {
-    // As it stands first, in normal form second: both are what a user may have at hand.
-    let normal = CrawlUrl::parse(url).ok().map(|url| url.to_string());
-    let mut found = reader.find(url).map_err(Failure::cannot_run)?;
-    if let (None, Some(normal)) = (&found, normal.filter(|normal| normal != url)) {
-        found = reader.find(&normal).map_err(Failure::cannot_run)?;
-    }
-    let Some((located, document)) = found else {
-        return Err(Failure::No(format!(
-            "{} is not in the store (nephila store ls shows what is)",
-            shown(url, 200)
-        )));
+fn cat(reader: &Reader, url: Option<&str>, doc_id: Option<u32>, head: bool) -> Result<(), Failure> {
+    let asked = url.map_or_else(|| format!("document {}", doc_id.unwrap_or(0)), |url| shown(url, 200));
+    let found = match (url, doc_id) {
+        (Some(url), _) => find(reader, url),
+        (None, doc_id) => reader.find_document(doc_id.unwrap_or(0)),
+    };
+    let Some((located, document)) = found.map_err(Failure::cannot_run)? else {
+        return Err(Failure::No(format!("{asked} is not in the store (nephila store ls shows what is)")));
     };
     let Some(document) = document else {
         return Err(Failure::CannotRun(format!(
-            "the record of {} in segment {} cannot be unpacked",
-            shown(url, 200),
+            "the document of {asked} is not there: its record is in segment {} (nephila store verify tells more)",
             located.segment
         )));
     };
     let mut out = io::stdout().lock();
     let head = if head { &document.head[..] } else { &[] };
     written(out.write_all(head).and_then(|()| out.write_all(&document.body)).and_then(|()| out.flush()))
+}
+
+/// As it stands first, in normal form second: both are what a user may have at hand.
+fn find(reader: &Reader, url: &str) -> Result<Option<(Located, Option<Document>)>, ReadError> {
+    let found = reader.find(url)?;
+    let normal = CrawlUrl::parse(url).ok().map(|url| url.to_string()).filter(|normal| normal != url);
+    match (found, normal) {
+        (None, Some(normal)) => reader.find(&normal),
+        (found, _) => Ok(found),
+    }
 }
 
 fn stat(reader: &Reader, json: bool) -> Result<(), Failure> {
@@ -253,13 +308,15 @@ fn codes() -> Result<(), Failure> {
     print(&text)
 }
 
-fn report_damage(damaged: &[(PathBuf, u64)]) -> Result<(), Failure> {
+fn report_damage(damaged: &[Damage]) -> Result<(), Failure> {
     match damaged {
         [] => Ok(()),
-        [(path, offset), ..] => Err(Failure::No(format!(
-            "{} sealed segment(s) damaged; the first: {} at byte {offset}; what lies before it was read",
+        [Damage { path, bytes }, ..] => Err(Failure::No(format!(
+            "{} place(s) in sealed segments are damaged; the first: {} from byte {} to {}; everything else was read",
             damaged.len(),
-            path.display()
+            path.display(),
+            bytes.start,
+            bytes.end
         ))),
     }
 }

@@ -10,6 +10,7 @@
 //!                      shard threads: Shard (url server, spider, handler, store), one per core
 //!                            ▲ │  ready segments / published records
 //!                       keeper thread: Keeper          scribe thread: Scribe (crawl log, journal, leftovers)
+//!                              └──► librarian thread: Librarian (indexes, retention)
 //! ```
 //!
 //! `nephila urlserver` is the same with one `UrlDesk` in place of the shards and a links thread beside it;
@@ -53,6 +54,7 @@ mod spider_kit;
 mod spider_node;
 mod spider_shard;
 mod stats;
+mod store_threads;
 mod stored;
 mod threads;
 mod url_desk;

@@ -8,8 +8,9 @@ use super::settings::{scope_of, spider_config, store_rules, url_server_config};
 use super::shard::{Shard, ShardParts};
 use super::spider_kit::{NodeSetup, SpiderKit};
 use super::stats::{SchedulerStats, ShardStats, Snapshot, Summary, merged_histogram};
+use super::store_threads::{StoreBells, StoreThreads};
 use super::threads::{
-    BellHook, NodeError, SLEEP_MAX, Seat, Trouble, cpu_us, joined, keep, rest, spawn, thread_bell, wall_at,
+    BellHook, NodeError, SLEEP_MAX, Seat, Trouble, cpu_us, joined, rest, spawn, thread_bell, wall_at,
 };
 use super::words::{FromShard, ToShard};
 use crate::base::{AddressGuard, Now, Wall};
@@ -22,14 +23,14 @@ use crate::proto::record::ResultCode;
 use crate::proto::robots::product_token;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
-use crate::store_server::{DataDir, Keeper, KeeperError, Medium, ShardShare};
+use crate::store_server::{DataDir, Keeper, Medium, ShardShare};
 use crate::url_server::SpillEvent;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A crawl in one process: the threads and what joins them.
 pub struct Node {
@@ -39,23 +40,16 @@ pub struct Node {
     stop: Arc<AtomicBool>,
     scheduler: JoinHandle<Scheduler>,
     index: JoinHandle<IndexDesk>,
-    keeper: JoinHandle<Result<(), KeeperError>>,
+    store: StoreThreads,
     scribe: ScribeThread,
     notices: Arc<Mutex<Vec<String>>>,
     shards: Vec<JoinHandle<()>>,
-    ends: Ends,
+    index_end: Arc<AtomicBool>,
     scheduler_bell: Arc<Doorbell>,
     index_bell: Arc<Doorbell>,
     shard_stats: Vec<Arc<ShardStats>>,
     stats: Arc<SchedulerStats>,
     trouble: Arc<Trouble>,
-}
-
-/// Flags that end threads, in the order they are used.
-#[derive(Default)]
-struct Ends {
-    keeper: Arc<AtomicBool>,
-    index: Arc<AtomicBool>,
 }
 
 impl Node {
@@ -91,7 +85,7 @@ impl Node {
         let token = product_token(&config.spider.user_agent).to_string();
         let desk =
             desk.with_rereading(Rereading::new(kit.stored.clone(), Handler::new(scope.clone(), token)));
-        let ends = Ends::default();
+        let index_end = Arc::new(AtomicBool::new(false));
 
         let mut ports = Vec::new();
         let mut shards = Vec::new();
@@ -135,14 +129,14 @@ impl Node {
             started_up.recv().unwrap_or(Err(NodeError::Restarts(0)))?;
         }
 
-        let keeper = spawn("keeper", {
-            let (end, trouble, bell) = (ends.keeper.clone(), trouble.clone(), scheduler_bell.clone());
-            let pause = Duration::from_millis(config.store.commit_ms);
-            move || keep(keeper, pause, wall, started, &end, &trouble, &bell)
-        })?;
+        let bells = StoreBells {
+            owner: scheduler_bell.clone(),
+            shards: ports.iter().map(|port| port.bell.clone()).collect(),
+        };
+        let store = StoreThreads::start(keeper, config, wall, started, bells, &trouble)?;
         let scribe = ScribeThread::start(scribe, scribe_thread, scribe_bell, trouble.clone())?;
         let index = spawn("index", {
-            let (end, bell) = (ends.index.clone(), index_bell.clone());
+            let (end, bell) = (index_end.clone(), index_bell.clone());
             move || run_index(desk, &end, &index_thread, &bell)
         })?;
 
@@ -185,10 +179,10 @@ impl Node {
             stop,
             scheduler,
             index,
-            keeper,
+            store,
             scribe,
             shards,
-            ends,
+            index_end,
             notices,
             scheduler_bell,
             index_bell,
@@ -215,7 +209,9 @@ impl Node {
 
     /// Things a user should know that happened since this was last asked.
     pub fn notices(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut notices = self.trouble.take_notes();
+        notices.append(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        notices
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -243,10 +239,9 @@ impl Node {
         let stopped = self.stop.load(Ordering::Relaxed);
         let scheduler = joined(self.scheduler);
         self.shards.into_iter().for_each(joined);
-        self.ends.keeper.store(true, Ordering::Release);
-        let kept = joined(self.keeper);
+        let kept = self.store.end();
         self.scribe.end();
-        self.ends.index.store(true, Ordering::Release);
+        self.index_end.store(true, Ordering::Release);
         self.index_bell.ring_if_asleep();
         let desk = joined(self.index);
         self.trouble.take()?;

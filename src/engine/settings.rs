@@ -80,5 +80,6 @@ pub fn store_rules(config: &Config) -> StoreRules {
         segment_bytes: config.store.segment_bytes,
         agent: config.spider.user_agent.clone(),
         dedup: config.store.dedup,
+        free_bytes_min: config.store.free_bytes_min,
     }
 }

@@ -151,6 +151,7 @@ impl<D: Driver> Shard<D> {
         self.url_server.tick(now);
         self.spider.tick(now, &mut self.actions);
         self.run_actions(now);
+        self.store.tidy();
         self.store_waiting();
         if self.drain_by.is_some_and(|by| by <= now) {
             self.spider.abandon(now, &mut self.actions);

@@ -6,8 +6,9 @@ use super::spider_desk::{DeskConfig, DeskState, SpiderDesk, SpiderPort};
 use super::spider_kit::{NodeSetup, SpiderKit};
 use super::spider_shard::{SpiderShard, SpiderShardParts};
 use super::stats::{ShardStats, SpiderStats, SpiderSummary, merged_histogram};
+use super::store_threads::{StoreBells, StoreThreads};
 use super::threads::{
-    BellHook, NodeError, SLEEP_MAX, Seat, Trouble, cpu_us, joined, keep, rest, spawn, thread_bell, wall_at,
+    BellHook, NodeError, SLEEP_MAX, Seat, Trouble, cpu_us, joined, rest, spawn, thread_bell, wall_at,
 };
 use super::words::{FromSpider, ToSpider};
 use crate::base::{Now, Wall};
@@ -15,7 +16,7 @@ use crate::config::{Config, SpiderProtocol};
 use crate::driver::Driver;
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
-use crate::store_server::{DataDir, Keeper, KeeperError, Medium, ShardShare};
+use crate::store_server::{DataDir, Keeper, Medium, ShardShare};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,8 +37,7 @@ pub struct SpiderNode {
     links: LinksThread,
     shards: Vec<JoinHandle<()>>,
     scribe: ScribeThread,
-    keeper: JoinHandle<Result<(), KeeperError>>,
-    keeper_end: Arc<AtomicBool>,
+    store: StoreThreads,
     shard_stats: Vec<Arc<ShardStats>>,
     stats: Arc<SpiderStats>,
     trouble: Arc<Trouble>,
@@ -111,12 +111,11 @@ impl SpiderNode {
         }
 
         let scribe = ScribeThread::start(scribe, scribe_thread, scribe_bell, trouble.clone())?;
-        let keeper_end = Arc::new(AtomicBool::new(false));
-        let keeper = spawn("keeper", {
-            let (end, trouble, bell) = (keeper_end.clone(), trouble.clone(), desk_bell.clone());
-            let pause = Duration::from_millis(config.store.commit_ms);
-            move || keep(keeper, pause, wall, started, &end, &trouble, &bell)
-        })?;
+        let bells = StoreBells {
+            owner: desk_bell.clone(),
+            shards: ports.iter().map(|port| port.bell.clone()).collect(),
+        };
+        let store = StoreThreads::start(keeper, config, wall, started, bells, &trouble)?;
         let desk_config = DeskConfig {
             slots: config.spider.fetches_max * shard_count,
             pull: config.url_server.spider_protocol == SpiderProtocol::Pull,
@@ -139,8 +138,7 @@ impl SpiderNode {
             links,
             shards,
             scribe,
-            keeper,
-            keeper_end,
+            store,
             shard_stats,
             stats,
             trouble,
@@ -167,6 +165,11 @@ impl SpiderNode {
         self.trouble.waiting_for()
     }
 
+    /// Things a user should know that happened since this was last asked.
+    pub fn notices(&self) -> Vec<String> {
+        self.trouble.take_notes()
+    }
+
     /// Waits for the end, says the last words, writes everything and sums up.
     pub fn finish(self) -> Result<SpiderSummary, NodeError> {
         let desk = joined(self.desk);
@@ -175,8 +178,7 @@ impl SpiderNode {
         self.links.end();
         self.shards.into_iter().for_each(joined);
         self.scribe.end();
-        self.keeper_end.store(true, Ordering::Release);
-        let kept = joined(self.keeper);
+        let kept = self.store.end();
         self.trouble.take()?;
         kept?;
         let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);

@@ -6,7 +6,7 @@ use crate::base::Wall;
 use crate::driver::{Bell, Driver};
 use crate::limits::SHARD_RESTARTS_MAX;
 use crate::rings::{Doorbell, Sender, ThreadBell};
-use crate::store_server::{Keeper, KeeperError};
+use crate::store_server::KeeperError;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -30,7 +30,12 @@ pub(super) struct Trouble {
     /// It waits for something, in words for a user.
     waiting: Mutex<Option<String>>,
     scribe_waiting: Mutex<Option<String>>,
+    /// What a user should know, and nobody waits for.
+    notes: Mutex<Vec<String>>,
 }
+
+/// Notes kept until somebody reads them.
+const NOTES_MAX: usize = 256;
 
 #[derive(Debug, Error)]
 pub enum NodeError {
@@ -76,6 +81,17 @@ impl Trouble {
     /// As [`Trouble::wait_for`], for the scribe.
     pub fn scribe_waits(&self, what: Option<String>) {
         *self.scribe_waiting.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
+    pub fn note(&self, text: String) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.len() < NOTES_MAX {
+            notes.push(text);
+        }
+    }
+
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn waiting_for(&self) -> Option<String> {
@@ -226,42 +242,6 @@ pub(super) const SLEEP_MAX: Duration = Duration::from_millis(100);
 /// A turn with this many words is a busy one; the queues of the shards hold more than comes in during a nap.
 const BUSY_WORDS: u64 = 8;
 const NAP: Duration = Duration::from_millis(8);
-
-/// The keeper's thread: turns it, and rings whoever holds words back until records are durable.
-pub(super) fn keep(
-    mut keeper: Keeper,
-    pause: Duration,
-    wall: Wall,
-    started: Instant,
-    end: &AtomicBool,
-    trouble: &Trouble,
-    owner: &Doorbell,
-) -> Result<(), KeeperError> {
-    loop {
-        let unix_ms = wall.unix_ms_at_zero + started.elapsed().as_millis() as u64;
-        match keeper.turn(unix_ms) {
-            Ok(moved) => {
-                trouble.wait_for(None);
-                if moved {
-                    owner.ring_if_asleep();
-                }
-            }
-            Err(error @ KeeperError::NoRoom { .. }) => {
-                trouble.wait_for(Some(format!("fetching waits for disk space: {error}")));
-                owner.ring_if_asleep();
-            }
-            Err(error) => {
-                trouble.fatal(NodeError::Keeper(error));
-                owner.ring_if_asleep();
-                return Ok(());
-            }
-        }
-        if end.load(Ordering::Acquire) {
-            return keeper.close();
-        }
-        std::thread::sleep(pause);
-    }
-}
 
 pub(super) fn thread_bell() -> (Arc<ThreadBell>, Arc<Doorbell>) {
     let thread = Arc::new(ThreadBell::default());

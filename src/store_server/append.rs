@@ -1,4 +1,4 @@
-use super::digests::{Digests, StoredDigests};
+use super::digests::{Digests, Solid, StoredDigests};
 use super::layout::{CODEC_LZ4, CODEC_PLAIN, HEADER_BYTES, KIND_REFERENCE, KIND_WHOLE, aligned};
 use super::mmap::SegmentWriter;
 use super::record::{Lengths, NewRecord, Stamp, write_header};
@@ -7,7 +7,7 @@ use crate::limits::{SEGMENTS_AHEAD, URL_BYTES_MAX};
 use crossbeam_queue::ArrayQueue;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thiserror::Error;
 
 /// What a shard and the keeper have in common.
@@ -18,6 +18,10 @@ pub struct ShardShare {
     pub(super) durable: AtomicU64,
     /// Sequence number of the last record written; a shard that takes over goes on from here.
     written: AtomicU64,
+    /// Documents in segments up to this number may go away: nothing new may stand for them.
+    retired: AtomicU64,
+    /// A record is being written that may stand for an older one.
+    appending: AtomicBool,
     /// The key of the store's digests, what is not stored twice, and what is stored already.
     key: u64,
     dedup: Dedup,
@@ -30,6 +34,8 @@ impl ShardShare {
             ready: ArrayQueue::new(SEGMENTS_AHEAD),
             durable: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            retired: AtomicU64::new(0),
+            appending: AtomicBool::new(false),
             key,
             dedup,
             stored,
@@ -38,6 +44,20 @@ impl ShardShare {
 
     pub fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
+    }
+
+    /// From the return of this on, no record is written that stands for a document in segments up to this number.
+    /// False if a shard did not get out of the way in time.
+    pub(super) fn retire(&self, segment: u64) -> bool {
+        self.retired.fetch_max(segment, Ordering::SeqCst);
+        // A record takes microseconds, and the one after it sees the number.
+        (0..1_000).any(|_| {
+            let is_clear = !self.appending.load(Ordering::SeqCst);
+            if !is_clear {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            is_clear
+        })
     }
 
     /// Whether a segment waits to be written.
@@ -78,6 +98,8 @@ pub enum AppendError {
 impl ShardStore {
     pub fn new(share: Arc<ShardShare>) -> ShardStore {
         let sequence = share.written.load(Ordering::Acquire);
+        // The shard that stood here before may have died in the middle of a record.
+        share.appending.store(false, Ordering::SeqCst);
         let digests = Digests::new(share.key, share.dedup, share.stored.clone());
         ShardStore { share, writer: None, table: CompressTable::large(), digests, sequence }
     }
@@ -88,7 +110,11 @@ impl ShardStore {
     }
 
     fn room_for(&mut self, bytes: usize) -> Result<(), AppendError> {
-        if self.writer.as_ref().is_some_and(|writer| writer.room() >= bytes) {
+        if self
+            .writer
+            .as_ref()
+            .is_some_and(|writer| writer.room() >= bytes && !writer.segment().is_condemned())
+        {
             return Ok(());
         }
         // Dropping the writer finishes its segment.
@@ -102,8 +128,17 @@ impl ShardStore {
     /// Compresses a record straight into the shard's segment.
     /// A document that is stored already becomes a reference, which has the response head alone.
     pub fn append(&mut self, new: &NewRecord<'_>) -> Result<Appended, AppendError> {
+        self.share.appending.store(true, Ordering::SeqCst);
+        let appended = self.append_record(new);
+        self.share.appending.store(false, Ordering::SeqCst);
+        appended
+    }
+
+    fn append_record(&mut self, new: &NewRecord<'_>) -> Result<Appended, AppendError> {
         let document = &new.bytes[new.head_len..];
-        let (digest, is_stored) = self.digests.look(new.url, document, self.share.durable());
+        let solid =
+            Solid { durable: self.share.durable(), retired: self.share.retired.load(Ordering::SeqCst) };
+        let (digest, is_stored) = self.digests.look(new.url, document, solid);
         let (kind, plain) = match is_stored {
             true => (KIND_REFERENCE, &new.bytes[..new.head_len]),
             false => (KIND_WHOLE, new.bytes),
@@ -139,9 +174,16 @@ impl ShardStore {
         write_header(record, new, stamp);
         writer.publish(lengths.record, self.sequence);
         if !is_stored {
-            self.digests.note(new.url, digest, self.sequence);
+            self.digests.note(new.url, digest, self.sequence, number);
         }
         Ok(Appended { sequence: self.sequence, bytes: lengths.record })
+    }
+
+    /// Lets go of a segment that the disk refused, so that the keeper can write its records again elsewhere.
+    pub fn tidy(&mut self) {
+        if self.writer.as_ref().is_some_and(|writer| writer.segment().is_condemned()) {
+            self.writer = None;
+        }
     }
 
     /// The shard is done: the keeper may seal its segment.

@@ -1,34 +1,48 @@
 use crate::config::Dedup;
 use crate::limits::{DIGESTS_BASE_MAX, DIGESTS_LIVE};
-use rapidhash::fast::{RapidHashMap, RapidHashSet};
+use rapidhash::fast::RapidHashMap;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
 
 /// A document shorter than this is stored again: a reference would hardly be smaller.
 const DOCUMENT_BYTES_MIN: usize = 64;
 
 /// Hash of a URL, as indexes have it.
-pub(super) fn url_hash(url: &str) -> u64 {
-    xxh3_64(url.as_bytes())
+pub(super) fn url_hash(url: &[u8]) -> u64 {
+    xxh3_64(url)
 }
 
 /// What was stored before this process: the documents that a reference may stand for. Filled from the indexes, the newest
 /// first, and never changed.
 #[derive(Default)]
 pub struct StoredDigests {
-    by_url: RapidHashMap<u64, u64>,
-    any: RapidHashSet<u64>,
+    /// By the hash of the URL, or by the lower half of the digest.
+    known: RapidHashMap<u64, Known>,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    digest_low: u64,
+    segment: u32,
+}
+
+/// What a reference may stand for: documents that are durable, and in no segment that may go away.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Solid {
+    pub durable: u64,
+    pub retired: u64,
 }
 
 impl StoredDigests {
     /// Notes a document; of two of one URL the first that is noted stays. Digests by their lower half, as indexes have
     /// them. False once there is no room for more.
-    pub(super) fn note(&mut self, dedup: Dedup, url_hash: u64, digest_low: u64) -> bool {
-        match dedup {
+    pub(super) fn note(&mut self, dedup: Dedup, url_hash: u64, digest_low: u64, segment: u32) -> bool {
+        let name = match dedup {
             Dedup::Off => return false,
-            Dedup::Url => drop(self.by_url.entry(url_hash).or_insert(digest_low)),
-            Dedup::Any => drop(self.any.insert(digest_low)),
-        }
-        self.by_url.len().max(self.any.len()) < DIGESTS_BASE_MAX
+            Dedup::Url => url_hash,
+            Dedup::Any => digest_low,
+        };
+        self.known.entry(name.max(1)).or_insert(Known { digest_low, segment });
+        self.known.len() < DIGESTS_BASE_MAX
     }
 }
 
@@ -47,6 +61,7 @@ struct Live {
     name: u64,
     digest: u128,
     sequence: u64,
+    segment: u64,
 }
 
 impl Digests {
@@ -54,9 +69,9 @@ impl Digests {
         Digests { key, dedup, base, live: Vec::new() }
     }
 
-    /// The digest of a document, and whether it is stored already and durable. What is not durable may be gone after a
-    /// power loss, and nothing may stand for it.
-    pub fn look(&self, url: &str, document: &[u8], durable: u64) -> (u128, bool) {
+    /// The digest of a document, and whether it is stored already so that a reference may stand for it. What is not
+    /// durable may be gone after a power loss.
+    pub fn look(&self, url: &str, document: &[u8], solid: Solid) -> (u128, bool) {
         if document.is_empty() {
             return (0, false);
         }
@@ -65,18 +80,22 @@ impl Digests {
             return (digest, false);
         }
         let name = self.name(url, digest);
-        let live = self.live.get(place(name));
-        let is_live =
-            live.is_some_and(|live| live.name == name && live.digest == digest && live.sequence <= durable);
-        let in_base = || match self.dedup {
-            Dedup::Any => self.base.any.contains(&name),
-            _ => self.base.by_url.get(&name) == Some(&(digest as u64)),
+        let is_live = self.live.get(place(name)).is_some_and(|live| {
+            live.name == name
+                && live.digest == digest
+                && live.sequence <= solid.durable
+                && live.segment > solid.retired
+        });
+        let in_base = || {
+            self.base.known.get(&name).is_some_and(|known| {
+                known.digest_low == digest as u64 && u64::from(known.segment) > solid.retired
+            })
         };
         (digest, is_live || in_base())
     }
 
     /// Notes a document that was stored.
-    pub fn note(&mut self, url: &str, digest: u128, sequence: u64) {
+    pub fn note(&mut self, url: &str, digest: u128, sequence: u64, segment: u64) {
         if self.dedup == Dedup::Off || digest == 0 {
             return;
         }
@@ -84,13 +103,13 @@ impl Digests {
             self.live = vec![Live::default(); DIGESTS_LIVE];
         }
         let name = self.name(url, digest);
-        self.live[place(name)] = Live { name, digest, sequence };
+        self.live[place(name)] = Live { name, digest, sequence, segment };
     }
 
     fn name(&self, url: &str, digest: u128) -> u64 {
         match self.dedup {
             Dedup::Any => digest as u64,
-            _ => url_hash(url),
+            _ => url_hash(url.as_bytes()),
         }
         .max(1)
     }

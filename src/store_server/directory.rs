@@ -1,18 +1,19 @@
 use super::digests::StoredDigests;
-use super::header::SegmentHeader;
-use super::layout::HEADER_BYTES;
-use super::record;
+use super::index::{Entry, IndexFile, List, Place, index_path};
+use super::walk::walk;
 use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::statvfs::statvfs;
+use rapidhash::fast::RapidHashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// The data directory of one node, locked against a second process.
 pub struct DataDir {
+    path: PathBuf,
     segments: PathBuf,
     next_number: u64,
     /// Held for as long as the directory is in use.
@@ -32,6 +33,17 @@ pub enum OpenError {
 /// Name endings of a segment in use and of a sealed one.
 const OPEN: &str = "open";
 const SEALED: &str = "seg";
+/// Of one that the disk refused: what lies before the first bad byte counts.
+const BAD: &str = "bad";
+/// Of what is not whole yet; after a crash it is removed.
+const FRESH: &str = "fresh";
+
+/// Bytes of a disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Space {
+    pub free: u64,
+    pub total: u64,
+}
 
 impl DataDir {
     /// Opens or makes the directory, takes its lock, and seals what a crash left open.
@@ -51,14 +63,31 @@ impl DataDir {
             Err(fs::TryLockError::Error(cause)) => return Err(unusable(cause)),
         }
         let key = key(&path.join("digest.key")).map_err(unusable)?;
-        let mut directory = DataDir { segments, next_number: 1, _lock: lock, recovered: 0, key };
+        let mut directory =
+            DataDir { path: path.to_path_buf(), segments, next_number: 1, _lock: lock, recovered: 0, key };
+        directory.remove_unfinished().map_err(unusable)?;
         for segment in list(&directory.segments).map_err(unusable)? {
             directory.next_number = directory.next_number.max(segment.number + 1);
-            if !segment.sealed {
+            if segment.path.extension().is_some_and(|extension| extension == OPEN) {
                 directory.recover(&segment).map_err(unusable)?;
             }
         }
         Ok(directory)
+    }
+
+    /// What was being written anew when a process was killed.
+    fn remove_unfinished(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.segments)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == FRESH) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Segments that a crash had left open and that were sealed at their last whole record.
@@ -71,9 +100,27 @@ impl DataDir {
         self.key
     }
 
-    /// What is stored already.
-    pub(super) fn stored_digests(&self, _dedup: Dedup) -> StoredDigests {
-        StoredDigests::default()
+    /// What is stored already, as far as there is room to remember it. Without the indexes it is stored again, which
+    /// costs room and nothing else.
+    pub(super) fn stored_digests(&self, dedup: Dedup) -> StoredDigests {
+        let mut stored = StoredDigests::default();
+        let Ok(segments) = list(&self.segments) else {
+            return stored;
+        };
+        for segment in segments.iter().rev().filter(|_| dedup != Dedup::Off) {
+            let Ok(Some(index)) = IndexFile::open(&index_path(&segment.path)) else {
+                continue;
+            };
+            let digests: RapidHashMap<Place, u64> =
+                index.entries(List::Digest).map(|entry| (entry.place, entry.key)).collect();
+            let has_room = index.entries(List::Url).all(|Entry { key, place }| {
+                digests.get(&place).is_none_or(|&low| stored.note(dedup, key, low, place.segment))
+            });
+            if !has_room {
+                break;
+            }
+        }
+        stored
     }
 
     /// A new file with all its blocks, so that writing to its map can never meet a full disk.
@@ -93,22 +140,43 @@ impl DataDir {
         Ok((file, path, number))
     }
 
-    /// Cuts a segment to `bytes` and gives it its lasting name. Doing it twice does no harm.
-    pub(super) fn seal_file(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
+    /// Cuts a segment to `bytes` and gives it its lasting name, which is returned. Doing it twice does no harm.
+    pub(super) fn seal_file(file: &File, path: &Path, bytes: u64) -> io::Result<PathBuf> {
+        let sealed = path.with_extension(SEALED);
         file.set_len(bytes)?;
         file.sync_all()?;
-        fs::rename(path, path.with_extension(SEALED))?;
+        match fs::rename(path, &sealed) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound || !sealed.exists() => return Err(e),
+            _ => sync_parent(path)?,
+        }
+        Ok(sealed)
+    }
+
+    /// Gives a segment that the disk refused a name of its own. It is read up to the first bytes that are no record,
+    /// also if it cannot be cut where that is.
+    pub(super) fn set_aside(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
+        if bytes <= SEGMENT_HEADER_BYTES as u64 {
+            return fs::remove_file(path);
+        }
+        let _ = file.set_len(bytes).and_then(|()| file.sync_all());
+        fs::rename(path, path.with_extension(BAD))?;
         sync_parent(path)
+    }
+
+    pub(super) fn space(&self) -> io::Result<Space> {
+        let found = statvfs(&self.segments)?;
+        let block = found.fragment_size();
+        Ok(Space { free: found.blocks_available() * block, total: found.blocks() * block })
     }
 
     fn recover(&mut self, segment: &SegmentFile) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(&segment.path)?;
-        let end = whole_records_end(&file, segment.number)?;
+        let end = walk(&file, segment.number, false, |_, _, _| {})?.end;
         if end <= SEGMENT_HEADER_BYTES as u64 {
             return fs::remove_file(&segment.path);
         }
         self.recovered += 1;
-        DataDir::seal_file(&file, &segment.path, end)
+        DataDir::seal_file(&file, &segment.path, end).map(drop)
     }
 }
 
@@ -127,7 +195,7 @@ pub(super) fn list(segments: &Path) -> io::Result<Vec<SegmentFile>> {
         let path = entry?.path();
         let sealed = match path.extension().and_then(|e| e.to_str()) {
             Some(SEALED) => true,
-            Some(OPEN) => false,
+            Some(OPEN | BAD) => false,
             _ => continue,
         };
         let number = path
@@ -143,34 +211,7 @@ pub(super) fn list(segments: &Path) -> io::Result<Vec<SegmentFile>> {
     Ok(found)
 }
 
-/// Where the last whole record of a segment ends.
-fn whole_records_end(file: &File, number: u64) -> io::Result<u64> {
-    if SegmentHeader::of(file, number)?.is_none() {
-        return Ok(0);
-    }
-    let bytes = file.metadata()?.len();
-    let mut at = SEGMENT_HEADER_BYTES as u64;
-    let mut buffer = Vec::new();
-    while at + HEADER_BYTES as u64 <= bytes {
-        buffer.resize(HEADER_BYTES, 0);
-        file.read_exact_at(&mut buffer, at)?;
-        let Ok(lengths) = record::check_header(&buffer, number) else {
-            break;
-        };
-        if at + lengths.record as u64 > bytes {
-            break;
-        }
-        buffer.resize(lengths.record, 0);
-        file.read_exact_at(&mut buffer, at)?;
-        if record::parse(&buffer, number).is_err() {
-            break;
-        }
-        at += lengths.record as u64;
-    }
-    Ok(at)
-}
-
-fn sync_parent(path: &Path) -> io::Result<()> {
+pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) => File::open(parent)?.sync_all(),
         None => Ok(()),

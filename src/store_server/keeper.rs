@@ -1,8 +1,9 @@
 use super::append::ShardShare;
 use super::digests::StoredDigests;
-use super::directory::DataDir;
+use super::directory::{DataDir, SegmentFile};
 use super::header::SegmentHeader;
 use super::mmap::{Segment, SegmentWriter};
+use super::rescue::rescue;
 use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use std::collections::VecDeque;
@@ -17,6 +18,10 @@ pub struct Keeper {
     medium: Medium,
     rules: StoreRules,
     shards: Vec<KeptShard>,
+    /// Sealed since somebody last asked.
+    sealed: Vec<Sealed>,
+    /// When it last turned.
+    unix_ms: u64,
 }
 
 /// How documents are kept.
@@ -26,12 +31,14 @@ pub struct StoreRules {
     /// What documents are asked for with, as segments tell it; empty where it is not known.
     pub agent: String,
     pub dedup: Dedup,
+    /// No segment is made that would leave less than this free. Without a figure: 64 MiB, or a twentieth of a small disk.
+    pub free_bytes_min: Option<u64>,
 }
 
 impl StoreRules {
     /// Of a store that is told nothing but the size of its segments.
     pub fn of_size(segment_bytes: u64) -> StoreRules {
-        StoreRules { segment_bytes, agent: String::new(), dedup: Dedup::default() }
+        StoreRules { segment_bytes, agent: String::new(), dedup: Dedup::default(), free_bytes_min: None }
     }
 }
 
@@ -44,11 +51,24 @@ pub enum Medium {
     },
 }
 
+/// A segment that has its lasting name, and is in memory still.
+pub struct Sealed {
+    pub(super) segment: Arc<Segment>,
+    pub(super) file: SegmentFile,
+}
+
 struct KeptShard {
     share: Arc<ShardShare>,
-    /// Segments not sealed yet, oldest first, with the bytes already on disk. A segment that waits in `ready` is
-    /// here too.
-    live: VecDeque<(Arc<Segment>, usize)>,
+    /// Segments not sealed yet, oldest first. A segment that waits in `ready` is here too.
+    live: VecDeque<Live>,
+}
+
+struct Live {
+    segment: Arc<Segment>,
+    /// Bytes that are on disk, here or, of a bad one, elsewhere.
+    synced: usize,
+    /// The disk refused what came after this.
+    bad_from: Option<usize>,
 }
 
 #[derive(Debug, Error)]
@@ -56,11 +76,27 @@ pub enum KeeperError {
     /// No segment could be made; what is stored is safe, and the keeper will try again.
     #[error("cannot make a segment of {bytes} bytes: {cause} (free some space, or set segment_bytes lower)")]
     NoRoom { bytes: u64, cause: io::Error },
-    /// The disk refused what was written. Nothing that was not synced before counts as stored.
-    #[error("cannot sync segment {number}: {cause}")]
+    #[error(
+        "{free} bytes are free, and {floor} must stay free beside a segment of {bytes} (free some space, or set free_bytes_min lower)"
+    )]
+    LowDisk { free: u64, floor: u64, bytes: u64 },
+    /// The disk refused what was written; it will be written again elsewhere.
+    #[error(
+        "the disk refused records of segment {number}, which are being written again: {cause} (look at the disk)"
+    )]
     Sync { number: u64, cause: io::Error },
-    #[error("cannot seal segment {number}: {cause}")]
+    #[error("cannot seal segment {number}: {cause} (look at the disk)")]
     Seal { number: u64, cause: io::Error },
+    /// What the disk refused is not in memory any more, either.
+    #[error("the disk refused records of segment {number}, and they cannot be read back: {cause}")]
+    Lost { number: u64, cause: io::Error },
+}
+
+impl KeeperError {
+    /// Another turn may do better, and nothing is lost meanwhile.
+    pub fn is_passing(&self) -> bool {
+        !matches!(self, KeeperError::Lost { .. })
+    }
 }
 
 impl Keeper {
@@ -75,7 +111,7 @@ impl Keeper {
             KeptShard { share, live: VecDeque::new() }
         };
         let shards = (0..shards).map(|_| kept()).collect();
-        Keeper { medium, rules, shards }
+        Keeper { medium, rules, shards, sealed: Vec::new(), unix_ms: 0 }
     }
 
     /// What a shard needs to write, and others to know what is durable.
@@ -83,8 +119,14 @@ impl Keeper {
         self.shards[shard].share.clone()
     }
 
+    /// What every shard needs.
+    pub fn shares(&self) -> Vec<Arc<ShardShare>> {
+        self.shards.iter().map(|shard| shard.share.clone()).collect()
+    }
+
     /// Fills up the ready segments, commits, seals. True if a durable point moved.
     pub fn turn(&mut self, unix_ms: u64) -> Result<bool, KeeperError> {
+        self.unix_ms = unix_ms;
         let moved = self.commit()?;
         self.prepare(unix_ms)?;
         Ok(moved)
@@ -94,11 +136,8 @@ impl Keeper {
     pub fn prepare(&mut self, unix_ms: u64) -> Result<(), KeeperError> {
         for (index, shard) in self.shards.iter_mut().enumerate() {
             while !shard.share.ready.is_full() {
-                let writer = self
-                    .medium
-                    .make(&self.rules, index as u32, unix_ms)
-                    .map_err(|cause| KeeperError::NoRoom { bytes: self.rules.segment_bytes, cause })?;
-                shard.live.push_back((writer.segment().clone(), 0));
+                let writer = self.medium.make(&self.rules, index as u32, unix_ms)?;
+                shard.live.push_back(Live { segment: writer.segment().clone(), synced: 0, bad_from: None });
                 if shard.share.ready.push(writer).is_err() {
                     break;
                 }
@@ -107,19 +146,36 @@ impl Keeper {
         Ok(())
     }
 
-    /// Group commit: whatever was published since the last time becomes durable. Full segments are sealed.
+    /// Group commit: whatever was published since the last time becomes durable. Full segments are sealed. What the disk
+    /// refuses is written once more elsewhere, as soon as its shard has let go of the segment.
     pub fn commit(&mut self) -> Result<bool, KeeperError> {
         let mut moved = false;
-        for shard in &mut self.shards {
-            for (segment, synced) in &mut shard.live {
+        let mut trouble = None;
+        let unix_ms = self.unix_ms;
+        for (index, shard) in self.shards.iter_mut().enumerate() {
+            for live in &mut shard.live {
                 // Before the tail: nothing is published between the two that would be missed for good.
-                let finished = segment.is_finished();
-                let (sequence, tail) = segment.published();
-                if tail > *synced && sequence > 0 {
-                    segment
-                        .sync(*synced, tail)
-                        .map_err(|cause| KeeperError::Sync { number: segment.number(), cause })?;
-                    *synced = tail;
+                let finished = live.segment.is_finished();
+                let (sequence, tail) = live.segment.published();
+                if tail > live.synced && sequence > 0 {
+                    let kept = match live.bad_from {
+                        None => live.segment.sync(live.synced, tail).map_err(|cause| {
+                            live.bad_from = Some(live.synced);
+                            live.segment.condemn();
+                            KeeperError::Sync { number: live.segment.number(), cause }
+                        }),
+                        Some(from) if finished => {
+                            let make = || self.medium.make(&self.rules, index as u32, unix_ms);
+                            rescue(&live.segment, from, make).map(|rescued| self.sealed.push(rescued))
+                        }
+                        // Its shard has not let go of it.
+                        Some(_) => break,
+                    };
+                    if let Err(error) = kept {
+                        trouble.get_or_insert(error);
+                        break;
+                    }
+                    live.synced = tail;
                     moved |= shard.share.durable.fetch_max(sequence, Ordering::AcqRel) < sequence;
                 }
                 // Records of a later segment count only after those of this one.
@@ -127,15 +183,37 @@ impl Keeper {
                     break;
                 }
             }
-            while let Some((segment, synced)) = shard.live.front() {
+            while let Some(live) = shard.live.front() {
+                let Live { segment, synced, bad_from } = live;
                 if !segment.is_finished() || segment.published().1 > (*synced).max(SEGMENT_HEADER_BYTES) {
                     break;
                 }
-                seal(segment).map_err(|cause| KeeperError::Seal { number: segment.number(), cause })?;
+                match seal(segment, *bad_from) {
+                    Ok(sealed) => self.sealed.extend(sealed),
+                    Err(cause) => {
+                        trouble.get_or_insert(KeeperError::Seal { number: segment.number(), cause });
+                        break;
+                    }
+                }
                 shard.live.pop_front();
             }
         }
-        Ok(moved)
+        match trouble {
+            // What has moved is told in the next turn, which finds the shards' durable points where they are.
+            Some(error) => Err(error),
+            None => Ok(moved),
+        }
+    }
+
+    /// Segments sealed since this was last asked, for whoever makes indexes.
+    pub fn take_sealed(&mut self) -> Vec<Sealed> {
+        std::mem::take(&mut self.sealed)
+    }
+
+    /// The disk has refused a segment that its shard still holds: shards are to be woken, so that they let go.
+    pub fn waits_for_shards(&self) -> bool {
+        let mut live = self.shards.iter().flat_map(|shard| &shard.live);
+        live.any(|live| live.bad_from.is_some() && !live.segment.is_finished())
     }
 
     /// The crawl is over and the shards are gone: commits and seals everything. Unused segments vanish.
@@ -143,35 +221,64 @@ impl Keeper {
         for shard in &mut self.shards {
             while shard.share.ready.pop().is_some() {}
         }
-        self.commit()?;
+        // A segment that the disk refuses now is written again in the second round.
+        self.commit().or_else(|_| self.commit())?;
         Ok(())
     }
 }
 
-/// Cuts a finished segment to its records and gives it its lasting name; one without records is removed.
-fn seal(segment: &Segment) -> io::Result<()> {
+/// Cuts a finished segment to its records and gives it its lasting name; one without records is removed. Of a bad one
+/// only what had been synced before counts, and its name says so.
+fn seal(segment: &Arc<Segment>, bad_from: Option<usize>) -> io::Result<Option<Sealed>> {
     let Some((file, path)) = segment.file() else {
-        return Ok(());
+        return Ok(None);
     };
     let (sequence, tail) = segment.published();
     if sequence == 0 {
-        return std::fs::remove_file(path);
+        std::fs::remove_file(path)?;
+        return Ok(None);
     }
-    DataDir::seal_file(file, path, tail as u64)
+    if let Some(from) = bad_from {
+        DataDir::set_aside(file, path, from as u64)?;
+        return Ok(None);
+    }
+    let path = DataDir::seal_file(file, path, tail as u64)?;
+    let file = SegmentFile { number: segment.number(), sealed: true, path };
+    Ok(Some(Sealed { segment: segment.clone(), file }))
+}
+
+/// Seals a segment that is whole and synced.
+pub(super) fn seal_synced(segment: &Arc<Segment>) -> io::Result<Option<Sealed>> {
+    seal(segment, None)
 }
 
 impl Medium {
-    fn make(&mut self, rules: &StoreRules, shard: u32, made_unix_ms: u64) -> io::Result<SegmentWriter> {
+    fn make(
+        &mut self,
+        rules: &StoreRules,
+        shard: u32,
+        made_unix_ms: u64,
+    ) -> Result<SegmentWriter, KeeperError> {
+        let bytes = rules.segment_bytes;
+        let no_room = |cause| KeeperError::NoRoom { bytes, cause };
         let header = |number| SegmentHeader { number, shard, made_unix_ms, agent: rules.agent.clone() };
         match self {
             Medium::Directory(directory) => {
-                let (file, path, number) = directory.create_segment(rules.segment_bytes, shard)?;
-                Segment::map_file(file, path, &header(number))
+                let space = directory.space().map_err(no_room)?;
+                let floor = rules.free_bytes_min.unwrap_or((space.total / 20).min(FREE_BYTES_MIN));
+                if space.free < floor.saturating_add(bytes) {
+                    return Err(KeeperError::LowDisk { free: space.free, floor, bytes });
+                }
+                let (file, path, number) = directory.create_segment(bytes, shard).map_err(no_room)?;
+                Segment::map_file(file, path, &header(number)).map_err(no_room)
             }
             Medium::Memory { next_number } => {
                 *next_number += 1;
-                Segment::map_memory(rules.segment_bytes as usize, &header(*next_number))
+                Segment::map_memory(bytes as usize, &header(*next_number)).map_err(no_room)
             }
         }
     }
 }
+
+/// What stays free without a setting: room for indexes, logs and whatever else is on the disk.
+const FREE_BYTES_MIN: u64 = 64 << 20;

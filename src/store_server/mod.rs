@@ -5,39 +5,60 @@
 //!                 ▲ ready segment                                     │
 //!   keeper:  Keeper::turn ── make, allocate, map, populate ahead      ▼
 //!                         └─ msync what was published ──► durable point of the shard ──► DONE
-//!                         └─ seal a finished segment: cut, sync, rename
+//!                         └─ seal a finished segment: cut, sync, rename ──┐
+//!   librarian: Librarian::turn ── index, merge indexes, let go, pack ◄──────┘
 //!   reader:  Reader ── any process, by plain reads, while a crawl writes
 //! ```
 //!
-//! | file        | holds                                                                  |
-//! |-------------|------------------------------------------------------------------------|
-//! | `layout`    | where every field of a segment and a record is: told once              |
-//! | `record`    | a record's facts, to bytes and back                                    |
-//! | `mmap`      | the mapped segment file; one of the two folders that may hold `unsafe` |
-//! | `directory` | the data directory: lock, names, recovery of what a crash left         |
-//! | `append`    | a shard's side                                                         |
-//! | `keeper`    | the keeper's side                                                      |
-//! | `reader`    | everybody else's side                                                  |
+//! | file        | holds                                                                      |
+//! |-------------|----------------------------------------------------------------------------|
+//! | `layout`    | where every field of a segment and a record is: told once                  |
+//! | `header`    | the first page of a segment                                                |
+//! | `record`    | a record's facts, to bytes and back                                        |
+//! | `mmap`      | mapped segments and indexes; one of the two folders that may hold `unsafe` |
+//! | `directory` | the data directory: lock, names, recovery of what a crash left             |
+//! | `digests`   | which documents are stored already                                         |
+//! | `append`    | a shard's side                                                             |
+//! | `keeper`    | the keeper's side                                                          |
+//! | `rescue`    | what becomes of records that the disk refused                              |
+//! | `walk`      | a segment from its first record to its last, whatever has happened to it   |
+//! | `index`     | where records lie, by URL, by document number and by digest                |
+//! | `librarian` | what is done with sealed segments                                          |
+//! | `retention` | which of their records stay                                                |
+//! | `pack`      | some segments into one                                                     |
+//! | `reader`    | everybody else's side                                                      |
+//! | `verify`    | everything read, followed and compared                                     |
 //!
-//! A segment in use is called `NUMBER-SHARD.open`, a sealed one `NUMBER-SHARD.seg`. Numbers only grow, so of two
+//! A segment in use is called `NUMBER-SHARD.open`, a sealed one `NUMBER-SHARD.seg`, one that the disk refused
+//! `NUMBER-SHARD.bad`, and an index `NUMBER-SHARD.idx` or `TIER-FIRST-LAST.run`. Numbers only grow, so of two
 //! records of one URL the newer is the one with the larger segment number, then the larger offset.
 
 mod append;
 mod digests;
 mod directory;
 mod header;
+mod index;
 mod keeper;
 mod layout;
+mod librarian;
 mod mmap;
+mod pack;
 mod reader;
 mod record;
+mod rescue;
+mod retention;
 #[cfg(test)]
 mod tests;
+mod verify;
+mod walk;
 
 pub use append::{AppendError, Appended, ShardShare, ShardStore};
 pub use digests::StoredDigests;
 pub use directory::{DataDir, OpenError};
 pub use header::SegmentHeader;
-pub use keeper::{Keeper, KeeperError, Medium, StoreRules};
-pub use reader::{Located, ReadError, Reader};
+pub use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
+pub use librarian::{Keeping, Librarian, LibraryError, Reindexed};
+pub use reader::{Damage, Located, Newest, ReadError, Reader};
 pub use record::{Document, NewRecord, Record};
+pub use retention::{LetGo, Retention, RetentionError};
+pub use verify::Verified;

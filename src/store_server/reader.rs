@@ -1,19 +1,35 @@
+use super::digests::url_hash;
 use super::directory::{SegmentFile, list};
 use super::header::SegmentHeader;
-use super::layout::HEADER_BYTES;
-use super::record::{self, Document, NotARecord, Record};
-use crate::base::fingerprint;
+use super::index::{AllPlaces, Catalog, Entries, List, Place};
+use super::layout::DIGEST;
+use super::record::{self, Document, Glance, Record, u64_at};
+use super::walk::{self, Walked};
 use crate::limits::SEGMENT_HEADER_BYTES;
-use rapidhash::fast::RapidHashMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use thiserror::Error;
 
 /// Reads a store, also while a crawl is writing it. By plain reads: a file that is cut or vanishes under us is
-/// an error, not a fault.
+/// an error, not a fault. What is written after it was opened is found by opening another.
+///
+/// ```no_run
+/// use nephila::store_server::Reader;
+///
+/// let reader = Reader::open("nephila-data".as_ref())?;
+/// if let Some((located, Some(document))) = reader.find("http://example.org/")? {
+///     println!("{} {} bytes", located.record.status, document.body.len());
+/// }
+/// # Ok::<(), nephila::store_server::ReadError>(())
+/// ```
 pub struct Reader {
+    data: PathBuf,
+    directory: PathBuf,
     segments: Vec<SegmentFile>,
+    catalog: OnceLock<Catalog>,
 }
 
 #[derive(Debug, Error)]
@@ -22,6 +38,8 @@ pub enum ReadError {
     NoStore(PathBuf),
     #[error("cannot read {path}: {cause}")]
     Unreadable { path: PathBuf, cause: io::Error },
+    #[error("it is not in the store, or in what is damaged of it: {path} from byte {} (nephila store verify tells more)", .bytes.start)]
+    Damaged { path: PathBuf, bytes: Range<u64> },
 }
 
 /// A record and where it lies.
@@ -32,26 +50,43 @@ pub struct Located {
     pub offset: u64,
 }
 
-/// What a walk over a segment ended on.
-enum End {
-    /// The end of the records.
-    Clean,
-    /// Bytes that are no record, in a sealed segment.
-    Damaged { offset: u64 },
+impl Located {
+    pub(super) fn place(&self) -> Place {
+        Place::of(self.record.glance(), self.segment, self.offset)
+    }
 }
+
+/// Bytes of a sealed segment that are no record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    pub path: PathBuf,
+    pub bytes: Range<u64>,
+}
+
+/// Tells whether a record is the newest of its URL.
+pub struct Newest<'a>(AllPlaces<'a>);
 
 impl Reader {
     pub fn open(data: &Path) -> Result<Reader, ReadError> {
-        let segments = data.join("segments");
-        if !segments.is_dir() {
+        let directory = data.join("segments");
+        if !directory.is_dir() {
             return Err(ReadError::NoStore(data.to_path_buf()));
         }
-        let segments = list(&segments).map_err(|cause| ReadError::Unreadable { path: segments, cause })?;
-        Ok(Reader { segments })
+        let segments =
+            list(&directory).map_err(|cause| ReadError::Unreadable { path: directory.clone(), cause })?;
+        Ok(Reader { data: data.to_path_buf(), directory, segments, catalog: OnceLock::new() })
     }
 
     pub fn segments(&self) -> usize {
         self.segments.len()
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn segment_files(&self) -> &[SegmentFile] {
+        &self.segments
     }
 
     /// Leaves the oldest segments aside, so that no more than about this much has to be read.
@@ -66,6 +101,7 @@ impl Reader {
             first -= 1;
         }
         self.segments.drain(..first);
+        self.catalog = OnceLock::new();
     }
 
     /// Bytes the segment files take.
@@ -73,134 +109,241 @@ impl Reader {
         self.segments.iter().filter_map(|segment| segment.path.metadata().ok()).map(|meta| meta.len()).sum()
     }
 
-    /// Shows every record, oldest segment first. Returns the places where a sealed segment is damaged.
-    pub fn each(&self, mut show: impl FnMut(Located, &[u8])) -> Result<Vec<(PathBuf, u64)>, ReadError> {
-        let mut damaged = Vec::new();
+    /// Shows every record, oldest segment first. Returns the places where a sealed segment is damaged; what lies
+    /// behind them was shown, too.
+    pub fn each(&self, mut show: impl FnMut(Located, &[u8])) -> Result<Vec<Damage>, ReadError> {
+        let mut damages = Vec::new();
         for segment in &self.segments {
-            let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
-            // A segment may be sealed, and so renamed, between listing and opening.
-            let file = File::open(&segment.path).or_else(|_| File::open(segment.path.with_extension("seg")));
-            let file = match file {
-                Ok(file) => file,
-                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                Err(e) => return Err(unreadable(e)),
-            };
-            if SegmentHeader::of(&file, segment.number).map_err(unreadable)?.is_none() {
-                if segment.sealed {
-                    damaged.push((segment.path.clone(), 0));
-                }
-                continue;
-            }
-            match walk(file, segment, &mut show).map_err(unreadable)? {
-                End::Clean => {}
-                End::Damaged { offset } => damaged.push((segment.path.clone(), offset)),
+            if let Some(walked) = self.each_of(segment, &mut show)? {
+                let path = &segment.path;
+                damages.extend(walked.damaged.into_iter().map(|bytes| Damage { path: path.clone(), bytes }));
             }
         }
-        Ok(damaged)
+        Ok(damages)
     }
 
-    /// The newest record of every URL, in the order of the store.
-    pub fn newest(&self) -> Result<Vec<Located>, ReadError> {
-        let mut place: RapidHashMap<u64, usize> = RapidHashMap::default();
-        let mut found: Vec<Option<Located>> = Vec::new();
-        self.each(|located, _| {
-            let index = found.len();
-            if let Some(older) = place.insert(fingerprint(located.record.url.as_bytes()), index) {
-                found[older] = None;
-            }
-            found.push(Some(located));
-        })?;
-        Ok(found.into_iter().flatten().collect())
+    /// The same of one segment; `None` if it is gone. A record carries all that is needed to believe it, so those of a
+    /// segment with a damaged header are read, too.
+    pub(super) fn each_of(
+        &self,
+        segment: &SegmentFile,
+        show: &mut impl FnMut(Located, &[u8]),
+    ) -> Result<Option<Walked>, ReadError> {
+        let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
+        let Some((file, sealed)) = segment.open().map_err(unreadable)? else {
+            return Ok(None);
+        };
+        let number = segment.number;
+        let shown = |record, offset, bytes: &[u8]| show(Located { record, segment: number, offset }, bytes);
+        let mut walked = walk::walk(&file, number, sealed, shown).map_err(unreadable)?;
+        if sealed && SegmentHeader::of(&file, number).map_err(unreadable)?.is_none() {
+            walked.damaged.insert(0, 0..SEGMENT_HEADER_BYTES as u64);
+        }
+        Ok(Some(walked))
+    }
+
+    /// What tells the newest record of a URL from older ones.
+    pub fn newest(&self) -> Result<Newest<'_>, ReadError> {
+        self.all_places().map(Newest)
+    }
+
+    pub(super) fn all_places(&self) -> Result<AllPlaces<'_>, ReadError> {
+        let catalog = self.catalog()?;
+        let mut bare = Entries::default();
+        for segment in catalog.bare() {
+            self.each_of(segment, &mut |located, _| {
+                let url = located.record.url.as_bytes();
+                bare.note(located.record.glance(), url, located.segment, located.offset);
+            })?;
+        }
+        Ok(AllPlaces::new(catalog, bare))
     }
 
     /// The newest record of one URL and its document. One that says that nothing has changed, or of which only the head
     /// was asked for, has the document that was stored before.
     pub fn find(&self, url: &str) -> Result<Option<(Located, Option<Document>)>, ReadError> {
+        let key = url_hash(url.as_bytes());
+        let places = self.places(List::Url, key, |_, found| found == url.as_bytes())?;
+        let mut newest: Option<(Located, Vec<u8>)> = None;
+        let mut is_stale = false;
+        for place in places {
+            let Some((located, bytes)) = self.read(place)? else {
+                is_stale = true;
+                continue;
+            };
+            if located.record.url != url {
+                is_stale |= url_hash(located.record.url.as_bytes()) != key;
+                continue;
+            }
+            match (&newest, located.record.is_unchanged()) {
+                (None, true) => newest = Some((located, bytes)),
+                (Some(_), true) => {}
+                (_, false) => {
+                    let document = self.document_of(&located, &bytes)?;
+                    let (newest, _) = newest.unwrap_or((located, bytes));
+                    return Ok(Some((newest, document)));
+                }
+            }
+        }
+        if is_stale && newest.is_none() {
+            // Segments were packed since we looked; whoever packs them writes the new index first.
+            return Reader::open(&self.data)?.find_by_reading(url);
+        }
+        Ok(newest.map(|(located, bytes)| {
+            let document = record::unpack(&located.record, &bytes);
+            (located, document)
+        }))
+    }
+
+    /// As [`Reader::find`], without any index.
+    fn find_by_reading(&self, url: &str) -> Result<Option<(Located, Option<Document>)>, ReadError> {
         let mut newest = None;
-        self.each(|located, bytes| {
+        let mut of_document = None;
+        let damages = self.each(|located, bytes| {
             if located.record.url == url {
-                let unchanged = located.record.is_unchanged();
-                let before = newest.take().and_then(|(_, document)| document).filter(|_| unchanged);
-                let document = before.or_else(|| record::unpack(&located.record, bytes));
-                newest = Some((located, document));
+                if !located.record.is_unchanged() {
+                    of_document = Some((located.clone(), bytes.to_vec()));
+                }
+                newest = Some((located, bytes.to_vec()));
             }
         })?;
-        Ok(newest)
+        let Some((newest, bytes)) = newest else {
+            return match damages.into_iter().next() {
+                Some(Damage { path, bytes }) => Err(ReadError::Damaged { path, bytes }),
+                None => Ok(None),
+            };
+        };
+        let (located, bytes) = of_document.unwrap_or((newest.clone(), bytes));
+        let document = self.document_of(&located, &bytes)?;
+        Ok(Some((newest, document)))
+    }
+
+    /// The newest record of a document number, and its document.
+    pub fn find_document(&self, doc_id: u32) -> Result<Option<(Located, Option<Document>)>, ReadError> {
+        let places =
+            self.places(List::Document, u64::from(doc_id), |header, _| Glance::of(header).doc_id == doc_id)?;
+        for place in places {
+            if let Some((located, _)) = self.read(place)?
+                && located.record.doc_id == doc_id
+            {
+                return self.find(&located.record.url);
+            }
+        }
+        Ok(None)
     }
 
     /// The record at a place that [`Reader::each`] has shown, and its document; `None` if it is not there any more.
     pub fn read_at(&self, segment: u64, offset: u64) -> Result<Option<(Record, Document)>, ReadError> {
-        let Some(segment) = self.segments.iter().find(|known| known.number == segment) else {
+        let Some((located, bytes)) = self.read(Place::at(segment, offset))? else {
             return Ok(None);
         };
-        let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
-        let file = File::open(&segment.path).or_else(|_| File::open(segment.path.with_extension("seg")));
-        let mut file = file.map_err(unreadable)?;
-        file.seek(SeekFrom::Start(offset)).map_err(unreadable)?;
-        let mut bytes = Vec::new();
-        (&mut file).take(HEADER_BYTES as u64).read_to_end(&mut bytes).map_err(unreadable)?;
-        let Ok(lengths) = record::check_header(&bytes, segment.number) else {
-            return Ok(None);
-        };
-        (&mut file)
-            .take((lengths.record - HEADER_BYTES) as u64)
-            .read_to_end(&mut bytes)
-            .map_err(unreadable)?;
-        let Ok(record) = record::parse(&bytes, segment.number) else {
-            return Ok(None);
-        };
-        let document = record::unpack(&record, &bytes);
-        Ok(document.map(|document| (record, document)))
+        let document = self.document_of(&located, &bytes)?;
+        Ok(document.map(|document| (located.record, document)))
     }
 
     /// The response that a record reads like: its own head, and where its document is another record's, that one.
     /// `None` if the document is not there.
     pub fn document_of(&self, located: &Located, bytes: &[u8]) -> Result<Option<Document>, ReadError> {
         let own = record::unpack(&located.record, bytes);
-        let (Some(own), true) = (own, located.record.is_reference) else {
+        let digest = located.record.digest;
+        let Some(own) = own.filter(|_| located.record.is_reference) else {
             return Ok(record::unpack(&located.record, bytes));
         };
-        let mut body = None;
-        self.each(|other, bytes| {
-            if other.record.digest == located.record.digest && !other.record.is_reference {
-                body = record::unpack(&other.record, bytes).map(|document| document.body);
+        let low = digest as u64;
+        let places = self.places(List::Digest, low, |header, _| u64_at(header, DIGEST) == low)?;
+        for place in places.into_iter().filter(|place| !place.is_reference()) {
+            if let Some((other, bytes)) = self.read(place)?
+                && other.record.digest == digest
+                && !other.record.is_reference
+                && let Some(found) = record::unpack(&other.record, &bytes)
+            {
+                return Ok(Some(Document { head: own.head, body: found.body }));
             }
-        })?;
-        Ok(body.map(|body| Document { head: own.head, body }))
+        }
+        Ok(None)
     }
 
     /// Unpacks the document behind a record's bytes; a reference has none of its own.
     pub fn document(record: &Record, bytes: &[u8]) -> Option<Document> {
         record::unpack(record, bytes)
     }
+
+    /// Index files that a lookup asks, and segments that it must read itself.
+    pub fn index_files(&self) -> Result<(usize, usize), ReadError> {
+        let catalog = self.catalog()?;
+        Ok((catalog.files(), catalog.bare().len()))
+    }
+
+    pub(super) fn catalog(&self) -> Result<&Catalog, ReadError> {
+        if let Some(catalog) = self.catalog.get() {
+            return Ok(catalog);
+        }
+        let catalog = Catalog::open(&self.directory, &self.segments)
+            .map_err(|cause| ReadError::Unreadable { path: self.directory.clone(), cause })?;
+        Ok(self.catalog.get_or_init(|| catalog))
+    }
+
+    /// Places of records, the newest first: of a key, from the indexes, and from segments without one those that match by
+    /// their header and URL.
+    pub(super) fn places(
+        &self,
+        list: List,
+        key: u64,
+        matches: impl Fn(&[u8], &[u8]) -> bool,
+    ) -> Result<Vec<Place>, ReadError> {
+        let catalog = self.catalog()?;
+        let mut places = catalog.find(list, key);
+        for segment in catalog.bare() {
+            let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
+            if let Some((file, _)) = segment.open().map_err(unreadable)? {
+                walk::skim(&file, segment.number, |header, url, offset| {
+                    if matches(header, url) {
+                        places.push(Place::of(Glance::of(header), segment.number, offset));
+                    }
+                })
+                .map_err(unreadable)?;
+            }
+        }
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(places)
+    }
+
+    pub(super) fn read(&self, place: Place) -> Result<Option<(Located, Vec<u8>)>, ReadError> {
+        let number = u64::from(place.segment);
+        let Ok(index) = self.segments.binary_search_by_key(&number, |segment| segment.number) else {
+            return Ok(None);
+        };
+        let segment = &self.segments[index];
+        let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
+        let Some((file, _)) = segment.open().map_err(unreadable)? else {
+            return Ok(None);
+        };
+        let found = walk::read_record(&file, number, place.offset()).map_err(unreadable)?;
+        Ok(found.map(|(record, bytes)| (Located { record, segment: number, offset: place.offset() }, bytes)))
+    }
 }
 
-fn walk(file: File, segment: &SegmentFile, show: &mut impl FnMut(Located, &[u8])) -> io::Result<End> {
-    let end = |offset| {
-        if segment.sealed { End::Damaged { offset } } else { End::Clean }
-    };
-    let mut reader = io::BufReader::with_capacity(1 << 18, file);
-    let mut offset = SEGMENT_HEADER_BYTES as u64;
-    reader.seek(SeekFrom::Start(offset))?;
-    let mut bytes = Vec::new();
-    loop {
-        bytes.clear();
-        (&mut reader).take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
-        if bytes.is_empty() {
-            return Ok(End::Clean);
+impl Newest<'_> {
+    pub fn is_newest(&self, located: &Located) -> bool {
+        let newest = self.0.find(List::Url, url_hash(located.record.url.as_bytes())).first().copied();
+        newest.is_none_or(|newest| newest <= located.place())
+    }
+}
+
+impl SegmentFile {
+    /// Opens the file, and says whether it is sealed by now; `None` if it is gone. One may be sealed, and so renamed,
+    /// between listing and opening.
+    pub(super) fn open(&self) -> io::Result<Option<(File, bool)>> {
+        let missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+        match File::open(&self.path) {
+            Ok(file) => return Ok(Some((file, self.sealed))),
+            Err(e) if !missing(&e) => return Err(e),
+            Err(_) => {}
         }
-        let lengths = match record::check_header(&bytes, segment.number) {
-            Ok(lengths) => lengths,
-            Err(NotARecord::Empty) if !segment.sealed => return Ok(End::Clean),
-            Err(_) => return Ok(end(offset)),
-        };
-        (&mut reader).take((lengths.record - HEADER_BYTES) as u64).read_to_end(&mut bytes)?;
-        match record::parse(&bytes, segment.number) {
-            Ok(record) if bytes.len() == lengths.record => {
-                show(Located { record, segment: segment.number, offset }, &bytes);
-            }
-            _ => return Ok(end(offset)),
+        match File::open(self.path.with_extension("seg")) {
+            Ok(file) => Ok(Some((file, true))),
+            Err(e) if missing(&e) => Ok(None),
+            Err(e) => Err(e),
         }
-        offset += lengths.record as u64;
     }
 }

@@ -59,13 +59,46 @@ pub struct Document {
     pub body: Vec<u8>,
 }
 
+/// What an index needs to know of a record, from a header that was checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Glance {
+    pub doc_id: u32,
+    pub digest: u128,
+    pub is_reference: bool,
+    pub is_unchanged: bool,
+}
+
+impl Glance {
+    pub fn of(header: &[u8]) -> Glance {
+        Glance {
+            doc_id: u32_at(header, DOC_ID),
+            digest: u128::from(u64_at(header, DIGEST)) | u128::from(u64_at(header, DIGEST + 8)) << 64,
+            is_reference: header[KIND] == KIND_REFERENCE,
+            is_unchanged: is_unchanged(header[RESULT], u32_at(header, FLAGS)),
+        }
+    }
+}
+
+fn is_unchanged(result: u8, flags: u32) -> bool {
+    let flags = Flags::from_bits(flags);
+    result == ResultCode::NotModified as u8
+        || flags.contains(Flags::HEAD_ONLY)
+        || flags.contains(Flags::HEAD_BY_GET)
+}
+
 impl Record {
+    pub(super) fn glance(&self) -> Glance {
+        Glance {
+            doc_id: self.doc_id,
+            digest: self.digest,
+            is_reference: self.is_reference,
+            is_unchanged: self.is_unchanged(),
+        }
+    }
+
     /// Reads like the document that was stored for its URL before: it has none of its own.
     pub fn is_unchanged(&self) -> bool {
-        let flags = Flags::from_bits(self.flags);
-        self.result == ResultCode::NotModified
-            || flags.contains(Flags::HEAD_ONLY)
-            || flags.contains(Flags::HEAD_BY_GET)
+        is_unchanged(self.result as u8, self.flags)
     }
 
     /// Has a document in its own block.
@@ -192,8 +225,7 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
     let mut address = [0; 16];
     address.copy_from_slice(&header[ADDRESS..ADDRESS + 16]);
     let v6 = Ipv6Addr::from(address);
-    let mut digest = [0; 16];
-    digest.copy_from_slice(&header[DIGEST..DIGEST + 16]);
+    let glance = Glance::of(header);
     Ok(Record {
         doc_id: u32_at(header, DOC_ID),
         url: text(&payload[..lengths.url])?,
@@ -211,8 +243,8 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
         head_len: u32_at(header, HEAD_LEN),
         document_len: u32_at(header, DOCUMENT_LEN),
         record_bytes: lengths.record as u32,
-        digest: u128::from_le_bytes(digest),
-        is_reference: header[KIND] == KIND_REFERENCE,
+        digest: glance.digest,
+        is_reference: glance.is_reference,
         codec: header[CODEC],
         block_len: lengths.block as u32,
     })

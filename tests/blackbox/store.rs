@@ -3,7 +3,7 @@
 
 use crate::support::*;
 use nephila::farm::SiteSpec;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::SystemTime;
 
@@ -210,12 +210,21 @@ fn output_that_cannot_be_written_is_said() {
     }
 }
 
-/// A byte that flips in a sealed segment is noticed: the answer is no, and what lies before it is shown.
+/// The sealed segments of a data directory, oldest first.
+fn sealed_segments(data: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(data.join("segments")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "seg"));
+    found.sort();
+    found
+}
+
+/// A byte that flips in a sealed segment is noticed: the answer is no, and everything else is shown.
 #[test]
 fn damage_is_noticed() {
     let (dir, _server) = filled();
     let data = dir.join("data");
-    let segment = std::fs::read_dir(data.join("segments")).unwrap().next().unwrap().unwrap().path();
+    let segment = sealed_segments(&data).remove(0);
     let whole = std::fs::read(&segment).unwrap();
     let mut damaged = whole.clone();
     let last = damaged.len() - 20;

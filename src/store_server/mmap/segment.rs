@@ -19,6 +19,8 @@ pub struct Segment {
     sequence: AtomicU64,
     /// The writer is gone; nothing more will be published.
     finished: AtomicBool,
+    /// The disk refused some of it: the writer is to take another.
+    condemned: AtomicBool,
 }
 
 /// The shard's half: the only one that may write.
@@ -49,6 +51,7 @@ impl Segment {
             tail: AtomicU64::new(SEGMENT_HEADER_BYTES as u64),
             sequence: AtomicU64::new(0),
             finished: AtomicBool::new(false),
+            condemned: AtomicBool::new(false),
         });
         let mut writer = SegmentWriter { segment, tail: 0 };
         writer.rest()[..SEGMENT_HEADER_BYTES].copy_from_slice(&header.to_bytes());
@@ -73,6 +76,28 @@ impl Segment {
 
     pub fn is_finished(&self) -> bool {
         self.finished.load(Ordering::Acquire)
+    }
+
+    pub fn condemn(&self) {
+        self.condemned.store(true, Ordering::Release);
+    }
+
+    pub fn is_condemned(&self) -> bool {
+        self.condemned.load(Ordering::Acquire)
+    }
+
+    /// Everything that was published, once the writer is gone.
+    pub fn written(&self) -> Option<&[u8]> {
+        if !self.is_finished() {
+            return None;
+        }
+        let tail = self.published().1;
+        // JUSTIFICATION: the keeper copies records elsewhere when the disk has refused them, and indexes are made from
+        // what is in memory still; both without a second copy of the segment.
+        // SAFETY: `finished` is set when the only writer is dropped, after its last write and with release order, so from
+        // here on nobody writes to the map; `tail` lies within it. A file is cut to its tail at the earliest, so every
+        // page below it is there.
+        Some(unsafe { std::slice::from_raw_parts(self.map.as_ptr(), tail) })
     }
 
     /// Waits until the bytes of `from..to` are on the disk.

@@ -1,0 +1,75 @@
+use super::super::record::{Glance, u32_at, u64_at};
+
+/// Where a record lies, and what kind it is. Ordered by age: the newer record is the greater one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    pub segment: u32,
+    /// Records begin on multiples of eight, so three bits are free.
+    packed: u32,
+}
+
+const REFERENCE: u32 = 1;
+const UNCHANGED: u32 = 2;
+const BITS: u32 = 7;
+
+impl Place {
+    pub fn of(glance: Glance, segment: u64, offset: u64) -> Place {
+        let Place { segment, packed } = Place::at(segment, offset);
+        let kind = u32::from(glance.is_reference) * REFERENCE + u32::from(glance.is_unchanged) * UNCHANGED;
+        Place { segment, packed: packed | kind }
+    }
+
+    /// A place of a record of any kind.
+    pub fn at(segment: u64, offset: u64) -> Place {
+        debug_assert!(offset & u64::from(BITS) == 0 && offset <= u64::from(u32::MAX));
+        Place { segment: segment as u32, packed: offset as u32 & !BITS }
+    }
+
+    pub fn is_at(self, other: Place) -> bool {
+        (self.segment, self.offset()) == (other.segment, other.offset())
+    }
+
+    pub fn offset(self) -> u64 {
+        u64::from(self.packed & !BITS)
+    }
+
+    /// Its document is another record's, named by digest.
+    pub fn is_reference(self) -> bool {
+        self.packed & REFERENCE != 0
+    }
+
+    /// Its document is the one that was stored before for its URL.
+    pub fn is_unchanged(self) -> bool {
+        self.packed & UNCHANGED != 0
+    }
+}
+
+/// A line of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Hash of the URL, number of the document, or lower half of its digest.
+    pub key: u64,
+    pub place: Place,
+}
+
+pub const ENTRY_BYTES: usize = 16;
+
+impl Entry {
+    pub fn to_bytes(self) -> [u8; ENTRY_BYTES] {
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[..8].copy_from_slice(&self.key.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.place.segment.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.place.packed.to_le_bytes());
+        bytes
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Entry {
+        let place = Place { segment: u32_at(bytes, 8), packed: u32_at(bytes, 12) };
+        Entry { key: u64_at(bytes, 0), place }
+    }
+
+    /// By key, and of one key the newest first.
+    pub fn order(&self) -> (u64, std::cmp::Reverse<Place>) {
+        (self.key, std::cmp::Reverse(self.place))
+    }
+}

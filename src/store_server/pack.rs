@@ -1,0 +1,90 @@
+use super::directory::{SegmentFile, sync_parent};
+use super::header::SegmentHeader;
+use super::index::{IndexFile, Place, index_path, runs_of};
+use super::librarian::index_file;
+use super::record::move_to;
+use super::walk::walk;
+use rapidhash::fast::RapidHashSet;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Writes what is to stay of some sealed segments into one that takes the place and the number of the last of them, and
+/// removes the others. A number tells the age of records, and of what stays there is nothing newer in between.
+///
+/// Killed at any point, everything that is to stay is there: in the old segments, in the new one, or in both.
+pub(super) fn pack(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Result<()> {
+    let Some((last, _)) = sources.last() else {
+        return Ok(());
+    };
+    let stays = sources.iter().any(|(_, kept)| !kept.is_empty());
+    let fresh = last.path.with_extension("fresh");
+    if stays {
+        write(&fresh, last, sources).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
+    }
+    // Indexes first: one that tells of a segment as it was would hide what it is.
+    forget(sources)?;
+    if stays {
+        fs::rename(&fresh, &last.path)?;
+        sync_parent(&last.path)?;
+        // Without an index it is read itself.
+        let _ = index_file(last);
+    }
+    for (source, _) in sources.iter().filter(|(source, _)| !stays || source.number != last.number) {
+        fs::remove_file(&source.path)?;
+    }
+    sync_parent(&last.path)
+}
+
+fn write(
+    fresh: &Path,
+    last: &SegmentFile,
+    sources: &[(&SegmentFile, &RapidHashSet<Place>)],
+) -> io::Result<()> {
+    let gone = || io::Error::from(io::ErrorKind::NotFound);
+    let (file, _) = last.open()?.ok_or_else(gone)?;
+    let unknown = SegmentHeader { number: last.number, shard: 0, made_unix_ms: 0, agent: String::new() };
+    let header = SegmentHeader::of(&file, last.number)?.unwrap_or(unknown);
+    let mut out = BufWriter::with_capacity(1 << 18, File::create(fresh)?);
+    out.write_all(&header.to_bytes())?;
+    for (source, kept) in sources {
+        let (file, _) = source.open()?.ok_or_else(gone)?;
+        let mut written = Ok(());
+        let mut moved = Vec::new();
+        walk(&file, source.number, true, |record, offset, bytes| {
+            if written.is_ok() && kept.contains(&Place::of(record.glance(), source.number, offset)) {
+                moved.clear();
+                moved.extend_from_slice(bytes);
+                move_to(&mut moved, last.number);
+                written = out.write_all(&moved);
+            }
+        })?;
+        written?;
+    }
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+}
+
+/// Removes every index that tells of these segments.
+fn forget(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Result<()> {
+    let Some(directory) = sources.last().and_then(|(last, _)| last.path.parent()) else {
+        return Ok(());
+    };
+    for run in runs_of(directory)? {
+        let tells = |index: &IndexFile| {
+            index
+                .segments()
+                .iter()
+                .any(|(number, _)| sources.iter().any(|(source, _)| source.number == *number))
+        };
+        if IndexFile::open(&run.path)?.as_ref().is_none_or(tells) {
+            fs::remove_file(&run.path)?;
+        }
+    }
+    for (source, _) in sources {
+        match fs::remove_file(index_path(&source.path)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    File::open(directory)?.sync_all()
+}
