@@ -2,80 +2,6 @@
 
 use super::*;
 use crate::limits::SEGMENT_HEADER_BYTES;
-use crate::proto::record::{HttpCode, ResultCode};
-use std::fs;
-use std::path::{Path, PathBuf};
-
-const SEGMENT_BYTES: u64 = 1 << 20;
-
-/// A directory that goes away with the test.
-struct TestDir(PathBuf);
-
-impl TestDir {
-    fn new(name: &str) -> TestDir {
-        let path = std::env::temp_dir().join(format!("nephila-store-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        TestDir(path)
-    }
-
-    fn segments(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> =
-            fs::read_dir(self.0.join("segments")).unwrap().map(|entry| entry.unwrap().path()).collect();
-        paths.sort();
-        paths
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn keeper(path: &Path) -> Keeper {
-    let mut keeper =
-        Keeper::new(Medium::Directory(DataDir::open(path).unwrap()), StoreRules::of_size(SEGMENT_BYTES), 1);
-    keeper.prepare(0).unwrap();
-    keeper
-}
-
-fn new_record<'a>(url: &'a str, bytes: &'a [u8], head_len: usize) -> NewRecord<'a> {
-    NewRecord {
-        doc_id: 7,
-        url,
-        new_url: None,
-        success: true,
-        result: ResultCode::Ok,
-        http_code: HttpCode::of(200),
-        status: 200,
-        flags: 0,
-        took_ms: 12,
-        fetched_unix_ms: 1_700_000_000_000,
-        ip: "127.0.0.1".parse().unwrap(),
-        port: 8080,
-        bytes,
-        head_len,
-    }
-}
-
-/// Bytes that do not compress.
-fn noise(bytes: usize) -> Vec<u8> {
-    let mut rng = crate::base::Rng::new(1);
-    (0..bytes).map(|_| rng.next_u64() as u8).collect()
-}
-
-fn read_all(path: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    let damaged = Reader::open(path)
-        .unwrap()
-        .each(|located, bytes| {
-            let document = Reader::document(&located.record, bytes).expect("a whole record unpacks");
-            found.push((located.record.url, document.body));
-        })
-        .unwrap();
-    assert!(damaged.is_empty(), "{damaged:?}");
-    found
-}
 
 #[test]
 fn documents_come_back_as_they_went() {
@@ -188,7 +114,7 @@ fn every_flipped_bit_is_noticed_or_harmless() {
     let sound = fs::read(&sealed).unwrap();
     let before = read_all(&dir.0);
     assert_eq!(before.len(), 3);
-    for at in SEGMENT_HEADER_BYTES..sound.len() {
+    for at in 0..sound.len() {
         let mut bytes = sound.clone();
         bytes[at] ^= 1 << (at % 8);
         fs::write(&sealed, &bytes).unwrap();
@@ -201,7 +127,10 @@ fn every_flipped_bit_is_noticed_or_harmless() {
             })
             .unwrap();
         let harmless = damaged.is_empty() && found == before;
-        let noticed = damaged.len() == 1 && found.len() == 2 && found.iter().all(|one| before.contains(one));
+        // One record at most is lost; the header of the segment holds none.
+        let lost = usize::from(at >= SEGMENT_HEADER_BYTES);
+        let noticed =
+            damaged.len() == 1 && found.len() == 3 - lost && found.iter().all(|one| before.contains(one));
         assert!(harmless || noticed, "byte {at}: {} found, damage {damaged:?}", found.len());
     }
 }

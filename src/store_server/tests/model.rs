@@ -1,0 +1,126 @@
+//! Against a map in memory: whatever is appended, committed, sealed, killed, packed and dropped, in any order, a reader
+//! finds what the map has.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append {
+        url: u8,
+        body: u8,
+    },
+    Unchanged {
+        url: u8,
+    },
+    Commit,
+    /// The process ends, cleanly or not, and another begins.
+    Restart {
+        killed: bool,
+    },
+    Repack,
+    Reindex,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..12u8, 0..4u8).prop_map(|(url, body)| Step::Append { url, body }),
+        2 => (0..12u8).prop_map(|url| Step::Unchanged { url }),
+        3 => Just(Step::Commit),
+        2 => any::<bool>().prop_map(|killed| Step::Restart { killed }),
+        1 => Just(Step::Repack),
+        1 => Just(Step::Reindex),
+    ]
+}
+
+fn url_of(url: u8) -> String {
+    format!("http://h/{url}")
+}
+
+fn body_of(body: u8) -> Vec<u8> {
+    format!("body {body} ").repeat(30 + usize::from(body)).into_bytes()
+}
+
+struct Running {
+    keeper: Keeper,
+    store: ShardStore,
+}
+
+fn run(path: &Path, dedup: Dedup) -> Running {
+    let keeper = keeper_with(path, dedup);
+    let store = ShardStore::new(keeper.share(0));
+    Running { keeper, store }
+}
+
+fn end(mut running: Running, path: &Path, keeping: Keeping, killed: bool) {
+    running.keeper.commit().unwrap();
+    if killed {
+        // As a kill leaves it: open segments at their full length, no index. The lock goes with the process.
+        drop(running.keeper);
+        std::mem::forget(running.store);
+        return;
+    }
+    running.store.finish();
+    running.keeper.close().unwrap();
+    let mut librarian = Librarian::new(path, keeping, running.keeper.shares());
+    librarian.turn(&running.keeper.take_sealed()).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_reader_finds_what_the_model_has(steps in prop::collection::vec(step(), 1..60), any_url in any::<bool>()) {
+        let dedup = if any_url { Dedup::Any } else { Dedup::Url };
+        let dir = TestDir::new("model");
+        let keeping = Keeping { bytes_max: None, history: History::All, segment_bytes: SEGMENT_BYTES };
+        let mut model: BTreeMap<u8, Option<u8>> = BTreeMap::new();
+        let mut running = run(&dir.0, dedup);
+        for step in steps {
+            match step {
+                Step::Append { url, body } => {
+                    let bytes = body_of(body);
+                    running.store.append(&new_record(&url_of(url), &bytes, 0)).unwrap();
+                    model.insert(url, Some(body));
+                }
+                Step::Unchanged { url } => {
+                    let name = url_of(url);
+                    let record = NewRecord { result: ResultCode::NotModified, ..new_record(&name, b"", 0) };
+                    running.store.append(&record).unwrap();
+                    model.entry(url).or_insert(None);
+                }
+                Step::Commit => drop(running.keeper.turn(0).unwrap()),
+                Step::Restart { killed } => {
+                    end(running, &dir.0, keeping, killed);
+                    running = run(&dir.0, dedup);
+                }
+                Step::Repack => {
+                    let mut retention = Retention::new(&dir.0, keeping, running.keeper.shares());
+                    retention.repack().unwrap();
+                }
+                Step::Reindex => {
+                    Librarian::new(&dir.0, keeping, running.keeper.shares()).reindex().unwrap();
+                }
+            }
+        }
+        running.keeper.commit().unwrap();
+        let reader = Reader::open(&dir.0).unwrap();
+        for url in 0..12 {
+            let found = reader.find(&url_of(url)).unwrap();
+            let body = found.map(|(_, document)| document.expect("a document").body);
+            let expected = model.get(&url).map(|body| body.map_or(Vec::new(), body_of));
+            prop_assert_eq!(body, expected, "{}", url_of(url));
+        }
+        let verified = reader.verify().unwrap();
+        prop_assert!(verified.is_sound(), "{:?}", verified);
+        // The newest of each URL is told from the others.
+        let newest = reader.newest().unwrap();
+        let mut listed = Vec::new();
+        reader.each(|located, _| if newest.is_newest(&located) { listed.push(located.record.url) }).unwrap();
+        listed.sort();
+        let mut expected: Vec<String> = model.keys().map(|url| url_of(*url)).collect();
+        expected.sort();
+        prop_assert_eq!(listed, expected);
+    }
+}
