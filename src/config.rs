@@ -465,11 +465,10 @@ impl Config {
         if store.segment_bytes > SEGMENT_BYTES_MAX {
             return invalid(format!("segment_bytes can be at most {SEGMENT_BYTES_MAX}"));
         }
-        if store.bytes_max.is_some_and(|max| max < 4 * store.segment_bytes) {
-            return invalid(format!(
-                "bytes_max must hold four segments of segment_bytes ({}) at least",
-                store.segment_bytes
-            ));
+        // Each shard has one segment in use and one ready, and as much again is to be kept.
+        let least = store.segment_bytes.saturating_mul(4 * self.cores.len().max(1) as u64);
+        if store.bytes_max.is_some_and(|max| max < least) {
+            return invalid(format!("bytes_max must be at least {least}: four segments for every core"));
         }
         if spider.user_agent.is_empty() || spider.user_agent.bytes().any(|b| !(b' '..=b'~').contains(&b)) {
             return invalid("user_agent must be printable ASCII and not empty".to_string());

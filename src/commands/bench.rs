@@ -2,6 +2,7 @@ use super::Failure;
 use super::bench_parse::ParseBenchArgs;
 use super::bench_queues::QueuesArgs;
 use super::bench_slow::SlowArgs;
+use super::bench_store::StoreBenchArgs;
 use super::bench_tls::TlsArgs;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
@@ -61,6 +62,7 @@ enum BenchWhat {
     Parse(ParseBenchArgs),
     Tls(TlsArgs),
     Slow(SlowArgs),
+    Store(StoreBenchArgs),
 }
 
 /// What a bench measured.
@@ -106,6 +108,7 @@ impl BenchArgs {
             Some(BenchWhat::Parse(parse)) => return parse.run(),
             Some(BenchWhat::Tls(tls)) => return tls.run(),
             Some(BenchWhat::Slow(slow)) => return slow.run(),
+            Some(BenchWhat::Store(store)) => return store.run(),
             None => {}
         }
         let all = cores();

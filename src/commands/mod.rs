@@ -9,6 +9,8 @@ mod bench;
 mod bench_parse;
 mod bench_queues;
 mod bench_slow;
+mod bench_store;
+mod bench_store_work;
 mod bench_tls;
 mod child_farm;
 mod crawl;

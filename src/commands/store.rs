@@ -132,6 +132,11 @@ struct Counted {
     file_bytes: u64,
     records: u64,
     urls: u64,
+    /// Records whose document another record has.
+    references: u64,
+    /// Index files that a lookup asks, and segments that it must read itself.
+    index_files: usize,
+    unindexed: usize,
     document_bytes: u64,
     record_bytes: u64,
     results: BTreeMap<&'static str, u64>,
@@ -141,7 +146,11 @@ impl Counted {
     fn text(&self) -> String {
         let mb = |bytes: u64| bytes as f64 / 1e6;
         let mut text = format!("segments   {} ({:.1} MB on disk)\n", self.segments, mb(self.file_bytes));
-        text += &format!("records    {} of {} URLs\n", self.records, self.urls);
+        text += &format!(
+            "records    {} of {} URLs, {} of them references\n",
+            self.records, self.urls, self.references
+        );
+        text += &format!("indexes    {} files; {} segments in none\n", self.index_files, self.unindexed);
         text += &format!(
             "documents  {:.1} MB in {:.1} MB of records\n",
             mb(self.document_bytes),
@@ -230,7 +239,10 @@ fn write_line(
         bytes: record.document_len,
         fetched_at: rfc3339(record.fetched_unix_ms),
         ip: record.ip.to_string(),
-        flags: Flags::from_bits(record.flags).names().collect(),
+        flags: Flags::from_bits(record.flags)
+            .names()
+            .chain(record.is_reference.then_some("reference"))
+            .collect(),
         sha1: Sha1::digest(body).iter().map(|byte| format!("{byte:02x}")).collect(),
     };
     serde_json::to_writer(&mut *out, &listed)?;
@@ -268,13 +280,20 @@ fn find(reader: &Reader, url: &str) -> Result<Option<(Located, Option<Document>)
 }
 
 fn stat(reader: &Reader, json: bool) -> Result<(), Failure> {
-    let mut counted =
-        Counted { segments: reader.segments(), file_bytes: reader.file_bytes(), ..Counted::default() };
+    let (index_files, unindexed) = reader.index_files().map_err(Failure::cannot_run)?;
+    let mut counted = Counted {
+        segments: reader.segments(),
+        file_bytes: reader.file_bytes(),
+        index_files,
+        unindexed,
+        ..Counted::default()
+    };
     let mut urls = rapidhash::fast::RapidHashSet::default();
     let damaged = reader
         .each(|located, _| {
             let record = &located.record;
             counted.records += 1;
+            counted.references += u64::from(record.is_reference);
             counted.document_bytes += u64::from(record.document_len);
             counted.record_bytes += u64::from(record.record_bytes);
             *counted.results.entry(record.result.name()).or_default() += 1;

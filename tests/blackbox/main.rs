@@ -81,6 +81,7 @@ mod slow_hosts;
 mod spider;
 mod stage;
 mod store;
+mod store_care;
 mod support;
 mod url_life;
 mod urlserver;
