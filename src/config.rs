@@ -541,12 +541,21 @@ mod tests {
     fn every_key_can_be_set() {
         for (section, keys) in KEYS {
             for key in keys {
-                let tried = ["64000000", "\"x\"", "9", "true", "\"push\"", "\"127.0.0.1:1\""]
-                    .iter()
-                    .map(|value| format!("{key} = {value}"))
-                    .any(|line| {
-                        Config::default().read_text(&format!("[{section}]\n{line}"), Path::new("c")).is_ok()
-                    });
+                let tried = [
+                    "64000000",
+                    "\"x\"",
+                    "9",
+                    "true",
+                    "\"push\"",
+                    "\"127.0.0.1:1\"",
+                    "\"any\"",
+                    "\"newest\"",
+                ]
+                .iter()
+                .map(|value| format!("{key} = {value}"))
+                .any(|line| {
+                    Config::default().read_text(&format!("[{section}]\n{line}"), Path::new("c")).is_ok()
+                });
                 assert!(tried, "{section}.{key}");
             }
         }
@@ -569,6 +578,9 @@ mod tests {
         );
         assert!(said("[spider]\ntimeout_update = 40000").contains("timeout_spider_status"));
         assert!(said("[store]\nsegment_bytes = 4096").contains("too small"));
+        assert!(said("[store]\nsegment_bytes = 5000000000").contains("at most"));
+        assert!(said("[store]\nbytes_max = 100000000").contains("four segments for every core"));
+        assert!(said("[store]\ndedup = \"some\"").contains("\"off\", \"url\" or \"any\""));
         assert!(said("x = [").starts_with("c.toml: "));
     }
 
