@@ -37,6 +37,8 @@
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
+//! | `orders`     | a spider that the test gives orders to, and what it said was DONE |
+//! | `crash`      | kill -9 at any moment and any disk call loses nothing reported    |
 //! | `restart`    | a shard that panics is restarted, and no page is lost             |
 //! | `audit`      | a crawl log is proved, or the lines that break a promise are named |
 //! | `parse`      | `parse` says of every row, whole and cut, exactly what is true     |
@@ -48,6 +50,7 @@ mod again;
 mod audit;
 mod cases;
 mod codings;
+mod crash;
 mod crawl_farm;
 mod crawl_nginx;
 mod crowds;
@@ -64,6 +67,7 @@ mod log_server;
 mod memory;
 mod name_server;
 mod niceness;
+mod orders;
 mod parse;
 mod politeness;
 mod reach;
