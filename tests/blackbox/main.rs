@@ -39,6 +39,8 @@
 //! | `sim`        | the simulation passes and replays                                 |
 //! | `orders`     | a spider that the test gives orders to, and what it said was DONE |
 //! | `crash`      | kill -9 at any moment and any disk call loses nothing reported    |
+//! | `disks`      | small file systems to fill, or to cut the power of                |
+//! | `power_loss` | what was DONE survives the loss of power                          |
 //! | `restart`    | a shard that panics is restarted, and no page is lost             |
 //! | `audit`      | a crawl log is proved, or the lines that break a promise are named |
 //! | `parse`      | `parse` says of every row, whole and cut, exactly what is true     |
@@ -54,6 +56,7 @@ mod crash;
 mod crawl_farm;
 mod crawl_nginx;
 mod crowds;
+mod disks;
 mod dns;
 mod edges;
 mod escapes;
@@ -70,6 +73,7 @@ mod niceness;
 mod orders;
 mod parse;
 mod politeness;
+mod power_loss;
 mod reach;
 mod real_servers;
 mod real_support;
