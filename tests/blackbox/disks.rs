@@ -2,19 +2,13 @@
 //! when the test fails.
 
 use crate::support::*;
+use nix::fcntl::{FallocateFlags, fallocate};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub struct Disk {
     dir: TempDir,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// ext4 in an image file.
-    Ext4,
-    Tmpfs,
 }
 
 /// How much a file system keeps of what was not synced when its power is cut.
@@ -39,25 +33,17 @@ impl Disk {
         // Nothing is kept back for root: a full disk is full for everybody.
         let mut command = Command::new(mkfs.unwrap_or("mkfs.ext4"));
         let made = succeeds(command.args(["-q", "-F", "-m", "0"]).arg(dir.join("image")));
-        Disk::mounted(dir, Kind::Ext4, made)
+        let disk = Disk { dir };
+        said(made && disk.mount()).then_some(disk)
     }
 
+    /// As [`Disk::ext4`], in memory.
     pub fn tmpfs(mib: u64) -> Option<Disk> {
-        let dir = TempDir::new();
+        let disk = Disk { dir: TempDir::new() };
         let size = format!("size={mib}m");
-        std::fs::create_dir_all(dir.join("disk")).unwrap();
+        std::fs::create_dir_all(disk.path()).unwrap();
         let mut command = Command::new("mount");
-        let made = succeeds(command.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(dir.join("disk")));
-        Disk::mounted(dir, Kind::Tmpfs, made)
-    }
-
-    fn mounted(dir: TempDir, kind: Kind, made: bool) -> Option<Disk> {
-        let disk = Disk { dir, kind };
-        if made && (kind == Kind::Tmpfs || disk.mount()) {
-            return Some(disk);
-        }
-        println!("nothing can be mounted here: skipped");
-        None
+        said(succeeds(command.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(disk.path()))).then_some(disk)
     }
 
     fn mount(&self) -> bool {
@@ -92,12 +78,23 @@ impl Disk {
 
     /// Leaves about so much free; the file that takes the rest can be removed.
     pub fn fill(&self, free_bytes: u64) -> PathBuf {
-        let path = self.path().join(format!("ballast-{}", std::fs::read_dir(self.path()).unwrap().count()));
-        let file = std::fs::File::create(&path).unwrap();
-        let free = self.free();
-        if free > free_bytes {
-            let bytes = (free - free_bytes) as i64;
-            nix::fcntl::fallocate(&file, nix::fcntl::FallocateFlags::empty(), 0, bytes).unwrap();
+        let path = self.path().join("ballast");
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
+        // The last blocks may be had or not; less is tried for until it is given.
+        let mut taken = file.metadata().unwrap().len();
+        for _ in 0..1_000 {
+            let Some(bytes) = self.free().checked_sub(free_bytes).filter(|&bytes| bytes >= 4_096) else {
+                break;
+            };
+            let piece = (bytes / 2).next_multiple_of(4_096);
+            if fallocate(&file, FallocateFlags::empty(), taken as i64, piece as i64).is_ok() {
+                taken += piece;
+            }
+        }
+        if free_bytes == 0 {
+            for bytes in [64 * 1_024, 4_096, 1] {
+                while file.write(&vec![0; bytes]).is_ok_and(|written| written > 0) {}
+            }
         }
         path
     }
@@ -120,4 +117,11 @@ impl Drop for Disk {
 
 fn succeeds(command: &mut Command) -> bool {
     command.stdin(std::process::Stdio::null()).output().is_ok_and(|output| output.status.success())
+}
+
+fn said(mounted: bool) -> bool {
+    if !mounted {
+        println!("nothing can be mounted here: skipped");
+    }
+    mounted
 }

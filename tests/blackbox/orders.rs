@@ -34,7 +34,7 @@ pub struct Orders {
 
 impl Orders {
     pub fn new(page_bytes: u32) -> Orders {
-        let spec = SiteSpec { hosts: HOSTS, pages: PAGES, page_bytes, ..SiteSpec::default() };
+        let spec = SiteSpec { hosts: HOSTS, pages: PAGES, page_bytes, links: 1, ..SiteSpec::default() };
         let farm = Farm::start(spec);
         Orders { farm, digests: BTreeMap::new(), done: BTreeSet::new(), open: BTreeSet::new(), next: 0 }
     }
@@ -80,13 +80,25 @@ impl Orders {
     /// Notes what was answered.
     pub fn note(&mut self, talk: Talk) {
         talk.talker.join().expect("the talk goes by the rules");
-        self.open.extend(talk.said.sent.lock().unwrap().iter());
-        for order in talk.said.done.lock().unwrap().iter() {
-            assert!(self.open.remove(order), "{order} is answered once");
-            self.done.insert(*order);
+        self.hear(&talk.said);
+    }
+
+    /// As [`Orders::note`], of a talk that goes on.
+    pub fn note_so_far(&mut self, talk: &Talk) {
+        self.hear(&talk.said);
+    }
+
+    fn hear(&mut self, said: &Said) {
+        // In this order: whatever is answered was sent before.
+        let done = std::mem::take(&mut *said.done.lock().unwrap());
+        for order in said.sent.lock().unwrap().drain(..) {
             self.next = self.next.max(order + 1);
+            self.open.insert(order);
         }
-        self.next = self.next.max(self.open.last().map_or(0, |last| last + 1));
+        for order in done {
+            assert!(self.open.remove(&order), "{order} is answered once");
+            self.done.insert(order);
+        }
     }
 
     /// What lies in a store after an end of whatever kind: every record is whole, and every page that was reported is
