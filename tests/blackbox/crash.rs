@@ -23,17 +23,6 @@ fn kills() -> u64 {
     std::env::var("NEPHILA_KILLS").map_or(20, |text| text.parse().expect("NEPHILA_KILLS is a number"))
 }
 
-/// Whether programs can be killed at a system call here.
-fn can_trace() -> bool {
-    let words = killed_at("openat", 1);
-    let run = std::process::Command::new(&words[0]).args(&words[1..]).arg("true").output();
-    let can = run.is_ok_and(|run| run.status.code().is_none());
-    if !can {
-        println!("strace cannot trace here: skipped");
-    }
-    can
-}
-
 struct Bench {
     orders: Orders,
     dir: TempDir,

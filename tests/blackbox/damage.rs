@@ -47,7 +47,7 @@ struct Store {
 impl Store {
     #[track_caller]
     fn new(end: Signal, ending: &str) -> Store {
-        let (mut orders, dir) = (Orders::new(100), TempDir::new());
+        let (mut orders, dir) = (Orders::new(100), TempDir::in_memory());
         let data = dir.join("data");
         Store::fill(&mut orders, &dir, &data, end);
         orders.check(&data);
@@ -97,12 +97,15 @@ fn the_end_of_a_segment_in_use_is_cut_or_zeroed_at_every_byte() {
     let store = Store::new(Signal::SIGKILL, "open");
     let all = &store.records;
     let (from, to) = (all[4].from, all[5].to);
+    // The rest of the segment was never written.
+    assert!(store.bytes[to as usize..].iter().all(|&byte| byte == 0));
+    let whole = &store.bytes[..to as usize + 1_024];
     for at in from..=to {
-        let cut = store.bytes[..at as usize].to_vec();
-        let mut zeroed = store.bytes.clone();
+        let cut = whole[..at as usize].to_vec();
+        let mut zeroed = whole.to_vec();
         zeroed[at as usize..].fill(0);
         // What a disk has there that was never written.
-        let mut strange = store.bytes.clone();
+        let mut strange = whole.to_vec();
         strange[at as usize..to as usize].iter_mut().for_each(|byte| *byte = byte.wrapping_mul(31) ^ 0x5a);
         for (what, bytes) in [("cut", cut), ("zeroed", zeroed), ("strange", strange)] {
             let data = store.copy("copy", &bytes);
@@ -127,7 +130,7 @@ fn the_end_of_a_segment_in_use_is_cut_or_zeroed_at_every_byte() {
         let before = records(&data);
         assert_eq!(before.len(), kept);
         let server = LogServer::start(|_| Reply::text("after"));
-        crawl(&data, [&server.url("/")]);
+        crawl(&data, [&*server.url("/"), "--req-host-per-sec", "0"]);
         let after = records(&data);
         assert_eq!((&after[..kept], after.len()), (&before[..], kept + 1), "at {at}");
         assert_eq!(cat(&data, &server.url("/")), b"after");
@@ -206,7 +209,7 @@ fn damage_is_said_by_file_and_place_and_nothing_is_mended_away() {
         let before = listed(&data);
         // A crawl works on it all the same, and leaves what it cannot read as it is.
         let server = LogServer::start(|_| Reply::text("after"));
-        crawl(&data, [&server.url("/")]);
+        crawl(&data, [&*server.url("/"), "--req-host-per-sec", "0"]);
         assert_eq!(cat(&data, &server.url("/")), b"after");
         let after = listed(&data);
         assert_eq!((&after[..before.len()], after.len()), (&before[..], before.len() + 1), "at {at}");
@@ -224,7 +227,7 @@ fn a_record_inside_a_page_is_never_taken_for_one_of_the_store() {
     let random = |chance: &mut Chance, bytes: usize| -> Vec<u8> {
         (0..bytes).map(|_| chance.below(256) as u8).collect()
     };
-    let dir = TempDir::new();
+    let dir = TempDir::in_memory();
     let body = random(&mut chance, 300);
     let forger = LogServer::start(move |_| octets(&body));
     let (forged, _) = one_page_each(&dir, "forger", &[forger.url("/forged")]);

@@ -25,7 +25,7 @@ pub enum Cut {
 impl Disk {
     /// `None` where nothing may be mounted, which is said.
     pub fn ext4(mib: u64) -> Option<Disk> {
-        let dir = TempDir::new();
+        let dir = TempDir::in_memory();
         let image = std::fs::File::create(dir.join("image")).unwrap();
         image.set_len(mib << 20).unwrap();
         let mkfs =
@@ -39,7 +39,7 @@ impl Disk {
 
     /// As [`Disk::ext4`], in memory.
     pub fn tmpfs(mib: u64) -> Option<Disk> {
-        let disk = Disk { dir: TempDir::new() };
+        let disk = Disk { dir: TempDir::in_memory() };
         let size = format!("size={mib}m");
         std::fs::create_dir_all(disk.path()).unwrap();
         let mut command = Command::new("mount");

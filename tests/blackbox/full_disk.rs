@@ -138,7 +138,10 @@ fn a_disk_that_is_full_from_the_start() {
                 assert!(said[0].contains("space"), "{name}, {role}: {}", run.stderr);
             }
             std::fs::remove_file(ballast).unwrap();
-            let (report, _) = crawl(&data, [&*server.url("/"), "--config", config.to_str().unwrap()]);
+            let (report, _) = crawl(
+                &data,
+                [&*server.url("/"), "--config", config.to_str().unwrap(), "--req-host-per-sec", "0"],
+            );
             assert_eq!(report["success"], 1, "{name}, {role}: {report}");
             assert_eq!(cat(&data, &server.url("/")), b"at last");
         }

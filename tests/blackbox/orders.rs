@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 const HOSTS: u32 = 8;
 const PAGES: u32 = 1_000_000;
 /// Orders that a spider has at a time.
-const WINDOW: usize = 64;
+pub const WINDOW: usize = 64;
 
 /// Segments as small as they may be, so that they are filled, sealed and made all the time.
 pub const SMALL_SEGMENTS: &str = "[spider]\nmax_doc_size = 65536\n[store]\nsegment_bytes = 360000\n";
@@ -29,6 +29,8 @@ pub struct Orders {
     done: BTreeSet<u32>,
     /// Sent and not answered: sent again first.
     open: BTreeSet<u32>,
+    /// Answered when the disk was failing: see [`Orders::note_in_doubt`].
+    doubt: BTreeSet<u32>,
     next: u32,
 }
 
@@ -36,13 +38,15 @@ impl Orders {
     pub fn new(page_bytes: u32) -> Orders {
         let spec = SiteSpec { hosts: HOSTS, pages: PAGES, page_bytes, links: 1, ..SiteSpec::default() };
         let farm = Farm::start(spec);
-        Orders { farm, digests: BTreeMap::new(), done: BTreeSet::new(), open: BTreeSet::new(), next: 0 }
+        let (done, open, doubt) = Default::default();
+        Orders { farm, digests: BTreeMap::new(), done, open, doubt, next: 0 }
     }
 
     /// Another store: nothing is reported of it.
     pub fn forget(&mut self) {
         self.done.clear();
         self.open.clear();
+        self.doubt.clear();
     }
 
     pub fn done(&self) -> usize {
@@ -86,6 +90,25 @@ impl Orders {
     /// As [`Orders::note`], of a talk that goes on.
     pub fn note_so_far(&mut self, talk: &Talk) {
         self.hear(&talk.said);
+    }
+
+    /// Notes what was answered after the power was cut. The kernel itself lies about a sync that was under way at that
+    /// moment, so that what hung on it is in doubt until [`Orders::settle`].
+    pub fn note_in_doubt(&mut self, talk: Talk) {
+        let firm = self.done.clone();
+        self.note(talk);
+        self.doubt = self.done.difference(&firm).copied().collect();
+        self.done = firm;
+    }
+
+    /// Says how much of what was in doubt is not in the store. It is ordered again.
+    pub fn settle(&mut self, listed: &[Listed]) -> usize {
+        let found: BTreeSet<u32> = listed.iter().map(|record| record.doc_id).collect();
+        let (kept, lost): (Vec<u32>, Vec<u32>) =
+            std::mem::take(&mut self.doubt).into_iter().partition(|order| found.contains(order));
+        self.done.extend(kept);
+        self.open.extend(&lost);
+        lost.len()
     }
 
     fn hear(&mut self, said: &Said) {
@@ -243,10 +266,30 @@ pub fn listens(spider: &mut Running) -> Option<SocketAddr> {
 
 /// The words before a command that is killed when one of its threads is about to make a system call for this time.
 pub fn killed_at(call: &str, time: u32) -> Vec<String> {
+    injected(call, &format!("signal=KILL:when={time}"))
+}
+
+/// The same of one whose call does nothing, and fails as if the disk had.
+pub fn refused_at(call: &str, time: u32) -> Vec<String> {
+    injected(call, &format!("error=EIO:when={time}"))
+}
+
+fn injected(call: &str, what: &str) -> Vec<String> {
     let words = ["strace", "-D", "-f", "-qq", "-o", "/dev/null"];
-    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when={time}"));
+    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:{what}"));
     let words = words.into_iter().chain(["-e", &trace, "-e", &inject]);
     words.map(str::to_string).collect()
+}
+
+/// Whether programs can be killed at a system call here; that they cannot is said.
+pub fn can_trace() -> bool {
+    let words = killed_at("openat", 1);
+    let run = Command::new(&words[0]).args(&words[1..]).arg("true").output();
+    let can = run.is_ok_and(|run| run.status.code().is_none());
+    if !can {
+        println!("strace cannot trace here: skipped");
+    }
+    can
 }
 
 /// Files of a store's segments with this ending.
