@@ -37,6 +37,12 @@
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
+//! | `orders`     | a spider that the test gives orders to, and what it said was DONE |
+//! | `crash`      | kill -9 at any moment and any disk call loses nothing reported    |
+//! | `disks`      | small file systems to fill, or to cut the power of                |
+//! | `power_loss` | what was DONE survives the loss of power                          |
+//! | `full_disk`  | fetching waits for room, and no page is lost over it              |
+//! | `damage`     | a damaged store says so, and gives what is left                   |
 //! | `restart`    | a shard that panics is restarted, and no page is lost             |
 //! | `audit`      | a crawl log is proved, or the lines that break a promise are named |
 //! | `parse`      | `parse` says of every row, whole and cut, exactly what is true     |
@@ -48,12 +54,16 @@ mod again;
 mod audit;
 mod cases;
 mod codings;
+mod crash;
 mod crawl_farm;
 mod crawl_nginx;
 mod crowds;
+mod damage;
+mod disks;
 mod dns;
 mod edges;
 mod escapes;
+mod full_disk;
 mod fuzz;
 mod hostile;
 mod interrupts;
@@ -64,8 +74,10 @@ mod log_server;
 mod memory;
 mod name_server;
 mod niceness;
+mod orders;
 mod parse;
 mod politeness;
+mod power_loss;
 mod reach;
 mod real_servers;
 mod real_support;

@@ -37,9 +37,23 @@ pub struct TempDir(PathBuf);
 
 impl TempDir {
     pub fn new() -> TempDir {
+        TempDir::below(&std::env::temp_dir())
+    }
+
+    /// In memory where that can be had, for tests that sync thousands of times and do not care where.
+    pub fn in_memory() -> TempDir {
+        let memory = Path::new("/dev/shm");
+        let can = nix::unistd::access(memory, nix::unistd::AccessFlags::W_OK).is_ok();
+        match can {
+            true => TempDir::below(memory),
+            false => TempDir::new(),
+        }
+    }
+
+    fn below(base: &Path) -> TempDir {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("nephila-blackbox-{}-{count}", std::process::id()));
+        let path = base.join(format!("nephila-blackbox-{}-{count}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         TempDir(path)

@@ -1,0 +1,112 @@
+//! The promise: a document that was reported stored survives the loss of power. DONE comes after the disk has the
+//! record, the segment and its name; what the disk refused is never reported.
+//!
+//! A killed process leaves its pages to the kernel, so that kill -9 cannot show this. Here the store lies on a file system
+//! of its own, whose power is cut while pages come in: from that moment nothing reaches it, and what was not synced is
+//! gone.
+
+use crate::disks::{Cut, Disk};
+use crate::orders::*;
+use crate::support::*;
+use nix::sys::signal::Signal;
+use std::time::Duration;
+
+#[test]
+fn what_was_done_survives_the_loss_of_power() {
+    let Some(disk) = Disk::ext4(128) else {
+        return;
+    };
+    let (mut orders, mut chance, dir) = (Orders::new(8_000), Chance::new(), TempDir::new());
+    let data = disk.path().join("data");
+    let mut before: Vec<Listed> = Vec::new();
+    for round in 0..9 {
+        let cut = [Cut::DataAndLog, Cut::Data, Cut::Nothing][round % 3];
+        let commit_ms = 1 + chance.below(20);
+        let config =
+            dir.write("c.toml", format!("{SMALL_SEGMENTS}commit_ms = {commit_ms}\nfree_bytes_min = 0\n"));
+        let mut spider = Running::start(&mut spider_command(&[], &data, &config));
+        let addr = listens(&mut spider).unwrap_or_else(|| panic!("it starts: {}", spider.stderr()));
+        let talk = orders.give(addr, 100_000);
+        let at_least = 1 + chance.below(300) as usize;
+        wait_for("it is at work", PATIENCE, || (talk.done() >= at_least).then_some(()));
+        std::thread::sleep(Duration::from_micros(chance.below(50_000)));
+        orders.note_so_far(&talk);
+        if !disk.cut_power(cut) {
+            println!("this kernel cannot stop a file system: skipped");
+            return;
+        }
+        // Some live on without their disk for a while: what they say then must be true as well.
+        if round % 2 == 1 {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        if !spider.has_ended() {
+            spider.signal(Signal::SIGKILL);
+        }
+        wait_for("the talk is over", PATIENCE, || talk.is_over().then_some(()));
+        let run = spider.wait(PATIENCE);
+        println!(
+            "{cut:?}: {} DONE, ended with {:?}: {}",
+            talk.done(),
+            run.status,
+            run.stderr.lines().last().unwrap()
+        );
+        assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+        orders.note_in_doubt(talk);
+        disk.restart();
+        let after = orders.check(&data);
+        // The keeper has one sync under way at a time, and that is all that can be in doubt.
+        let lost = orders.settle(&after);
+        assert!(lost <= WINDOW, "{cut:?}: {lost} pages were reported after their disk was gone");
+        assert!(after.len() >= before.len() && after[..before.len()] == before, "opening changes no record");
+        before = after;
+    }
+    orders.check_some_by_cat(&data, 5);
+}
+
+/// A call that fails once does what it should have done for nobody: what hung on it is written again or not reported, and
+/// is not lost with the power. The process goes on, or says why it cannot.
+#[test]
+fn what_the_disk_refused_is_not_reported() {
+    if !can_trace() {
+        return;
+    }
+    let (mut orders, dir) = (Orders::new(20_000), TempDir::new());
+    for call in ["msync", "fsync", "ftruncate", "rename", "fallocate"] {
+        for time in [1, 4] {
+            let Some(disk) = Disk::ext4(64) else {
+                return;
+            };
+            let data = disk.path().join("data");
+            let config = dir.write("c.toml", format!("{SMALL_SEGMENTS}commit_ms = 2\nfree_bytes_min = 0\n"));
+            let mut spider = Running::start(&mut spider_command(&refused_at(call, time), &data, &config));
+            if let Some(addr) = listens(&mut spider) {
+                let talk = orders.give(addr, 600);
+                wait_for("all is answered, or it has ended", PATIENCE, || {
+                    (talk.is_answered() || spider.has_ended()).then_some(())
+                });
+                if !disk.cut_power(Cut::DataAndLog) {
+                    println!("this kernel cannot stop a file system: skipped");
+                    return;
+                }
+                if !spider.has_ended() {
+                    spider.signal(Signal::SIGKILL);
+                }
+                wait_for("the talk is over", PATIENCE, || talk.is_over().then_some(()));
+                println!("{call} {time}: {} DONE", talk.done());
+                orders.note(talk);
+            }
+            let run = spider.wait(PATIENCE);
+            println!("{call} {time}: {:?} {}", run.status, run.stderr.lines().last().unwrap_or_default());
+            assert!(
+                [Some(3), None].contains(&run.status.code()),
+                "{call} {time}: {:?} {}",
+                run.status,
+                run.stderr
+            );
+            assert!(!run.stderr.contains("panicked"), "{call} {time}: {}", run.stderr);
+            disk.restart();
+            orders.check(&data);
+            orders.forget();
+        }
+    }
+}
