@@ -32,7 +32,7 @@ fn read(data: &Path) -> (Vec<Seen>, Vec<(PathBuf, u64)>) {
             seen.push(Seen { from: located.offset, to, what });
         })
         .unwrap();
-    (seen, damaged)
+    (seen, damaged.into_iter().map(|damage| (damage.path, damage.bytes.start)).collect())
 }
 
 /// A store of one segment with a handful of records, made by a spider that was stopped or killed.
