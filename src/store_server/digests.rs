@@ -11,6 +11,11 @@ pub(super) fn url_hash(url: &[u8]) -> u64 {
     xxh3_64(url)
 }
 
+/// The digest of a document, which is never 0.
+pub(super) fn digest(document: &[u8], key: u64) -> u128 {
+    xxh3_128_with_seed(document, key).max(1)
+}
+
 /// What was stored before this process: the documents that a reference may stand for. Filled from the indexes, the newest
 /// first, and never changed.
 #[derive(Default)]
@@ -75,7 +80,7 @@ impl Digests {
         if document.is_empty() {
             return (0, false);
         }
-        let digest = xxh3_128_with_seed(document, self.key).max(1);
+        let digest = digest(document, self.key);
         if self.dedup == Dedup::Off || document.len() < DOCUMENT_BYTES_MIN {
             return (digest, false);
         }

@@ -1,6 +1,6 @@
 use super::digests::StoredDigests;
 use super::index::{Entry, IndexFile, List, Place, index_path};
-use super::walk::walk;
+use super::walk::{Walking, walk};
 use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -30,6 +30,9 @@ pub enum OpenError {
     InUse(PathBuf),
 }
 
+/// The key of a store's digests.
+const KEY: &str = "digest.key";
+
 /// Name endings of a segment in use and of a sealed one.
 const OPEN: &str = "open";
 const SEALED: &str = "seg";
@@ -43,6 +46,16 @@ const FRESH: &str = "fresh";
 pub(super) struct Space {
     pub free: u64,
     pub total: u64,
+}
+
+impl SegmentFile {
+    /// How a sealed one is walked.
+    pub(super) fn walking(&self, sealed: bool) -> Walking {
+        match sealed {
+            true => Walking::Sealed { key: self.path.parent().and_then(key_of) },
+            false => Walking::InUse,
+        }
+    }
 }
 
 impl DataDir {
@@ -62,7 +75,7 @@ impl DataDir {
             Err(fs::TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_path_buf())),
             Err(fs::TryLockError::Error(cause)) => return Err(unusable(cause)),
         }
-        let key = key(&path.join("digest.key")).map_err(unusable)?;
+        let key = key(&path.join(KEY)).map_err(unusable)?;
         let mut directory =
             DataDir { path: path.to_path_buf(), segments, next_number: 1, _lock: lock, recovered: 0, key };
         directory.remove_unfinished().map_err(unusable)?;
@@ -171,7 +184,7 @@ impl DataDir {
 
     fn recover(&mut self, segment: &SegmentFile) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(&segment.path)?;
-        let end = walk(&file, segment.number, false, |_, _, _| {})?.end;
+        let end = walk(&file, segment.number, Walking::InUse, |_, _, _| {})?.end;
         if end <= SEGMENT_HEADER_BYTES as u64 {
             return fs::remove_file(&segment.path);
         }
@@ -218,17 +231,24 @@ pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
+/// The key of a store, by its directory of segments.
+pub(super) fn key_of(segments: &Path) -> Option<u64> {
+    read_key(&segments.parent()?.join(KEY)).ok()?
+}
+
+fn read_key(path: &Path) -> io::Result<Option<u64>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(u64::from_str_radix(text.trim(), 16).ok()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
 /// The key of a store's digests: made by chance with the store, and the same for as long as it lives. A store that has
 /// lost it gets another, and stores once more what it has.
 fn key(path: &Path) -> io::Result<u64> {
-    match fs::read_to_string(path) {
-        Ok(text) => {
-            if let Ok(key) = u64::from_str_radix(text.trim(), 16) {
-                return Ok(key);
-            }
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        Err(e) => return Err(e),
+    if let Some(key) = read_key(path)? {
+        return Ok(key);
     }
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

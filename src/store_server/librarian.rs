@@ -173,7 +173,7 @@ pub(super) fn index_file(segment: &SegmentFile) -> Result<usize, LibraryError> {
     let Some((file, _)) = segment.open().map_err(unreadable)? else {
         return Ok(0);
     };
-    walk(&file, segment.number, true, |record, offset, _| {
+    walk(&file, segment.number, segment.walking(true), |record, offset, _| {
         records += 1;
         entries.note(record.glance(), record.url.as_bytes(), segment.number, offset);
     })

@@ -51,7 +51,7 @@ fn write(
         let (file, _) = source.open()?.ok_or_else(gone)?;
         let mut written = Ok(());
         let mut moved = Vec::new();
-        walk(&file, source.number, true, |record, offset, bytes| {
+        walk(&file, source.number, source.walking(true), |record, offset, bytes| {
             if written.is_ok() && kept.contains(&Place::of(record.glance(), source.number, offset)) {
                 moved.clear();
                 moved.extend_from_slice(bytes);

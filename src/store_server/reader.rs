@@ -135,7 +135,7 @@ impl Reader {
         };
         let number = segment.number;
         let shown = |record, offset, bytes: &[u8]| show(Located { record, segment: number, offset }, bytes);
-        let mut walked = walk::walk(&file, number, sealed, shown).map_err(unreadable)?;
+        let mut walked = walk::walk(&file, number, segment.walking(sealed), shown).map_err(unreadable)?;
         if sealed && SegmentHeader::of(&file, number).map_err(unreadable)?.is_none() {
             walked.damaged.insert(0, 0..SEGMENT_HEADER_BYTES as u64);
         }

@@ -224,6 +224,13 @@ struct Kept {
     records_before: u64,
 }
 
+impl Kept {
+    fn add(&mut self, located: &Located) {
+        self.places.insert(located.place());
+        self.bytes += u64::from(located.record.record_bytes);
+    }
+}
+
 /// Decides what stays of a segment.
 struct Deciding<'a> {
     reader: &'a Reader,
@@ -235,8 +242,8 @@ impl<'a> Deciding<'a> {
         Ok(Deciding { reader, all: reader.all_places()? })
     }
 
-    /// From its newest record to its oldest: what stays may stand on an older one. With `newest` the newest record of a
-    /// URL stays, too.
+    /// From its newest record to its oldest: what stays may stand on an older one of its URL. With `newest` the newest
+    /// record of a URL stays, too.
     fn of(&self, segment: &SegmentFile, newest: bool) -> Result<Kept, RetentionError> {
         let mut records: Vec<Located> = Vec::new();
         self.reader.each_of(segment, &mut |located, _| records.push(located))?;
@@ -248,12 +255,14 @@ impl<'a> Deciding<'a> {
         };
         for located in records.iter().rev() {
             let newer = self.newer(located, &kept)?;
-            let stays = newest && newer == Newer::None
-                || newer == Newer::Unchanged
-                || self.is_referred_to(located, &kept)?;
-            if stays {
-                kept.places.insert(located.place());
-                kept.bytes += u64::from(located.record.record_bytes);
+            if newest && newer == Newer::None || newer == Newer::Unchanged {
+                kept.add(located);
+            }
+        }
+        // A reference may be older than the only copy that is left of its document, so this comes when all are decided.
+        for located in &records {
+            if !kept.places.contains(&located.place()) && self.is_referred_to(located, &kept)? {
+                kept.add(located);
             }
         }
         Ok(kept)

@@ -1,5 +1,6 @@
 //! Reading a segment from its first record to its last, whatever has happened to it.
 
+use super::digests::digest;
 use super::layout::{HEADER_BYTES, RECORD_MAGIC};
 use super::record::{self, NotARecord, Record};
 use crate::limits::{RECORD_ALIGN, SEGMENT_HEADER_BYTES};
@@ -19,12 +20,21 @@ pub struct Walked {
     pub is_torn: bool,
 }
 
-/// Shows every whole record. One in use ends at the first bytes that are no record; in a sealed one they are noted, and
-/// the walk goes on behind them.
+/// What bytes that are no record mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walking {
+    /// The end of a segment in use.
+    InUse,
+    /// Damage to a sealed one: the walk goes on behind it. Where it does is found by the store's key, as bytes that look
+    /// like a record may be part of a page that somebody made up. Without the key only lengths that are sure are believed.
+    Sealed { key: Option<u64> },
+}
+
+/// Shows every whole record.
 pub fn walk(
     file: &File,
     segment: u64,
-    sealed: bool,
+    walking: Walking,
     mut show: impl FnMut(Record, u64, &[u8]),
 ) -> io::Result<Walked> {
     let file_bytes = file.metadata()?.len();
@@ -51,14 +61,17 @@ pub fn walk(
                 continue;
             }
         }
-        if !sealed {
+        let Walking::Sealed { key } = walking else {
             walked.is_torn = !matches!(header, Err(NotARecord::Empty));
             return Ok(walked);
-        }
+        };
         let next = match header {
             // The header holds, and with it the length: only this record is lost.
             Ok(lengths) => (offset + lengths.record as u64).min(file_bytes),
-            Err(_) => next_record(file, segment, offset + RECORD_ALIGN as u64, file_bytes)?,
+            Err(_) => match key {
+                Some(key) => next_record(file, segment, offset + RECORD_ALIGN as u64, file_bytes, key)?,
+                None => file_bytes,
+            },
         };
         walked.damaged.push(offset..next);
         offset = next;
@@ -66,15 +79,20 @@ pub fn walk(
     }
 }
 
-/// Where the next whole record begins, or the end of the file.
-fn next_record(file: &File, segment: u64, from: u64, file_bytes: u64) -> io::Result<u64> {
+/// Where the next whole record begins that nobody outside can have made, or the end of the file: its document has the
+/// digest that the store's key gives it. One without a document is passed over.
+fn next_record(file: &File, segment: u64, from: u64, file_bytes: u64, key: u64) -> io::Result<u64> {
+    let is_ours = |(record, bytes): (Record, Vec<u8>)| {
+        let document = record::unpack(&record, &bytes).filter(|_| !record.is_reference);
+        document.is_some_and(|document| record.digest != 0 && digest(&document.body, key) == record.digest)
+    };
     let mut window = vec![0; 1 << 16];
     let mut at = from;
     while at < file_bytes {
         let got = read_up_to(file, &mut window, at)?;
         for (index, start) in window[..got].chunks(RECORD_ALIGN).enumerate() {
             let offset = at + (index * RECORD_ALIGN) as u64;
-            if start.starts_with(RECORD_MAGIC) && read_record(file, segment, offset)?.is_some() {
+            if start.starts_with(RECORD_MAGIC) && read_record(file, segment, offset)?.is_some_and(is_ours) {
                 return Ok(offset);
             }
         }

@@ -23,6 +23,11 @@ enum Step {
     Reindex,
 }
 
+/// `PROPTEST_CASES` makes a long run of it.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60)
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0..12u8, 0..4u8).prop_map(|(url, body)| Step::Append { url, body }),
@@ -68,7 +73,7 @@ fn end(mut running: Running, path: &Path, keeping: Keeping, killed: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn a_reader_finds_what_the_model_has(steps in prop::collection::vec(step(), 1..60), any_url in any::<bool>()) {

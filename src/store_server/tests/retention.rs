@@ -137,3 +137,21 @@ fn a_crawl_keeps_itself_within_bounds() {
     assert_eq!(store.body("http://h/0"), None);
     store.assert_sound();
 }
+
+/// The copy that a reference was made for may go when there is a newer one; from then on the newer one is stood on, also
+/// by a reference that is older than it.
+#[test]
+fn a_reference_may_be_older_than_its_document() {
+    let store = Written::new("older-reference", Dedup::Any);
+    store.segment(&[("http://h/first", PAGE), ("http://h/ref", PAGE)]);
+    // Another process that knows nothing of it stores the page once more.
+    let apart =
+        Written { dedup: Dedup::Off, dir: TestDir(store.path().to_path_buf()), keeping: store.keeping };
+    apart.segment(&[("http://h/first", OTHER), ("http://h/copy", PAGE)]);
+    store.retention().repack().unwrap();
+    apart.segment(&[("http://h/copy", OTHER)]);
+    store.retention().repack().unwrap();
+    assert_eq!(store.body("http://h/ref").as_deref(), Some(PAGE));
+    store.assert_sound();
+    std::mem::forget(apart);
+}
