@@ -183,6 +183,19 @@ fn every_flipped_byte_of_a_sealed_segment_is_noticed_or_harmless() {
     assert!(harmless <= 7 * all.len(), "{harmless} flips were harmless");
 }
 
+/// One bad record is one record less: those behind it are read, whichever byte it is.
+#[test]
+fn records_behind_a_bad_one_are_still_read() {
+    let store = Store::new(Signal::SIGTERM, "seg");
+    let all = &store.records;
+    each_flip(&store, 4_096..store.bytes.len() as u64, |at, seen, damaged| {
+        let hit = all.iter().position(|record| (record.from..record.to).contains(&at)).expect("a record");
+        let rest: Vec<&Seen> =
+            all.iter().filter(|&record| damaged.is_empty() || *record != all[hit]).collect();
+        assert_eq!(seen.iter().collect::<Vec<_>>(), rest, "byte {} of record {hit}", at - all[hit].from);
+    });
+}
+
 #[test]
 fn damage_is_said_by_file_and_place_and_nothing_is_mended_away() {
     let store = Store::new(Signal::SIGTERM, "seg");

@@ -102,6 +102,47 @@ fn a_spider_waits_for_room_and_goes_on() {
     }
 }
 
+/// Told to end while it waits, it ends in the time it promises for that, and takes nothing back.
+#[test]
+fn a_spider_can_be_stopped_while_it_waits() {
+    let mut orders = Orders::new(20_000);
+    for (name, disk) in disks() {
+        let dir = TempDir::new();
+        orders.forget();
+        let data = disk.path().join("data");
+        disk.fill(5 << 20);
+        let config = config(&dir, "free_bytes_min = 0\n");
+        let mut spider = Running::start(&mut spider_command(&[], &data, &config));
+        let addr = listens(&mut spider).unwrap_or_else(|| panic!("{name}: {}", spider.stderr()));
+        let talk = orders.give(addr, 1_500);
+        waits(&mut spider);
+        spider.signal(Signal::SIGTERM);
+        let run = spider.wait(PATIENCE / 2);
+        assert!([0, 3].contains(&run.code()), "{name}: {:?} {}", run.status, run.stderr);
+        wait_for("the talk is over", PATIENCE, || talk.is_over().then_some(()));
+        orders.note(talk);
+        orders.check(&data);
+    }
+}
+
+#[test]
+fn a_crawl_can_be_stopped_while_it_waits() {
+    let farm = Farm::start(SiteSpec { hosts: 20, pages: 60, page_bytes: 20_000, ..SiteSpec::default() });
+    for (name, disk) in disks() {
+        let dir = TempDir::new();
+        let data = disk.path().join("data");
+        disk.fill(5 << 20);
+        let mut command = crawl_command(&data);
+        command.args(farm.flags()).arg("--config").arg(config(&dir, "free_bytes_min = 0\n"));
+        let mut crawl = Running::start(&mut command);
+        waits(&mut crawl);
+        crawl.signal(Signal::SIGTERM);
+        let run = crawl.wait(PATIENCE / 2);
+        assert!([0, 3].contains(&run.code()), "{name}: {:?} {}", run.status, run.stderr);
+        assert!(!records(&data).is_empty(), "{name}");
+    }
+}
+
 /// It cannot begin: status 3 and a line that says why, or it waits and says so. With room it works in the same place.
 #[test]
 fn a_disk_that_is_full_from_the_start() {

@@ -9,6 +9,8 @@ use crate::disks::{Cut, Disk};
 use crate::orders::*;
 use crate::support::*;
 use nix::sys::signal::Signal;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[test]
@@ -71,7 +73,10 @@ fn what_the_disk_refused_is_not_reported() {
         return;
     }
     let (mut orders, dir) = (Orders::new(20_000), TempDir::new());
-    for call in ["msync", "fsync", "ftruncate", "rename", "fallocate"] {
+    // So few pages that a segment does not even fill: what was not synced is not synced by its sealing either.
+    const FEW: u32 = 40;
+    let calls = [("fsync", 600), ("ftruncate", 600), ("rename", 600), ("fallocate", 600), ("msync", FEW)];
+    for (call, count) in calls {
         for time in [1, 4] {
             let Some(disk) = Disk::ext4(64) else {
                 return;
@@ -80,7 +85,7 @@ fn what_the_disk_refused_is_not_reported() {
             let config = dir.write("c.toml", format!("{SMALL_SEGMENTS}commit_ms = 2\nfree_bytes_min = 0\n"));
             let mut spider = Running::start(&mut spider_command(&refused_at(call, time), &data, &config));
             if let Some(addr) = listens(&mut spider) {
-                let talk = orders.give(addr, 600);
+                let talk = orders.give(addr, count);
                 wait_for("all is answered, or it has ended", PATIENCE, || {
                     (talk.is_answered() || spider.has_ended()).then_some(())
                 });
@@ -109,4 +114,62 @@ fn what_the_disk_refused_is_not_reported() {
             orders.forget();
         }
     }
+}
+
+/// The name of a segment is in its directory, and that is in its own: each is synced before anything that stands under it is
+/// reported. Some file systems keep to that order by themselves, and others do not.
+#[test]
+fn names_are_synced_like_what_they_name() {
+    if !can_trace() {
+        return;
+    }
+    let (mut orders, dir) = (Orders::new(20_000), TempDir::new());
+    let (data, trace) = (dir.join("new").join("data"), dir.join("trace"));
+    let config = dir.write("c.toml", format!("{SMALL_SEGMENTS}commit_ms = 2\n"));
+    let words = ["strace", "-D", "-f", "-qq", "-y", "-s", "4096", "-o", trace.to_str().unwrap()];
+    let calls = ["-e", "trace=mkdir,mkdirat,openat,rename,renameat,renameat2,fsync,sendto,write,msync"];
+    let before: Vec<String> = words.into_iter().chain(calls).map(str::to_string).collect();
+    let mut spider = Running::start(&mut spider_command(&before, &data, &config));
+    let addr = listens(&mut spider).unwrap_or_else(|| panic!("{}", spider.stderr()));
+    let talk = orders.give(addr, 400);
+    wait_for("all is answered", PATIENCE, || talk.is_answered().then_some(()));
+    orders.note(talk);
+    spider.signal(Signal::SIGTERM);
+    spider.wait(PATIENCE).done();
+
+    let quoted =
+        |line: &str| -> Vec<PathBuf> { line.split('"').skip(1).step_by(2).map(PathBuf::from).collect() };
+    let segments = data.join("segments");
+    let (mut unsynced, mut made): (BTreeSet<PathBuf>, u32) = (BTreeSet::new(), 0);
+    for line in wait_for("the trace", PATIENCE, || std::fs::read_to_string(&trace).ok()).lines() {
+        let Some((_, call)) = line.split_once(' ') else {
+            continue;
+        };
+        let call = call.trim_start();
+        let failed = line.contains(" = -1 ");
+        let is_new = call.starts_with("mkdir") || call.starts_with("rename") || call.contains("O_CREAT");
+        if is_new && !failed {
+            let Some(path) = quoted(line).pop().filter(|path| path.starts_with(dir.join("new"))) else {
+                continue;
+            };
+            // What the store stands on: its directories, and the segments in them.
+            let is_segment = path.extension().is_some_and(|ending| ending == "open" || ending == "seg");
+            if path.parent() == Some(&segments) && is_segment {
+                // One at a time: the name before is fast when the next is made.
+                assert!(!unsynced.contains(&segments), "{line}: the name before it is not synced");
+                unsynced.insert(segments.clone());
+                made += 1;
+            } else if segments.starts_with(&path) {
+                unsynced.insert(path.parent().unwrap().to_path_buf());
+            }
+        } else if call.starts_with("fsync(") {
+            let path = call.split('<').nth(1).and_then(|rest| rest.split('>').next());
+            path.map(|path| unsynced.remove(Path::new(path)));
+        }
+        // The next segment may be in the making while records of another are reported.
+        let mut missing = unsynced.iter().filter(|path| **path != segments);
+        assert!(!call.contains(" DONE\\n") || missing.next().is_none(), "{unsynced:?} when it says {line}");
+    }
+    assert!(made > 10, "{made} names were made");
+    assert_eq!(unsynced, BTreeSet::new(), "directories with names that are not synced");
 }
