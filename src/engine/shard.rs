@@ -156,6 +156,8 @@ impl<D: Driver> Shard<D> {
         if self.drain_by.is_some_and(|by| by <= now) {
             self.spider.abandon(now, &mut self.actions);
             self.run_actions(now);
+            // No segment came for these: they were never answered for, and are fetched another time.
+            self.unstored.clear();
         }
         let more = self.start_fetches(now);
         self.papers.hand_on(&mut self.url_server, &mut self.done, now);

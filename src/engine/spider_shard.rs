@@ -384,6 +384,8 @@ impl<D: Driver> Turn for SpiderShard<D> {
         if self.drain_by.is_some_and(|by| by <= now) {
             self.spider.abandon(now, &mut self.actions);
             self.run_actions(now);
+            // No segment came for these: they were never answered for, and their URL server sends them again.
+            self.unstored.clear();
         }
         let more = self.start_fetches(now);
         self.book.hand_on(now);

@@ -63,7 +63,7 @@ impl DataDir {
     pub fn open(path: &Path) -> Result<DataDir, OpenError> {
         let unusable = |cause| OpenError::Unusable { path: path.to_path_buf(), cause };
         let segments = path.join("segments");
-        fs::create_dir_all(&segments).map_err(unusable)?;
+        make_directory(&segments).map_err(unusable)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -224,8 +224,23 @@ pub(super) fn list(segments: &Path) -> io::Result<Vec<SegmentFile>> {
     Ok(found)
 }
 
+/// Makes a directory and those above it, each with its name on the disk before anything is put into it.
+fn make_directory(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Ok(()) => sync_parent(path),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).ok_or(e)?;
+            make_directory(parent)?;
+            make_directory(path)
+        }
+        Err(e) => Err(e),
+    }
+}
+
 pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),
         Some(parent) => File::open(parent)?.sync_all(),
         None => Ok(()),
     }
