@@ -95,10 +95,7 @@ fn keep(
                 }
             }
             Err(error) if error.is_passing() => {
-                let what = match error {
-                    KeeperError::NoRoom { .. } | KeeperError::LowDisk { .. } => "disk space",
-                    _ => "the disk",
-                };
+                let what = if error.is_full() { "disk space" } else { "the disk" };
                 // Over in a turn or two, and worth knowing all the same.
                 if let KeeperError::Sync { .. } = error {
                     trouble.note(error.to_string());

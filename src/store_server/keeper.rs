@@ -74,8 +74,8 @@ struct Live {
 #[derive(Debug, Error)]
 pub enum KeeperError {
     /// No segment could be made; what is stored is safe, and the keeper will try again.
-    #[error("cannot make a segment of {bytes} bytes: {cause} (free some space, or set segment_bytes lower)")]
-    NoRoom { bytes: u64, cause: io::Error },
+    #[error("cannot make a segment of {bytes} bytes: {cause} ({})", mend(.cause))]
+    NoSegment { bytes: u64, cause: io::Error },
     #[error(
         "{free} bytes are free, and {floor} must stay free beside a segment of {bytes} (free some space, or set free_bytes_min lower)"
     )]
@@ -96,6 +96,26 @@ impl KeeperError {
     /// Another turn may do better, and nothing is lost meanwhile.
     pub fn is_passing(&self) -> bool {
         !matches!(self, KeeperError::Lost { .. })
+    }
+
+    /// There is no room on the disk, which a user can make.
+    pub fn is_full(&self) -> bool {
+        match self {
+            KeeperError::LowDisk { .. } => true,
+            KeeperError::NoSegment { cause, .. } => is_full(cause),
+            _ => false,
+        }
+    }
+}
+
+fn is_full(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn mend(cause: &io::Error) -> &'static str {
+    match is_full(cause) {
+        true => "free some space, or set segment_bytes lower",
+        false => "look at the disk; it is tried again",
     }
 }
 
@@ -260,21 +280,21 @@ impl Medium {
         made_unix_ms: u64,
     ) -> Result<SegmentWriter, KeeperError> {
         let bytes = rules.segment_bytes;
-        let no_room = |cause| KeeperError::NoRoom { bytes, cause };
+        let no_segment = |cause| KeeperError::NoSegment { bytes, cause };
         let header = |number| SegmentHeader { number, shard, made_unix_ms, agent: rules.agent.clone() };
         match self {
             Medium::Directory(directory) => {
-                let space = directory.space().map_err(no_room)?;
+                let space = directory.space().map_err(no_segment)?;
                 let floor = rules.free_bytes_min.unwrap_or((space.total / 20).min(FREE_BYTES_MIN));
                 if space.free < floor.saturating_add(bytes) {
                     return Err(KeeperError::LowDisk { free: space.free, floor, bytes });
                 }
-                let (file, path, number) = directory.create_segment(bytes, shard).map_err(no_room)?;
-                Segment::map_file(file, path, &header(number)).map_err(no_room)
+                let (file, path, number) = directory.create_segment(bytes, shard).map_err(no_segment)?;
+                Segment::map_file(file, path, &header(number)).map_err(no_segment)
             }
             Medium::Memory { next_number } => {
                 *next_number += 1;
-                Segment::map_memory(bytes as usize, &header(*next_number)).map_err(no_room)
+                Segment::map_memory(bytes as usize, &header(*next_number)).map_err(no_segment)
             }
         }
     }

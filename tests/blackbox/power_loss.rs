@@ -116,6 +116,36 @@ fn what_the_disk_refused_is_not_reported() {
     }
 }
 
+/// A sync that fails is never tried again: its segment is set aside, its records are written once more elsewhere before they
+/// count, and the spider goes on.
+#[test]
+fn what_the_disk_refused_is_written_again_elsewhere() {
+    if !can_trace() {
+        return;
+    }
+    let (mut orders, dir) = (Orders::new(20_000), TempDir::new());
+    let config = dir.write("c.toml", format!("{SMALL_SEGMENTS}commit_ms = 2\n"));
+    for time in [1, 3, 9] {
+        let data = dir.join(&format!("data-{time}"));
+        let mut spider = Running::start(&mut spider_command(&refused_at("msync", time), &data, &config));
+        let addr = listens(&mut spider).unwrap_or_else(|| panic!("{}", spider.stderr()));
+        let talk = orders.give(addr, 300);
+        wait_for("all is answered", PATIENCE, || talk.is_answered().then_some(()));
+        orders.note(talk);
+        spider.signal(Signal::SIGTERM);
+        let run = spider.wait(PATIENCE);
+        assert_eq!(run.code(), 0, "{}", run.stderr);
+        assert!(run.stderr.contains("refused"), "it is said: {}", run.stderr);
+        // One whose very first sync failed has nothing in it that counts.
+        assert_eq!(segments(&data, "bad").is_empty(), time == 1, "{}", run.stderr);
+        orders.check(&data);
+        let mut verify = nephila();
+        verify.args(["store", "verify", "--data"]).arg(&data);
+        Running::start(&mut verify).wait(PATIENCE).done();
+        orders.forget();
+    }
+}
+
 /// The name of a segment is in its directory, and that is in its own: each is synced before anything that stands under it is
 /// reported. Some file systems keep to that order by themselves, and others do not.
 #[test]

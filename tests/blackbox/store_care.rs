@@ -138,6 +138,15 @@ fn verify_tells_what_is_wrong_and_reindex_mends_indexes() {
     store(&["reindex"], &data).done();
     store(&["verify"], &data).done();
     assert_eq!(std::fs::read(&index).unwrap(), sound, "made from the segment, and the same");
+    // A segment that was cut between two records: its index knows that there was more.
+    let segment = files(&data, "seg").remove(0);
+    let whole = std::fs::read(&segment).unwrap();
+    let last = whole.chunks(8).rposition(|eight| eight.starts_with(b"NREC")).unwrap() * 8;
+    std::fs::write(&segment, &whole[..last]).unwrap();
+    let run = store(&["verify"], &data);
+    assert!(run.code() == 1 && run.text().contains("damaged"), "{}", run.text());
+    std::fs::write(&segment, &whole).unwrap();
+    store(&["verify"], &data).done();
     // None at all: the store is read itself.
     std::fs::remove_file(&index).unwrap();
     assert_eq!(store(&["verify", "--json"], &data).done().json()["unindexed"], 1);
