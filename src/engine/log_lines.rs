@@ -32,12 +32,14 @@ impl Logger {
         candidate: &Candidate,
         fetched: &Fetched,
         result: ResultCode,
+        digest: Option<u128>,
         span: Span,
     ) {
         let line = LogLine {
             path: Path::Page { links: candidate.depth, redirects: candidate.hops },
             via: candidate.via.as_deref(),
             doc_id: Some(candidate.doc_id),
+            digest,
             ..self.fetched(fetched, result, span)
         };
         line.write(out);
@@ -45,13 +47,15 @@ impl Logger {
 
     /// A page that a URL server in another process wanted: how it was come by is known there.
     pub fn order(self, out: &mut Vec<u8>, doc_id: u32, fetched: &Fetched, span: Span) {
-        LogLine { doc_id: Some(doc_id), ..self.fetched(fetched, fetched.result, span) }.write(out);
+        let digest = digest_of(fetched);
+        LogLine { doc_id: Some(doc_id), digest, ..self.fetched(fetched, fetched.result, span) }.write(out);
     }
 
     /// A robots.txt, for the rules of `origin`.
     pub fn robots(self, out: &mut Vec<u8>, origin: &str, fetched: &Fetched, step: &RobotsStep, span: Span) {
         let path = robots_path(origin, step);
-        LogLine { path, ..self.fetched(fetched, fetched.result, span) }.write(out);
+        let digest = digest_of(fetched);
+        LogLine { path, digest, ..self.fetched(fetched, fetched.result, span) }.write(out);
     }
 
     /// Rules of `origin` that were at another host: learnt now, whatever their fetch was.
@@ -110,12 +114,11 @@ impl Logger {
     }
 
     fn fetched<'a>(self, fetched: &'a Fetched, result: ResultCode, span: Span) -> LogLine<'a> {
-        let document = fetched.document();
         LogLine {
             made_us: self.unix_us(span.ended),
             status: Some(fetched.status()).filter(|&status| status != 0),
             result,
-            document_bytes: document.len() as u64,
+            document_bytes: fetched.document().len() as u64,
             url: fetched.url.as_str(),
             path: Path::Page { links: 0, redirects: 0 },
             via: None,
@@ -126,7 +129,7 @@ impl Logger {
                 took_us: span.ended.since_us(span.sent),
                 wait_us: Some(span.sent.since_us(fetched.started).min(u64::from(u32::MAX)) as u32),
             }),
-            digest: (!document.is_empty()).then(|| xxh3_128(document)),
+            digest: None,
             addr: Some(fetched.addr),
             doc_id: None,
             retry_after_s: retry_after_s(fetched, self.wall),
@@ -136,6 +139,12 @@ impl Logger {
     fn unix_us(self, now: Now) -> u64 {
         self.wall.unix_ms_at_zero * 1_000 + now.us()
     }
+}
+
+/// Of what is in no store of this process.
+fn digest_of(fetched: &Fetched) -> Option<u128> {
+    let document = fetched.document();
+    (!document.is_empty()).then(|| xxh3_128(document))
 }
 
 fn robots_path<'a>(origin: &'a str, step: &RobotsStep) -> Path<'a> {

@@ -405,7 +405,8 @@ impl<D: Driver> Shard<D> {
         let appended = appended.expect("room was made");
         self.counts.stored_bytes += appended.bytes as u64;
         let candidate = &job.candidate;
-        self.papers.book.logger.page(&mut self.papers.book.lines, candidate, &fetched, result, span);
+        let digest = Some(appended.digest).filter(|&digest| digest != 0);
+        self.papers.book.logger.page(&mut self.papers.book.lines, candidate, &fetched, result, digest, span);
         let new_url = handled.new_url.filter(|_| handled.follow && !looping).map(|url| NewUrl {
             url,
             depth: candidate.depth,

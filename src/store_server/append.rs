@@ -83,6 +83,8 @@ pub struct Appended {
     pub sequence: u64,
     /// Bytes the record takes in its segment.
     pub bytes: usize,
+    /// Of the document, under the store's key; 0 without one.
+    pub digest: u128,
 }
 
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -176,7 +178,7 @@ impl ShardStore {
         if !is_stored {
             self.digests.note(new.url, digest, self.sequence, number);
         }
-        Ok(Appended { sequence: self.sequence, bytes: lengths.record })
+        Ok(Appended { sequence: self.sequence, bytes: lengths.record, digest })
     }
 
     /// Lets go of a segment that the disk refused, so that the keeper can write its records again elsewhere.

@@ -19,7 +19,7 @@
 //! | type    | Content-Type without parameters, lower case, or `-`                                           |
 //! | shard   | `#003`                                                                                        |
 //! | timings | when the request was on the wire, `YYYYMMDDhhmmss` and microseconds, `+` microseconds until it ended. If the connection never stood, when it was tried; `-` if nothing was |
-//! | digest  | `xxh3:` and 32 hex digits of the document, or `-`                                             |
+//! | digest  | `xxh3:` and 32 hex digits of the document, as the store has it if it is stored here, or `-`   |
 //! | notes   | separated by commas, see below                                                                |
 //!
 //! The first note is the address and port, or `-`; the second the result code's name (`nephila store codes`).
