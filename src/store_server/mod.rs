@@ -18,10 +18,12 @@
 //! | `append`    | a shard's side                                                         |
 //! | `keeper`    | the keeper's side                                                      |
 //! | `reader`    | everybody else's side                                                  |
+//! | `agents`    | what the documents of a segment were asked for with                    |
 //!
 //! A segment in use is called `NUMBER-SHARD.open`, a sealed one `NUMBER-SHARD.seg`. Numbers only grow, so of two
 //! records of one URL the newer is the one with the larger segment number, then the larger offset.
 
+mod agents;
 mod append;
 mod digests;
 mod directory;

@@ -13,7 +13,7 @@ use thiserror::Error;
 /// Reads a store, also while a crawl is writing it. By plain reads: a file that is cut or vanishes under us is
 /// an error, not a fault.
 pub struct Reader {
-    segments: Vec<SegmentFile>,
+    pub(super) segments: Vec<SegmentFile>,
 }
 
 #[derive(Debug, Error)]
