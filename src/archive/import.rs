@@ -145,6 +145,7 @@ impl Importing<'_> {
                 }
                 watch(&self.imported);
             }
+            self.keeper.turn(self.unix_ms)?;
         }
         for place in std::mem::take(&mut self.waiting) {
             let taken = match self.read_again(place)? {

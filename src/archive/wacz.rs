@@ -13,6 +13,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::io::Write;
 use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Index lines that are compressed together, and found together.
 const LINES_PER_BLOCK: usize = 300;
@@ -82,7 +83,10 @@ fn write_pages(zip: &mut ZipShelf, pages: Vec<(String, String)>) -> Result<(), A
     let first = json!({ "format": "json-pages-1.0", "id": "pages", "title": "All Pages" });
     zip.write(format!("{first}\n").as_bytes())?;
     for (url, ts) in pages {
-        zip.write(format!("{}\n", json!({ "url": url, "ts": ts })).as_bytes())?;
+        let id = format!("{:016x}", xxh3_64(format!("{ts} {url}").as_bytes()));
+        // Nothing here reads titles, and a list without them is of no use to anybody.
+        let page = json!({ "id": id, "url": url, "title": url, "ts": ts });
+        zip.write(format!("{page}\n").as_bytes())?;
     }
     zip.end()
 }

@@ -49,10 +49,11 @@ fn key(url: &[u8]) -> Option<Vec<u8>> {
     }
     let host = plain_host(host, parts.scheme);
     let mut out = Vec::with_capacity(url.len() + 8);
+    let path = if host.is_empty() { unescape(path) } else { without_dots(&unescape(path)) };
+    let path = plain_path(escape(&path));
     if host.is_empty() {
         out.extend_from_slice(parts.scheme);
         out.push(b':');
-        out.extend(plain_path(escape(&unescape(path))));
     } else {
         let labels: Vec<&[u8]> = host.rsplit(|&byte| byte == b'.').collect();
         out.extend(labels.join(&b','));
@@ -65,13 +66,13 @@ fn key(url: &[u8]) -> Option<Vec<u8>> {
             out.extend_from_slice(format!(":{port}").as_bytes());
         }
         out.push(b')');
-        out.extend(plain_path(escape(&without_dots(&unescape(path)))));
     }
     let query = plain_query(parts.query.to_vec());
+    if path.is_empty() && !query.is_empty() {
+        out.push(b'/');
+    }
+    out.extend(path);
     if !query.is_empty() {
-        if out.ends_with(b":") && host.is_empty() {
-            out.push(b'/');
-        }
         out.push(b'?');
         out.extend(query);
     }
@@ -153,10 +154,9 @@ fn host_and_port(authority: &[u8]) -> Option<(Option<Vec<u8>>, u16)> {
 
 fn plain_host(host: Vec<u8>, scheme: &[u8]) -> Vec<u8> {
     let mut host = unescape(host);
-    if !host.is_ascii()
-        && let Ok(url::Host::Domain(ascii)) = url::Host::parse(&String::from_utf8_lossy(&host))
-    {
-        host = ascii.into_bytes();
+    if !host.is_ascii() {
+        let labels: Vec<String> = String::from_utf8_lossy(&host).split('.').map(ascii_label).collect();
+        host = labels.join(".").into_bytes();
     }
     let mut single: Vec<u8> = Vec::with_capacity(host.len());
     let mut at = 0;
@@ -174,6 +174,14 @@ fn plain_host(host: Vec<u8>, scheme: &[u8]) -> Vec<u8> {
     match without_www(&host) {
         Some(bare) if scheme != b"dns" => bare.to_vec(),
         _ => host,
+    }
+}
+
+/// A label of an international name in the letters of DNS; what has none stays.
+fn ascii_label(label: &str) -> String {
+    match url::Host::parse(label) {
+        Ok(url::Host::Domain(ascii)) if !label.is_ascii() => ascii,
+        _ => label.to_string(),
     }
 }
 
