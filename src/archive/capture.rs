@@ -78,13 +78,13 @@ impl Capture<'_> {
         if asked.is_some() {
             fields.push(("WARC-Concurrent-To", request_id));
         }
-        if record.status == 304 || self.original.is_none() && is_revisit {
-            fields.push(("WARC-Profile", PROFILE_NOT_MODIFIED.to_string()));
-        } else if let Some(original) = self.original {
+        if let Some(original) = self.original {
             fields.push(("WARC-Profile", PROFILE_SAME_PAYLOAD.to_string()));
             fields.push(("WARC-Refers-To-Target-URI", original.url.to_string()));
             fields.push(("WARC-Refers-To-Date", warc_date(original.unix_ms)));
             fields.push(("WARC-Payload-Digest", original.payload_digest()));
+        } else if is_revisit {
+            fields.push(("WARC-Profile", PROFILE_NOT_MODIFIED.to_string()));
         }
         let body = if is_revisit { &[][..] } else { body };
         if !is_revisit {

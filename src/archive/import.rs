@@ -206,7 +206,7 @@ impl Importing<'_> {
             return Ok(Err(Refused::Bad("the block is not what its digest says".to_string())));
         }
         match kind {
-            Kind::Response if is_http(head) => Ok(self.intake.response(head, gathered.block())),
+            Kind::Response if is_http(gathered) => Ok(self.intake.response(head, gathered.block())),
             Kind::Revisit => {
                 let taken = match self.intake.revisit(head, gathered.block()) {
                     Ok(taken) => taken,
@@ -219,7 +219,9 @@ impl Importing<'_> {
                 let Some(place) = place else { return Ok(Err(Refused::Missing)) };
                 let Some(original) = self.read_again(place)? else { return Ok(Err(Refused::Missing)) };
                 let original = match original.head.kind() {
-                    Kind::Response => self.intake.response(&original.head, original.block()),
+                    Kind::Response if is_http(&original) => {
+                        self.intake.response(&original.head, original.block())
+                    }
                     _ => self.intake.resource(&original.head, original.block()),
                 };
                 Ok(original.map(|original| taken.with_document_of(&original)))
@@ -264,10 +266,11 @@ impl Importing<'_> {
     }
 }
 
-/// A response is one of HTTP unless it says otherwise.
-fn is_http(head: &WarcHead) -> bool {
-    let kind = head.get("Content-Type").map(str::trim);
-    kind.is_none_or(|kind| kind.get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case("application/http")))
+/// A response is one of HTTP if it says so or begins like one.
+fn is_http(gathered: &Gathered) -> bool {
+    let kind = gathered.head.get("Content-Type").unwrap_or("application/http").trim();
+    let is_told = kind.get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case("application/http"));
+    is_told || gathered.block.starts_with(b"HTTP/1.")
 }
 
 /// The payload's digest as it is told: two records that tell the same have the same.

@@ -79,7 +79,10 @@ impl WarcSource {
     pub fn open(path: &Path) -> Result<WarcSource, ArchiveError> {
         let source = |cause| ArchiveError::Source { path: path.to_path_buf(), cause };
         let mut file = Counted::new(File::open(path).map_err(source)?);
-        let is_packed = file.fill_buf().map_err(source)?.starts_with(&GZIP_MAGIC[..2]);
+        let begin = file.fill_buf().map_err(source)?;
+        // Of a file whose begin is damaged its name tells.
+        let is_packed = begin.starts_with(&GZIP_MAGIC[..2])
+            || !begin.starts_with(RECORD_BEGIN) && path.extension().is_some_and(|ending| ending == "gz");
         let input = if is_packed { Input::Between(file) } else { Input::Plain(file) };
         Ok(WarcSource {
             input,

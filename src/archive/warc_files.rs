@@ -109,7 +109,9 @@ impl<'a, S: Shelf> WarcFiles<'a, S> {
     /// Ends the last file. The shelf, how many files there are, and their bytes.
     pub fn finish(mut self) -> Result<(S, u32, u64), ArchiveError> {
         // An archive of nothing is one, too.
-        self.warcinfo(0, None)?;
+        if self.warcinfo.is_none() {
+            self.warcinfo(0, None)?;
+        }
         self.shelf.close()?;
         Ok((self.shelf, self.file, self.bytes))
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 fn judge(name: &str) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut make = Command::new(root.join("tests/judges"));
-    let made = Running::start(make.stdin(Stdio::null())).wait(Duration::from_secs(110));
+    let made = Running::start(make.stdin(Stdio::null())).wait(Duration::from_secs(300));
     assert_eq!(made.status.code(), Some(0), "tests/judges: {}{}", made.text(), made.stderr);
     let mut command = Command::new(root.join("target/judges/bin").join(name));
     command.stdin(Stdio::null());

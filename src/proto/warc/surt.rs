@@ -223,29 +223,21 @@ fn address(host: &[u8]) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from(high | last))
 }
 
-/// Undoes percent-encoding until there is none left.
-fn unescape(mut bytes: Vec<u8>) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
-    loop {
-        let mut plain = Vec::with_capacity(bytes.len());
-        let mut at = 0;
-        while at < bytes.len() {
-            match (bytes[at], digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-                (b'%', Some(high), Some(low)) => {
-                    plain.push((high << 4 | low) as u8);
-                    at += 3;
-                }
-                (byte, ..) => {
-                    plain.push(byte);
-                    at += 1;
-                }
-            }
+/// Undoes percent-encoding until there is none left. What is undone may complete what stands before it, so the end of
+/// what is plain is looked at again; in whatever order it is done, the same is left.
+fn unescape(bytes: Vec<u8>) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut plain = Vec::with_capacity(bytes.len());
+    for byte in bytes {
+        plain.push(byte);
+        while let [.., b'%', high, low] = plain[..]
+            && let (Some(high), Some(low)) = (digit(high), digit(low))
+        {
+            plain.truncate(plain.len() - 3);
+            plain.push((high << 4 | low) as u8);
         }
-        if plain.len() == bytes.len() {
-            return plain;
-        }
-        bytes = plain;
     }
+    plain
 }
 
 /// Percent-encodes what is not to be seen in a key: all but the visible characters of ASCII, and of those `#` and `%`.
@@ -328,6 +320,7 @@ mod tests {
             ("http://example.org/../a", "org,example)/../a"),
             ("http://user:word@example.org/x", "org,example)/x"),
             ("http://example.org/%7Efoo%2520bar", "org,example)/~foo%20bar"),
+            ("http://example.org/%2%35%2541%%34%31", "org,example)/%aa"),
             ("http://example.org/a?#frag", "org,example)/a"),
             ("http://example.org/?q=2&q=1&q", "org,example)/?q&q=1&q=2"),
             ("http://example.org/ü", "org,example)/%c3%bc"),
