@@ -264,7 +264,7 @@ fn a_damaged_member_is_told_and_the_rest_is_read() {
             fs::write(&broken, &bytes).unwrap();
             let back = dir.join("back");
             let _ = fs::remove_dir_all(&back);
-            let imported = import(&[broken.clone()], &back);
+            let imported = import(std::slice::from_ref(&broken), &back);
             // One record is hit, or the end of one and the begin of the next. A plain record's fields have no checksum.
             let least = if name.ends_with(".gz") { 4 } else { 3 };
             assert!(imported.records >= least, "{name} at {at}: {imported:?}");
@@ -278,7 +278,7 @@ fn a_damaged_member_is_told_and_the_rest_is_read() {
             fs::write(&broken, &sound[..cut]).unwrap();
             let back = dir.join("back");
             let _ = fs::remove_dir_all(&back);
-            let imported = import(&[broken.clone()], &back);
+            let imported = import(std::slice::from_ref(&broken), &back);
             assert!(imported.records <= 5 && imported.skipped <= 1, "{name} cut at {cut}: {imported:?}");
         }
     }

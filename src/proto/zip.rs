@@ -132,7 +132,7 @@ fn dos_time(unix_ms: u64) -> (u16, u16) {
     match year {
         ..1_980 => (0, 1 << 5 | 1),
         1_980..=2_107 => {
-            let time = hour << 11 | minute << 5 | seconds % 60 / 2;
+            let time = hour << 11 | minute << 5 | (seconds % 60 / 2);
             (time as u16, ((year - 1_980) << 9 | month << 5 | day) as u16)
         }
         _ => (0, 127 << 9 | 12 << 5 | 31),

@@ -122,9 +122,9 @@ fn odd_crawl() -> Stage {
                 Reply::raw("HTTP/1.1 304 Same\r\nETag: \"1\"\r\n\r\n")
             }
             "/same" => Reply::text(&text).with("ETag: \"1\"\r\n"),
-            "/early" => Reply::raw(format!(
-                "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-            )),
+            "/early" => Reply::raw(
+                "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            ),
             "/folded" => {
                 Reply::raw("HTTP/1.1 200 OK\nX: a\n \n  b\nContent-Type:text/plain\nContent-Length:2\n\nok")
             }
@@ -133,7 +133,7 @@ fn odd_crawl() -> Stage {
             "/torn" => Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf").then_close(),
             "/hangup" => Reply::hang_up(),
             "/bytes" => {
-                let body: Vec<u8> = (0..20_000_u32).map(|at| (at * at >> 3) as u8).collect();
+                let body: Vec<u8> = (0..20_000_u32).map(|at| ((at * at) >> 3) as u8).collect();
                 let head = format!("HTTP/1.0 200\r\nContent-Length: {}\r\n\r\n", body.len());
                 Reply::raw([head.as_bytes(), &body].concat()).then_close()
             }
@@ -158,7 +158,7 @@ fn every_payload_is_the_stored_document() {
         let out = stage.dir.join(name);
         let summary = export("warc", &stage.data, &out, &[]);
         judged(judge("warcio").arg("check").arg(&out));
-        let read = payloads(&[out.clone()]);
+        let read = payloads(std::slice::from_ref(&out));
         assert_eq!(summary["records"], read.len());
         assert_eq!(summary["bytes"], std::fs::metadata(&out).unwrap().len());
         let of = |kind: &str| read.iter().filter(|record| record["type"] == kind).collect::<Vec<_>>();
@@ -233,7 +233,7 @@ fn what_is_exported_comes_back_and_what_came_twice_is_a_revisit() {
     let summary = export("warc", &twice, &out, &[]);
     assert_eq!(summary["requests"], 0, "nobody knows how they were asked for");
     judged(judge("warcio").arg("check").arg(&out));
-    let read = payloads(&[out.clone()]);
+    let read = payloads(std::slice::from_ref(&out));
     let originals: BTreeMap<(String, String), String> = read
         .iter()
         .filter(|record| record["type"] == "response")
@@ -253,7 +253,7 @@ fn what_is_exported_comes_back_and_what_came_twice_is_a_revisit() {
     }
     let index = stage.dir.join("twice.cdxj");
     export("cdxj", &twice, &index, &[]);
-    assert_eq!(std::fs::read_to_string(&index).unwrap(), indexed(&[out.clone()]));
+    assert_eq!(std::fs::read_to_string(&index).unwrap(), indexed(std::slice::from_ref(&out)));
     let revisit = same.iter().find(|revisit| revisit["url"].as_str().unwrap().ends_with("/gz")).unwrap();
     let page = filling("/gz", 3_000);
     assert!(replayed(&stage, &out, revisit) == page.as_bytes(), "the replay of a revisit is the document");
@@ -290,7 +290,7 @@ fn a_replay_shows_the_stored_page() {
     let stage = odd_crawl();
     let out = stage.dir.join("out.warc.gz");
     export("warc", &stage.data, &out, &[]);
-    let read = payloads(&[out.clone()]);
+    let read = payloads(std::slice::from_ref(&out));
     let page = read
         .iter()
         .find(|record| record["type"] == "response" && record["url"].as_str().unwrap().ends_with("/chunked"))

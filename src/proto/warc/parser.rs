@@ -238,7 +238,7 @@ mod tests {
                 Err(error) => assert_eq!(error, WarcError::Cut, "{at}"),
             }
         }
-        assert!(good >= 3 && good <= 15, "{good}");
+        assert!((3..=15).contains(&good), "{good}");
     }
 
     #[test]

@@ -48,15 +48,17 @@ fn named_tokens(rest: &[u8]) -> Option<usize> {
     (at > 1 && rest.get(at) == Some(&b')')).then_some(at + 1)
 }
 
+/// How many bytes a session takes that begins here.
+type Measure = fn(&[u8]) -> Option<usize>;
+
 /// A query without the sessions of Java, PHP, ASP and ColdFusion.
 pub(super) fn without_query_sessions(mut query: Vec<u8>) -> Vec<u8> {
-    let is_token = u8::is_ascii_alphanumeric as fn(&u8) -> bool;
-    let sessions: [&dyn Fn(&[u8]) -> Option<usize>; 5] = [
-        &|rest| named(rest, b"jsessionid=", 32, is_token),
-        &|rest| named(rest, b"phpsessid=", 32, is_token),
-        &|rest| named(rest, b"sid=", 32, is_token),
-        &asp,
-        &cold_fusion,
+    let sessions: [Measure; 5] = [
+        |rest| named(rest, b"jsessionid=", 32, u8::is_ascii_alphanumeric),
+        |rest| named(rest, b"phpsessid=", 32, u8::is_ascii_alphanumeric),
+        |rest| named(rest, b"sid=", 32, u8::is_ascii_alphanumeric),
+        asp,
+        cold_fusion,
     ];
     for session in sessions {
         // The last one that is followed by `&` or the end.
