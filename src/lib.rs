@@ -45,6 +45,7 @@
 //! | 4     | `engine`                  | threads, rings, clocks, links: where roles meet mechanism          |
 //! | 4     | `sim`                     | a whole node in virtual time against a misbehaving web             |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
+//! | 4     | `archive`                 | WARC, CDXJ and WACZ out of a store, WARC into one                  |
 //! | 3     | `url_server`              | queues, robots gate, niceness                                      |
 //! | 3     | `spider`                  | fetches as state machines, over TCP and TLS                        |
 //! | 3     | `handler`                 | links, scope, redirects                                            |
@@ -75,6 +76,7 @@
 //! its end; `nephila audit` does so for a crawl on the real web.
 #![deny(unsafe_code)]
 
+pub mod archive;
 pub mod audit;
 pub mod base;
 pub mod commands;

@@ -15,7 +15,9 @@ mod bench_tls;
 mod child_farm;
 mod crawl;
 mod demo;
+mod export;
 mod farm;
+mod import;
 mod machine;
 mod output;
 pub mod parse;
@@ -28,6 +30,7 @@ mod sim;
 mod spider;
 mod store;
 mod store_care;
+mod ticker;
 mod urlserver;
 
 use crate::base::shown;
@@ -49,6 +52,8 @@ enum Command {
     Urlserver(Box<urlserver::UrlServerArgs>),
     Spider(Box<spider::SpiderArgs>),
     Store(store::StoreArgs),
+    Export(export::ExportArgs),
+    Import(import::ImportArgs),
     Audit(audit::AuditArgs),
     Robots(robots::RobotsArgs),
     Parse(parse::ParseArgs),
@@ -89,6 +94,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
         Command::Store(args) => args.run(),
+        Command::Export(args) => args.run(),
+        Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),
         Command::Robots(args) => args.run(),
         Command::Parse(args) => args.run(),

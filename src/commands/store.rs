@@ -327,7 +327,7 @@ fn codes() -> Result<(), Failure> {
     print(&text)
 }
 
-fn report_damage(damaged: &[Damage]) -> Result<(), Failure> {
+pub(super) fn report_damage(damaged: &[Damage]) -> Result<(), Failure> {
     match damaged {
         [] => Ok(()),
         [Damage { path, bytes }, ..] => Err(Failure::No(format!(

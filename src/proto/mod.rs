@@ -15,6 +15,8 @@
 //! | `lines`     | lines between roles         | work for a spider, and its GET, WORKING, DONE |
 //! | `record`    | what happened               | result and HTTP codes as stored and sent      |
 //! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
+//! | `warc`      | WARC files, however cut     | records, and back; lines of a CDXJ index      |
+//! | `zip`       | entries and their sums      | the headers and the directory of a ZIP        |
 
 pub mod auth;
 pub mod charset;
@@ -29,3 +31,5 @@ pub mod record;
 pub mod robots;
 pub mod tls;
 pub mod url;
+pub mod warc;
+pub mod zip;

@@ -37,4 +37,5 @@ mod wire;
 
 pub use budget::BodyBudget;
 pub use fetch::{Again, FetchOrder, Fetched};
+pub use request::plain_request;
 pub use role::{Action, Spider, SpiderConfig};

@@ -65,6 +65,13 @@ impl<'a> Request<'a> {
     }
 }
 
+/// The request for a URL without what depends on the day: validators, cookies and credentials. An archive tells no more.
+pub fn plain_request(method: Method, url: &CrawlUrl, first_byte_only: bool, user_agent: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    Request { first_byte_only, ..Request::new(method, url) }.write(&mut out, user_agent);
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

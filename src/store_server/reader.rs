@@ -263,6 +263,14 @@ impl Reader {
         Ok(None)
     }
 
+    /// The user agent that the documents of a segment were asked for with, where it is known.
+    pub fn agent(&self, segment: u64) -> Option<String> {
+        let index = self.segments.binary_search_by_key(&segment, |known| known.number).ok()?;
+        let (file, _) = self.segments[index].open().ok()??;
+        let header = SegmentHeader::of(&file, segment).ok()??;
+        (!header.agent.is_empty()).then_some(header.agent)
+    }
+
     /// Unpacks the document behind a record's bytes; a reference has none of its own.
     pub fn document(record: &Record, bytes: &[u8]) -> Option<Document> {
         record::unpack(record, bytes)

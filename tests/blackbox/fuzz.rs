@@ -131,6 +131,11 @@ fn segments() {
     fuzz("segment", 300);
 }
 
+#[test]
+fn warcs() {
+    fuzz("warc", 3_000);
+}
+
 /// A target without a test here, or without a corpus, would never run.
 #[test]
 fn every_target_runs() {

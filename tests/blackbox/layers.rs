@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   5  commands, main
-//!   4  engine  farm  sim            (sim may use engine and farm)
+//!   4  engine  farm  sim  archive   (sim may use engine and farm)
 //!   3  url_server  spider  handler  store_server  doc_index  audit  resolver
 //!   2  driver  rings
 //!   1  proto
@@ -19,7 +19,7 @@ const LAYERS: [(u8, &[&str]); 6] = [
     (1, &["proto"]),
     (2, &["driver", "rings"]),
     (3, ROLES),
-    (4, &["engine", "farm", "sim"]),
+    (4, &["engine", "farm", "sim", "archive"]),
     (5, &["commands", "main"]),
 ];
 

@@ -28,6 +28,7 @@
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
+//! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
@@ -63,6 +64,7 @@ mod disks;
 mod dns;
 mod edges;
 mod escapes;
+mod export;
 mod full_disk;
 mod fuzz;
 mod hostile;

@@ -90,6 +90,11 @@ impl Flags {
         self.0 |= other.0;
     }
 
+    /// The flag of a name.
+    pub fn from_name(name: &str) -> Option<Flags> {
+        Flags::NAMES.iter().find(|(_, known)| *known == name).map(|(flag, _)| *flag)
+    }
+
     /// The names in the set, in snake case and bit order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Flags::NAMES.iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, name)| *name)
@@ -129,6 +134,7 @@ mod tests {
     fn every_flag_has_a_bit_and_a_name_of_its_own() {
         let all = Flags::NAMES.iter().fold(Flags::NONE, |set, (flag, _)| {
             assert!(flag.bits().is_power_of_two() && !set.contains(*flag));
+            assert_eq!(flag.names().next().and_then(Flags::from_name), Some(*flag));
             set | *flag
         });
         assert_eq!(all.names().count(), Flags::NAMES.len());

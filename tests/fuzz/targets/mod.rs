@@ -12,6 +12,7 @@
 //! | `html`     | a page                                  | a page cut short has fewer facts and no others           |
 //! | `dns`      | an answer to a fixed question           | strangers are strays; addresses are bounded and of the kind |
 //! | `log`      | lines of a crawl log                    | what is written is read the same                         |
+//! | `warc`     | a WARC file                             | cuts change nothing; blocks are as long as their heads say |
 //! | `segment`  | a mode, then records of a segment       | no record without its checksums, no document not promised |
 //!
 //! Two runners share them: a short one with fixed seeds in the test suite (`tests/blackbox/fuzz.rs`), and a long one
@@ -29,10 +30,11 @@ mod response;
 mod robots;
 mod segment;
 mod url;
+mod warc;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
@@ -44,6 +46,7 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("dns", dns::run),
     ("log", log::run),
     ("segment", segment::run),
+    ("warc", warc::run),
 ];
 
 /// Ways to cut some bytes in pieces: one by one, and in two at a few places spread over them.

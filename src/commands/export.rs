@@ -1,0 +1,232 @@
+use super::Failure;
+use super::output::print;
+use super::store::report_damage;
+use super::ticker::Ticker;
+use crate::archive::{ArchiveError, Export, Exported, Fault, export_wacz, index_export, index_files};
+use crate::base::shown;
+use crate::store_server::Reader;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Write a store as WARC, CDXJ or WACZ, also while a crawl writes it
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  nephila export warc --data ./example --out example.warc.gz
+  nephila export cdxj --data ./example --out example.cdxj
+  nephila export wacz --data ./example --out example.wacz")]
+pub struct ExportArgs {
+    #[command(subcommand)]
+    command: ExportCommand,
+}
+
+#[derive(Subcommand)]
+enum ExportCommand {
+    /// Write WARC 1.1 files
+    #[command(after_help = "\
+A name that ends in .gz is compressed record by record. Every response that is
+stored goes out, with the request that it answers as far as that is known.
+Documents are stored without their codings: Content-Encoding and
+Transfer-Encoding leave as X-Archive-Orig-…, and Content-Length is what
+follows. A document that was stored once and seen again is a revisit record,
+and so is a 304. The same data has the same bytes each time.
+
+Example:
+  nephila export warc --data ./example --out example.warc.gz
+  nephila export warc --data ./example --out part.warc.gz --size 1000000000
+  nephila export warc --data ./example --out example.warc.gz --newest --json")]
+    Warc {
+        #[command(flatten)]
+        common: CommonArgs,
+        #[command(flatten)]
+        size: SizeArg,
+    },
+    /// Write a sorted CDXJ index of the WARC files that `export warc` writes, or of any others
+    #[command(after_help = "\
+Without --warc, the index is that of the files that `export warc` writes for
+the same data, and names them like FILE: example.cdxj goes with
+example.warc.gz, and with --size with example-00001.warc.gz and so on. Give
+`export warc` the same --size and --newest. Lines are sorted in memory, some
+300 bytes and twice the URL each.
+
+Example:
+  nephila export cdxj --data ./example --out example.cdxj
+  nephila export cdxj --warc a.warc.gz --warc b.warc --out both.cdxj")]
+    Cdxj {
+        #[command(flatten)]
+        common: CommonArgs,
+        #[command(flatten)]
+        size: SizeArg,
+        /// Index this file instead, gzipped by record or plain (repeatable)
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "size", "newest"])]
+        warc: Vec<PathBuf>,
+    },
+    /// Write one WACZ file: a WARC, its index and its pages
+    #[command(after_help = "Example:\n  nephila export wacz --data ./example --out example.wacz")]
+    Wacz {
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+}
+
+#[derive(Args)]
+struct CommonArgs {
+    /// The data directory of a crawl
+    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
+    data: PathBuf,
+    /// Write this file; it appears when it is whole
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Every record of every URL: the default
+    #[arg(long, conflicts_with = "newest")]
+    all: bool,
+    /// One record of each URL: the newest that has a document
+    #[arg(long)]
+    newest: bool,
+    /// Replace files that are there already
+    #[arg(long)]
+    force: bool,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct SizeArg {
+    /// Begin another file when one has passed this size; files are numbered before their extensions
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    size: Option<u64>,
+}
+
+impl ExportArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        match self.command {
+            ExportCommand::Warc { common, size } => {
+                let mut ticker = Ticker::new();
+                let mut watch = |exported: &Exported| ticker.show(|| progress(exported));
+                let exported = common.export(size.size).to_warc(&common.reader()?, &common.out, &mut watch);
+                ticker.end();
+                common.report(&exported.map_err(failure)?, None)
+            }
+            ExportCommand::Wacz { common } => {
+                let mut ticker = Ticker::new();
+                let mut watch = |exported: &Exported| ticker.show(|| progress(exported));
+                let exported = export_wacz(&common.export(None), &common.reader()?, &common.out, &mut watch);
+                ticker.end();
+                common.report(&exported.map_err(failure)?, None)
+            }
+            ExportCommand::Cdxj { common, warc, .. } if !warc.is_empty() => {
+                let indexing = index_files(&warc, &common.out, common.force).map_err(failure)?;
+                let lines = indexing.lines;
+                let text = match common.json {
+                    true => json!({ "lines": lines, "skipped": indexing.faults_total }).to_string() + "\n",
+                    false => format!("{lines} lines in {}\n", common.out.display()),
+                };
+                print(&text)?;
+                report_faults(&indexing.faults, indexing.faults_total)
+            }
+            ExportCommand::Cdxj { common, size, .. } => {
+                let mut ticker = Ticker::new();
+                let mut watch = |exported: &Exported| ticker.show(|| progress(exported));
+                let export = common.export(size.size);
+                let indexing = index_export(&export, &common.reader()?, &common.out, &mut watch);
+                ticker.end();
+                let indexing = indexing.map_err(failure)?;
+                let mut exported = indexing.exported.unwrap_or_default();
+                exported.files = vec![common.out.clone()];
+                common.report(&exported, Some(indexing.lines))
+            }
+        }
+    }
+}
+
+impl CommonArgs {
+    fn export(&self, size: Option<u64>) -> Export {
+        Export { newest: self.newest, size, force: self.force }
+    }
+
+    fn reader(&self) -> Result<Reader, Failure> {
+        Reader::open(&self.data).map_err(Failure::cannot_run)
+    }
+
+    /// The summary; `lines` of an index.
+    fn report(&self, exported: &Exported, lines: Option<u64>) -> Result<(), Failure> {
+        let text = if self.json {
+            let files: Vec<String> = exported.files.iter().map(|file| file.display().to_string()).collect();
+            let mut object = json!({
+                "files": files,
+                "records": exported.records,
+                "responses": exported.responses,
+                "revisits": exported.revisits,
+                "resources": exported.resources,
+                "requests": exported.requests,
+                "left_out": exported.left_out,
+                "bytes": exported.bytes,
+            });
+            if let Some(lines) = lines {
+                object["lines"] = lines.into();
+            }
+            object.to_string() + "\n"
+        } else {
+            summary(exported, lines)
+        };
+        print(&text)?;
+        if exported.lost > 0 {
+            let lost = exported.lost;
+            return Err(Failure::No(format!("{lost} records refer to a document that is not in the store")));
+        }
+        report_damage(&exported.damaged)
+    }
+}
+
+fn summary(exported: &Exported, lines: Option<u64>) -> String {
+    let mut text = String::new();
+    for file in &exported.files {
+        text += &format!("{}\n", shown(&file.display().to_string(), 4_000));
+    }
+    if let Some(lines) = lines {
+        text += &format!("{lines} lines\n");
+    }
+    text += &format!(
+        "{} records: {} responses, {} revisits, {} resources, {} requests; {:.1} MB\n",
+        exported.records,
+        exported.responses,
+        exported.revisits,
+        exported.resources,
+        exported.requests,
+        exported.bytes as f64 / 1e6
+    );
+    if exported.left_out > 0 {
+        text += &format!("{} records without a response were left out\n", exported.left_out);
+    }
+    text
+}
+
+fn progress(exported: &Exported) -> String {
+    format!("{} responses  {} revisits", exported.responses, exported.revisits)
+}
+
+/// A name that is taken is for the user to change; everything else is for the machine.
+pub(super) fn failure(error: ArchiveError) -> Failure {
+    match error {
+        ArchiveError::Exists(_) | ArchiveError::Name(_) => Failure::usage(error),
+        _ => Failure::cannot_run(error),
+    }
+}
+
+/// What could not be read, on stderr, line by line.
+pub(super) fn report_faults(faults: &[(PathBuf, Fault)], total: u64) -> Result<(), Failure> {
+    for (path, fault) in faults {
+        eprintln!(
+            "{}: byte {}: {}",
+            shown(&path.display().to_string(), 1_000),
+            fault.offset,
+            shown(&fault.cause, 500)
+        );
+    }
+    match total {
+        0 => Ok(()),
+        _ => Err(Failure::No(format!("{total} records could not be read and were skipped"))),
+    }
+}

@@ -1,0 +1,92 @@
+use super::Failure;
+use super::export::{failure, report_faults};
+use super::output::print;
+use super::ticker::Ticker;
+use crate::archive::{Import, Imported};
+use crate::config::{Dedup, StoreSettings};
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bring archives of any crawler into a store
+#[derive(Args)]
+#[command(after_help = "Example:\n  nephila import warc --data ./example old-crawl.warc.gz")]
+pub struct ImportArgs {
+    #[command(subcommand)]
+    command: ImportCommand,
+}
+
+#[derive(Subcommand)]
+enum ImportCommand {
+    /// Read WARC files: responses, revisits and resources
+    #[command(after_help = "\
+Versions 0.17 to 1.1, plain or gzipped. Chunks and content codings are undone,
+as a fetch does it. A revisit gets the document that it refers to, which must
+be in one of the files. What cannot be read is told with its place and skipped,
+and the exit status is then 1. What is counted is on disk.
+
+Example:
+  nephila import warc --data ./example a.warc.gz b.warc
+  nephila import warc --data ./example --json *.warc.gz")]
+    Warc {
+        /// WARC files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// The data directory to write to; no crawl may be using it
+        #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
+        data: PathBuf,
+        /// Longer documents are cut
+        #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+        max_doc_size: u64,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl ImportArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let ImportCommand::Warc { files, data, max_doc_size, json } = self.command;
+        let import = Import {
+            files,
+            doc_bytes_max: max_doc_size,
+            // A segment holds any record whole.
+            segment_bytes: StoreSettings::default().segment_bytes.max(2 * max_doc_size + (1 << 20)),
+            dedup: Dedup::default(),
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut ticker = Ticker::new();
+        let mut watch = |imported: &Imported| ticker.show(|| format!("{} records", imported.records));
+        let imported = import.run(&data, now.as_millis() as u64, &mut watch);
+        ticker.end();
+        let imported = imported.map_err(failure)?;
+        let text = match json {
+            true => {
+                json!({
+                    "files": imported.files,
+                    "records": imported.records,
+                    "responses": imported.responses,
+                    "revisits": imported.revisits,
+                    "resources": imported.resources,
+                    "left_out": imported.left_out,
+                    "skipped": imported.skipped,
+                    "document_bytes": imported.document_bytes,
+                })
+                .to_string()
+                    + "\n"
+            }
+            false => format!(
+                "{} records from {} files: {} responses, {} revisits, {} resources; {:.1} MB of documents\n",
+                imported.records,
+                imported.files,
+                imported.responses,
+                imported.revisits,
+                imported.resources,
+                imported.document_bytes as f64 / 1e6
+            ),
+        };
+        print(&text)?;
+        report_faults(&imported.faults, imported.skipped)
+    }
+}
