@@ -50,13 +50,11 @@ impl ShardShare {
     /// False if a shard did not get out of the way in time.
     pub(super) fn retire(&self, segment: u64) -> bool {
         self.retired.fetch_max(segment, Ordering::SeqCst);
-        // A record takes microseconds, and the one after it sees the number.
-        (0..1_000).any(|_| {
-            let is_clear = !self.appending.load(Ordering::SeqCst);
-            if !is_clear {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            is_clear
+        // A record takes microseconds, and the one after it sees the number. A shard that was put aside in the middle of
+        // one is not waited for.
+        (0..RETIRE_SPINS).any(|_| {
+            std::hint::spin_loop();
+            !self.appending.load(Ordering::SeqCst)
         })
     }
 
@@ -65,6 +63,9 @@ impl ShardShare {
         !self.ready.is_empty()
     }
 }
+
+/// Some milliseconds of looking.
+const RETIRE_SPINS: u32 = 200_000;
 
 /// A shard's way into the store.
 pub struct ShardStore {
