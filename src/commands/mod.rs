@@ -25,6 +25,7 @@ mod signals;
 mod sim;
 mod spider;
 mod store;
+mod storeserver;
 mod urlserver;
 
 use crate::base::shown;
@@ -45,6 +46,7 @@ enum Command {
     Crawl(Box<crawl::CrawlArgs>),
     Urlserver(Box<urlserver::UrlServerArgs>),
     Spider(Box<spider::SpiderArgs>),
+    Storeserver(storeserver::StoreServerArgs),
     Store(store::StoreArgs),
     Audit(audit::AuditArgs),
     Robots(robots::RobotsArgs),
@@ -85,6 +87,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Crawl(args) => args.run(),
         Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
+        Command::Storeserver(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Audit(args) => args.run(),
         Command::Robots(args) => args.run(),

@@ -6,6 +6,7 @@ use super::spider_desk::{DeskConfig, DeskState, SpiderDesk, SpiderPort};
 use super::spider_kit::{NodeSetup, SpiderKit};
 use super::spider_shard::{SpiderShard, SpiderShardParts};
 use super::stats::{ShardStats, SpiderStats, SpiderSummary, merged_histogram};
+use super::store_line::{RecordPlace, StoreThread};
 use super::threads::{
     BellHook, NodeError, SLEEP_MAX, Seat, Trouble, cpu_us, joined, keep, rest, spawn, thread_bell, wall_at,
 };
@@ -15,7 +16,7 @@ use crate::config::{Config, SpiderProtocol};
 use crate::driver::Driver;
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
-use crate::store_server::{DataDir, Keeper, KeeperError, Medium, ShardShare};
+use crate::store_server::{DataDir, Keeper, KeeperError, Medium};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A spider process: links to URL servers, a desk, a shard per core and the keeper.
+/// A spider process: links to URL servers, a desk, a shard per core, and the keeper or a line to a store server.
 pub struct SpiderNode {
     started: Instant,
     driver: &'static str,
@@ -36,11 +37,29 @@ pub struct SpiderNode {
     links: LinksThread,
     shards: Vec<JoinHandle<()>>,
     scribe: ScribeThread,
-    keeper: JoinHandle<Result<(), KeeperError>>,
-    keeper_end: Arc<AtomicBool>,
+    kept: Kept,
     shard_stats: Vec<Arc<ShardStats>>,
     stats: Arc<SpiderStats>,
     trouble: Arc<Trouble>,
+}
+
+/// Where the documents go.
+pub enum StoreAt {
+    Directory(DataDir),
+    /// `host:port` of a store server.
+    Server(String),
+}
+
+/// The thread that sees to it that records are kept.
+enum Kept {
+    Keeper { thread: JoinHandle<Result<(), KeeperError>>, end: Arc<AtomicBool> },
+    Line(StoreThread),
+}
+
+/// A keeper before its thread is started, or a line.
+enum Keeping {
+    Keeper(Box<Keeper>),
+    Line(StoreThread),
 }
 
 impl SpiderNode {
@@ -48,7 +67,7 @@ impl SpiderNode {
     pub fn start<D: Driver + 'static>(
         setup: &NodeSetup,
         links: LinksConfig,
-        directory: DataDir,
+        store: StoreAt,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
@@ -66,12 +85,25 @@ impl SpiderNode {
             None => NodeError::Thread(cause),
         })?;
         let shard_count = config.cores.len();
-        let mut keeper = Keeper::new(Medium::Directory(directory), store_rules(config), shard_count);
-        keeper.prepare(wall.unix_ms_at_zero)?;
-
         let (scribe_thread, scribe_bell) = thread_bell();
-        let (scribe, scribe_port, _) = Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
-            .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
+        let (keeping, places, (scribe, scribe_port)) = match store {
+            StoreAt::Directory(directory) => {
+                let mut keeper = Keeper::new(Medium::Directory(directory), store_rules(config), shard_count);
+                keeper.prepare(wall.unix_ms_at_zero)?;
+                let places: Vec<_> =
+                    (0..shard_count).map(|index| RecordPlace::Segments(keeper.share(index))).collect();
+                let (scribe, port, _) =
+                    Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
+                        .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
+                (Keeping::Keeper(Box::new(keeper)), places, (scribe, port))
+            }
+            StoreAt::Server(address) => {
+                let (bell, stop, trouble) = (desk_bell.clone(), stop.clone(), trouble.clone());
+                let (line, ports) = StoreThread::start(&address, shard_count, bell, stop, trouble, started)?;
+                let places = ports.into_iter().map(RecordPlace::Line).collect();
+                (Keeping::Line(line), places, Scribe::nowhere(scribe_bell.clone()))
+            }
+        };
         let mut ports = Vec::new();
         let mut shards = Vec::new();
         let mut shard_stats = Vec::new();
@@ -93,7 +125,7 @@ impl SpiderNode {
                 },
                 config: config.clone(),
                 kit: kit.clone(),
-                share: keeper.share(index),
+                records: places[index].clone(),
                 work,
                 done,
                 bell: bell.clone(),
@@ -102,7 +134,7 @@ impl SpiderNode {
                 scribe: scribe_port.clone(),
             };
             shard_stats.push(thread.stats.clone());
-            ports.push(SpiderPort { work: work_out, done: done_in, bell, share: keeper.share(index) });
+            ports.push(SpiderPort { work: work_out, done: done_in, bell, records: places[index].clone() });
             let (make_driver, ready) = (make_driver.clone(), ready.clone());
             shards.push(spawn(&format!("shard-{index}"), move || thread.run(&*make_driver, &ready))?);
         }
@@ -111,12 +143,16 @@ impl SpiderNode {
         }
 
         let scribe = ScribeThread::start(scribe, scribe_thread, scribe_bell, trouble.clone())?;
-        let keeper_end = Arc::new(AtomicBool::new(false));
-        let keeper = spawn("keeper", {
-            let (end, trouble, bell) = (keeper_end.clone(), trouble.clone(), desk_bell.clone());
-            let pause = Duration::from_millis(config.store.commit_ms);
-            move || keep(keeper, pause, wall, started, &end, &trouble, &bell)
-        })?;
+        let kept = match keeping {
+            Keeping::Keeper(keeper) => {
+                let keeper_end = Arc::new(AtomicBool::new(false));
+                let (end, trouble, bell) = (keeper_end.clone(), trouble.clone(), desk_bell.clone());
+                let pause = Duration::from_millis(config.store.commit_ms);
+                let body = move || keep(*keeper, pause, wall, started, &end, &trouble, &bell);
+                Kept::Keeper { thread: spawn("keeper", body)?, end: keeper_end }
+            }
+            Keeping::Line(line) => Kept::Line(line),
+        };
         let desk_config = DeskConfig {
             slots: config.spider.fetches_max * shard_count,
             pull: config.url_server.spider_protocol == SpiderProtocol::Pull,
@@ -139,8 +175,7 @@ impl SpiderNode {
             links,
             shards,
             scribe,
-            keeper,
-            keeper_end,
+            kept,
             shard_stats,
             stats,
             trouble,
@@ -175,8 +210,16 @@ impl SpiderNode {
         self.links.end();
         self.shards.into_iter().for_each(joined);
         self.scribe.end();
-        self.keeper_end.store(true, Ordering::Release);
-        let kept = joined(self.keeper);
+        let kept = match self.kept {
+            Kept::Keeper { thread, end } => {
+                end.store(true, Ordering::Release);
+                joined(thread)
+            }
+            Kept::Line(line) => {
+                line.end();
+                Ok(())
+            }
+        };
         self.trouble.take()?;
         kept?;
         let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
@@ -207,7 +250,7 @@ struct SpiderThread {
     seat: Seat,
     config: Config,
     kit: SpiderKit,
-    share: Arc<ShardShare>,
+    records: RecordPlace,
     work: Receiver<ToSpider>,
     done: Sender<FromSpider>,
     bell: Arc<Doorbell>,
@@ -230,7 +273,7 @@ impl SpiderThread {
         SpiderShardParts {
             spider: spider_config(&self.config, &self.kit, self.wall),
             stored: self.kit.stored.clone(),
-            share: self.share.clone(),
+            store: self.records.sink(),
             work: self.work.clone(),
             done: self.done.clone(),
             bell: self.bell.clone(),

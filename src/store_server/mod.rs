@@ -17,6 +17,7 @@
 //! | `directory` | the data directory: lock, names, recovery of what a crash left         |
 //! | `append`    | a shard's side                                                         |
 //! | `keeper`    | the keeper's side                                                      |
+//! | `intake`    | records of another process's spider, as they come over one connection  |
 //! | `reader`    | everybody else's side                                                  |
 //!
 //! A segment in use is called `NUMBER-SHARD.open`, a sealed one `NUMBER-SHARD.seg`. Numbers only grow, so of two
@@ -26,6 +27,7 @@ mod append;
 mod digests;
 mod directory;
 mod header;
+mod intake;
 mod keeper;
 mod layout;
 mod mmap;
@@ -38,6 +40,7 @@ pub use append::{AppendError, Appended, ShardShare, ShardStore};
 pub use digests::StoredDigests;
 pub use directory::{DataDir, OpenError};
 pub use header::SegmentHeader;
+pub use intake::{Fed, Intake, Stored};
 pub use keeper::{Keeper, KeeperError, Medium, StoreRules};
 pub use reader::{Located, ReadError, Reader};
 pub use record::{Document, NewRecord, Record};

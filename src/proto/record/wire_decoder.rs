@@ -48,6 +48,11 @@ impl WireDecoder {
         self.taken += wire_bytes;
     }
 
+    /// Lets go of everything.
+    pub fn clear(&mut self) {
+        (self.bytes, self.taken) = (Vec::new(), 0);
+    }
+
     /// Bytes that came and were not taken.
     pub fn held(&self) -> usize {
         self.bytes.len() - self.taken
