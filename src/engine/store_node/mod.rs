@@ -20,6 +20,8 @@
 mod conn;
 mod door;
 mod node;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use node::{StoreNode, StoreStats, StoreSummary};

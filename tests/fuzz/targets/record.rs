@@ -48,6 +48,11 @@ pub fn run(bytes: &[u8]) {
         Err(BadRecord::TooLarge { bytes, bytes_max }) => {
             assert!(u64::from(bytes) > bytes_max && rest[16..20] == bytes.to_be_bytes());
         }
-        Err(BadRecord::UrlText | BadRecord::NewUrlText) => assert!(str::from_utf8(&rest[20..]).is_err()),
+        Err(bad @ (BadRecord::UrlText | BadRecord::NewUrlText)) => {
+            let (url, after) = rest[20..].split_at(usize::from(u16::from_be_bytes([rest[12], rest[13]])));
+            let new_url = &after[..usize::from(u16::from_be_bytes([rest[14], rest[15]]))];
+            let text = if bad == BadRecord::UrlText { url } else { new_url };
+            assert!(str::from_utf8(text).is_err());
+        }
     }
 }
