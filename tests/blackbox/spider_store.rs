@@ -2,6 +2,7 @@
 //! sends it again when the connection breaks: nothing is lost, whatever becomes of the store server. One that never
 //! counts is found out after two seconds.
 
+use crate::crowds::SmallDisk;
 use crate::link::Link;
 use crate::storeserver;
 use crate::support::*;
@@ -140,7 +141,11 @@ fn done_waits_for_the_count() {
     assert_eq!(link.words(1).len(), 1);
     spider.signal(Signal::SIGTERM);
     let report = spider.wait(PATIENCE).done();
-    assert!(report.stderr.contains("the connection stands") && !report.stderr.contains("counts no"), "{}", report.stderr);
+    assert!(
+        report.stderr.contains("the connection stands") && !report.stderr.contains("counts no"),
+        "{}",
+        report.stderr
+    );
     assert_eq!(report.json()["success"], 3);
 }
 
@@ -193,7 +198,8 @@ fn what_was_not_counted_comes_again() {
     let mut fake = FakeStore::accept(&listener);
     let again: Vec<_> = (0..4).map(|_| fake.record()).collect();
     assert_eq!(again[..2], first[2..], "in the same order");
-    link.says_nothing_for(Duration::from_millis(200));
+    // It has counted before, so that its silence is no sign.
+    link.says_nothing_for(Duration::from_millis(2_500));
     // A count that cannot be is not believed: the connection is made anew.
     fake.count(5);
     let mut fake = FakeStore::accept(&listener);
@@ -202,7 +208,10 @@ fn what_was_not_counted_comes_again() {
     fake.count(4);
     assert_eq!(link.words(4).len(), 4);
     let stderr = spider.stderr();
-    assert!(stderr.contains("the connection broke") && stderr.contains("it counts 5 records where 4"), "{stderr}");
+    assert!(
+        stderr.contains("the connection broke") && stderr.contains("it counts 5 records where 4"),
+        "{stderr}"
+    );
     spider.signal(Signal::SIGTERM);
     assert_eq!(spider.wait(PATIENCE).done().json()["success"], 6);
 }
@@ -217,7 +226,8 @@ fn a_store_server_that_is_away_is_waited_for() {
     link.send(&work(1, &server));
     assert!(link.line().unwrap().starts_with("GET "));
     link.says_nothing_for(Duration::from_millis(500));
-    let (running, _) = storeserver::listening_on(&mut storeserver::command(&dir.join("data")), &store.to_string());
+    let (running, _) =
+        storeserver::listening_on(&mut storeserver::command(&dir.join("data")), &store.to_string());
     assert_eq!(link.word(), "1 DONE");
     assert_eq!(stored(&dir.join("data"))[&server.url("/1")].doc_id, 1);
     storeserver::stop(running);
@@ -282,7 +292,10 @@ fn a_store_server_that_does_not_read_holds_the_spider_back() {
 }
 
 fn farm_urls(farm: &Farm, hosts: u32, pages: u32) -> Vec<String> {
-    (0..hosts).flat_map(|host| (0..pages).map(move |page| (host, page))).map(|(h, p)| farm.url(h, p)).collect()
+    (0..hosts)
+        .flat_map(|host| (0..pages).map(move |page| (host, page)))
+        .map(|(h, p)| farm.url(h, p))
+        .collect()
 }
 
 /// The three roles in processes of their own.
@@ -325,7 +338,9 @@ fn a_farm_is_stored_by_way_of_all_three() {
 
 #[test]
 fn a_store_server_killed_again_and_again_loses_nothing() {
-    let server = LogServer::start(|asked| Reply::text(&format!("page {} {}", asked.target, filling(&asked.target, 2_000))));
+    let server = LogServer::start(|asked| {
+        Reply::text(&format!("page {} {}", asked.target, filling(&asked.target, 2_000)))
+    });
     let dir = TempDir::new();
     let data = dir.join("documents");
     let (mut store, addr) = storeserver::listening_on(&mut storeserver::command(&data), "127.0.0.1:0");
@@ -368,4 +383,39 @@ fn a_store_server_killed_again_and_again_loses_nothing() {
         let expected = sha1_hex(format!("page {target} {}", filling(&target, 2_000)).as_bytes());
         assert_eq!(here[&server.url(&target)].sha1, expected);
     }
+}
+
+/// A store server without room takes nothing and counts nothing, and no DONE is said; with room it goes on.
+#[test]
+fn a_full_disk_holds_everybody_back() {
+    let dir = TempDir::new();
+    let Some(disk) = SmallDisk::mount(dir.join("disk")) else {
+        println!("nothing can be mounted here, so no disk can be filled: skipped");
+        return;
+    };
+    let server = LogServer::start(|asked| Reply::text(&filling(&asked.target, 60_000)));
+    let settings = "[spider]\nmax_doc_size = 65536\n[store]\nsegment_bytes = 1000000\n";
+    let data = disk.0.join("data");
+    let mut command = storeserver::command(&data);
+    command.args(["--cores", "0", "--config"]).arg(dir.write("store.toml", settings));
+    let (store, addr) = storeserver::listening_on(&mut command, "127.0.0.1:0");
+    let filler = disk.fill();
+    let (spider, mut link) = linked(addr);
+    for id in 1..=60 {
+        link.send(&work(id, &server));
+    }
+    wait_for("it says that it waits", PATIENCE, || {
+        store.stderr().contains("receiving waits for disk space").then_some(())
+    });
+    std::thread::sleep(Duration::from_secs(3));
+    let here = records(&data).len();
+    assert!(here < 20, "one segment holds {here}");
+    std::fs::remove_file(filler).unwrap();
+    assert_eq!(link.words(60).len(), 60, "each once");
+    assert!(!spider.stderr().contains("counts no records"), "{}", spider.stderr());
+    spider.signal(Signal::SIGTERM);
+    spider.wait(PATIENCE).done();
+    let report = storeserver::stop(store);
+    assert_eq!((&report["records"], &report["connections"]), (&60.into(), &1.into()), "{report}");
+    assert_eq!(stored(&data).len(), 60);
 }

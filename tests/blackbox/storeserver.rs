@@ -162,7 +162,12 @@ fn records_in_odd_pieces_are_stored_and_counted() {
         ..Sent::page(1_000, "http://a.test/old", "")
     });
     // Codes of another maker's spider, and the widest fields.
-    sent.push(Sent { result: 200, http_code: 255, ms: u32::MAX, ..Sent::page(u32::MAX, "odd:\u{e9}", [0xff]) });
+    sent.push(Sent {
+        result: 200,
+        http_code: 255,
+        ms: u32::MAX,
+        ..Sent::page(u32::MAX, "odd:\u{e9}", [0xff])
+    });
     sent.push(Sent::page(1, &format!("http://long.test/{}", "u".repeat(65_518)), vec![b'd'; 16 << 20]));
     sent.push(Sent { http_code: 0, success: 0, result: 20, ..Sent::page(2, "http://slow.test/", "") });
     let stream: Vec<u8> = sent.iter().flat_map(Sent::bytes).collect();
@@ -242,7 +247,11 @@ fn nonsense_closes_its_own_connection_and_no_other() {
     let cases: [(&str, Vec<u8>, &str); 8] = [
         ("success", with(|record| record.success = 2), "success is 2"),
         ("success 255", with(|record| record.success = 255), "success is 255"),
-        ("one byte too many", with(|record| record.document = vec![b'x'; 1_001]), "a document of 1001 bytes, over"),
+        (
+            "one byte too many",
+            with(|record| record.document = vec![b'x'; 1_001]),
+            "a document of 1001 bytes, over",
+        ),
         ("a header that lies", huge[..20].to_vec(), "a document of 4294967295 bytes, over"),
         ("url", with(|record| record.url.push(0xff)), "a URL that is not UTF-8"),
         ("new url", with(|record| record.new_url = b"http://\xc3".to_vec()), "a new URL that is not UTF-8"),
@@ -266,7 +275,10 @@ fn nonsense_closes_its_own_connection_and_no_other() {
         assert_eq!(client.ended(), 2, "{name}: what came before is counted");
         let stderr = server.stderr();
         let lines: Vec<&str> = stderr.lines().filter(|line| line.contains(&peer.to_string())).collect();
-        assert!(lines.len() == 1 && lines[0].contains(said) && lines[0].contains("2 whole"), "{name}: {lines:?}");
+        assert!(
+            lines.len() == 1 && lines[0].contains(said) && lines[0].contains("2 whole"),
+            "{name}: {lines:?}"
+        );
         bystander.send(&Sent::page(n as u32, &format!("http://by.test/{}", n + 1), "still here"));
         bystander.counted(n as u64 + 2);
     }
@@ -283,8 +295,11 @@ fn nonsense_closes_its_own_connection_and_no_other() {
         assert_eq!(stored[&format!("http://kept.test/{n}/1")].bytes, 4);
         assert_eq!(stored[&format!("http://kept.test/{n}/2")].bytes, 1_000);
     }
-    let others: BTreeSet<&str> =
-        stored.keys().map(String::as_str).filter(|url| !url.contains("kept") && !url.contains("by.")).collect();
+    let others: BTreeSet<&str> = stored
+        .keys()
+        .map(String::as_str)
+        .filter(|url| !url.contains("kept") && !url.contains("by."))
+        .collect();
     assert_eq!(others, BTreeSet::from(["http://good.test/"]), "nothing partial, nothing after it");
 }
 
@@ -312,8 +327,9 @@ fn a_count_survives_kill_9() {
                     while let Ok(n @ 1..) = client.stream.read(&mut buffer) {
                         bytes.extend(&buffer[..n]);
                     }
-                    let counts = bytes.chunks_exact(8).map(|bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
-                    counts.last().unwrap_or(0) as u32
+                    let counts =
+                        bytes.chunks_exact(8).map(|bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
+                    counts.max().unwrap_or(0) as u32
                 });
                 (first, sending, counting)
             })
@@ -381,9 +397,7 @@ fn counts_need_not_be_read() {
     client.send(&page(5_000));
     client.counted(1);
     drop(deaf);
-    wait_for("all of it is stored", PATIENCE, || {
-        (records(&dir.join("data")).len() == 2_001).then_some(())
-    });
+    wait_for("all of it is stored", PATIENCE, || (records(&dir.join("data")).len() == 2_001).then_some(()));
     assert_eq!(stop(server)["bad_connections"], 0);
 }
 
