@@ -43,6 +43,7 @@ pub struct SpiderReport {
     pub success: u64,
     pub errors: u64,
     pub bytes: u64,
+    /// In segments; with a store server, on the wire to it.
     pub stored_bytes: u64,
     pub seconds: f64,
     pub pages_per_second: f64,

@@ -54,6 +54,8 @@ impl StoreServerArgs {
             Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?,
             None => cores(),
         };
+        // Memory for documents that are fetched is none of its settings.
+        config.spider.body_memory = config.spider.body_memory.max(config.spider.max_doc_size);
         config.check().map_err(Failure::usage)?;
         let summary = serve(&config, listen_address(&self.listen)?, started)?;
         let report = StoreReport::new(&summary);

@@ -74,7 +74,8 @@ impl StoreThread {
     ) -> Result<(StoreThread, Vec<LinePort>), NodeError> {
         let (thread, bell) = thread_bell();
         let dial = vec![address.to_string(); shards];
-        let config = LinksConfig { listen: None, dial, links_max: shards };
+        // One that is gone may be told of after its successor was dialed.
+        let config = LinksConfig { listen: None, dial, links_max: 2 * shards };
         let (port, links, _) = Links::start(config, bell.clone()).map_err(NodeError::Thread)?;
         let mut ports = Vec::new();
         let mut lines = Vec::new();

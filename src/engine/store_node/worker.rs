@@ -22,6 +22,8 @@ pub(super) struct Worker {
     readable: VecDeque<usize>,
     /// Some connections wait for a segment.
     stuck: bool,
+    /// Some connections are on their way out.
+    ending: bool,
     store: ShardStore,
     parts: WorkerParts,
     /// The durable point that counts were made from.
@@ -72,6 +74,7 @@ impl Worker {
             conns: Slab::new(),
             readable: VecDeque::new(),
             stuck: false,
+            ending: false,
             store: ShardStore::new(parts.share.clone()),
             counted_to: parts.share.durable(),
             looked_at: Instant::now(),
@@ -168,6 +171,7 @@ impl Worker {
             Seen::Ended(end) => conn.part(&end, parts),
         }
         self.held = self.held - held_before + conn.held();
+        self.ending |= conn.is_ending();
         if conn.phase == Phase::Gone {
             self.remove(index);
         }
@@ -202,12 +206,17 @@ impl Worker {
     }
 
     fn step_ending(&mut self) {
+        if !std::mem::take(&mut self.ending) {
+            return;
+        }
         let now = Instant::now();
         for index in self.keys(Conn::is_ending) {
             let conn = &mut self.conns[index];
             conn.step(&mut self.buffer, now);
             if conn.phase == Phase::Gone {
                 self.remove(index);
+            } else {
+                self.ending = true;
             }
         }
     }
@@ -231,7 +240,7 @@ impl Worker {
             || self.parts.share.durable() != self.counted_to;
         let timeout = if more {
             Duration::ZERO
-        } else if self.stuck || self.conns.iter().any(|(_, conn)| conn.is_ending()) {
+        } else if self.stuck || self.ending {
             SOON
         } else {
             SLEEP_MAX
@@ -248,12 +257,14 @@ impl Worker {
                 && event.is_writable()
             {
                 conn.write();
+                if conn.phase == Phase::Gone {
+                    self.remove(index);
+                }
             }
             if event.is_readable() || event.is_read_closed() || event.is_error() {
                 self.list_readable(index);
             }
         }
-        self.keys(|conn| conn.phase == Phase::Gone).into_iter().for_each(|index| self.remove(index));
         Ok(())
     }
 
@@ -276,6 +287,7 @@ impl Worker {
         // The keeper may seal the segment.
         self.store.finish();
         self.stuck = false;
+        self.ending = true;
         self.conns.iter_mut().for_each(|(_, conn)| conn.wind_up(Instant::now()));
         while !self.conns.is_empty() && !self.parts.trouble.is_fatal() {
             self.count();
