@@ -450,9 +450,10 @@ impl Config {
         if spider.min_rate > 1 << 30 {
             return invalid("min_rate can be at most 1 GiB a second".to_string());
         }
-        // A document that does not compress, its head and its URLs must fit into an empty segment.
+        // A document, its head and its URLs must fit into an empty segment, with a tenth more: what a compressor is given
+        // in case nothing shrinks.
         let record_max = spider.max_doc_size
-            + spider.max_doc_size / 128
+            + spider.max_doc_size / 10
             + (1 << 18)
             + 2 * URL_BYTES_MAX as u64
             + SEGMENT_HEADER_BYTES as u64;

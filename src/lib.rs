@@ -27,12 +27,12 @@
 //! ```
 //!
 //! Split over processes, the same roles speak lines over [`engine::Links`]: a URL server (`nephila urlserver`) hands
-//! out work by the same queues, a spider process (`nephila spider`) fetches and stores it, and answers DONE when the
-//! record is durable.
+//! out work by the same queues, a spider process (`nephila spider`) fetches it, and answers DONE when the record is
+//! durable: in segments of its own, or with a store server (`nephila storeserver`) that counts what it has on disk.
 //!
 //! ```text
-//!   URL server ── 12 7 192.0.2.1 example.org http://example.org/ ──► spider ──► store
-//!              ◄── GET 4 · WORKING 12 · DONE 12 ──
+//!   URL server ── 12 7 192.0.2.1 example.org http://example.org/ ──► spider ── records ──► store server
+//!              ◄── GET 4 · WORKING 12 · DONE 12 ──                          ◄── counts ──
 //! ```
 //!
 //! # Folders and layers

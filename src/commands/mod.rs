@@ -30,6 +30,7 @@ mod sim;
 mod spider;
 mod store;
 mod store_care;
+mod storeserver;
 mod ticker;
 mod urlserver;
 
@@ -51,6 +52,7 @@ enum Command {
     Crawl(Box<crawl::CrawlArgs>),
     Urlserver(Box<urlserver::UrlServerArgs>),
     Spider(Box<spider::SpiderArgs>),
+    Storeserver(storeserver::StoreServerArgs),
     Store(store::StoreArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
@@ -93,6 +95,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Crawl(args) => args.run(),
         Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
+        Command::Storeserver(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),

@@ -1,6 +1,6 @@
 //! The summary of a crawl or of a spider, as a table for people and as JSON for scripts.
 
-use crate::engine::{SpiderSummary, Summary, UrlSummary};
+use crate::engine::{SpiderSummary, StoreSummary, Summary, UrlSummary};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -43,6 +43,7 @@ pub struct SpiderReport {
     pub success: u64,
     pub errors: u64,
     pub bytes: u64,
+    /// In segments; with a store server, on the wire to it.
     pub stored_bytes: u64,
     pub seconds: f64,
     pub pages_per_second: f64,
@@ -57,6 +58,45 @@ pub struct SpiderReport {
     pub bad_lines: u64,
     pub shard_restarts: u64,
     pub syscalls_per_page: f64,
+}
+
+/// The one object that `storeserver --json` ends with.
+#[derive(Serialize, Debug)]
+pub struct StoreReport {
+    pub connections: u64,
+    pub records: u64,
+    /// On the wire, headers included.
+    pub bytes: u64,
+    pub stored_bytes: u64,
+    /// Connections that ended inside a record, or sent what is none.
+    pub bad_connections: u64,
+    pub seconds: f64,
+    pub cpu_us_per_record: f64,
+}
+
+impl StoreReport {
+    pub fn new(summary: &StoreSummary) -> StoreReport {
+        StoreReport {
+            connections: summary.connections,
+            records: summary.records,
+            bytes: summary.bytes,
+            stored_bytes: summary.stored_bytes,
+            bad_connections: summary.bad_connections,
+            seconds: summary.seconds,
+            cpu_us_per_record: summary.cpu_us as f64 / summary.records.max(1) as f64,
+        }
+    }
+
+    pub fn table(&self) -> String {
+        table(&[
+            ("records", self.records.to_string()),
+            ("connections", format!("{} ({} bad)", self.connections, self.bad_connections)),
+            ("received", format!("{:.1} MB", self.bytes as f64 / 1e6)),
+            ("stored", stored(self.bytes, self.stored_bytes)),
+            ("CPU µs/rec.", format!("{:.1}", self.cpu_us_per_record)),
+            ("seconds", format!("{:.2}", self.seconds)),
+        ])
+    }
 }
 
 /// What a URL server came to, in the shape that scripts rely upon.

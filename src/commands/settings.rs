@@ -6,7 +6,7 @@ use crate::config::{Config, DriverChoice, parse_cores, parse_name_server};
 use crate::limits::NAME_SERVERS_MAX;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 /// What every process that fetches or resolves is told.
@@ -80,6 +80,14 @@ pub fn lay<T: Clone>(setting: &mut T, flag: &Option<T>) {
     if let Some(value) = flag {
         *setting = value.clone();
     }
+}
+
+/// Where others may dial in.
+pub fn listen_address(text: &str) -> Result<SocketAddr, Failure> {
+    let mut found = text
+        .to_socket_addrs()
+        .map_err(|e| Failure::Usage(format!("--listen {text}: {e} (like 0.0.0.0:7171)")))?;
+    found.next().ok_or_else(|| Failure::Usage(format!("--listen {text}: the name has no address")))
 }
 
 impl SharedArgs {

@@ -3,22 +3,21 @@ use super::crawl::spider_kit;
 use super::machine::{choose_driver, fetches_possible};
 use super::output::print;
 use super::report::SpiderReport;
-use super::settings::{SharedArgs, lay};
+use super::settings::{SharedArgs, lay, listen_address};
 use super::signals::{Interrupt, Signals};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{LinksConfig, NodeSetup, SpiderNode, SpiderSummary};
+use crate::engine::{LinksConfig, NodeSetup, SpiderNode, SpiderSummary, StoreAt};
 use crate::limits::LINKS_MAX;
 use crate::store_server::DataDir;
 use clap::Args;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Instant;
 
 /// Fetch for URL servers in other processes, and store what comes
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila spider --listen 0.0.0.0:7171 --data ./documents\n  nephila spider --urlserver urls.example.net:7170 --data ./documents\n\nA URL server sends lines of work; each is answered by DONE once its document is on disk. HOST_IP must be a public\naddress unless its network is allowed with --allow-net.\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once."
+    after_help = "Examples:\n  nephila spider --listen 0.0.0.0:7171 --data ./documents\n  nephila spider --urlserver urls.example.net:7170 --store store.example.net:7172\n\nA URL server sends lines of work; each is answered by DONE once its document is on disk, here or at the store\nserver; a store server that never counts what it has stored is only sent to. HOST_IP must be a public\naddress unless its network is allowed with --allow-net.\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once."
 )]
 pub struct SpiderArgs {
     /// Let URL servers dial in here; port 0 takes a free one
@@ -30,6 +29,9 @@ pub struct SpiderArgs {
     /// Where documents are stored [default: ./nephila-data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Send documents to a store server, again and again until it has them, and keep nothing here
+    #[arg(long, value_name = "ADDR", conflicts_with = "data")]
+    store: Option<String>,
     #[command(flatten)]
     shared: SharedArgs,
     /// Print one JSON object at the end, and nothing else, on stdout
@@ -45,10 +47,15 @@ impl SpiderArgs {
         config.check().map_err(Failure::usage)?;
         let links = LinksConfig {
             listen: self.listen.as_deref().map(listen_address).transpose()?,
-            dial: self.urlserver.iter().map(|text| dial_address(text)).collect::<Result<_, _>>()?,
+            dial: self
+                .urlserver
+                .iter()
+                .map(|text| dial_address("--urlserver", text))
+                .collect::<Result<_, _>>()?,
             links_max: LINKS_MAX,
         };
-        let summary = spider(config, links, started)?;
+        let store = self.store.as_deref().map(|text| dial_address("--store", text)).transpose()?;
+        let summary = spider(config, links, store, started)?;
         let report = SpiderReport::new(&summary);
         let text = match self.json {
             true => serde_json::to_string(&report).map_err(Failure::cannot_run)? + "\n",
@@ -58,40 +65,47 @@ impl SpiderArgs {
     }
 }
 
-fn listen_address(text: &str) -> Result<SocketAddr, Failure> {
-    let mut found = text
-        .to_socket_addrs()
-        .map_err(|e| Failure::Usage(format!("--listen {text}: {e} (like 0.0.0.0:7171)")))?;
-    found.next().ok_or_else(|| Failure::Usage(format!("--listen {text}: the name has no address")))
-}
-
 /// A name is looked up when it is dialed, and each time again; here it is only looked at.
-fn dial_address(text: &str) -> Result<String, Failure> {
+fn dial_address(flag: &str, text: &str) -> Result<String, Failure> {
     match text.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
             Ok(text.to_string())
         }
         _ => Err(Failure::Usage(format!(
-            "--urlserver {}: not a host and a port, like urls.example.net:7170",
+            "{flag} {}: not a host and a port, like server.example.net:7170",
             crate::base::shown(text, 200)
         ))),
     }
 }
 
 /// Runs a spider until it is told to stop.
-fn spider(mut config: Config, links: LinksConfig, started: Instant) -> Result<SpiderSummary, Failure> {
+fn spider(
+    mut config: Config,
+    links: LinksConfig,
+    store: Option<String>,
+    started: Instant,
+) -> Result<SpiderSummary, Failure> {
     let driver = choose_driver(config.driver)?;
     config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, config.cores.len())?;
     eprintln!("driver: {} ({}); cores {:?}", driver.name, driver.why, config.cores);
     let mut kit = spider_kit(&config)?;
-    let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
-    if directory.recovered() > 0 {
-        eprintln!(
-            "store: {} segments of a process that was killed were sealed at their last whole record",
-            directory.recovered()
-        );
-    }
-    kit.read_stored(&config.store.data).map_err(Failure::cannot_run)?;
+    let store = match store {
+        Some(address) => {
+            eprintln!("spider: documents go to the store server {address}");
+            StoreAt::Server(address)
+        }
+        None => {
+            let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
+            if directory.recovered() > 0 {
+                eprintln!(
+                    "store: {} segments of a process that was killed were sealed at their last whole record",
+                    directory.recovered()
+                );
+            }
+            kit.read_stored(&config.store.data).map_err(Failure::cannot_run)?;
+            StoreAt::Directory(directory)
+        }
+    };
     let signals = Signals::take()?;
     let setup = NodeSetup { config, kit };
     let (fetches_max, dials) = (setup.config.spider.fetches_max, links.dial.clone());
@@ -99,7 +113,7 @@ fn spider(mut config: Config, links: LinksConfig, started: Instant) -> Result<Sp
         "uring" => SpiderNode::start(
             &setup,
             links,
-            directory,
+            store,
             "uring",
             move |_| UringDriver::new(fetches_max, started),
             started,
@@ -107,7 +121,7 @@ fn spider(mut config: Config, links: LinksConfig, started: Instant) -> Result<Sp
         _ => SpiderNode::start(
             &setup,
             links,
-            directory,
+            store,
             "epoll",
             move |_| EpollDriver::new(fetches_max, started),
             started,

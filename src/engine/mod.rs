@@ -26,6 +26,11 @@
 //!                                                       keeper thread: Keeper
 //! ```
 //!
+//! With `--store` its shards have a line to a store server each in place of the keeper's segments (`store_line`).
+//!
+//! A store server process (`nephila storeserver`) is a door, workers with spiders' connections, and the keeper; it is drawn
+//! in its own folder.
+//!
 //! Everything with a `turn` is a plain value that takes the time and does what is to be done; the threads of
 //! [`Node`] do nothing but turn, and sleep when there is nothing to do. So the simulation runs the very same
 //! values on one thread.
@@ -54,6 +59,8 @@ mod spider_kit;
 mod spider_node;
 mod spider_shard;
 mod stats;
+mod store_line;
+mod store_node;
 mod store_threads;
 mod stored;
 mod threads;
@@ -70,10 +77,11 @@ pub use scribe::{CRAWL_LOG, Heritage, Scribe, ScribePort, ToScribe};
 pub use settings::{scope_of, spider_config, url_server_config};
 pub use shard::{Shard, ShardParts, ShardState};
 pub use spider_kit::{KitError, NodeSetup, SpiderKit};
-pub use spider_node::SpiderNode;
+pub use spider_node::{SpiderNode, StoreAt};
 pub use stats::{
     SchedulerStats, ShardStats, Snapshot, SpiderStats, SpiderSummary, Summary, UrlDeskStats, UrlSummary,
 };
+pub use store_node::{StoreNode, StoreStats, StoreSummary};
 pub use stored::Stored;
 pub use threads::NodeError;
 pub use url_node::{UrlList, UrlNode};

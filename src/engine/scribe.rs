@@ -67,6 +67,8 @@ enum Medium {
         journal: String,
         leftovers: RapidHashMap<(usize, u32), Vec<u8>>,
     },
+    /// For a spider without a data directory: it is all let go.
+    Nowhere,
 }
 
 struct Directory {
@@ -127,6 +129,11 @@ impl Scribe {
         Scribe::over(medium, Arc::new(Doorbell::new(|| ())))
     }
 
+    /// Writes nothing.
+    pub fn nowhere(bell: Arc<Doorbell>) -> (Scribe, ScribePort) {
+        Scribe::over(Medium::Nowhere, bell)
+    }
+
     fn over(medium: Medium, bell: Arc<Doorbell>) -> (Scribe, ScribePort) {
         let (words, words_in) = ring(SCRIBE_RING_WORDS);
         (Scribe { words: words_in, medium, spill: Vec::new(), stuck: None }, ScribePort { words, bell })
@@ -163,7 +170,7 @@ impl Scribe {
     pub fn written(&self) -> (&[u8], &str) {
         match &self.medium {
             Medium::Memory { log, journal, .. } => (log, journal),
-            Medium::Directory(_) => (&[], ""),
+            Medium::Directory(_) | Medium::Nowhere => (&[], ""),
         }
     }
 
@@ -222,6 +229,7 @@ impl Medium {
                 log.extend_from_slice(lines);
                 Ok(())
             }
+            Medium::Nowhere => Ok(()),
         }
     }
 
@@ -232,6 +240,7 @@ impl Medium {
                 journal.push_str(lines);
                 Ok(())
             }
+            Medium::Nowhere => Ok(()),
         }
     }
 
@@ -245,6 +254,7 @@ impl Medium {
                 leftovers.insert((shard, chunk), bytes.to_vec());
                 Ok(())
             }
+            Medium::Nowhere => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -259,6 +269,7 @@ impl Medium {
             Medium::Memory { leftovers, .. } => {
                 leftovers.remove(&(shard, chunk)).ok_or(io::Error::from(io::ErrorKind::NotFound))
             }
+            Medium::Nowhere => Err(io::ErrorKind::NotFound.into()),
         }
     }
 }

@@ -1,13 +1,13 @@
 use super::links::{LinkEvent, LinkPort};
 use super::owners::shard_of;
 use super::stats::{SpiderStats, Tally};
+use super::store_line::RecordPlace;
 use super::words::{FromSpider, SpiderDone, SpiderOrder, SpiderTask, ToSpider};
 use crate::base::{Key, Now, Slots, TimerWheel};
 use crate::limits::{SPIDER_BACKLOG_ORDERS, STRIKES_MAX};
 use crate::proto::lines::{Dialect, LineBuffer, LineError, SpiderWord, TransId, WorkLine};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
-use crate::store_server::ShardShare;
 use rapidhash::fast::RapidHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -57,7 +57,7 @@ pub(super) struct SpiderPort {
     pub work: Sender<ToSpider>,
     pub done: Receiver<FromSpider>,
     pub bell: Arc<Doorbell>,
-    pub share: Arc<ShardShare>,
+    pub records: RecordPlace,
 }
 
 struct UrlServerLink {
@@ -359,7 +359,7 @@ impl SpiderDesk {
     }
 
     fn count_durable(&mut self, shard: usize) -> bool {
-        let durable = self.shards[shard].port.share.durable();
+        let durable = self.shards[shard].port.records.durable();
         let mut busy = false;
         while self.shards[shard].held.front().is_some_and(|done| done.sequence <= durable) {
             let Some(done) = self.shards[shard].held.pop_front() else {

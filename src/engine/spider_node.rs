@@ -6,6 +6,7 @@ use super::spider_desk::{DeskConfig, DeskState, SpiderDesk, SpiderPort};
 use super::spider_kit::{NodeSetup, SpiderKit};
 use super::spider_shard::{SpiderShard, SpiderShardParts};
 use super::stats::{ShardStats, SpiderStats, SpiderSummary, merged_histogram};
+use super::store_line::{RecordPlace, StoreThread};
 use super::store_threads::{StoreBells, StoreThreads};
 use super::threads::{
     BellHook, NodeError, SLEEP_MAX, Seat, Trouble, cpu_us, joined, rest, spawn, thread_bell, wall_at,
@@ -16,7 +17,7 @@ use crate::config::{Config, SpiderProtocol};
 use crate::driver::Driver;
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
-use crate::store_server::{DataDir, Keeper, Medium, ShardShare};
+use crate::store_server::{DataDir, Keeper, Medium};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A spider process: links to URL servers, a desk, a shard per core and the keeper.
+/// A spider process: links to URL servers, a desk, a shard per core, and the keeper or a line to a store server.
 pub struct SpiderNode {
     started: Instant,
     driver: &'static str,
@@ -37,10 +38,29 @@ pub struct SpiderNode {
     links: LinksThread,
     shards: Vec<JoinHandle<()>>,
     scribe: ScribeThread,
-    store: StoreThreads,
+    kept: Kept,
     shard_stats: Vec<Arc<ShardStats>>,
     stats: Arc<SpiderStats>,
     trouble: Arc<Trouble>,
+}
+
+/// Where the documents go.
+pub enum StoreAt {
+    Directory(DataDir),
+    /// `host:port` of a store server.
+    Server(String),
+}
+
+/// The threads that see to it that records are kept.
+enum Kept {
+    Segments(StoreThreads),
+    Line(StoreThread),
+}
+
+/// A keeper before its thread is started, or a line.
+enum Keeping {
+    Keeper(Box<Keeper>),
+    Line(StoreThread),
 }
 
 impl SpiderNode {
@@ -48,7 +68,7 @@ impl SpiderNode {
     pub fn start<D: Driver + 'static>(
         setup: &NodeSetup,
         links: LinksConfig,
-        directory: DataDir,
+        store: StoreAt,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
@@ -66,12 +86,25 @@ impl SpiderNode {
             None => NodeError::Thread(cause),
         })?;
         let shard_count = config.cores.len();
-        let mut keeper = Keeper::new(Medium::Directory(directory), store_rules(config), shard_count);
-        keeper.prepare(wall.unix_ms_at_zero)?;
-
         let (scribe_thread, scribe_bell) = thread_bell();
-        let (scribe, scribe_port, _) = Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
-            .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
+        let (keeping, places, (scribe, scribe_port)) = match store {
+            StoreAt::Directory(directory) => {
+                let mut keeper = Keeper::new(Medium::Directory(directory), store_rules(config), shard_count);
+                keeper.prepare(wall.unix_ms_at_zero)?;
+                let places: Vec<_> =
+                    (0..shard_count).map(|index| RecordPlace::Segments(keeper.share(index))).collect();
+                let (scribe, port, _) =
+                    Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
+                        .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
+                (Keeping::Keeper(Box::new(keeper)), places, (scribe, port))
+            }
+            StoreAt::Server(address) => {
+                let (bell, stop, trouble) = (desk_bell.clone(), stop.clone(), trouble.clone());
+                let (line, ports) = StoreThread::start(&address, shard_count, bell, stop, trouble, started)?;
+                let places = ports.into_iter().map(RecordPlace::Line).collect();
+                (Keeping::Line(line), places, Scribe::nowhere(scribe_bell.clone()))
+            }
+        };
         let mut ports = Vec::new();
         let mut shards = Vec::new();
         let mut shard_stats = Vec::new();
@@ -93,7 +126,7 @@ impl SpiderNode {
                 },
                 config: config.clone(),
                 kit: kit.clone(),
-                share: keeper.share(index),
+                records: places[index].clone(),
                 work,
                 done,
                 bell: bell.clone(),
@@ -102,7 +135,7 @@ impl SpiderNode {
                 scribe: scribe_port.clone(),
             };
             shard_stats.push(thread.stats.clone());
-            ports.push(SpiderPort { work: work_out, done: done_in, bell, share: keeper.share(index) });
+            ports.push(SpiderPort { work: work_out, done: done_in, bell, records: places[index].clone() });
             let (make_driver, ready) = (make_driver.clone(), ready.clone());
             shards.push(spawn(&format!("shard-{index}"), move || thread.run(&*make_driver, &ready))?);
         }
@@ -111,11 +144,16 @@ impl SpiderNode {
         }
 
         let scribe = ScribeThread::start(scribe, scribe_thread, scribe_bell, trouble.clone())?;
-        let bells = StoreBells {
-            owner: desk_bell.clone(),
-            shards: ports.iter().map(|port| port.bell.clone()).collect(),
+        let kept = match keeping {
+            Keeping::Keeper(keeper) => {
+                let bells = StoreBells {
+                    owner: desk_bell.clone(),
+                    shards: ports.iter().map(|port| port.bell.clone()).collect(),
+                };
+                Kept::Segments(StoreThreads::start(*keeper, config, wall, started, bells, &trouble)?)
+            }
+            Keeping::Line(line) => Kept::Line(line),
         };
-        let store = StoreThreads::start(keeper, config, wall, started, bells, &trouble)?;
         let desk_config = DeskConfig {
             slots: config.spider.fetches_max * shard_count,
             pull: config.url_server.spider_protocol == SpiderProtocol::Pull,
@@ -138,7 +176,7 @@ impl SpiderNode {
             links,
             shards,
             scribe,
-            store,
+            kept,
             shard_stats,
             stats,
             trouble,
@@ -178,7 +216,13 @@ impl SpiderNode {
         self.links.end();
         self.shards.into_iter().for_each(joined);
         self.scribe.end();
-        let kept = self.store.end();
+        let kept = match self.kept {
+            Kept::Segments(store) => store.end(),
+            Kept::Line(line) => {
+                line.end();
+                Ok(())
+            }
+        };
         self.trouble.take()?;
         kept?;
         let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
@@ -209,7 +253,7 @@ struct SpiderThread {
     seat: Seat,
     config: Config,
     kit: SpiderKit,
-    share: Arc<ShardShare>,
+    records: RecordPlace,
     work: Receiver<ToSpider>,
     done: Sender<FromSpider>,
     bell: Arc<Doorbell>,
@@ -232,7 +276,7 @@ impl SpiderThread {
         SpiderShardParts {
             spider: spider_config(&self.config, &self.kit, self.wall),
             stored: self.kit.stored.clone(),
-            share: self.share.clone(),
+            store: self.records.sink(),
             work: self.work.clone(),
             done: self.done.clone(),
             bell: self.bell.clone(),

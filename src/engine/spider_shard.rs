@@ -5,6 +5,7 @@ use super::outbox::Outbox;
 use super::scribe::ScribePort;
 use super::shard::ShardState;
 use super::stats::{ShardStats, fetch_histogram};
+use super::store_line::RecordSink;
 use super::stored::Stored;
 use super::threads::Turn;
 use super::words::{FromSpider, SpiderDone, SpiderOrder, SpiderTask, ToSpider};
@@ -16,7 +17,7 @@ use crate::proto::lines::{Reported, TransId};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
-use crate::store_server::{AppendError, NewRecord, ShardShare, ShardStore};
+use crate::store_server::{AppendError, NewRecord};
 use hdrhistogram::Histogram;
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
@@ -25,12 +26,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Spider and store on one core, for work that comes from a URL server in another process. Which host may be asked
+/// Spider and store, or the line to a store server, on one core, for work that comes from a URL server in another process. Which host may be asked
 /// when is decided there; here every order is started as soon as there is room, and leaves a record.
 pub(super) struct SpiderShard<D: Driver> {
     driver: D,
     spider: Spider,
-    store: ShardStore,
+    store: RecordSink,
     work: Receiver<ToSpider>,
     done: Outbox<FromSpider>,
     /// Rung by others when this shard sleeps.
@@ -48,7 +49,7 @@ pub(super) struct SpiderShard<D: Driver> {
     open: RapidHashMap<TransId, OpenFetch>,
     book: LogBook,
     actions: Vec<Action>,
-    /// Ended, but without a segment to be stored in. While there are any, nothing new is started.
+    /// Ended, but without a segment to be stored in, or with a full line. While there are any, nothing new is started.
     unstored: VecDeque<Unstored>,
     drain_by: Option<Now>,
     drained: bool,
@@ -79,7 +80,7 @@ struct Counts {
 /// What it is made of, apart from its driver.
 pub(super) struct SpiderShardParts {
     pub spider: SpiderConfig,
-    pub share: Arc<ShardShare>,
+    pub store: RecordSink,
     pub work: Receiver<ToSpider>,
     pub done: Sender<FromSpider>,
     pub bell: Arc<Doorbell>,
@@ -110,7 +111,7 @@ impl<D: Driver> SpiderShard<D> {
         let logger = Logger { wall: parts.wall, shard: parts.number.min(usize::from(u16::MAX)) as u16 };
         SpiderShard {
             spider: Spider::new(spider, now),
-            store: ShardStore::new(parts.share),
+            store: parts.store,
             work: parts.work,
             done: Outbox::new(parts.done, parts.desk),
             bell: parts.bell,

@@ -53,6 +53,10 @@ pub enum NodeError {
     Scribe { path: std::path::PathBuf, cause: io::Error },
     #[error("cannot listen on {addr}: {cause} (choose another address with --listen)")]
     Listen { addr: SocketAddr, cause: io::Error },
+    #[error(
+        "{records} records could not be delivered to the store server {address}; their URLs were not answered for"
+    )]
+    Undelivered { address: String, records: usize },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -264,7 +268,7 @@ pub(super) fn joined<T>(handle: JoinHandle<T>) -> T {
     handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn pin(core: usize) -> io::Result<()> {
+pub(super) fn pin(core: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(core)?;
     Ok(sched_setaffinity(Pid::from_raw(0), &set)?)

@@ -13,7 +13,7 @@
 //! | `cookies`   | Set-Cookie                  | the Cookie of the next request to that origin |
 //! | `dns`       | answers of name servers     | addresses and how long they hold              |
 //! | `lines`     | lines between roles         | work for a spider, and its GET, WORKING, DONE |
-//! | `record`    | what happened               | result and HTTP codes as stored and sent      |
+//! | `record`    | what happened               | result and HTTP codes, and records as sent    |
 //! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
 //! | `warc`      | WARC files, however cut     | records, and back; lines of a CDXJ index      |
 //! | `zip`       | entries and their sums      | the headers and the directory of a ZIP        |

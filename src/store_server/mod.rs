@@ -26,6 +26,7 @@
 //! | `librarian` | what is done with sealed segments                                          |
 //! | `retention` | which of their records stay                                                |
 //! | `pack`      | some segments into one                                                     |
+//! | `intake`    | records of another process's spider, as they come over one connection       |
 //! | `reader`    | everybody else's side                                                      |
 //! | `verify`    | everything read, followed and compared                                     |
 //!
@@ -38,6 +39,7 @@ mod digests;
 mod directory;
 mod header;
 mod index;
+mod intake;
 mod keeper;
 mod layout;
 mod librarian;
@@ -56,6 +58,7 @@ pub use append::{AppendError, Appended, ShardShare, ShardStore};
 pub use digests::StoredDigests;
 pub use directory::{DataDir, OpenError};
 pub use header::SegmentHeader;
+pub use intake::{Fed, Intake, Stored};
 pub use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
 pub use librarian::{Keeping, Librarian, LibraryError, Reindexed};
 pub use reader::{Damage, Located, Newest, ReadError, Reader};

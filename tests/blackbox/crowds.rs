@@ -263,18 +263,18 @@ fn a_host_stays_at_one_of_its_addresses() {
 // A full disk -----------------------------------------------------------------------------------------------
 
 /// A small disk of its own; gone with the value.
-struct SmallDisk(PathBuf);
+pub struct SmallDisk(pub PathBuf);
 
 impl SmallDisk {
     /// `None` where nothing may be mounted.
-    fn mount(at: PathBuf) -> Option<SmallDisk> {
+    pub fn mount(at: PathBuf) -> Option<SmallDisk> {
         std::fs::create_dir_all(&at).unwrap();
         let run = Command::new("mount").args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"]).arg(&at).output();
         run.is_ok_and(|run| run.status.success()).then_some(SmallDisk(at))
     }
 
     /// Leaves no byte free.
-    fn fill(&self) -> PathBuf {
+    pub fn fill(&self) -> PathBuf {
         let path = self.0.join("filler");
         let mut filler = std::fs::File::create(&path).unwrap();
         for bytes in [64 * 1_024, 4_096, 1] {

@@ -107,6 +107,11 @@ fn lines() {
 }
 
 #[test]
+fn records() {
+    fuzz("record", 20_000);
+}
+
+#[test]
 fn urls() {
     fuzz("url", 20_000);
 }

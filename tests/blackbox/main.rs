@@ -32,6 +32,8 @@
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
+//! | `spider_store`| with `--store` it keeps a record until it is counted             |
+//! | `storeserver`| `nephila storeserver` counts what is durable, and nothing else    |
 //! | `urlserver`  | `nephila urlserver` keeps to them, and is nice                    |
 //! | `url_life`   | and loses no URL, whatever becomes of spiders and processes       |
 //! | `store`      | what `store` prints and with what status                          |
@@ -93,9 +95,11 @@ mod secrets;
 mod sim;
 mod slow_hosts;
 mod spider;
+mod spider_store;
 mod stage;
 mod store;
 mod store_care;
+mod storeserver;
 mod support;
 mod url_life;
 mod urlserver;

@@ -5,7 +5,7 @@ use crate::support::{TempDir, records, sha1_hex};
 use nephila::base::{Key, NetEvent, Now, Transport};
 use nephila::config::{Config, ScopeKind};
 use nephila::driver::{Bell, Driver, EpollDriver, UringDriver};
-use nephila::engine::{HostsFile, LinksConfig, Names, Node, NodeSetup, SpiderNode, Summary};
+use nephila::engine::{HostsFile, LinksConfig, Names, Node, NodeSetup, SpiderNode, StoreAt, Summary};
 use nephila::farm::{Farm, FarmOptions, SiteSpec};
 use nephila::proto::url::CrawlUrl;
 use nephila::store_server::DataDir;
@@ -200,9 +200,9 @@ fn a_spider_answers_for_what_its_shard_had_open() {
     };
     let listen = Some("127.0.0.1:0".parse().unwrap());
     let links = LinksConfig { listen, dial: Vec::new(), links_max: 4 };
-    let directory = DataDir::open(&config.store.data).unwrap();
+    let store = StoreAt::Directory(DataDir::open(&config.store.data).unwrap());
     let node =
-        SpiderNode::start(&NodeSetup::new(config.clone()), links, directory, "panicky", make_driver, started)
+        SpiderNode::start(&NodeSetup::new(config.clone()), links, store, "panicky", make_driver, started)
             .unwrap();
     let mut link = TcpStream::connect(node.bound().unwrap()).unwrap();
     link.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -13,6 +13,8 @@ pub(super) struct Dial {
     pause: Duration,
     /// The user was told that it fails.
     said: bool,
+    /// Another dial of the same address speaks for it.
+    is_mute: bool,
 }
 
 pub(super) enum DialState {
@@ -28,20 +30,22 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl Dial {
-    pub fn new(address: String, now: Instant) -> Dial {
-        Dial { address, state: DialState::Resting { until: now }, attempts: 0, pause: PAUSE_MIN, said: false }
+    pub fn new(address: String, is_mute: bool, now: Instant) -> Dial {
+        let state = DialState::Resting { until: now };
+        Dial { address, state, attempts: 0, pause: PAUSE_MIN, said: false, is_mute }
     }
 
     /// An attempt failed. The line to say, if this is the first.
     pub fn failed(&mut self, cause: &io::Error, now: Instant, rng: &mut Rng) -> Option<String> {
         self.rest(now, rng);
         let first = !std::mem::replace(&mut self.said, true);
-        first.then(|| format!("link to {}: {cause}; trying until it stands", self.address))
+        (first && !self.is_mute).then(|| format!("link to {}: {cause}; trying until it stands", self.address))
     }
 
     /// The link stands. The line to say, if its failure was said.
     pub fn stands(&mut self, peer: SocketAddr) -> Option<String> {
-        std::mem::take(&mut self.said).then(|| format!("link to {} stands ({peer})", self.address))
+        let said = std::mem::take(&mut self.said) && !self.is_mute;
+        said.then(|| format!("link to {} stands ({peer})", self.address))
     }
 
     /// A link that stood is down. One that never carried a byte counts as an attempt that failed: a peer that
@@ -69,7 +73,7 @@ mod tests {
     #[test]
     fn pauses_double_up_to_ten_seconds_and_begin_anew() {
         let (now, mut rng) = (Instant::now(), Rng::new(1));
-        let mut dial = Dial::new("h:1".to_string(), now);
+        let mut dial = Dial::new("h:1".to_string(), false, now);
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let pause = |dial: &Dial| match dial.state {
             DialState::Resting { until } => until - now,

@@ -99,7 +99,7 @@ impl Links {
             waker: waker.clone(),
             listener,
             acceptable: true,
-            dials: config.dial.into_iter().map(|address| Dial::new(address, now)).collect(),
+            dials: dials_of(config.dial, now),
             resolved,
             resolver,
             links: Slots::new(config.links_max),
@@ -512,6 +512,16 @@ impl Drop for LinksThread {
     fn drop(&mut self) {
         self.wind_up();
     }
+}
+
+/// A peer may be dialed more than once; then one of the dials tells the user how it goes.
+fn dials_of(addresses: Vec<String>, now: Instant) -> Vec<Dial> {
+    let mut dials = Vec::<Dial>::new();
+    for address in addresses {
+        let is_mute = dials.iter().any(|dial| dial.address == address);
+        dials.push(Dial::new(address, is_mute, now));
+    }
+    dials
 }
 
 /// Different for every process and start; it only spreads reconnections.

@@ -1,12 +1,17 @@
-//! What a fetch came to, as one byte each: the result code (ours) and the HTTP code (the server's).
+//! What a fetch came to, as one byte each: the result code (ours) and the HTTP code (the server's); and the record that a
+//! spider sends to a store server.
 //!
-//! Both are enumerations with a stable number and a name; `nephila store codes` prints them. They travel in
+//! The codes are enumerations with a stable number and a name; `nephila store codes` prints them. They travel in
 //! records, on the wire and in the index, so a number is never given to another meaning.
 
 mod http_code;
 mod result_code;
 mod status_action;
+mod wire;
+mod wire_decoder;
 
 pub use http_code::HttpCode;
 pub use result_code::{Fault, ResultCode};
 pub use status_action::StatusAction;
+pub use wire::{BadRecord, WIRE_HEADER_BYTES, WireRecord};
+pub use wire_decoder::WireDecoder;

@@ -8,6 +8,7 @@
 //! | `coding`   | a Content-Encoding, LF, a coded body    | never more than the limit; nothing shows of the last use |
 //! | `robots`   | a robots.txt                            | the longest match decides; CR LF is LF                   |
 //! | `lines`    | a stream of the spider protocol         | cuts change nothing; what is written is read the same    |
+//! | `record`   | a stream of records for a store server  | cuts change nothing; what is read is what was written    |
 //! | `url`      | a URL, LF, a link                       | a normal form is its own; links resolve by the standard  |
 //! | `html`     | a page                                  | a page cut short has fewer facts and no others           |
 //! | `dns`      | an answer to a fixed question           | strangers are strays; addresses are bounded and of the kind |
@@ -26,6 +27,7 @@ mod head;
 mod html;
 mod lines;
 mod log;
+mod record;
 mod response;
 mod robots;
 mod segment;
@@ -34,13 +36,14 @@ mod warc;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
     ("coding", coding::run),
     ("robots", robots::run),
     ("lines", lines::run),
+    ("record", record::run),
     ("url", url::run),
     ("html", html::run),
     ("dns", dns::run),

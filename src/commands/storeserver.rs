@@ -1,0 +1,113 @@
+use super::Failure;
+use super::machine::{cores, raise_nofile};
+use super::output::print;
+use super::report::StoreReport;
+use super::settings::{lay, listen_address};
+use super::signals::{Interrupt, Signals};
+use crate::config::{Config, parse_cores};
+use crate::engine::{StoreNode, StoreSummary};
+use crate::store_server::DataDir;
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Store what spiders in other processes send
+///
+/// A connection is a stream of records; how many of them are safely on disk is written back, as a big-endian u64,
+/// whenever it has moved.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  nephila storeserver --listen 127.0.0.1:7172 --data ./documents\n  nephila spider --listen 127.0.0.1:7171 --store 127.0.0.1:7172\n  nephila store ls --data ./documents\n\nA stream that makes no sense, or that ends inside a record, is closed with one line on stderr; the whole records\nbefore that are kept. Stop it with Ctrl-C: what was received is stored and counted, and the summary is printed.\nA second Ctrl-C stops at once."
+)]
+pub struct StoreServerArgs {
+    /// Let spiders dial in here; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    listen: String,
+    /// Where documents are stored [default: ./nephila-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Settings in TOML: those of [store], and max_doc_size of [spider], are used
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Cores to run a worker on each, like 0-3,6 [default: all]
+    #[arg(long, value_name = "LIST")]
+    cores: Option<String>,
+    /// A record with a larger document is refused, and its connection closed [default: 16777216]
+    #[arg(long, value_name = "BYTES")]
+    max_doc_size: Option<u64>,
+    /// Print one JSON object at the end, and nothing else, on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+impl StoreServerArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let started = Instant::now();
+        let mut config = Config::default();
+        if let Some(path) = &self.config {
+            config.read_file(path).map_err(Failure::usage)?;
+        }
+        lay(&mut config.store.data, &self.data);
+        lay(&mut config.spider.max_doc_size, &self.max_doc_size);
+        config.cores = match &self.cores {
+            Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?,
+            None => cores(),
+        };
+        // Memory for documents that are fetched is none of its settings.
+        config.spider.body_memory = config.spider.body_memory.max(config.spider.max_doc_size);
+        config.check().map_err(Failure::usage)?;
+        let summary = serve(&config, listen_address(&self.listen)?, started)?;
+        let report = StoreReport::new(&summary);
+        let text = match self.json {
+            true => serde_json::to_string(&report).map_err(Failure::cannot_run)? + "\n",
+            false => report.table(),
+        };
+        print(&text)
+    }
+}
+
+/// Runs a store server until it is told to stop.
+fn serve(config: &Config, listen: SocketAddr, started: Instant) -> Result<StoreSummary, Failure> {
+    raise_nofile();
+    let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
+    if directory.recovered() > 0 {
+        eprintln!(
+            "store: {} segments of a process that was killed were sealed at their last whole record",
+            directory.recovered()
+        );
+    }
+    let signals = Signals::take()?;
+    let node = StoreNode::start(config, listen, directory, started).map_err(Failure::cannot_run)?;
+    eprintln!("storeserver: listening on {}", node.bound());
+    watch(&node, signals);
+    node.finish().map_err(Failure::cannot_run)
+}
+
+/// Passes on signals until the store server has finished, and says what it waits for.
+fn watch(node: &StoreNode, mut signals: Signals) {
+    let mut waiting_for = None;
+    while !node.is_finished() {
+        match signals.wait() {
+            Interrupt::None => {}
+            Interrupt::Stop => {
+                eprintln!("stopping: what was received is stored and counted; once more stops at once");
+                node.stop();
+            }
+            Interrupt::AtOnce => {
+                eprintln!("stopped at once; what was counted is stored");
+                std::process::exit(3);
+            }
+        }
+        for notice in node.notices() {
+            eprintln!("{notice}");
+        }
+        let waits = node.waiting_for();
+        if waits != waiting_for {
+            if let Some(text) = &waits {
+                eprintln!("{text}");
+            }
+            waiting_for = waits;
+        }
+    }
+}
