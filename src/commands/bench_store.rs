@@ -12,14 +12,14 @@ use std::path::PathBuf;
 /// Everything runs on one core, the keeper too. Pages are those of the farm, 10 KB of HTML each.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila bench store --record bench/runs/my-machine-store.json\n  nephila bench store --many 10000000 --data /mnt/disk/bench\n\nThe figures to look at are the ratios; who goes first changes from round to round."
+    after_help = "Examples:\n  nephila bench store --record bench/runs/my-machine-store.json\n  nephila bench store --many 10000000 --data /mnt/disk/bench\n\nThe figures to look at are the ratios. MB/s are of CPU time, one core."
 )]
 pub struct StoreBenchArgs {
     /// Where the stores are written; they are removed afterwards
     #[arg(long, value_name = "DIR", default_value = "./nephila-bench-store")]
     data: PathBuf,
     /// Pages appended in one round
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = 60_000)]
     pages: usize,
     /// Rounds of appending; the median is reported
     #[arg(long, value_name = "N", default_value_t = 5)]

@@ -29,13 +29,13 @@ pub struct Bench {
 pub struct Append {
     pub pages: usize,
     pub rounds: usize,
-    /// User and system time of the whole process: shard and keeper.
+    /// User and system time of the whole process but for the plain part: shard and keeper.
     pub ours_us: f64,
     pub shard_us: f64,
     pub plain_us: f64,
     pub ours_mb_per_s: f64,
     pub plain_mb_per_s: f64,
-    /// Medians over the pairs of turns.
+    /// Medians over the rounds.
     pub ratio: f64,
     pub shard_ratio: f64,
     pub stored_bytes_per_page: f64,
@@ -88,6 +88,18 @@ const APPEND_TRIES: usize = 50_000;
 const WARCIO_PAGES: usize = 2_000;
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 15 Nov 2026 05:10:27 GMT\r\nContent-Type: text/html\r\nContent-Length: 10000\r\nConnection: keep-alive\r\n\r\n";
 
+/// CPU of a page, in one round.
+#[derive(Default)]
+struct Round {
+    ours_us: f64,
+    shard_us: f64,
+    plain_us: f64,
+    stored_bytes: u64,
+}
+
+/// Some milliseconds of either.
+const TURN_PAGES: usize = 128;
+
 /// A store that is being written.
 struct Open {
     keeper: Keeper,
@@ -106,56 +118,41 @@ impl Bench {
         self.pages.iter().map(Vec::len).sum::<usize>() / self.pages.len()
     }
 
-    /// Both in turn. The last store stays, to be read.
+    /// Both by turns of a few milliseconds, so that they meet the same machine. The last store stays, to be read.
     pub fn append(&self, rounds: usize) -> Result<Append, String> {
-        let mut turns: Vec<(f64, f64, f64, f64, f64)> = Vec::new();
-        let mut stored = 0;
+        let mut turns = Vec::new();
         for round in 0..rounds {
-            let plain_first = round % 2 == 0;
-            let before = plain_first.then(|| self.plain());
-            let (ours_us, shard_us, ours_s, bytes) = self.ours(round + 1 == rounds)?;
-            let (plain_us, plain_s) = before.unwrap_or_else(|| self.plain());
-            stored = bytes;
-            turns.push((ours_us, shard_us, plain_us, ours_s, plain_s));
+            turns.push(self.round(round + 1 == rounds)?);
         }
-        let bytes = (self.page_bytes() * self.count) as f64;
+        let bytes = self.page_bytes() as f64;
+        let of = |value: fn(&Round) -> f64| median(turns.iter().map(value));
+        let (ours_us, plain_us) = (of(|round| round.ours_us), of(|round| round.plain_us));
         Ok(Append {
             pages: self.count,
             rounds,
-            ours_us: median(turns.iter().map(|turn| turn.0)),
-            shard_us: median(turns.iter().map(|turn| turn.1)),
-            plain_us: median(turns.iter().map(|turn| turn.2)),
-            ours_mb_per_s: bytes / 1e6 / median(turns.iter().map(|turn| turn.3)),
-            plain_mb_per_s: bytes / 1e6 / median(turns.iter().map(|turn| turn.4)),
-            ratio: median(turns.iter().map(|turn| turn.0 / turn.2)),
-            shard_ratio: median(turns.iter().map(|turn| turn.1 / turn.2)),
-            stored_bytes_per_page: stored as f64 / self.count as f64,
+            ours_us,
+            shard_us: of(|round| round.shard_us),
+            plain_us,
+            ours_mb_per_s: bytes / ours_us,
+            plain_mb_per_s: bytes / plain_us,
+            ratio: of(|round| round.ours_us / round.plain_us),
+            shard_ratio: of(|round| round.shard_us / round.plain_us),
+            stored_bytes_per_page: of(|round| round.stored_bytes as f64) / self.count as f64,
         })
     }
 
-    /// CPU of a page and seconds of all, by the compressor alone into one buffer.
-    fn plain(&self) -> (f64, f64) {
-        let mut table = CompressTable::large();
-        let mut out = vec![0; get_maximum_output_size(self.pages.iter().map(Vec::len).max().unwrap_or(0))];
-        let (begun, cpu) = (Instant::now(), thread_us());
-        let mut bytes = 0;
-        for page in self.pages.iter().cycle().take(self.count) {
-            bytes += compress_into_with_table(page, &mut out, &mut table).unwrap_or(0);
-        }
-        std::hint::black_box(bytes);
-        ((thread_us() - cpu) / self.count as f64, begun.elapsed().as_secs_f64())
-    }
-
-    /// CPU of a page in all and on the shard, seconds of all, and bytes stored: as in a crawl, with the keeper beside.
-    fn ours(&self, keep: bool) -> Result<(f64, f64, f64, u64), String> {
+    /// As in a crawl, with the keeper beside; between the turns of the shard the compressor alone, into one buffer.
+    fn round(&self, keep: bool) -> Result<Round, String> {
         let path = self.root.join("append");
         let _ = fs::remove_dir_all(&path);
+        let mut table = CompressTable::large();
+        let mut out = vec![0; get_maximum_output_size(self.pages.iter().map(Vec::len).max().unwrap_or(0))];
         let Open { mut keeper, mut store } = open(&path)?;
         let share = keeper.share(0);
         let over = AtomicBool::new(false);
-        let (begun, cpu) = (Instant::now(), process_us());
-        let mut stored = 0;
-        let appended = std::thread::scope(|scope| {
+        let before = process_us();
+        let mut round = Round::default();
+        let worked = std::thread::scope(|scope| {
             let keeping = scope.spawn(|| {
                 while !over.load(Ordering::Acquire) {
                     keeper.turn(1).map_err(|error| error.to_string())?;
@@ -164,27 +161,41 @@ impl Bench {
                 keeper.close().map_err(|error| error.to_string())?;
                 Ok::<_, String>(keeper)
             });
-            let shard = thread_us();
-            for (index, page) in self.pages.iter().cycle().take(self.count).enumerate() {
-                stored += append(&mut store, index as u32, &url_of(index as u64), page, pause)? as u64;
+            let (mut plain_us, mut shard_us) = (0.0, 0.0);
+            for first in (0..self.count).step_by(TURN_PAGES) {
+                let pages = first..(first + TURN_PAGES).min(self.count);
+                let begun = thread_us();
+                for index in pages.clone() {
+                    let page = &self.pages[index % self.pages.len()];
+                    std::hint::black_box(compress_into_with_table(page, &mut out, &mut table).unwrap_or(0));
+                }
+                let between = thread_us();
+                for index in pages {
+                    let page = &self.pages[index % self.pages.len()];
+                    let bytes = append(&mut store, index as u32, &url_of(index as u64), page, pause)?;
+                    round.stored_bytes += bytes as u64;
+                }
+                plain_us += between - begun;
+                shard_us += thread_us() - between;
             }
-            let shard_us = thread_us() - shard;
             while share.durable() < self.count as u64 {
                 std::thread::sleep(Duration::from_millis(1));
             }
             store.finish();
             over.store(true, Ordering::Release);
             let keeper = keeping.join().map_err(|_| "the keeper died".to_string())??;
-            Ok::<_, String>((shard_us, keeper))
+            round.plain_us = plain_us / self.count as f64;
+            round.shard_us = shard_us / self.count as f64;
+            Ok::<_, String>(keeper)
         });
-        let (shard_us, mut keeper) = appended?;
-        let (cpu_us, seconds) = (process_us() - cpu, begun.elapsed().as_secs_f64());
+        let mut keeper = worked?;
+        round.ours_us = (process_us() - before) / self.count as f64 - round.plain_us;
         let mut librarian = Librarian::new(&path, keeping(), keeper.shares());
         librarian.turn(&keeper.take_sealed()).map_err(|error| error.to_string())?;
         if !keep {
             let _ = fs::remove_dir_all(&path);
         }
-        Ok((cpu_us / self.count as f64, shard_us / self.count as f64, seconds, stored))
+        Ok(round)
     }
 
     /// The same pages by warcio's writer, one gzip member each, into nothing.
