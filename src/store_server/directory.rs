@@ -232,7 +232,8 @@ fn make_directory(path: &Path) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).ok_or(e)?;
             make_directory(parent)?;
-            make_directory(path)
+            fs::create_dir(path)?;
+            sync_parent(path)
         }
         Err(e) => Err(e),
     }

@@ -124,10 +124,15 @@ fn what_the_disk_refused_is_written_again_elsewhere() {
         return;
     }
     let (mut orders, dir) = (Orders::new(20_000), TempDir::new());
-    let config = dir.write("c.toml", format!("{SMALL_SEGMENTS}commit_ms = 2\n"));
+    // One segment takes all of it, so that only the first sync can be the first of a segment.
+    let config = dir.write(
+        "c.toml",
+        "[spider]\nmax_doc_size = 65536\n[store]\nsegment_bytes = 16777216\ncommit_ms = 2\n",
+    );
     for time in [1, 3, 9] {
         let data = dir.join(&format!("data-{time}"));
-        let mut spider = Running::start(&mut spider_command(&refused_at("msync", time), &data, &config));
+        let mut command = spider_command(&refused_at("msync", time), &data, &config);
+        let mut spider = Running::start(command.args(["--cores", "0"]));
         let addr = listens(&mut spider).unwrap_or_else(|| panic!("{}", spider.stderr()));
         let talk = orders.give(addr, 300);
         wait_for("all is answered", PATIENCE, || talk.is_answered().then_some(()));
