@@ -52,7 +52,7 @@ impl Import {
         let mut keeper = Keeper::new(Medium::Directory(DataDir::open(data)?), rules, 1);
         keeper.prepare(unix_ms)?;
         let store = ShardStore::new(keeper.share(0));
-        let keeping = Keeping { segment_bytes: self.segment_bytes, ..Keeping::default() };
+        let keeping = Keeping::all(self.segment_bytes);
         let librarian = Librarian::new(data, keeping, keeper.shares());
         let mut importing = Importing {
             intake: Intake::new(self.doc_bytes_max),

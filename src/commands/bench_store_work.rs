@@ -369,7 +369,7 @@ fn open_sized(path: &Path, segment_bytes: u64) -> Result<Open, String> {
 }
 
 fn keeping() -> Keeping {
-    Keeping { segment_bytes: SEGMENT_BYTES, ..Keeping::default() }
+    Keeping::all(SEGMENT_BYTES)
 }
 
 /// Appends a page; without a segment, `between` sees to it or waits.

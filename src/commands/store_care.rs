@@ -3,7 +3,7 @@
 use super::Failure;
 use super::output::print;
 use crate::base::{Civil, shown};
-use crate::config::History;
+use crate::config::StoreSettings;
 use crate::store_server::{DataDir, Keeping, LetGo, Librarian, Reader, Retention, Verified};
 use serde::Serialize;
 use std::fmt::Write;
@@ -38,7 +38,9 @@ pub fn verify(data: &Path, json: bool) -> Result<(), Failure> {
     }
     let mend = match verified.damages.is_empty() && verified.broken.is_empty() {
         true => "nephila store reindex makes the indexes anew",
-        false => "everything else can be read; what is damaged can be fetched again",
+        false => {
+            "everything else can be read; after nephila store reindex what is damaged can be fetched again"
+        }
     };
     Err(Failure::No(format!("the store at {} is not sound: {mend}", data.display())))
 }
@@ -162,8 +164,7 @@ fn own(data: &Path) -> Result<DataDir, Failure> {
 }
 
 fn keeping() -> Keeping {
-    let store = crate::config::StoreSettings::default();
-    Keeping { bytes_max: None, history: History::All, segment_bytes: store.segment_bytes }
+    Keeping::all(StoreSettings::default().segment_bytes)
 }
 
 fn unix_ms_of(text: &str) -> Result<u64, Failure> {

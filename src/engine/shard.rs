@@ -315,7 +315,7 @@ impl<D: Driver> Shard<D> {
         }
         let head_only = order.head_only;
         let page = order.kind == OrderKind::Page;
-        let validators = page.then(|| self.stored.of(&order.url, head_only)).flatten();
+        let validators = page.then(|| self.stored.of(&order.url, head_only, self.store.retired())).flatten();
         let more = order.more;
         let order =
             FetchOrder { head_only, validators, more, ..FetchOrder::new(order.trans, order.url, addr) };

@@ -73,7 +73,12 @@ impl StoreThreads {
 
 fn keeping(config: &Config) -> Keeping {
     let store = &config.store;
-    Keeping { bytes_max: store.bytes_max, history: store.history, segment_bytes: store.segment_bytes }
+    Keeping {
+        bytes_max: store.bytes_max,
+        history: store.history,
+        segment_bytes: store.segment_bytes,
+        pause: || std::thread::sleep(Duration::from_millis(5)),
+    }
 }
 
 /// The keeper's thread: turns it, and rings whoever holds words back until records are durable.

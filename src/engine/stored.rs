@@ -3,7 +3,7 @@ use crate::proto::http1::{Flags, HeadLimits, HeadParser, HeadStep, Method, Valid
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{Document, Located, ReadError, Reader, Record};
-use rapidhash::fast::RapidHashMap;
+use rapidhash::fast::{RapidHashMap, RapidHashSet};
 use std::path::Path;
 
 /// What the store holds of pages that may be asked for again: their ETag and Last-Modified, so that what has not changed
@@ -12,6 +12,8 @@ use std::path::Path;
 pub struct Stored {
     by_url: RapidHashMap<u64, Known>,
     reader: Option<Reader>,
+    /// Digests of documents that were read themselves, while a store is read.
+    digests: RapidHashSet<u128>,
 }
 
 struct Known {
@@ -35,6 +37,7 @@ impl Stored {
                 reader.keep_newest(STORED_BYTES_MAX);
                 reader.each(|located, bytes| stored.note(&located, bytes))?;
                 stored.reader = Some(reader);
+                stored.digests = RapidHashSet::default();
             }
             Err(ReadError::NoStore(_)) => {}
             Err(error) => return Err(error),
@@ -50,13 +53,15 @@ impl Stored {
         self.by_url.is_empty()
     }
 
-    /// What a request for this URL can ask about. Whoever wants the document must have it stored.
-    pub fn of(&self, url: &CrawlUrl, head_only: bool) -> Option<Validators> {
+    /// What a request for this URL can ask about. Whoever wants the document must have it stored, and in no segment that
+    /// may go away: those are the ones up to `retired`.
+    pub fn of(&self, url: &CrawlUrl, head_only: bool, retired: u64) -> Option<Validators> {
         if self.by_url.is_empty() {
             return None;
         }
         let known = self.by_url.get(&url.fingerprint())?;
-        (known.whole || head_only).then(|| known.validators.clone())
+        let is_there = known.whole && known.segment > retired;
+        (is_there || head_only).then(|| known.validators.clone())
     }
 
     /// The document of a page that has not changed. Reads the disk.
@@ -70,7 +75,13 @@ impl Stored {
         let Located { record, segment, offset } = located;
         let url = fingerprint(record.url.as_bytes());
         let flags = Flags::from_bits(record.flags);
-        let whole = !flags.contains(Flags::HEAD_ONLY) && !flags.contains(Flags::HEAD_BY_GET);
+        // A reference is as good as its document, if that was there to be read.
+        let whole = !flags.contains(Flags::HEAD_ONLY)
+            && !flags.contains(Flags::HEAD_BY_GET)
+            && (!record.is_reference || self.digests.contains(&record.digest));
+        if record.has_document() && record.digest != 0 && self.digests.len() < STORED_MAX {
+            self.digests.insert(record.digest);
+        }
         match record.result {
             ResultCode::NotModified => {}
             ResultCode::Ok if !whole && self.by_url.get(&url).is_some_and(|known| known.whole) => {}

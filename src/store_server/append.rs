@@ -46,6 +46,16 @@ impl ShardShare {
         self.durable.load(Ordering::Acquire)
     }
 
+    /// Sequence number of the last record that was written.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// Documents in segments up to this number may go away at any time.
+    pub fn retired(&self) -> u64 {
+        self.retired.load(Ordering::SeqCst)
+    }
+
     /// From the return of this on, no record is written that stands for a document in segments up to this number.
     /// False if a shard did not get out of the way in time.
     pub(super) fn retire(&self, segment: u64) -> bool {
@@ -142,6 +152,8 @@ impl ShardStore {
         let solid =
             Solid { durable: self.share.durable(), retired: self.share.retired.load(Ordering::SeqCst) };
         let (digest, is_stored) = self.digests.look(new.url, document, solid);
+        // One that reads like another's document is nothing to stand on, nor does it stand on more.
+        let is_stored = is_stored && !new.is_unchanged();
         let (kind, plain) = match is_stored {
             true => (KIND_REFERENCE, &new.bytes[..new.head_len]),
             false => (KIND_WHOLE, new.bytes),
@@ -176,10 +188,15 @@ impl ShardStore {
         let stamp = Stamp { sequence: self.sequence, segment: number, codec, kind, digest, lengths };
         write_header(record, new, stamp);
         writer.publish(lengths.record, self.sequence);
-        if !is_stored {
+        if !is_stored && !new.is_unchanged() {
             self.digests.note(new.url, digest, self.sequence, number);
         }
         Ok(Appended { sequence: self.sequence, bytes: lengths.record, digest })
+    }
+
+    /// As [`ShardShare::retired`].
+    pub fn retired(&self) -> u64 {
+        self.share.retired()
     }
 
     /// Lets go of a segment that the disk refused, so that the keeper can write its records again elsewhere.

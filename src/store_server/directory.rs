@@ -49,6 +49,11 @@ pub(super) struct Space {
 }
 
 impl SegmentFile {
+    /// One that the disk refused.
+    pub(super) fn is_bad(&self) -> bool {
+        self.path.extension().is_some_and(|extension| extension == BAD)
+    }
+
     /// How a sealed one is walked.
     pub(super) fn walking(&self, sealed: bool) -> Walking {
         match sealed {
@@ -124,8 +129,11 @@ impl DataDir {
             let Ok(Some(index)) = IndexFile::open(&index_path(&segment.path)) else {
                 continue;
             };
-            let digests: RapidHashMap<Place, u64> =
-                index.entries(List::Digest).map(|entry| (entry.place, entry.key)).collect();
+            // A reference or a 304 has no document of its own that another could stand for.
+            let whole = index
+                .entries(List::Digest)
+                .filter(|Entry { place, .. }| !place.is_reference() && !place.is_unchanged());
+            let digests: RapidHashMap<Place, u64> = whole.map(|entry| (entry.place, entry.key)).collect();
             let has_room = index.entries(List::Url).all(|Entry { key, place }| {
                 digests.get(&place).is_none_or(|&low| stored.note(dedup, key, low, place.segment))
             });
@@ -172,8 +180,11 @@ impl DataDir {
             return fs::remove_file(path);
         }
         let _ = file.set_len(bytes).and_then(|()| file.sync_all());
-        fs::rename(path, path.with_extension(BAD))?;
-        sync_parent(path)
+        let bad = path.with_extension(BAD);
+        match fs::rename(path, &bad) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound || !bad.exists() => Err(e),
+            _ => sync_parent(path),
+        }
     }
 
     pub(super) fn space(&self) -> io::Result<Space> {
@@ -201,8 +212,27 @@ pub(super) struct SegmentFile {
     pub path: PathBuf,
 }
 
-/// All segments of a directory, oldest first. Files with other names are not ours and are left alone.
+/// All segments of a directory, oldest first, each once. A file that is renamed while a directory is read may be seen
+/// under both of its names or under none, so it is read until two readings are the same.
 pub(super) fn list(segments: &Path) -> io::Result<Vec<SegmentFile>> {
+    let numbers = |found: &[SegmentFile]| found.iter().map(|segment| segment.number).collect::<Vec<u64>>();
+    let mut found = list_once(segments)?;
+    for _ in 0..LIST_TRIES {
+        let again = list_once(segments)?;
+        let is_same = numbers(&again) == numbers(&found);
+        found = again;
+        if is_same {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// A directory in which segments come and go faster than that is read as it is.
+const LIST_TRIES: usize = 8;
+
+/// Files with other names are not ours and are left alone.
+fn list_once(segments: &Path) -> io::Result<Vec<SegmentFile>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(segments)? {
         let path = entry?.path();
@@ -220,7 +250,9 @@ pub(super) fn list(segments: &Path) -> io::Result<Vec<SegmentFile>> {
             found.push(SegmentFile { number, sealed, path });
         }
     }
-    found.sort_by_key(|segment| segment.number);
+    // Under two names, the sealed one is the later.
+    found.sort_by_key(|segment: &SegmentFile| (segment.number, !segment.sealed));
+    found.dedup_by_key(|segment| segment.number);
     Ok(found)
 }
 

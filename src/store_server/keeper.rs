@@ -290,7 +290,8 @@ impl Medium {
                     return Err(KeeperError::LowDisk { free: space.free, floor, bytes });
                 }
                 let (file, path, number) = directory.create_segment(bytes, shard).map_err(no_segment)?;
-                Segment::map_file(file, path, &header(number)).map_err(no_segment)
+                let mapped = Segment::map_file(file, path.clone(), &header(number));
+                mapped.inspect_err(|_| drop(std::fs::remove_file(&path))).map_err(no_segment)
             }
             Medium::Memory { next_number } => {
                 *next_number += 1;

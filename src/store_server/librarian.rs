@@ -2,12 +2,14 @@ use super::append::ShardShare;
 use super::directory::{SegmentFile, list};
 use super::index::{Catalog, Entries, FAN_IN, IndexFile, index_path, merge, runs_of};
 use super::keeper::Sealed;
+use super::mmap::Segment;
 use super::reader::ReadError;
 use super::retention::{Retention, RetentionError};
 use super::walk::walk;
 use crate::config::History;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -22,12 +24,21 @@ pub struct Librarian {
 }
 
 /// Which sealed segments stay.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Keeping {
     pub bytes_max: Option<u64>,
     pub history: History,
     /// Segments are packed up to this size.
     pub segment_bytes: u64,
+    /// What is done while the keeper is waited for.
+    pub pause: fn(),
+}
+
+impl Keeping {
+    /// Everything stays.
+    pub fn all(segment_bytes: u64) -> Keeping {
+        Keeping { bytes_max: None, history: History::All, segment_bytes, pause: std::hint::spin_loop }
+    }
 }
 
 #[derive(Debug, Error)]
@@ -73,7 +84,8 @@ impl Librarian {
 
     fn see_to(&mut self, sealed: &[Sealed]) -> Result<(), LibraryError> {
         for Sealed { segment, file } in sealed {
-            if let Some(bytes) = segment.written() {
+            // It may have been packed since, and then another file has its name.
+            if let Some(bytes) = segment.written().filter(|_| is_still(segment, file)) {
                 write_index(file, Entries::of_bytes(file.number, bytes), bytes.len() as u64)?;
             }
         }
@@ -121,8 +133,7 @@ impl Librarian {
         let mut tiers: Vec<Vec<PathBuf>> = vec![Vec::new()];
         let segments = self.segments()?;
         let catalog = Catalog::open(&self.directory, &segments).map_err(merging)?;
-        for segment in segments.iter().filter(|segment| segment.sealed && !catalog.is_merged(segment.number))
-        {
+        for segment in segments.iter().filter(|segment| segment.sealed && catalog.is_single(segment.number)) {
             tiers[0].push(index_path(&segment.path));
         }
         for run in runs.iter().rev() {
@@ -157,6 +168,14 @@ impl Librarian {
         let unreadable = |cause| ReadError::Unreadable { path: self.directory.clone(), cause };
         Ok(list(&self.directory).map_err(unreadable)?)
     }
+}
+
+fn is_still(segment: &Segment, file: &SegmentFile) -> bool {
+    let named = file.path.metadata().ok();
+    let mapped = segment.file().and_then(|(file, _)| file.metadata().ok());
+    named
+        .zip(mapped)
+        .is_some_and(|(named, mapped)| named.ino() == mapped.ino() && named.dev() == mapped.dev())
 }
 
 fn write_index(file: &SegmentFile, entries: Entries, bytes: u64) -> Result<(), LibraryError> {

@@ -23,7 +23,7 @@ pub(super) fn pack(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Resu
         write(&fresh, last, sources).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
     }
     // Indexes first: one that tells of a segment as it was would hide what it is.
-    forget(sources)?;
+    forget(sources, stays.then_some(last.number))?;
     if stays {
         fs::rename(&fresh, &last.path)?;
         sync_parent(&last.path)?;
@@ -64,18 +64,14 @@ fn write(
     out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
 }
 
-/// Removes every index that tells of these segments.
-fn forget(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Result<()> {
+/// Removes the indexes of these segments, and the runs that tell of the one that is written anew. What runs tell of segments
+/// that are gone is passed over.
+fn forget(sources: &[(&SegmentFile, &RapidHashSet<Place>)], rewritten: Option<u64>) -> io::Result<()> {
     let Some(directory) = sources.last().and_then(|(last, _)| last.path.parent()) else {
         return Ok(());
     };
-    for run in runs_of(directory)? {
-        let tells = |index: &IndexFile| {
-            index
-                .segments()
-                .iter()
-                .any(|(number, _)| sources.iter().any(|(source, _)| source.number == *number))
-        };
+    for run in runs_of(directory)?.into_iter().filter(|_| rewritten.is_some()) {
+        let tells = |index: &IndexFile| index.segments().iter().any(|(number, _)| rewritten == Some(*number));
         if IndexFile::open(&run.path)?.as_ref().is_none_or(tells) {
             fs::remove_file(&run.path)?;
         }

@@ -6,6 +6,8 @@ use super::layout::DIGEST;
 use super::record::{self, Document, Glance, Record, u64_at};
 use super::walk::{self, Walked};
 use crate::limits::SEGMENT_HEADER_BYTES;
+use crate::proto::record::ResultCode;
+use rapidhash::fast::RapidHashMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -30,7 +32,12 @@ pub struct Reader {
     directory: PathBuf,
     segments: Vec<SegmentFile>,
     catalog: OnceLock<Catalog>,
+    /// See [`Reader::bare_digests`].
+    bare_digests: OnceLock<RapidHashMap<u64, Place>>,
 }
+
+/// A record and its document, if it is there.
+type Finding = Option<(Located, Option<Document>)>;
 
 #[derive(Debug, Error)]
 pub enum ReadError {
@@ -74,7 +81,13 @@ impl Reader {
         }
         let segments =
             list(&directory).map_err(|cause| ReadError::Unreadable { path: directory.clone(), cause })?;
-        Ok(Reader { data: data.to_path_buf(), directory, segments, catalog: OnceLock::new() })
+        Ok(Reader {
+            data: data.to_path_buf(),
+            directory,
+            segments,
+            catalog: OnceLock::new(),
+            bare_digests: OnceLock::new(),
+        })
     }
 
     pub fn segments(&self) -> usize {
@@ -102,6 +115,7 @@ impl Reader {
         }
         self.segments.drain(..first);
         self.catalog = OnceLock::new();
+        self.bare_digests = OnceLock::new();
     }
 
     /// Bytes the segment files take.
@@ -162,17 +176,30 @@ impl Reader {
     /// The newest record of one URL and its document. One that says that nothing has changed, or of which only the head
     /// was asked for, has the document that was stored before.
     pub fn find(&self, url: &str) -> Result<Option<(Located, Option<Document>)>, ReadError> {
+        if let Some(found) = self.find_indexed(url)? {
+            return Ok(found);
+        }
+        // Segments were packed since we looked, or something is damaged.
+        let fresh = Reader::open(&self.data)?;
+        match fresh.find_indexed(url)? {
+            Some(found) => Ok(found),
+            None => fresh.find_by_reading(url),
+        }
+    }
+
+    /// By the indexes; `None` if they do not lead to what they say: they are out of date, or a record is damaged.
+    fn find_indexed(&self, url: &str) -> Result<Option<Finding>, ReadError> {
         let key = url_hash(url.as_bytes());
         let places = self.places(List::Url, key, |_, found| found == url.as_bytes())?;
         let mut newest: Option<(Located, Vec<u8>)> = None;
-        let mut is_stale = false;
         for place in places {
             let Some((located, bytes)) = self.read(place)? else {
-                is_stale = true;
-                continue;
+                return Ok(None);
             };
             if located.record.url != url {
-                is_stale |= url_hash(located.record.url.as_bytes()) != key;
+                if url_hash(located.record.url.as_bytes()) != key {
+                    return Ok(None);
+                }
                 continue;
             }
             match (&newest, located.record.is_unchanged()) {
@@ -181,18 +208,14 @@ impl Reader {
                 (_, false) => {
                     let document = self.document_of(&located, &bytes)?;
                     let (newest, _) = newest.unwrap_or((located, bytes));
-                    return Ok(Some((newest, document)));
+                    return Ok(Some(Some((newest, document))));
                 }
             }
         }
-        if is_stale && newest.is_none() {
-            // Segments were packed since we looked; whoever packs them writes the new index first.
-            return Reader::open(&self.data)?.find_by_reading(url);
-        }
-        Ok(newest.map(|(located, bytes)| {
-            let document = record::unpack(&located.record, &bytes);
+        Ok(Some(newest.map(|(located, bytes)| {
+            let document = own_document(&located, &bytes);
             (located, document)
-        }))
+        })))
     }
 
     /// As [`Reader::find`], without any index.
@@ -207,14 +230,17 @@ impl Reader {
                 newest = Some((located, bytes.to_vec()));
             }
         })?;
+        // What is damaged may be newer than what is found.
+        if let Some(Damage { path, bytes }) = damages.into_iter().next() {
+            return Err(ReadError::Damaged { path, bytes });
+        }
         let Some((newest, bytes)) = newest else {
-            return match damages.into_iter().next() {
-                Some(Damage { path, bytes }) => Err(ReadError::Damaged { path, bytes }),
-                None => Ok(None),
-            };
+            return Ok(None);
         };
-        let (located, bytes) = of_document.unwrap_or((newest.clone(), bytes));
-        let document = self.document_of(&located, &bytes)?;
+        let document = match of_document {
+            Some((located, bytes)) => self.document_of(&located, &bytes)?,
+            None => own_document(&newest, &bytes),
+        };
         Ok(Some((newest, document)))
     }
 
@@ -245,22 +271,74 @@ impl Reader {
     /// `None` if the document is not there.
     pub fn document_of(&self, located: &Located, bytes: &[u8]) -> Result<Option<Document>, ReadError> {
         let own = record::unpack(&located.record, bytes);
-        let digest = located.record.digest;
-        let Some(own) = own.filter(|_| located.record.is_reference) else {
-            return Ok(record::unpack(&located.record, bytes));
+        if !located.record.is_reference {
+            return Ok(own);
+        }
+        let (Some(own), digest) = (own, located.record.digest) else {
+            return Ok(None);
         };
         let low = digest as u64;
+        let bare = self.bare_digests()?.get(&low).copied();
+        let indexed = self.catalog()?.find(List::Digest, low);
+        let likely = bare.into_iter().chain(indexed).filter(|place| !place.is_reference());
+        if let Some(body) = self.body_of(digest, likely)? {
+            return Ok(Some(Document { head: own.head, body }));
+        }
+        // It may have been written since we looked.
         let places = self.places(List::Digest, low, |header, _| u64_at(header, DIGEST) == low)?;
-        for place in places.into_iter().filter(|place| !place.is_reference()) {
+        let body = self.body_of(digest, places.into_iter().filter(|place| !place.is_reference()))?;
+        Ok(body.map(|body| Document { head: own.head, body }))
+    }
+
+    fn body_of(
+        &self,
+        digest: u128,
+        places: impl Iterator<Item = Place>,
+    ) -> Result<Option<Vec<u8>>, ReadError> {
+        for place in places {
             if let Some((other, bytes)) = self.read(place)?
                 && other.record.digest == digest
                 && !other.record.is_reference
                 && let Some(found) = record::unpack(&other.record, &bytes)
             {
-                return Ok(Some(Document { head: own.head, body: found.body }));
+                return Ok(Some(found.body));
             }
         }
         Ok(None)
+    }
+
+    /// Documents in the segments that are in no index, by the lower half of their digests.
+    fn bare_digests(&self) -> Result<&RapidHashMap<u64, Place>, ReadError> {
+        if let Some(known) = self.bare_digests.get() {
+            return Ok(known);
+        }
+        let mut known = RapidHashMap::default();
+        self.skim_bare(|segment, header, _, offset| {
+            let glance = Glance::of(header);
+            if glance.digest != 0 && !glance.is_reference {
+                known.insert(glance.digest as u64, Place::of(glance, segment, offset));
+            }
+        })?;
+        Ok(self.bare_digests.get_or_init(|| known))
+    }
+
+    /// Shows headers and URLs of the segments that are in no index. One that the disk refused, and refuses still, is
+    /// passed over: what counted of it is what can be read.
+    fn skim_bare(&self, mut show: impl FnMut(u64, &[u8], &[u8], u64)) -> Result<(), ReadError> {
+        for segment in self.catalog()?.bare() {
+            let skimmed = segment.open().and_then(|opened| match opened {
+                Some((file, _)) => walk::skim(&file, segment.number, |header, url, offset| {
+                    show(segment.number, header, url, offset);
+                }),
+                None => Ok(()),
+            });
+            if let Err(cause) = skimmed
+                && !segment.is_bad()
+            {
+                return Err(ReadError::Unreadable { path: segment.path.clone(), cause });
+            }
+        }
+        Ok(())
     }
 
     /// The user agent that the documents of a segment were asked for with, where it is known.
@@ -299,19 +377,12 @@ impl Reader {
         key: u64,
         matches: impl Fn(&[u8], &[u8]) -> bool,
     ) -> Result<Vec<Place>, ReadError> {
-        let catalog = self.catalog()?;
-        let mut places = catalog.find(list, key);
-        for segment in catalog.bare() {
-            let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
-            if let Some((file, _)) = segment.open().map_err(unreadable)? {
-                walk::skim(&file, segment.number, |header, url, offset| {
-                    if matches(header, url) {
-                        places.push(Place::of(Glance::of(header), segment.number, offset));
-                    }
-                })
-                .map_err(unreadable)?;
+        let mut places = self.catalog()?.find(list, key);
+        self.skim_bare(|segment, header, url, offset| {
+            if matches(header, url) {
+                places.push(Place::of(Glance::of(header), segment, offset));
             }
-        }
+        })?;
         places.sort_unstable_by(|a, b| b.cmp(a));
         Ok(places)
     }
@@ -328,6 +399,15 @@ impl Reader {
         };
         let found = walk::read_record(&file, number, place.offset()).map_err(unreadable)?;
         Ok(found.map(|(record, bytes)| (Located { record, segment: number, offset: place.offset() }, bytes)))
+    }
+}
+
+/// Of a record that reads like one before it, and there is none: a head that was all that was asked for is one, a 304 is
+/// not.
+fn own_document(located: &Located, bytes: &[u8]) -> Option<Document> {
+    match located.record.result {
+        ResultCode::NotModified => None,
+        _ => record::unpack(&located.record, bytes),
     }
 }
 

@@ -86,6 +86,12 @@ fn is_unchanged(result: u8, flags: u32) -> bool {
         || flags.contains(Flags::HEAD_BY_GET)
 }
 
+impl NewRecord<'_> {
+    pub(super) fn is_unchanged(&self) -> bool {
+        is_unchanged(self.result as u8, self.flags)
+    }
+}
+
 impl Record {
     pub(super) fn glance(&self) -> Glance {
         Glance {

@@ -35,6 +35,6 @@ pub(super) fn rescue(
         KeeperError::Sync { number, cause }
     };
     fresh.sync(0, fresh.published().1).map_err(unsynced)?;
-    let sealed = seal_synced(&fresh).map_err(|cause| KeeperError::Seal { number: fresh.number(), cause })?;
+    let sealed = seal_synced(&fresh).map_err(unsynced)?;
     sealed.ok_or_else(|| lost("it had no records"))
 }

@@ -2,13 +2,13 @@ use super::append::ShardShare;
 use super::digests::url_hash;
 use super::directory::{SegmentFile, list};
 use super::index::{AllPlaces, List, Place};
-use super::layout::FETCHED_AT;
 use super::librarian::Keeping;
 use super::pack::pack;
 use super::reader::{Located, ReadError, Reader};
-use super::record::u64_at;
-use super::walk::skim;
+use super::record::Record;
+use super::walk::walk;
 use crate::config::History;
+use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_HEADER_BYTES};
 use rapidhash::fast::RapidHashSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct Retention {
 pub enum RetentionError {
     #[error("cannot pack {path}: {cause} (nothing is lost; it is tried again)")]
     Pack { path: PathBuf, cause: io::Error },
-    #[error("a shard did not get out of the way in time")]
+    #[error("old segments stay for now: a shard or the disk is busy (it is tried again)")]
     Busy,
     #[error("{0}")]
     Read(#[from] ReadError),
@@ -58,6 +58,8 @@ impl LetGo {
 
 /// Segments that are packed into one are no more than this.
 const GROUP_MAX: usize = 8;
+/// A keeper that has not synced what was written after so many pauses waits for a disk.
+const SETTLE_LOOKS: usize = 400;
 
 impl Retention {
     pub fn new(data: &Path, keeping: Keeping, shares: Vec<Arc<ShardShare>>) -> Retention {
@@ -149,12 +151,20 @@ impl Retention {
         let (mut bytes, mut kept_bytes) = (0, 0);
         let mut next = None;
         for segment in reader.segment_files() {
-            if segment.number < self.cursor || !segment.sealed {
+            if segment.number < self.cursor {
                 continue;
+            }
+            // What is packed takes the number of the last of its group, and must not become newer than what lies between.
+            if !segment.sealed {
+                if group.is_empty() {
+                    continue;
+                }
+                next = Some(segment.number + 1);
+                break;
             }
             let kept = deciding.of(segment, true)?;
             if group.len() == GROUP_MAX
-                || !group.is_empty() && kept_bytes + kept.bytes > self.keeping.segment_bytes
+                || !group.is_empty() && kept_bytes + kept.bytes > self.group_bytes_max()
             {
                 next = Some(segment.number);
                 break;
@@ -184,7 +194,13 @@ impl Retention {
         self.pack(&decided).map(Some)
     }
 
+    /// Records of a group, its header aside.
+    fn group_bytes_max(&self) -> u64 {
+        self.keeping.segment_bytes.min(SEGMENT_BYTES_MAX / 2) - SEGMENT_HEADER_BYTES as u64
+    }
+
     fn pack(&self, decided: &[(SegmentFile, Kept)]) -> Result<LetGo, RetentionError> {
+        self.settle()?;
         let path = decided.last().map_or(&self.data, |(segment, _)| &segment.path);
         let sources: Vec<_> = decided.iter().map(|(segment, kept)| (segment, &kept.places)).collect();
         pack(&sources).map_err(|cause| RetentionError::Pack { path: path.clone(), cause })?;
@@ -207,6 +223,25 @@ impl Retention {
             true => Ok(()),
             false => Err(RetentionError::Busy),
         }
+    }
+
+    /// Waits until everything that was looked at is durable: nothing goes for the sake of a record that a power loss could
+    /// take back.
+    fn settle(&self) -> Result<(), RetentionError> {
+        for share in &self.shares {
+            let written = share.written();
+            let is_durable = (0..SETTLE_LOOKS).any(|_| {
+                let is_durable = share.durable() >= written;
+                if !is_durable {
+                    (self.keeping.pause)();
+                }
+                is_durable
+            });
+            if !is_durable {
+                return Err(RetentionError::Busy);
+            }
+        }
+        Ok(())
     }
 
     fn sealed(&self) -> Result<Vec<SegmentFile>, RetentionError> {
@@ -276,21 +311,17 @@ impl<'a> Deciding<'a> {
             if place <= own {
                 break;
             }
-            let goes = place.segment == own.segment && !kept.places.contains(&place);
             // Another URL may have the same hash.
-            if goes
-                || self.reader.read(place)?.is_none_or(|(other, _)| other.record.url != located.record.url)
-            {
-                // One that goes because a still newer one is there says as much as that one.
-                if goes && !place.is_unchanged() {
-                    return Ok(Newer::Another);
-                }
+            if self.reader.read(place)?.is_none_or(|(other, _)| other.record.url != located.record.url) {
                 continue;
             }
+            // Also one that goes: it does so because a still newer one is there.
             if !place.is_unchanged() {
                 return Ok(Newer::Another);
             }
-            newer = Newer::Unchanged;
+            if place.segment != own.segment || kept.places.contains(&place) {
+                newer = Newer::Unchanged;
+            }
         }
         // A record without a document of its own is nothing to stand on.
         if newer == Newer::Unchanged && located.record.is_unchanged() {
@@ -306,22 +337,30 @@ impl<'a> Deciding<'a> {
             return Ok(false);
         }
         let own = located.place();
-        let mut is_referred_to = false;
-        for place in self.all.find(List::Digest, record.digest as u64) {
-            let goes = place.segment == own.segment && !kept.places.contains(&place);
-            if place.is_at(own) || place.is_unchanged() || goes {
-                continue;
-            }
-            let same =
-                self.reader.read(place)?.is_some_and(|(other, _)| other.record.digest == record.digest);
-            match place.is_reference() {
-                true => is_referred_to |= same,
-                // Whoever refers to it finds the newer copy.
-                false if same && place > own => return Ok(false),
-                false => {}
+        let mut places = self.all.find(List::Digest, record.digest as u64);
+        places.retain(|place| {
+            let goes = place.segment == own.segment && !kept.places.contains(place);
+            !place.is_at(own) && !place.is_unchanged() && !goes
+        });
+        // Whoever refers to it finds the newer copy.
+        let copies = places.iter().filter(|place| !place.is_reference() && **place > own);
+        if self.any_with(copies, record.digest)? {
+            return Ok(false);
+        }
+        self.any_with(places.iter().filter(|place| place.is_reference()), record.digest)
+    }
+
+    fn any_with<'p>(
+        &self,
+        places: impl Iterator<Item = &'p Place>,
+        digest: u128,
+    ) -> Result<bool, RetentionError> {
+        for place in places {
+            if self.reader.read(*place)?.is_some_and(|(other, _)| other.record.digest == digest) {
+                return Ok(true);
             }
         }
-        Ok(is_referred_to)
+        Ok(false)
     }
 }
 
@@ -339,9 +378,9 @@ enum Newer {
 fn newest_fetch(segment: &SegmentFile) -> Result<u64, RetentionError> {
     let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
     let mut newest = 0;
-    if let Some((file, _)) = segment.open().map_err(unreadable)? {
-        skim(&file, segment.number, |header, _, _| newest = newest.max(u64_at(header, FETCHED_AT)))
-            .map_err(unreadable)?;
+    if let Some((file, sealed)) = segment.open().map_err(unreadable)? {
+        let see = |record: Record, _, _: &[u8]| newest = newest.max(record.fetched_unix_ms);
+        walk(&file, segment.number, segment.walking(sealed), see).map_err(unreadable)?;
     }
     Ok(newest)
 }

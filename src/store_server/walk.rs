@@ -79,6 +79,9 @@ pub fn walk(
     }
 }
 
+/// Places that look like a record and are none; behind more of them the rest of a segment is given up.
+const LOOKED_AT_MAX: u32 = 1_000;
+
 /// Where the next whole record begins that nobody outside can have made, or the end of the file: its document has the
 /// digest that the store's key gives it. One without a document is passed over.
 fn next_record(file: &File, segment: u64, from: u64, file_bytes: u64, key: u64) -> io::Result<u64> {
@@ -88,12 +91,20 @@ fn next_record(file: &File, segment: u64, from: u64, file_bytes: u64, key: u64) 
     };
     let mut window = vec![0; 1 << 16];
     let mut at = from;
+    // A page may be full of what looks like the header of a long record.
+    let mut looked_at = 0;
     while at < file_bytes {
         let got = read_up_to(file, &mut window, at)?;
         for (index, start) in window[..got].chunks(RECORD_ALIGN).enumerate() {
             let offset = at + (index * RECORD_ALIGN) as u64;
-            if start.starts_with(RECORD_MAGIC) && read_record(file, segment, offset)?.is_some_and(is_ours) {
-                return Ok(offset);
+            if start.starts_with(RECORD_MAGIC) {
+                looked_at += 1;
+                if looked_at > LOOKED_AT_MAX {
+                    return Ok(file_bytes);
+                }
+                if read_record(file, segment, offset)?.is_some_and(is_ours) {
+                    return Ok(offset);
+                }
             }
         }
         at += got.max(RECORD_ALIGN) as u64;

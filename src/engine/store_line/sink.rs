@@ -82,6 +82,14 @@ impl RecordSink {
         }
     }
 
+    /// Documents in segments up to this number may go away.
+    pub fn retired(&self) -> u64 {
+        match self {
+            RecordSink::Segments(store) => store.retired(),
+            RecordSink::Line(_) => 0,
+        }
+    }
+
     /// Lets go of a segment that the disk refused.
     pub fn tidy(&mut self) {
         match self {

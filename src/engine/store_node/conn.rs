@@ -176,7 +176,11 @@ impl Conn {
     /// Writes what is to be written, as far as the kernel takes it.
     pub fn write(&mut self) {
         if self.counts.write(&mut self.stream).is_err() {
-            self.phase = Phase::Gone;
+            // Whoever does not listen may have said much before it left: that is read to its end.
+            self.counts.give_up();
+            if !matches!(self.phase, Phase::Open | Phase::Stuck) {
+                self.phase = Phase::Gone;
+            }
         }
     }
 
@@ -244,17 +248,23 @@ struct CountWriter {
     bytes: [u8; 8],
     written: usize,
     next: Option<u64>,
+    /// Nobody takes them.
+    given_up: bool,
 }
 
 impl Default for CountWriter {
     fn default() -> CountWriter {
-        CountWriter { bytes: [0; 8], written: 8, next: None }
+        CountWriter { bytes: [0; 8], written: 8, next: None, given_up: false }
     }
 }
 
 impl CountWriter {
     fn set(&mut self, count: u64) {
-        self.next = Some(count);
+        self.next = Some(count).filter(|_| !self.given_up);
+    }
+
+    fn give_up(&mut self) {
+        *self = CountWriter { given_up: true, ..CountWriter::default() };
     }
 
     fn is_empty(&self) -> bool {

@@ -50,8 +50,9 @@ impl Catalog {
         &self.bare
     }
 
-    pub fn is_merged(&self, segment: u64) -> bool {
-        self.merged.contains(&segment)
+    /// A segment has an index of its own, and no run tells of it.
+    pub fn is_single(&self, segment: u64) -> bool {
+        !self.merged.contains(&segment) && !self.bare.iter().any(|bare| bare.number == segment)
     }
 
     /// Files that a lookup asks.

@@ -58,7 +58,7 @@ struct Written {
 
 impl Written {
     fn new(name: &str, dedup: Dedup) -> Written {
-        let keeping = Keeping { bytes_max: None, history: History::All, segment_bytes: SEGMENT_BYTES };
+        let keeping = Keeping::all(SEGMENT_BYTES);
         Written { dir: TestDir::new(name), dedup, keeping }
     }
 
