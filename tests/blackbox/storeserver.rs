@@ -289,7 +289,9 @@ fn nonsense_closes_its_own_connection_and_no_other() {
     drop(client);
     drop(Client::dial(addr));
     let report = stop(server);
-    assert_eq!((&report["bad_connections"], &report["connections"]), (&8.into(), &11.into()), "{report}");
+    assert_eq!(report["bad_connections"], 8, "{report}");
+    // The last one may have come too late to be let in.
+    assert!([10, 11].contains(&report["connections"].as_u64().unwrap()), "{report}");
     let stored = stored(&dir.join("data"));
     for n in 0..cases.len() {
         assert_eq!(stored[&format!("http://kept.test/{n}/1")].bytes, 4);

@@ -29,6 +29,8 @@ struct Line {
     parcels: Receiver<Parcel>,
     share: Arc<LineShare>,
     link: Option<Key>,
+    /// What was done with when its last connection ended, and how many have ended there.
+    ended_at: (u64, u32),
 }
 
 /// What the user was told last.
@@ -56,6 +58,8 @@ pub(in crate::engine) struct StoreThread {
     links: LinksThread,
 }
 
+/// Connections that end at one record before the user is told.
+const ENDS_TOLD: u32 = 4;
 /// After the spider was told to stop: nothing counted for this long is said, then given up.
 const STOP_SAY_US: u64 = 1_000_000;
 const STOP_IDLE_US: u64 = 10_000_000;
@@ -83,7 +87,13 @@ impl StoreThread {
             let (parcels, parcels_in) = ring(STORE_LINE_WORDS);
             let share = Arc::new(LineShare::default());
             ports.push(LinePort { share: share.clone(), parcels, bell: bell.clone() });
-            lines.push(Line { line: StoreLine::default(), parcels: parcels_in, share, link: None });
+            lines.push(Line {
+                line: StoreLine::default(),
+                parcels: parcels_in,
+                share,
+                link: None,
+                ended_at: (0, 0),
+            });
         }
         let desk = StoreDesk {
             address: address.to_string(),
@@ -195,6 +205,7 @@ impl StoreDesk {
                 };
                 self.lines[index].link = None;
                 self.lines[index].line.down();
+                self.note_end(index);
                 if std::mem::take(&mut self.said.stands) {
                     let again = self.uncounted();
                     eprintln!(
@@ -203,6 +214,20 @@ impl StoreDesk {
                     );
                 }
             }
+        }
+    }
+
+    /// A store server that ends one connection after the other at the same record will not take it.
+    fn note_end(&mut self, index: usize) {
+        let Line { line, ended_at, .. } = &mut self.lines[index];
+        let (done, ends) = *ended_at;
+        *ended_at = (line.done(), if line.done() == done { ends + 1 } else { 1 });
+        if ended_at.1 == ENDS_TOLD && line.uncounted() > 0 {
+            eprintln!(
+                "store server {}: {ENDS_TOLD} connections have ended at one record of {} bytes (is its max_doc_size smaller than ours?)",
+                self.address,
+                line.first_bytes()
+            );
         }
     }
 

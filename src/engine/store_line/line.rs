@@ -100,6 +100,11 @@ impl StoreLine {
         self.parcels.len()
     }
 
+    /// Bytes of the first record that is not done with.
+    pub fn first_bytes(&self) -> usize {
+        self.parcels.front().map_or(0, Vec::len)
+    }
+
     /// Sequence number of the last record that is done with.
     pub fn done(&self) -> u64 {
         self.done
