@@ -101,3 +101,17 @@ fn a_broken_index_hides_at_most() {
         assert!(!reader.verify().unwrap().is_sound(), "byte {at}");
     }
 }
+
+/// The newest record of a URL is damaged, and an older one is not: that is said, and the older one is not given for it.
+#[test]
+fn a_damaged_newest_record_is_said() {
+    let store = Written::new("damaged-newest", Dedup::Url);
+    store.segment(&[("http://h/", b"old")]);
+    store.segment(&[("http://h/", b"new"), ("http://h/other", b"other")]);
+    let path = index_files(&store, "seg").remove(1);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[crate::limits::SEGMENT_HEADER_BYTES + 122] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    assert!(matches!(store.reader().find("http://h/"), Err(ReadError::Damaged { .. })));
+    assert_eq!(store.body("http://h/other").as_deref(), Some(&b"other"[..]));
+}

@@ -155,3 +155,55 @@ fn a_reference_may_be_older_than_its_document() {
     store.assert_sound();
     std::mem::forget(apart);
 }
+
+/// What is packed takes a later number, and must not come to stand behind a newer record in a segment that is in use.
+#[test]
+fn packing_makes_no_record_newer_than_it_is() {
+    let dir = TestDir::new("age");
+    let rules = StoreRules { dedup: Dedup::Any, ..StoreRules::of_size(SEGMENT_BYTES) };
+    let mut keeper = Keeper::new(Medium::Directory(DataDir::open(&dir.0).unwrap()), rules, 2);
+    keeper.prepare(0).unwrap();
+    let (mut first, mut second) = (ShardStore::new(keeper.share(0)), ShardStore::new(keeper.share(1)));
+    // The old page is stood on by another, so that it stays; the new one is in the second shard's segment, in use.
+    for url in ["http://h/moved", "http://h/same"] {
+        first.append(&new_record(url, PAGE, 0)).unwrap();
+        keeper.turn(0).unwrap();
+    }
+    second.append(&new_record("http://h/moved", OTHER, 0)).unwrap();
+    first.finish();
+    keeper.turn(0).unwrap();
+    first.append(&new_record("http://h/later", &[b'l'; 500], 0)).unwrap();
+    first.finish();
+    keeper.turn(0).unwrap();
+    Librarian::new(&dir.0, Keeping::all(SEGMENT_BYTES), keeper.shares()).turn(&keeper.take_sealed()).unwrap();
+    let names: Vec<u64> =
+        Reader::open(&dir.0).unwrap().segment_files().iter().map(|file| file.number).collect();
+    assert!(names.len() >= 3, "{names:?}");
+    Retention::new(&dir.0, Keeping::all(SEGMENT_BYTES), keeper.shares()).repack().unwrap();
+    let reader = Reader::open(&dir.0).unwrap();
+    let body = |url| reader.find(url).unwrap().unwrap().1.unwrap().body;
+    assert_eq!(body("http://h/moved"), OTHER);
+    assert_eq!(body("http://h/same"), PAGE);
+    assert!(reader.verify().unwrap().is_sound());
+}
+
+/// A segment may be packed before the librarian comes to the word that it was sealed.
+#[test]
+fn a_late_word_of_a_sealed_segment_does_no_harm() {
+    let dir = TestDir::new("late-word");
+    let mut keeper = keeper(&dir.0);
+    let mut store = ShardStore::new(keeper.share(0));
+    for (url, body) in [("http://h/hot", PAGE), ("http://h/cold", PAGE), ("http://h/hot", OTHER)] {
+        store.append(&new_record(url, body, 0)).unwrap();
+    }
+    store.finish();
+    keeper.turn(0).unwrap();
+    let sealed = keeper.take_sealed();
+    assert_eq!(sealed.len(), 1);
+    let mut librarian = Librarian::new(&dir.0, Keeping::all(SEGMENT_BYTES), keeper.shares());
+    librarian.turn(&[]).unwrap();
+    Retention::new(&dir.0, Keeping::all(SEGMENT_BYTES), keeper.shares()).repack().unwrap();
+    librarian.turn(&sealed).unwrap();
+    let verified = Reader::open(&dir.0).unwrap().verify().unwrap();
+    assert!(verified.is_sound() && verified.records == 2, "{verified:?}");
+}
