@@ -165,8 +165,14 @@ fn packing_makes_no_record_newer_than_it_is() {
     keeper.prepare(0).unwrap();
     let (mut first, mut second) = (ShardStore::new(keeper.share(0)), ShardStore::new(keeper.share(1)));
     // The old page is stood on by another, so that it stays; the new one is in the second shard's segment, in use.
-    for url in ["http://h/moved", "http://h/same"] {
-        first.append(&new_record(url, PAGE, 0)).unwrap();
+    let old = [&b"old"[..], &[b'o'; 3_000]].concat();
+    for (url, body) in [
+        ("http://h/hot", &old[..]),
+        ("http://h/moved", PAGE),
+        ("http://h/same", PAGE),
+        ("http://h/hot", b"hot"),
+    ] {
+        first.append(&new_record(url, body, 0)).unwrap();
         keeper.turn(0).unwrap();
     }
     second.append(&new_record("http://h/moved", OTHER, 0)).unwrap();
