@@ -1,6 +1,8 @@
-//! Ctrl-C and SIGTERM: the first ends a process in good order, the second at once.
+//! Ctrl-C and SIGTERM: the first ends a process in good order, the second at once. And what a server says of itself
+//! meanwhile.
 
 use super::Failure;
+use crate::engine::{SpiderNode, StoreNode, UrlNode};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -48,3 +50,71 @@ impl Signals {
         }
     }
 }
+
+/// A process that serves others until it is told to stop.
+pub trait Serving {
+    fn is_finished(&self) -> bool;
+    fn stop(&self);
+    /// What it waits for, if it is more than the network.
+    fn waiting_for(&self) -> Option<String>;
+    /// Things a user should know that happened since this was last asked.
+    fn notices(&self) -> Vec<String>;
+}
+
+/// What is said when a signal comes.
+pub struct Farewell {
+    pub stopping: &'static str,
+    pub at_once: &'static str,
+}
+
+/// Passes on signals until a server has finished, and says what it waits for.
+pub fn watch(node: &impl Serving, mut signals: Signals, farewell: &Farewell) {
+    let mut waiting_for = None;
+    while !node.is_finished() {
+        match signals.wait() {
+            Interrupt::None => {}
+            Interrupt::Stop => {
+                eprintln!("stopping: {}; once more stops at once", farewell.stopping);
+                node.stop();
+            }
+            Interrupt::AtOnce => {
+                eprintln!("stopped at once{}", farewell.at_once);
+                std::process::exit(3);
+            }
+        }
+        node.notices().iter().for_each(|text| eprintln!("{text}"));
+        let waits = node.waiting_for();
+        if waits != waiting_for {
+            if let Some(text) = &waits {
+                eprintln!("{text}");
+            }
+            waiting_for = waits;
+        }
+    }
+    node.notices().iter().for_each(|text| eprintln!("{text}"));
+}
+
+/// Every node has these by the same names.
+macro_rules! serving {
+    ($($node:ty),*) => {
+        $(impl Serving for $node {
+            fn is_finished(&self) -> bool {
+                <$node>::is_finished(self)
+            }
+
+            fn stop(&self) {
+                <$node>::stop(self);
+            }
+
+            fn waiting_for(&self) -> Option<String> {
+                <$node>::waiting_for(self)
+            }
+
+            fn notices(&self) -> Vec<String> {
+                <$node>::notices(self)
+            }
+        })*
+    };
+}
+
+serving!(SpiderNode, StoreNode, UrlNode);

@@ -4,7 +4,7 @@ use super::machine::{choose_driver, fetches_possible};
 use super::output::print;
 use super::report::SpiderReport;
 use super::settings::{SharedArgs, lay, listen_address};
-use super::signals::{Interrupt, Signals};
+use super::signals::{Farewell, Signals, watch};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{LinksConfig, NodeSetup, SpiderNode, SpiderSummary, StoreAt};
@@ -38,6 +38,9 @@ pub struct SpiderArgs {
     #[arg(long)]
     json: bool,
 }
+
+const FAREWELL: Farewell =
+    Farewell { stopping: "open fetches may end (5 s at most)", at_once: "; what was answered is stored" };
 
 impl SpiderArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -134,34 +137,6 @@ fn spider(
     for addr in dials {
         eprintln!("spider: dialing {addr}");
     }
-    watch(&node, signals);
+    watch(&node, signals, &FAREWELL);
     node.finish().map_err(Failure::cannot_run)
-}
-
-/// Passes on signals until the spider has finished, and says what it waits for.
-fn watch(node: &SpiderNode, mut signals: Signals) {
-    let mut waiting_for = None;
-    while !node.is_finished() {
-        match signals.wait() {
-            Interrupt::None => {}
-            Interrupt::Stop => {
-                eprintln!("stopping: open fetches may end (5 s at most); once more stops at once");
-                node.stop();
-            }
-            Interrupt::AtOnce => {
-                eprintln!("stopped at once; what was answered is stored");
-                std::process::exit(3);
-            }
-        }
-        for notice in node.notices() {
-            eprintln!("{notice}");
-        }
-        let waits = node.waiting_for();
-        if waits != waiting_for {
-            if let Some(text) = &waits {
-                eprintln!("{text}");
-            }
-            waiting_for = waits;
-        }
-    }
 }

@@ -3,7 +3,7 @@ use super::machine::{cores, raise_nofile};
 use super::output::print;
 use super::report::StoreReport;
 use super::settings::{lay, listen_address};
-use super::signals::{Interrupt, Signals};
+use super::signals::{Farewell, Signals, watch};
 use crate::config::{Config, parse_cores};
 use crate::engine::{StoreNode, StoreSummary};
 use crate::store_server::DataDir;
@@ -40,6 +40,9 @@ pub struct StoreServerArgs {
     #[arg(long)]
     json: bool,
 }
+
+const FAREWELL: Farewell =
+    Farewell { stopping: "what was received is stored and counted", at_once: "; what was counted is stored" };
 
 impl StoreServerArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -80,34 +83,6 @@ fn serve(config: &Config, listen: SocketAddr, started: Instant) -> Result<StoreS
     let signals = Signals::take()?;
     let node = StoreNode::start(config, listen, directory, started).map_err(Failure::cannot_run)?;
     eprintln!("storeserver: listening on {}", node.bound());
-    watch(&node, signals);
+    watch(&node, signals, &FAREWELL);
     node.finish().map_err(Failure::cannot_run)
-}
-
-/// Passes on signals until the store server has finished, and says what it waits for.
-fn watch(node: &StoreNode, mut signals: Signals) {
-    let mut waiting_for = None;
-    while !node.is_finished() {
-        match signals.wait() {
-            Interrupt::None => {}
-            Interrupt::Stop => {
-                eprintln!("stopping: what was received is stored and counted; once more stops at once");
-                node.stop();
-            }
-            Interrupt::AtOnce => {
-                eprintln!("stopped at once; what was counted is stored");
-                std::process::exit(3);
-            }
-        }
-        for notice in node.notices() {
-            eprintln!("{notice}");
-        }
-        let waits = node.waiting_for();
-        if waits != waiting_for {
-            if let Some(text) = &waits {
-                eprintln!("{text}");
-            }
-            waiting_for = waits;
-        }
-    }
 }

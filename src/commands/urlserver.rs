@@ -4,7 +4,7 @@ use super::machine::{choose_driver, fetches_possible};
 use super::output::print;
 use super::report::UrlReport;
 use super::settings::{NicenessArgs, SharedArgs, lay};
-use super::signals::{Interrupt, Signals};
+use super::signals::{Farewell, Signals, watch};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{LinksConfig, Names, NodeSetup, UrlList, UrlNode, UrlSummary};
@@ -43,6 +43,8 @@ pub struct UrlServerArgs {
     #[arg(long)]
     json: bool,
 }
+
+const FAREWELL: Farewell = Farewell { stopping: "what spiders have may end (5 s at most)", at_once: "" };
 
 impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -134,33 +136,6 @@ fn serve(
     for addr in dials {
         eprintln!("urlserver: dialing {addr}");
     }
-    watch(&node, signals);
+    watch(&node, signals, &FAREWELL);
     node.finish().map_err(Failure::cannot_run)
-}
-
-/// Passes on signals until the URL server has finished, and says what happens.
-fn watch(node: &UrlNode, mut signals: Signals) {
-    let mut waiting_for = None;
-    while !node.is_finished() {
-        match signals.wait() {
-            Interrupt::None => {}
-            Interrupt::Stop => {
-                node.stop();
-                eprintln!("stopping: what spiders have may end (5 s at most); once more stops at once");
-            }
-            Interrupt::AtOnce => {
-                eprintln!("stopped at once");
-                std::process::exit(3);
-            }
-        }
-        node.notices().iter().for_each(|text| eprintln!("{text}"));
-        let waits = node.waiting_for();
-        if waits != waiting_for {
-            if let Some(text) = &waits {
-                eprintln!("{text}");
-            }
-            waiting_for = waits;
-        }
-    }
-    node.notices().iter().for_each(|text| eprintln!("{text}"));
 }

@@ -131,8 +131,9 @@ fn unfinished_records_take_no_more_memory_than_there_is_for_them() {
     stage.peer.write_all(&record(b"whole")).unwrap();
     wait_for(|| stage.stats.records.load(Ordering::Relaxed) == 1);
     let much = record(&vec![b'x'; 8 << 20]);
-    // It is closed before the end, so that writing may fail.
-    let _ = stage.peer.write_all(&much[..much.len() - 1]);
+    // It is not read to its end, so that writing waits and fails.
+    let mut peer = stage.peer.try_clone().unwrap();
+    let writing = std::thread::spawn(move || drop(peer.write_all(&much[..much.len() - 1])));
     wait_for(|| stage.stats.bad_connections.load(Ordering::Relaxed) == 1);
     stage.keeper.turn(0).unwrap();
     // While it waited for the keeper it may have said that nothing is durable yet.
@@ -140,6 +141,7 @@ fn unfinished_records_take_no_more_memory_than_there_is_for_them() {
     assert_eq!(counted, Some(1), "what came before is counted");
     assert_eq!(stage.stats.records.load(Ordering::Relaxed), 1);
     stage.end();
+    writing.join().unwrap();
 }
 
 /// A spider would take a store server that says nothing for one that never counts.
