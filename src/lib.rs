@@ -49,7 +49,7 @@
 //! | 3     | `url_server`              | queues, robots gate, niceness                                      |
 //! | 3     | `spider`                  | fetches as state machines, over TCP and TLS                        |
 //! | 3     | `handler`                 | links, scope, redirects                                            |
-//! | 3     | `store_server`            | segments: append, commit, seal, recover, read                      |
+//! | 3     | `store_server`            | segments: append, commit, seal, recover, index, read, let go       |
 //! | 3     | `doc_index`               | every URL known                                                    |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |

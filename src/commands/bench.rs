@@ -302,3 +302,10 @@ pub(super) fn machine() -> Machine {
         kernel: kernel.trim().to_string(),
     }
 }
+
+/// The value in the middle; of none there is none to ask for.
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

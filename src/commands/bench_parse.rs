@@ -1,5 +1,5 @@
 use super::Failure;
-use super::bench::{Machine, command_line, keep_record, machine};
+use super::bench::{Machine, command_line, keep_record, machine, median};
 use super::machine::{cores, on_cores};
 use super::output::print;
 use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
@@ -188,12 +188,6 @@ fn theirs(head: &[u8]) -> bool {
     let status = response.parse(head);
     black_box(&response);
     matches!(status, Ok(httparse::Status::Complete(_)))
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 impl ParseBenchReport {

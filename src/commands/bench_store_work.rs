@@ -1,5 +1,6 @@
 //! What `bench store` measures, each beside the plainest way to do the same.
 
+use super::bench::median;
 use crate::base::Rng;
 use crate::config::Dedup;
 use crate::farm::{Site, SiteSpec};
@@ -434,10 +435,4 @@ fn process_us() -> f64 {
 
 fn clock_us(clock: ClockId) -> f64 {
     clock_gettime(clock).map_or(0.0, |time| time.tv_sec() as f64 * 1e6 + time.tv_nsec() as f64 / 1e3)
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -6,7 +6,7 @@ use nephila::farm::SiteSpec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -290,18 +290,6 @@ pub fn can_trace() -> bool {
         println!("strace cannot trace here: skipped");
     }
     can
-}
-
-/// Files of a store's segments with this ending.
-pub fn segments(data: &Path, ending: &str) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(data.join("segments")) else {
-        return Vec::new();
-    };
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let mut found: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|e| e == ending)).collect();
-    found.sort();
-    found
 }
 
 /// Copies a directory with everything in it.

@@ -3,7 +3,6 @@
 
 use crate::support::*;
 use nephila::farm::SiteSpec;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::SystemTime;
 
@@ -21,12 +20,6 @@ fn filled() -> (TempDir, LogServer) {
     let dir = TempDir::new();
     crawl(&dir.join("data"), [&server.url("/"), "--req-host-per-sec", "0"]);
     (dir, server)
-}
-
-fn store(args: &[&str], data: &Path) -> Run {
-    let mut command = nephila();
-    command.arg("store").args(args).arg("--data").arg(data);
-    Running::start(&mut command).wait(PATIENCE)
 }
 
 #[test]
@@ -210,21 +203,12 @@ fn output_that_cannot_be_written_is_said() {
     }
 }
 
-/// The sealed segments of a data directory, oldest first.
-fn sealed_segments(data: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        std::fs::read_dir(data.join("segments")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    found.retain(|path| path.extension().is_some_and(|extension| extension == "seg"));
-    found.sort();
-    found
-}
-
 /// A byte that flips in a sealed segment is noticed: the answer is no, and everything else is shown.
 #[test]
 fn damage_is_noticed() {
     let (dir, _server) = filled();
     let data = dir.join("data");
-    let segment = sealed_segments(&data).remove(0);
+    let segment = segments(&data, "seg").remove(0);
     let whole = std::fs::read(&segment).unwrap();
     let mut damaged = whole.clone();
     let last = damaged.len() - 20;

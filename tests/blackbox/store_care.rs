@@ -4,26 +4,12 @@
 use crate::support::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-fn store(args: &[&str], data: &Path) -> Run {
-    let mut command = nephila();
-    command.arg("store").args(args).arg("--data").arg(data);
-    Running::start(&mut command).wait(PATIENCE)
-}
-
 fn stat(data: &Path) -> Value {
     store(&["stat", "--json"], data).done().json()
-}
-
-fn files(data: &Path, extension: &str) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        std::fs::read_dir(data.join("segments")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    found.retain(|path| path.extension().is_some_and(|found| found == extension));
-    found.sort();
-    found
 }
 
 /// The newest record of each URL.
@@ -124,7 +110,7 @@ fn verify_tells_what_is_wrong_and_reindex_mends_indexes() {
     crawl_rounds(&data, &server, &round, 1, None);
     let verified = store(&["verify", "--json"], &data).done().json();
     assert_eq!((&verified["sound"], &verified["records"]), (&Value::Bool(true), &Value::from(4)));
-    let index = files(&data, "idx").remove(0);
+    let index = segments(&data, "idx").remove(0);
     let sound = std::fs::read(&index).unwrap();
     // An index that lies.
     let mut lying = sound.clone();
@@ -139,7 +125,7 @@ fn verify_tells_what_is_wrong_and_reindex_mends_indexes() {
     store(&["verify"], &data).done();
     assert_eq!(std::fs::read(&index).unwrap(), sound, "made from the segment, and the same");
     // A segment that was cut between two records: its index knows that there was more.
-    let segment = files(&data, "seg").remove(0);
+    let segment = segments(&data, "seg").remove(0);
     let whole = std::fs::read(&segment).unwrap();
     let last = whole.chunks(8).rposition(|eight| eight.starts_with(b"NREC")).unwrap() * 8;
     std::fs::write(&segment, &whole[..last]).unwrap();
@@ -152,7 +138,7 @@ fn verify_tells_what_is_wrong_and_reindex_mends_indexes() {
     assert_eq!(store(&["verify", "--json"], &data).done().json()["unindexed"], 1);
     assert_eq!(cat(&data, &server.url("/same")), filling("same", 2_000).into_bytes());
     // A damaged document.
-    let segment = files(&data, "seg").remove(0);
+    let segment = segments(&data, "seg").remove(0);
     let mut bytes = std::fs::read(&segment).unwrap();
     let last = bytes.len() - 40;
     bytes[last] ^= 1;
@@ -192,7 +178,7 @@ fn old_segments_go_by_date_and_by_size() {
     assert!(run.text().starts_with("0 segments and 0 records"), "{}", run.text());
     // All but one segment: what the last round's references stand on stays.
     let before = newest(&data);
-    let size = std::fs::metadata(files(&data, "seg").last().unwrap()).unwrap().len();
+    let size = std::fs::metadata(segments(&data, "seg").last().unwrap()).unwrap().len();
     store(&["drop", "--to", &size.to_string()], &data).done();
     store(&["verify"], &data).done();
     let after = newest(&data);
@@ -204,7 +190,7 @@ fn old_segments_go_by_date_and_by_size() {
     // Everything is older than the far future.
     store(&["drop", "--before", "2100-01-01T00:00:00Z"], &data).done();
     assert_eq!(records(&data).len(), 0);
-    assert!(files(&data, "seg").is_empty() && files(&data, "idx").is_empty());
+    assert!(segments(&data, "seg").is_empty() && segments(&data, "idx").is_empty());
     for args in
         [&["drop"][..], &["drop", "--before", "soon"], &["drop", "--before", "2026-01-01", "--to", "5"]]
     {

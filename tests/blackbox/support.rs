@@ -328,6 +328,25 @@ pub fn stored(data: &Path) -> BTreeMap<String, Listed> {
     by_url
 }
 
+/// A `store` command on a data directory.
+pub fn store(args: &[&str], data: &Path) -> Run {
+    let mut command = nephila();
+    command.arg("store").args(args).arg("--data").arg(data);
+    Running::start(&mut command).wait(PATIENCE)
+}
+
+/// Files of a store's segments with this ending.
+pub fn segments(data: &Path, ending: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(data.join("segments")) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut found: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|e| e == ending)).collect();
+    found.sort();
+    found
+}
+
 /// The stored document of a URL, by `store cat`.
 #[track_caller]
 pub fn cat(data: &Path, url: &str) -> Vec<u8> {
