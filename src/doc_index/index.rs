@@ -1,6 +1,6 @@
 use super::line::Lines;
 use crate::base::fingerprint;
-use crate::proto::lines::{Candidate, Chain};
+use crate::proto::lines::{Candidate, Chain, DocKind};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
@@ -186,6 +186,8 @@ fn candidate_of(docs: &[Doc], doc_id: u32) -> Candidate {
     Candidate {
         doc_id,
         url: url.clone(),
+        kind: DocKind::Content,
+        held: None,
         depth: origin.depth,
         hops: origin.hops,
         seed_chain: origin.seed_chain,

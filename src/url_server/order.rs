@@ -1,4 +1,5 @@
-use crate::proto::lines::{Job, TransId};
+use super::takers::HERE;
+use crate::proto::lines::{Held, Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;
@@ -49,6 +50,15 @@ pub struct Order {
     pub taker: u16,
     /// Whether it is there and has changed is all that is asked.
     pub head_only: bool,
+    /// What the store holds of it from before.
+    pub held: Option<Box<Held>>,
+}
+
+impl Order {
+    /// For what the url server fetches itself.
+    pub(super) fn ours(trans: TransId, url: CrawlUrl, ip: IpAddr, more: bool, kind: OrderKind) -> Order {
+        Order { trans, doc_id: 0, url, ip, more, kind, taker: HERE, head_only: false, held: None }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -91,9 +91,11 @@ impl UrlServer {
                     return Acquired::Nothing;
                 };
                 let (doc_id, url, head_only) = (candidate.doc_id, candidate.url.clone(), candidate.head_only);
+                let held = candidate.held.clone();
                 let trans = self.open_window(slot, Work::Page(candidate), taker, more, now);
                 let kind = OrderKind::Page;
-                return Acquired::Fetch(Order { trans, doc_id, url, ip, more, kind, taker, head_only });
+                let order = Order { trans, doc_id, url, ip, more, kind, taker, head_only, held };
+                return Acquired::Fetch(order);
             }
             RobotsState::Asked | RobotsState::Elsewhere { .. } => return Acquired::Nothing,
             RobotsState::Hop(next) => {
@@ -116,7 +118,7 @@ impl UrlServer {
         }
         let trans = self.open_window(slot, Work::Robots { hops }, HERE, more, now);
         let kind = OrderKind::Robots;
-        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, more, kind, taker: HERE, head_only: false })
+        Acquired::Fetch(Order::ours(trans, url, ip, more, kind))
     }
 
     fn hand_out_errand(&mut self, slot: u32, now: Now) -> Acquired {
@@ -135,7 +137,7 @@ impl UrlServer {
         let more = self.has_more(slot);
         let trans = self.open_window(slot, Work::Errand(Box::new(errand)), HERE, more, now);
         let kind = OrderKind::Errand(id);
-        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, more, kind, taker: HERE, head_only: false })
+        Acquired::Fetch(Order::ours(trans, url, ip, more, kind))
     }
 
     /// Takes a request for the robots rules of another host, which redirected here. It counts like any other to

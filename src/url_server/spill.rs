@@ -1,4 +1,5 @@
-use crate::proto::lines::{Candidate, Chain, Job};
+use crate::proto::http1::Validators;
+use crate::proto::lines::{Candidate, Chain, DocKind, Held, Job};
 use crate::proto::url::CrawlUrl;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -25,16 +26,18 @@ pub(super) struct Chunk {
     bytes: Option<Vec<u8>>,
 }
 
-// A job: doc_id 4, depth 2, hops 1, flags 1, address 16, url length 2, via length 2, then both texts. Of further
-// addresses there are a byte with their count and for each a flag and 16 bytes. The chain comes last; it is as long as
-// there are hops, with 8 bytes each.
-const FIXED: usize = 28;
+// A job: doc_id 4, depth 2, hops 1, flags 1, address 16, url length 2, via length 2, kind 1, then both texts. Of further
+// addresses there are a byte with their count and for each a flag and 16 bytes. Then comes the chain; it is as long as
+// there are hops, with 8 bytes each. Of what the store holds there are a segment 8, two lengths of 2, and two texts.
+const FIXED: usize = 29;
 const SEED_CHAIN: u8 = 1;
 const HAS_VIA: u8 = 2;
 const IS_V4: u8 = 4;
 const HEAD_ONLY: u8 = 8;
 const HAS_CHAIN: u8 = 16;
 const HAS_OTHERS: u8 = 32;
+/// Beside the kind.
+const HAS_HELD: u8 = 4;
 const ADDRESS: usize = 17;
 
 impl Chunk {
@@ -59,6 +62,8 @@ impl Chunk {
             // A URL has at most 8,000 bytes.
             bytes.extend_from_slice(&(url.len() as u16).to_le_bytes());
             bytes.extend_from_slice(&(via.len() as u16).to_le_bytes());
+            let held = candidate.held.as_deref();
+            bytes.push(candidate.kind as u8 | if held.is_some() { HAS_HELD } else { 0 });
             bytes.extend_from_slice(url.as_bytes());
             bytes.extend_from_slice(via.as_bytes());
             if let Some(others) = others {
@@ -72,6 +77,14 @@ impl Chunk {
             }
             for print in chain.into_iter().flatten() {
                 bytes.extend_from_slice(&print.to_le_bytes());
+            }
+            if let Some(Held { validators, segment }) = held {
+                let Validators { etag, last_modified } = validators;
+                bytes.extend_from_slice(&segment.to_le_bytes());
+                bytes.extend_from_slice(&(etag.len() as u16).to_le_bytes());
+                bytes.extend_from_slice(&(last_modified.len() as u16).to_le_bytes());
+                bytes.extend_from_slice(etag);
+                bytes.extend_from_slice(last_modified);
             }
         }
         Chunk { number, urls: jobs.len() as u32, bytes: Some(bytes) }
@@ -132,9 +145,12 @@ fn read_job(rest: &mut &[u8]) -> Option<Job> {
     let (chain, after) = after.split_at_checked(8 * chain_len)?;
     let chain: Vec<u64> =
         chain.chunks_exact(8).filter_map(|print| Some(u64::from_le_bytes(print.try_into().ok()?))).collect();
+    let (held, after) = if fixed[28] & HAS_HELD != 0 { read_held(after)? } else { (None, after) };
     let candidate = Candidate {
         doc_id: u32::from_le_bytes(fixed[..4].try_into().ok()?),
         url: CrawlUrl::from_normal(str::from_utf8(url).ok()?).ok()?,
+        kind: DocKind::from_bits(fixed[28]),
+        held,
         depth: u16_at(4),
         hops: fixed[6],
         seed_chain: flags & SEED_CHAIN != 0,
@@ -144,6 +160,16 @@ fn read_job(rest: &mut &[u8]) -> Option<Job> {
     };
     *rest = after;
     Some(Job { candidate, ip, others })
+}
+
+fn read_held(bytes: &[u8]) -> Option<(Option<Box<Held>>, &[u8])> {
+    let (fixed, texts) = bytes.split_at_checked(12)?;
+    let u16_at = |at: usize| usize::from(u16::from_le_bytes([fixed[at], fixed[at + 1]]));
+    let (etag, texts) = texts.split_at_checked(u16_at(8))?;
+    let (last_modified, after) = texts.split_at_checked(u16_at(10))?;
+    let validators = Validators { etag: etag.into(), last_modified: last_modified.into() };
+    let segment = u64::from_le_bytes(fixed[..8].try_into().ok()?);
+    Some((Some(Box::new(Held { validators, segment })), after))
 }
 
 /// An address of either kind in the room of the longer one, and the flag that tells them apart.
@@ -174,6 +200,9 @@ mod tests {
         found.candidate = Candidate { depth: 3, hops: 2, seed_chain: false, ..found.candidate };
         found.candidate.via = Some("http://b/x?y".into());
         found.candidate.head_only = true;
+        found.candidate.kind = DocKind::Sitemap;
+        let validators = Validators { etag: (*b"\"x\"").into(), last_modified: Box::default() };
+        found.candidate.held = Some(Box::new(Held { validators, segment: 1 << 40 }));
         found.candidate.chain = Some(Box::new(Chain(vec![1, u64::MAX])));
         found.ip = "::ffff:1.2.3.4".parse().unwrap();
         let mut far = seed.clone();

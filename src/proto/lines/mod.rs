@@ -13,6 +13,7 @@
 //! In the push dialect work has four fields and the status words come after the id; in the pull dialect work has
 //! five fields and the words come first. Either end reads both.
 
+mod doc_kind;
 mod fields;
 mod line_buffer;
 mod line_error;
@@ -20,12 +21,14 @@ mod spider_word;
 mod trans_id;
 mod work_line;
 
+pub use doc_kind::DocKind;
 pub use line_buffer::LineBuffer;
 pub use line_error::LineError;
 pub use spider_word::{Dialect, Reported, SpiderWord};
 pub use trans_id::TransId;
 pub use work_line::{WorkLine, WorkOrder};
 
+use crate::proto::http1::Validators;
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -35,6 +38,7 @@ use std::sync::Arc;
 pub struct Candidate {
     pub doc_id: u32,
     pub url: CrawlUrl,
+    pub kind: DocKind,
     /// Links followed from a seed; redirects do not count.
     pub depth: u16,
     /// Redirects followed from the first URL of this chain.
@@ -47,6 +51,16 @@ pub struct Candidate {
     pub via: Option<Box<str>>,
     /// The URLs that were redirected here, one after the other; as many as `hops`.
     pub chain: Option<Box<Chain>>,
+    /// What the store holds of it from before.
+    pub held: Option<Box<Held>>,
+}
+
+/// A stored document that a server can be asked about: has it changed?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub validators: Validators,
+    /// The segment it is in. One that may go away is no answer to anybody.
+    pub segment: u64,
 }
 
 impl Candidate {
@@ -55,12 +69,14 @@ impl Candidate {
         Candidate {
             doc_id,
             url,
+            kind: DocKind::Content,
             depth: 0,
             hops: 0,
             seed_chain: true,
             head_only: false,
             via: None,
             chain: None,
+            held: None,
         }
     }
 }
