@@ -3,6 +3,7 @@
 //! `commands` holds the flags as typed. What stands here is what the engine runs on, and nothing is parsed or
 //! defaulted after it.
 
+use self::hints::{line_of, nearest};
 use crate::base::shown;
 use crate::limits::{FETCHES_PER_SHARD_MAX, SEGMENT_BYTES_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
 use ipnet::IpNet;
@@ -10,9 +11,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+mod doc_index;
+mod hints;
 mod sites;
 mod store;
 
+pub use doc_index::{DocIndexSettings, RecrawlRule, Sitemaps};
 pub use sites::{AuthKind, Credentials, Site, Sites};
 pub use store::{Dedup, History, StoreSettings};
 
@@ -22,6 +26,7 @@ pub struct Config {
     pub url_server: UrlServerSettings,
     pub spider: SpiderSettings,
     pub store: StoreSettings,
+    pub doc_index: DocIndexSettings,
     pub scope: ScopeKind,
     pub depth: u16,
     /// Of the seeds only the heads are asked for.
@@ -137,6 +142,8 @@ pub enum ConfigError {
     Type { path: PathBuf, name: String, expected: &'static str },
     #[error("{path}: [[auth]] entry {entry}: {cause}")]
     Auth { path: PathBuf, entry: usize, cause: String },
+    #[error("{path}: [[recrawl]] entry {entry}: {cause}")]
+    Recrawl { path: PathBuf, entry: usize, cause: String },
     #[error("{0}")]
     Invalid(String),
 }
@@ -181,6 +188,7 @@ impl Default for Config {
                 cookies: false,
             },
             store: StoreSettings::default(),
+            doc_index: DocIndexSettings::default(),
             scope: ScopeKind::Host,
             depth: u16::MAX,
             head_only: false,
@@ -216,7 +224,7 @@ pub const SPIDER_PORT: u16 = 7_171;
 const TIME_MS_MAX: u64 = 7 * 86_400_000;
 
 /// Every setting of the file, by section.
-const KEYS: [(&str, &[&str]); 3] = [
+const KEYS: [(&str, &[&str]); 4] = [
     (
         "url_server",
         &[
@@ -260,7 +268,11 @@ const KEYS: [(&str, &[&str]); 3] = [
         ],
     ),
     ("store", &["data", "segment_bytes", "commit_ms", "dedup", "free_bytes_min", "bytes_max", "history"]),
+    ("doc_index", &DocIndexSettings::KEYS),
 ];
+
+/// Lists whose entries are sections of their own.
+const LISTS: [&str; 2] = ["auth", "recrawl"];
 
 impl Config {
     /// Lays the settings of a TOML file over these.
@@ -280,6 +292,10 @@ impl Config {
                 self.auth = Sites::read(settings, path)?;
                 continue;
             }
+            if section == "recrawl" {
+                self.doc_index.recrawl_rules = RecrawlRule::read(settings, path)?;
+                continue;
+            }
             let unknown = |name: String, known: Vec<String>| ConfigError::Unknown {
                 path: path.to_path_buf(),
                 hint: nearest(&name, &known),
@@ -288,7 +304,7 @@ impl Config {
             let Some((_, keys)) = KEYS.iter().find(|(name, _)| name == section) else {
                 return Err(unknown(
                     section.clone(),
-                    KEYS.iter().map(|(name, _)| *name).chain(["auth"]).map(str::to_string).collect(),
+                    KEYS.iter().map(|(name, _)| *name).chain(LISTS).map(str::to_string).collect(),
                 ));
             };
             let Some(settings) = settings.as_table() else {
@@ -376,7 +392,10 @@ impl Config {
             "store.history" => {
                 store.history = value.as_str().and_then(History::from_name).ok_or(History::NAMES)?;
             }
-            _ => unreachable!("every key of the table is set"),
+            _ => {
+                let key = name.strip_prefix("doc_index.").expect("every key of the table is set");
+                self.doc_index.set(key, value)?;
+            }
         }
         Ok(())
     }
@@ -474,38 +493,8 @@ impl Config {
         if spider.user_agent.is_empty() || spider.user_agent.bytes().any(|b| !(b' '..=b'~').contains(&b)) {
             return invalid("user_agent must be printable ASCII and not empty".to_string());
         }
-        Ok(())
+        self.doc_index.check().map_err(ConfigError::Invalid)
     }
-}
-
-/// The line that a syntax error is on.
-fn line_of(text: &str, error: &toml::de::Error) -> usize {
-    let at = error.span().map_or(0, |span| span.start.min(text.len()));
-    text.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count() + 1
-}
-
-/// A hint at the known name that is closest to what was typed.
-fn nearest(typed: &str, known: &[String]) -> String {
-    let best = known.iter().min_by_key(|name| edits(typed, name));
-    match best {
-        Some(name) if edits(typed, name) <= typed.len() / 2 + 1 => format!(" (did you mean {name}?)"),
-        _ => format!(" (known are {})", known.join(", ")),
-    }
-}
-
-/// Letters to change, add or drop to turn one word into the other.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, cb) in b.iter().enumerate() {
-            let change = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// `0-3,6` as a list of cores.
@@ -551,6 +540,8 @@ mod tests {
                     "\"127.0.0.1:1\"",
                     "\"any\"",
                     "\"newest\"",
+                    "\"all\"",
+                    "[\"a\"]",
                 ]
                 .iter()
                 .map(|value| format!("{key} = {value}"))

@@ -41,6 +41,14 @@ pub const REDIRECTS_MAX: u8 = 10;
 /// The same for a chain that starts at /robots.txt.
 pub const ROBOTS_REDIRECTS_MAX: u8 = 5;
 
+/// Rules in one list of the settings, bytes of one as written, and what it may compile to; all of a list together may
+/// come to 16 times that.
+pub const RULES_MAX: usize = 10_000;
+pub const RULE_BYTES_MAX: usize = 4_096;
+pub const RULE_COMPILED_BYTES_MAX: usize = 1 << 20;
+/// Names of parameters to drop from queries.
+pub const QUERY_DROPS_MAX: usize = 1_000;
+
 /// Sites that we have credentials for, and the bytes of a user or a password.
 pub const SITES_MAX: usize = 1_024;
 pub const CREDENTIAL_BYTES_MAX: usize = 1_024;

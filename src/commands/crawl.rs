@@ -3,7 +3,7 @@ use super::machine::{choose_driver, fetches_possible, name_sockets_possible};
 use super::output::print;
 use super::progress::Progress;
 use super::report::CrawlReport;
-use super::settings::{NicenessArgs, SharedArgs, lay};
+use super::settings::{NicenessArgs, SharedArgs, check, lay};
 use super::signals::{Interrupt, Signals};
 use crate::config::{Config, ScopeKind};
 use crate::driver::{EpollDriver, UringDriver};
@@ -94,7 +94,7 @@ impl CrawlArgs {
             ScopeArg::Prefix => ScopeKind::Prefix,
             ScopeArg::Any => ScopeKind::Any,
         };
-        config.check().map_err(Failure::usage)?;
+        check(&config)?;
         Ok(config)
     }
 

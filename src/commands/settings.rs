@@ -4,6 +4,7 @@ use super::Failure;
 use super::machine::cores;
 use crate::config::{Config, DriverChoice, parse_cores, parse_name_server};
 use crate::limits::NAME_SERVERS_MAX;
+use crate::proto::url::{RecrawlRules, UrlRules};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 /// What every process that fetches or resolves is told.
 #[derive(Args, Default)]
 pub struct SharedArgs {
-    /// Settings in TOML: [url_server], [spider], [store], [[auth]]
+    /// Settings in TOML: [url_server], [spider], [store], [doc_index], [[auth]], [[recrawl]]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Cores to run a shard on each, like 0-3,6 [default: all]
@@ -80,6 +81,14 @@ pub fn lay<T: Clone>(setting: &mut T, flag: &Option<T>) {
     if let Some(value) = flag {
         *setting = value.clone();
     }
+}
+
+/// Relations between settings, and the rules over URLs: whoever runs on them later finds that they compile.
+pub fn check(config: &Config) -> Result<(), Failure> {
+    config.check().map_err(Failure::usage)?;
+    UrlRules::of(&config.doc_index).map_err(Failure::usage)?;
+    RecrawlRules::of(&config.doc_index.recrawl_rules).map_err(Failure::usage)?;
+    Ok(())
 }
 
 /// Where others may dial in.

@@ -3,7 +3,7 @@ use super::crawl::{names_of, read_urls, spider_kit};
 use super::machine::{choose_driver, fetches_possible};
 use super::output::print;
 use super::report::UrlReport;
-use super::settings::{NicenessArgs, SharedArgs, lay};
+use super::settings::{NicenessArgs, SharedArgs, check, lay};
 use super::signals::{Farewell, Signals, watch};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
@@ -53,7 +53,7 @@ impl UrlServerArgs {
         self.niceness.lay_over(&mut config);
         lay(&mut config.store.data, &self.data);
         lay(&mut config.spider.fallback_delay_ms, &self.fallback_delay);
-        config.check().map_err(Failure::usage)?;
+        check(&config)?;
         let settings = &config.url_server;
         let dial = settings.spider_host.as_ref().map(|host| spider_address(host, settings.spider_port));
         let links =

@@ -1,5 +1,5 @@
 use super::ConfigError;
-use super::nearest;
+use super::hints::nearest;
 use crate::base::shown;
 use crate::limits::{CREDENTIAL_BYTES_MAX, SITES_MAX, URL_BYTES_MAX};
 use std::fmt;

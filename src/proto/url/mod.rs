@@ -12,6 +12,9 @@
 
 mod crawl_url;
 mod link_base;
+mod rules;
+mod surt;
 
 pub use crawl_url::{CrawlUrl, Scheme, UrlError};
 pub use link_base::{LinkBase, LinkError};
+pub use rules::{RecrawlRules, RuleError, RuleList, RuleRef, UrlRules};
