@@ -46,6 +46,8 @@ pub const ROBOTS_REDIRECTS_MAX: u8 = 5;
 pub const RULES_MAX: usize = 10_000;
 pub const RULE_BYTES_MAX: usize = 4_096;
 pub const RULE_COMPILED_BYTES_MAX: usize = 1 << 20;
+/// Segments of a path that are compared with each other.
+pub const PATH_SEGMENTS_COMPARED: usize = 64;
 /// Names of parameters to drop from queries.
 pub const QUERY_DROPS_MAX: usize = 1_000;
 

@@ -5,10 +5,11 @@ use super::progress::Progress;
 use super::report::CrawlReport;
 use super::settings::{NicenessArgs, SharedArgs, check, lay};
 use super::signals::{Interrupt, Signals};
+use crate::base::shown;
 use crate::config::{Config, ScopeKind};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{HostsFile, Names, Node, NodeSetup, ResolvConf, SpiderKit, Summary};
-use crate::proto::url::CrawlUrl;
+use crate::proto::url::{CrawlUrl, UrlRules};
 use crate::resolver::ResolverConfig;
 use crate::store_server::DataDir;
 use clap::{Args, ValueEnum};
@@ -70,6 +71,7 @@ impl CrawlArgs {
         let started = Instant::now();
         let seeds = self.read_seeds()?;
         let config = self.config()?;
+        let seeds = admitted(seeds, &config)?;
         let summary = crawl(config, seeds, started)?;
         let report = CrawlReport::new(&summary);
         let text = match self.json {
@@ -102,8 +104,7 @@ impl CrawlArgs {
         let mut seeds = Vec::new();
         for text in &self.urls {
             seeds.push(
-                CrawlUrl::parse(text)
-                    .map_err(|e| Failure::Usage(format!("{}: {e}", crate::base::shown(text, 200))))?,
+                CrawlUrl::parse(text).map_err(|e| Failure::Usage(format!("{}: {e}", shown(text, 200))))?,
             );
         }
         if let Some(path) = &self.seeds {
@@ -118,6 +119,24 @@ impl CrawlArgs {
     }
 }
 
+/// The seeds that no rule denies. Those that one does are named.
+fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
+    let rules = UrlRules::of(&config.doc_index).map_err(Failure::usage)?;
+    let mut kept = Vec::with_capacity(seeds.len());
+    for url in seeds {
+        match rules.deny.which(&url) {
+            Some(rule) => {
+                eprintln!("nephila: skipped: {url}: deny rule {}, \"{}\"", rule.number, shown(rule.text, 200))
+            }
+            None => kept.push(url),
+        }
+    }
+    if kept.is_empty() {
+        return Err(Failure::Usage("nothing to crawl: every URL given is denied by a rule".to_string()));
+    }
+    Ok(kept)
+}
+
 /// The URLs of a file, one a line. A bad line is named and skipped.
 pub fn read_urls(path: &Path, flag: &str, urls: &mut Vec<CrawlUrl>) -> Result<(), Failure> {
     let text = std::fs::read(path).map_err(|e| {
@@ -130,12 +149,9 @@ pub fn read_urls(path: &Path, flag: &str, urls: &mut Vec<CrawlUrl>) -> Result<()
         }
         match CrawlUrl::parse(line) {
             Ok(url) => urls.push(url),
-            Err(e) => eprintln!(
-                "nephila: {}:{}: skipped: {}: {e}",
-                path.display(),
-                number + 1,
-                crate::base::shown(line, 200)
-            ),
+            Err(e) => {
+                eprintln!("nephila: {}:{}: skipped: {}: {e}", path.display(), number + 1, shown(line, 200))
+            }
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 use super::ConfigError;
 use super::hints::nearest;
 use crate::base::shown;
-use crate::limits::{QUERY_DROPS_MAX, RULE_BYTES_MAX, RULES_MAX};
+use crate::limits::{PATH_SEGMENTS_COMPARED, QUERY_DROPS_MAX, RULE_BYTES_MAX, RULES_MAX};
 use std::path::Path;
 
 /// `[doc_index]`: which URLs are taken in, in what form, and when they are asked for again.
@@ -195,6 +195,9 @@ impl DocIndexSettings {
             return Err(format!("there can be at most {RULES_MAX} entries of [[recrawl]]"));
         }
         self.recrawl_rules.iter().try_for_each(|entry| rule_fits("match of [[recrawl]]", &entry.rule))?;
+        if usize::from(self.segment_repeats_max) >= PATH_SEGMENTS_COMPARED {
+            return Err(format!("segment_repeats_max must be less than {PATH_SEGMENTS_COMPARED}"));
+        }
         if self.query_drop.len() > QUERY_DROPS_MAX {
             return Err(format!("query_drop can have at most {QUERY_DROPS_MAX} names"));
         }
@@ -328,6 +331,7 @@ mod tests {
                 "[doc_index]\nrecrawl_min = 90000",
                 "recrawl_start (86400) must lie between recrawl_min (90000)",
             ),
+            ("[doc_index]\nsegment_repeats_max = 64", "segment_repeats_max must be less than 64"),
             ("[doc_index]\nmemory = 1", "memory must be at least"),
             ("[doc_index]\nquery_drop = [\"a*b\"]", "query_drop: \"a*b\" is no name"),
             ("[doc_index]\nquery_drop = [\"a=\"]", "query_drop: \"a=\" is no name"),

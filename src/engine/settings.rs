@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::handler::Scope;
 use crate::proto::http1::{BodyLimits, HeadLimits};
 use crate::proto::robots::product_token;
-use crate::proto::url::CrawlUrl;
+use crate::proto::url::{CrawlUrl, UrlRules};
 use crate::spider::SpiderConfig;
 use crate::store_server::StoreRules;
 use crate::url_server::{Niceness, UrlServerConfig};
@@ -66,9 +66,10 @@ pub fn gap_us(config: &Config) -> u64 {
     Niceness::from_rate(settings.req_host_per_sec, settings.req_host_concurrent, 0.0).gap_us
 }
 
-/// The scope that the seeds span.
+/// The scope that the seeds span, with the rules of the settings.
 pub fn scope_of(config: &Config, seeds: &[CrawlUrl]) -> Scope {
-    let mut scope = Scope::new(config.scope, config.depth);
+    let rules = UrlRules::of(&config.doc_index).expect("rules are compiled when the settings are checked");
+    let mut scope = Scope::new(config.scope, config.depth).with_rules(&config.doc_index, rules);
     for seed in seeds {
         scope.add(seed);
     }

@@ -178,7 +178,12 @@ impl Handler {
     }
 
     fn may_follow(&self, candidate: &Candidate, target: &CrawlUrl) -> bool {
-        candidate.hops < REDIRECTS_MAX && (candidate.seed_chain || self.scope.holds(target))
+        // Where a seed leads is where it was meant to lead, unless a rule forbids it.
+        let in_scope = match candidate.seed_chain {
+            true => self.scope.denies(target).is_none(),
+            false => self.scope.holds(target),
+        };
+        candidate.hops < REDIRECTS_MAX && in_scope
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   Fetched ──► redirect target, or links of the HTML, read in its own encoding
 //!                    │ resolved against the page or its <base>, normalised
-//!                    │ in scope, within depth
+//!                    │ in scope (and nothing says why not), within depth
 //!                    │ not seen lately by this shard
 //!                    ▼
 //!               LinkBatch ──► doc index (which knows for certain)
@@ -17,7 +17,10 @@ mod recent;
 mod scope;
 #[cfg(test)]
 mod tests;
+mod traps;
+mod verdict;
 
 pub use found::{Handled, Handler, Page, redirect_target};
 pub use link_batch::LinkBatch;
 pub use scope::Scope;
+pub use verdict::{Verdict, WhyIn, WhyOut};

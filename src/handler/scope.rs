@@ -1,19 +1,42 @@
-use crate::config::ScopeKind;
-use crate::proto::url::CrawlUrl;
+use super::traps::Traps;
+use super::verdict::{Verdict, WhyIn, WhyOut};
+use crate::config::{DocIndexSettings, ScopeKind};
+use crate::proto::url::{CrawlUrl, RuleRef, UrlRules};
 use rapidhash::fast::RapidHashSet;
+use std::sync::Arc;
 
 /// The URLs a crawl may fetch.
+///
+/// ```text
+///   (spanned by the seeds  or  allowed by a rule)  and  denied by none  and  no sign of a trap
+/// ```
+///
+/// What somebody typed is not asked about: a seed is in scope by itself, unless a rule denies it.
 #[derive(Clone, Debug)]
 pub struct Scope {
     kind: ScopeKind,
     /// Hosts, domains or URL prefixes, by kind.
     names: RapidHashSet<Box<str>>,
     depth_max: u16,
+    rules: Arc<UrlRules>,
+    traps: Traps,
 }
 
 impl Scope {
+    /// A scope without rules and guards.
     pub fn new(kind: ScopeKind, depth_max: u16) -> Scope {
-        Scope { kind, names: RapidHashSet::default(), depth_max }
+        Scope {
+            kind,
+            names: RapidHashSet::default(),
+            depth_max,
+            rules: Arc::default(),
+            traps: Traps::default(),
+        }
+    }
+
+    /// The same with the rules and the guards of the settings; `rules` are theirs, compiled.
+    pub fn with_rules(self, settings: &DocIndexSettings, rules: UrlRules) -> Scope {
+        Scope { rules: Arc::new(rules), traps: Traps::of(settings), ..self }
     }
 
     pub fn depth_max(&self) -> u16 {
@@ -24,7 +47,7 @@ impl Scope {
     pub fn add(&mut self, url: &CrawlUrl) {
         let name = match self.kind {
             ScopeKind::Host => url.host(),
-            ScopeKind::Domain => domain(url),
+            ScopeKind::Domain => url.registrable_domain(),
             ScopeKind::Prefix => prefix(url),
             ScopeKind::Any => return,
         };
@@ -33,43 +56,59 @@ impl Scope {
         }
     }
 
+    /// Whether a URL is in scope: what [`Scope::judge`] says, without its reasons and without allocating.
     pub fn holds(&self, url: &CrawlUrl) -> bool {
+        (self.spans(url) || self.rules.allow.holds(url))
+            && !self.rules.deny.holds(url)
+            && self.traps.caught(url).is_none()
+    }
+
+    /// Whether a URL is in scope, and why.
+    pub fn judge<'a>(&'a self, url: &'a CrawlUrl) -> Verdict<'a> {
+        if let Some(rule) = self.denies(url) {
+            return Verdict::Out(WhyOut::Denied(rule));
+        }
+        let why = match self.spans(url) {
+            true => WhyIn::Seeds(self.kind),
+            false => match self.rules.allow.which(url) {
+                Some(rule) => WhyIn::Allowed(rule),
+                None => return Verdict::Out(WhyOut::Seeds(self.kind)),
+            },
+        };
+        self.traps.caught(url).map_or(Verdict::In(why), Verdict::Out)
+    }
+
+    /// The rule that keeps a URL out, whoever named it: this alone counts for seeds, too.
+    pub fn denies(&self, url: &CrawlUrl) -> Option<RuleRef<'_>> {
+        self.rules.deny.which(url)
+    }
+
+    /// Whether it is a seed's host, domain or prefix, by kind.
+    fn spans(&self, url: &CrawlUrl) -> bool {
         match self.kind {
             ScopeKind::Any => true,
             ScopeKind::Host => self.names.contains(url.host()),
-            ScopeKind::Domain => self.names.contains(domain(url)),
+            ScopeKind::Domain => self.names.contains(url.registrable_domain()),
             ScopeKind::Prefix => {
                 // Every directory above the URL is tried, the deepest first.
-                let text = url.as_str();
-                let path_start = url.origin().len();
-                let path_end = memchr::memchr(b'?', text.as_bytes()).unwrap_or(text.len());
-                memchr::memrchr_iter(b'/', &text.as_bytes()[path_start..path_end])
+                let (text, path_start) = (url.as_str(), url.origin().len());
+                memchr::memrchr_iter(b'/', url.path().as_bytes())
                     .any(|slash| self.names.contains(&text[..path_start + slash + 1]))
             }
         }
     }
 }
 
-/// The registrable domain, or the host itself where there is none (an address, a bare name).
-fn domain(url: &CrawlUrl) -> &str {
-    let host = url.host();
-    if host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok() {
-        return host;
-    }
-    psl::domain_str(host).unwrap_or(host)
-}
-
 /// The seed up to its last slash.
 fn prefix(url: &CrawlUrl) -> &str {
-    let text = url.as_str();
-    let path_end = memchr::memchr(b'?', text.as_bytes()).unwrap_or(text.len());
-    let slash = memchr::memrchr(b'/', &text.as_bytes()[..path_end]).unwrap_or(path_end - 1);
-    &text[..slash + 1]
+    let slash = memchr::memrchr(b'/', url.path().as_bytes()).unwrap_or(0);
+    &url.as_str()[..url.origin().len() + slash + 1]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn holds(kind: ScopeKind, seed: &str, url: &str) -> bool {
         let mut scope = Scope::new(kind, 9);
@@ -94,5 +133,71 @@ mod tests {
         assert!(holds(Any, seed, "http://else.test/"));
         assert!(holds(Domain, "http://127.0.0.1/", "http://127.0.0.1:8080/"));
         assert!(!holds(Domain, "http://127.0.0.1/", "http://9.0.0.1/"));
+    }
+
+    fn ruled(kind: ScopeKind, seed: &str, allow: &[&str], deny: &[&str]) -> Scope {
+        let texts = |rules: &[&str]| rules.iter().map(|rule| rule.to_string()).collect();
+        let settings =
+            DocIndexSettings { allow: texts(allow), deny: texts(deny), ..DocIndexSettings::default() };
+        let rules = UrlRules::of(&settings).unwrap();
+        let mut scope = Scope::new(kind, 9).with_rules(&settings, rules);
+        scope.add(&CrawlUrl::parse(seed).unwrap());
+        scope
+    }
+
+    #[test]
+    fn every_verdict_has_its_reason() {
+        let allow = ["surt:org,allowed,", r"\.pdf$"];
+        let deny = ["/logout", "surt:test,site,)/private"];
+        let scope = ruled(ScopeKind::Host, "http://site.test/", &allow, &deny);
+        let deep = format!("http://site.test/{}", "x1/x2/x3/".repeat(14));
+        let again = format!("http://site.test/{}", "calendar/".repeat(4));
+        for (url, name, said) in [
+            ("http://site.test/a", "seed_host", "in scope: its host is that of a seed"),
+            ("http://www.allowed.org/a", "allowed", "in scope: allow rule 1, \"surt:org,allowed,\""),
+            ("http://else.test/a.pdf", "allowed", r#"in scope: allow rule 2, "\.pdf$""#),
+            ("http://else.test/a", "out_of_scope", "out of scope: no seed has its host"),
+            ("http://site.test/logout", "denied", "out of scope: deny rule 1, \"/logout\""),
+            ("http://allowed.org/logout", "denied", "out of scope: deny rule 1, \"/logout\""),
+            (
+                "https://site.test/private/a",
+                "denied",
+                "out of scope: deny rule 2, \"surt:test,site,)/private\"",
+            ),
+            (&deep, "trap_path_depth", "out of scope: its path has more than 40 segments (path_depth_max)"),
+            (
+                &again,
+                "trap_repeated_segment",
+                "out of scope: \"calendar\" stands more than 3 times in its path (segment_repeats_max)",
+            ),
+        ] {
+            let url = CrawlUrl::parse(url).unwrap();
+            let verdict = scope.judge(&url);
+            assert_eq!((verdict.name(), verdict.to_string().as_str()), (name, said), "{url}");
+            assert_eq!(verdict.is_in(), scope.holds(&url), "{url}");
+        }
+        assert!(scope.denies(&CrawlUrl::parse("http://any.test/logout").unwrap()).is_some());
+        assert!(scope.denies(&CrawlUrl::parse(&deep).unwrap()).is_none(), "a guard is no rule");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
+        #[test]
+        fn the_fast_way_agrees_with_the_reasons(
+            kind in prop::sample::select(vec![
+                ScopeKind::Host, ScopeKind::Domain, ScopeKind::Prefix, ScopeKind::Any,
+            ]),
+            seed in "http://([ab]\\.){1,2}(com|org)/([ab]/){0,2}",
+            allow in prop::collection::vec("surt:(com|org),[ab],(\\)/[ab])?|[ab]\\.[ab]|/[ab]/[ab]", 0..3),
+            deny in prop::collection::vec("surt:(com|org),[ab],(\\)/[ab])?|[ab]/[ab][$]", 0..2),
+            url in "https?://([ab]\\.){1,2}(com|org)/([ab]/){0,9}[ab]?",
+        ) {
+            let texts = |rules: &'_ [String]| -> Vec<&'static str> {
+                rules.iter().map(|rule| &*rule.clone().leak()).collect()
+            };
+            let scope = ruled(kind, &seed, &texts(&allow), &texts(&deny));
+            let url = CrawlUrl::parse(&url).unwrap();
+            prop_assert_eq!(scope.judge(&url).is_in(), scope.holds(&url));
+        }
     }
 }

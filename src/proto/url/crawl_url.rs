@@ -1,3 +1,4 @@
+use super::surt::is_address;
 use crate::base::fingerprint;
 use crate::limits::URL_BYTES_MAX;
 use std::fmt;
@@ -148,6 +149,22 @@ impl CrawlUrl {
         &self.text[usize::from(self.path_start)..]
     }
 
+    /// The path without a query; it begins with a slash.
+    pub fn path(&self) -> &str {
+        let text = self.path_and_query();
+        &text[..memchr::memchr(b'?', text.as_bytes()).unwrap_or(text.len())]
+    }
+
+    /// The part of the host that somebody registered, by the list of public suffixes; the host itself where there is
+    /// none (an address, a bare name).
+    pub fn registrable_domain(&self) -> &str {
+        let host = self.host();
+        if is_address(host) {
+            return host;
+        }
+        psl::domain_str(host).unwrap_or(host)
+    }
+
     /// The same origin with another path, which must be in normal form.
     pub fn with_path(&self, path: &str) -> CrawlUrl {
         debug_assert!(path.starts_with('/'));
@@ -195,6 +212,21 @@ mod tests {
         assert_eq!((url.host(), url.host_bare(), url.port()), ("[::1]", "::1", 444));
         assert_eq!(url.path_and_query(), "/");
         assert_eq!(CrawlUrl::parse("http://a:80/").unwrap().authority(), "a");
+    }
+
+    #[test]
+    fn the_domain_is_what_somebody_registered() {
+        for (url, domain, path) in [
+            ("http://a.b.example.co.uk/x?/y", "example.co.uk", "/x"),
+            ("http://example.com", "example.com", "/"),
+            ("http://com/?q", "com", "/"),
+            ("http://localhost/a/b", "localhost", "/a/b"),
+            ("http://10.1.2.3:80/a", "10.1.2.3", "/a"),
+            ("http://[::1]/", "[::1]", "/"),
+        ] {
+            let url = CrawlUrl::parse(url).unwrap();
+            assert_eq!((url.registrable_domain(), url.path()), (domain, path), "{url}");
+        }
     }
 
     #[test]

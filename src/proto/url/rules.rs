@@ -14,7 +14,7 @@ use thiserror::Error;
 
 /// A rule that cannot be used, in one line.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{list}: rule {number}, {rule:?}: {cause}")]
+#[error("{list}: rule {number}, \"{rule}\": {cause}")]
 pub struct RuleError {
     /// The setting that it stands in.
     pub list: &'static str,
@@ -271,7 +271,7 @@ mod tests {
             (&["surt:http://example.com/"], "deny: rule 1, \"surt:http://example.com/\": not a SURT prefix"),
             (&["ü"], "URLs are ASCII"),
             (&["(a{1000}){1000}"], "too large"),
-            (&[r"\p{Greek}"], "deny: rule 1, \"\\\\p{Greek}\": "),
+            (&[r"\p{Greek}"], "deny: rule 1, \"\\p{Greek}\": "),
             (&["(?=a)"], "look-around"),
         ] {
             let error = list(rules).unwrap_err().to_string();
