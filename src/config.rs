@@ -31,6 +31,10 @@ pub struct Config {
     pub depth: u16,
     /// Of the seeds only the heads are asked for.
     pub head_only: bool,
+    /// Everything that was ever fetched is due at once.
+    pub again: bool,
+    /// Stay when nothing is due.
+    pub wait: bool,
     pub pages_max: Option<u64>,
     pub seconds_max: Option<u64>,
     /// Cores to run a shard on each.
@@ -192,6 +196,8 @@ impl Default for Config {
             scope: ScopeKind::Host,
             depth: u16::MAX,
             head_only: false,
+            again: false,
+            wait: false,
             pages_max: None,
             seconds_max: None,
             cores: Vec::new(),

@@ -3,12 +3,15 @@ use super::machine::{choose_driver, fetches_possible, name_sockets_possible};
 use super::output::print;
 use super::progress::Progress;
 use super::report::CrawlReport;
-use super::settings::{NicenessArgs, SharedArgs, check, lay};
+use super::settings::{MemoryArgs, NicenessArgs, SharedArgs, check, lay};
 use super::signals::{Interrupt, Signals};
 use crate::base::shown;
-use crate::config::{Config, ScopeKind};
+use crate::config::{Config, ScopeKind, Sitemaps};
+use crate::doc_index::IndexView;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{HostsFile, Names, Node, NodeSetup, ResolvConf, SpiderKit, Summary};
+use crate::engine::{
+    CrawlTask, HostsFile, Names, Node, NodeSetup, OpenIndex, ResolvConf, SpiderKit, Summary, index_folder,
+};
 use crate::proto::url::{CrawlUrl, UrlRules};
 use crate::resolver::ResolverConfig;
 use crate::store_server::DataDir;
@@ -42,6 +45,20 @@ pub struct CrawlArgs {
     /// Stop after this many seconds
     #[arg(long, value_name = "N")]
     pub max_seconds: Option<u64>,
+    /// Stay when nothing is due, and go on when something is
+    #[arg(long)]
+    pub wait: bool,
+    /// Look at documents again, sooner if they change and later if they do not
+    #[arg(long)]
+    pub recrawl: bool,
+    /// Ask for everything again that was ever fetched; what has not changed does not come a second time
+    #[arg(long)]
+    pub again: bool,
+    /// Which sitemaps to read: those that robots.txt names, or also /sitemap.xml of hosts that name none [default: robots]
+    #[arg(long, value_name = "WHICH", value_parser = ["off", "robots", "all"])]
+    pub sitemaps: Option<String>,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// Ask for heads only: whether the URLs given are there and have changed, without their documents
     #[arg(long)]
     pub head: bool,
@@ -69,8 +86,8 @@ pub enum ScopeArg {
 impl CrawlArgs {
     pub fn run(self) -> Result<(), Failure> {
         let started = Instant::now();
-        let seeds = self.read_seeds()?;
         let config = self.config()?;
+        let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
         let summary = crawl(config, seeds, started)?;
         let report = CrawlReport::new(&summary);
@@ -90,6 +107,13 @@ impl CrawlArgs {
         config.pages_max = self.max_pages;
         config.head_only = self.head;
         config.seconds_max = self.max_seconds;
+        config.again = self.again;
+        config.wait = self.wait;
+        config.doc_index.recrawl |= self.recrawl;
+        if let Some(which) = self.sitemaps.as_deref().and_then(Sitemaps::from_name) {
+            config.doc_index.sitemaps = which;
+        }
+        self.memory.lay_over(&mut config);
         config.scope = match self.scope {
             ScopeArg::Host => ScopeKind::Host,
             ScopeArg::Domain => ScopeKind::Domain,
@@ -100,7 +124,7 @@ impl CrawlArgs {
         Ok(config)
     }
 
-    fn read_seeds(&self) -> Result<Vec<CrawlUrl>, Failure> {
+    fn read_seeds(&self, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
         let mut seeds = Vec::new();
         for text in &self.urls {
             seeds.push(
@@ -110,9 +134,10 @@ impl CrawlArgs {
         if let Some(path) = &self.seeds {
             read_urls(path, "--seeds", &mut seeds)?;
         }
-        if seeds.is_empty() {
+        if seeds.is_empty() && (self.seeds.is_some() || !has_index(config)?) {
             return Err(Failure::Usage(
-                "nothing to crawl: give a URL, or a file of them with --seeds".to_string(),
+                "nothing to crawl: give a URL, a file of them with --seeds, or with --data a crawl to go on with"
+                    .to_string(),
             ));
         }
         Ok(seeds)
@@ -175,6 +200,37 @@ pub fn names_of(config: &Config, driver: &str) -> Result<(HostsFile, ResolverCon
     Ok((hosts, resolver))
 }
 
+/// Whether there is a doc index to go on with.
+pub fn has_index(config: &Config) -> Result<bool, Failure> {
+    let found = IndexView::open(&index_folder(&config.store.data)).map_err(Failure::cannot_run)?;
+    Ok(found.is_some())
+}
+
+/// Opens the doc index of a data directory, and says what is in it.
+pub fn open_index(config: &Config, directory: &DataDir) -> Result<OpenIndex, Failure> {
+    let index = OpenIndex::open(config, directory).map_err(Failure::cannot_run)?;
+    let (stats, opened) = (index.index.stats(), &index.opened);
+    if stats.known > 0 {
+        eprintln!(
+            "doc index: {} URLs known, {} pending, {} wait until they are due",
+            stats.known, stats.pending, stats.waiting
+        );
+    }
+    if opened.torn_bytes > 0 {
+        eprintln!(
+            "doc index: {} bytes at its end were torn by a crash and are found again",
+            opened.torn_bytes
+        );
+    }
+    if opened.damaged_bytes > 0 {
+        eprintln!(
+            "doc index: {} bytes are damaged; the URLs in them are lost until their pages are read again (--again)",
+            opened.damaged_bytes
+        );
+    }
+    Ok(index)
+}
+
 /// What the spiders of this process share, with the files that the configuration names.
 pub fn spider_kit(config: &Config) -> Result<SpiderKit, Failure> {
     SpiderKit::with_files(config).map_err(Failure::usage)
@@ -186,7 +242,7 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
     config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, config.cores.len())?;
     eprintln!("driver: {} ({}); cores {:?}", driver.name, driver.why, config.cores);
     let (hosts, resolver) = names_of(&config, driver.name)?;
-    let mut kit = spider_kit(&config)?;
+    let kit = spider_kit(&config)?;
     let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
     if directory.recovered() > 0 {
         eprintln!(
@@ -194,22 +250,16 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
             directory.recovered()
         );
     }
-    kit.read_stored(&config.store.data).map_err(Failure::cannot_run)?;
-    if !kit.stored.is_empty() {
-        eprintln!(
-            "store: {} documents have an ETag or a date and come only if they have changed",
-            kit.stored.len()
-        );
-    }
+    let index = open_index(&config, &directory)?;
     let signals = Signals::take()?;
     let setup = NodeSetup { config, kit };
     let config = &setup.config;
     let (fetches_max, sockets_max) = (config.spider.fetches_max, resolver.sockets_max);
+    let task = CrawlTask { seeds, directory, index };
     let node = match driver.name {
         "uring" => Node::start(
             &setup,
-            seeds,
-            directory,
+            task,
             move |bell| {
                 Names::with_servers(hosts, resolver, move || UringDriver::new(sockets_max, started), bell)
             },
@@ -219,8 +269,7 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
         ),
         _ => Node::start(
             &setup,
-            seeds,
-            directory,
+            task,
             move |bell| {
                 Names::with_servers(hosts, resolver, move || EpollDriver::new(sockets_max, started), bell)
             },

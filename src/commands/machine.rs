@@ -94,3 +94,10 @@ pub fn fetches_possible(driver: &str, wanted: usize, shards: usize) -> Result<us
     }
     Ok(wanted.min(possible))
 }
+
+/// Memory of this machine, as far as the kernel tells.
+pub fn memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?;
+    Some(kib.trim().parse::<u64>().ok()? * 1024)
+}

@@ -1,7 +1,7 @@
 //! Flags that several commands share, as typed.
 
 use super::Failure;
-use super::machine::cores;
+use super::machine::{cores, memory_bytes};
 use crate::config::{Config, DriverChoice, parse_cores, parse_name_server};
 use crate::limits::NAME_SERVERS_MAX;
 use crate::proto::url::{RecrawlRules, UrlRules};
@@ -66,6 +66,21 @@ pub struct NicenessArgs {
     /// Requests per second and host, also below 1; 0 = no limit [default: 1]
     #[arg(long, value_name = "F")]
     pub req_host_per_sec: Option<f64>,
+}
+
+/// How much memory the doc index may take.
+#[derive(Args, Default)]
+pub struct MemoryArgs {
+    /// Memory for the doc index, whatever the number of URLs [default: a quarter of the machine's]
+    #[arg(long, value_name = "BYTES")]
+    pub memory: Option<u64>,
+}
+
+impl MemoryArgs {
+    pub fn lay_over(&self, config: &mut Config) {
+        let memory = &mut config.doc_index.memory_bytes;
+        *memory = self.memory.or(*memory).or_else(|| Some(memory_bytes()? / 4));
+    }
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]

@@ -1,14 +1,15 @@
 use super::Failure;
-use super::crawl::{names_of, read_urls, spider_kit};
+use super::crawl::{has_index, names_of, open_index, read_urls, spider_kit};
 use super::machine::{choose_driver, fetches_possible};
 use super::output::print;
 use super::report::UrlReport;
-use super::settings::{NicenessArgs, SharedArgs, check, lay};
+use super::settings::{MemoryArgs, NicenessArgs, SharedArgs, check, lay};
 use super::signals::{Farewell, Signals, watch};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{LinksConfig, Names, NodeSetup, UrlList, UrlNode, UrlSummary};
+use crate::engine::{LinksConfig, Names, NodeSetup, OpenIndex, UrlList, UrlNode, UrlSummary};
 use crate::limits::LINKS_MAX;
+use crate::proto::url::CrawlUrl;
 use crate::store_server::DataDir;
 use clap::Args;
 use std::path::PathBuf;
@@ -23,9 +24,9 @@ use std::time::Instant;
     after_help = "Example:\n  printf '[url_server]\\nlisten = \"127.0.0.1:7170\"\\n' > urls.toml\n  nephila urlserver --config urls.toml --urls list.txt\n  nephila spider --urlserver 127.0.0.1:7170 --data ./documents\n\nIt ends when every URL of the list was answered for. What it learns of hosts (pauses, blocks, robots rules) is kept\nin the data directory and holds when it is started again. nephila audit proves from its log and the spiders' how\nevery host was treated."
 )]
 pub struct UrlServerArgs {
-    /// A file of URLs, one a line; blank lines and # comments are skipped
+    /// A file of URLs, one a line; blank lines and # comments are skipped [default: what is due in the doc index of --data]
     #[arg(long, value_name = "FILE")]
-    urls: PathBuf,
+    urls: Option<PathBuf>,
     /// Stay when the list is done
     #[arg(long)]
     wait: bool,
@@ -36,6 +37,8 @@ pub struct UrlServerArgs {
     shared: SharedArgs,
     #[command(flatten)]
     niceness: NicenessArgs,
+    #[command(flatten)]
+    memory: MemoryArgs,
     /// Milliseconds until a host that has several addresses is tried for its robots.txt at the next [default: 300]
     #[arg(long, value_name = "MS")]
     fallback_delay: Option<u64>,
@@ -53,6 +56,7 @@ impl UrlServerArgs {
         self.niceness.lay_over(&mut config);
         lay(&mut config.store.data, &self.data);
         lay(&mut config.spider.fallback_delay_ms, &self.fallback_delay);
+        self.memory.lay_over(&mut config);
         check(&config)?;
         let settings = &config.url_server;
         let dial = settings.spider_host.as_ref().map(|host| spider_address(host, settings.spider_port));
@@ -65,11 +69,22 @@ impl UrlServerArgs {
             ));
         }
         let mut urls = Vec::new();
-        read_urls(&self.urls, "--urls", &mut urls)?;
-        if urls.is_empty() {
-            return Err(Failure::Usage(format!("{}: no URL in it", self.urls.display())));
+        match &self.urls {
+            Some(path) => {
+                read_urls(path, "--urls", &mut urls)?;
+                if urls.is_empty() {
+                    return Err(Failure::Usage(format!("{}: no URL in it", path.display())));
+                }
+            }
+            None if !has_index(&config)? => {
+                return Err(Failure::Usage(format!(
+                    "{} has no doc index: name a list of URLs with --urls, or another directory with --data",
+                    config.store.data.display()
+                )));
+            }
+            None => {}
         }
-        let summary = serve(config, links, UrlList { urls, wait: self.wait }, started)?;
+        let summary = serve(config, links, urls, self.wait, started)?;
         let report = UrlReport::new(&summary);
         let text = match self.json {
             true => serde_json::to_string(&report).map_err(Failure::cannot_run)? + "\n",
@@ -91,7 +106,8 @@ fn spider_address(host: &str, port: u16) -> String {
 fn serve(
     mut config: Config,
     links: LinksConfig,
-    list: UrlList,
+    urls: Vec<CrawlUrl>,
+    wait: bool,
     started: Instant,
 ) -> Result<UrlSummary, Failure> {
     let driver = choose_driver(config.driver)?;
@@ -100,7 +116,13 @@ fn serve(
     let (hosts, resolver) = names_of(&config, driver.name)?;
     let kit = spider_kit(&config)?;
     // For its lock: the log and the journal have one writer.
-    let _directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
+    let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
+    // A list is worked off once; what is due in the index is noted there.
+    let index = match urls.is_empty() {
+        true => open_index(&config, &directory)?,
+        false => OpenIndex::in_memory(&config),
+    };
+    let list = UrlList { urls, index, wait };
     let signals = Signals::take()?;
     let setup = NodeSetup { config, kit };
     let (fetches_max, sockets_max) = (setup.config.spider.fetches_max, resolver.sockets_max);

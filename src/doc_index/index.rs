@@ -1,273 +1,577 @@
-use super::line::Lines;
+use super::bits::Bits;
+use super::documents::Documents;
+use super::doubts::Doubts;
+use super::due::Due;
+use super::entry::{Entry, Origin};
+use super::frontier::{Frontier, HostCounts, split};
+use super::ledger::Ledger;
+use super::line::InLine;
+use super::note::Note;
+use super::outcome::Outcome;
+use super::row::{DocState, Row};
+use super::rules::IndexRules;
+use super::seen::{Answer, Seen};
+use super::variants::QueryVariants;
 use crate::base::fingerprint;
-use crate::proto::lines::{Candidate, Chain, DocKind};
+use crate::proto::lines::{Candidate, Chain};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
-use std::collections::BTreeSet;
-use std::collections::hash_map::Entry;
+use std::io;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// See the folder's docs.
-#[derive(Default)]
+///
+/// Nothing here fails at once: what the disk refuses is told by [`DocIndex::flush`], and until then it is in memory.
 pub struct DocIndex {
-    /// Documents by `doc_id - 1`: 0 names none.
-    docs: Vec<Doc>,
-    /// URL fingerprint to `doc_id`. Two URLs with one fingerprint are told apart by the text.
-    by_url: RapidHashMap<u64, u32>,
-    /// The rare URLs whose fingerprint was taken.
-    by_url_clash: RapidHashMap<Box<str>, u32>,
-    pending: Lines,
-    /// Sitemaps that robots rules named, in normal form.
-    sitemaps: BTreeSet<CrawlUrl>,
-    stats: IndexStats,
+    pub(super) rules: IndexRules,
+    /// Of the fingerprints.
+    pub(super) seed: u64,
+    pub(super) ledger: Ledger,
+    pub(super) documents: Documents,
+    pub(super) seen: Seen,
+    pub(super) doubts: Doubts,
+    pub(super) frontier: Frontier,
+    pub(super) due: Due,
+    pub(super) variants: QueryVariants,
+    /// Documents handed out and not answered for, and their hosts.
+    pub(super) open: RapidHashMap<u32, u32>,
+    /// Documents that were handed out or answered for, and are not pending.
+    pub(super) taken: Bits,
+    /// Documents that have a row.
+    pub(super) rowed: Bits,
+    /// URLs taken in by domain, if that is limited.
+    pub(super) by_domain: RapidHashMap<u64, u32>,
+    pub(super) counts: Counts,
+    /// What the disk refused since it was last told.
+    pub(super) trouble: Option<io::Error>,
+    answers: Vec<Answer>,
+    prints: Vec<u64>,
 }
 
-/// Where a URL was come by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// The document that named it; 0 for a seed.
-    pub via: u32,
-    /// Links followed from a seed; redirects do not count.
-    pub depth: u16,
-    /// Redirects followed from the first URL of this chain.
-    pub hops: u8,
-    /// A seed, or reached from one by redirects alone.
-    pub seed_chain: bool,
-    /// Whether it is there and has changed is all that is asked.
-    pub head_only: bool,
-}
-
-impl Origin {
-    pub const SEED: Origin = Origin { via: 0, depth: 0, hops: 0, seed_chain: true, head_only: false };
-}
-
-/// Sitemaps remembered.
-const SITEMAPS_MAX: usize = 1 << 20;
-
-struct Doc {
-    url: CrawlUrl,
-    origin: Origin,
-    state: DocState,
-}
-
-/// What is known of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DocState {
-    /// To be fetched.
-    Pending,
-    /// Handed out, not answered for.
-    Fetching,
-    Done(ResultCode),
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub known: u64,
+    pub success: u64,
+    pub errors: u64,
+    pub excluded: u64,
+    pub refused: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexStats {
     pub known: u64,
+    /// To be fetched as soon as may be.
     pub pending: u64,
     pub fetching: u64,
-    pub done: u64,
-    pub sitemaps: u64,
+    /// Wait for a retry or to be looked at again, and when the next is due, seconds since 1970.
+    pub waiting: u64,
+    pub next_due_s: Option<u32>,
+    pub success: u64,
+    pub errors: u64,
+    /// Kept out by the rules of this crawl.
+    pub excluded: u64,
+    /// Not taken in: over the budget of a host or domain, or one variant of a query too many.
+    pub refused: u64,
+    pub hosts: u64,
+}
+
+impl IndexStats {
+    pub fn done(&self) -> u64 {
+        self.success + self.errors
+    }
 }
 
 /// Hosts that nothing more is wanted of for now, by the fingerprint of their origin.
 pub type RejectList = RapidHashSet<u64>;
 
+/// Documents that become pending in one go because they are due.
+const DUE_PER_ASK: usize = 16_384;
+/// Links asked about in one go.
+const LINKS_PER_ASK: usize = 64;
+
+impl Default for DocIndex {
+    fn default() -> DocIndex {
+        DocIndex::in_memory(IndexRules::default())
+    }
+}
+
 impl DocIndex {
-    /// Makes a URL, in normal form, known. Its `doc_id` if it is new; `None` if it was known already, is no URL, or
-    /// the index is full. Nothing is allocated for a URL that was known.
-    pub fn discover(&mut self, url: &str, origin: Origin) -> Option<u32> {
-        let doc_id = u32::try_from(self.docs.len() + 1).ok()?;
-        let entry = self.by_url.entry(fingerprint(url.as_bytes()));
-        if let Entry::Occupied(taken) = &entry
-            && (self.docs[*taken.get() as usize - 1].url.as_str() == url
-                || self.by_url_clash.contains_key(url))
-        {
-            return None;
-        }
-        let parsed = CrawlUrl::from_normal(url).ok()?;
-        match entry {
-            Entry::Vacant(vacant) => {
-                vacant.insert(doc_id);
-            }
-            Entry::Occupied(_) => {
-                self.by_url_clash.insert(url.into(), doc_id);
-            }
-        }
-        self.pending.push_back(fingerprint(parsed.origin().as_bytes()), doc_id);
-        self.stats.known += 1;
-        self.docs.push(Doc { url: parsed, origin, state: DocState::Pending });
-        Some(doc_id)
+    /// One that leaves nothing behind.
+    pub fn in_memory(rules: IndexRules) -> DocIndex {
+        let bytes = || super::file::Bytes::Memory(Vec::new());
+        let ledger = Ledger::create(bytes(), 0).expect("memory does not fail");
+        let documents = Documents::new(bytes(), bytes());
+        DocIndex::of_parts(rules, 0, ledger, documents, Seen::in_memory(), super::spill::Spill::in_memory())
     }
 
-    /// Up to `want` documents to fetch, spread over hosts that are not in the reject list, first come first served
-    /// within a host.
-    pub fn candidates(&mut self, want: usize, reject: &RejectList) -> Vec<Candidate> {
-        let mut found = Vec::with_capacity(want.min(self.pending.len()));
-        let (docs, stats) = (&mut self.docs, &mut self.stats);
-        self.pending.take(
+    pub(super) fn of_parts(
+        rules: IndexRules,
+        seed: u64,
+        ledger: Ledger,
+        documents: Documents,
+        seen: Seen,
+        spill: super::spill::Spill,
+    ) -> DocIndex {
+        DocIndex {
+            doubts: Doubts::new(rules.memory_bytes / 8),
+            frontier: Frontier::new(spill, rules.memory_bytes / 4),
+            variants: QueryVariants::new(rules.query_variants_max),
+            rules,
+            seed,
+            ledger,
+            documents,
+            seen,
+            due: Due::default(),
+            open: RapidHashMap::default(),
+            taken: Bits::default(),
+            rowed: Bits::default(),
+            by_domain: RapidHashMap::default(),
+            counts: Counts::default(),
+            trouble: None,
+            answers: Vec::new(),
+            prints: Vec::new(),
+        }
+    }
+
+    /// Makes URLs, in normal form, known; the new ones among them are pending.
+    pub fn discover<'a>(&mut self, urls: impl IntoIterator<Item = &'a str>, origin: Origin, now_s: u32) {
+        let mut batch: [&str; LINKS_PER_ASK] = [""; LINKS_PER_ASK];
+        let mut urls = urls.into_iter();
+        loop {
+            let mut count = 0;
+            for url in urls.by_ref().take(LINKS_PER_ASK) {
+                batch[count] = url;
+                count += 1;
+            }
+            if count == 0 {
+                return;
+            }
+            self.discover_batch(&batch[..count], origin, now_s);
+        }
+    }
+
+    fn discover_batch(&mut self, urls: &[&str], origin: Origin, now_s: u32) {
+        let (mut prints, mut answers) = (std::mem::take(&mut self.prints), std::mem::take(&mut self.answers));
+        prints.clear();
+        answers.clear();
+        prints.extend(urls.iter().map(|url| xxh3_64_with_seed(url.as_bytes(), self.seed)));
+        self.seen.ask(&prints, &mut answers);
+        for ((url, &print), answer) in urls.iter().zip(&prints).zip(&answers) {
+            match answer {
+                Answer::Known => {}
+                Answer::New => self.admit(url, print, origin, now_s),
+                Answer::Doubt => {
+                    self.ledger.push(&Entry::Doubt { origin, url }, now_s);
+                    self.doubts.park(print, url, origin);
+                }
+            }
+        }
+        (self.prints, self.answers) = (prints, answers);
+        if self.doubts.is_full() {
+            self.settle_doubts(now_s);
+        }
+    }
+
+    /// Takes in a URL that no table knows, unless it stood twice in one batch or is one too many.
+    pub(super) fn admit(&mut self, url: &str, print: u64, origin: Origin, now_s: u32) {
+        let doc_id = self.ledger.next_doc();
+        let Some((host_origin, path)) = split(url) else { return };
+        if doc_id == u32::MAX || self.is_known_by_now(print) {
+            return;
+        }
+        let host = self.frontier.host(host_origin);
+        // What somebody typed, and where it leads, is not counted against anything.
+        if !origin.seed_chain && !self.is_within_budget(host, url) {
+            self.counts.refused += 1;
+            let counts = self.frontier.counts(host);
+            counts.refused = counts.refused.saturating_add(1);
+            return;
+        }
+        self.ledger.push(&Entry::Doc { origin, url }, now_s);
+        if let Err(error) = self.seen.insert(print, doc_id) {
+            self.trouble.get_or_insert(error);
+        }
+        self.counts.known += 1;
+        self.frontier.counts(host).known += 1;
+        self.frontier.push_back(host, &InLine { doc_id, origin, path });
+    }
+
+    /// It may have stood twice in one batch.
+    fn is_known_by_now(&self, print: u64) -> bool {
+        let mut answer = Vec::with_capacity(1);
+        self.seen.ask(&[print], &mut answer);
+        answer[0] == Answer::Known
+    }
+
+    fn is_within_budget(&mut self, host: u32, url: &str) -> bool {
+        let rules = &self.rules;
+        if rules.pages_per_host > 0 && self.frontier.counts(host).known >= rules.pages_per_host {
+            return false;
+        }
+        if !self.variants.admit(url) {
+            return false;
+        }
+        if rules.pages_per_domain > 0 {
+            let known = self.by_domain.entry(domain_print(url)).or_default();
+            if *known >= rules.pages_per_domain {
+                return false;
+            }
+            *known += 1;
+        }
+        true
+    }
+
+    /// Asks the disk about the links that memory could not tell.
+    fn settle_doubts(&mut self, now_s: u32) {
+        if let Err(error) = self.seen.resolve(self.doubts.questions()) {
+            // They are parked still, and in the ledger.
+            self.trouble.get_or_insert(error);
+            return;
+        }
+        let doubts = std::mem::take(&mut self.doubts);
+        for (print, url, origin, known) in doubts.settled() {
+            match known {
+                true => self.seen.note(print),
+                false => self.admit(url, print, origin, now_s),
+            }
+        }
+        self.ledger.push(&Entry::Settled, now_s);
+        self.doubts = doubts.emptied();
+    }
+
+    /// Up to `want` documents to fetch, of hosts that are not in the reject list: the most urgent first, then the nearest
+    /// to a seed, a few of each host in turn.
+    pub fn candidates(&mut self, want: usize, reject: &RejectList, now_s: u32) -> Vec<Candidate> {
+        self.wake_due(now_s);
+        if self.frontier.len() < want as u64 && !self.doubts.is_empty() {
+            self.settle_doubts(now_s);
+        }
+        let mut given: Vec<(u32, Origin, String)> =
+            Vec::with_capacity(want.min(self.frontier.len() as usize));
+        let (taken, open) = (&mut self.taken, &mut self.open);
+        let took = self.frontier.take(
             want,
-            |host| reject.contains(&host),
-            |doc_id| {
-                let doc = &mut docs[doc_id as usize - 1];
-                debug_assert_eq!(doc.state, DocState::Pending);
-                doc.state = DocState::Fetching;
-                stats.fetching += 1;
-                found.push(candidate_of(docs, doc_id));
+            |origin| reject.contains(&fingerprint(origin.as_bytes())),
+            |host, origin, doc| {
+                // It may have stood in a line twice.
+                if taken.get(doc.doc_id) {
+                    return false;
+                }
+                taken.set(doc.doc_id, true);
+                open.insert(doc.doc_id, host);
+                let mut url = String::with_capacity(origin.len() + doc.path.len());
+                url.push_str(origin);
+                url.push_str(doc.path);
+                given.push((doc.doc_id, doc.origin, url));
+                true
             },
         );
+        if let Err(error) = took {
+            self.trouble.get_or_insert(error);
+        }
+        let mut via = LastVia::default();
+        let mut found = Vec::with_capacity(given.len());
+        for (doc_id, origin, url) in given {
+            if let Some(&host) = self.open.get(&doc_id) {
+                self.frontier.counts(host).fetching += 1;
+            }
+            match self.candidate_of(doc_id, origin, &url, &mut via) {
+                Ok(candidate) => found.extend(candidate),
+                Err(error) => {
+                    self.trouble.get_or_insert(error);
+                }
+            }
+        }
         found
     }
 
+    /// Documents whose time has come are pending.
+    fn wake_due(&mut self, now_s: u32) {
+        for _ in 0..DUE_PER_ASK {
+            let woken = match self.due.take(now_s, &mut self.frontier.spill) {
+                Ok(Some((doc_id, due_s))) => self.wake(doc_id, due_s),
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = woken {
+                self.trouble.get_or_insert(error);
+                return;
+            }
+        }
+    }
+
+    fn wake(&mut self, doc_id: u32, due_s: u32) -> io::Result<()> {
+        let Some(row) = self.documents.get(doc_id)?.filter(|row| row.due_s == due_s) else { return Ok(()) };
+        let Some(discovered) = self.ledger.doc(doc_id)? else { return Ok(()) };
+        let Some((origin, path)) = split(&discovered.url) else { return Ok(()) };
+        let host = self.frontier.host(origin);
+        self.uncount(host, &row);
+        self.taken.set(doc_id, false);
+        self.frontier.push_back(host, &InLine { doc_id, origin: discovered.origin, path });
+        Ok(())
+    }
+
     /// A document as it is handed out.
-    pub fn candidate(&self, doc_id: u32) -> Option<Candidate> {
-        let known = doc_id > 0 && doc_id as usize <= self.docs.len();
-        known.then(|| candidate_of(&self.docs, doc_id))
+    fn candidate_of(
+        &self,
+        doc_id: u32,
+        origin: Origin,
+        url: &str,
+        via: &mut LastVia,
+    ) -> io::Result<Option<Candidate>> {
+        let Ok(url) = CrawlUrl::from_normal(url) else { return Ok(None) };
+        if origin.via != via.doc_id {
+            let found = if origin.via == 0 { None } else { self.ledger.doc(origin.via)? };
+            *via = LastVia { doc_id: origin.via, url: found.map(|found| found.url) };
+        }
+        let mut held = None;
+        if self.rowed.get(doc_id)
+            && let Some(row) = self.documents.get(doc_id)?
+        {
+            let note = self.documents.note(row.note)?;
+            let whole = !note.head_only || origin.head_only;
+            held = note.held.filter(|held| whole && self.rules.segments.has(held.segment)).map(Box::new);
+        }
+        Ok(Some(Candidate {
+            doc_id,
+            url,
+            kind: origin.kind,
+            depth: origin.depth,
+            hops: origin.hops,
+            seed_chain: origin.seed_chain,
+            head_only: origin.head_only,
+            via: via.url.clone(),
+            chain: self.chain_of(origin)?,
+            held,
+        }))
+    }
+
+    /// The URLs that were redirected to a document, the first one first; as many as it has hops.
+    fn chain_of(&self, mut origin: Origin) -> io::Result<Option<Box<Chain>>> {
+        let mut chain = Vec::with_capacity(usize::from(origin.hops));
+        for _ in 0..origin.hops {
+            let Some(before) = self.ledger.doc(origin.via)? else { return Ok(None) };
+            chain.push(fingerprint(before.url.as_bytes()));
+            origin = before.origin;
+        }
+        chain.reverse();
+        Ok((!chain.is_empty()).then(|| Box::new(Chain(chain))))
+    }
+
+    /// A document as it would be handed out; for whoever has to look at it once more.
+    pub fn candidate(&mut self, doc_id: u32) -> Option<Candidate> {
+        let read = self.ledger.doc(doc_id).and_then(|found| match found {
+            Some(found) => self.candidate_of(doc_id, found.origin, &found.url, &mut LastVia::default()),
+            None => Ok(None),
+        });
+        read.unwrap_or_else(|error| {
+            self.trouble.get_or_insert(error);
+            None
+        })
     }
 
     /// What became of a document that was handed out. True the first time; a second answer changes nothing.
-    pub fn record(&mut self, doc_id: u32, result: ResultCode) -> bool {
-        let Some(doc) = self.doc_mut(doc_id).filter(|doc| doc.state == DocState::Fetching) else {
-            return false;
-        };
-        doc.state = DocState::Done(result);
-        self.stats.fetching -= 1;
-        self.stats.done += 1;
+    pub fn record(&mut self, outcome: &Outcome, fixed_s: Option<u32>) -> bool {
+        let doc_id = outcome.doc_id;
+        let Some(host) = self.open.remove(&doc_id) else { return false };
+        let mut row = self.row(doc_id);
+        let held_on = outcome.result == ResultCode::NotModified;
+        self.rules.schedule.answered(&mut row, outcome, fixed_s);
+        match &outcome.note {
+            Some(note) => self.documents.put_note(&mut row.note, note),
+            // What is stored is still true, and so is what was noted of it.
+            None if held_on => {}
+            None => self.documents.put_note(&mut row.note, &Note::default()),
+        }
+        self.frontier.counts(host).fetching -= 1;
+        self.put_row(doc_id, host, row);
         true
+    }
+
+    /// The rules of this crawl keep out what was handed out.
+    pub fn exclude(&mut self, doc_id: u32, reason: &str, now_s: u32) {
+        let Some(host) = self.open.remove(&doc_id) else { return };
+        let mut row = Row { state: DocState::Excluded, due_s: 0, ..self.row(doc_id) };
+        row.fetched_s = if row.fetched_s == 0 { now_s } else { row.fetched_s };
+        let mut note = self.documents.note(row.note).unwrap_or_default();
+        note.reason = Some(reason.into());
+        self.documents.put_note(&mut row.note, &note);
+        self.frontier.counts(host).fetching -= 1;
+        self.put_row(doc_id, host, row);
+    }
+
+    pub(super) fn row(&mut self, doc_id: u32) -> Row {
+        if !self.rowed.get(doc_id) {
+            return Row::default();
+        }
+        let read = self.documents.get(doc_id);
+        read.unwrap_or_else(|error| {
+            self.trouble.get_or_insert(error);
+            None
+        })
+        .unwrap_or_default()
+    }
+
+    fn put_row(&mut self, doc_id: u32, host: u32, mut row: Row) {
+        row.after = self.ledger.told();
+        self.documents.put(doc_id, row);
+        self.rowed.set(doc_id, true);
+        self.count(doc_id, host, &row);
+    }
+
+    /// Counts a document by its row, and notes when it is due.
+    pub(super) fn count(&mut self, doc_id: u32, host: u32, row: &Row) {
+        let counts = self.frontier.counts(host);
+        match row.state {
+            DocState::Success => {
+                counts.success += 1;
+                self.counts.success += 1;
+            }
+            DocState::Error => {
+                counts.errors += 1;
+                self.counts.errors += 1;
+            }
+            DocState::Excluded => self.counts.excluded += 1,
+            DocState::Pending | DocState::Fetching => {}
+        }
+        if row.due_s > 0 {
+            self.due.put(doc_id, row.due_s);
+        }
+    }
+
+    /// Takes back what `count` did, but for the due time.
+    fn uncount(&mut self, host: u32, row: &Row) {
+        let counts = self.frontier.counts(host);
+        match row.state {
+            DocState::Success => {
+                counts.success -= 1;
+                self.counts.success -= 1;
+            }
+            DocState::Error => {
+                counts.errors -= 1;
+                self.counts.errors -= 1;
+            }
+            DocState::Excluded | DocState::Pending | DocState::Fetching => {}
+        }
     }
 
     /// A document that was handed out comes back unfetched: it is the next of its host.
     pub fn put_back(&mut self, doc_id: u32) {
-        let Some(doc) = self.doc_mut(doc_id).filter(|doc| doc.state == DocState::Fetching) else {
-            return;
-        };
-        doc.state = DocState::Pending;
-        let host = fingerprint(doc.url.origin().as_bytes());
-        self.stats.fetching -= 1;
-        self.pending.push_front(host, doc_id);
-    }
-
-    /// Notes a sitemap that robots rules named. What is no URL of the web is passed over.
-    pub fn sitemap(&mut self, url: &str) {
-        if self.sitemaps.len() < SITEMAPS_MAX
-            && let Ok(url) = CrawlUrl::parse(url)
-        {
-            self.sitemaps.insert(url);
+        let Some(host) = self.open.remove(&doc_id) else { return };
+        self.frontier.counts(host).fetching -= 1;
+        self.taken.set(doc_id, false);
+        match self.ledger.doc(doc_id) {
+            Ok(Some(found)) => {
+                if let Some((_, path)) = split(&found.url) {
+                    self.frontier.push_front(host, &InLine { doc_id, origin: found.origin, path });
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                self.trouble.get_or_insert(error);
+            }
         }
     }
 
-    /// The sitemaps that robots rules named.
-    pub fn sitemaps(&self) -> impl Iterator<Item = &CrawlUrl> {
-        self.sitemaps.iter()
+    /// Where a seed's redirects ended, so that the next process knows.
+    pub fn into_scope(&mut self, url: &CrawlUrl, now_s: u32) {
+        self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
+    }
+
+    /// Whether there is something to hand to the disk.
+    pub fn is_dirty(&self) -> bool {
+        self.ledger.unwritten_bytes() > 0 || self.documents.unwritten() > 0 || self.trouble.is_some()
+    }
+
+    /// Hands everything to the disk, the ledger first: a row counts only if what it tells of is there. Once a second is
+    /// enough for `sync`, which waits for the disk: a crash of the machine costs what was found and fetched since, which
+    /// is found and fetched again.
+    pub fn flush(&mut self, sync: bool) -> io::Result<()> {
+        if let Some(error) = self.trouble.take() {
+            return Err(error);
+        }
+        self.ledger.write()?;
+        self.documents.write()?;
+        self.frontier.make_room()?;
+        if self.due.ram_bytes() > self.rules.memory_bytes / 16 {
+            self.due.spill(&mut self.frontier.spill)?;
+        }
+        if sync {
+            self.ledger.sync()?;
+            self.documents.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the next start quick.
+    pub fn close(&mut self) -> io::Result<()> {
+        self.flush(true)?;
+        self.seen.flush()
     }
 
     pub fn stats(&self) -> IndexStats {
-        let sitemaps = self.sitemaps.len() as u64;
-        IndexStats { pending: self.pending.len() as u64, sitemaps, ..self.stats }
+        IndexStats {
+            known: self.counts.known,
+            pending: self.frontier.len() + self.doubts.len() as u64,
+            fetching: self.open.len() as u64,
+            waiting: self.due.len(),
+            next_due_s: self.due.next_s(),
+            success: self.counts.success,
+            errors: self.counts.errors,
+            excluded: self.counts.excluded,
+            refused: self.counts.refused,
+            hosts: self.frontier.hosts().len() as u64,
+        }
+    }
+
+    /// Memory and disk that it takes.
+    pub fn bytes(&self) -> IndexBytes {
+        IndexBytes {
+            seen_ram: self.seen.ram_bytes() as u64,
+            frontier_ram: self.frontier.ram_bytes() as u64,
+            other_ram: (self.doubts.ram_bytes()
+                + self.due.ram_bytes()
+                + self.ledger.ram_bytes()
+                + self.taken.ram_bytes()
+                + self.rowed.ram_bytes()) as u64,
+            ledger_disk: self.ledger.disk_bytes(),
+            documents_disk: self.documents.disk_bytes(),
+            seen_disk: self.seen.disk_bytes(),
+            frontier_disk: self.frontier.spill.disk_bytes(),
+        }
+    }
+
+    /// The counts of a host, by its origin.
+    pub fn host(&self, origin: &str) -> Option<HostCounts> {
+        self.frontier.find(origin).map(|host| self.frontier.hosts()[host as usize].counts)
     }
 
     /// Hosts with something pending.
     pub fn hosts_pending(&self) -> usize {
-        self.pending.hosts()
-    }
-
-    /// Every document and its state.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &CrawlUrl, DocState)> {
-        self.docs.iter().enumerate().map(|(index, doc)| (index as u32 + 1, &doc.url, doc.state))
-    }
-
-    fn doc_mut(&mut self, doc_id: u32) -> Option<&mut Doc> {
-        self.docs.get_mut((doc_id as usize).checked_sub(1)?)
+        self.frontier.hosts_pending()
     }
 }
 
-fn candidate_of(docs: &[Doc], doc_id: u32) -> Candidate {
-    let Doc { url, origin, .. } = &docs[doc_id as usize - 1];
-    let via = (origin.via as usize).checked_sub(1).and_then(|via| docs.get(via));
-    Candidate {
-        doc_id,
-        url: url.clone(),
-        kind: DocKind::Content,
-        held: None,
-        depth: origin.depth,
-        hops: origin.hops,
-        seed_chain: origin.seed_chain,
-        head_only: origin.head_only,
-        via: via.map(|via| via.url.as_str().into()),
-        chain: chain_of(docs, doc_id),
-    }
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexBytes {
+    pub seen_ram: u64,
+    pub frontier_ram: u64,
+    pub other_ram: u64,
+    pub ledger_disk: u64,
+    pub documents_disk: u64,
+    pub seen_disk: u64,
+    pub frontier_disk: u64,
 }
 
-/// The URLs that were redirected to a document, the first one first; as many as it has hops.
-fn chain_of(docs: &[Doc], doc_id: u32) -> Option<Box<Chain>> {
-    let mut origin = docs[doc_id as usize - 1].origin;
-    let mut chain = Vec::with_capacity(usize::from(origin.hops));
-    for _ in 0..origin.hops {
-        let before = &docs[(origin.via as usize).checked_sub(1)?];
-        chain.push(before.url.fingerprint());
-        origin = before.origin;
-    }
-    chain.reverse();
-    (!chain.is_empty()).then(|| Box::new(Chain(chain)))
+/// The page that named the candidate before: most often it named this one, too.
+#[derive(Default)]
+struct LastVia {
+    doc_id: u32,
+    url: Option<Box<str>>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_chain_of_redirects_is_known_to_its_last_link() {
-        let mut index = DocIndex::default();
-        let first = index.discover("http://a/1", Origin::SEED).unwrap();
-        let second = index.discover("http://b/2", Origin { via: first, hops: 1, ..Origin::SEED }).unwrap();
-        index.discover("http://c/3", Origin { via: second, hops: 2, ..Origin::SEED });
-        let found = index.candidates(9, &RejectList::default());
-        let third = found.iter().find(|candidate| candidate.hops == 2).unwrap();
-        let url = |text: &str| CrawlUrl::parse(text).unwrap();
-        assert!(["http://a/1", "http://b/2", "http://c/3"].iter().all(|text| third.is_loop(&url(text))));
-        assert!(!third.is_loop(&url("http://a/2")));
-        assert_eq!(found.iter().find(|candidate| candidate.hops == 0).unwrap().chain, None);
-    }
-
-    #[test]
-    fn a_url_is_known_once_and_answered_once() {
-        let mut index = DocIndex::default();
-        let id = index.discover("http://a/", Origin::SEED).unwrap();
-        assert_eq!(index.discover("http://a/", Origin { depth: 3, ..Origin::SEED }), None);
-        let found = index.candidates(9, &RejectList::default());
-        assert_eq!(found.len(), 1);
-        assert_eq!((found[0].doc_id, found[0].depth), (id, 0));
-        assert!(index.candidates(9, &RejectList::default()).is_empty(), "handed out once");
-        assert!(index.record(id, ResultCode::Ok));
-        assert!(!index.record(id, ResultCode::Reset), "the first answer stands");
-        assert_eq!(index.stats(), IndexStats { known: 1, done: 1, ..IndexStats::default() });
-    }
-
-    #[test]
-    fn hosts_take_turns_and_rejected_ones_wait() {
-        let mut index = DocIndex::default();
-        for host in ["a", "b", "c"] {
-            for page in 0..20 {
-                index.discover(&format!("http://{host}/{page}"), Origin::SEED);
-            }
-        }
-        let mut reject = RejectList::default();
-        reject.insert(fingerprint(b"http://b"));
-        let found = index.candidates(24, &reject);
-        let of = |host: &str| found.iter().filter(|c| c.url.host() == host).count();
-        assert_eq!((of("a"), of("b"), of("c")), (16, 0, 8), "eight a turn");
-        assert_eq!(found.iter().find(|c| c.url.host() == "a").unwrap().url.as_str(), "http://a/0");
-        reject.remove(&fingerprint(b"http://b"));
-        assert_eq!(index.candidates(100, &reject).len(), 36);
-    }
-
-    #[test]
-    fn what_comes_back_is_next() {
-        let mut index = DocIndex::default();
-        for page in 0..3 {
-            index.discover(&format!("http://a/{page}"), Origin::SEED);
-        }
-        let first = index.candidates(1, &RejectList::default()).remove(0);
-        index.put_back(first.doc_id);
-        assert_eq!(index.candidates(1, &RejectList::default()), [first]);
-    }
+pub(super) fn domain_print(url: &str) -> u64 {
+    let url = CrawlUrl::from_normal(url).ok();
+    fingerprint(url.as_ref().map_or("", CrawlUrl::registrable_domain).as_bytes())
 }

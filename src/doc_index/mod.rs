@@ -1,15 +1,62 @@
 //! The doc index: every URL known, what became of it, and what is to be fetched next.
 //!
 //! ```text
-//!   discover(URL, depth, …) ──► new? ──► pending, in its host's line
-//!   candidates(want, reject list) ──► pending URLs, one after the other from every host that is not rejected
-//!   record(doc_id, result) ──► done
+//!   discover(URLs, origin) ──► seen? ──► no: ledger, seen-set, its host's line in the frontier
+//!                                └─────► only the disk knows: parked, and asked about with many others
+//!   candidates(want, reject list) ──► pending URLs, the urgent and near first, a few from every host in turn
+//!   record(outcome) ──► a row: success, error, or pending again with a time that it is due
 //!   put_back(doc_id) ──► pending again (it was handed out, and nobody fetched it)
+//!   flush() ──► ledger, then rows, to the disk
 //! ```
 //!
-//! In memory: it lives as long as the process. It runs on the index thread, off every shard's path.
+//! Three things with three costs, and a structure for each:
+//!
+//! | what       | asked              | how                                                                       |
+//! |------------|--------------------|---------------------------------------------------------------------------|
+//! | `seen`     | for every link     | fingerprints in memory, then sorted runs on disk that are asked in batches |
+//! | `frontier` | once per URL       | lines per host and rank, in memory and, past that, in pieces on disk       |
+//! | `documents`| once per fetch     | rows of 64 bytes by number, notes beside them                              |
+//!
+//! The `ledger` is the truth: an append-only log of all that was discovered. Seen-set and frontier are made from it when
+//! an index is opened, so that a process may be killed at any instruction; what was handed out is pending then. A row
+//! counts only if the ledger has all that was known when it was written: a page is never done without its links.
+//!
+//! It runs on the index thread, off every shard's path, and within its memory whatever the number of URLs: the tables
+//! in memory take some 12 bytes a URL until half of the memory is used, and from there on are a cache.
 
+mod bits;
+mod block;
+mod documents;
+mod doubts;
+mod due;
+mod entry;
+mod file;
+mod frontier;
 mod index;
+mod ledger;
 mod line;
+mod note;
+mod open;
+mod outcome;
+mod row;
+mod rules;
+mod schedule;
+mod seen;
+mod spill;
+#[cfg(test)]
+mod tests;
+mod variants;
+mod varint;
+mod view;
 
-pub use index::{DocIndex, DocState, IndexStats, Origin, RejectList};
+pub use entry::{Origin, PRIORITY_MAX, PRIORITY_USUAL};
+pub use frontier::HostCounts;
+pub use index::{DocIndex, IndexBytes, IndexStats, RejectList};
+pub use ledger::Discovered;
+pub use note::Note;
+pub use open::{IndexError, Opened};
+pub use outcome::Outcome;
+pub use row::{DocState, Row};
+pub use rules::{IndexRules, Segments};
+pub use schedule::{Recrawl, Schedule};
+pub use view::{Dossier, IndexView};

@@ -6,6 +6,7 @@ use super::owners::Owners;
 use super::scheduler::Scheduler;
 use super::words::{HostWord, RobotsAnswer, ToIndex, ToShard};
 use crate::base::fingerprint;
+use crate::doc_index::Outcome;
 use crate::limits::{ADDRESSES_PER_HOST_MAX, HOMES_MAX};
 use crate::proto::lines::{Candidate, Job};
 use crate::proto::record::ResultCode;
@@ -113,7 +114,7 @@ impl Scheduler {
     fn refuse(&mut self, candidate: &Candidate, ip: Option<IpAddr>, result: ResultCode) {
         let now = self.now();
         self.logger.refused(&mut self.log, candidate, ip, result, now);
-        self.conclude(candidate.doc_id, result, false);
+        self.conclude(Outcome::new(candidate.doc_id, result, self.unix_s()), false);
     }
 
     /// Deals a resolved candidate to the shard that owns its address. That address goes along, and others of that
@@ -283,7 +284,7 @@ impl Home {
 
 #[cfg(test)]
 mod tests {
-    use super::super::index_desk::{IndexDesk, IndexPort};
+    use super::super::index_desk::{DeskPapers, IndexDesk, IndexPort};
     use super::super::names::{HostsFile, Names};
     use super::super::owners::shard_of;
     use super::super::scheduler::{Scheduler, SchedulerConfig, SchedulersScribe, ShardPort};
@@ -310,7 +311,12 @@ mod tests {
         let wall = Wall { unix_ms_at_zero: 0 };
         let (scribe, port) = Scribe::in_memory(&Config::default(), wall);
         let keeper = Keeper::new(Medium::Memory { next_number: 0 }, StoreRules::of_size(1 << 20), 2);
-        let (desk, index): (IndexDesk, IndexPort) = IndexDesk::new(DocIndex::default(), silent(), silent());
+        let (desk, index): (IndexDesk, IndexPort) = IndexDesk::new(
+            DocIndex::default(),
+            DeskPapers::plain(Arc::new(|| (Now::ZERO, 1))),
+            silent(),
+            silent(),
+        );
         let mut ports = Vec::new();
         let mut shards = Vec::new();
         for number in 0..2 {
@@ -350,7 +356,7 @@ mod tests {
         fn settle(&mut self) {
             for _ in 0..5 {
                 self.scheduler.turn();
-                self.desk.turn();
+                self.desk.turn().unwrap();
             }
         }
 
@@ -372,7 +378,8 @@ mod tests {
 
         fn done(&mut self, shard: usize, job: &Job) {
             let doc_id = job.candidate.doc_id;
-            let done = Done { doc_id, result: ResultCode::Ok, sequence: None, fetched: true, found: None };
+            let outcome = Outcome::new(doc_id, ResultCode::Ok, 1);
+            let done = Done { outcome, sequence: None, fetched: true, found: None };
             self.say(shard, FromShard::Done(done));
         }
     }

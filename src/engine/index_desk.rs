@@ -1,12 +1,18 @@
 use super::rereading::Rereading;
-use super::words::{FromIndex, ToIndex};
-use crate::doc_index::{DocIndex, Origin};
+use super::words::{Found, FromIndex, ToIndex};
+use crate::base::Now;
+use crate::config::Sitemaps;
+use crate::doc_index::{DocIndex, Origin, Outcome, PRIORITY_USUAL};
+use crate::handler::Scope;
 use crate::limits::INDEX_RING_WORDS;
+use crate::proto::lines::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
+use crate::proto::url::{CrawlUrl, RecrawlRules};
 use crate::rings::{Doorbell, Receiver, Sender, ring};
+use std::io;
 use std::sync::Arc;
 
-/// The doc index behind its rings: takes words, answers questions.
+/// The doc index behind its rings: takes words, answers questions, and hands what is new to the disk.
 pub struct IndexDesk {
     index: DocIndex,
     words: Receiver<ToIndex>,
@@ -14,7 +20,25 @@ pub struct IndexDesk {
     /// The scheduler's bell.
     scheduler: Arc<Doorbell>,
     unanswered: Option<FromIndex>,
-    rereading: Option<Rereading>,
+    papers: DeskPapers,
+    synced_at: Now,
+    /// The disk has no room: no word is taken until it has.
+    stalled: bool,
+}
+
+/// What a desk goes by.
+pub struct DeskPapers {
+    /// The time, and the same in seconds since 1970.
+    pub clock: Arc<dyn Fn() -> (Now, u32) + Send + Sync>,
+    /// Reads pages that have not changed from the store, if the rules for links have.
+    pub rereading: Option<Rereading>,
+    /// What an earlier process found is handed out only if it is in scope today.
+    pub scope: Option<Arc<Scope>>,
+    /// Documents of earlier processes are numbered below this.
+    pub first_new: u32,
+    pub sitemaps: Sitemaps,
+    /// Fixed intervals.
+    pub recrawl: RecrawlRules,
 }
 
 /// The scheduler's end.
@@ -25,8 +49,30 @@ pub struct IndexPort {
     pub bell: Arc<Doorbell>,
 }
 
+/// A crash of the machine costs no more than this.
+const SYNC_US: u64 = 1_000_000;
+
+impl DeskPapers {
+    /// Of a crawl that leaves nothing behind.
+    pub fn plain(clock: Arc<dyn Fn() -> (Now, u32) + Send + Sync>) -> DeskPapers {
+        DeskPapers {
+            clock,
+            rereading: None,
+            scope: None,
+            first_new: 0,
+            sitemaps: Sitemaps::Off,
+            recrawl: RecrawlRules::default(),
+        }
+    }
+}
+
 impl IndexDesk {
-    pub fn new(index: DocIndex, scheduler: Arc<Doorbell>, bell: Arc<Doorbell>) -> (IndexDesk, IndexPort) {
+    pub fn new(
+        index: DocIndex,
+        papers: DeskPapers,
+        scheduler: Arc<Doorbell>,
+        bell: Arc<Doorbell>,
+    ) -> (IndexDesk, IndexPort) {
         let (words, words_in) = ring(INDEX_RING_WORDS);
         let (answers_out, answers) = ring(4);
         let desk = IndexDesk {
@@ -35,24 +81,24 @@ impl IndexDesk {
             answers: answers_out,
             scheduler,
             unanswered: None,
-            rereading: None,
+            papers,
+            synced_at: Now::ZERO,
+            stalled: false,
         };
         (desk, IndexPort { words, answers, bell })
     }
 
-    /// Has pages that have not changed read from the store.
-    pub fn with_rereading(self, rereading: Rereading) -> IndexDesk {
-        IndexDesk { rereading: Some(rereading), ..self }
-    }
-
-    /// Works off what has come, and says how many words that were.
-    pub fn turn(&mut self) -> usize {
+    /// Works off what has come, and says how many words that were. A disk that is full is an error that passes: what is
+    /// not written is in memory, and nothing more is taken until it is.
+    pub fn turn(&mut self) -> io::Result<usize> {
+        let (now, now_s) = (self.papers.clock)();
         let mut words = 0;
-        while self.unanswered.is_none()
+        while !self.stalled
+            && self.unanswered.is_none()
             && let Some(word) = self.words.pop()
         {
             words += 1;
-            self.take(word);
+            self.take(word, now_s);
         }
         if let Some(answer) = self.unanswered.take() {
             match self.answers.push(answer) {
@@ -60,67 +106,124 @@ impl IndexDesk {
                 Err(back) => self.unanswered = Some(back),
             }
         }
-        words
+        let sync = now.since_us(self.synced_at) >= SYNC_US;
+        if sync || self.index.is_dirty() {
+            self.stalled = true;
+            self.index.flush(sync)?;
+            self.stalled = false;
+            self.synced_at = if sync { now } else { self.synced_at };
+        }
+        Ok(words)
     }
 
     pub fn is_idle(&self) -> bool {
-        self.words.is_empty() && self.unanswered.is_none()
+        (self.words.is_empty() || self.stalled) && self.unanswered.is_none()
     }
 
     pub fn index(&self) -> &DocIndex {
         &self.index
     }
 
-    fn read_again(&mut self, doc_id: u32) {
-        let Some(rereading) = &mut self.rereading else { return };
+    pub fn index_mut(&mut self) -> &mut DocIndex {
+        &mut self.index
+    }
+
+    fn take(&mut self, word: ToIndex, now_s: u32) {
+        match word {
+            ToIndex::Seed { url, head_only } => {
+                self.index.discover([url.as_str()], Origin { head_only, ..Origin::SEED }, now_s);
+            }
+            ToIndex::Discover(found) => self.discover(&found, now_s),
+            ToIndex::Record(outcome) => self.record(&outcome, now_s),
+            ToIndex::Scope(url) => {
+                if let Some(scope) = &mut self.papers.scope {
+                    Arc::make_mut(scope).add(&url);
+                }
+                self.index.into_scope(&url, now_s);
+            }
+            ToIndex::Sitemaps { origin, urls } => self.sitemaps(&origin, &urls, now_s),
+            ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
+            ToIndex::Ask { want, reject } => {
+                let mut candidates = self.index.candidates(want, &reject, now_s);
+                candidates.retain(|candidate| self.is_in_scope(candidate, now_s));
+                self.unanswered = Some(FromIndex::Candidates { candidates, stats: self.index.stats() });
+            }
+        }
+    }
+
+    fn discover(&mut self, found: &Found, now_s: u32) {
+        if let Some(new) = &found.new_url {
+            let origin = Origin {
+                via: found.doc_id,
+                depth: new.depth,
+                hops: new.hops,
+                seed_chain: new.seed_chain,
+                head_only: new.head_only,
+                kind: new.kind,
+                ..Origin::SEED
+            };
+            self.index.discover([new.url.as_str()], origin, now_s);
+        }
+        self.index.discover(found.links.iter(), Origin::link(found.doc_id, found.depth), now_s);
+    }
+
+    fn record(&mut self, outcome: &Outcome, now_s: u32) {
+        let fixed_s = self.fixed_interval(outcome.doc_id);
+        let first = self.index.record(outcome, fixed_s);
+        if first && outcome.result == ResultCode::NotModified {
+            self.read_again(outcome.doc_id, now_s);
+        }
+    }
+
+    /// The interval that a rule gives a document.
+    fn fixed_interval(&mut self, doc_id: u32) -> Option<u32> {
+        if self.papers.recrawl.is_empty() {
+            return None;
+        }
+        let url = self.index.url(doc_id)?;
+        let every_s = self.papers.recrawl.every_s(&url)?;
+        Some(u32::try_from(every_s).unwrap_or(u32::MAX))
+    }
+
+    /// What an earlier process found may be out of the scope of this one.
+    fn is_in_scope(&mut self, candidate: &Candidate, now_s: u32) -> bool {
+        let Some(scope) = &self.papers.scope else { return true };
+        if candidate.doc_id >= self.papers.first_new || candidate.seed_chain || scope.holds(&candidate.url) {
+            return true;
+        }
+        self.index.exclude(candidate.doc_id, "out of scope", now_s);
+        false
+    }
+
+    fn sitemaps(&mut self, origin: &str, urls: &[Box<str>], now_s: u32) {
+        let mut urls: Vec<CrawlUrl> = urls.iter().filter_map(|url| CrawlUrl::parse(url).ok()).collect();
+        match self.papers.sitemaps {
+            Sitemaps::Off => return,
+            Sitemaps::All if urls.is_empty() => {
+                urls.extend(CrawlUrl::parse(&format!("{origin}/sitemap.xml")).ok());
+            }
+            Sitemaps::Robots | Sitemaps::All => {}
+        }
+        let scope = self.papers.scope.as_deref();
+        let is_theirs = |url: &CrawlUrl| url.origin() == origin || scope.is_none_or(|scope| scope.holds(url));
+        urls.retain(is_theirs);
+        let kind = DocKind::Sitemap;
+        let origin = Origin { kind, priority: PRIORITY_USUAL + 1, ..Origin::link(0, 0) };
+        self.index.discover(urls.iter().map(CrawlUrl::as_str), origin, now_s);
+    }
+
+    /// The server did not send the page again; what it leads to is to be looked at all the same.
+    fn read_again(&mut self, doc_id: u32, now_s: u32) {
+        let Some(rereading) = &mut self.papers.rereading else { return };
         let Some(candidate) = self.index.candidate(doc_id) else { return };
         let Some(handled) = rereading.read(&candidate).filter(|_| !candidate.head_only) else { return };
         let (depth, seed_chain) = (candidate.depth, candidate.seed_chain);
         if let Some(url) = handled.new_url.filter(|_| handled.follow) {
             let hops = candidate.hops + 1;
-            let origin = Origin { via: doc_id, depth, hops, seed_chain, head_only: false };
-            self.index.discover(url.as_str(), origin);
+            let origin = Origin { via: doc_id, depth, hops, seed_chain, ..Origin::SEED };
+            self.index.discover([url.as_str()], origin, now_s);
         }
-        let depth = depth.saturating_add(1);
-        let origin = Origin { via: doc_id, depth, hops: 0, seed_chain: false, head_only: false };
-        for link in handled.links.iter() {
-            self.index.discover(link, origin);
-        }
-    }
-
-    fn take(&mut self, word: ToIndex) {
-        match word {
-            ToIndex::Seed { url, head_only } => {
-                self.index.discover(url.as_str(), Origin { head_only, ..Origin::SEED });
-            }
-            ToIndex::Discover(found) => {
-                if let Some(new) = found.new_url {
-                    let origin = Origin {
-                        via: found.doc_id,
-                        depth: new.depth,
-                        hops: new.hops,
-                        seed_chain: new.seed_chain,
-                        head_only: new.head_only,
-                    };
-                    self.index.discover(new.url.as_str(), origin);
-                }
-                let (via, depth) = (found.doc_id, found.depth);
-                let origin = Origin { via, depth, hops: 0, seed_chain: false, head_only: false };
-                for link in found.links.iter() {
-                    self.index.discover(link, origin);
-                }
-            }
-            ToIndex::Record { doc_id, result } => {
-                if self.index.record(doc_id, result) && result == ResultCode::NotModified {
-                    self.read_again(doc_id);
-                }
-            }
-            ToIndex::Sitemaps(urls) => urls.iter().for_each(|url| self.index.sitemap(url)),
-            ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
-            ToIndex::Ask { want, reject } => {
-                let candidates = self.index.candidates(want, &reject);
-                self.unanswered = Some(FromIndex::Candidates { candidates, stats: self.index.stats() });
-            }
-        }
+        let origin = Origin::link(doc_id, depth.saturating_add(1));
+        self.index.discover(handled.links.iter(), origin, now_s);
     }
 }

@@ -1,10 +1,10 @@
 use super::index_desk::IndexDesk;
+use super::index_start::OpenIndex;
 use super::names::Names;
-use super::rereading::Rereading;
 use super::scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
 use super::scribe::{Heritage, Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
-use super::settings::{scope_of, spider_config, store_rules, url_server_config};
+use super::settings::{spider_config, store_rules, url_server_config};
 use super::shard::{Shard, ShardParts};
 use super::spider_kit::{NodeSetup, SpiderKit};
 use super::stats::{SchedulerStats, ShardStats, Snapshot, Summary, merged_histogram};
@@ -15,12 +15,9 @@ use super::threads::{
 use super::words::{FromShard, ToShard};
 use crate::base::{AddressGuard, Now, Wall};
 use crate::config::Config;
-use crate::doc_index::{DocIndex, DocState};
 use crate::driver::Driver;
-use crate::handler::{Handler, Scope};
+use crate::handler::Scope;
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
-use crate::proto::record::ResultCode;
-use crate::proto::robots::product_token;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
 use crate::store_server::{DataDir, Keeper, Medium, ShardShare};
@@ -31,6 +28,13 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
+
+/// What a crawl begins with.
+pub struct CrawlTask {
+    pub seeds: Vec<CrawlUrl>,
+    pub directory: DataDir,
+    pub index: OpenIndex,
+}
 
 /// A crawl in one process: the threads and what joins them.
 pub struct Node {
@@ -56,14 +60,14 @@ impl Node {
     /// Starts every thread. `make_driver` is called on each shard's own thread, again after a restart.
     pub fn start<D: Driver + 'static>(
         setup: &NodeSetup,
-        seeds: Vec<CrawlUrl>,
-        directory: DataDir,
+        task: CrawlTask,
         names: impl FnOnce(Arc<Doorbell>) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
     ) -> Result<Node, NodeError> {
         let NodeSetup { config, kit } = setup;
+        let CrawlTask { seeds, directory, index } = task;
         let stop = Arc::new(AtomicBool::new(false));
         let trouble = Arc::new(Trouble::default());
         let stats = Arc::new(SchedulerStats::default());
@@ -79,12 +83,10 @@ impl Node {
             Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
                 .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
 
-        let scope = Arc::new(scope_of(config, &seeds));
+        let scope = index.scope(config, &seeds);
+        let papers = index.papers(config, &scope, wall, started);
         let (desk, index_port) =
-            IndexDesk::new(DocIndex::default(), scheduler_bell.clone(), index_bell.clone());
-        let token = product_token(&config.spider.user_agent).to_string();
-        let desk =
-            desk.with_rereading(Rereading::new(kit.stored.clone(), Handler::new(scope.clone(), token)));
+            IndexDesk::new(index.index, papers, scheduler_bell.clone(), index_bell.clone());
         let index_end = Arc::new(AtomicBool::new(false));
 
         let mut ports = Vec::new();
@@ -137,7 +139,8 @@ impl Node {
         let scribe = ScribeThread::start(scribe, scribe_thread, scribe_bell, trouble.clone())?;
         let index = spawn("index", {
             let (end, bell) = (index_end.clone(), index_bell.clone());
-            move || run_index(desk, &end, &index_thread, &bell)
+            let trouble = trouble.clone();
+            move || run_index(desk, &end, &index_thread, &bell, &trouble)
         })?;
 
         let scheduler_config = SchedulerConfig {
@@ -146,7 +149,7 @@ impl Node {
             pages_max: config.pages_max,
             guard: AddressGuard::new(config.allow_net.clone()),
             head_only: config.head_only,
-            wait: false,
+            wait: config.wait,
         };
         let names = names(scheduler_bell.clone()).map_err(NodeError::Thread)?;
         let schedulers_scribe = SchedulersScribe {
@@ -243,14 +246,14 @@ impl Node {
         self.scribe.end();
         self.index_end.store(true, Ordering::Release);
         self.index_bell.ring_if_asleep();
-        let desk = joined(self.index);
+        let mut desk = joined(self.index);
         self.trouble.take()?;
         kept?;
+        let example = desk.index_mut().example();
         let sum = |of: fn(&ShardStats) -> &std::sync::atomic::AtomicU64| {
             self.shard_stats.iter().map(|stats| of(stats).load(Ordering::Relaxed)).sum::<u64>()
         };
         let index = desk.index().stats();
-        let example = desk.index().iter().find(|(_, _, state)| *state == DocState::Done(ResultCode::Ok));
         Ok(Summary {
             pages: scheduler.pages(),
             success: scheduler.success(),
@@ -261,14 +264,16 @@ impl Node {
             cpu_us: cpu_us(),
             driver: self.driver,
             cores: self.cores,
-            pending: index.pending + index.fetching,
+            pending: index.pending + index.fetching + index.waiting,
+            waiting: index.waiting,
+            next_due_s: index.next_due_s,
             known: index.known,
             results: scheduler.results(),
             fetch_us: merged_histogram(&self.shard_stats),
             robots: sum(|stats| &stats.robots),
             restarts: scheduler.restarts(),
             syscalls: sum(|stats| &stats.syscalls),
-            example: example.map(|(_, url, _)| url.to_string()),
+            example,
             stopped,
         })
     }
@@ -315,7 +320,6 @@ impl ShardThread {
             product_token: url_server.product_token.clone(),
             url_server,
             spider: spider_config(&self.config, &self.kit, self.wall),
-            stored: self.kit.stored.clone(),
             scope: self.scope.clone(),
             share: self.share.clone(),
             work: self.work.clone(),
@@ -364,13 +368,34 @@ pub(super) fn run_index(
     end: &AtomicBool,
     thread: &ThreadBell,
     bell: &Doorbell,
+    trouble: &Trouble,
 ) -> IndexDesk {
     thread.belongs_to_me();
+    let mut waits = false;
     loop {
-        let words = desk.turn();
-        if end.load(Ordering::Acquire) && desk.is_idle() {
-            return desk;
+        let turned = desk.turn();
+        let is_over = end.load(Ordering::Acquire) && desk.is_idle();
+        let turned = if is_over { turned.and_then(|_| desk.index_mut().close()).map(|()| 0) } else { turned };
+        match turned {
+            Ok(words) => {
+                if std::mem::replace(&mut waits, false) {
+                    trouble.index_waits(None);
+                }
+                if is_over {
+                    return desk;
+                }
+                rest(thread, bell, SLEEP_MAX, words as u64, || !desk.is_idle());
+            }
+            // It is all in memory, and nothing more comes in. Without an end to it, it is found again.
+            Err(cause) if cause.kind() == io::ErrorKind::StorageFull && !is_over => {
+                waits = true;
+                trouble.index_waits(Some(format!("fetching waits for disk space: the doc index: {cause}")));
+                std::thread::sleep(SLEEP_MAX);
+            }
+            Err(cause) => {
+                trouble.fatal(NodeError::Index(cause));
+                return desk;
+            }
         }
-        rest(thread, bell, SLEEP_MAX, words as u64, || !desk.is_idle());
     }
 }

@@ -92,9 +92,9 @@ pub(super) fn admit_errand(
 
 fn robots_learnt(origin: Box<str>, step: RobotsStep, out: &mut Outbox<FromShard>) {
     match step {
-        RobotsStep::Known { sitemaps, .. } if !sitemaps.is_empty() => out.say(FromShard::Sitemaps(sitemaps)),
+        RobotsStep::Known { sitemaps, .. } => out.say(FromShard::Sitemaps { origin, urls: sitemaps }),
         RobotsStep::Elsewhere { url, .. } => out.say(FromShard::Errand { origin, url }),
-        RobotsStep::Known { .. } | RobotsStep::Unreachable | RobotsStep::Hop | RobotsStep::Late => {}
+        RobotsStep::Unreachable | RobotsStep::Hop | RobotsStep::Late => {}
     }
 }
 

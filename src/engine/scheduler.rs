@@ -8,7 +8,7 @@ use super::scribe::{ScribePort, ToScribe};
 use super::stats::{SchedulerStats, Tally};
 use super::words::{Done, FromIndex, FromShard, ToIndex, ToShard};
 use crate::base::{AddressGuard, Now, Wall};
-use crate::doc_index::{IndexStats, RejectList};
+use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::limits::{CANDIDATES_PER_ASK, OWNED_ADDRESSES_MAX, STRIKES_MAX, URLS_PER_SHARD_MAX};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -66,9 +66,9 @@ pub struct SchedulerConfig {
     pub hosts_per_ip_max: usize,
     pub pages_max: Option<u64>,
     pub guard: AddressGuard,
-    /// Stay when everything is done.
     /// Of the seeds only the heads are asked for.
     pub head_only: bool,
+    /// Stay when everything is done.
     pub wait: bool,
 }
 
@@ -251,6 +251,11 @@ impl Scheduler {
         self.notices.clone()
     }
 
+    /// Seconds since 1970.
+    pub(super) fn unix_s(&self) -> u32 {
+        unix_s(self.logger.wall, self.now())
+    }
+
     pub(super) fn now(&self) -> Now {
         (self.clock)()
     }
@@ -302,7 +307,7 @@ impl Scheduler {
                 FromShard::Working { .. } => {}
                 FromShard::Restarted { epoch, suspect } => self.deal_again(shard, epoch, suspect),
                 FromShard::Wants(wants) => self.shards[shard].wants = wants,
-                FromShard::Sitemaps(urls) => self.tell(ToIndex::Sitemaps(urls)),
+                FromShard::Sitemaps { origin, urls } => self.tell(ToIndex::Sitemaps { origin, urls }),
                 FromShard::Errand { origin, url } => self.send_errand(shard, origin, url),
                 FromShard::ErrandDone { id, answer } => self.errand_done(id, answer),
                 FromShard::HandedOver { origin, lines } => self.host_moves(&origin, lines),
@@ -322,13 +327,14 @@ impl Scheduler {
                 for side in &mut self.shards {
                     side.dealt.push_back(ToShard::Scope(url.clone()));
                 }
+                self.tell(ToIndex::Scope(url));
             }
             self.tell(ToIndex::Discover(found));
         }
         if done.sequence.is_some() {
             self.shards[shard].held.push_back(done);
         } else {
-            self.count(shard, &done);
+            self.count(shard, done);
         }
     }
 
@@ -339,29 +345,30 @@ impl Scheduler {
             let Some(done) = self.shards[shard].held.pop_front() else {
                 break;
             };
-            self.count(shard, &done);
+            self.count(shard, done);
             busy = true;
         }
         busy
     }
 
-    fn count(&mut self, shard: usize, done: &Done) {
+    fn count(&mut self, shard: usize, done: Done) {
         // A document that was dealt again may be answered for twice; the first answer counts.
-        let Some(host) = self.shards[shard].open.remove(&done.doc_id) else {
+        let Some(host) = self.shards[shard].open.remove(&done.outcome.doc_id) else {
             return;
         };
         self.unload(host);
-        self.conclude(done.doc_id, done.result, done.fetched);
+        self.conclude(done.outcome, done.fetched);
     }
 
-    pub(super) fn conclude(&mut self, doc_id: u32, result: ResultCode, fetched: bool) {
+    pub(super) fn conclude(&mut self, outcome: Outcome, fetched: bool) {
+        let result = outcome.result;
         self.counts.done += 1;
         if fetched {
             self.counts.pages += 1;
             self.counts.success += u64::from(result.is_success());
         }
         self.tally.count(result);
-        self.tell(ToIndex::Record { doc_id, result });
+        self.tell(ToIndex::Record(outcome));
     }
 
     fn notice(&self, text: String) {
@@ -383,7 +390,8 @@ impl Scheduler {
             side.dealt.push_back(ToShard::Drain);
         }
         // What waits to become durable is written; it will be counted.
-        let written: rapidhash::fast::RapidHashSet<u32> = side.held.iter().map(|done| done.doc_id).collect();
+        let written: rapidhash::fast::RapidHashSet<u32> =
+            side.held.iter().map(|done| done.outcome.doc_id).collect();
         let open = side.open.iter().map(|(&doc_id, &host)| (doc_id, host));
         let mut lost: Vec<(u32, u64)> = open.filter(|(doc_id, _)| !written.contains(doc_id)).collect();
         // In the order they were found, not in that of a hash map: a simulated death can be replayed.
@@ -395,7 +403,8 @@ impl Scheduler {
             let strikes = self.strikes.entry(doc_id).or_default();
             *strikes += u8::from(suspect == Some(doc_id));
             if *strikes >= STRIKES_MAX {
-                self.conclude(doc_id, ResultCode::ShardDied, true);
+                let outcome = Outcome::new(doc_id, ResultCode::ShardDied, self.unix_s());
+                self.conclude(outcome, true);
             } else {
                 self.tell(ToIndex::PutBack(doc_id));
             }
@@ -436,6 +445,9 @@ impl Scheduler {
 
     /// Asks the index for candidates while shards have room and the last answer may be out of date.
     fn ask(&mut self) {
+        // What waits until it is due is asked for when it is.
+        let is_due = self.index_stats.next_due_s.is_some_and(|due_s| due_s <= self.unix_s());
+        self.ask_again |= self.config.wait && is_due && !self.asked;
         if self.asked || !self.ask_again || self.draining || !self.to_index.is_empty() {
             return;
         }
@@ -516,4 +528,9 @@ impl Scheduler {
         set(&self.stats.known, self.index_stats.known);
         set(&self.stats.restarts, self.counts.restarts);
     }
+}
+
+/// Seconds since 1970, for as long as 32 bits last.
+pub(super) fn unix_s(wall: Wall, now: Now) -> u32 {
+    u32::try_from(wall.unix_ms(now) / 1_000).unwrap_or(u32::MAX)
 }

@@ -67,7 +67,7 @@ pub fn gap_us(config: &Config) -> u64 {
 }
 
 /// The scope that the seeds span, with the rules of the settings.
-pub fn scope_of(config: &Config, seeds: &[CrawlUrl]) -> Scope {
+pub fn scope_of<'a>(config: &Config, seeds: impl IntoIterator<Item = &'a CrawlUrl>) -> Scope {
     let rules = UrlRules::of(&config.doc_index).expect("rules are compiled when the settings are checked");
     let mut scope = Scope::new(config.scope, config.depth).with_rules(&config.doc_index, rules);
     for seed in seeds {

@@ -3,22 +3,25 @@ use super::log_lines::{Logger, Span};
 use super::outbox::Outbox;
 use super::papers::Papers;
 use super::robots_desk::{admit_errand, host_word, robots_fetched};
+use super::scheduler::unix_s;
 use super::scribe::ScribePort;
 use super::stats::{ShardStats, fetch_histogram};
-use super::stored::Stored;
 use super::threads::Turn;
 use super::words::{Done, Found, FromShard, NewUrl, ToShard};
 use crate::base::{Now, Wall};
+use crate::doc_index::{Note, Outcome};
 use crate::driver::Driver;
 use crate::handler::{Handler, Page, Scope};
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
-use crate::proto::http1::Flags;
-use crate::proto::lines::{Job, TransId};
+use crate::proto::http1::{Flags, Validators};
+use crate::proto::lines::{Candidate, Held, Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
-use crate::store_server::{AppendError, ShardShare, ShardStore};
-use crate::url_server::{Acquired, Memory, Order, OrderKind, SpillEvent, UrlServer, UrlServerConfig};
+use crate::store_server::{AppendError, NewRecord, ShardShare, ShardStore};
+use crate::url_server::{
+    Acquired, Memory, Order, OrderKind, Refusal, SpillEvent, UrlServer, UrlServerConfig,
+};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 use std::io;
@@ -36,7 +39,6 @@ pub struct Shard<D: Driver> {
     spider: Spider,
     handler: Handler,
     papers: Papers,
-    stored: Arc<Stored>,
     store: ShardStore,
     work: Receiver<ToShard>,
     done: Outbox<FromShard>,
@@ -88,8 +90,6 @@ pub struct ShardParts {
     /// Which of the shards it is.
     pub number: usize,
     pub scribe: ScribePort,
-    /// What the store holds from before.
-    pub stored: Arc<Stored>,
     pub spill: Receiver<SpillEvent>,
     /// What is known of hosts from before, and until when none of them is asked.
     pub memory: Memory,
@@ -123,7 +123,6 @@ impl<D: Driver> Shard<D> {
             papers: Papers::new(parts.number, logger, parts.scribe, parts.spill),
             spider: Spider::new(spider, now),
             handler: Handler::new(parts.scope, parts.product_token),
-            stored: parts.stored,
             store: ShardStore::new(parts.share),
             work: parts.work,
             done: Outbox::new(parts.done, parts.scheduler),
@@ -300,7 +299,9 @@ impl<D: Driver> Shard<D> {
                 Acquired::Refused(job, refusal) => {
                     let result = refusal.result();
                     self.papers.book.logger.refused_job(&mut self.papers.book.lines, &job, result, now);
-                    self.answer(&job, result, None, false, None);
+                    let unreachable = refusal == Refusal::RobotsUnreachable;
+                    let outcome = Outcome { unreachable, ..self.outcome(&job, result, now) };
+                    self.answer(outcome, None, false, None);
                 }
                 Acquired::Nothing => return false,
             }
@@ -314,8 +315,9 @@ impl<D: Driver> Shard<D> {
             self.counts.robots += 1;
         }
         let head_only = order.head_only;
-        let page = order.kind == OrderKind::Page;
-        let validators = page.then(|| self.stored.of(&order.url, head_only, self.store.retired())).flatten();
+        // A document in a segment that may go away is no answer to "not modified".
+        let held = order.held.filter(|held| head_only || held.segment > self.store.retired());
+        let validators = held.map(|held| held.validators);
         let more = order.more;
         let order =
             FetchOrder { head_only, validators, more, ..FetchOrder::new(order.trans, order.url, addr) };
@@ -407,12 +409,14 @@ impl<D: Driver> Shard<D> {
         let candidate = &job.candidate;
         let digest = Some(appended.digest).filter(|&digest| digest != 0);
         self.papers.book.logger.page(&mut self.papers.book.lines, candidate, &fetched, result, digest, span);
+        let note = note_of(candidate, &fetched, &record, appended.segment);
         let new_url = handled.new_url.filter(|_| handled.follow && !looping).map(|url| NewUrl {
             url,
             depth: candidate.depth,
             hops: candidate.hops + 1,
             seed_chain: candidate.seed_chain,
             head_only: candidate.head_only,
+            kind: candidate.kind,
         });
         let found = (!handled.links.is_empty() || new_url.is_some() || handled.into_scope).then(|| {
             Box::new(Found {
@@ -423,7 +427,13 @@ impl<D: Driver> Shard<D> {
                 into_scope: handled.into_scope.then(|| candidate.url.clone()),
             })
         });
-        self.answer(&job, result, Some(appended.sequence), true, found);
+        let outcome = Outcome {
+            status: fetched.status(),
+            digest: digest.map_or(0, |digest| digest as u64),
+            note: (!note.is_empty()).then(|| Box::new(note)),
+            ..self.outcome(&job, result, span.ended)
+        };
+        self.answer(outcome, Some(appended.sequence), true, found);
         self.spider.recycle(fetched.bytes);
         None
     }
@@ -437,15 +447,12 @@ impl<D: Driver> Shard<D> {
         }
     }
 
-    fn answer(
-        &mut self,
-        job: &Job,
-        result: ResultCode,
-        sequence: Option<u64>,
-        fetched: bool,
-        found: Option<Box<Found>>,
-    ) {
-        let done = Done { doc_id: job.candidate.doc_id, result, sequence, fetched, found };
+    fn outcome(&self, job: &Job, result: ResultCode, at: Now) -> Outcome {
+        Outcome::new(job.candidate.doc_id, result, unix_s(self.wall, at))
+    }
+
+    fn answer(&mut self, outcome: Outcome, sequence: Option<u64>, fetched: bool, found: Option<Box<Found>>) {
+        let done = Done { outcome, sequence, fetched, found };
         self.done.say(FromShard::Done(done));
     }
 
@@ -473,6 +480,18 @@ impl<D: Driver> Shard<D> {
         ShardStats::set(&stats.queued, self.url_server.len() as u64);
         ShardStats::set(&stats.resent, self.url_server.stats().resent);
         ShardStats::set(&stats.syscalls, self.driver.syscalls());
+    }
+}
+
+/// What the doc index should know of a page beside its result.
+fn note_of(candidate: &Candidate, fetched: &Fetched, record: &NewRecord<'_>, segment: u64) -> Note {
+    let head = fetched.head.as_ref().filter(|_| fetched.result == ResultCode::Ok);
+    let validators = head.and_then(|head| Validators::of(head, fetched.head_bytes()));
+    Note {
+        held: validators.map(|validators| Held { validators, segment }),
+        head_only: candidate.head_only,
+        new_url: record.new_url.map(Into::into),
+        ..Note::default()
     }
 }
 

@@ -154,6 +154,9 @@ pub struct Summary {
     pub driver: &'static str,
     pub cores: Vec<usize>,
     pub pending: u64,
+    /// Of the pending ones, those that wait for a retry or to be looked at again, and when the next is due.
+    pub waiting: u64,
+    pub next_due_s: Option<u32>,
     pub known: u64,
     pub results: BTreeMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,

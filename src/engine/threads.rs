@@ -30,6 +30,7 @@ pub(super) struct Trouble {
     /// It waits for something, in words for a user.
     waiting: Mutex<Option<String>>,
     scribe_waiting: Mutex<Option<String>>,
+    index_waiting: Mutex<Option<String>>,
     /// What a user should know, and nobody waits for.
     notes: Mutex<Vec<String>>,
 }
@@ -51,6 +52,8 @@ pub enum NodeError {
     Keeper(#[from] KeeperError),
     #[error("cannot write to {path}: {cause} (choose another directory with --data)")]
     Scribe { path: std::path::PathBuf, cause: io::Error },
+    #[error("the doc index: {0}; what was counted is stored, and is found again")]
+    Index(io::Error),
     #[error("cannot listen on {addr}: {cause} (choose another address with --listen)")]
     Listen { addr: SocketAddr, cause: io::Error },
     #[error(
@@ -87,6 +90,11 @@ impl Trouble {
         *self.scribe_waiting.lock().unwrap_or_else(PoisonError::into_inner) = what;
     }
 
+    /// As [`Trouble::wait_for`], for the doc index.
+    pub fn index_waits(&self, what: Option<String>) {
+        *self.index_waiting.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
     pub fn note(&self, text: String) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.len() < NOTES_MAX {
@@ -100,7 +108,7 @@ impl Trouble {
 
     pub fn waiting_for(&self) -> Option<String> {
         let get = |of: &Mutex<Option<String>>| of.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        get(&self.waiting).or_else(|| get(&self.scribe_waiting))
+        get(&self.waiting).or_else(|| get(&self.index_waiting)).or_else(|| get(&self.scribe_waiting))
     }
 }
 

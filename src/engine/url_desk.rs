@@ -4,6 +4,7 @@ use super::log_lines::Logger;
 use super::outbox::Outbox;
 use super::papers::Papers;
 use super::robots_desk::{admit_errand, host_word, robots_fetched};
+use super::scheduler::unix_s;
 use super::scribe::ScribePort;
 use super::shard::ShardState;
 use super::stats::{ShardStats, UrlDeskStats};
@@ -11,13 +12,16 @@ use super::threads::Turn;
 use super::words::{Done, FromShard, ToShard};
 use crate::base::{Key, Now, Wall, shown};
 use crate::config::SpiderProtocol;
+use crate::doc_index::Outcome;
 use crate::driver::Driver;
 use crate::limits::{DRAIN_US, LINK_UNSENT_MAX};
 use crate::proto::lines::{Dialect, Job, LineBuffer, Reported, SpiderWord, TransId, WorkOrder};
 use crate::proto::record::{ResultCode, StatusAction};
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
-use crate::url_server::{Acquired, Memory, Order, OrderKind, Report, SpillEvent, UrlServer, UrlServerConfig};
+use crate::url_server::{
+    Acquired, Memory, Order, OrderKind, Refusal, Report, SpillEvent, UrlServer, UrlServerConfig,
+};
 use rapidhash::fast::RapidHashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -278,12 +282,17 @@ impl<D: Driver> UrlDesk<D> {
             }
         };
         if let Some(job) = self.url_server.release(trans, &report, now) {
-            self.answer(job.candidate.doc_id, report.result, true);
+            let outcome = Outcome { status: report.status, ..self.outcome(&job, report.result, now) };
+            self.answer(outcome, true);
         }
     }
 
-    fn answer(&mut self, doc_id: u32, result: ResultCode, fetched: bool) {
-        self.done.say(FromShard::Done(Done { doc_id, result, sequence: None, fetched, found: None }));
+    fn outcome(&self, job: &Job, result: ResultCode, now: Now) -> Outcome {
+        Outcome::new(job.candidate.doc_id, result, unix_s(self.papers.book.logger.wall, now))
+    }
+
+    fn answer(&mut self, outcome: Outcome, fetched: bool) {
+        self.done.say(FromShard::Done(Done { outcome, sequence: None, fetched, found: None }));
     }
 
     fn take_completions(&mut self, now: Now) {
@@ -352,7 +361,9 @@ impl<D: Driver> UrlDesk<D> {
                 Acquired::Refused(job, refusal) => {
                     let result = refusal.result();
                     self.papers.book.logger.refused_job(&mut self.papers.book.lines, &job, result, now);
-                    self.answer(job.candidate.doc_id, result, false);
+                    let unreachable = refusal == Refusal::RobotsUnreachable;
+                    let outcome = Outcome { unreachable, ..self.outcome(&job, result, now) };
+                    self.answer(outcome, false);
                 }
                 Acquired::Nothing => return false,
             }
@@ -371,7 +382,7 @@ impl<D: Driver> UrlDesk<D> {
     /// A URL that no line can hold never reaches a spider.
     fn refuse_unsendable(&mut self, job: &Job, now: Now) {
         self.papers.book.logger.refused_job(&mut self.papers.book.lines, job, ResultCode::BadUrl, now);
-        self.answer(job.candidate.doc_id, ResultCode::BadUrl, false);
+        self.answer(self.outcome(job, ResultCode::BadUrl, now), false);
     }
 
     fn send_line(&mut self, order: &Order, now: Now) {

@@ -1,4 +1,5 @@
-use super::index_desk::IndexDesk;
+use super::index_desk::{DeskPapers, IndexDesk};
+use super::index_start::{OpenIndex, desk_clock};
 use super::links::{LinkPort, Links, LinksConfig, LinksThread};
 use super::names::Names;
 use super::node::{run_index, run_scheduler};
@@ -13,7 +14,6 @@ use super::url_desk::{UrlDesk, UrlDeskParts};
 use super::words::{FromShard, ToShard};
 use crate::base::{AddressGuard, Now, Wall};
 use crate::config::Config;
-use crate::doc_index::DocIndex;
 use crate::driver::Driver;
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
 use crate::proto::url::CrawlUrl;
@@ -52,6 +52,8 @@ pub struct UrlNode {
 /// What is to be fetched.
 pub struct UrlList {
     pub urls: Vec<CrawlUrl>,
+    /// Where the URLs are known and noted.
+    pub index: OpenIndex,
     /// Stay when everything is done.
     pub wait: bool,
 }
@@ -83,8 +85,12 @@ impl UrlNode {
         let (mut scribe, scribe_port, heritage) =
             Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
                 .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
+        let papers = match list.index.opened.first_new {
+            0 => DeskPapers::plain(desk_clock(wall, started)),
+            _ => list.index.papers(config, &list.index.scope(config, &list.urls), wall, started),
+        };
         let (desk_words, index_port) =
-            IndexDesk::new(DocIndex::default(), scheduler_bell.clone(), index_bell.clone());
+            IndexDesk::new(list.index.index, papers, scheduler_bell.clone(), index_bell.clone());
         let (work_out, work) = ring(WORK_RING_WORDS);
         let (done, done_in) = ring(DONE_RING_WORDS);
         // Nothing is stored here, so nothing waits to become durable.
@@ -128,7 +134,8 @@ impl UrlNode {
         let index_end = Arc::new(AtomicBool::new(false));
         let index = spawn("index", {
             let (end, bell) = (index_end.clone(), index_bell.clone());
-            move || run_index(desk_words, &end, &index_thread, &bell)
+            let trouble = trouble.clone();
+            move || run_index(desk_words, &end, &index_thread, &bell, &trouble)
         })?;
         let scheduler_config = SchedulerConfig {
             queue_len: config.url_server.queue_len,
@@ -216,8 +223,8 @@ impl UrlNode {
         let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         Ok(UrlSummary {
             known: index.known,
-            done: index.done,
-            pending: index.pending + index.fetching,
+            done: index.known - index.pending - index.fetching - index.waiting,
+            pending: index.pending + index.fetching + index.waiting,
             sent: get(&self.desk_stats.sent),
             resent: get(&self.stats.resent),
             late: get(&self.desk_stats.late),

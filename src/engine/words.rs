@@ -1,6 +1,6 @@
-use crate::doc_index::{IndexStats, RejectList};
+use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::handler::LinkBatch;
-use crate::proto::lines::{Candidate, Job, Reported, TransId};
+use crate::proto::lines::{Candidate, DocKind, Job, Reported, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::url_server::{Errand, Robotstxt};
@@ -66,8 +66,11 @@ pub enum FromShard {
     },
     /// Whether a queue is empty that no leftover can fill. Said when it changes; true at first.
     Wants(bool),
-    /// Sitemaps that a robots.txt named.
-    Sitemaps(Vec<Box<str>>),
+    /// Sitemaps that the robots rules of an origin name, or none.
+    Sitemaps {
+        origin: Box<str>,
+        urls: Vec<Box<str>>,
+    },
     /// The robots.txt of `origin` is at `url`, on another host.
     Errand {
         origin: Box<str>,
@@ -90,8 +93,7 @@ pub enum FromShard {
 
 /// The last word of a shard on a document.
 pub struct Done {
-    pub doc_id: u32,
-    pub result: ResultCode,
+    pub outcome: Outcome,
     /// The record that must be durable before this counts; `None` if there is none to wait for.
     pub sequence: Option<u64>,
     /// A spider fetched it; otherwise our own rules kept it from one.
@@ -119,6 +121,7 @@ pub struct NewUrl {
     pub hops: u8,
     pub seed_chain: bool,
     pub head_only: bool,
+    pub kind: DocKind,
 }
 
 /// From the scheduler to the index thread.
@@ -128,11 +131,14 @@ pub enum ToIndex {
         head_only: bool,
     },
     Discover(Box<Found>),
-    Record {
-        doc_id: u32,
-        result: ResultCode,
+    Record(Outcome),
+    /// A seed's redirects ended there: its host is in scope.
+    Scope(Arc<CrawlUrl>),
+    /// Sitemaps that the robots rules of an origin name, or none.
+    Sitemaps {
+        origin: Box<str>,
+        urls: Vec<Box<str>>,
     },
-    Sitemaps(Vec<Box<str>>),
     /// Handed out, but not fetched: pending again.
     PutBack(u32),
     Ask {

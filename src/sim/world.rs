@@ -3,12 +3,12 @@ use super::plan::Plan;
 use super::web::{MisbehavingWeb, PORT, addresses_of};
 use crate::audit::{Intake, Overrides};
 use crate::base::{AddressGuard, Now, Rng, Wall};
-use crate::doc_index::{DocIndex, DocState};
+use crate::doc_index::DocIndex;
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
-    FromShard, HostsFile, IndexDesk, Names, Scheduler, SchedulerConfig, SchedulerState, SchedulerStats,
-    SchedulersScribe, Scribe, ScribePort, Shard, ShardParts, ShardPort, ShardState, ShardStats, SpiderKit,
-    ToShard, scope_of, spider_config, url_server_config,
+    DeskPapers, FromShard, HostsFile, IndexDesk, Names, Scheduler, SchedulerConfig, SchedulerState,
+    SchedulerStats, SchedulersScribe, Scribe, ScribePort, Shard, ShardParts, ShardPort, ShardState,
+    ShardStats, SpiderKit, ToShard, scope_of, spider_config, url_server_config,
 };
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
@@ -105,7 +105,16 @@ impl World {
             Keeper::new(Medium::Memory { next_number: 0 }, StoreRules::of_size(SEGMENT_BYTES), plan.shards);
         keeper.prepare(0).expect("memory");
         let silent = || Arc::new(Doorbell::new(|| ()));
-        let (desk, index_port) = IndexDesk::new(DocIndex::default(), silent(), silent());
+        let clock = Arc::new(AtomicU64::new(0));
+        let desk_clock: Arc<dyn Fn() -> (Now, u32) + Send + Sync> = Arc::new({
+            let clock = clock.clone();
+            move || {
+                let now = Now::from_us(clock.load(Ordering::Relaxed));
+                (now, (WALL.unix_ms(now) / 1_000) as u32)
+            }
+        });
+        let (desk, index_port) =
+            IndexDesk::new(DocIndex::default(), DeskPapers::plain(desk_clock), silent(), silent());
         let seeds: Vec<CrawlUrl> =
             vec![CrawlUrl::parse(&format!("http://{}:{PORT}/", host_name(0))).expect("a farm URL")];
         let mut rng = Rng::new(plan.seed ^ 0x5eed);
@@ -138,7 +147,6 @@ impl World {
             head_only: false,
             wait: false,
         };
-        let clock = Arc::new(AtomicU64::new(0));
         let schedulers_scribe = SchedulersScribe {
             port: scribe_port.clone(),
             wall: WALL,
@@ -194,7 +202,7 @@ impl World {
                         SchedulerState::Finished => return,
                         state => busy |= state == SchedulerState::Busy,
                     },
-                    1 => busy |= self.desk.turn() > 0,
+                    1 => busy |= self.desk.turn().expect("memory does not fail") > 0,
                     2 => busy |= self.scribe.turn().expect("memory does not fail") > 0,
                     n => {
                         let slot = &mut self.shards[n - 3];
@@ -288,8 +296,10 @@ impl World {
         let stats = index.stats();
         assert_eq!((stats.pending, stats.fetching), (0, 0), "URLs were left over");
         let mut done: HashMap<(u32, Resource), ResultCode> = HashMap::new();
-        for (_, url, state) in index.iter() {
-            let DocState::Done(result) = state else { panic!("{url} is {state:?}") };
+        for doc_id in 1..index.next_doc() {
+            let found = index.document(doc_id).expect("memory does not fail").expect("a document");
+            let url = CrawlUrl::from_normal(&found.discovered.url).expect("in normal form");
+            let Some(result) = found.row.and_then(|row| row.result) else { panic!("{url} has no answer") };
             let host = url.host().strip_prefix('h').and_then(|rest| rest.split('.').next()?.parse().ok());
             let host: u32 = host.unwrap_or_else(|| panic!("{url} is not of the farm"));
             done.insert((host, self.site.resource(url.path_and_query().as_bytes())), result);
@@ -318,6 +328,7 @@ impl World {
             }
         }
         assert_eq!(self.scheduler.documents_done(), stats.known, "each document is counted once");
+        assert_eq!(stats.done() + stats.waiting, stats.known);
         self.report.documents = stats.known;
         self.report.requests = self.judge.borrow().requests;
         self.report.virtual_seconds = self.net.borrow().now().us() / 1_000_000;
@@ -345,7 +356,6 @@ fn make_shard(
             conns_max: plan.conns_max,
             ..spider_config(&plan.config, &SpiderKit::new(&plan.config), WALL)
         },
-        stored: Arc::default(),
         scope: Arc::new(scope_of(&plan.config, seeds)),
         share: seat.share.clone(),
         work: seat.work.clone(),

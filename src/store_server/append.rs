@@ -96,6 +96,8 @@ pub struct Appended {
     pub bytes: usize,
     /// Of the document, under the store's key; 0 without one.
     pub digest: u128,
+    /// The segment it is in.
+    pub segment: u64,
 }
 
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -191,7 +193,7 @@ impl ShardStore {
         if !is_stored && !new.is_unchanged() {
             self.digests.note(new.url, digest, self.sequence, number);
         }
-        Ok(Appended { sequence: self.sequence, bytes: lengths.record, digest })
+        Ok(Appended { sequence: self.sequence, bytes: lengths.record, digest, segment: number })
     }
 
     /// As [`ShardShare::retired`].

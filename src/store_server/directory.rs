@@ -108,6 +108,16 @@ impl DataDir {
         &self.path
     }
 
+    /// The numbers of the segments that are there.
+    pub fn segment_numbers(&self) -> Vec<u64> {
+        list(&self.segments).unwrap_or_default().iter().map(|segment| segment.number).collect()
+    }
+
+    /// The number that the next segment will have.
+    pub fn next_segment(&self) -> u64 {
+        self.next_number
+    }
+
     /// Segments that a crash had left open and that were sealed at their last whole record.
     pub fn recovered(&self) -> u64 {
         self.recovered

@@ -5,7 +5,9 @@ use crate::support::{TempDir, records, sha1_hex};
 use nephila::base::{Key, NetEvent, Now, Transport};
 use nephila::config::{Config, ScopeKind};
 use nephila::driver::{Bell, Driver, EpollDriver, UringDriver};
-use nephila::engine::{HostsFile, LinksConfig, Names, Node, NodeSetup, SpiderNode, StoreAt, Summary};
+use nephila::engine::{
+    CrawlTask, HostsFile, LinksConfig, Names, Node, NodeSetup, OpenIndex, SpiderNode, StoreAt, Summary,
+};
 use nephila::farm::{Farm, FarmOptions, SiteSpec};
 use nephila::proto::url::CrawlUrl;
 use nephila::store_server::DataDir;
@@ -111,17 +113,11 @@ fn crawl_with_panics<D: Driver + 'static>(
         }
     };
     let directory = DataDir::open(&data).unwrap();
+    let index = OpenIndex::open(&config, &directory).unwrap();
+    let task = CrawlTask { seeds, directory, index };
     let names = move |_| Ok(Names::table(hosts));
-    let node = Node::start(
-        &NodeSetup::new(config.clone()),
-        seeds,
-        directory,
-        names,
-        "panicky",
-        make_driver,
-        started,
-    )
-    .unwrap();
+    let node =
+        Node::start(&NodeSetup::new(config.clone()), task, names, "panicky", make_driver, started).unwrap();
     while !node.is_finished() {
         assert!(started.elapsed() < Duration::from_secs(60), "still at it: {:?}", node.snapshot());
         std::thread::sleep(Duration::from_millis(5));

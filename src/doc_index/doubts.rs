@@ -1,0 +1,78 @@
+use super::entry::Origin;
+use super::seen::Doubt;
+
+/// Links of which only the disk can tell whether they are known, until it is asked about many of them at once.
+#[derive(Default)]
+pub(super) struct Doubts {
+    questions: Vec<Doubt>,
+    parked: Vec<Parked>,
+    text: String,
+    bytes_max: usize,
+}
+
+struct Parked {
+    origin: Origin,
+    /// Where its URL ends in the text.
+    end: u32,
+}
+
+/// A table that is too small for anything else still asks about some at once.
+const BYTES_MIN: usize = 64 * 1024;
+const PER_LINK: usize = size_of::<Doubt>() + size_of::<Parked>();
+
+impl Doubts {
+    pub fn new(bytes_max: usize) -> Doubts {
+        let bytes_max = bytes_max.clamp(BYTES_MIN, 1 << 30);
+        Doubts { bytes_max, ..Doubts::default() }
+    }
+
+    pub fn park(&mut self, print: u64, url: &str, origin: Origin) {
+        self.questions.push(Doubt { print, index: self.parked.len() as u32, known: false });
+        self.text.push_str(url);
+        self.parked.push(Parked { origin, end: self.text.len() as u32 });
+    }
+
+    pub fn len(&self) -> usize {
+        self.parked.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.parked.is_empty()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.parked.len() * PER_LINK + self.text.len() >= self.bytes_max
+    }
+
+    pub fn ram_bytes(&self) -> usize {
+        self.questions.capacity() * size_of::<Doubt>()
+            + self.parked.capacity() * size_of::<Parked>()
+            + self.text.capacity()
+    }
+
+    pub fn questions(&mut self) -> &mut [Doubt] {
+        &mut self.questions
+    }
+
+    /// Every link once, in the order they came, with what the disk said.
+    pub fn settled(&self) -> impl Iterator<Item = (u64, &str, Origin, bool)> {
+        let mut order: Vec<&Doubt> = self.questions.iter().collect();
+        order.sort_unstable_by_key(|doubt| (doubt.print, doubt.index));
+        order.dedup_by_key(|doubt| doubt.print);
+        order.sort_unstable_by_key(|doubt| doubt.index);
+        order.into_iter().map(|doubt| {
+            let at = doubt.index as usize;
+            let start = at.checked_sub(1).map_or(0, |before| self.parked[before].end as usize);
+            let url = &self.text[start..self.parked[at].end as usize];
+            (doubt.print, url, self.parked[at].origin, doubt.known)
+        })
+    }
+
+    /// The same without links, for its memory.
+    pub fn emptied(mut self) -> Doubts {
+        self.questions.clear();
+        self.parked.clear();
+        self.text.clear();
+        self
+    }
+}

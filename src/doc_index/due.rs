@@ -1,0 +1,140 @@
+use super::spill::{Piece, Spill};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Documents that are due at a time to come, for a retry or to be looked at again. Those of the next hours are in
+/// memory by the second; of those far off, most may be on disk, by the hour.
+#[derive(Default)]
+pub(super) struct Due {
+    near: BTreeMap<u32, Vec<u32>>,
+    far: BTreeMap<u32, Hour>,
+    /// What is due before this is in `near`.
+    horizon_s: u32,
+    len: u64,
+    far_in_memory: usize,
+}
+
+#[derive(Default)]
+struct Hour {
+    docs: Vec<(u32, u32)>,
+    pieces: Vec<Piece>,
+}
+
+const HOUR_S: u32 = 3_600;
+/// Entries of an hour that are worth a piece on disk.
+const PIECE_DOCS_MIN: usize = 512;
+
+impl Due {
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn ram_bytes(&self) -> usize {
+        self.far_in_memory * 8 + self.near.len() * 48
+    }
+
+    pub fn put(&mut self, doc_id: u32, due_s: u32) {
+        self.len += 1;
+        if due_s < self.horizon_s {
+            self.near.entry(due_s).or_default().push(doc_id);
+        } else {
+            self.far.entry(due_s / HOUR_S).or_default().docs.push((due_s, doc_id));
+            self.far_in_memory += 1;
+        }
+    }
+
+    /// When the next is due; for one far off, the beginning of its hour at the soonest.
+    pub fn next_s(&self) -> Option<u32> {
+        let far = || {
+            let (hour, docs) = self.far.first_key_value()?;
+            let exact = docs.docs.iter().map(|&(due_s, _)| due_s).min().filter(|_| docs.pieces.is_empty());
+            Some(exact.unwrap_or(hour * HOUR_S))
+        };
+        self.near.first_key_value().map(|(&due_s, _)| due_s).or_else(far)
+    }
+
+    /// Takes a document that is due, with the time it was due at.
+    pub fn take(&mut self, now_s: u32, spill: &mut Spill) -> io::Result<Option<(u32, u32)>> {
+        self.bring_near(now_s, spill)?;
+        let Some(mut first) = self.near.first_entry() else { return Ok(None) };
+        let due_s = *first.key();
+        if due_s > now_s {
+            return Ok(None);
+        }
+        let doc_id = first.get_mut().pop();
+        if first.get().is_empty() {
+            first.remove();
+        }
+        self.len -= u64::from(doc_id.is_some());
+        Ok(doc_id.map(|doc_id| (doc_id, due_s)))
+    }
+
+    fn bring_near(&mut self, now_s: u32, spill: &mut Spill) -> io::Result<()> {
+        while let Some(first) = self.far.first_entry()
+            && *first.key() <= now_s / HOUR_S
+        {
+            let hour_end = (*first.key() + 1).saturating_mul(HOUR_S);
+            let mut hour = first.remove();
+            self.far_in_memory -= hour.docs.len();
+            for piece in std::mem::take(&mut hour.pieces) {
+                let bytes = spill.read(piece)?;
+                let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
+                hour.docs.extend((0..bytes.len() / 8).map(|n| (word(8 * n), word(8 * n + 4))));
+            }
+            for (due_s, doc_id) in hour.docs {
+                self.near.entry(due_s).or_default().push(doc_id);
+            }
+            self.horizon_s = self.horizon_s.max(hour_end);
+        }
+        Ok(())
+    }
+
+    /// Writes what is far off to disk.
+    pub fn spill(&mut self, spill: &mut Spill) -> io::Result<()> {
+        for hour in self.far.values_mut().rev() {
+            if hour.docs.len() >= PIECE_DOCS_MIN {
+                let words = hour.docs.iter().flat_map(|&(due_s, doc_id)| [due_s, doc_id]);
+                let bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+                hour.pieces.push(spill.write(&bytes)?);
+                self.far_in_memory -= hour.docs.len();
+                hour.docs = Vec::new();
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_come_when_they_are_due_and_not_before() {
+        let mut spill = Spill::in_memory();
+        let mut due = Due::default();
+        let at = |n: u32| 1_000_000 + n * 7 % 20_000;
+        for n in 0..10_000 {
+            due.put(n, at(n));
+            if n == 6_000 {
+                due.spill(&mut spill).unwrap();
+                assert!(due.far_in_memory < 3_000);
+            }
+        }
+        assert_eq!(due.len(), 10_000);
+        let mut taken = 0;
+        for now_s in (1_000_000 - 50..1_021_000).step_by(13) {
+            while let Some((doc_id, due_s)) = due.take(now_s, &mut spill).unwrap() {
+                assert_eq!(due_s, at(doc_id));
+                assert!(due_s <= now_s && due_s + 13 > now_s, "{due_s} at {now_s}");
+                taken += 1;
+            }
+        }
+        assert_eq!((taken, due.len(), due.next_s()), (10_000, 0, None));
+        // What is due within the hour that is under way comes as soon.
+        due.put(5, 1_021_001);
+        due.put(6, 1_021_003);
+        assert_eq!(due.next_s(), Some(1_021_001));
+        assert_eq!(due.take(1_021_002, &mut spill).unwrap(), Some((5, 1_021_001)));
+        assert_eq!(due.take(1_021_002, &mut spill).unwrap(), None);
+    }
+}

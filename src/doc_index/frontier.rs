@@ -1,0 +1,329 @@
+use super::line::{InLine, Line};
+use super::spill::Spill;
+use crate::base::fingerprint;
+use hashbrown::HashTable;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+/// Pending documents, in lines per host, and the hosts in turn by the rank of their first: one host can never clog an
+/// answer. Within its memory: what does not fit is on disk until its turn comes.
+pub(super) struct Frontier {
+    hosts: Vec<Host>,
+    /// Places in `hosts` by origin.
+    by_origin: HashTable<u32>,
+    /// Hosts with something pending, the lowest rank first, in the order of their turns.
+    turns: BTreeMap<u16, VecDeque<Turn>>,
+    len: u64,
+    ram: usize,
+    ram_max: usize,
+    pub spill: Spill,
+}
+
+/// A host, as the doc index knows it.
+pub(super) struct Host {
+    /// Scheme and authority.
+    pub origin: Box<str>,
+    pub counts: HostCounts,
+    lines: Vec<Line>,
+    /// The rank it is queued by, and its place among the turns: with another ticket it has moved on.
+    queued: Option<u16>,
+    ticket: u32,
+}
+
+/// A host's place in a queue.
+#[derive(Clone, Copy)]
+struct Turn {
+    host: u32,
+    ticket: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounts {
+    /// URLs taken in.
+    pub known: u32,
+    pub pending: u32,
+    pub fetching: u32,
+    pub success: u32,
+    pub errors: u32,
+    /// URLs that were over the budget of the host or its domain, or one variant of a query too many.
+    pub refused: u32,
+}
+
+/// Documents of one host in one turn.
+const PER_TURN: usize = 8;
+/// Lines with less than this are left in memory at first, when memory is short.
+const SPILL_BYTES: [usize; 3] = [4_096, 512, 1];
+
+impl Frontier {
+    pub fn new(spill: Spill, ram_max: usize) -> Frontier {
+        Frontier {
+            hosts: Vec::new(),
+            by_origin: HashTable::new(),
+            turns: BTreeMap::new(),
+            len: 0,
+            ram: 0,
+            ram_max,
+            spill,
+        }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// Hosts with something pending.
+    pub fn hosts_pending(&self) -> usize {
+        self.hosts.iter().filter(|host| host.queued.is_some()).count()
+    }
+
+    pub fn ram_bytes(&self) -> usize {
+        self.ram + self.hosts.capacity() * size_of::<Host>() + self.by_origin.capacity() * 5
+    }
+
+    pub fn find(&self, origin: &str) -> Option<u32> {
+        let hosts = &self.hosts;
+        self.by_origin
+            .find(fingerprint(origin.as_bytes()), |&host| *hosts[host as usize].origin == *origin)
+            .copied()
+    }
+
+    /// The place of a host, which is made if there is none.
+    pub fn host(&mut self, origin: &str) -> u32 {
+        let hosts = &mut self.hosts;
+        let print = fingerprint(origin.as_bytes());
+        if let Some(&host) = self.by_origin.find(print, |&host| *hosts[host as usize].origin == *origin) {
+            return host;
+        }
+        let host = hosts.len() as u32;
+        hosts.push(Host {
+            origin: origin.into(),
+            counts: HostCounts::default(),
+            lines: Vec::new(),
+            queued: None,
+            ticket: 0,
+        });
+        self.ram += origin.len() + size_of::<Line>();
+        self.by_origin
+            .insert_unique(print, host, |&host| fingerprint(hosts[host as usize].origin.as_bytes()));
+        host
+    }
+
+    pub fn counts(&mut self, host: u32) -> &mut HostCounts {
+        &mut self.hosts[host as usize].counts
+    }
+
+    pub fn push_back(&mut self, host: u32, doc: &InLine<'_>) {
+        self.push(host, doc, Line::push_back);
+    }
+
+    /// The next of its host.
+    pub fn push_front(&mut self, host: u32, doc: &InLine<'_>) {
+        self.push(host, doc, Line::push_front);
+    }
+
+    fn push(&mut self, number: u32, doc: &InLine<'_>, push: impl FnOnce(&mut Line, &InLine<'_>)) {
+        let host = &mut self.hosts[number as usize];
+        let rank = doc.origin.rank();
+        let at = match host.lines.binary_search_by_key(&rank, |line| line.rank) {
+            Ok(at) => at,
+            Err(at) => {
+                host.lines.insert(at, Line::new(rank));
+                at
+            }
+        };
+        let line = &mut host.lines[at];
+        let before = line.ram_bytes();
+        push(line, doc);
+        self.ram = (self.ram + line.ram_bytes()).saturating_sub(before);
+        self.len += 1;
+        host.counts.pending += 1;
+        if host.queued.is_none_or(|queued| rank < queued) {
+            host.queued = Some(rank);
+            host.ticket = host.ticket.wrapping_add(1);
+            let turn = Turn { host: number, ticket: host.ticket };
+            self.turns.entry(rank).or_default().push_back(turn);
+        }
+    }
+
+    /// Takes up to `want` documents, a few from each host in turn, none from hosts that `rejected` names by their origin.
+    pub fn take(
+        &mut self,
+        want: usize,
+        rejected: impl Fn(&str) -> bool,
+        mut give: impl FnMut(u32, &str, InLine<'_>) -> bool,
+    ) -> io::Result<()> {
+        let mut left = want;
+        let mut next = Some(0);
+        while left > 0
+            && let Some(from) = next
+            && let Some((&rank, _)) = self.turns.range(from..).next()
+        {
+            next = rank.checked_add(1);
+            let mut passed_over = 0;
+            while left > 0
+                && let Some(turns) = self.turns.get_mut(&rank)
+                && passed_over < turns.len()
+                && let Some(place) = turns.pop_front()
+            {
+                let number = place.host;
+                let host = &mut self.hosts[number as usize];
+                if host.ticket != place.ticket || host.queued != Some(rank) {
+                    continue;
+                }
+                if rejected(&host.origin) {
+                    turns.push_back(place);
+                    passed_over += 1;
+                    continue;
+                }
+                passed_over = 0;
+                let mut turn = PER_TURN.min(left);
+                while turn > 0
+                    && let Some(line) = host.lines.first_mut().filter(|line| line.rank == rank)
+                {
+                    let before = line.ram_bytes();
+                    let origin = &*host.origin;
+                    let mut given = false;
+                    let popped = line.pop(&mut self.spill, |doc| given = give(number, origin, doc));
+                    self.ram = (self.ram + line.ram_bytes()).saturating_sub(before);
+                    let popped = popped.inspect_err(|_| turns.push_front(place))?;
+                    debug_assert!(popped, "a line without documents is not kept");
+                    self.len -= 1;
+                    host.counts.pending -= 1;
+                    (turn, left) = if given { (turn - 1, left - 1) } else { (turn, left) };
+                    if line.is_empty() || !popped {
+                        self.ram = self.ram.saturating_sub(line.ram_bytes());
+                        host.lines.remove(0);
+                    }
+                }
+                host.queued = host.lines.first().map(|line| line.rank);
+                match host.queued {
+                    Some(next) if next == rank => turns.push_back(place),
+                    Some(next) => self.turns.entry(next).or_default().push_back(place),
+                    None => host.lines = Vec::new(),
+                }
+            }
+            if self.turns.get(&rank).is_some_and(VecDeque::is_empty) {
+                self.turns.remove(&rank);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes to disk what memory has no room for.
+    pub fn make_room(&mut self) -> io::Result<()> {
+        if self.ram <= self.ram_max {
+            return Ok(());
+        }
+        for bytes_min in SPILL_BYTES {
+            for line in self.hosts.iter_mut().flat_map(|host| &mut host.lines) {
+                let before = line.ram_bytes();
+                line.spill(bytes_min, &mut self.spill)?;
+                self.ram = (self.ram + line.ram_bytes()).saturating_sub(before);
+            }
+            if self.ram <= self.ram_max / 2 {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The parts of a URL in normal form that a line and its host keep.
+pub(super) fn split(url: &str) -> Option<(&str, &str)> {
+    let authority = url.find("://")? + 3;
+    let path = authority + memchr::memchr(b'/', &url.as_bytes()[authority..])?;
+    (path > authority).then(|| url.split_at(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::Origin;
+    use super::*;
+
+    fn frontier(ram_max: usize) -> Frontier {
+        Frontier::new(Spill::in_memory(), ram_max)
+    }
+
+    fn push(frontier: &mut Frontier, doc_id: u32, url: &str, origin: Origin) {
+        let (host, path) = split(url).unwrap();
+        let host = frontier.host(host);
+        frontier.push_back(host, &InLine { doc_id, origin, path });
+    }
+
+    fn take(frontier: &mut Frontier, want: usize, rejected: &[&str]) -> Vec<(u32, String)> {
+        let mut found = Vec::new();
+        let give = |_, origin: &str, doc: InLine<'_>| {
+            found.push((doc.doc_id, format!("{origin}{}", doc.path)));
+            true
+        };
+        frontier.take(want, |origin| rejected.contains(&origin), give).unwrap();
+        found
+    }
+
+    #[test]
+    fn hosts_take_turns_and_rejected_ones_wait() {
+        let mut frontier = frontier(usize::MAX);
+        for page in 0..20 {
+            for host in ["a", "b", "c"] {
+                push(&mut frontier, page, &format!("http://{host}/{page}"), Origin::SEED);
+            }
+        }
+        let found = take(&mut frontier, 24, &["http://b"]);
+        let of =
+            |host: &str| found.iter().filter(|(_, url)| url.starts_with(&format!("http://{host}/"))).count();
+        assert_eq!((of("a"), of("b"), of("c")), (16, 0, 8), "eight a turn");
+        assert_eq!(found[0], (0, "http://a/0".to_string()));
+        assert_eq!(take(&mut frontier, 100, &[]).len(), 36);
+        assert_eq!((frontier.len(), frontier.hosts_pending()), (0, 0));
+    }
+
+    #[test]
+    fn the_urgent_and_the_near_come_first_over_all_hosts() {
+        let mut frontier = frontier(usize::MAX);
+        let origin = |priority, depth, hits| Origin { priority, depth, hits, ..Origin::SEED };
+        push(&mut frontier, 1, "http://a/deep", origin(5, 3, 0));
+        push(&mut frontier, 2, "http://a/near", origin(5, 1, 0));
+        push(&mut frontier, 3, "http://b/deep", origin(5, 3, 0));
+        push(&mut frontier, 4, "http://b/urgent", origin(9, 7, 0));
+        push(&mut frontier, 5, "http://c/near", origin(5, 1, 100));
+        let order: Vec<u32> = take(&mut frontier, 9, &[]).into_iter().map(|(doc_id, _)| doc_id).collect();
+        assert_eq!(order, [4, 5, 2, 3, 1]);
+        assert!(frontier.turns.is_empty(), "no turn is left over");
+    }
+
+    #[test]
+    fn what_memory_has_no_room_for_comes_back_in_order() {
+        let (mut small, mut large) = (frontier(20_000), frontier(usize::MAX));
+        let mut rng = crate::base::Rng::new(7);
+        let (mut doc_id, mut spilled) = (0, false);
+        for _ in 0..2_000 {
+            for _ in 0..rng.below(6) {
+                doc_id += 1;
+                let url = format!("http://h{}/{}", rng.below(20), "x".repeat(rng.below(60) as usize));
+                let origin = Origin::link(1, rng.below(4) as u16);
+                push(&mut small, doc_id, &url, origin);
+                push(&mut large, doc_id, &url, origin);
+            }
+            small.make_room().unwrap();
+            spilled |= !small.hosts.iter().all(|host| host.lines.iter().all(|line| line.ram_bytes() > 0));
+            assert!(small.ram <= 24_000, "{}", small.ram);
+            let want = rng.below(5) as usize;
+            assert_eq!(take(&mut small, want, &["http://h3"]), take(&mut large, want, &["http://h3"]));
+        }
+        assert_eq!(take(&mut small, usize::MAX, &[]), take(&mut large, usize::MAX, &[]));
+        assert_eq!((small.len(), large.len()), (0, 0));
+        assert!(spilled, "the test is of nothing if all fits");
+    }
+
+    #[test]
+    fn urls_are_cut_where_the_path_begins() {
+        assert_eq!(split("http://a:80/b/c?d"), Some(("http://a:80", "/b/c?d")));
+        assert_eq!(split("http://a"), None);
+        assert_eq!(split("http:///b"), None);
+        assert_eq!(split("nonsense"), None);
+    }
+}

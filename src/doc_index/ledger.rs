@@ -1,0 +1,453 @@
+use super::block::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, Scanned, block_from, scan};
+use super::entry::{Entry, Origin};
+use super::file::Bytes;
+use crate::limits::URL_BYTES_MAX;
+use std::io;
+use std::ops::ControlFlow;
+
+/// Everything that was ever discovered, in the order it was: the truth of the doc index, of which all else but the
+/// documents' rows can be made again. Append-only; entries are gathered into blocks with a checksum each.
+///
+/// Between two calls of [`Ledger::write`] what is new is in memory.
+pub(super) struct Ledger {
+    bytes: Bytes,
+    /// Bytes that are in the file.
+    written: u64,
+    /// Whole blocks that are not.
+    unwritten: Vec<u8>,
+    block: OpenBlock,
+    /// A place for every so many documents, in order.
+    places: Vec<Place>,
+    next_doc: u32,
+}
+
+/// The block that entries are added to.
+#[derive(Default)]
+struct OpenBlock {
+    payload: Vec<u8>,
+    /// The URL told last.
+    last: String,
+    docs: u32,
+    at_s: u32,
+}
+
+/// Where the block begins that has this document.
+#[derive(Clone, Copy)]
+struct Place {
+    first_doc: u32,
+    at: u64,
+}
+
+/// A document as it was discovered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discovered {
+    pub url: Box<str>,
+    pub origin: Origin,
+    /// Seconds since 1970.
+    pub at_s: u32,
+}
+
+/// Entries are added to a block up to this size: a look for one document reads one block.
+const BLOCK_BYTES: usize = 4 * 1024;
+/// Documents between two places.
+const PLACE_DOCS: u32 = 64;
+
+const _: () = assert!(BLOCK_BYTES + URL_BYTES_MAX + 64 < BLOCK_BYTES_MAX);
+
+/// The header of the file: magic, the seed of the fingerprints, and a checksum.
+const MAGIC: &[u8; 8] = b"NEPHIDX1";
+pub(super) const FILE_HEADER_BYTES: usize = 64;
+
+/// An entry of the ledger in its place.
+pub(super) struct Told<'a> {
+    /// The number of the document, for entries that have one.
+    pub doc_id: u32,
+    pub at_s: u32,
+    pub entry: Entry<'a>,
+}
+
+impl Ledger {
+    /// Makes the header of a new ledger.
+    pub fn create(mut bytes: Bytes, seed: u64) -> io::Result<Ledger> {
+        let mut header = vec![0; FILE_HEADER_BYTES];
+        header[..8].copy_from_slice(MAGIC);
+        header[8..16].copy_from_slice(&seed.to_le_bytes());
+        let crc = crc32c::crc32c(&header[..16]);
+        header[16..20].copy_from_slice(&crc.to_le_bytes());
+        bytes.truncate(0)?;
+        bytes.write_at(&header, 0)?;
+        bytes.sync()?;
+        Ok(Ledger::at_end(bytes, FILE_HEADER_BYTES as u64))
+    }
+
+    /// The seed in a ledger's header; `None` if it is no ledger, or one that was never begun.
+    pub fn seed_of(bytes: &Bytes) -> io::Result<Option<u64>> {
+        let mut header = [0; FILE_HEADER_BYTES];
+        let whole = bytes.read_at(&mut header, 0)? == header.len();
+        let crc = u32::from_le_bytes([header[16], header[17], header[18], header[19]]);
+        let good = whole && header[..8] == *MAGIC && crc32c::crc32c(&header[..16]) == crc;
+        let seed = u64::from_le_bytes(header[8..16].try_into().unwrap_or_default());
+        Ok(good.then_some(seed))
+    }
+
+    /// Goes through a ledger from its beginning, tells every entry, cuts a torn tail off and takes more at the end.
+    pub fn open(bytes: Bytes, mut each: impl FnMut(Told<'_>)) -> io::Result<(Ledger, Scanned)> {
+        let mut ledger = Ledger::at_end(bytes, FILE_HEADER_BYTES as u64);
+        let (mut places, mut next_doc) = (Vec::new(), 1);
+        let scanned = scan(&ledger.bytes, FILE_HEADER_BYTES as u64, |at, header, payload| {
+            note_place(&mut places, &header, at);
+            next_doc = header.first_doc + header.docs;
+            tell(&header, payload, &mut each);
+            ControlFlow::Continue(())
+        })?;
+        if scanned.end < ledger.bytes.len() {
+            ledger.bytes.truncate(scanned.end)?;
+        }
+        (ledger.written, ledger.places, ledger.next_doc) = (scanned.end, places, next_doc);
+        Ok((ledger, scanned))
+    }
+
+    fn at_end(bytes: Bytes, written: u64) -> Ledger {
+        Ledger {
+            bytes,
+            written,
+            unwritten: Vec::new(),
+            block: OpenBlock::default(),
+            places: Vec::new(),
+            next_doc: 1,
+        }
+    }
+
+    /// The number that the next document will have.
+    pub fn next_doc(&self) -> u32 {
+        self.next_doc
+    }
+
+    /// How long the ledger must be for all that was told so far to be in it.
+    pub fn told(&self) -> u64 {
+        let block =
+            if self.block.payload.is_empty() { 0 } else { BLOCK_HEADER_BYTES + self.block.payload.len() };
+        self.written + (self.unwritten.len() + block) as u64
+    }
+
+    pub fn unwritten_bytes(&self) -> usize {
+        self.unwritten.len() + self.block.payload.len()
+    }
+
+    pub fn disk_bytes(&self) -> u64 {
+        self.bytes.disk_bytes()
+    }
+
+    pub fn ram_bytes(&self) -> usize {
+        self.unwritten.capacity() + self.places.capacity() * size_of::<Place>()
+    }
+
+    pub fn push(&mut self, entry: &Entry<'_>, at_s: u32) {
+        if self.block.payload.len() >= BLOCK_BYTES
+            || (self.block.at_s != at_s && !self.block.payload.is_empty())
+        {
+            self.close_block();
+        }
+        self.block.at_s = at_s;
+        entry.write(&mut self.block.payload, &mut self.block.last);
+        if matches!(entry, Entry::Doc { .. }) {
+            self.block.docs += 1;
+            self.next_doc += 1;
+        }
+    }
+
+    fn close_block(&mut self) {
+        let block = &mut self.block;
+        if block.payload.is_empty() {
+            return;
+        }
+        let header = BlockHeader {
+            payload_bytes: block.payload.len() as u32,
+            first_doc: self.next_doc - block.docs,
+            docs: block.docs,
+            at_s: block.at_s,
+        };
+        note_place(&mut self.places, &header, self.written + self.unwritten.len() as u64);
+        header.write(&block.payload, &mut self.unwritten);
+        block.payload.clear();
+        block.last.clear();
+        block.docs = 0;
+    }
+
+    /// Hands what is new to the file. After a failure it is all still here, to be tried again.
+    pub fn write(&mut self) -> io::Result<()> {
+        self.close_block();
+        if self.unwritten.is_empty() {
+            return Ok(());
+        }
+        self.bytes.write_at(&self.unwritten, self.written)?;
+        self.written += self.unwritten.len() as u64;
+        self.unwritten.clear();
+        Ok(())
+    }
+
+    pub fn sync(&self) -> io::Result<()> {
+        self.bytes.sync()
+    }
+
+    /// A document as it was discovered. Reads the disk.
+    pub fn doc(&self, doc_id: u32) -> io::Result<Option<Discovered>> {
+        let open_first = self.next_doc - self.block.docs;
+        if doc_id >= open_first {
+            let header = BlockHeader {
+                payload_bytes: 0,
+                first_doc: open_first,
+                docs: self.block.docs,
+                at_s: self.block.at_s,
+            };
+            return Ok(doc_in(&header, &self.block.payload, doc_id));
+        }
+        let Some(at) = place_of(&self.places, doc_id) else {
+            return Ok(None);
+        };
+        if at >= self.written {
+            let mut rest = &self.unwritten[(at - self.written) as usize..];
+            while let Some((header, payload)) = BlockHeader::read(rest) {
+                if doc_id < header.first_doc + header.docs {
+                    return Ok(doc_in(&header, payload, doc_id));
+                }
+                rest = &rest[header.bytes() as usize..];
+            }
+            return Ok(None);
+        }
+        match read_doc(&self.bytes, at, doc_id)? {
+            // It may be in a block behind the last place that is not in the file yet.
+            None if !self.unwritten.is_empty() => {
+                let mut rest = &self.unwritten[..];
+                while let Some((header, payload)) = BlockHeader::read(rest) {
+                    if (header.first_doc..header.first_doc + header.docs).contains(&doc_id) {
+                        return Ok(doc_in(&header, payload, doc_id));
+                    }
+                    rest = &rest[header.bytes() as usize..];
+                }
+                Ok(None)
+            }
+            found => Ok(found),
+        }
+    }
+}
+
+/// A ledger that another process may be writing to.
+pub(super) struct LedgerView {
+    bytes: Bytes,
+}
+
+impl LedgerView {
+    pub fn new(bytes: Bytes) -> LedgerView {
+        LedgerView { bytes }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    /// A document as it was discovered. Its block is looked for by halves.
+    pub fn doc(&self, doc_id: u32) -> io::Result<Option<Discovered>> {
+        read_doc(&self.bytes, self.place(doc_id)?, doc_id)
+    }
+
+    /// Tells the entries from the block on that has a document.
+    pub fn each_from(
+        &self,
+        doc_id: u32,
+        mut each: impl FnMut(Told<'_>) -> ControlFlow<()>,
+    ) -> io::Result<Scanned> {
+        scan(&self.bytes, self.place(doc_id)?, |_, header, payload| {
+            let mut flow = ControlFlow::Continue(());
+            tell(&header, payload, &mut |told| {
+                if flow.is_continue() {
+                    flow = each(told);
+                }
+            });
+            flow
+        })
+    }
+
+    /// A place of a block at or before the one that has a document.
+    fn place(&self, doc_id: u32) -> io::Result<u64> {
+        let (mut low, mut high) = (FILE_HEADER_BYTES as u64, self.bytes.len());
+        while high - low > 4 * BLOCK_BYTES_MAX as u64 {
+            let middle = low + (high - low) / 2;
+            match block_from(&self.bytes, middle)? {
+                Some((at, header)) if header.first_doc <= doc_id && at < high => low = at,
+                _ => high = middle,
+            }
+        }
+        Ok(low)
+    }
+}
+
+fn note_place(places: &mut Vec<Place>, header: &BlockHeader, at: u64) {
+    let far = places.last().is_none_or(|last| header.first_doc >= last.first_doc + PLACE_DOCS);
+    if header.docs > 0 && far {
+        places.push(Place { first_doc: header.first_doc, at });
+    }
+}
+
+/// Where to begin to look for a document.
+fn place_of(places: &[Place], doc_id: u32) -> Option<u64> {
+    let behind = places.partition_point(|place| place.first_doc <= doc_id);
+    Some(places.get(behind.checked_sub(1)?)?.at)
+}
+
+/// Bytes read for one look: most often the block that is looked for.
+const LOOK_BYTES: usize = BLOCK_BYTES + 1024;
+
+fn read_doc(bytes: &Bytes, at: u64, doc_id: u32) -> io::Result<Option<Discovered>> {
+    let mut buffer = [0; LOOK_BYTES];
+    let read = bytes.read_at(&mut buffer, at)?;
+    if let Some((header, payload)) = BlockHeader::read(&buffer[..read])
+        && (header.first_doc..header.first_doc + header.docs).contains(&doc_id)
+    {
+        return Ok(doc_in(&header, payload, doc_id));
+    }
+    let mut found = None;
+    scan(bytes, at, |_, header, payload| {
+        if doc_id < header.first_doc {
+            return ControlFlow::Break(());
+        }
+        if doc_id >= header.first_doc + header.docs {
+            return ControlFlow::Continue(());
+        }
+        found = doc_in(&header, payload, doc_id);
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+fn doc_in(header: &BlockHeader, payload: &[u8], doc_id: u32) -> Option<Discovered> {
+    let (mut rest, mut last, mut next) = (payload, String::new(), header.first_doc);
+    while let Some(entry) = Entry::read(&mut rest, &mut last) {
+        if let Entry::Doc { origin, url } = entry {
+            if next == doc_id {
+                return Some(Discovered { url: url.into(), origin, at_s: header.at_s });
+            }
+            next += 1;
+        }
+    }
+    None
+}
+
+fn tell(header: &BlockHeader, payload: &[u8], each: &mut impl FnMut(Told<'_>)) {
+    let (mut rest, mut last, mut doc_id) = (payload, String::new(), header.first_doc);
+    while let Some(entry) = Entry::read(&mut rest, &mut last) {
+        let is_doc = matches!(entry, Entry::Doc { .. });
+        each(Told { doc_id, at_s: header.at_s, entry });
+        doc_id += u32::from(is_doc);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(number: u32) -> String {
+        format!("http://h{}.test/{}/{number}", number % 7, "x".repeat(number as usize % 90))
+    }
+
+    fn written(docs: u32) -> Ledger {
+        let mut ledger = Ledger::create(Bytes::Memory(Vec::new()), 9).unwrap();
+        for number in 1..=docs {
+            let origin = Origin::link(number - 1, 3);
+            ledger.push(&Entry::Doc { origin, url: &url(number) }, number / 100);
+            if number % 50 == 0 {
+                ledger.write().unwrap();
+            }
+        }
+        ledger
+    }
+
+    fn bytes_of(mut ledger: Ledger) -> Vec<u8> {
+        ledger.write().unwrap();
+        match ledger.bytes {
+            Bytes::Memory(bytes) => bytes,
+            Bytes::File { .. } => unreachable!(),
+        }
+    }
+
+    fn reopened(bytes: Vec<u8>) -> (Ledger, Scanned, Vec<String>) {
+        let mut urls = Vec::new();
+        let (ledger, scanned) = Ledger::open(Bytes::Memory(bytes), |told| {
+            if let Entry::Doc { url, .. } = told.entry {
+                assert_eq!(told.doc_id as usize, urls.len() + 1);
+                urls.push(url.to_string());
+            }
+        })
+        .unwrap();
+        (ledger, scanned, urls)
+    }
+
+    #[test]
+    fn every_document_is_found_by_its_number() {
+        let ledger = written(1_234);
+        for number in 1..=1_234 {
+            let found = ledger.doc(number).unwrap().unwrap();
+            assert_eq!((&*found.url, found.origin.via), (&*url(number), number - 1), "{number}");
+            assert_eq!(found.at_s, number / 100);
+        }
+        assert_eq!(ledger.doc(0).unwrap(), None);
+        assert_eq!(ledger.doc(1_235).unwrap(), None);
+        let bytes = bytes_of(ledger);
+        let view = LedgerView::new(Bytes::Memory(bytes.clone()));
+        for number in 1..=1_234 {
+            assert_eq!(&*view.doc(number).unwrap().unwrap().url, url(number));
+        }
+        assert_eq!(view.doc(1_235).unwrap(), None);
+        let (ledger, scanned, urls) = reopened(bytes);
+        assert_eq!(scanned.damaged_bytes, 0);
+        assert_eq!(urls, (1..=1_234).map(url).collect::<Vec<_>>());
+        assert_eq!(ledger.doc(777).unwrap().unwrap().url, url(777).into());
+        assert_eq!(ledger.next_doc(), 1_235);
+    }
+
+    #[test]
+    fn a_torn_tail_is_cut_and_written_over() {
+        let bytes = bytes_of(written(300));
+        for cut in (FILE_HEADER_BYTES..bytes.len()).step_by(37) {
+            let (mut ledger, scanned, urls) = reopened(bytes[..cut].to_vec());
+            assert!(scanned.end as usize <= cut);
+            assert_eq!(urls, (1..=urls.len() as u32).map(url).collect::<Vec<_>>());
+            let next = ledger.next_doc();
+            ledger.push(&Entry::Doc { origin: Origin::SEED, url: "http://new/" }, 5);
+            let (_, _, urls) = reopened(bytes_of(ledger));
+            assert_eq!((urls.len() as u32, urls.last().unwrap().as_str()), (next, "http://new/"));
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_costs_its_block_and_no_more() {
+        let bytes = bytes_of(written(2_000));
+        for at in (FILE_HEADER_BYTES..bytes.len() - 8 * 1024).step_by(997) {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x10;
+            let mut seen = Vec::new();
+            let (ledger, scanned) = Ledger::open(Bytes::Memory(bad), |told| {
+                if let Entry::Doc { url, .. } = told.entry {
+                    seen.push((told.doc_id, url.to_string()));
+                }
+            })
+            .unwrap();
+            assert!(seen.iter().all(|(doc_id, text)| *text == url(*doc_id)), "flipped at {at}");
+            assert!(scanned.damaged_bytes > 0 && scanned.damaged_bytes < 6 * 1024);
+            assert!(seen.len() > 1_700, "{} left after {at}", seen.len());
+            assert_eq!(ledger.next_doc(), 2_001, "numbers are not given twice");
+        }
+    }
+
+    #[test]
+    fn the_header_tells_the_seed_or_nothing() {
+        let bytes = bytes_of(written(1));
+        assert_eq!(Ledger::seed_of(&Bytes::Memory(bytes.clone())).unwrap(), Some(9));
+        for at in 0..20 {
+            let mut bad = bytes.clone();
+            bad[at] ^= 1;
+            assert_eq!(Ledger::seed_of(&Bytes::Memory(bad)).unwrap(), None);
+            assert_eq!(Ledger::seed_of(&Bytes::Memory(bytes[..at].to_vec())).unwrap(), None);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+use super::varint::{put, take, take_bytes};
+use crate::proto::http1::Validators;
+use crate::proto::lines::Held;
+
+/// What is known of a document that has no fixed size; most have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// How the server can be asked whether the stored document has changed, and where that is.
+    pub held: Option<Held>,
+    /// Only its head was asked for: whoever wants the document does not have it.
+    pub head_only: bool,
+    /// One to use in place of the URL.
+    pub new_url: Option<Box<str>>,
+    /// The URL that the page says it should be known by.
+    pub canonical: Option<Box<str>>,
+    /// Why it is as it is, in words.
+    pub reason: Option<Box<str>>,
+}
+
+/// No text in a note is longer.
+const TEXT_BYTES_MAX: usize = 8 * 1024;
+const HEADER_BYTES: usize = 6;
+/// Places are multiples of this, so that what changes a little fits where it was.
+const ALIGN: usize = 32;
+
+impl Note {
+    pub fn is_empty(&self) -> bool {
+        self.held.is_none() && self.new_url.is_none() && self.canonical.is_none() && self.reason.is_none()
+    }
+
+    /// A checksum 4, the length 2, then the fields. The bytes fill a place of their own.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![0; HEADER_BYTES];
+        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+        out.push(bit(self.held.is_some(), 1) | bit(self.head_only, 2));
+        if let Some(Held { validators, segment }) = &self.held {
+            put(&mut out, *segment);
+            for text in [&validators.etag, &validators.last_modified] {
+                put(&mut out, text.len() as u64);
+                out.extend_from_slice(text);
+            }
+        }
+        for text in [&self.new_url, &self.canonical, &self.reason] {
+            let text = text.as_deref().filter(|text| text.len() <= TEXT_BYTES_MAX).unwrap_or_default();
+            put(&mut out, text.len() as u64);
+            out.extend_from_slice(text.as_bytes());
+        }
+        let len = (out.len() - HEADER_BYTES) as u16;
+        out[4..6].copy_from_slice(&len.to_le_bytes());
+        let crc = crc32c::crc32c(&out[4..]);
+        out[..4].copy_from_slice(&crc.to_le_bytes());
+        out.resize(out.len().next_multiple_of(ALIGN), 0);
+        out
+    }
+
+    /// `None` for what is damaged: nothing but the need to fetch the document whole follows from that.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Note> {
+        let len = usize::from(u16::from_le_bytes(bytes.get(4..6)?.try_into().ok()?));
+        let checked = bytes.get(4..HEADER_BYTES + len)?;
+        if crc32c::crc32c(checked).to_le_bytes() != bytes[..4] {
+            return None;
+        }
+        let mut rest = &checked[2..];
+        let flags = take_bytes(&mut rest, 1)?[0];
+        let text = |rest: &mut &[u8]| -> Option<Box<[u8]>> {
+            let len = take(rest)? as usize;
+            Some(take_bytes(rest, len)?.into())
+        };
+        let mut held = None;
+        if flags & 1 != 0 {
+            let segment = take(&mut rest)?;
+            let validators = Validators { etag: text(&mut rest)?, last_modified: text(&mut rest)? };
+            held = Some(Held { validators, segment });
+        }
+        let words = |rest: &mut &[u8]| -> Option<Option<Box<str>>> {
+            let text = String::from_utf8(text(rest)?.into_vec()).ok()?;
+            Some((!text.is_empty()).then(|| text.into()))
+        };
+        let (new_url, canonical, reason) = (words(&mut rest)?, words(&mut rest)?, words(&mut rest)?);
+        Some(Note { held, head_only: flags & 2 != 0, new_url, canonical, reason })
+    }
+}
+
+const _: () = assert!(3 * TEXT_BYTES_MAX + 2_048 < u16::MAX as usize, "a note's length is 16 bits");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_come_back_as_they_went_or_not_at_all() {
+        let validators = Validators { etag: (*b"\"x\"").into(), last_modified: (*b"Sun").into() };
+        let whole = Note {
+            held: Some(Held { validators, segment: 1 << 33 }),
+            head_only: true,
+            new_url: Some("http://a/ä".into()),
+            canonical: Some("http://a/".into()),
+            reason: Some("because".into()),
+        };
+        for note in [whole, Note::default()] {
+            let bytes = note.encode();
+            assert_eq!(bytes.len() % ALIGN, 0);
+            assert_eq!(Note::decode(&bytes), Some(note.clone()));
+            for at in 0..bytes.len() {
+                let mut bad = bytes.clone();
+                bad[at] ^= 1;
+                assert!(Note::decode(&bad).is_none_or(|read| read == note), "byte {at}");
+                assert!(Note::decode(&bytes[..at]).is_none_or(|read| read == note));
+            }
+        }
+        let long = Note { reason: Some("x".repeat(9_000).into()), ..Note::default() };
+        assert_eq!(Note::decode(&long.encode()), Some(Note::default()));
+    }
+}

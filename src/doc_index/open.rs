@@ -1,0 +1,257 @@
+use super::block::Scanned;
+use super::documents::{Documents, RowsInOrder};
+use super::entry::{Entry, Origin};
+use super::file::{Bytes, sync_directory};
+use super::frontier::split;
+use super::index::{DocIndex, domain_print};
+use super::ledger::{Ledger, Told};
+use super::line::InLine;
+use super::row::{DocState, Row};
+use super::rules::IndexRules;
+use super::seen::Seen;
+use super::spill::Spill;
+use crate::proto::url::CrawlUrl;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The files of a doc index.
+pub(super) const LEDGER: &str = "ledger";
+pub(super) const ROWS: &str = "documents";
+pub(super) const NOTES: &str = "notes";
+pub(super) const SEEN: &str = "seen";
+const SPILL: &str = "spill";
+
+/// What an index that was opened tells about the time before.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// URLs that somebody typed, and where they led: what is in scope.
+    pub seeds: Vec<CrawlUrl>,
+    /// Bytes at the end of the ledger that a crash left torn, and bytes in the middle that are damaged.
+    pub torn_bytes: u64,
+    pub damaged_bytes: u64,
+    /// Links were followed by other rules.
+    pub rules_changed: bool,
+    /// Documents numbered below this are of earlier processes.
+    pub first_new: u32,
+}
+
+#[derive(Debug, Error)]
+pub enum IndexError {
+    #[error("cannot use {path} as doc index: {cause}")]
+    Unusable { path: PathBuf, cause: io::Error },
+    #[error("{0} is no doc index that this build can read (move it away to begin a new one)")]
+    Foreign(PathBuf),
+}
+
+/// Rows that rely on the last bytes of the ledger are judged when it is known how much of it is good.
+const TAIL_BYTES: u64 = 16 << 20;
+
+impl DocIndex {
+    /// Opens the index in a folder, or begins one there. What was being fetched when the last process ended is pending.
+    pub fn open(folder: &Path, rules: IndexRules, now_s: u32) -> Result<(DocIndex, Opened), IndexError> {
+        let unusable = |cause| IndexError::Unusable { path: folder.to_path_buf(), cause };
+        loop {
+            let (mut index, opened, tail_is_good) = DocIndex::open_once(folder, &rules, now_s, &unusable)?;
+            // The tail was longer than anybody thought: it is cut off now, and rows are judged by what is left.
+            if !tail_is_good {
+                continue;
+            }
+            index.ledger.push(&Entry::Run { rules: rules.signature }, now_s);
+            index.flush(true).map_err(unusable)?;
+            return Ok((index, opened));
+        }
+    }
+
+    fn open_once(
+        folder: &Path,
+        rules: &IndexRules,
+        now_s: u32,
+        unusable: &impl Fn(io::Error) -> IndexError,
+    ) -> Result<(DocIndex, Opened, bool), IndexError> {
+        fs::create_dir_all(folder).map_err(unusable)?;
+        let ledger = Bytes::open(&folder.join(LEDGER)).map_err(unusable)?;
+        let ledger_bytes = ledger.len();
+        let seed = Ledger::seed_of(&ledger).map_err(unusable)?;
+        let (seed, ledger) = match seed {
+            Some(seed) => (seed, ledger),
+            // Killed before its header was written: nothing can be in it.
+            None if ledger_bytes < super::ledger::FILE_HEADER_BYTES as u64 => {
+                let seed = random().map_err(unusable)?;
+                for name in [ROWS, NOTES] {
+                    fs::write(folder.join(name), []).map_err(unusable)?;
+                }
+                remove_all(&folder.join(SEEN)).map_err(unusable)?;
+                Ledger::create(ledger, seed).map_err(unusable)?;
+                sync_directory(folder).map_err(unusable)?;
+                (seed, Bytes::open(&folder.join(LEDGER)).map_err(unusable)?)
+            }
+            None => return Err(IndexError::Foreign(folder.join(LEDGER))),
+        };
+        let rows = Bytes::open(&folder.join(ROWS)).map_err(unusable)?;
+        let notes = Bytes::open(&folder.join(NOTES)).map_err(unusable)?;
+        let seen = Seen::open(&folder.join(SEEN), seed, rules.memory_bytes / 2).map_err(unusable)?;
+        let spill = Spill::open(folder.join(SPILL)).map_err(unusable)?;
+        // Takes the place of the ledger while that is read.
+        let blank = Ledger::create(Bytes::Memory(Vec::new()), 0).map_err(unusable)?;
+        let mut index =
+            DocIndex::of_parts(rules.clone(), seed, blank, Documents::new(rows, notes), seen, spill);
+        let rows = RowsInOrder::new(Bytes::read_only(&folder.join(ROWS)).map_err(unusable)?);
+        let sure = ledger_bytes.saturating_sub(TAIL_BYTES);
+        let mut retelling = Retelling::new(index.seen.covered(), rows, sure, now_s);
+        let (ledger, scanned) =
+            Ledger::open(ledger, |told| retelling.take(&mut index, told)).map_err(unusable)?;
+        index.ledger = ledger;
+        let mut tail_is_good = scanned.end >= sure;
+        // The end of the ledger is lost, and the seen-set tells of it: what it calls known would never be fetched.
+        if index.seen.covered() >= index.ledger.next_doc() {
+            remove_all(&folder.join(SEEN)).map_err(unusable)?;
+            tail_is_good = false;
+        }
+        let opened = retelling.end(&mut index, &scanned, ledger_bytes).map_err(unusable)?;
+        Ok((index, opened, tail_is_good))
+    }
+}
+
+/// Makes everything that is not on disk from what is.
+struct Retelling {
+    /// Documents up to here are in the seen-set.
+    covered: u32,
+    rows: RowsInOrder,
+    /// Rows that rely on no more than this count.
+    sure: u64,
+    now_s: u32,
+    opened: Opened,
+    /// Documents whose rows are to be judged.
+    unsure: Vec<Unsure>,
+    doubts: Vec<(Origin, Box<str>)>,
+    rules: Option<u64>,
+    error: Option<io::Error>,
+}
+
+struct Unsure {
+    doc_id: u32,
+    origin: Origin,
+    url: Box<str>,
+    row: Row,
+}
+
+impl Retelling {
+    fn new(covered: u32, rows: RowsInOrder, sure: u64, now_s: u32) -> Retelling {
+        Retelling {
+            covered,
+            rows,
+            sure,
+            now_s,
+            opened: Opened::default(),
+            unsure: Vec::new(),
+            doubts: Vec::new(),
+            rules: None,
+            error: None,
+        }
+    }
+
+    fn take(&mut self, index: &mut DocIndex, told: Told<'_>) {
+        match told.entry {
+            Entry::Doc { origin, url } => {
+                if origin.seed_chain && origin.hops == 0 {
+                    self.opened.seeds.extend(CrawlUrl::from_normal(url).ok());
+                }
+                if told.doc_id > self.covered {
+                    let print = xxh3_64_with_seed(url.as_bytes(), index.seed);
+                    self.error = self.error.take().or(index.seen.insert(print, told.doc_id).err());
+                }
+                match self.rows.get(told.doc_id) {
+                    Ok(Some(row)) if row.after > self.sure => {
+                        self.unsure.push(Unsure { doc_id: told.doc_id, origin, url: url.into(), row });
+                    }
+                    Ok(row) => self.place(index, told.doc_id, origin, url, row),
+                    Err(error) => self.error = Some(error),
+                }
+            }
+            Entry::Doubt { origin, url } => self.doubts.push((origin, url.into())),
+            Entry::Settled => self.doubts.clear(),
+            Entry::Scope { url } => self.opened.seeds.extend(CrawlUrl::from_normal(url).ok()),
+            Entry::Run { rules } => self.rules = Some(rules),
+        }
+    }
+
+    /// Gives a document its place: pending, waiting or done.
+    fn place(&self, index: &mut DocIndex, doc_id: u32, origin: Origin, url: &str, row: Option<Row>) {
+        let Some((host_origin, path)) = split(url) else { return };
+        let host = index.frontier.host(host_origin);
+        index.counts.known += 1;
+        index.frontier.counts(host).known += 1;
+        if !origin.seed_chain {
+            index.variants.admit(url);
+            if index.rules.pages_per_domain > 0 {
+                *index.by_domain.entry(domain_print(url)).or_default() += 1;
+            }
+        }
+        if let Some(mut row) = row {
+            index.rowed.set(doc_id, true);
+            if !self.is_pending(index, &mut row, doc_id) {
+                index.taken.set(doc_id, true);
+                index.count(doc_id, host, &row);
+                return;
+            }
+        }
+        index.frontier.push_back(host, &InLine { doc_id, origin, path });
+    }
+
+    fn is_pending(&self, index: &mut DocIndex, row: &mut Row, doc_id: u32) -> bool {
+        let recrawl = index.rules.schedule.recrawl;
+        match (row.state, recrawl) {
+            (DocState::Excluded | DocState::Fetching, _) => true,
+            (DocState::Pending, _) => index.rules.again || row.due_s <= self.now_s,
+            _ if index.rules.again => true,
+            // Nobody is to look again.
+            (_, None) => {
+                row.due_s = 0;
+                false
+            }
+            (_, Some(_)) if row.due_s > 0 => row.due_s <= self.now_s,
+            (_, Some(recrawl)) => {
+                // It was fetched by a crawl that did not mean to look again.
+                row.interval_s = recrawl.start_s;
+                row.due_s = row.fetched_s.saturating_add(recrawl.start_s);
+                index.documents.put(doc_id, *row);
+                row.due_s <= self.now_s
+            }
+        }
+    }
+
+    fn end(mut self, index: &mut DocIndex, scanned: &Scanned, bytes: u64) -> io::Result<Opened> {
+        for Unsure { doc_id, origin, url, row } in std::mem::take(&mut self.unsure) {
+            let row = Some(row).filter(|row| row.after <= scanned.end);
+            self.place(index, doc_id, origin, &url, row);
+        }
+        index.frontier.make_room()?;
+        for (origin, url) in std::mem::take(&mut self.doubts) {
+            index.discover([&*url], origin, self.now_s);
+        }
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        self.opened.torn_bytes = bytes.saturating_sub(scanned.end);
+        self.opened.damaged_bytes = scanned.damaged_bytes;
+        self.opened.rules_changed = self.rules.is_some_and(|rules| rules != index.rules.signature);
+        self.opened.first_new = index.ledger.next_doc();
+        Ok(self.opened)
+    }
+}
+
+fn random() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn remove_all(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}

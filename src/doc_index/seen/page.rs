@@ -1,0 +1,105 @@
+use std::io;
+
+/// A print and the document that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    pub print: u64,
+    pub doc_id: u32,
+}
+
+/// A run is made of pages, and everything in a page is checked whenever it is read. All numbers are little-endian.
+///
+/// ```text
+///   0      entries, 12 bytes each: print 8, doc_id 4; zeros after the last one of a run
+///   4092   crc32c of everything before it
+/// ```
+#[derive(Clone, Copy)]
+pub(super) struct Page<'a> {
+    /// Never empty.
+    entries: &'a [[u8; ENTRY_BYTES]],
+}
+
+pub(super) const PAGE_BYTES: usize = 4_096;
+pub(super) const PAGE_ENTRIES: usize = PAGE_CRC / ENTRY_BYTES;
+const ENTRY_BYTES: usize = 12;
+const ENTRY_DOC_ID: usize = 8;
+const PAGE_CRC: usize = PAGE_BYTES - 4;
+
+const _: () = assert!(PAGE_ENTRIES * ENTRY_BYTES == PAGE_CRC);
+
+impl<'a> Page<'a> {
+    /// The first `count` entries of a page that checks.
+    pub fn read(bytes: &'a [u8], count: usize) -> io::Result<Page<'a>> {
+        let (entries, _) = check(bytes)?.as_chunks();
+        assert!(count > 0, "no page is empty");
+        Ok(Page { entries: &entries[..count] })
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn entry(&self, at: usize) -> Entry {
+        let bytes = &self.entries[at];
+        Entry { print: print_of(bytes), doc_id: u32_at(bytes, ENTRY_DOC_ID) }
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = Entry> + 'a {
+        (0..self.len()).map(move |at| self.entry(at))
+    }
+
+    pub fn print_first(&self) -> u64 {
+        print_of(&self.entries[0])
+    }
+
+    pub fn print_last(&self) -> u64 {
+        print_of(&self.entries[self.len() - 1])
+    }
+
+    pub fn find(&self, print: u64) -> Option<u32> {
+        let at = self.entries.partition_point(|bytes| print_of(bytes) < print);
+        (at < self.len())
+            .then(|| self.entry(at))
+            .filter(|entry| entry.print == print)
+            .map(|entry| entry.doc_id)
+    }
+}
+
+/// What a page holds, if it checks.
+pub(super) fn check(bytes: &[u8]) -> io::Result<&[u8]> {
+    let (held, crc) = bytes.split_at(PAGE_CRC);
+    match crc32c::crc32c(held) == u32_at(crc, 0) {
+        true => Ok(held),
+        false => Err(broken("a page of a run does not check")),
+    }
+}
+
+/// Puts an entry into a page that is being made.
+pub(super) fn put(page: &mut [u8], at: usize, entry: Entry) {
+    let bytes = &mut page[at * ENTRY_BYTES..][..ENTRY_BYTES];
+    bytes[..ENTRY_DOC_ID].copy_from_slice(&entry.print.to_le_bytes());
+    bytes[ENTRY_DOC_ID..].copy_from_slice(&entry.doc_id.to_le_bytes());
+}
+
+/// Ends a page that is being made.
+pub(super) fn seal(page: &mut [u8]) {
+    let crc = crc32c::crc32c(&page[..PAGE_CRC]);
+    page[PAGE_CRC..].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// A file that is not what we wrote.
+pub(super) fn broken(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+fn print_of(entry: &[u8; ENTRY_BYTES]) -> u64 {
+    u64_at(entry, 0)
+}

@@ -1,0 +1,211 @@
+use super::merge::Merge;
+use super::page::Entry;
+use super::run::{Run, RunHead, Span};
+use super::set::Doubt;
+use super::writer::{FRESH, RunWriter};
+use std::cmp::Ordering;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The runs of a folder, the oldest first. Together they tell of every document from the first to [`Runs::covered`],
+/// each in one of them.
+///
+/// Eight runs of one tier become one, so there are never many to ask, and an entry is written again once in a tier.
+/// That is done bit by bit, as entries come in. The merged run is durable before those it was made of are removed. What a crash leaves of them lies within its span,
+/// and is removed at the next opening.
+pub(super) struct Runs {
+    folder: PathBuf,
+    seed_check: u64,
+    list: Vec<Arc<Run>>,
+    /// Runs of these places are becoming one. Others may come after them meanwhile.
+    merging: Option<(Merge, Range<usize>)>,
+}
+
+/// A run that was thrown away because it could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    pub name: String,
+    pub why: String,
+}
+
+/// Runs of one tier that become one.
+const TIER_RUNS: usize = 8;
+/// A run of the lowest tier has at most so many entries; each tier has eight times as many as the one below.
+const TIER_ENTRIES: u64 = if cfg!(test) { 16 } else { 4_096 };
+/// Above this the merges are waited for: each run holds a descriptor, and is one more to ask.
+const RUNS_MAX: usize = 64;
+
+impl Runs {
+    /// Reads every run of the folder. Those that are broken, of another seed, or behind a gap are removed.
+    pub fn open(folder: &Path, seed_check: u64) -> io::Result<(Runs, Vec<Removed>)> {
+        remove_fresh(folder)?;
+        let mut runs = Runs { folder: folder.to_path_buf(), seed_check, list: Vec::new(), merging: None };
+        let mut removed = Vec::new();
+        for span in spans(folder)? {
+            let why = match follows(runs.covered(), span) {
+                Place::Next => {
+                    match Run::open(folder, span, seed_check).and_then(|run| run.verify().map(|()| run)) {
+                        Ok(run) => {
+                            runs.list.push(Arc::new(run));
+                            continue;
+                        }
+                        Err(e) if e.kind() == io::ErrorKind::InvalidData => Some(e.to_string()),
+                        Err(e) => return Err(e),
+                    }
+                }
+                Place::Within => None,
+                Place::Beyond => Some("documents before this run are in none".to_string()),
+            };
+            fs::remove_file(folder.join(span.name()))?;
+            removed.extend(why.map(|why| Removed { name: span.name(), why }));
+        }
+        Ok((runs, removed))
+    }
+
+    /// Every document up to this one is in a run.
+    pub fn covered(&self) -> u32 {
+        self.list.last().map_or(0, |run| run.span().last)
+    }
+
+    pub fn count(&self) -> u64 {
+        self.list.iter().map(|run| run.count()).sum()
+    }
+
+    pub fn disk_bytes(&self) -> u64 {
+        self.list.iter().map(|run| run.bytes()).sum()
+    }
+
+    pub fn newest_first(&self) -> impl Iterator<Item = &Run> {
+        self.list.iter().rev().map(Arc::as_ref)
+    }
+
+    /// Writes the documents after those covered, up to `last`: sorted by print.
+    pub fn write(&mut self, entries: &[Entry], last: u32) -> io::Result<()> {
+        let span = Span { first: self.covered() + 1, last };
+        let head = RunHead { seed_check: self.seed_check, span, count: entries.len() as u64 };
+        let mut writer = RunWriter::create(&self.folder, head)?;
+        entries.iter().try_for_each(|&entry| writer.push(entry))?;
+        self.list.push(Arc::new(writer.finish()?));
+        Ok(())
+    }
+
+    /// Does what is to be merged, but moves no more than so many entries.
+    pub fn work(&mut self, entries_max: u64) -> io::Result<()> {
+        let mut left = if self.list.len() > RUNS_MAX { u64::MAX } else { entries_max };
+        while left > 0 {
+            // A merge that fails is dropped, and its file with it.
+            let (mut merge, range) = match (self.merging.take(), self.to_merge()) {
+                (Some(merging), _) => merging,
+                (None, Some(range)) => (Merge::begin(&self.folder, &self.list[range.clone()])?, range),
+                (None, None) => return Ok(()),
+            };
+            match merge.step(&mut left)? {
+                true => self.replace(range, merge.finish()?)?,
+                false => self.merging = Some((merge, range)),
+            }
+        }
+        Ok(())
+    }
+
+    fn replace(&mut self, range: Range<usize>, merged: Run) -> io::Result<()> {
+        let old: Vec<Arc<Run>> = self.list.splice(range, [Arc::new(merged)]).collect();
+        old.iter().try_for_each(|run| fs::remove_file(self.folder.join(run.span().name())))
+    }
+
+    /// Eight runs of a tier, and smaller ones between them, that no larger one divides.
+    fn to_merge(&self) -> Option<Range<usize>> {
+        let tiers: Vec<u32> = self.list.iter().map(|run| tier_of(run.count())).collect();
+        let in_tier = |tier: u32| {
+            let (mut first, mut found) = (0, 0);
+            for (index, of_run) in tiers.iter().enumerate() {
+                match of_run.cmp(&tier) {
+                    Ordering::Greater => found = 0,
+                    Ordering::Less => {}
+                    Ordering::Equal => {
+                        first = if found == 0 { index } else { first };
+                        found += 1;
+                        if found == TIER_RUNS {
+                            return Some(first..index + 1);
+                        }
+                    }
+                }
+            }
+            None
+        };
+        let highest = tiers.iter().copied().max()?;
+        let too_many = (tiers.len() > RUNS_MAX).then_some(RUNS_MAX / 2..tiers.len());
+        (0..=highest).find_map(in_tier).or(too_many)
+    }
+
+    /// Marks those of the doubts, sorted by print, that are in a run.
+    pub fn resolve(&self, doubts: &mut [Doubt]) -> io::Result<()> {
+        self.newest_first().try_for_each(|run| run.resolve(doubts))
+    }
+
+    pub fn find(&self, print: u64) -> io::Result<Option<u32>> {
+        find_in(self.newest_first(), print)
+    }
+}
+
+/// The document of a print, from the first run that has it.
+pub(super) fn find_in<'a>(runs: impl IntoIterator<Item = &'a Run>, print: u64) -> io::Result<Option<u32>> {
+    for run in runs {
+        if let Some(doc_id) = run.find(print)? {
+            return Ok(Some(doc_id));
+        }
+    }
+    Ok(None)
+}
+
+/// Where a run belongs when everything up to `covered` is in others.
+pub(super) enum Place {
+    Next,
+    /// Others have all of it.
+    Within,
+    Beyond,
+}
+
+pub(super) fn follows(covered: u32, span: Span) -> Place {
+    match span {
+        Span { last, .. } if last <= covered => Place::Within,
+        Span { first, .. } if first == covered.saturating_add(1) => Place::Next,
+        _ => Place::Beyond,
+    }
+}
+
+/// The runs that a folder names, in the order of their documents; of those that begin together the longest first, for
+/// it was made of the others.
+pub(super) fn spans(folder: &Path) -> io::Result<Vec<Span>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        found.extend(entry?.file_name().to_str().and_then(Span::of_name));
+    }
+    found.sort_by_key(|span| (span.first, std::cmp::Reverse(span.last)));
+    Ok(found)
+}
+
+/// Runs that were never finished.
+fn remove_fresh(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let run = path.with_extension("run");
+        let is_run = run.file_name().and_then(|name| name.to_str()).and_then(Span::of_name).is_some();
+        if is_run && path.extension().is_some_and(|ending| ending == FRESH) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn tier_of(count: u64) -> u32 {
+    let mut tier = 0;
+    let mut entries_max = TIER_ENTRIES;
+    while count > entries_max {
+        tier += 1;
+        entries_max *= TIER_RUNS as u64;
+    }
+    tier
+}

@@ -1,0 +1,209 @@
+use super::page::Entry;
+use super::pages::Pages;
+use super::runs::{Removed, Runs};
+use super::table::{Answer, SeenTable};
+use super::unwritten::Unwritten;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// See the folder's docs. A print of 0 is taken for 1.
+pub struct Seen {
+    table: SeenTable,
+    unwritten: Unwritten,
+    /// None for a set that lives in memory alone.
+    runs: Option<Runs>,
+    unwritten_max: usize,
+    /// The document that was inserted last.
+    last: u32,
+    removed: Vec<Removed>,
+}
+
+/// A print that the table could not answer for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    pub print: u64,
+    /// The caller's own, to tell which one it was.
+    pub index: u32,
+    pub known: bool,
+}
+
+/// What a set may take of memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub table_bytes_max: usize,
+    /// Entries that are in no run yet.
+    pub unwritten_max: usize,
+}
+
+/// An eighth of the budget is for what is in no run yet, within these bounds: fewer would make runs by the thousand,
+/// and more would make them no better.
+const UNWRITTEN_SHARE: usize = 8;
+const UNWRITTEN_MIN: usize = 4_096;
+const UNWRITTEN_MAX: usize = 4 << 20;
+
+/// Merging goes on after every so many insertions, and moves so many entries for each of them. An entry is moved once in
+/// each tier, of which there are seven: at this pace a merge is over long before the next of its tier.
+const INSERTS_PER_WORK: usize = 256;
+const MOVES_PER_INSERT: u64 = 32;
+/// What a flush moves: short sessions, too, have to merge what they leave behind.
+const MOVES_PER_FLUSH: u64 = 1 << 20;
+
+impl Sizes {
+    fn of(bytes_max: usize) -> Sizes {
+        let unwritten_max = bytes_max / UNWRITTEN_SHARE / size_of::<Entry>();
+        let unwritten_max = unwritten_max.clamp(UNWRITTEN_MIN, UNWRITTEN_MAX);
+        Sizes { table_bytes_max: bytes_max.saturating_sub(unwritten_max * size_of::<Entry>()), unwritten_max }
+    }
+}
+
+impl Seen {
+    /// In memory alone, without a bound: for simulations and tests.
+    pub fn in_memory() -> Seen {
+        Seen {
+            table: SeenTable::new(usize::MAX),
+            unwritten: Unwritten::default(),
+            runs: None,
+            unwritten_max: usize::MAX,
+            last: 0,
+            removed: Vec::new(),
+        }
+    }
+
+    /// Opens the folder, makes it if need be, and loads as many prints as the budget has room for. Runs that cannot be
+    /// used are removed: [`Seen::removed`] names them, and [`Seen::covered`] says what is to be inserted again.
+    pub fn open(folder: &Path, seed: u64, bytes_max: usize) -> io::Result<Seen> {
+        Seen::open_with(folder, seed, Sizes::of(bytes_max))
+    }
+
+    pub(super) fn open_with(folder: &Path, seed: u64, sizes: Sizes) -> io::Result<Seen> {
+        fs::create_dir_all(folder)?;
+        let (runs, removed) = Runs::open(folder, seed_check(seed))?;
+        Ok(Seen {
+            table: load(&runs, sizes.table_bytes_max)?,
+            unwritten: Unwritten::with_capacity(sizes.unwritten_max),
+            unwritten_max: sizes.unwritten_max,
+            last: runs.covered(),
+            runs: Some(runs),
+            removed,
+        })
+    }
+
+    /// Runs that were there and could not be used.
+    pub fn removed(&self) -> &[Removed] {
+        &self.removed
+    }
+
+    /// All documents up to this one are safe on the disk. After an opening it is from the next one on that they have to
+    /// be inserted again.
+    pub fn covered(&self) -> u32 {
+        self.runs.as_ref().map_or(0, Runs::covered)
+    }
+
+    /// One answer for each print, in their order, in place of what was in `answers`.
+    pub fn ask(&self, prints: &[u64], answers: &mut Vec<Answer>) {
+        self.table.ask(prints, answers);
+    }
+
+    /// Takes in a URL that is new for certain. Documents come in the order of their numbers. This may write a run, or
+    /// go on with merging others; if that fails, nothing was taken in. `InvalidData` means that a run went bad: open the
+    /// set again, which throws it away.
+    pub fn insert(&mut self, print: u64, doc_id: u32) -> io::Result<()> {
+        assert!(doc_id > self.last, "documents come in the order of their numbers");
+        if self.unwritten.len() >= self.unwritten_max {
+            self.write_out()?;
+        }
+        if self.unwritten.len().is_multiple_of(INSERTS_PER_WORK)
+            && let Some(runs) = &mut self.runs
+        {
+            runs.work(INSERTS_PER_WORK as u64 * MOVES_PER_INSERT)?;
+        }
+        let print = print.max(1);
+        self.table.insert(print);
+        self.unwritten.push(Entry { print, doc_id });
+        self.last = doc_id;
+        Ok(())
+    }
+
+    /// Keeps in mind that a doubt turned out to be known.
+    pub fn note(&mut self, print: u64) {
+        self.table.insert(print);
+    }
+
+    /// Finds out about doubts, many at a time: sorts them by print, and marks those that are known.
+    pub fn resolve(&mut self, doubts: &mut [Doubt]) -> io::Result<()> {
+        doubts.sort_unstable_by_key(|doubt| doubt.print);
+        doubts.iter_mut().for_each(|doubt| doubt.known = false);
+        self.unwritten.resolve(doubts);
+        self.runs.as_ref().map_or(Ok(()), |runs| runs.resolve(doubts))
+    }
+
+    /// The document of a print. For people: it may look through all that is in no run yet.
+    pub fn find(&self, print: u64) -> io::Result<Option<u32>> {
+        let print = print.max(1);
+        match (self.unwritten.find(print), &self.runs) {
+            (None, Some(runs)) => runs.find(print),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// Writes what is in no run yet into one.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.write_out()?;
+        self.runs.as_mut().map_or(Ok(()), |runs| runs.work(MOVES_PER_FLUSH))
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        if let Some(runs) = &mut self.runs
+            && self.unwritten.len() > 0
+        {
+            runs.write(self.unwritten.sorted(), self.last)?;
+            self.unwritten.clear();
+        }
+        Ok(())
+    }
+
+    /// Whether no question ends in a doubt.
+    pub fn is_complete(&self) -> bool {
+        self.table.is_complete()
+    }
+
+    pub fn ram_bytes(&self) -> usize {
+        self.table.bytes() + self.unwritten.bytes()
+    }
+
+    pub fn disk_bytes(&self) -> u64 {
+        self.runs.as_ref().map_or(0, Runs::disk_bytes)
+    }
+
+    /// URLs known.
+    pub fn len(&self) -> u64 {
+        self.runs.as_ref().map_or(0, Runs::count) + self.unwritten.len() as u64
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A table of what is in the runs. If there is no room for all, the newest are the likeliest to be asked for.
+fn load(runs: &Runs, bytes_max: usize) -> io::Result<SeenTable> {
+    let mut table = SeenTable::with_room_for(runs.count(), bytes_max);
+    let mut loaded = 0;
+    for run in runs.newest_first() {
+        let mut pages = Pages::of(run);
+        while let Some(page) = pages.advance()? {
+            page.iter().for_each(|entry| table.fill(entry.print));
+        }
+        loaded += run.count();
+        if !table.is_complete() && loaded >= table.places() as u64 {
+            break;
+        }
+    }
+    Ok(table)
+}
+
+/// Tells runs of one seed from those of another, and not what the seed is.
+pub(super) fn seed_check(seed: u64) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(b"nephila seen", seed)
+}

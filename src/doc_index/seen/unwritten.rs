@@ -1,0 +1,74 @@
+use super::page::Entry;
+use super::set::Doubt;
+
+/// Entries that are in no run yet. Taking one in is a push; they are put in order when somebody asks.
+#[derive(Default)]
+pub(super) struct Unwritten {
+    entries: Vec<Entry>,
+    /// So many from the beginning are in order.
+    sorted: usize,
+}
+
+impl Unwritten {
+    pub fn with_capacity(count: usize) -> Unwritten {
+        Unwritten { entries: Vec::with_capacity(count), sorted: 0 }
+    }
+
+    pub fn push(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+    }
+
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.sorted = 0;
+    }
+
+    /// All of them by print.
+    pub fn sorted(&mut self) -> &[Entry] {
+        if self.sorted < self.entries.len() {
+            // The stable sort merges what is sorted already with the rest; the other begins anew.
+            match self.sorted > self.entries.len() / 2 {
+                true => self.entries.sort(),
+                false => self.entries.sort_unstable(),
+            }
+            self.sorted = self.entries.len();
+        }
+        &self.entries
+    }
+
+    /// The document of a print. What is not in order is looked through.
+    pub fn find(&self, print: u64) -> Option<u32> {
+        let (sorted, rest) = self.entries.split_at(self.sorted);
+        let at = sorted.partition_point(|entry| entry.print < print);
+        let found = sorted.get(at).filter(|entry| entry.print == print);
+        found.or_else(|| rest.iter().find(|entry| entry.print == print)).map(|entry| entry.doc_id)
+    }
+
+    /// Marks those of the doubts, sorted by print, that are here.
+    pub fn resolve(&mut self, doubts: &mut [Doubt]) {
+        let mut rest = self.sorted();
+        for doubt in doubts.iter_mut().filter(|doubt| !doubt.known) {
+            let print = doubt.print.max(1);
+            rest = &rest[first_from(rest, print)..];
+            doubt.known = rest.first().is_some_and(|entry| entry.print == print);
+        }
+    }
+}
+
+/// Where the first entry from `print` on is: in steps that double, for it is near when there are many doubts.
+fn first_from(entries: &[Entry], print: u64) -> usize {
+    let mut step = 1;
+    while step < entries.len() && entries[step].print < print {
+        step *= 2;
+    }
+    let end = entries.len().min(step + 1);
+    step / 2 + entries[step / 2..end].partition_point(|entry| entry.print < print)
+}

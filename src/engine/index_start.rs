@@ -1,0 +1,131 @@
+//! The doc index of a process: opened, and told by which rules it works.
+
+use super::index_desk::DeskPapers;
+use super::rereading::Rereading;
+use super::scheduler::unix_s;
+use super::settings::scope_of;
+use crate::base::{Now, Wall};
+use crate::config::Config;
+use crate::doc_index::{DocIndex, IndexError, IndexRules, Opened, Recrawl, Schedule, Segments};
+use crate::handler::{Handler, Scope};
+use crate::proto::robots::product_token;
+use crate::proto::url::{CrawlUrl, RecrawlRules};
+use crate::store_server::DataDir;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A doc index that was opened, and what it told about the time before.
+pub struct OpenIndex {
+    pub index: DocIndex,
+    pub opened: Opened,
+}
+
+/// Where the doc index of a data directory is.
+pub fn index_folder(data: &Path) -> PathBuf {
+    data.join("index")
+}
+
+/// Without a figure for its memory, an index takes no more than this.
+const MEMORY_BYTES_USUAL: u64 = 1 << 30;
+
+impl OpenIndex {
+    /// Opens the index of a data directory whose lock is held.
+    pub fn open(config: &Config, directory: &DataDir) -> Result<OpenIndex, IndexError> {
+        let rules = IndexRules { segments: segments_of(directory), ..index_rules(config) };
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_s = u32::try_from(unix.as_secs()).unwrap_or(u32::MAX);
+        let (index, opened) = DocIndex::open(&index_folder(directory.path()), rules, now_s)?;
+        Ok(OpenIndex { index, opened })
+    }
+
+    /// One that leaves nothing behind.
+    pub fn in_memory(config: &Config) -> OpenIndex {
+        OpenIndex { index: DocIndex::in_memory(index_rules(config)), opened: Opened::default() }
+    }
+
+    /// What is in scope: all that was ever typed, and where it led.
+    pub(super) fn scope(&self, config: &Config, seeds: &[CrawlUrl]) -> Arc<Scope> {
+        Arc::new(scope_of(config, seeds.iter().chain(&self.opened.seeds)))
+    }
+
+    /// What a desk goes by, in a crawl.
+    pub(super) fn papers(
+        &self,
+        config: &Config,
+        scope: &Arc<Scope>,
+        wall: Wall,
+        started: Instant,
+    ) -> DeskPapers {
+        let token = product_token(&config.spider.user_agent).to_string();
+        let rereading = self
+            .opened
+            .rules_changed
+            .then(|| Rereading::new(config.store.data.clone(), Handler::new(scope.clone(), token)));
+        DeskPapers {
+            rereading,
+            scope: Some(scope.clone()),
+            first_new: self.opened.first_new,
+            sitemaps: config.doc_index.sitemaps,
+            // Compiled once before, when the settings were checked.
+            recrawl: RecrawlRules::of(&config.doc_index.recrawl_rules).unwrap_or_default(),
+            ..DeskPapers::plain(desk_clock(wall, started))
+        }
+    }
+}
+
+pub(super) fn desk_clock(wall: Wall, started: Instant) -> Arc<dyn Fn() -> (Now, u32) + Send + Sync> {
+    Arc::new(move || {
+        let now = Now::from_us(started.elapsed().as_micros() as u64);
+        (now, unix_s(wall, now))
+    })
+}
+
+fn segments_of(directory: &DataDir) -> Segments {
+    let mut before = directory.segment_numbers();
+    before.sort_unstable();
+    Segments { first_new: directory.next_segment(), before }
+}
+
+/// How a doc index works, by the settings.
+pub fn index_rules(config: &Config) -> IndexRules {
+    let settings = &config.doc_index;
+    let seconds = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
+    IndexRules {
+        memory_bytes: usize::try_from(settings.memory_bytes.unwrap_or(MEMORY_BYTES_USUAL))
+            .unwrap_or(usize::MAX),
+        schedule: Schedule {
+            retry_first_s: seconds(settings.retry_first_s),
+            retries_max: settings.retries_max,
+            recrawl: settings.recrawl.then(|| Recrawl {
+                min_s: seconds(settings.recrawl_min_s),
+                start_s: seconds(settings.recrawl_start_s),
+                max_s: seconds(settings.recrawl_max_s),
+            }),
+        },
+        again: config.again,
+        pages_per_host: settings.pages_per_host,
+        pages_per_domain: settings.pages_per_domain,
+        query_variants_max: settings.query_variants_max,
+        signature: signature(config),
+        segments: Segments::default(),
+    }
+}
+
+/// The rules by which links are followed, as a number.
+fn signature(config: &Config) -> u64 {
+    let settings = &config.doc_index;
+    let rules = format!(
+        "{:?} {} {:?} {:?} {:?} {} {} {}",
+        config.scope,
+        config.depth,
+        settings.allow,
+        settings.deny,
+        settings.query_drop,
+        settings.query_sort,
+        settings.path_depth_max,
+        settings.segment_repeats_max,
+    );
+    xxh3_64(rules.as_bytes())
+}
