@@ -1,4 +1,5 @@
 use super::Failure;
+use super::bench_index::IndexBenchArgs;
 use super::bench_parse::ParseBenchArgs;
 use super::bench_queues::QueuesArgs;
 use super::bench_slow::SlowArgs;
@@ -59,6 +60,7 @@ pub struct BenchArgs {
 #[derive(Subcommand)]
 enum BenchWhat {
     Queues(QueuesArgs),
+    Index(IndexBenchArgs),
     Parse(ParseBenchArgs),
     Tls(TlsArgs),
     Slow(SlowArgs),
@@ -105,6 +107,7 @@ impl BenchArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.what {
             Some(BenchWhat::Queues(queues)) => return queues.run(),
+            Some(BenchWhat::Index(index)) => return index.run(),
             Some(BenchWhat::Parse(parse)) => return parse.run(),
             Some(BenchWhat::Tls(tls)) => return tls.run(),
             Some(BenchWhat::Slow(slow)) => return slow.run(),

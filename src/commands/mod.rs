@@ -6,6 +6,10 @@
 
 mod audit;
 mod bench;
+mod bench_index;
+#[path = "../../bench/index-peers/src/workload.rs"]
+#[allow(dead_code)] // The peers use the rest.
+mod bench_index_load;
 mod bench_parse;
 mod bench_queues;
 mod bench_slow;

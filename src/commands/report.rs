@@ -1,5 +1,6 @@
 //! The summary of a crawl or of a spider, as a table for people and as JSON for scripts.
 
+use crate::base::rfc3339;
 use crate::engine::{SpiderSummary, StoreSummary, Summary, UrlSummary};
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -19,7 +20,15 @@ pub struct CrawlReport {
     pub driver: String,
     pub cores: Vec<usize>,
     pub pending: u64,
+    /// Of the pending ones, those that wait for a retry or to be looked at again, and when the next is due.
+    #[serde(default)]
+    pub waiting: u64,
+    #[serde(default)]
+    pub next_due: Option<String>,
     pub known: u64,
+    /// Of the known ones, those that were when it began.
+    #[serde(default)]
+    pub known_before: u64,
     pub results: BTreeMap<String, u64>,
     pub fetch_ms: FetchTimes,
     pub robots: u64,
@@ -183,7 +192,10 @@ impl CrawlReport {
             driver: summary.driver.to_string(),
             cores: summary.cores.clone(),
             pending: summary.pending,
+            waiting: summary.waiting,
+            next_due: summary.next_due_s.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
             known: summary.known,
+            known_before: summary.known_before,
             results: summary.results.iter().map(|(name, count)| ((*name).to_string(), *count)).collect(),
             fetch_ms: FetchTimes::new(&summary.fetch_us),
             robots: summary.robots,
@@ -191,6 +203,11 @@ impl CrawlReport {
             syscalls_per_page: per_page(summary.syscalls as f64),
             stopped: summary.stopped,
         }
+    }
+
+    fn urls(&self) -> String {
+        let due = self.next_due.as_ref().map(|due| format!(" ({} wait, the next until {due})", self.waiting));
+        format!("{} known, {} pending{}", self.known, self.pending, due.unwrap_or_default())
     }
 
     pub fn table(&self) -> String {
@@ -202,7 +219,7 @@ impl CrawlReport {
             ("stored", stored(self.bytes, self.stored_bytes)),
             ("fetch", self.fetch_ms.row()),
             ("results", results(&self.results)),
-            ("URLs", format!("{} known, {} pending", self.known, self.pending)),
+            ("URLs", self.urls()),
             ("robots.txt", format!("{} fetched", self.robots)),
             ("seconds", format!("{:.2}", self.seconds)),
             (

@@ -379,6 +379,8 @@ impl DocIndex {
         let held_on = outcome.result == ResultCode::NotModified;
         self.rules.schedule.answered(&mut row, outcome, fixed_s);
         match &outcome.note {
+            // A head does not stand for a document: what is known of that is kept.
+            Some(note) if note.head_only && self.holds_whole(&row) => {}
             Some(note) => self.documents.put_note(&mut row.note, note),
             // What is stored is still true, and so is what was noted of it.
             None if held_on => {}
@@ -387,6 +389,41 @@ impl DocIndex {
         self.frontier.counts(host).fetching -= 1;
         self.put_row(doc_id, host, row);
         true
+    }
+
+    fn holds_whole(&mut self, row: &Row) -> bool {
+        let note = self.documents.note(row.note).unwrap_or_else(|error| {
+            self.trouble.get_or_insert(error);
+            Note::default()
+        });
+        note.held.is_some() && !note.head_only
+    }
+
+    /// A URL that somebody typed. One that is known is asked for again if its head is wanted, or if only that was had.
+    pub fn seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) {
+        let origin = Origin { head_only, ..Origin::SEED };
+        self.discover([url.as_str()], origin, now_s);
+        let found = self.look(url.as_str()).unwrap_or_else(|error| {
+            self.trouble.get_or_insert(error);
+            None
+        });
+        let Some(found) = found.filter(|found| !self.open.contains_key(&found.doc_id)) else { return };
+        let (doc_id, only_head) = (found.doc_id, found.note.head_only || found.discovered.origin.head_only);
+        if head_only == found.discovered.origin.head_only && !self.taken.get(doc_id) {
+            return;
+        }
+        if !(head_only || only_head) {
+            return;
+        }
+        let Some((host, path)) = split(url.as_str()) else { return };
+        let host = self.frontier.host(host);
+        if self.taken.get(doc_id)
+            && let Some(row) = found.row
+        {
+            self.uncount(host, &row);
+        }
+        self.taken.set(doc_id, false);
+        self.frontier.push_front(host, &InLine { doc_id, origin, path });
     }
 
     /// The rules of this crawl keep out what was handed out.

@@ -25,7 +25,7 @@ const ALIGN: usize = 32;
 
 impl Note {
     pub fn is_empty(&self) -> bool {
-        self.held.is_none() && self.new_url.is_none() && self.canonical.is_none() && self.reason.is_none()
+        *self == Note::default()
     }
 
     /// A checksum 4, the length 2, then the fields. The bytes fill a place of their own.

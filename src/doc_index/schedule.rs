@@ -50,10 +50,12 @@ impl Schedule {
         }
         let had = outcome.result.is_success() || outcome.result == ResultCode::Redirect;
         row.state = if had { DocState::Success } else { DocState::Error };
-        if had && !unchanged {
+        // A head alone does not tell.
+        let has_document = outcome.digest != 0 || outcome.result == ResultCode::Redirect;
+        if had && !unchanged && has_document {
             row.changes = row.changes.saturating_add(u16::from(!first));
             row.changed_s = now_s;
-            row.digest = outcome.digest;
+            row.digest = if outcome.digest == 0 { row.digest } else { outcome.digest };
         }
         row.due_s = 0;
         let Some(recrawl) = &self.recrawl else { return };

@@ -130,9 +130,7 @@ impl IndexDesk {
 
     fn take(&mut self, word: ToIndex, now_s: u32) {
         match word {
-            ToIndex::Seed { url, head_only } => {
-                self.index.discover([url.as_str()], Origin { head_only, ..Origin::SEED }, now_s);
-            }
+            ToIndex::Seed { url, head_only } => self.index.seed(&url, head_only, now_s),
             ToIndex::Discover(found) => self.discover(&found, now_s),
             ToIndex::Record(outcome) => self.record(&outcome, now_s),
             ToIndex::Scope(url) => {

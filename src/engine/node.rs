@@ -54,6 +54,7 @@ pub struct Node {
     shard_stats: Vec<Arc<ShardStats>>,
     stats: Arc<SchedulerStats>,
     trouble: Arc<Trouble>,
+    known_before: u64,
 }
 
 impl Node {
@@ -84,6 +85,7 @@ impl Node {
                 .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
 
         let scope = index.scope(config, &seeds);
+        let known_before = index.index.stats().known;
         let papers = index.papers(config, &scope, wall, started);
         let (desk, index_port) =
             IndexDesk::new(index.index, papers, scheduler_bell.clone(), index_bell.clone());
@@ -192,6 +194,7 @@ impl Node {
             shard_stats,
             stats,
             trouble,
+            known_before,
         })
     }
 
@@ -267,6 +270,7 @@ impl Node {
             pending: index.pending + index.fetching + index.waiting,
             waiting: index.waiting,
             next_due_s: index.next_due_s,
+            known_before: self.known_before,
             known: index.known,
             results: scheduler.results(),
             fetch_us: merged_histogram(&self.shard_stats),

@@ -157,6 +157,8 @@ pub struct Summary {
     /// Of the pending ones, those that wait for a retry or to be looked at again, and when the next is due.
     pub waiting: u64,
     pub next_due_s: Option<u32>,
+    /// Of the known ones, those that were when it began.
+    pub known_before: u64,
     pub known: u64,
     pub results: BTreeMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,

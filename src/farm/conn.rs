@@ -394,8 +394,10 @@ impl Desk {
             // Counted before the answer leaves: who has read it finds it counted.
             let counters = &self.counters[self.thread];
             counters.requests.add(1);
-            if let Resource::Denied(_) = self.site.resource(target) {
-                counters.denied_requests.add(1);
+            match self.site.resource(target) {
+                Resource::Robots => counters.robots_requests.add(1),
+                Resource::Denied(_) => counters.denied_requests.add(1),
+                _ => {}
             }
             self.site.answer(host, target, self.port, request.head_only, &mut self.output).then
         } else {

@@ -10,7 +10,8 @@ pub struct FarmStats {
     pub requests: u64,
     /// Connections accepted.
     pub connections: u64,
-    /// Requests for what robots.txt denies.
+    /// Requests for robots.txt, and for what it denies.
+    pub robots_requests: u64,
     pub denied_requests: u64,
     /// Bytes of answers, heads included, that the kernel has taken.
     pub bytes: u64,
@@ -22,6 +23,7 @@ impl FarmStats {
         FarmStats {
             requests: sum(|thread| &thread.requests),
             connections: sum(|thread| &thread.connections),
+            robots_requests: sum(|thread| &thread.robots_requests),
             denied_requests: sum(|thread| &thread.denied_requests),
             bytes: sum(|thread| &thread.bytes),
         }
@@ -31,8 +33,9 @@ impl FarmStats {
 /// One JSON object.
 impl fmt::Display for FarmStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FarmStats { requests, connections, denied_requests, bytes } = self;
+        let FarmStats { requests, connections, robots_requests, denied_requests, bytes } = self;
         write!(f, "{{\"requests\":{requests},\"connections\":{connections},")?;
+        write!(f, "\"robots_requests\":{robots_requests},")?;
         write!(f, "\"denied_requests\":{denied_requests},\"bytes\":{bytes}}}")
     }
 }
@@ -43,6 +46,7 @@ impl fmt::Display for FarmStats {
 pub(super) struct Counters {
     pub(super) requests: Counter,
     pub(super) connections: Counter,
+    pub(super) robots_requests: Counter,
     pub(super) denied_requests: Counter,
     pub(super) bytes: Counter,
 }

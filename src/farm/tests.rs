@@ -260,8 +260,8 @@ fn denied_pages_are_served_and_counted() {
     assert_eq!((stats.requests, stats.denied_requests, stats.connections), (3, 2, 1));
     // The bytes of an answer are counted once it has left, which a client may be quicker than.
     let wanted = |connections: u32| {
-        format!("{{\"requests\":3,\"connections\":{connections},\"denied_requests\":2,\"bytes\":")
-            .into_bytes()
+        let counts = "\"robots_requests\":0,\"denied_requests\":2";
+        format!("{{\"requests\":3,\"connections\":{connections},{counts},\"bytes\":").into_bytes()
     };
     let response = client.get("/farm-stats");
     assert!(response.head.contains("Content-Type: application/json\r\n"));

@@ -160,7 +160,8 @@ fn crawl_all(driver: &str, cores: &str) {
     assert_eq!(report["results"].as_object().unwrap().len(), 7, "no other results: {report}");
     assert_eq!(report["pages"], expected.len());
     assert_eq!(report["success"], count("ok"));
-    assert_eq!(report["pending"], 0);
+    // What a server broke off or could not serve is tried again another time.
+    assert_eq!(report["pending"], report["waiting"]);
     assert_eq!(report["known"], expected.len() as u64 + denied);
     assert_eq!(report["driver"], driver);
     let cores: Vec<usize> = cores.split(',').map(|core| core.parse().unwrap()).collect();

@@ -90,6 +90,7 @@ mod redirects;
 mod remembered;
 mod responses;
 mod restart;
+mod resume;
 mod robots;
 mod secrets;
 mod sim;

@@ -45,7 +45,8 @@ fn compare(dir: &TempDir, origin: &str, drivers: &[&str], habits: &Habits) {
         check_documents(&data, origin, &curled);
 
         // An answer without a document has no links: all pages are asked for by name.
-        let (report, _) = crawl(&data, urls.iter().chain(&flags));
+        let again = "--again".to_string();
+        let (report, _) = crawl(&data, urls.iter().chain(&flags).chain([&again]));
         let again = newest(&data);
         let not_modified = again.values().filter(|record| record.result == "not_modified").count();
         assert_eq!(not_modified, unchanged.len(), "{report}");

@@ -57,7 +57,8 @@ impl Stage {
         if !args.iter().any(|arg| arg == "--req-host-per-sec") {
             command.args(["--req-host-per-sec", "0"]);
         }
-        command.args(args);
+        // A second crawl of a stage asks for everything once more.
+        command.args(args).arg("--again");
         command
     }
 

@@ -43,8 +43,6 @@ mod tests;
 mod unwritten;
 mod writer;
 
-pub use page::Entry;
 pub use reader::SeenReader;
-pub use runs::Removed;
 pub use set::{Doubt, Seen};
-pub use table::{Answer, SeenTable};
+pub use table::Answer;

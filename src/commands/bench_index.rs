@@ -1,0 +1,339 @@
+use super::Failure;
+use super::bench::{Machine, command_line, keep_record, machine};
+use super::bench_index_load::{LINKS_PER_PAGE, Workload};
+use super::machine::{cores, on_cores};
+use super::output::print;
+use crate::doc_index::{DocIndex, IndexBytes, IndexRules, Note, Origin, Outcome, RejectList};
+use crate::handler::LinkBatch;
+use crate::proto::http1::Validators;
+use crate::proto::lines::Held;
+use crate::proto::record::ResultCode;
+use clap::Args;
+use nix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Discover, hand out and record URLs in a doc index, and print what each costs
+///
+/// A page brings 20 links, nine of ten known; half of these were found lately, half at any time. One core.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  nephila bench index --urls 10000000\n  nephila bench index --urls 1000000 --memory 20000000\n  (cd bench/index-peers && cargo build --release)\n  nephila bench index --peers bench/index-peers/target/release/index-peers\n\nAll times are CPU times. The peers do the same straight on fjall and on SQLite, each in a process of its own."
+)]
+pub struct IndexBenchArgs {
+    /// URLs found in all
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    urls: u64,
+    /// Memory for the index
+    #[arg(long, value_name = "BYTES", default_value_t = 6 << 30)]
+    memory: usize,
+    /// Where the index is written; it is removed afterwards
+    #[arg(long, value_name = "DIR", default_value = "./nephila-bench-index")]
+    data: PathBuf,
+    /// The program of bench/index-peers, to measure fjall and SQLite in the same run
+    #[arg(long, value_name = "FILE")]
+    peers: Option<PathBuf>,
+    /// URLs that the peers find, if that is to be fewer
+    #[arg(long, value_name = "N")]
+    peers_urls: Option<u64>,
+    /// Write the run with machine and kernel to a JSON file
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct IndexBenchReport {
+    command: String,
+    machine: Machine,
+    ours: IndexCosts,
+    /// As their program prints them.
+    peers: Vec<serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct IndexCosts {
+    urls: u64,
+    links: u64,
+    discover_ns_per_link: f64,
+    /// Of links that were known, and of those that were not.
+    known_ns: f64,
+    new_ns: f64,
+    candidate_ns: f64,
+    candidates_per_s: f64,
+    record_ns: f64,
+    /// Everything of a page with 20 links: discovering them, handing it out, noting what became of it.
+    page_us: f64,
+    ram_bytes: u64,
+    ram_bytes_per_url: f64,
+    disk_bytes: u64,
+    disk_bytes_per_url: f64,
+    /// Opening it again after a kill.
+    open_seconds: f64,
+    open_ns_per_url: f64,
+    seconds: f64,
+}
+
+/// Pages between two looks at the clock.
+const PAGES_PER_ROUND: usize = 1_000;
+/// Candidates that wait to be fetched, as the queues of url servers do.
+const OPEN: usize = 50_000;
+const NOW_S: u32 = 1_800_000_000;
+
+impl IndexBenchArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        if self.urls < 1_000 || self.urls > u64::from(u32::MAX / 2) {
+            return Err(Failure::Usage("--urls: from a thousand to two billion".into()));
+        }
+        if self.data.exists() {
+            return Err(Failure::Usage(format!(
+                "{} is there already (name a directory that is not, with --data)",
+                self.data.display()
+            )));
+        }
+        let measured = on_cores(&cores()[..1], || self.measure());
+        let _ = std::fs::remove_dir_all(&self.data);
+        let ours = measured?.map_err(Failure::cannot_run)?;
+        let mut peers = Vec::new();
+        for peer in self.peers.iter().flat_map(|_| ["fjall", "sqlite"]) {
+            peers.push(self.peer(peer)?);
+        }
+        let report = IndexBenchReport { command: command_line(), machine: machine(), ours, peers };
+        let json = keep_record(&report, self.record.as_deref())?;
+        print(&if self.json { json + "\n" } else { report.text() })
+    }
+
+    fn measure(&self) -> std::io::Result<IndexCosts> {
+        let rules = IndexRules { memory_bytes: self.memory, ..IndexRules::default() };
+        let (mut index, _) = open(&self.data, &rules)?;
+        let mut load = Workload::new(self.urls);
+        let (mut clocks, mut open_docs) = (Clocks::default(), VecDeque::new());
+        let started = Instant::now();
+        let mut synced = started;
+        let (mut pages, mut fetched, mut candidates) = (0, 0, 0);
+        loop {
+            let batches = pages_of(&mut load);
+            if batches.is_empty() {
+                break;
+            }
+            pages += batches.len() as u64;
+            clocks.discover.run(|| {
+                for (number, links) in &batches {
+                    let depth = load.depth_of(2 * number) + 1;
+                    index.discover(links.iter(), Origin::link(*number as u32 / 2 + 1, depth), NOW_S);
+                }
+            });
+            if open_docs.len() < OPEN {
+                let found = clocks.candidates.run(|| index.candidates(4_096, &RejectList::default(), NOW_S));
+                candidates += found.len() as u64;
+                open_docs.extend(found.iter().map(|candidate| candidate.doc_id));
+            }
+            let done: Vec<Outcome> =
+                open_docs.drain(..batches.len().min(open_docs.len())).map(outcome).collect();
+            fetched += done.len() as u64;
+            let sync = synced.elapsed() >= Duration::from_secs(1);
+            synced = if sync { Instant::now() } else { synced };
+            clocks.record.run(|| {
+                done.iter().for_each(|outcome| {
+                    index.record(outcome, None);
+                });
+                index.flush(sync)
+            })?;
+        }
+        let known_ns = known_links(&mut index, &mut load);
+        let bytes = index.bytes();
+        let links = pages * LINKS_PER_PAGE as u64;
+        let discover_ns = clocks.discover.ns as f64;
+        let new_ns = (discover_ns - known_ns * (links - load.urls()) as f64) / load.urls() as f64;
+        let seconds = started.elapsed().as_secs_f64();
+        // As a kill would: what is in no run of the seen-set is made again from the ledger.
+        drop(index);
+        let opening = (Instant::now(), cpu_ns());
+        let (index, _) = open(&self.data, &rules)?;
+        let (open_seconds, open_ns) = (opening.0.elapsed().as_secs_f64(), cpu_ns() - opening.1);
+        assert_eq!(index.stats().known, load.urls(), "every URL is known once");
+        let per = |ns: u64, count: u64| ns as f64 / count.max(1) as f64;
+        let (ram_bytes, disk_bytes) = (ram(&bytes), disk(&bytes));
+        let candidate_ns = per(clocks.candidates.ns, candidates);
+        let record_ns = per(clocks.record.ns, fetched);
+        Ok(IndexCosts {
+            urls: load.urls(),
+            links,
+            discover_ns_per_link: discover_ns / links as f64,
+            known_ns,
+            new_ns,
+            candidate_ns,
+            candidates_per_s: 1e9 / candidate_ns,
+            record_ns,
+            page_us: (discover_ns / pages as f64 + candidate_ns + record_ns) / 1e3,
+            ram_bytes,
+            ram_bytes_per_url: ram_bytes as f64 / load.urls() as f64,
+            disk_bytes,
+            disk_bytes_per_url: disk_bytes as f64 / load.urls() as f64,
+            open_seconds,
+            open_ns_per_url: per(open_ns, load.urls()),
+            seconds,
+        })
+    }
+
+    fn peer(&self, peer: &str) -> Result<serde_json::Value, Failure> {
+        let Some(program) = &self.peers else { unreachable!("asked for with a program only") };
+        let urls = self.peers_urls.unwrap_or(self.urls);
+        let data = self.data.with_extension(peer);
+        let ran = Command::new(program)
+            .args(["--peer", peer, "--urls", &urls.to_string(), "--json", "--dir"])
+            .arg(&data)
+            .output();
+        let _ = std::fs::remove_dir_all(&data);
+        let cannot =
+            |cause: String| Failure::CannotRun(format!("{} --peer {peer}: {cause}", program.display()));
+        let output = ran.map_err(|e| cannot(e.to_string()))?;
+        if !output.status.success() {
+            return Err(cannot(String::from_utf8_lossy(&output.stderr).trim().to_string()));
+        }
+        serde_json::from_slice(&output.stdout).map_err(|e| cannot(e.to_string()))
+    }
+}
+
+fn open(folder: &Path, rules: &IndexRules) -> std::io::Result<(DocIndex, crate::doc_index::Opened)> {
+    DocIndex::open(folder, rules.clone(), NOW_S).map_err(std::io::Error::other)
+}
+
+/// The links of the next pages, and the numbers of those pages.
+fn pages_of(load: &mut Workload) -> Vec<(u64, LinkBatch)> {
+    let mut url = Vec::new();
+    let mut pages = Vec::with_capacity(PAGES_PER_ROUND);
+    while pages.len() < PAGES_PER_ROUND
+        && let Some(page) = load.next_page()
+    {
+        pages.push((page.number, batch(load, &page.links, &mut url)));
+    }
+    pages
+}
+
+fn batch(load: &Workload, links: &[u64], url: &mut Vec<u8>) -> LinkBatch {
+    let mut batch = LinkBatch::default();
+    for &number in links {
+        load.url_into(number, url);
+        batch.push(str::from_utf8(url).unwrap_or_default());
+    }
+    batch
+}
+
+/// What a link costs that is known, with the index at its full size.
+fn known_links(index: &mut DocIndex, load: &mut Workload) -> f64 {
+    const ROUNDS: u64 = 200;
+    let (mut clock, mut url, mut links) = (Clock::default(), Vec::new(), 0);
+    for _ in 0..ROUNDS {
+        let mut pages = Vec::with_capacity(100);
+        for _ in 0..100 {
+            let links = load.known_links();
+            pages.push(batch(load, &links, &mut url));
+        }
+        links += 100 * LINKS_PER_PAGE as u64;
+        clock.run(|| pages.iter().for_each(|page| index.discover(page.iter(), Origin::link(1, 1), NOW_S)));
+    }
+    clock.ns as f64 / links as f64
+}
+
+/// A page with an ETag, stored.
+fn outcome(doc_id: u32) -> Outcome {
+    let validators = Validators {
+        etag: format!("\"{:030x}\"", u64::from(doc_id).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            .into_bytes()
+            .into(),
+        last_modified: Box::default(),
+    };
+    let note = Note { held: Some(Held { validators, segment: 7 }), ..Note::default() };
+    Outcome {
+        status: 200,
+        digest: u64::from(doc_id) << 20 | 1,
+        note: Some(Box::new(note)),
+        ..Outcome::new(doc_id, ResultCode::Ok, NOW_S)
+    }
+}
+
+#[derive(Default)]
+struct Clocks {
+    discover: Clock,
+    candidates: Clock,
+    record: Clock,
+}
+
+/// CPU time of this thread, which does all the work.
+#[derive(Default)]
+struct Clock {
+    ns: u64,
+}
+
+impl Clock {
+    fn run<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let before = cpu_ns();
+        let done = work();
+        self.ns += cpu_ns() - before;
+        done
+    }
+}
+
+fn cpu_ns() -> u64 {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0, |time| Duration::from(time).as_nanos() as u64)
+}
+
+fn ram(bytes: &IndexBytes) -> u64 {
+    bytes.seen_ram + bytes.frontier_ram + bytes.other_ram
+}
+
+fn disk(bytes: &IndexBytes) -> u64 {
+    bytes.ledger_disk + bytes.documents_disk + bytes.seen_disk + bytes.frontier_disk
+}
+
+impl IndexBenchReport {
+    fn text(&self) -> String {
+        let ours = &self.ours;
+        let mut text = format!(
+            "{} URLs, {} links, {:.0} s\n  discover   {:.0} ns CPU a link: {:.0} if it is known, {:.0} if it is new\n",
+            ours.urls, ours.links, ours.seconds, ours.discover_ns_per_link, ours.known_ns, ours.new_ns
+        );
+        text += &format!(
+            "  candidates {:.0} ns each, {:.0}/s\n  record     {:.0} ns\n  a page     {:.2} us with 20 links\n",
+            ours.candidate_ns, ours.candidates_per_s, ours.record_ns, ours.page_us
+        );
+        text += &format!(
+            "  memory     {:.0} MB, {:.1} bytes a URL\n  disk       {:.0} MB, {:.1} bytes a URL\n",
+            ours.ram_bytes as f64 / 1e6,
+            ours.ram_bytes_per_url,
+            ours.disk_bytes as f64 / 1e6,
+            ours.disk_bytes_per_url
+        );
+        text += &format!(
+            "  opened     in {:.2} s after a kill, {:.0} ns CPU a URL\n",
+            ours.open_seconds, ours.open_ns_per_url
+        );
+        for peer in &self.peers {
+            let number = |name: &str| peer[name].as_f64().unwrap_or(f64::NAN);
+            text += &format!(
+                "{} with {} URLs\n  discover   {:.0} ns a link: ours {:.3} x\n  candidates {:.0} ns each: ours {:.3} x\n  record     {:.0} ns: ours {:.3} x\n  a page     {:.1} us: ours {:.3} x\n  disk       {:.1} bytes a URL\n",
+                peer["peer"].as_str().unwrap_or("?"),
+                peer["urls"],
+                number("discover_ns_per_link"),
+                ours.discover_ns_per_link / number("discover_ns_per_link"),
+                number("candidate_ns"),
+                ours.candidate_ns / number("candidate_ns"),
+                number("record_ns"),
+                ours.record_ns / number("record_ns"),
+                number("page_us"),
+                ours.page_us / number("page_us"),
+                number("disk_bytes_per_url"),
+            );
+        }
+        if self.peers.is_empty() {
+            text +=
+                "fjall and SQLite were not measured (give the program of bench/index-peers with --peers)\n";
+        }
+        text
+    }
+}
