@@ -50,8 +50,9 @@ pub struct Handler {
     product_token: String,
     recent: Recent,
     charsets: CharsetReader,
-    /// The link being resolved, all of a page, and their fingerprints; kept for their memory.
+    /// The link being resolved, its canonical form, all of a page, and their fingerprints; kept for their memory.
     resolved: String,
+    canonical: String,
     resolved_all: LinkBatch,
     prints: Vec<u64>,
 }
@@ -71,6 +72,7 @@ impl Handler {
             recent: Recent::new(),
             charsets: CharsetReader::new(),
             resolved: String::new(),
+            canonical: String::new(),
             resolved_all: LinkBatch::default(),
             prints: Vec::new(),
         }
@@ -86,7 +88,8 @@ impl Handler {
         let candidate = page.candidate;
         let Some(head) = page.head else { return handled };
         if page.result == ResultCode::Redirect {
-            handled.new_url = redirect_target(&candidate.url, head, page.head_bytes);
+            let target = redirect_target(&candidate.url, head, page.head_bytes);
+            handled.new_url = target.map(|url| self.in_canonical_form(url));
             handled.follow = handled.new_url.as_ref().is_some_and(|url| self.may_follow(candidate, url));
             return handled;
         }
@@ -137,6 +140,7 @@ impl Handler {
         if let Some(target) = &facts.refresh
             && base.resolve(target, &mut self.resolved).is_ok()
             && let Ok(url) = CrawlUrl::from_normal(&self.resolved)
+            && let url = self.in_canonical_form(url)
             && url != candidate.url
         {
             handled.follow = self.may_follow(candidate, &url);
@@ -150,8 +154,9 @@ impl Handler {
         self.prints.clear();
         for target in targets {
             if base.resolve(target, &mut self.resolved).is_ok() {
-                self.prints.push(fingerprint(self.resolved.as_bytes()).max(SEEN + 1));
-                self.resolved_all.push(&self.resolved);
+                let url = self.scope.canon().apply(&self.resolved, &mut self.canonical);
+                self.prints.push(fingerprint(url.as_bytes()).max(SEEN + 1));
+                self.resolved_all.push(url);
             }
         }
         // One after the other, with nothing between: the table is larger than the cache, and so its misses overlap.
@@ -175,6 +180,14 @@ impl Handler {
                 Err(_) => {}
             }
         }
+    }
+
+    fn in_canonical_form(&mut self, url: CrawlUrl) -> CrawlUrl {
+        let text = self.scope.canon().apply(url.as_str(), &mut self.canonical);
+        if text == url.as_str() {
+            return url;
+        }
+        CrawlUrl::from_normal(text).unwrap_or(url)
     }
 
     fn may_follow(&self, candidate: &Candidate, target: &CrawlUrl) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Fetched ──► redirect target, or links of the HTML, read in its own encoding
-//!                    │ resolved against the page or its <base>, normalised
+//!                    │ resolved against the page or its <base>, normalised, without what settings drop
 //!                    │ in scope (and nothing says why not), within depth
 //!                    │ not seen lately by this shard
 //!                    ▼

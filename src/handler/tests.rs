@@ -1,29 +1,54 @@
 //! The promise: a page's links are found whatever it is written in, and what it forbids is noticed wherever it says so.
 
 use super::{Handled, Handler, Page, Scope};
-use crate::config::ScopeKind;
+use crate::config::{DocIndexSettings, ScopeKind};
 use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
 use crate::proto::lines::Candidate;
 use crate::proto::record::ResultCode;
-use crate::proto::url::CrawlUrl;
+use crate::proto::url::{CrawlUrl, UrlRules};
 use encoding_rs::{EUC_KR, Encoding, GBK, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};
 use std::sync::Arc;
 
+/// A fetch and the settings that it is looked at under.
+struct Case {
+    candidate: Candidate,
+    settings: DocIndexSettings,
+    result: ResultCode,
+    decoded: bool,
+}
+
+impl Default for Case {
+    fn default() -> Case {
+        Case {
+            candidate: Candidate::seed(1, CrawlUrl::parse("http://site.test/dir/page.html").unwrap()),
+            settings: DocIndexSettings::default(),
+            result: ResultCode::Ok,
+            decoded: false,
+        }
+    }
+}
+
+impl Case {
+    fn handle(&self, headers: &str, document: &[u8]) -> Handled {
+        let rules = UrlRules::of(&self.settings).unwrap();
+        let mut scope = Scope::new(ScopeKind::Host, 5).with_rules(&self.settings, rules);
+        scope.add(&CrawlUrl::parse("http://site.test/").unwrap());
+        let head_bytes = format!("HTTP/1.1 200 OK\r\n{headers}\r\n");
+        let parsed = HeadParser::new(HeadLimits::default(), Method::Get).parse(head_bytes.as_bytes());
+        let Ok(HeadStep::Done(head)) = parsed else { panic!("a whole head: {parsed:?}") };
+        Handler::new(Arc::new(scope), "nephila".to_string()).handle(&Page {
+            candidate: &self.candidate,
+            result: self.result,
+            head: Some(&head),
+            head_bytes: head_bytes.as_bytes(),
+            decoded: self.decoded,
+            document,
+        })
+    }
+}
+
 fn handle_decoded(headers: &str, document: &[u8], decoded: bool) -> Handled {
-    let url = CrawlUrl::parse("http://site.test/dir/page.html").unwrap();
-    let mut scope = Scope::new(ScopeKind::Host, 5);
-    scope.add(&url);
-    let head_bytes = format!("HTTP/1.1 200 OK\r\n{headers}\r\n");
-    let parsed = HeadParser::new(HeadLimits::default(), Method::Get).parse(head_bytes.as_bytes());
-    let Ok(HeadStep::Done(head)) = parsed else { panic!("a whole head: {parsed:?}") };
-    Handler::new(Arc::new(scope), "nephila".to_string()).handle(&Page {
-        candidate: &Candidate::seed(1, url),
-        result: ResultCode::Ok,
-        head: Some(&head),
-        head_bytes: head_bytes.as_bytes(),
-        decoded,
-        document,
-    })
+    Case { decoded, ..Case::default() }.handle(headers, document)
 }
 
 fn handle(headers: &str, document: &[u8]) -> Handled {
@@ -148,4 +173,34 @@ fn a_page_that_asks_not_to_be_indexed_is_marked() {
     }
     // A header speaks for documents that are not read, too.
     assert!(handle("Content-Type: application/pdf\r\nX-Robots-Tag: noindex\r\n", b"%PDF-1.7").noindex);
+}
+
+#[test]
+fn whatever_leads_on_is_in_canonical_form() {
+    let settings = DocIndexSettings {
+        query_drop: vec!["sid".to_string()],
+        query_sort: true,
+        ..DocIndexSettings::default()
+    };
+    let case = Case { settings, ..Case::default() };
+    let page = "<a href='x?sid=1'><a href='x?sid=2'><a href='y?b&a'><a href='y?a&b'>\
+                <meta http-equiv=refresh content='0;url=/r?sid=1&z&c'>";
+    let handled = case.handle(HTML, page.as_bytes());
+    assert_eq!(links(&handled), ["http://site.test/dir/x", "http://site.test/dir/y?a&b"]);
+    assert_eq!(handled.new_url.unwrap().as_str(), "http://site.test/r?c&z");
+    let redirect = Case { result: ResultCode::Redirect, ..case };
+    let handled = redirect.handle("Location: /to?z&sid=4&c\r\n", b"");
+    assert_eq!(handled.new_url.unwrap().as_str(), "http://site.test/to?c&z");
+}
+
+#[test]
+fn a_rule_keeps_out_links_and_where_a_seed_leads() {
+    let settings = DocIndexSettings { deny: vec!["/private".to_string()], ..DocIndexSettings::default() };
+    let case = Case { settings, ..Case::default() };
+    let handled = case.handle(HTML, b"<a href=/private/x><a href=/a/a/a/a/><a href=x>");
+    assert_eq!((links(&handled), handled.out_of_scope), (LINK.to_vec(), 2));
+    let redirect = Case { result: ResultCode::Redirect, ..case };
+    assert!(!redirect.handle("Location: http://other.test/private\r\n", b"").follow);
+    assert!(redirect.handle("Location: http://other.test/\r\n", b"").follow, "a seed leads where it leads");
+    assert!(redirect.handle("Location: /a/a/a/a/a\r\n", b"").follow, "and guards do not count for it");
 }
