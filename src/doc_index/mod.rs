@@ -11,5 +11,6 @@
 
 mod index;
 mod line;
+pub mod variants;
 
 pub use index::{DocIndex, DocState, IndexStats, Origin, RejectList};
