@@ -9,12 +9,17 @@
 //!               LinkBatch ──► doc index (which knows for certain)
 //! ```
 //!
+//! A sitemap goes the same way; besides pages it may name sitemaps. What a page would rather be known by (rel=canonical)
+//! is noted beside what it links to.
+//!
 //! Sans-IO and per shard: it reads a document and says what it found.
 
 mod found;
 mod link_batch;
+mod link_header;
 mod recent;
 mod scope;
+mod sitemaps;
 #[cfg(test)]
 mod tests;
 mod traps;
