@@ -36,6 +36,14 @@ pub const STORE_LINE_WORDS: usize = 4_096;
 /// Links taken from one page; the rest of a link farm is not worth its memory.
 pub const LINKS_PER_PAGE_MAX: usize = 10_000;
 
+/// Entries taken from one sitemap, its bytes without a coding (both as the protocol has them), and how deep its elements
+/// may nest: four levels make a sitemap, and feeds have a few more.
+pub const SITEMAP_ENTRIES_MAX: usize = 50_000;
+pub const SITEMAP_BYTES_MAX: u64 = 50 << 20;
+pub const SITEMAP_ELEMENTS_DEEP_MAX: usize = 32;
+/// Sitemaps of sitemaps, one after the other. The protocol allows one; more than a few are a chain without an end.
+pub const SITEMAPS_DEEP_MAX: u16 = 5;
+
 /// Hops from a first URL before a chain of redirects is given up.
 pub const REDIRECTS_MAX: u8 = 10;
 /// The same for a chain that starts at /robots.txt.

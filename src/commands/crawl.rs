@@ -12,7 +12,7 @@ use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
     CrawlTask, HostsFile, Names, Node, NodeSetup, OpenIndex, ResolvConf, SpiderKit, Summary, index_folder,
 };
-use crate::proto::url::{CrawlUrl, UrlRules};
+use crate::proto::url::{Canon, CrawlUrl, UrlRules};
 use crate::resolver::ResolverConfig;
 use crate::store_server::DataDir;
 use clap::{Args, ValueEnum};
@@ -144,11 +144,13 @@ impl CrawlArgs {
     }
 }
 
-/// The seeds that no rule denies. Those that one does are named.
+/// The seeds in canonical form, as far as no rule denies them. Those that one does are named.
 fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
     let rules = UrlRules::of(&config.doc_index).map_err(Failure::usage)?;
     let mut kept = Vec::with_capacity(seeds.len());
-    for url in seeds {
+    let (canon, mut scratch) = (Canon::of(&config.doc_index), String::new());
+    for seed in seeds {
+        let url = CrawlUrl::from_normal(canon.apply(seed.as_str(), &mut scratch)).map_err(Failure::usage)?;
         match rules.deny.which(&url) {
             Some(rule) => {
                 eprintln!("nephila: skipped: {url}: deny rule {}, \"{}\"", rule.number, shown(rule.text, 200))

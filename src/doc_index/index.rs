@@ -391,6 +391,23 @@ impl DocIndex {
         true
     }
 
+    /// A sitemap says when a page changed: if that is after we had it, and pages are looked at again, it is due.
+    pub fn changed(&mut self, url: &str, lastmod_s: u32, now_s: u32) {
+        if lastmod_s == 0 || self.rules.schedule.recrawl.is_none() {
+            return;
+        }
+        let found = self.look(url).unwrap_or_else(|error| {
+            self.trouble.get_or_insert(error);
+            None
+        });
+        let Some(found) = found else { return };
+        let Some(row) = found.row.filter(|row| row.state == DocState::Success) else { return };
+        if row.fetched_s < lastmod_s && lastmod_s <= now_s && row.due_s > now_s {
+            self.documents.put(found.doc_id, Row { due_s: now_s, after: self.ledger.told(), ..row });
+            self.due.put(found.doc_id, now_s);
+        }
+    }
+
     fn holds_whole(&mut self, row: &Row) -> bool {
         let note = self.documents.note(row.note).unwrap_or_else(|error| {
             self.trouble.get_or_insert(error);

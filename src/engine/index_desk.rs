@@ -49,6 +49,11 @@ pub struct IndexPort {
     pub bell: Arc<Doorbell>,
 }
 
+/// A sitemap tells of many pages at once: it is read before them.
+fn sitemap(via: u32, depth: u16) -> Origin {
+    Origin { kind: DocKind::Sitemap, priority: PRIORITY_USUAL + 1, ..Origin::link(via, depth) }
+}
+
 /// A crash of the machine costs no more than this.
 const SYNC_US: u64 = 1_000_000;
 
@@ -163,6 +168,15 @@ impl IndexDesk {
             self.index.discover([new.url.as_str()], origin, now_s);
         }
         self.index.discover(found.links.iter(), Origin::link(found.doc_id, found.depth), now_s);
+        for (url, &lastmod_s) in found.links.iter().zip(&found.lastmods) {
+            self.index.changed(url, lastmod_s, now_s);
+        }
+        if self.papers.sitemaps != Sitemaps::Off && !found.sitemaps.is_empty() {
+            // One more sitemap led to these; the handler stops at some depth.
+            let depth = self.index.document(found.doc_id).ok().flatten();
+            let depth = depth.map_or(0, |found| found.discovered.origin.depth);
+            self.index.discover(found.sitemaps.iter(), sitemap(found.doc_id, depth + 1), now_s);
+        }
     }
 
     fn record(&mut self, outcome: &Outcome, now_s: u32) {
@@ -205,9 +219,7 @@ impl IndexDesk {
         let scope = self.papers.scope.as_deref();
         let is_theirs = |url: &CrawlUrl| url.origin() == origin || scope.is_none_or(|scope| scope.holds(url));
         urls.retain(is_theirs);
-        let kind = DocKind::Sitemap;
-        let origin = Origin { kind, priority: PRIORITY_USUAL + 1, ..Origin::link(0, 0) };
-        self.index.discover(urls.iter().map(CrawlUrl::as_str), origin, now_s);
+        self.index.discover(urls.iter().map(CrawlUrl::as_str), sitemap(0, 0), now_s);
     }
 
     /// The server did not send the page again; what it leads to is to be looked at all the same.

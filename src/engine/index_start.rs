@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::doc_index::{DocIndex, IndexError, IndexRules, Opened, Recrawl, Schedule, Segments};
 use crate::handler::{Handler, Scope};
 use crate::proto::robots::product_token;
-use crate::proto::url::{CrawlUrl, RecrawlRules};
+use crate::proto::url::{Canon, CrawlUrl, RecrawlRules};
 use crate::store_server::DataDir;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,13 +117,12 @@ pub fn index_rules(config: &Config) -> IndexRules {
 fn signature(config: &Config) -> u64 {
     let settings = &config.doc_index;
     let rules = format!(
-        "{:?} {} {:?} {:?} {:?} {} {} {}",
+        "{} {:?} {} {:?} {:?} {} {}",
+        Canon::of(settings).signature(),
         config.scope,
         config.depth,
         settings.allow,
         settings.deny,
-        settings.query_drop,
-        settings.query_sort,
         settings.path_depth_max,
         settings.segment_repeats_max,
     );

@@ -14,7 +14,7 @@ use crate::driver::Driver;
 use crate::handler::{Handler, Page, Scope};
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::lines::{Candidate, Held, Job, TransId};
+use crate::proto::lines::{Candidate, DocKind, Held, Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
@@ -409,7 +409,8 @@ impl<D: Driver> Shard<D> {
         let candidate = &job.candidate;
         let digest = Some(appended.digest).filter(|&digest| digest != 0);
         self.papers.book.logger.page(&mut self.papers.book.lines, candidate, &fetched, result, digest, span);
-        let note = note_of(candidate, &fetched, &record, appended.segment);
+        let mut note = note_of(candidate, &fetched, &record, appended.segment);
+        note.canonical = handled.canonical.as_ref().map(|url| url.as_str().into());
         let new_url = handled.new_url.filter(|_| handled.follow && !looping).map(|url| NewUrl {
             url,
             depth: candidate.depth,
@@ -418,11 +419,16 @@ impl<D: Driver> Shard<D> {
             head_only: candidate.head_only,
             kind: candidate.kind,
         });
-        let found = (!handled.links.is_empty() || new_url.is_some() || handled.into_scope).then(|| {
+        let is_sitemap = candidate.kind == DocKind::Sitemap;
+        let depth = if is_sitemap { 0 } else { candidate.depth };
+        let has_links = !handled.links.is_empty() || !handled.sitemaps.is_empty();
+        let found = (has_links || new_url.is_some() || handled.into_scope).then(|| {
             Box::new(Found {
                 doc_id: candidate.doc_id,
                 links: handled.links,
-                depth: candidate.depth.saturating_add(1),
+                lastmods: handled.lastmods,
+                sitemaps: handled.sitemaps,
+                depth: depth.saturating_add(1),
                 new_url,
                 into_scope: handled.into_scope.then(|| candidate.url.clone()),
             })

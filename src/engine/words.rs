@@ -106,6 +106,10 @@ pub struct Found {
     /// The page's own document.
     pub doc_id: u32,
     pub links: LinkBatch,
+    /// When each of the links changed, if a sitemap said so.
+    pub lastmods: Vec<u32>,
+    /// Sitemaps that a sitemap names.
+    pub sitemaps: LinkBatch,
     /// Depth of the links.
     pub depth: u16,
     /// Where a redirect or refresh leads, if it is to be followed.

@@ -1,4 +1,5 @@
 use super::link_batch::LinkBatch;
+use super::link_header;
 use super::recent::Recent;
 use super::scope::Scope;
 use crate::base::fingerprint;
@@ -7,7 +8,7 @@ use crate::proto::charset::CharsetReader;
 use crate::proto::coding;
 use crate::proto::html::{self, Fact, RobotsMeta};
 use crate::proto::http1::{Head, Span};
-use crate::proto::lines::Candidate;
+use crate::proto::lines::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
 use crate::proto::url::{CrawlUrl, LinkBase, LinkError};
 use std::borrow::Cow;
@@ -32,8 +33,15 @@ pub struct Handled {
     pub new_url: Option<CrawlUrl>,
     /// `new_url` is to be fetched: it is in scope and the chain is not too long.
     pub follow: bool,
-    /// Links to be discovered, one deeper than the page.
+    /// Links to be discovered, one deeper than the page; those of a sitemap are one deep.
     pub links: LinkBatch,
+    /// When each of `links` changed, in seconds since 1970, by the sitemap that names it; 0 if it does not say. Empty if
+    /// this is no sitemap.
+    pub lastmods: Vec<u32>,
+    /// Sitemaps that a sitemap names: in scope, or on its own host.
+    pub sitemaps: LinkBatch,
+    /// What the page would rather be known by, if that is another URL. Noted, and not followed for it.
+    pub canonical: Option<CrawlUrl>,
     /// A seed's chain of redirects ends here: this host is in scope from now on.
     pub into_scope: bool,
     /// Links that lead where this crawl does not go.
@@ -45,13 +53,14 @@ pub struct Handled {
 /// See the folder's docs.
 pub struct Handler {
     /// Shared with the other shards until a redirect of a seed extends it.
-    scope: Arc<Scope>,
+    pub(super) scope: Arc<Scope>,
     /// Our name in robots directives.
     product_token: String,
-    recent: Recent,
+    pub(super) recent: Recent,
     charsets: CharsetReader,
-    /// The link being resolved, all of a page, and their fingerprints; kept for their memory.
-    resolved: String,
+    /// The link being resolved, its canonical form, all of a page, and their fingerprints; kept for their memory.
+    pub(super) resolved: String,
+    pub(super) canonical: String,
     resolved_all: LinkBatch,
     prints: Vec<u64>,
 }
@@ -71,6 +80,7 @@ impl Handler {
             recent: Recent::new(),
             charsets: CharsetReader::new(),
             resolved: String::new(),
+            canonical: String::new(),
             resolved_all: LinkBatch::default(),
             prints: Vec::new(),
         }
@@ -86,7 +96,8 @@ impl Handler {
         let candidate = page.candidate;
         let Some(head) = page.head else { return handled };
         if page.result == ResultCode::Redirect {
-            handled.new_url = redirect_target(&candidate.url, head, page.head_bytes);
+            let target = redirect_target(&candidate.url, head, page.head_bytes);
+            handled.new_url = target.map(|url| self.in_canonical_form(url));
             handled.follow = handled.new_url.as_ref().is_some_and(|url| self.may_follow(candidate, url));
             return handled;
         }
@@ -99,6 +110,15 @@ impl Handler {
         }
         let said = header_says(head, page.head_bytes, &self.product_token);
         handled.noindex = said.noindex;
+        if candidate.kind == DocKind::Sitemap {
+            if !said.nofollow {
+                self.read_sitemap(candidate, page.document, &mut handled);
+            }
+            return handled;
+        }
+        if let Some(target) = link_header::canonical(head, page.head_bytes) {
+            handled.canonical = self.canonical_of(candidate, &LinkBase::new(&candidate.url), &target);
+        }
         let readable = page.decoded || coding::is_plain(&coding::header_of(head, page.head_bytes));
         if readable && is_html(head.content_type.of(page.head_bytes), page.document) {
             // Out of its place while the facts of a page borrow from its text.
@@ -131,12 +151,18 @@ impl Handler {
         {
             base = LinkBase::new(&url).of_page_in(text.encoding);
         }
+        if let Some(target) = &facts.canonical
+            && handled.canonical.is_none()
+        {
+            handled.canonical = self.canonical_of(candidate, &base, target);
+        }
         if !facts.said.nofollow && candidate.depth < self.scope.depth_max() {
             self.read_links(&base, &facts.links, handled);
         }
         if let Some(target) = &facts.refresh
             && base.resolve(target, &mut self.resolved).is_ok()
             && let Ok(url) = CrawlUrl::from_normal(&self.resolved)
+            && let url = self.in_canonical_form(url)
             && url != candidate.url
         {
             handled.follow = self.may_follow(candidate, &url);
@@ -150,8 +176,9 @@ impl Handler {
         self.prints.clear();
         for target in targets {
             if base.resolve(target, &mut self.resolved).is_ok() {
-                self.prints.push(fingerprint(self.resolved.as_bytes()).max(SEEN + 1));
-                self.resolved_all.push(&self.resolved);
+                let url = self.scope.canon().apply(&self.resolved, &mut self.canonical);
+                self.prints.push(fingerprint(url.as_bytes()).max(SEEN + 1));
+                self.resolved_all.push(url);
             }
         }
         // One after the other, with nothing between: the table is larger than the cache, and so its misses overlap.
@@ -177,10 +204,26 @@ impl Handler {
         }
     }
 
+    /// The other URL that a page wants to be known by.
+    fn canonical_of(&mut self, candidate: &Candidate, base: &LinkBase, target: &[u8]) -> Option<CrawlUrl> {
+        base.resolve(target, &mut self.resolved).ok()?;
+        let url = CrawlUrl::from_normal(&self.resolved).ok()?;
+        Some(self.in_canonical_form(url)).filter(|url| *url != candidate.url)
+    }
+
+    fn in_canonical_form(&mut self, url: CrawlUrl) -> CrawlUrl {
+        let text = self.scope.canon().apply(url.as_str(), &mut self.canonical);
+        if text == url.as_str() {
+            return url;
+        }
+        CrawlUrl::from_normal(text).unwrap_or(url)
+    }
+
     fn may_follow(&self, candidate: &Candidate, target: &CrawlUrl) -> bool {
-        // Where a seed leads is where it was meant to lead, unless a rule forbids it.
+        // Where a seed leads is where it was meant to lead, unless a rule forbids it; and a sitemap stays one.
         let in_scope = match candidate.seed_chain {
             true => self.scope.denies(target).is_none(),
+            false if candidate.kind == DocKind::Sitemap => self.may_hold_sitemap(candidate, target),
             false => self.scope.holds(target),
         };
         candidate.hops < REDIRECTS_MAX && in_scope
@@ -192,6 +235,7 @@ impl Handler {
 struct Facts<'a> {
     base: Option<Cow<'a, [u8]>>,
     links: Vec<Cow<'a, [u8]>>,
+    canonical: Option<Cow<'a, [u8]>>,
     refresh: Option<Cow<'a, [u8]>>,
     /// None of its links is to be followed, or it is not to be indexed: by its headers and by itself.
     said: RobotsMeta,
@@ -207,6 +251,7 @@ impl<'a> Facts<'a> {
                     self.links.push(target);
                 }
             }
+            Fact::Canonical(target) => self.canonical = Some(target),
             Fact::Refresh { target, .. } => self.refresh = self.refresh.take().or(Some(target)),
             Fact::Robots(robots) => {
                 self.said.nofollow |= robots.nofollow;

@@ -1,7 +1,7 @@
 use super::traps::Traps;
 use super::verdict::{Verdict, WhyIn, WhyOut};
 use crate::config::{DocIndexSettings, ScopeKind};
-use crate::proto::url::{CrawlUrl, RuleRef, UrlRules};
+use crate::proto::url::{Canon, CrawlUrl, RuleRef, UrlRules};
 use rapidhash::fast::RapidHashSet;
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ pub struct Scope {
     depth_max: u16,
     rules: Arc<UrlRules>,
     traps: Traps,
+    canon: Canon,
 }
 
 impl Scope {
@@ -31,12 +32,18 @@ impl Scope {
             depth_max,
             rules: Arc::default(),
             traps: Traps::default(),
+            canon: Canon::default(),
         }
     }
 
     /// The same with the rules and the guards of the settings; `rules` are theirs, compiled.
     pub fn with_rules(self, settings: &DocIndexSettings, rules: UrlRules) -> Scope {
-        Scope { rules: Arc::new(rules), traps: Traps::of(settings), ..self }
+        Scope { rules: Arc::new(rules), traps: Traps::of(settings), canon: Canon::of(settings), ..self }
+    }
+
+    /// The form that URLs are in before they are asked about.
+    pub fn canon(&self) -> &Canon {
+        &self.canon
     }
 
     pub fn depth_max(&self) -> u16 {

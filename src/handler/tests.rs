@@ -1,29 +1,54 @@
 //! The promise: a page's links are found whatever it is written in, and what it forbids is noticed wherever it says so.
 
 use super::{Handled, Handler, Page, Scope};
-use crate::config::ScopeKind;
+use crate::config::{DocIndexSettings, ScopeKind};
 use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
-use crate::proto::lines::Candidate;
+use crate::proto::lines::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
-use crate::proto::url::CrawlUrl;
+use crate::proto::url::{CrawlUrl, UrlRules};
 use encoding_rs::{EUC_KR, Encoding, GBK, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};
 use std::sync::Arc;
 
+/// A fetch and the settings that it is looked at under.
+struct Case {
+    candidate: Candidate,
+    settings: DocIndexSettings,
+    result: ResultCode,
+    decoded: bool,
+}
+
+impl Default for Case {
+    fn default() -> Case {
+        Case {
+            candidate: Candidate::seed(1, CrawlUrl::parse("http://site.test/dir/page.html").unwrap()),
+            settings: DocIndexSettings::default(),
+            result: ResultCode::Ok,
+            decoded: false,
+        }
+    }
+}
+
+impl Case {
+    fn handle(&self, headers: &str, document: &[u8]) -> Handled {
+        let rules = UrlRules::of(&self.settings).unwrap();
+        let mut scope = Scope::new(ScopeKind::Host, 5).with_rules(&self.settings, rules);
+        scope.add(&CrawlUrl::parse("http://site.test/").unwrap());
+        let head_bytes = format!("HTTP/1.1 200 OK\r\n{headers}\r\n");
+        let parsed = HeadParser::new(HeadLimits::default(), Method::Get).parse(head_bytes.as_bytes());
+        let Ok(HeadStep::Done(head)) = parsed else { panic!("a whole head: {parsed:?}") };
+        Handler::new(Arc::new(scope), "nephila".to_string()).handle(&Page {
+            candidate: &self.candidate,
+            result: self.result,
+            head: Some(&head),
+            head_bytes: head_bytes.as_bytes(),
+            decoded: self.decoded,
+            document,
+        })
+    }
+}
+
 fn handle_decoded(headers: &str, document: &[u8], decoded: bool) -> Handled {
-    let url = CrawlUrl::parse("http://site.test/dir/page.html").unwrap();
-    let mut scope = Scope::new(ScopeKind::Host, 5);
-    scope.add(&url);
-    let head_bytes = format!("HTTP/1.1 200 OK\r\n{headers}\r\n");
-    let parsed = HeadParser::new(HeadLimits::default(), Method::Get).parse(head_bytes.as_bytes());
-    let Ok(HeadStep::Done(head)) = parsed else { panic!("a whole head: {parsed:?}") };
-    Handler::new(Arc::new(scope), "nephila".to_string()).handle(&Page {
-        candidate: &Candidate::seed(1, url),
-        result: ResultCode::Ok,
-        head: Some(&head),
-        head_bytes: head_bytes.as_bytes(),
-        decoded,
-        document,
-    })
+    Case { decoded, ..Case::default() }.handle(headers, document)
 }
 
 fn handle(headers: &str, document: &[u8]) -> Handled {
@@ -148,4 +173,114 @@ fn a_page_that_asks_not_to_be_indexed_is_marked() {
     }
     // A header speaks for documents that are not read, too.
     assert!(handle("Content-Type: application/pdf\r\nX-Robots-Tag: noindex\r\n", b"%PDF-1.7").noindex);
+}
+
+#[test]
+fn whatever_leads_on_is_in_canonical_form() {
+    let settings = DocIndexSettings {
+        query_drop: vec!["sid".to_string()],
+        query_sort: true,
+        ..DocIndexSettings::default()
+    };
+    let case = Case { settings, ..Case::default() };
+    let page = "<a href='x?sid=1'><a href='x?sid=2'><a href='y?b&a'><a href='y?a&b'>\
+                <meta http-equiv=refresh content='0;url=/r?sid=1&z&c'>";
+    let handled = case.handle(HTML, page.as_bytes());
+    assert_eq!(links(&handled), ["http://site.test/dir/x", "http://site.test/dir/y?a&b"]);
+    assert_eq!(handled.new_url.unwrap().as_str(), "http://site.test/r?c&z");
+    let redirect = Case { result: ResultCode::Redirect, ..case };
+    let handled = redirect.handle("Location: /to?z&sid=4&c\r\n", b"");
+    assert_eq!(handled.new_url.unwrap().as_str(), "http://site.test/to?c&z");
+}
+
+#[test]
+fn a_rule_keeps_out_links_and_where_a_seed_leads() {
+    let settings = DocIndexSettings { deny: vec!["/private".to_string()], ..DocIndexSettings::default() };
+    let case = Case { settings, ..Case::default() };
+    let handled = case.handle(HTML, b"<a href=/private/x><a href=/a/a/a/a/><a href=x>");
+    assert_eq!((links(&handled), handled.out_of_scope), (LINK.to_vec(), 2));
+    let redirect = Case { result: ResultCode::Redirect, ..case };
+    assert!(!redirect.handle("Location: http://other.test/private\r\n", b"").follow);
+    assert!(redirect.handle("Location: http://other.test/\r\n", b"").follow, "a seed leads where it leads");
+    assert!(redirect.handle("Location: /a/a/a/a/a\r\n", b"").follow, "and guards do not count for it");
+}
+
+#[test]
+fn a_page_says_what_it_would_rather_be_called() {
+    let page = |href: &str| format!("<head><link rel=canonical href='{href}'></head><a href=x>");
+    let said = |headers: &str, href: &str| {
+        let handled = handle(&format!("{HTML}{headers}"), page(href).as_bytes());
+        handled.canonical.map(|url| url.as_str().to_string())
+    };
+    let header = "Link: </by-header>; rel=\"canonical\"\r\n";
+    for (headers, href, expected) in [
+        ("", "other", Some("http://site.test/dir/other")),
+        ("", "https://else.test/%7ex", Some("https://else.test/~x")),
+        ("", "http://SITE.test/dir/page.html#top", None),
+        ("", "", None),
+        ("", "mailto:a@b", None),
+        (header, "other", Some("http://site.test/by-header")),
+        ("Link: <page.html>; rel=canonical\r\n", "other", Some("http://site.test/dir/other")),
+    ] {
+        assert_eq!(said(headers, href).as_deref(), expected, "{headers}{href}");
+    }
+    let pdf = handle(&format!("Content-Type: application/pdf\r\n{header}"), b"%PDF");
+    assert_eq!(pdf.canonical.unwrap().as_str(), "http://site.test/by-header");
+    let based = b"<base href=/base/><link rel=canonical href=c><body><link rel=canonical href=late>";
+    assert_eq!(handle(HTML, based).canonical.unwrap().as_str(), "http://site.test/base/c");
+    // It is a link, too, as it always was; and a page elsewhere is not followed.
+    let handled = handle(HTML, page("http://else.test/").as_bytes());
+    assert_eq!((links(&handled), handled.out_of_scope, handled.follow), (LINK.to_vec(), 1, false));
+}
+
+fn sitemap(depth: u16) -> Case {
+    let mut case = Case::default();
+    case.candidate.url = CrawlUrl::parse("http://site.test/sitemap.xml").unwrap();
+    (case.candidate.kind, case.candidate.depth, case.candidate.seed_chain) = (DocKind::Sitemap, depth, false);
+    case
+}
+
+#[test]
+fn a_sitemap_names_pages_and_when_they_changed() {
+    let text = "<urlset><url><loc>http://site.test/a</loc><lastmod>2005-01-01</lastmod></url>\
+                <url><loc>http://site.test/b</loc></url><url><loc>http://else.test/</loc></url>\
+                <url><loc>http://site.test/b</loc></url><url><loc>mailto:x</loc></url></urlset>";
+    for headers in ["Content-Type: application/xml\r\n", HTML, ""] {
+        let handled = sitemap(0).handle(headers, text.as_bytes());
+        assert_eq!(links(&handled), ["http://site.test/a", "http://site.test/b"]);
+        assert_eq!((handled.lastmods, handled.out_of_scope), (vec![1_104_537_600, 0], 1));
+        assert!(handled.sitemaps.is_empty());
+    }
+    let handled = handle(HTML, text.as_bytes());
+    assert!(handled.links.is_empty() && handled.lastmods.is_empty(), "only where a sitemap was asked for");
+    assert!(sitemap(0).handle("X-Robots-Tag: nofollow\r\n", text.as_bytes()).links.is_empty());
+    assert_eq!(sitemap(0).handle("", b"<html>not found</html>"), Handled::default());
+}
+
+#[test]
+fn a_sitemap_names_sitemaps_to_a_depth() {
+    let text = "<sitemapindex><sitemap><loc>http://site.test/1.xml</loc></sitemap>\
+                <sitemap><loc>https://site.test/private.xml</loc></sitemap><sitemap><loc>/2.xml</loc></sitemap>\
+                <sitemap><loc>http://else.test/3.xml</loc></sitemap>\
+                <sitemap><loc>http://site.test/sitemap.xml</loc></sitemap></sitemapindex>";
+    let denied = |depth| {
+        let mut case = sitemap(depth);
+        case.settings.deny = vec!["private".to_string()];
+        case.handle("", text.as_bytes())
+    };
+    for depth in [0, 4] {
+        let handled = denied(depth);
+        let sitemaps: Vec<&str> = handled.sitemaps.iter().collect();
+        assert_eq!(sitemaps, ["http://site.test/1.xml", "http://site.test/2.xml"]);
+        assert_eq!((handled.links.len(), handled.out_of_scope), (0, 2));
+    }
+    assert!(denied(5).sitemaps.is_empty());
+    // One that a robots.txt named on a host that is not crawled may have its parts there.
+    let mut elsewhere = sitemap(0);
+    elsewhere.candidate.url = CrawlUrl::parse("http://else.test/index.xml").unwrap();
+    let handled = elsewhere.handle("", text.as_bytes());
+    assert_eq!(handled.sitemaps.iter().filter(|url| url.contains("else")).count(), 2, "/2.xml and /3.xml");
+    let redirect = Case { result: ResultCode::Redirect, ..elsewhere };
+    assert!(redirect.handle("Location: /moved.xml\r\n", b"").follow);
+    assert!(!redirect.handle("Location: http://third.test/\r\n", b"").follow);
 }

@@ -45,16 +45,14 @@ fn depth(path: &str) -> usize {
 /// pages, and say nothing.
 fn repeated(path: &str, max: usize) -> Option<&str> {
     let mut seen = [""; PATH_SEGMENTS_COMPARED];
-    let mut count = 0;
     let speaks = |segment: &&str| {
         !segment.is_empty() && (segment.len() > 2 || segment.bytes().any(|octet| !octet.is_ascii_digit()))
     };
-    for segment in path.split('/').filter(speaks).take(PATH_SEGMENTS_COMPARED) {
+    for (count, segment) in path.split('/').filter(speaks).take(PATH_SEGMENTS_COMPARED).enumerate() {
         if seen[..count].iter().filter(|before| **before == segment).count() >= max {
             return Some(segment);
         }
         seen[count] = segment;
-        count += 1;
     }
     None
 }

@@ -8,6 +8,7 @@
 //! | `robots`    | /robots.txt                 | which paths we may ask for, and how often     |
 //! | `charset`   | a document in any encoding  | its text, and what it was written in          |
 //! | `html`      | a document                  | links, base, refresh, robots directives       |
+//! | `sitemap`   | a sitemap or a feed         | URLs of pages, and when they changed          |
 //! | `tls`       | the wire and plain bytes    | plain bytes and the wire, certificates judged |
 //! | `auth`      | WWW-Authenticate            | the Authorization that answers it             |
 //! | `cookies`   | Set-Cookie                  | the Cookie of the next request to that origin |
@@ -29,6 +30,7 @@ pub mod http1;
 pub mod lines;
 pub mod record;
 pub mod robots;
+pub mod sitemap;
 pub mod tls;
 pub mod url;
 pub mod warc;

@@ -133,7 +133,7 @@ const LINKS: [(&str, &str); 22] = [
     ("/line\nend", "a.test/lineend"),
     ("/carriage\r\nHost: evil.test\r\nX: y", "a.test/carriageHost:%20evil.testX:%20y"),
     ("/t\tab", "a.test/tab"),
-    ("/crlf%0d%0aX:%20y", "a.test/crlf%0d%0aX:%20y"),
+    ("/crlf%0d%0aX:%20y", "a.test/crlf%0D%0AX:%20y"),
     ("/nul%00", "a.test/nul%00"),
     ("/esc\u{1b}[0m", "a.test/esc%1B[0m"),
     ("/del\u{7f}", "a.test/del%7F"),

@@ -122,6 +122,11 @@ fn pages() {
 }
 
 #[test]
+fn sitemaps() {
+    fuzz("sitemap", 10_000);
+}
+
+#[test]
 fn dns_answers() {
     fuzz("dns", 30_000);
 }

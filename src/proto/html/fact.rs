@@ -18,6 +18,9 @@ pub enum Fact<'a> {
         /// Its rel has the token nofollow.
         nofollow: bool,
     },
+    /// `<link rel=canonical href>` before the body: the URL that the page would rather be known by. Told once, after the
+    /// link that it is, too.
+    Canonical(Cow<'a, [u8]>),
     /// `<meta http-equiv=refresh>` to somewhere else, soon. If there are several, the first counts.
     Refresh { delay_s: u32, target: Cow<'a, [u8]> },
     /// `<meta name=robots>` that forbids something. If there are several, each adds.

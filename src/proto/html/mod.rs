@@ -3,8 +3,8 @@
 //! ```text
 //!   body bytes ──► `<` by memchr ──► tag name ──► attributes ──► value ──► Fact
 //!                  scan              scan         tag            value     base, link,
-//!                  comments and      17 names     of 7 tags      &-refs,   refresh, robots
-//!                  raw text skipped  matter       only           trimmed
+//!                  comments and      18 names     of 7 tags      &-refs,   canonical,
+//!                  raw text skipped  matter       only           trimmed   refresh, robots
 //! ```
 //!
 //! This is the tokenizer of the HTML standard cut down to start tags: what it calls a tag, a comment or an
@@ -15,6 +15,7 @@
 //! - script, style, title and their like hold raw text also inside svg and math, unless self-closed there
 //!   (`<title/>`), which is how drawing programs write them;
 //! - `frame` and `base` count wherever they stand, and a template's links count too;
+//! - the body begins at its tag, and not at the first thing that could only stand in one;
 //! - of named character references the five of XML are decoded, the rest are left as they are.
 //!
 //! One pass, no recursion, no look at a byte twice but for a bounded number of bytes: a comment, tag or raw

@@ -22,7 +22,7 @@ fn scanned(page: &[u8]) -> Vec<Fact<'_>> {
 fn expected(page: &[u8]) -> Vec<Fact<'static>> {
     let mut facts = Vec::new();
     let mut tokens = Tokenizer::new(page);
-    let (mut base_told, mut in_foreign) = (false, false);
+    let (mut told, mut in_foreign) = (Told::default(), false);
     while let Some(token) = tokens.next() {
         let tag = match token.expect("reading a slice cannot fail") {
             Token::StartTag(tag) => tag,
@@ -34,7 +34,7 @@ fn expected(page: &[u8]) -> Vec<Fact<'static>> {
         };
         let attributes: Attributes =
             tag.attributes.iter().map(|(name, value)| (name.to_vec(), value.value.to_vec())).collect();
-        start_tag(&tag.name, &attributes, &mut base_told, &mut facts);
+        start_tag(&tag.name, &attributes, &mut told, &mut facts);
         in_foreign |= matches!(&**tag.name, b"svg" | b"math") && !tag.self_closing;
         let text = match &**tag.name {
             b"plaintext" => Some(State::PlainText),
@@ -51,7 +51,14 @@ fn expected(page: &[u8]) -> Vec<Fact<'static>> {
     facts
 }
 
-fn start_tag(name: &[u8], attributes: &Attributes, base_told: &mut bool, facts: &mut Vec<Fact<'static>>) {
+/// Facts that are told once.
+#[derive(Default)]
+struct Told {
+    base: bool,
+    canonical: bool,
+}
+
+fn start_tag(name: &[u8], attributes: &Attributes, told: &mut Told, facts: &mut Vec<Fact<'static>>) {
     let get = |name: &str| attributes.get(name.as_bytes());
     let is = |name: &str, word: &[u8]| get(name).is_some_and(|value| value.eq_ignore_ascii_case(word));
     let rel: Vec<Vec<u8>> = get("rel")
@@ -64,11 +71,24 @@ fn start_tag(name: &[u8], attributes: &Attributes, base_told: &mut bool, facts: 
         b"link" if get("rel").is_some() && !has(b"dns-prefetch") && !has(b"preconnect") => {
             (Element::Link, "href")
         }
+        b"link" => {
+            if let Some(href) = get("href")
+                && has(b"canonical")
+                && !std::mem::replace(&mut told.canonical, true)
+            {
+                facts.push(Fact::Canonical(target(href)));
+            }
+            return;
+        }
+        b"body" => {
+            told.canonical = true;
+            return;
+        }
         b"frame" => (Element::Frame, "src"),
         b"iframe" => (Element::Iframe, "src"),
         b"base" => {
             if let Some(href) = get("href")
-                && !std::mem::replace(base_told, true)
+                && !std::mem::replace(&mut told.base, true)
             {
                 facts.push(Fact::Base(target(href)));
             }
@@ -97,6 +117,9 @@ fn start_tag(name: &[u8], attributes: &Attributes, base_told: &mut bool, facts: 
     if let Some(value) = get(source) {
         let nofollow = source == "href" && has(b"nofollow");
         facts.push(Fact::Link { element, target: target(value), nofollow });
+        if element == Element::Link && has(b"canonical") && !std::mem::replace(&mut told.canonical, true) {
+            facts.push(Fact::Canonical(target(value)));
+        }
     }
 }
 
@@ -175,7 +198,7 @@ fn piece() -> impl Strategy<Value = String> {
 fn tag() -> impl Strategy<Value = String> {
     let name = prop::sample::select(vec![
         "a", "A", "area", "link", "LINK", "frame", "iframe", "base", "meta", "Meta", "p", "div", "abbr",
-        "as", "/a", "svg",
+        "as", "/a", "svg", "body",
     ]);
     let close = prop::sample::select(vec![">", ">", ">", "/>", " />", " >", ""]);
     (name, prop::collection::vec(attribute(), 0..4), close)
@@ -225,6 +248,7 @@ fn attribute() -> impl Strategy<Value = String> {
         "nofollow",
         "NOFOLLOW ",
         "preconnect",
+        "canonical",
         "refresh",
         "robots",
         "noindex,",
@@ -246,6 +270,7 @@ fn attribute() -> impl Strategy<Value = String> {
             "refresh",
             "robots",
             "stylesheet",
+            "canonical",
             "nofollow",
             "5; url=/n",
             "noindex, nofollow"

@@ -6,7 +6,7 @@ use super::{meta, raw_text, value, words};
 
 /// Tells `sink` the facts of a page, in page order.
 pub fn scan<'a, F: FnMut(Fact<'a>)>(body: &'a [u8], mut sink: F) {
-    let mut scanner = Scanner { body, base_told: false, in_foreign: false };
+    let mut scanner = Scanner { body, base_told: false, canonical_told: false, in_foreign: false };
     let mut at = 0;
     while let Some(open) = words::find(b'<', body, at) {
         match scanner.markup_end(open, &mut sink) {
@@ -19,6 +19,8 @@ pub fn scan<'a, F: FnMut(Fact<'a>)>(body: &'a [u8], mut sink: F) {
 struct Scanner<'a> {
     body: &'a [u8],
     base_told: bool,
+    /// Or it is too late for one: the body has begun.
+    canonical_told: bool,
     /// Inside svg or math, where raw text elements can close themselves.
     in_foreign: bool,
 }
@@ -61,6 +63,7 @@ enum Tag {
     Src(Element),
     Base,
     Meta,
+    Body,
     /// svg, math.
     Foreign,
     /// Text up to the end tag of its own name.
@@ -119,8 +122,12 @@ impl<'a> Scanner<'a> {
         match tag {
             Tag::Href(element) => {
                 let ([href, rel], close) = attributes.collect([b"href", b"rel"])?;
-                if let Some(href) = href {
-                    href_link(element, href, rel, sink);
+                if let Some(href) = href
+                    && href_link(element, href, rel, sink)
+                    && !self.canonical_told
+                {
+                    self.canonical_told = true;
+                    sink(Fact::Canonical(value::target(href)));
                 }
                 Some(close.end)
             }
@@ -152,6 +159,10 @@ impl<'a> Scanner<'a> {
                 }
                 Some(close.end)
             }
+            Tag::Body => {
+                self.canonical_told = true;
+                Some(skip(self.body, name_end)?.end)
+            }
             Tag::Foreign => {
                 let close = skip(self.body, name_end)?;
                 self.in_foreign |= !close.self_closing;
@@ -176,7 +187,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
-fn href_link<'a, F: FnMut(Fact<'a>)>(element: Element, href: &'a [u8], rel: Option<&[u8]>, sink: &mut F) {
+/// Tells a link, and returns whether it names the page itself.
+fn href_link<'a, F: FnMut(Fact<'a>)>(
+    element: Element,
+    href: &'a [u8],
+    rel: Option<&[u8]>,
+    sink: &mut F,
+) -> bool {
     let rel = rel.map(value::decode);
     let has = |token: &[u8]| rel.as_ref().is_some_and(|rel| value::has_token(rel, token));
     // A link element without a rel links nothing, and these two name an origin, not a document.
@@ -185,6 +202,7 @@ fn href_link<'a, F: FnMut(Fact<'a>)>(element: Element, href: &'a [u8], rel: Opti
     if is_document {
         sink(Fact::Link { element, target: value::target(href), nofollow: has(b"nofollow") });
     }
+    element == Element::Link && has(b"canonical")
 }
 
 fn meta_facts<'a, F: FnMut(Fact<'a>)>(
@@ -241,7 +259,7 @@ const CASE: u64 = u64::from_le_bytes([0x20; 8]);
 
 /// The tags that matter, each in the slot of its packed name.
 static TAGS: [(u64, Tag); 1 << TAG_SLOT_BITS] = {
-    let tags: [(&[u8], Tag); 16] = [
+    let tags: [(&[u8], Tag); 17] = [
         (b"a", Tag::Href(Element::A)),
         (b"area", Tag::Href(Element::Area)),
         (b"link", Tag::Href(Element::Link)),
@@ -249,6 +267,7 @@ static TAGS: [(u64, Tag); 1 << TAG_SLOT_BITS] = {
         (b"iframe", Tag::Src(Element::Iframe)),
         (b"base", Tag::Base),
         (b"meta", Tag::Meta),
+        (b"body", Tag::Body),
         (b"svg", Tag::Foreign),
         (b"math", Tag::Foreign),
         (b"script", Tag::Script),
@@ -272,14 +291,14 @@ static TAGS: [(u64, Tag); 1 << TAG_SLOT_BITS] = {
 
 const TAG_SLOT_BITS: u32 = 5;
 /// Found by trial: it gives each name of `TAGS` a slot of its own.
-const TAG_SLOT_FACTOR: u64 = 0xea05_7543_8b0d_590b;
+const TAG_SLOT_FACTOR: u64 = 0x1a26_f889_3870_3801;
 
 const fn tag_slot(packed: u64) -> usize {
     (packed.wrapping_mul(TAG_SLOT_FACTOR) >> (u64::BITS - TAG_SLOT_BITS)) as usize
 }
 
 /// What a name means, packed in lower case. One comparison, because most names mean nothing and a decision
-/// tree over sixteen of them is hard to foresee.
+/// tree over so many of them is hard to foresee.
 #[inline]
 fn tag_of(packed: u64) -> Tag {
     let (name, tag) = TAGS[tag_slot(packed)];
@@ -302,12 +321,14 @@ const fn pack(name: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The facts, one a line: `a /x`, `a! /x` for nofollow, `base /x`, `refresh 5 /x`, `robots nofollow noindex`.
+    /// The facts, one a line: `a /x`, `a! /x` for nofollow, `base /x`, `canonical /x`, `refresh 5 /x`,
+    /// `robots nofollow noindex`.
     fn facts(page: &[u8]) -> String {
         let mut lines = Vec::new();
         scan(page, |fact| {
             lines.push(match fact {
                 Fact::Base(target) => format!("base {}", target.escape_ascii()),
+                Fact::Canonical(target) => format!("canonical {}", target.escape_ascii()),
                 Fact::Link { element, target, nofollow } => {
                     let element = format!("{element:?}").to_lowercase();
                     format!("{element}{} {}", if nofollow { "!" } else { "" }, target.escape_ascii())
@@ -348,7 +369,14 @@ mod tests {
             ("</p title='<a href=/x>'><a href=/y>", "a /y"),
             ("</a href=/x>", ""),
             ("<link rel=stylesheet href=/s><link href=/n><link rel=Preconnect href=//o>", "link /s"),
-            ("<link rel='dns-prefetch' href=//o><link rel='canonical nofollow' href=/c>", "link! /c"),
+            (
+                "<link rel='dns-prefetch' href=//o><link rel='canonical nofollow' href=/c>",
+                "link! /c\ncanonical /c",
+            ),
+            ("<link rel=Canonical href=/1><link rel=canonical href=/2>", "link /1\ncanonical /1\nlink /2"),
+            ("<body><link rel=canonical href=/1>", "link /1"),
+            ("<!-- <body> --><link rel='x canonical' href=/1>", "link /1\ncanonical /1"),
+            ("<a rel=canonical href=/1><link rel=canonical>", "a /1"),
             ("<base target=x><base href=/1><base href=/2>", "base /1"),
             ("<base/href=/1/><BASE HREF=/2>", "base /1/"),
             ("<!-- <a href=/x> --><a href=/y>", "a /y"),

@@ -1,3 +1,4 @@
+use super::escapes;
 use super::surt::is_address;
 use crate::base::fingerprint;
 use crate::limits::URL_BYTES_MAX;
@@ -51,7 +52,8 @@ pub enum UrlError {
 }
 
 impl CrawlUrl {
-    /// Parses and normalises what a user typed or a server sent. The fragment is dropped.
+    /// Parses and normalises what a user typed or a server sent. The fragment is dropped, and escapes that stand for the
+    /// same are written the same.
     pub fn parse(text: &str) -> Result<CrawlUrl, UrlError> {
         if text.len() > URL_BYTES_MAX {
             return Err(UrlError::TooLong);
@@ -69,7 +71,8 @@ impl CrawlUrl {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(UrlError::Credentials);
         }
-        CrawlUrl::from_normal(url.as_str())
+        let path_start = url[..url::Position::BeforePath].len();
+        CrawlUrl::from_normal(&escapes::normal(url.as_str(), path_start))
     }
 
     /// From text that is in normal form already (it came out of a `CrawlUrl` or a [`super::LinkBase`]). Text that
@@ -227,6 +230,14 @@ mod tests {
             let url = CrawlUrl::parse(url).unwrap();
             assert_eq!((url.registrable_domain(), url.path()), (domain, path), "{url}");
         }
+    }
+
+    #[test]
+    fn escapes_that_mean_the_same_are_one() {
+        let url = CrawlUrl::parse("http://h/%7eu/%c3%bc/a%2eb/%2e%2E/x?%3d=%61").unwrap();
+        assert_eq!(url.as_str(), "http://h/~u/%C3%BC/x?%3D=a");
+        assert_eq!(CrawlUrl::parse("http://h/a?").unwrap().as_str(), "http://h/a?", "a query that is empty");
+        assert_eq!(CrawlUrl::parse("http://h.test./").unwrap().host(), "h.test.");
     }
 
     #[test]

@@ -6,15 +6,19 @@
 //!   link in a page ── LinkBase::resolve ──────┘              (no credentials, no fragment)
 //! ```
 //!
-//! The normal form is that of the URL standard. Plain links, which are nearly all of them, are resolved by a
+//! The normal form is that of the URL standard, with escapes as RFC 3986 would have them. Plain links, which are nearly all of them, are resolved by a
 //! short path of ours; whatever is out of the ordinary goes to the `url` crate, which is also the oracle of the
-//! tests.
+//! tests. Settings may drop parameters from that form or sort them ([`Canon`]), and say by rules which URLs are meant
+//! ([`UrlRules`]).
 
+mod canon;
 mod crawl_url;
+mod escapes;
 mod link_base;
 mod rules;
 mod surt;
 
+pub use canon::Canon;
 pub use crawl_url::{CrawlUrl, Scheme, UrlError};
 pub use link_base::{LinkBase, LinkError};
 pub use rules::{RecrawlRules, RuleError, RuleList, RuleRef, UrlRules};

@@ -8,11 +8,14 @@ fn facts(body: &[u8]) -> Vec<Fact<'_>> {
 
 pub fn run(body: &[u8]) {
     let whole = facts(body);
-    assert!(whole.len() <= body.iter().filter(|byte| **byte == b'<').count());
+    // A tag tells one fact; the link that names the page tells two.
+    let canonicals = whole.iter().filter(|fact| matches!(fact, Fact::Canonical(_))).count();
+    assert!(whole.len() - canonicals <= body.iter().filter(|byte| **byte == b'<').count());
+    assert!(canonicals <= 1);
     assert!(whole.iter().filter(|fact| matches!(fact, Fact::Base(_))).count() <= 1);
     for fact in &whole {
         match fact {
-            Fact::Base(target) | Fact::Link { target, .. } => clean(target, body),
+            Fact::Base(target) | Fact::Canonical(target) | Fact::Link { target, .. } => clean(target, body),
             Fact::Refresh { delay_s, target } => {
                 assert!(*delay_s <= REFRESH_DELAY_S_MAX);
                 clean(target, body);

@@ -11,6 +11,7 @@
 //! | `record`   | a stream of records for a store server  | cuts change nothing; what is read is what was written    |
 //! | `url`      | a URL, LF, a link                       | a normal form is its own; links resolve by the standard  |
 //! | `html`     | a page                                  | a page cut short has fewer facts and no others           |
+//! | `sitemap`  | a sitemap or a feed                     | limits hold; a cut takes entries away, and changes none  |
 //! | `dns`      | an answer to a fixed question           | strangers are strays; addresses are bounded and of the kind |
 //! | `log`      | lines of a crawl log                    | what is written is read the same                         |
 //! | `warc`     | a WARC file                             | cuts change nothing; blocks are as long as their heads say |
@@ -31,12 +32,13 @@ mod record;
 mod response;
 mod robots;
 mod segment;
+mod sitemap;
 mod url;
 mod warc;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
@@ -46,6 +48,7 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("record", record::run),
     ("url", url::run),
     ("html", html::run),
+    ("sitemap", sitemap::run),
     ("dns", dns::run),
     ("log", log::run),
     ("segment", segment::run),

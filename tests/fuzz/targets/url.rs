@@ -15,11 +15,35 @@ pub fn run(bytes: &[u8]) {
     match LinkBase::new(&base).resolve(link, &mut out) {
         Ok(()) => {
             normal(&CrawlUrl::from_normal(&out).expect("a normal form"));
-            assert_eq!(by_the_book(&base, link), Some(out));
+            let book = by_the_book(&base, link).expect("the standard resolves it");
+            assert!(out.len() <= book.len());
+            assert_eq!(undone(&out), undone(&book), "{out} {book}");
         }
         Err(LinkError::SamePage) => assert!(link.is_empty() || link.starts_with(b"#")),
-        Err(LinkError::Url(_)) => assert_eq!(by_the_book(&base, link), None),
+        Err(LinkError::Url(_)) => {
+            assert_eq!(by_the_book(&base, link).filter(|book| book.len() <= URL_BYTES_MAX), None);
+        }
     }
+}
+
+/// Every escape undone once, from left to right. Two URLs of which that is the same differ in escapes alone; that there
+/// are none too many is what makes one of them its own normal form.
+fn undone(text: &str) -> Vec<u8> {
+    let (bytes, mut out, mut at) = (text.as_bytes(), Vec::new(), 0);
+    while at < bytes.len() {
+        let hex = text.get(at + 1..at + 3).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        match hex.filter(|_| bytes[at] == b'%') {
+            Some(hex) => {
+                out.push(u8::from_str_radix(hex, 16).expect("two digits"));
+                at += 3;
+            }
+            None => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    out
 }
 
 /// A normal form is its own, and nothing in it can be taken for something else on a line or in a request.
@@ -44,5 +68,6 @@ fn by_the_book(base: &CrawlUrl, link: &[u8]) -> Option<String> {
     url.set_fragment(None);
     let web = matches!(url.scheme(), "http" | "https");
     let wanted = web && url.username().is_empty() && url.password().is_none();
-    (wanted && url.as_str().len() <= URL_BYTES_MAX).then(|| url.to_string())
+    // One that is too long may be short enough with fewer escapes.
+    (wanted && url.as_str().len() <= 3 * URL_BYTES_MAX).then(|| url.to_string())
 }
