@@ -1,4 +1,5 @@
 use super::Failure;
+use super::bench_long::LongArgs;
 use super::bench_parse::ParseBenchArgs;
 use super::bench_queues::QueuesArgs;
 use super::bench_slow::SlowArgs;
@@ -62,6 +63,7 @@ enum BenchWhat {
     Parse(ParseBenchArgs),
     Tls(TlsArgs),
     Slow(SlowArgs),
+    Long(LongArgs),
     Store(StoreBenchArgs),
 }
 
@@ -108,6 +110,7 @@ impl BenchArgs {
             Some(BenchWhat::Parse(parse)) => return parse.run(),
             Some(BenchWhat::Tls(tls)) => return tls.run(),
             Some(BenchWhat::Slow(slow)) => return slow.run(),
+            Some(BenchWhat::Long(long)) => return long.run(),
             Some(BenchWhat::Store(store)) => return store.run(),
             None => {}
         }

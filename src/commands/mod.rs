@@ -6,6 +6,8 @@
 
 mod audit;
 mod bench;
+mod bench_long;
+mod bench_long_course;
 mod bench_parse;
 mod bench_queues;
 mod bench_slow;
@@ -21,6 +23,7 @@ mod import;
 mod machine;
 mod output;
 pub mod parse;
+mod process_sample;
 mod progress;
 mod report;
 mod robots;
