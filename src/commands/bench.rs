@@ -1,5 +1,6 @@
 use super::Failure;
 use super::bench_index::IndexBenchArgs;
+use super::bench_long::LongArgs;
 use super::bench_parse::ParseBenchArgs;
 use super::bench_queues::QueuesArgs;
 use super::bench_slow::SlowArgs;
@@ -64,6 +65,7 @@ enum BenchWhat {
     Parse(ParseBenchArgs),
     Tls(TlsArgs),
     Slow(SlowArgs),
+    Long(LongArgs),
     Store(StoreBenchArgs),
 }
 
@@ -111,6 +113,7 @@ impl BenchArgs {
             Some(BenchWhat::Parse(parse)) => return parse.run(),
             Some(BenchWhat::Tls(tls)) => return tls.run(),
             Some(BenchWhat::Slow(slow)) => return slow.run(),
+            Some(BenchWhat::Long(long)) => return long.run(),
             Some(BenchWhat::Store(store)) => return store.run(),
             None => {}
         }

@@ -224,6 +224,9 @@ pub fn open_index(config: &Config, directory: &DataDir) -> Result<OpenIndex, Fai
             opened.torn_bytes
         );
     }
+    if opened.runs_removed > 0 {
+        eprintln!("doc index: {} damaged parts of the seen-set were made anew", opened.runs_removed);
+    }
     if opened.damaged_bytes > 0 {
         eprintln!(
             "doc index: {} bytes are damaged; the URLs in them are lost until their pages are read again (--again)",

@@ -10,6 +10,8 @@ mod bench_index;
 #[path = "../../bench/index-peers/src/workload.rs"]
 #[allow(dead_code)] // The peers use the rest.
 mod bench_index_load;
+mod bench_long;
+mod bench_long_course;
 mod bench_parse;
 mod bench_queues;
 mod bench_slow;
@@ -25,6 +27,7 @@ mod import;
 mod machine;
 mod output;
 pub mod parse;
+mod process_sample;
 mod progress;
 mod report;
 mod robots;

@@ -32,6 +32,8 @@ pub struct Opened {
     /// Bytes at the end of the ledger that a crash left torn, and bytes in the middle that are damaged.
     pub torn_bytes: u64,
     pub damaged_bytes: u64,
+    /// Parts of the seen-set that were damaged, and were made anew.
+    pub runs_removed: usize,
     /// Links were followed by other rules.
     pub rules_changed: bool,
     /// Documents numbered below this are of earlier processes.
@@ -237,6 +239,7 @@ impl Retelling {
         }
         self.opened.torn_bytes = bytes.saturating_sub(scanned.end);
         self.opened.damaged_bytes = scanned.damaged_bytes;
+        self.opened.runs_removed = index.seen.removed().len();
         self.opened.rules_changed = self.rules.is_some_and(|rules| rules != index.rules.signature);
         self.opened.first_new = index.ledger.next_doc();
         Ok(self.opened)

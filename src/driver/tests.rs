@@ -1,8 +1,13 @@
-//! What every driver promises of datagrams. Streams are tested by every crawl.
+//! What every driver promises of datagrams, and of closing. Otherwise streams are tested by every crawl.
 
 use super::*;
 use crate::base::{NetError, Rng};
-use std::net::UdpSocket;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket,
+};
+use std::io::Read;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 /// An event with its bytes owned.
@@ -182,6 +187,52 @@ fn each_socket_has_a_port_of_its_own() {
         ports.sort_unstable();
         ports.dedup();
         assert!(ports.len() == 32 && steps < 16, "drawn at random, not counted up");
+    });
+}
+
+#[test]
+fn a_stream_is_closed_under_a_send_and_a_receive() {
+    each_driver(|make| {
+        let mut driver = make();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let key = Key::new(5, 1);
+        driver.connect(key, listener.local_addr().unwrap(), Transport::Tcp);
+        assert_eq!(told(&mut driver), (key, Told::Connected));
+        let (mut peer, _) = listener.accept().unwrap();
+        // More than the sockets hold, to a peer that does not read.
+        let bytes = 64 << 20;
+        driver.send(key, vec![7; bytes]);
+        quiet(&mut driver);
+        driver.close(key);
+        assert_eq!(told(&mut driver), (key, Told::Closed));
+        peer.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        let mut taken = Vec::new();
+        let end = peer.read_to_end(&mut taken);
+        assert!(taken.len() < bytes, "the socket is gone, and the rest with it: {end:?}");
+        quiet(&mut driver);
+    });
+}
+
+#[test]
+fn a_stream_is_closed_before_it_stands() {
+    each_driver(|make| {
+        let mut driver = make();
+        // One connection may wait to be accepted; another gets no answer.
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let full = socket(AddressFamily::Inet, SockType::Stream, flags, None).unwrap();
+        bind(full.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+        listen(&full, Backlog::new(0).unwrap()).unwrap();
+        let addr: SockaddrIn = getsockname(full.as_raw_fd()).unwrap();
+        let addr = SocketAddr::V4(addr.into());
+        let first = Key::new(0, 1);
+        driver.connect(first, addr, Transport::Tcp);
+        assert_eq!(told(&mut driver), (first, Told::Connected));
+        let second = Key::new(1, 1);
+        driver.connect(second, addr, Transport::Tcp);
+        quiet(&mut driver);
+        driver.close(second);
+        assert_eq!(told(&mut driver), (second, Told::Closed));
+        quiet(&mut driver);
     });
 }
 

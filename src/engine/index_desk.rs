@@ -3,7 +3,7 @@ use super::words::{Found, FromIndex, ToIndex};
 use crate::base::Now;
 use crate::config::Sitemaps;
 use crate::doc_index::{DocIndex, Origin, Outcome, PRIORITY_USUAL};
-use crate::handler::Scope;
+use crate::handler::{Scope, Verdict, WhyOut};
 use crate::limits::INDEX_RING_WORDS;
 use crate::proto::lines::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
@@ -200,10 +200,14 @@ impl IndexDesk {
     /// What an earlier process found may be out of the scope of this one.
     fn is_in_scope(&mut self, candidate: &Candidate, now_s: u32) -> bool {
         let Some(scope) = &self.papers.scope else { return true };
-        if candidate.doc_id >= self.papers.first_new || candidate.seed_chain || scope.holds(&candidate.url) {
-            return true;
-        }
-        self.index.exclude(candidate.doc_id, "out of scope", now_s);
+        // What somebody typed is in scope, but for a rule that denies it.
+        let why = match candidate.seed_chain {
+            true => scope.denies(&candidate.url).map(|rule| Verdict::Out(WhyOut::Denied(rule))),
+            false if candidate.doc_id >= self.papers.first_new || scope.holds(&candidate.url) => None,
+            false => Some(scope.judge(&candidate.url)),
+        };
+        let Some(Verdict::Out(why)) = why else { return true };
+        self.index.exclude(candidate.doc_id, &why.to_string(), now_s);
         false
     }
 

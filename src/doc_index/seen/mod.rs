@@ -22,6 +22,7 @@
 //! | `set`       | the whole: table, unwritten entries and runs                       |
 //! | `reader`    | look-ups in the runs of a crawl that somebody else is running      |
 //! | `table`     | prints in memory, first all of them, then as many as there is room |
+//! | `partition` | a part of the table: where a print is, and how it grows             |
 //! | `unwritten` | entries that are in no run yet                                     |
 //! | `runs`      | the runs of a folder: opening, tiers, merging                      |
 //! | `merge`     | many runs as one                                                   |
@@ -33,6 +34,7 @@
 mod merge;
 mod page;
 mod pages;
+mod partition;
 mod reader;
 mod run;
 mod runs;

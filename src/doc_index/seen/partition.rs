@@ -94,7 +94,8 @@ impl Partition {
     pub fn grow(&mut self, more: usize) {
         let pairs = vec![Pair::EMPTY; self.pairs.len() + more];
         let before = std::mem::replace(&mut self.pairs, pairs);
-        for print in before.iter().flat_map(|pair| pair.0).flat_map(|line| line.0).filter(|&print| print != 0) {
+        for print in before.iter().flat_map(|pair| pair.0).flat_map(|line| line.0).filter(|&print| print != 0)
+        {
             let home = self.home(print);
             let mut others = 0;
             while !self.line_mut(home, others).put(print) {

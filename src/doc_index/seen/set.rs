@@ -193,7 +193,9 @@ fn load(runs: &Runs, bytes_max: usize) -> io::Result<SeenTable> {
     for run in runs.newest_first() {
         let mut pages = Pages::of(run);
         while let Some(page) = pages.advance()? {
-            page.iter().for_each(|entry| table.fill(entry.print));
+            for entry in page.iter() {
+                table.fill(entry.print);
+            }
         }
         loaded += run.count();
         if !table.is_complete() && loaded >= table.places() as u64 {

@@ -4,7 +4,7 @@
 //!   connect ──► SOCKET (direct slot = key index) ─link─► CONNECT ──► Connected, multishot RECV armed
 //!   send    ──► SEND from a buffer the driver owns until it completes
 //!   RECV    ──► buffer id out of the shared ring ──► lent to the caller ──► back into the ring
-//!   close   ──► CANCEL all on the slot ─hardlink─► CLOSE ──► Closed when the last completion is in
+//!   close   ──► CANCEL each open operation ─hardlink─► CLOSE ──► Closed when the last completion is in
 //! ```
 //!
 //! - Sockets are direct descriptors. They do not count against the process's file limit, only against the

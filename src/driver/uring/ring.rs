@@ -334,20 +334,19 @@ impl Driver for UringDriver {
         debug_assert!(!conn.closing);
         conn.closing = true;
         let close = opcode::Close::new(Fixed(key.index() as u32)).build().user_data(key.pack(OP_CLOSE));
-        if conn.ops == 0 {
-            conn.ops += 1;
-            self.push(&[close]);
-        } else {
-            // Closing a direct descriptor under an armed receive would leak the socket: cancel first. A hard
-            // link goes on to CLOSE even when there was nothing left to cancel.
-            conn.ops += 2;
-            let target = CancelBuilder::fd(Fixed(key.index() as u32)).all();
-            let cancel = opcode::AsyncCancel2::new(target)
-                .build()
-                .flags(squeue::Flags::IO_HARDLINK)
-                .user_data(key.pack(OP_CANCEL));
-            self.push(&[cancel, close]);
+        // Closing a direct descriptor under an armed receive would leak the socket: cancel first. A hard link goes on to
+        // CLOSE even when there was nothing left to cancel. Each operation is named by its user data, which the kernel
+        // finds by hash; to find those of a file it walks through all that wait on the ring.
+        let mut chain = Vec::with_capacity(4);
+        let open =
+            [(OP_CONNECT, conn.addr.is_some()), (OP_SEND, !conn.bytes.is_empty()), (OP_RECV, conn.receiving)];
+        for (op, _) in open.into_iter().filter(|&(_, open)| open) {
+            let cancel = opcode::AsyncCancel::new(key.pack(op)).build();
+            chain.push(cancel.flags(squeue::Flags::IO_HARDLINK).user_data(key.pack(OP_CANCEL)));
         }
+        chain.push(close);
+        conn.ops += chain.len() as u8;
+        self.push(&chain);
     }
 
     fn wait(&mut self, until: Option<Now>, busy: usize) -> io::Result<()> {

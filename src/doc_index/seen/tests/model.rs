@@ -128,7 +128,7 @@ proptest! {
     #[test]
     fn it_is_a_set(
         steps in prop::collection::vec(step(), 1..40),
-        table_bytes_max in prop_oneof![Just(0), 16_000..40_000_usize, Just(1 << 20)],
+        table_bytes_max in prop_oneof![Just(0), 33_000..80_000_usize, Just(1 << 20)],
         unwritten_max in 1..100_usize,
     ) {
         let mut checked = Checked::new(Sizes { table_bytes_max, unwritten_max });

@@ -1,0 +1,59 @@
+use std::time::SystemTime;
+
+/// What a running process has used by a moment, as `/proc` tells it. Reading it costs the process nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessSample {
+    /// Microseconds since 1970.
+    pub at_us: u64,
+    /// User and system time of all its threads, in steps of a hundredth of a second.
+    pub cpu_us: u64,
+    pub rss_bytes: u64,
+    /// Of those, what is its own and not a file's: segments are mapped, and their pages come and go.
+    pub anon_bytes: u64,
+}
+
+/// `/proc` counts CPU time in hundredths of a second, whatever the kernel's own clock does.
+const TICK_US: u64 = 10_000;
+
+impl ProcessSample {
+    /// `None` once the process has ended.
+    pub fn of(pid: u32) -> Option<ProcessSample> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        ProcessSample::parse(&status, &stat, at.as_micros() as u64)
+    }
+
+    fn parse(status: &str, stat: &str, at_us: u64) -> Option<ProcessSample> {
+        let bytes = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+            let kilobytes: u64 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+            Some(kilobytes * 1_024)
+        };
+        // The name in parentheses may hold spaces and parentheses; behind it stand numbers.
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+        let mut ticks = || fields.next()?.parse::<u64>().ok();
+        let cpu_us = (ticks()? + ticks()?) * TICK_US;
+        Some(ProcessSample { at_us, cpu_us, rss_bytes: bytes("VmRSS:")?, anon_bytes: bytes("RssAnon:")? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_are_found_behind_any_name() {
+        let status = "Name:\tcrawl\nVmHWM:\t  900 kB\nVmRSS:\t  800 kB\nRssAnon:\t  300 kB\n";
+        let stat = "17 (a) b (c)) S 1 17 17 0 -1 4194304 100 0 2 0 25 17 3 4 20 0 1 0 5 6 7";
+        let sample = ProcessSample::parse(status, stat, 5).unwrap();
+        let (rss_bytes, anon_bytes) = (800 << 10, 300 << 10);
+        assert_eq!(sample, ProcessSample { at_us: 5, cpu_us: 420_000, rss_bytes, anon_bytes });
+    }
+
+    #[test]
+    fn a_process_that_has_ended_has_no_memory() {
+        assert_eq!(ProcessSample::parse("Name:\tcrawl\n", "17 (a) Z 1 17", 5), None);
+        assert!(ProcessSample::of(std::process::id()).is_some_and(|own| own.rss_bytes >= own.anon_bytes));
+    }
+}
