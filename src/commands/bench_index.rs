@@ -68,6 +68,8 @@ struct IndexCosts {
     record_ns: f64,
     /// Everything of a page with 20 links: discovering them, handing it out, noting what became of it.
     page_us: f64,
+    /// Memory told of every URL whether it was known; otherwise the disk was asked in batches.
+    seen_is_complete: bool,
     ram_bytes: u64,
     ram_bytes_per_url: f64,
     disk_bytes: u64,
@@ -170,6 +172,7 @@ impl IndexBenchArgs {
             candidates_per_s: 1e9 / candidate_ns,
             record_ns,
             page_us: (discover_ns / pages as f64 + candidate_ns + record_ns) / 1e3,
+            seen_is_complete: bytes.seen_is_complete,
             ram_bytes,
             ram_bytes_per_url: ram_bytes as f64 / load.urls() as f64,
             disk_bytes,
@@ -303,9 +306,10 @@ impl IndexBenchReport {
             ours.candidate_ns, ours.candidates_per_s, ours.record_ns, ours.page_us
         );
         text += &format!(
-            "  memory     {:.0} MB, {:.1} bytes a URL\n  disk       {:.0} MB, {:.1} bytes a URL\n",
+            "  memory     {:.0} MB, {:.1} bytes a URL{}\n  disk       {:.0} MB, {:.1} bytes a URL\n",
             ours.ram_bytes as f64 / 1e6,
             ours.ram_bytes_per_url,
+            if ours.seen_is_complete { "" } else { "; the seen-set is a cache of what is on disk" },
             ours.disk_bytes as f64 / 1e6,
             ours.disk_bytes_per_url
         );

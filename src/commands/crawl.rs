@@ -147,7 +147,8 @@ impl CrawlArgs {
 /// The seeds in canonical form, as far as no rule denies them. Those that one does are named.
 fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
     let rules = UrlRules::of(&config.doc_index).map_err(Failure::usage)?;
-    let mut kept = Vec::with_capacity(seeds.len());
+    let given = seeds.len();
+    let mut kept = Vec::with_capacity(given);
     let (canon, mut scratch) = (Canon::of(&config.doc_index), String::new());
     for seed in seeds {
         let url = CrawlUrl::from_normal(canon.apply(seed.as_str(), &mut scratch)).map_err(Failure::usage)?;
@@ -158,7 +159,7 @@ fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Fail
             None => kept.push(url),
         }
     }
-    if kept.is_empty() {
+    if kept.is_empty() && given > 0 {
         return Err(Failure::Usage("nothing to crawl: every URL given is denied by a rule".to_string()));
     }
     Ok(kept)

@@ -87,6 +87,7 @@ pub(super) fn block_from(bytes: &Bytes, at: u64) -> io::Result<Option<(u64, Bloc
     Ok(found.and_then(|from| Some((at + from as u64, BlockHeader::read(&buffer[from..read])?.0))))
 }
 
+const READ_BYTES_FIRST: usize = 2 * (BLOCK_HEADER_BYTES + BLOCK_BYTES_MAX);
 const READ_BYTES: usize = 1 << 20;
 
 /// Goes through all blocks from `at`, one after the other. Where there is none, the next good one is looked for.
@@ -96,7 +97,8 @@ pub(super) fn scan(
     mut each: impl FnMut(u64, BlockHeader, &[u8]) -> ControlFlow<()>,
 ) -> io::Result<Scanned> {
     let mut scanned = Scanned { end: at, damaged_bytes: 0 };
-    let mut buffer = vec![0; READ_BYTES];
+    // A short look needs no long read.
+    let mut buffer = vec![0; READ_BYTES_FIRST];
     'read: loop {
         let read = bytes.read_at(&mut buffer, at)?;
         let mut rest = &buffer[..read];
@@ -125,6 +127,7 @@ pub(super) fn scan(
         if is_end {
             break 'read;
         }
+        buffer.resize(READ_BYTES, 0);
     }
     Ok(scanned)
 }

@@ -9,10 +9,13 @@ pub(super) struct Documents {
     rows: Bytes,
     notes: Bytes,
     unwritten: RapidHashMap<u32, Row>,
-    /// Notes on their way to the disk, by their place.
-    notes_unwritten: RapidHashMap<u64, Vec<u8>>,
-    /// Where the next note goes that has no place.
+    /// Notes that keep their place, on their way to the disk.
+    notes_changed: RapidHashMap<u64, Vec<u8>>,
+    /// Notes that are new, one after the other from this place.
     notes_end: u64,
+    notes_new: Vec<u8>,
+    /// Kept for its memory.
+    scratch: Vec<u8>,
 }
 
 /// Rows read at once by whoever goes through all of them.
@@ -26,8 +29,10 @@ impl Documents {
             rows,
             notes,
             unwritten: RapidHashMap::default(),
-            notes_unwritten: RapidHashMap::default(),
+            notes_changed: RapidHashMap::default(),
             notes_end,
+            notes_new: Vec::new(),
+            scratch: Vec::new(),
         }
     }
 
@@ -48,7 +53,11 @@ impl Documents {
         if place.bytes == 0 {
             return Ok(Note::default());
         }
-        if let Some(bytes) = self.notes_unwritten.get(&place.at) {
+        if let Some(bytes) = self.notes_changed.get(&place.at) {
+            return Ok(Note::decode(bytes).unwrap_or_default());
+        }
+        if let Some(at) = place.at.checked_sub(self.notes_end) {
+            let bytes = self.notes_new.get(at as usize..).unwrap_or_default();
             return Ok(Note::decode(bytes).unwrap_or_default());
         }
         let mut bytes = vec![0; usize::from(place.bytes)];
@@ -61,12 +70,25 @@ impl Documents {
         if note.is_empty() && place.bytes == 0 {
             return;
         }
-        let bytes = note.encode();
-        if usize::from(place.bytes) < bytes.len() {
-            *place = NotePlace { at: self.notes_end, bytes: bytes.len() as u16 };
-            self.notes_end += bytes.len() as u64;
+        if place.bytes == 0 {
+            *place = self.append(note);
+            return;
         }
-        self.notes_unwritten.insert(place.at, bytes);
+        self.scratch.clear();
+        let bytes = note.encode(&mut self.scratch);
+        if usize::from(place.bytes) < bytes {
+            *place = self.append(note);
+        } else if let Some(at) = place.at.checked_sub(self.notes_end) {
+            self.notes_new[at as usize..at as usize + bytes].copy_from_slice(&self.scratch);
+        } else {
+            self.notes_changed.insert(place.at, self.scratch.clone());
+        }
+    }
+
+    fn append(&mut self, note: &Note) -> NotePlace {
+        let at = self.notes_end + self.notes_new.len() as u64;
+        let bytes = note.encode(&mut self.notes_new) as u16;
+        NotePlace { at, bytes }
     }
 
     pub fn unwritten(&self) -> usize {
@@ -75,10 +97,15 @@ impl Documents {
 
     /// Hands what is new to the files. If that fails, all of it is still here to be tried again.
     pub fn write(&mut self) -> io::Result<()> {
-        for (&at, bytes) in &self.notes_unwritten {
+        for (&at, bytes) in &self.notes_changed {
             self.notes.write_at(bytes, at)?;
         }
-        self.notes_unwritten.clear();
+        self.notes_changed.clear();
+        if !self.notes_new.is_empty() {
+            self.notes.write_at(&self.notes_new, self.notes_end)?;
+            self.notes_end += self.notes_new.len() as u64;
+            self.notes_new.clear();
+        }
         for (&doc_id, row) in &self.unwritten {
             self.rows.write_at(&row.encode(), place(doc_id))?;
         }

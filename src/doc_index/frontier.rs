@@ -131,6 +131,8 @@ impl Frontier {
         let at = match host.lines.binary_search_by_key(&rank, |line| line.rank) {
             Ok(at) => at,
             Err(at) => {
+                // Most hosts have one line at a time, and there may be millions of them.
+                host.lines.reserve_exact(1);
                 host.lines.insert(at, Line::new(rank));
                 at
             }

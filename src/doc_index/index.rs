@@ -45,6 +45,8 @@ pub struct DocIndex {
     pub(super) counts: Counts,
     /// What the disk refused since it was last told.
     pub(super) trouble: Option<io::Error>,
+    /// New URLs that the seen-set is to be told of.
+    unseen: Vec<(u64, u32)>,
     answers: Vec<Answer>,
     prints: Vec<u64>,
 }
@@ -129,6 +131,7 @@ impl DocIndex {
             by_domain: RapidHashMap::default(),
             counts: Counts::default(),
             trouble: None,
+            unseen: Vec::new(),
             answers: Vec::new(),
             prints: Vec::new(),
         }
@@ -177,7 +180,7 @@ impl DocIndex {
     pub(super) fn admit(&mut self, url: &str, print: u64, origin: Origin, now_s: u32) {
         let doc_id = self.ledger.next_doc();
         let Some((host_origin, path)) = split(url) else { return };
-        if doc_id == u32::MAX || self.is_known_by_now(print) {
+        if doc_id == u32::MAX || self.seen.holds(print) {
             return;
         }
         let host = self.frontier.host(host_origin);
@@ -189,19 +192,25 @@ impl DocIndex {
             return;
         }
         self.ledger.push(&Entry::Doc { origin, url }, now_s);
-        if let Err(error) = self.seen.insert(print, doc_id) {
-            self.trouble.get_or_insert(error);
-        }
+        self.unseen.push((print, doc_id));
+        self.insert_unseen();
         self.counts.known += 1;
         self.frontier.counts(host).known += 1;
         self.frontier.push_back(host, &InLine { doc_id, origin, path });
     }
 
-    /// It may have stood twice in one batch.
-    fn is_known_by_now(&self, print: u64) -> bool {
-        let mut answer = Vec::with_capacity(1);
-        self.seen.ask(&[print], &mut answer);
-        answer[0] == Answer::Known
+    /// Tells the seen-set of what is new, in order. What a full disk keeps from it is told later, and until then no
+    /// word is taken.
+    fn insert_unseen(&mut self) {
+        let mut told = 0;
+        for &(print, doc_id) in &self.unseen {
+            if let Err(error) = self.seen.insert(print, doc_id) {
+                self.trouble.get_or_insert(error);
+                break;
+            }
+            told += 1;
+        }
+        self.unseen.drain(..told);
     }
 
     fn is_within_budget(&mut self, host: u32, url: &str) -> bool {
@@ -247,9 +256,10 @@ impl DocIndex {
         if self.frontier.len() < want as u64 && !self.doubts.is_empty() {
             self.settle_doubts(now_s);
         }
-        let mut given: Vec<(u32, Origin, String)> =
-            Vec::with_capacity(want.min(self.frontier.len() as usize));
+        let room = want.min(self.frontier.len() as usize);
+        let mut given: Vec<(u32, Origin, CrawlUrl)> = Vec::with_capacity(room);
         let (taken, open) = (&mut self.taken, &mut self.open);
+        let mut url = String::new();
         let took = self.frontier.take(
             want,
             |origin| reject.contains(&fingerprint(origin.as_bytes())),
@@ -260,9 +270,10 @@ impl DocIndex {
                 }
                 taken.set(doc.doc_id, true);
                 open.insert(doc.doc_id, host);
-                let mut url = String::with_capacity(origin.len() + doc.path.len());
+                url.clear();
                 url.push_str(origin);
                 url.push_str(doc.path);
+                let Ok(url) = CrawlUrl::from_normal(&url) else { return false };
                 given.push((doc.doc_id, doc.origin, url));
                 true
             },
@@ -276,8 +287,8 @@ impl DocIndex {
             if let Some(&host) = self.open.get(&doc_id) {
                 self.frontier.counts(host).fetching += 1;
             }
-            match self.candidate_of(doc_id, origin, &url, &mut via) {
-                Ok(candidate) => found.extend(candidate),
+            match self.candidate_of(doc_id, origin, url, &mut via) {
+                Ok(candidate) => found.push(candidate),
                 Err(error) => {
                     self.trouble.get_or_insert(error);
                 }
@@ -317,10 +328,9 @@ impl DocIndex {
         &self,
         doc_id: u32,
         origin: Origin,
-        url: &str,
+        url: CrawlUrl,
         via: &mut LastVia,
-    ) -> io::Result<Option<Candidate>> {
-        let Ok(url) = CrawlUrl::from_normal(url) else { return Ok(None) };
+    ) -> io::Result<Candidate> {
         if origin.via != via.doc_id {
             let found = if origin.via == 0 { None } else { self.ledger.doc(origin.via)? };
             *via = LastVia { doc_id: origin.via, url: found.map(|found| found.url) };
@@ -333,7 +343,7 @@ impl DocIndex {
             let whole = !note.head_only || origin.head_only;
             held = note.held.filter(|held| whole && self.rules.segments.has(held.segment)).map(Box::new);
         }
-        Ok(Some(Candidate {
+        Ok(Candidate {
             doc_id,
             url,
             kind: origin.kind,
@@ -344,7 +354,7 @@ impl DocIndex {
             via: via.url.clone(),
             chain: self.chain_of(origin)?,
             held,
-        }))
+        })
     }
 
     /// The URLs that were redirected to a document, the first one first; as many as it has hops.
@@ -361,9 +371,11 @@ impl DocIndex {
 
     /// A document as it would be handed out; for whoever has to look at it once more.
     pub fn candidate(&mut self, doc_id: u32) -> Option<Candidate> {
-        let read = self.ledger.doc(doc_id).and_then(|found| match found {
-            Some(found) => self.candidate_of(doc_id, found.origin, &found.url, &mut LastVia::default()),
-            None => Ok(None),
+        let found = self.ledger.doc(doc_id);
+        let read = found.and_then(|found| {
+            let Some(found) = found else { return Ok(None) };
+            let Ok(url) = CrawlUrl::from_normal(&found.url) else { return Ok(None) };
+            self.candidate_of(doc_id, found.origin, url, &mut LastVia::default()).map(Some)
         });
         read.unwrap_or_else(|error| {
             self.trouble.get_or_insert(error);
@@ -419,7 +431,11 @@ impl DocIndex {
     /// A URL that somebody typed. One that is known is asked for again if its head is wanted, or if only that was had.
     pub fn seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) {
         let origin = Origin { head_only, ..Origin::SEED };
+        let (next, doubts) = (self.ledger.next_doc(), self.doubts.len());
         self.discover([url.as_str()], origin, now_s);
+        if self.ledger.next_doc() > next || self.doubts.len() > doubts {
+            return;
+        }
         let found = self.look(url.as_str()).unwrap_or_else(|error| {
             self.trouble.get_or_insert(error);
             None
@@ -533,15 +549,24 @@ impl DocIndex {
         self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
     }
 
+    /// The disk refused something: [`DocIndex::flush`] tells what.
+    pub fn is_troubled(&self) -> bool {
+        self.trouble.is_some() || !self.unseen.is_empty()
+    }
+
     /// Whether there is something to hand to the disk.
     pub fn is_dirty(&self) -> bool {
-        self.ledger.unwritten_bytes() > 0 || self.documents.unwritten() > 0 || self.trouble.is_some()
+        self.ledger.unwritten_bytes() > 0 || self.documents.unwritten() > 0 || self.is_troubled()
     }
 
     /// Hands everything to the disk, the ledger first: a row counts only if what it tells of is there. Once a second is
     /// enough for `sync`, which waits for the disk: a crash of the machine costs what was found and fetched since, which
     /// is found and fetched again.
     pub fn flush(&mut self, sync: bool) -> io::Result<()> {
+        if !self.unseen.is_empty() {
+            self.trouble = None;
+            self.insert_unseen();
+        }
         if let Some(error) = self.trouble.take() {
             return Err(error);
         }
@@ -593,6 +618,7 @@ impl DocIndex {
             documents_disk: self.documents.disk_bytes(),
             seen_disk: self.seen.disk_bytes(),
             frontier_disk: self.frontier.spill.disk_bytes(),
+            seen_is_complete: self.seen.is_complete(),
         }
     }
 
@@ -616,6 +642,8 @@ pub struct IndexBytes {
     pub documents_disk: u64,
     pub seen_disk: u64,
     pub frontier_disk: u64,
+    /// Memory tells of every URL whether it is known, without the disk.
+    pub seen_is_complete: bool,
 }
 
 /// The page that named the candidate before: most often it named this one, too.

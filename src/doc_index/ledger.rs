@@ -48,9 +48,11 @@ pub struct Discovered {
 }
 
 /// Entries are added to a block up to this size: a look for one document reads one block.
-const BLOCK_BYTES: usize = 4 * 1024;
+const BLOCK_BYTES: usize = 1024;
+/// Memory that is kept for what is not written yet.
+const UNWRITTEN_KEPT: usize = 256 * 1024;
 /// Documents between two places.
-const PLACE_DOCS: u32 = 64;
+const PLACE_DOCS: u32 = 16;
 
 const _: () = assert!(BLOCK_BYTES + URL_BYTES_MAX + 64 < BLOCK_BYTES_MAX);
 
@@ -183,6 +185,7 @@ impl Ledger {
         self.bytes.write_at(&self.unwritten, self.written)?;
         self.written += self.unwritten.len() as u64;
         self.unwritten.clear();
+        self.unwritten.shrink_to(UNWRITTEN_KEPT);
         Ok(())
     }
 
@@ -296,15 +299,17 @@ fn place_of(places: &[Place], doc_id: u32) -> Option<u64> {
 }
 
 /// Bytes read for one look: most often the block that is looked for.
-const LOOK_BYTES: usize = BLOCK_BYTES + 1024;
+const LOOK_BYTES: usize = 2 * BLOCK_BYTES;
 
 fn read_doc(bytes: &Bytes, at: u64, doc_id: u32) -> io::Result<Option<Discovered>> {
     let mut buffer = [0; LOOK_BYTES];
     let read = bytes.read_at(&mut buffer, at)?;
-    if let Some((header, payload)) = BlockHeader::read(&buffer[..read])
-        && (header.first_doc..header.first_doc + header.docs).contains(&doc_id)
-    {
-        return Ok(doc_in(&header, payload, doc_id));
+    let mut rest = &buffer[..read];
+    while let Some((header, payload)) = BlockHeader::read(rest) {
+        if (header.first_doc..header.first_doc + header.docs).contains(&doc_id) {
+            return Ok(doc_in(&header, payload, doc_id));
+        }
+        rest = &rest[header.bytes() as usize..];
     }
     let mut found = None;
     scan(bytes, at, |_, header, payload| {

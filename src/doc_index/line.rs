@@ -12,7 +12,8 @@ pub(super) struct Line {
     /// Bytes from `read` on are the next ones.
     head: Vec<u8>,
     read: usize,
-    pieces: VecDeque<Piece>,
+    /// Most lines have none.
+    pieces: Option<Box<VecDeque<Piece>>>,
     tail: Vec<u8>,
 }
 
@@ -27,7 +28,7 @@ pub(super) struct InLine<'a> {
 
 impl Line {
     pub fn new(rank: u16) -> Line {
-        Line { rank, len: 0, head: Vec::new(), read: 0, pieces: VecDeque::new(), tail: Vec::new() }
+        Line { rank, len: 0, head: Vec::new(), read: 0, pieces: None, tail: Vec::new() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -54,13 +55,19 @@ impl Line {
     /// Gives the first one to `give`. False if there is none.
     pub fn pop(&mut self, spill: &mut Spill, give: impl FnOnce(InLine<'_>)) -> io::Result<bool> {
         if self.read == self.head.len() {
-            self.head = match self.pieces.front() {
-                Some(&piece) => {
+            let first = self.pieces.as_ref().and_then(|pieces| pieces.front().copied());
+            self.head = match (first, &mut self.pieces) {
+                (Some(piece), Some(pieces)) => {
                     let bytes = spill.read(piece)?;
-                    self.pieces.pop_front();
+                    pieces.pop_front();
                     bytes
                 }
-                None => std::mem::take(&mut self.tail),
+                // The two take turns, for their memory.
+                _ => {
+                    self.head.clear();
+                    std::mem::swap(&mut self.head, &mut self.tail);
+                    std::mem::take(&mut self.head)
+                }
             };
             self.read = 0;
         }
@@ -76,7 +83,8 @@ impl Line {
     /// Writes what came last to disk, if it is at least so many bytes.
     pub fn spill(&mut self, bytes_min: usize, spill: &mut Spill) -> io::Result<()> {
         if self.tail.len() >= bytes_min.max(1) {
-            self.pieces.push_back(spill.write(&self.tail)?);
+            let piece = spill.write(&self.tail)?;
+            self.pieces.get_or_insert_default().push_back(piece);
             self.tail = Vec::new();
         }
         Ok(())

@@ -28,29 +28,31 @@ impl Note {
         *self == Note::default()
     }
 
-    /// A checksum 4, the length 2, then the fields. The bytes fill a place of their own.
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![0; HEADER_BYTES];
+    /// A checksum 4, the length 2, then the fields. The bytes fill a place of their own; how many they are is returned.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) -> usize {
+        let start = out.len();
+        out.resize(start + HEADER_BYTES, 0);
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         out.push(bit(self.held.is_some(), 1) | bit(self.head_only, 2));
         if let Some(Held { validators, segment }) = &self.held {
-            put(&mut out, *segment);
+            put(out, *segment);
             for text in [&validators.etag, &validators.last_modified] {
-                put(&mut out, text.len() as u64);
+                put(out, text.len() as u64);
                 out.extend_from_slice(text);
             }
         }
         for text in [&self.new_url, &self.canonical, &self.reason] {
             let text = text.as_deref().filter(|text| text.len() <= TEXT_BYTES_MAX).unwrap_or_default();
-            put(&mut out, text.len() as u64);
+            put(out, text.len() as u64);
             out.extend_from_slice(text.as_bytes());
         }
-        let len = (out.len() - HEADER_BYTES) as u16;
-        out[4..6].copy_from_slice(&len.to_le_bytes());
-        let crc = crc32c::crc32c(&out[4..]);
-        out[..4].copy_from_slice(&crc.to_le_bytes());
-        out.resize(out.len().next_multiple_of(ALIGN), 0);
-        out
+        let len = (out.len() - start - HEADER_BYTES) as u16;
+        out[start + 4..start + 6].copy_from_slice(&len.to_le_bytes());
+        let crc = crc32c::crc32c(&out[start + 4..]);
+        out[start..start + 4].copy_from_slice(&crc.to_le_bytes());
+        let bytes = (out.len() - start).next_multiple_of(ALIGN);
+        out.resize(start + bytes, 0);
+        bytes
     }
 
     /// `None` for what is damaged: nothing but the need to fetch the document whole follows from that.
@@ -98,7 +100,8 @@ mod tests {
             reason: Some("because".into()),
         };
         for note in [whole, Note::default()] {
-            let bytes = note.encode();
+            let mut bytes = Vec::new();
+            assert_eq!(note.encode(&mut bytes), bytes.len());
             assert_eq!(bytes.len() % ALIGN, 0);
             assert_eq!(Note::decode(&bytes), Some(note.clone()));
             for at in 0..bytes.len() {
@@ -109,6 +112,8 @@ mod tests {
             }
         }
         let long = Note { reason: Some("x".repeat(9_000).into()), ..Note::default() };
-        assert_eq!(Note::decode(&long.encode()), Some(Note::default()));
+        let mut bytes = Vec::new();
+        long.encode(&mut bytes);
+        assert_eq!(Note::decode(&bytes), Some(Note::default()));
     }
 }

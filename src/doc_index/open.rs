@@ -231,6 +231,7 @@ impl Retelling {
             self.place(index, doc_id, origin, &url, row);
         }
         index.frontier.make_room()?;
+        index.seen.tidy();
         for (origin, url) in std::mem::take(&mut self.doubts) {
             index.discover([&*url], origin, self.now_s);
         }

@@ -99,6 +99,7 @@ impl IndexDesk {
         let (now, now_s) = (self.papers.clock)();
         let mut words = 0;
         while !self.stalled
+            && !self.index.is_troubled()
             && self.unanswered.is_none()
             && let Some(word) = self.words.pop()
         {

@@ -40,9 +40,11 @@ impl OpenIndex {
         Ok(OpenIndex { index, opened })
     }
 
-    /// One that leaves nothing behind.
+    /// One that leaves nothing behind: what fails has no other time to be tried at.
     pub fn in_memory(config: &Config) -> OpenIndex {
-        OpenIndex { index: DocIndex::in_memory(index_rules(config)), opened: Opened::default() }
+        let mut rules = index_rules(config);
+        rules.schedule.retries_max = 0;
+        OpenIndex { index: DocIndex::in_memory(rules), opened: Opened::default() }
     }
 
     /// What is in scope: all that was ever typed, and where it led.

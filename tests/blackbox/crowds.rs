@@ -185,7 +185,8 @@ fn leftovers_of_a_killed_process_are_in_nobodys_way() {
     // What the killed one had sent may still be on its way in.
     std::thread::sleep(Duration::from_millis(100));
     let before = many.server.asked().len().max(before);
-    many.finish(many.start(QUEUES));
+    let mut command = command(&many.dir, &many.data, QUEUES, &many.hosts, &many.seeds);
+    many.finish(Running::start(command.arg("--again")));
     many.assert_once(before);
     assert_proved(&many.data);
 }

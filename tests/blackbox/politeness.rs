@@ -252,6 +252,10 @@ fn judge_what_was_asked(by_host: &BTreeMap<usize, Vec<Asked>>) {
             let sent_here = (0..HOSTS).filter(|&other| self::manner(other) == Manner::RobotsAbroad);
             expected.extend(sent_here.map(|other| format!("/rules-for-h{other:02}.txt")));
         }
+        if manner == Manner::Rules {
+            // The other one is no URL.
+            expected.push("/sitemap.xml".to_string());
+        }
         if manner != Manner::RobotsBroken {
             expected.push("/".to_string());
             expected.extend(manner.links().0.iter().map(|link| link.to_string()));

@@ -86,7 +86,8 @@ fn ends(signal: Signal) {
     assert_eq!(of(&before, "fails.test").len(), 3, "robots.txt and two failures");
 
     let (report, _) = {
-        let run = Running::start(&mut command(&dir, &data, settings, &seeds)).wait(PATIENCE).done();
+        let mut again = command(&dir, &data, settings, &seeds);
+        let run = Running::start(again.arg("--again")).wait(PATIENCE).done();
         let report = run.json();
         check_report(&report);
         (report, run)

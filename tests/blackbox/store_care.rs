@@ -43,7 +43,7 @@ fn changing() -> (LogServer, Arc<AtomicU32>) {
 fn crawl_rounds(data: &Path, server: &LogServer, round: &AtomicU32, rounds: u32, config: Option<&Path>) {
     for _ in 0..rounds {
         round.fetch_add(1, Ordering::Relaxed);
-        let mut args = vec![server.url("/"), "--req-host-per-sec".into(), "0".into()];
+        let mut args = vec![server.url("/"), "--req-host-per-sec".into(), "0".into(), "--again".into()];
         if let Some(config) = config {
             args.extend(["--config".into(), config.display().to_string()]);
         }

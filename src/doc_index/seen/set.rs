@@ -105,6 +105,11 @@ impl Seen {
         self.table.ask(prints, answers);
     }
 
+    /// Whether memory knows of one.
+    pub fn holds(&self, print: u64) -> bool {
+        self.table.holds(print)
+    }
+
     /// Takes in a URL that is new for certain. Documents come in the order of their numbers. This may write a run, or
     /// go on with merging others; if that fails, nothing was taken in. `InvalidData` means that a run went bad: open the
     /// set again, which throws it away.
@@ -147,6 +152,11 @@ impl Seen {
         }
     }
 
+    /// Puts what is in no run yet in order, so that it is found quickly.
+    pub fn tidy(&mut self) {
+        self.unwritten.sorted();
+    }
+
     /// Writes what is in no run yet into one.
     pub fn flush(&mut self) -> io::Result<()> {
         self.write_out()?;
@@ -177,13 +187,11 @@ impl Seen {
     }
 
     /// URLs known.
+    #[cfg(test)]
     pub fn len(&self) -> u64 {
         self.runs.as_ref().map_or(0, Runs::count) + self.unwritten.len() as u64
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 /// A table of what is in the runs. If there is no room for all, the newest are the likeliest to be asked for.

@@ -88,8 +88,10 @@ impl SeenTable {
                 let line = self.partition(print).line(home, 0);
                 let known = line.has(print.max(1));
                 answers.push(if known { Answer::Known } else { self.unknown() });
-                open[open_count] = index;
-                open_count += usize::from(!known & self.complete & !line.is_open());
+                if !known && self.complete && !line.is_open() {
+                    open[open_count] = index;
+                    open_count += 1;
+                }
             }
             for &index in &open[..open_count] {
                 let print = batch[index];
@@ -98,6 +100,15 @@ impl SeenTable {
                 }
             }
         }
+    }
+
+    /// Whether one is here.
+    pub fn holds(&self, print: u64) -> bool {
+        let print = print.max(1);
+        let partition = self.partition(print);
+        let home = partition.home(print);
+        let line = partition.line(home, 0);
+        line.has(print) || (self.complete && !line.is_open() && partition.has_further(print, home))
     }
 
     /// What a print is that was not found.
