@@ -300,7 +300,7 @@ impl DocIndex {
     /// Documents whose time has come are pending.
     fn wake_due(&mut self, now_s: u32) {
         for _ in 0..DUE_PER_ASK {
-            let woken = match self.due.take(now_s, &mut self.frontier.spill) {
+            let woken = match self.due.take(now_s, &mut self.frontier.keep.spill) {
                 Ok(Some((doc_id, due_s))) => self.wake(doc_id, due_s),
                 Ok(None) => return,
                 Err(error) => Err(error),
@@ -574,7 +574,7 @@ impl DocIndex {
         self.documents.write()?;
         self.frontier.make_room()?;
         if self.due.ram_bytes() > self.rules.memory_bytes / 16 {
-            self.due.spill(&mut self.frontier.spill)?;
+            self.due.spill(&mut self.frontier.keep.spill)?;
         }
         if sync {
             self.ledger.sync()?;
@@ -617,7 +617,7 @@ impl DocIndex {
             ledger_disk: self.ledger.disk_bytes(),
             documents_disk: self.documents.disk_bytes(),
             seen_disk: self.seen.disk_bytes(),
-            frontier_disk: self.frontier.spill.disk_bytes(),
+            frontier_disk: self.frontier.keep.spill.disk_bytes(),
             seen_is_complete: self.seen.is_complete(),
         }
     }

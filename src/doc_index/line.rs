@@ -1,20 +1,27 @@
+use super::cells::{ByteQueue, Cells};
 use super::entry::{DOC, Origin};
 use super::spill::{Piece, Spill};
 use super::varint::{put, take, take_bytes};
 use std::collections::VecDeque;
 use std::io;
 
-/// Pending documents of one host and rank, first come first served. What is read next and what came last is in memory;
-/// what lies between may be on disk.
+/// Pending documents of one host and rank, first come first served. What came last is in memory; what lies before may
+/// be on disk.
+#[derive(Default)]
 pub(super) struct Line {
     pub rank: u16,
     len: u32,
+    /// What is before the queue. Most lines have nothing there.
+    before: Option<Box<Before>>,
+    queue: ByteQueue,
+}
+
+#[derive(Default)]
+struct Before {
     /// Bytes from `read` on are the next ones.
     head: Vec<u8>,
     read: usize,
-    /// Most lines have none.
-    pieces: Option<Box<VecDeque<Piece>>>,
-    tail: Vec<u8>,
+    pieces: VecDeque<Piece>,
 }
 
 /// A document in a line.
@@ -26,85 +33,119 @@ pub(super) struct InLine<'a> {
     pub path: &'a str,
 }
 
+/// Where lines keep what is pending, and a document on its way.
+pub(super) struct Keep {
+    pub cells: Cells,
+    pub spill: Spill,
+    scratch: Vec<u8>,
+}
+
+/// Before each document stands how long it is.
+const LENGTH_BYTES: usize = 2;
+
+impl Keep {
+    pub fn new(spill: Spill) -> Keep {
+        Keep { cells: Cells::default(), spill, scratch: Vec::new() }
+    }
+}
+
 impl Line {
     pub fn new(rank: u16) -> Line {
-        Line { rank, len: 0, head: Vec::new(), read: 0, pieces: None, tail: Vec::new() }
+        Line { rank, ..Line::default() }
     }
 
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub fn ram_bytes(&self) -> usize {
-        self.head.capacity() + self.tail.capacity()
+    pub fn push_back(&mut self, doc: &InLine<'_>, keep: &mut Keep) {
+        self.len += 1;
+        doc.write(&mut keep.scratch);
+        self.queue.push(&mut keep.cells, &keep.scratch);
     }
 
-    pub fn push_back(&mut self, doc: &InLine<'_>) {
+    pub fn push_front(&mut self, doc: &InLine<'_>, keep: &mut Keep) {
         self.len += 1;
-        doc.write(&mut self.tail);
-    }
-
-    pub fn push_front(&mut self, doc: &InLine<'_>) {
-        self.len += 1;
-        let mut head = Vec::new();
-        doc.write(&mut head);
-        head.extend_from_slice(&self.head[self.read..]);
-        (self.head, self.read) = (head, 0);
+        doc.write(&mut keep.scratch);
+        let before = self.before.get_or_insert_default();
+        let mut head = keep.scratch.clone();
+        head.extend_from_slice(&before.head[before.read..]);
+        (before.head, before.read) = (head, 0);
     }
 
     /// Gives the first one to `give`. False if there is none.
-    pub fn pop(&mut self, spill: &mut Spill, give: impl FnOnce(InLine<'_>)) -> io::Result<bool> {
-        if self.read == self.head.len() {
-            let first = self.pieces.as_ref().and_then(|pieces| pieces.front().copied());
-            self.head = match (first, &mut self.pieces) {
-                (Some(piece), Some(pieces)) => {
-                    let bytes = spill.read(piece)?;
-                    pieces.pop_front();
-                    bytes
-                }
-                // The two take turns, for their memory.
-                _ => {
-                    self.head.clear();
-                    std::mem::swap(&mut self.head, &mut self.tail);
-                    std::mem::take(&mut self.head)
-                }
-            };
-            self.read = 0;
+    pub fn pop(&mut self, keep: &mut Keep, mut give: impl FnMut(InLine<'_>)) -> io::Result<bool> {
+        if let Some(before) = &mut self.before {
+            if before.read == before.head.len()
+                && let Some(&piece) = before.pieces.front()
+            {
+                before.head = keep.spill.read(piece)?;
+                before.read = 0;
+                before.pieces.pop_front();
+            }
+            let rest = &before.head[before.read..];
+            if let Some(length) = rest.get(..LENGTH_BYTES) {
+                let end = LENGTH_BYTES + usize::from(u16::from_le_bytes([length[0], length[1]]));
+                let doc = rest.get(LENGTH_BYTES..end).and_then(InLine::read);
+                before.read += end.min(rest.len());
+                self.len -= 1;
+                doc.into_iter().for_each(&mut give);
+                return Ok(true);
+            }
+            self.before = None;
         }
-        let mut rest = &self.head[self.read..];
-        let before = rest.len();
-        let Some(doc) = InLine::read(&mut rest) else { return Ok(false) };
-        self.read += before - rest.len();
+        if self.queue.len() < LENGTH_BYTES {
+            return Ok(false);
+        }
+        keep.scratch.clear();
+        self.queue.take(&mut keep.cells, LENGTH_BYTES, &mut keep.scratch);
+        let length = usize::from(u16::from_le_bytes([keep.scratch[0], keep.scratch[1]]));
+        keep.scratch.clear();
+        self.queue.take(&mut keep.cells, length, &mut keep.scratch);
         self.len -= 1;
-        give(doc);
+        InLine::read(&keep.scratch).into_iter().for_each(give);
         Ok(true)
     }
 
     /// Writes what came last to disk, if it is at least so many bytes.
-    pub fn spill(&mut self, bytes_min: usize, spill: &mut Spill) -> io::Result<()> {
-        if self.tail.len() >= bytes_min.max(1) {
-            let piece = spill.write(&self.tail)?;
-            self.pieces.get_or_insert_default().push_back(piece);
-            self.tail = Vec::new();
+    pub fn spill(&mut self, bytes_min: usize, keep: &mut Keep) -> io::Result<()> {
+        let bytes = self.queue.len();
+        if bytes < bytes_min.max(1) {
+            return Ok(());
+        }
+        let mut tail = Vec::with_capacity(bytes);
+        self.queue.take(&mut keep.cells, bytes, &mut tail);
+        match keep.spill.write(&tail) {
+            Ok(piece) => self.before.get_or_insert_default().pieces.push_back(piece),
+            Err(error) => {
+                self.queue.push(&mut keep.cells, &tail);
+                return Err(error);
+            }
         }
         Ok(())
     }
 }
 
 impl InLine<'_> {
+    /// Writes it, its length first, in place of what was there.
     fn write(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&[0; LENGTH_BYTES]);
         out.extend_from_slice(&self.doc_id.to_le_bytes());
         self.origin.write(out, DOC);
         put(out, self.path.len() as u64);
         out.extend_from_slice(self.path.as_bytes());
+        // A URL has at most 8,000 bytes.
+        let length = (out.len() - LENGTH_BYTES) as u16;
+        out[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
     }
 
-    fn read<'a>(bytes: &mut &'a [u8]) -> Option<InLine<'a>> {
-        let doc_id = u32::from_le_bytes(take_bytes(bytes, 4)?.try_into().ok()?);
-        let first = take_bytes(bytes, 1)?[0];
-        let origin = Origin::read(first, bytes)?;
-        let count = take(bytes)? as usize;
-        let path = str::from_utf8(take_bytes(bytes, count)?).ok()?;
+    fn read(mut bytes: &[u8]) -> Option<InLine<'_>> {
+        let doc_id = u32::from_le_bytes(take_bytes(&mut bytes, 4)?.try_into().ok()?);
+        let first = take_bytes(&mut bytes, 1)?[0];
+        let origin = Origin::read(first, &mut bytes)?;
+        let count = take(&mut bytes)? as usize;
+        let path = str::from_utf8(take_bytes(&mut bytes, count)?).ok()?;
         Some(InLine { doc_id, origin, path })
     }
 }
@@ -115,25 +156,25 @@ mod tests {
 
     #[test]
     fn first_come_first_served_also_by_way_of_the_disk() {
-        let mut spill = Spill::in_memory();
+        let mut keep = Keep::new(Spill::in_memory());
         let mut line = Line::new(0);
-        let path = |n: u32| format!("/{n}");
+        let path = |n: u32| format!("/{n}/{}", "x".repeat(n as usize % 300));
         let mut taken = Vec::new();
         for n in 1..=1_000 {
-            line.push_back(&InLine { doc_id: n, origin: Origin::link(n, 1), path: &path(n) });
+            line.push_back(&InLine { doc_id: n, origin: Origin::link(n, 1), path: &path(n) }, &mut keep);
             if n % 100 == 0 {
-                line.spill(1, &mut spill).unwrap();
+                line.spill(1, &mut keep).unwrap();
             }
             if n % 3 == 0 {
-                line.pop(&mut spill, |doc| taken.push((doc.doc_id, doc.path.to_string()))).unwrap();
+                line.pop(&mut keep, |doc| taken.push((doc.doc_id, doc.path.to_string()))).unwrap();
             }
             if n == 500 {
                 let (doc_id, text) = taken.pop().unwrap();
-                line.push_front(&InLine { doc_id, origin: Origin::SEED, path: &text });
+                line.push_front(&InLine { doc_id, origin: Origin::SEED, path: &text }, &mut keep);
             }
         }
-        while line.pop(&mut spill, |doc| taken.push((doc.doc_id, doc.path.to_string()))).unwrap() {}
+        while line.pop(&mut keep, |doc| taken.push((doc.doc_id, doc.path.to_string()))).unwrap() {}
         assert_eq!(taken, (1..=1_000).map(|n| (n, path(n))).collect::<Vec<_>>());
-        assert!(line.is_empty() && spill.disk_bytes() == 0);
+        assert!(line.is_empty() && keep.spill.disk_bytes() == 0 && keep.cells.used_bytes() == 0);
     }
 }

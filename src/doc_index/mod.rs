@@ -26,6 +26,7 @@
 
 mod bits;
 mod block;
+mod cells;
 mod documents;
 mod doubts;
 mod due;

@@ -84,6 +84,12 @@ impl Spill {
         Ok(bytes)
     }
 
+    /// Pieces that were not read yet.
+    #[cfg(test)]
+    pub fn pieces(&self) -> u32 {
+        self.files.values().map(|file| file.pieces).sum()
+    }
+
     pub fn disk_bytes(&self) -> u64 {
         self.files.values().map(|file| file.bytes.disk_bytes()).sum()
     }

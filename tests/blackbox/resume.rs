@@ -61,7 +61,8 @@ fn kills_lose_no_page_and_repeat_no_more_than_was_open() {
     const HOSTS: u32 = 60;
     let kills = kills();
     let pages = (30 + 5 * kills as u32).min(1_000);
-    let spec = SiteSpec { hosts: HOSTS, pages, page_bytes: 2_000, latency_ms: 20, denied: 0, ..SiteSpec::default() };
+    let spec =
+        SiteSpec { hosts: HOSTS, pages, page_bytes: 2_000, latency_ms: 20, denied: 0, ..SiteSpec::default() };
     let (farm, dir, mut chance) = (Farm::start(spec), TempDir::new(), Chance::new());
     let data = dir.join("data");
     let mut killed = 0;
@@ -116,7 +117,14 @@ fn kills_lose_no_page_and_repeat_no_more_than_was_open() {
 
 #[test]
 fn a_crawl_that_was_stopped_goes_on_and_repeats_nothing() {
-    let spec = SiteSpec { hosts: 20, pages: 100, page_bytes: 2_000, latency_ms: 20, denied: 0, ..SiteSpec::default() };
+    let spec = SiteSpec {
+        hosts: 20,
+        pages: 100,
+        page_bytes: 2_000,
+        latency_ms: 20,
+        denied: 0,
+        ..SiteSpec::default()
+    };
     let (farm, dir) = (Farm::start(spec), TempDir::new());
     let data = dir.join("data");
     for (turn, signal) in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGINT].into_iter().enumerate() {
@@ -136,7 +144,8 @@ fn a_crawl_that_was_stopped_goes_on_and_repeats_nothing() {
 /// By a limit of pages a crawl is cut into pieces that make a whole.
 #[test]
 fn pieces_by_max_pages_make_a_whole() {
-    let (farm, dir) = (Farm::start(SiteSpec { hosts: 7, pages: 30, denied: 0, ..SiteSpec::default() }), TempDir::new());
+    let (farm, dir) =
+        (Farm::start(SiteSpec { hosts: 7, pages: 30, denied: 0, ..SiteSpec::default() }), TempDir::new());
     let data = dir.join("data");
     let mut pages = 0;
     for _ in 0..7 {

@@ -191,7 +191,6 @@ impl Seen {
     pub fn len(&self) -> u64 {
         self.runs.as_ref().map_or(0, Runs::count) + self.unwritten.len() as u64
     }
-
 }
 
 /// A table of what is in the runs. If there is no room for all, the newest are the likeliest to be asked for.
