@@ -91,6 +91,7 @@ mod remembered;
 mod responses;
 mod restart;
 mod robots;
+mod rules;
 mod secrets;
 mod sim;
 mod slow_hosts;
