@@ -21,7 +21,7 @@ fn serve(links: &'static [&'static str]) -> LogServer {
 #[track_caller]
 fn asked(server: &LogServer, config: &str, flags: &[&str]) -> Vec<String> {
     let dir = TempDir::new();
-    let config = dir.write("c.toml", config.to_string());
+    let config = dir.write("c.toml", config);
     let settings = ["--config", config.to_str().unwrap(), "--req-host-per-sec", "0"];
     crawl(&dir.join("data"), settings.into_iter().chain(flags.iter().copied()));
     let mut targets = server.targets();
@@ -64,7 +64,7 @@ fn an_allowed_url_is_in_scope() {
 #[test]
 fn a_seed_that_is_denied_is_named_and_left_out() {
     let (dir, server) = (TempDir::new(), serve(&[]));
-    let config = dir.write("c.toml", "[doc_index]\ndeny = ['/pri[v]ate']\n".to_string());
+    let config = dir.write("c.toml", "[doc_index]\ndeny = ['/pri[v]ate']\n");
     let flags = |seeds: &[String]| {
         let mut args = vec!["crawl".to_string(), "--data".into(), dir.join("data").to_str().unwrap().into()];
         args.extend(["--config".into(), config.to_str().unwrap().into()]);
@@ -98,7 +98,7 @@ fn a_rule_that_cannot_be_used_is_named_in_one_line() {
         ("[doc_index]\nrecrawl_min = 90000", "recrawl_start (86400) must lie between"),
         ("[doc_index]\ndenny = []", "unknown setting doc_index.denny (did you mean doc_index.deny?)"),
     ] {
-        let file = dir.write("c.toml", config.to_string());
+        let file = dir.write("c.toml", config);
         let data = dir.join("data");
         let ran = run([
             "crawl",
