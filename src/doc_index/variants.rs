@@ -40,10 +40,11 @@ impl QueryVariants {
         if self.max == 0 {
             return true;
         }
-        let Some(mark) = memchr::memchr(b'?', url.as_bytes()) else {
+        let url = url.as_bytes();
+        let Some(mark) = memchr::memchr(b'?', url) else {
             return true;
         };
-        let kind = kind_of(url[..mark].as_bytes(), url[mark + 1..].as_bytes());
+        let kind = kind_of(&url[..mark], &url[mark + 1..]);
         let tag = ((kind >> 32) as u32).max(1);
         let set = &mut self.sets[kind as usize & (SETS - 1)];
         if let Some(place) = set.iter_mut().find(|place| place.tag == tag) {

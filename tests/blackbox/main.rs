@@ -92,6 +92,7 @@ mod responses;
 mod restart;
 mod resume;
 mod robots;
+mod rules;
 mod secrets;
 mod sim;
 mod slow_hosts;
