@@ -3,7 +3,7 @@ use super::bench::{Machine, command_line, keep_record, machine};
 use super::bench_index_load::{LINKS_PER_PAGE, Workload};
 use super::machine::{cores, on_cores};
 use super::output::print;
-use crate::doc_index::{DocIndex, IndexBytes, IndexRules, Note, Origin, Outcome, RejectList};
+use crate::doc_index::{DocIndex, IndexBytes, IndexRules, Link, Note, Origin, Outcome, RejectList};
 use crate::handler::LinkBatch;
 use crate::proto::http1::Validators;
 use crate::proto::lines::Held;
@@ -81,7 +81,9 @@ struct IndexCosts {
 }
 
 /// Pages between two looks at the clock.
-const PAGES_PER_ROUND: usize = 1_000;
+const PAGES_PER_ROUND: usize = 256;
+/// Pages whose links are asked about together, as on the index thread when it is busy.
+const PAGES_AT_ONCE: usize = 16;
 /// Candidates that wait to be fetched, as the queues of url servers do.
 const OPEN: usize = 50_000;
 const NOW_S: u32 = 1_800_000_000;
@@ -124,13 +126,16 @@ impl IndexBenchArgs {
             }
             pages += batches.len() as u64;
             clocks.discover.run(|| {
-                for (number, links) in &batches {
-                    let depth = load.depth_of(2 * number) + 1;
-                    index.discover(links.iter(), Origin::link(*number as u32 / 2 + 1, depth), NOW_S);
+                for some in batches.chunks(PAGES_AT_ONCE) {
+                    let links = some.iter().flat_map(|(number, links)| {
+                        let origin = Origin::link(*number as u32 / 2 + 1, load.depth_of(2 * number) + 1);
+                        links.iter().map(move |url| Link { url, origin })
+                    });
+                    index.discover_links(links, NOW_S);
                 }
             });
             if open_docs.len() < OPEN {
-                let found = clocks.candidates.run(|| index.candidates(4_096, &RejectList::default(), NOW_S));
+                let found = clocks.candidates.run(|| index.candidates(2_048, &RejectList::default(), NOW_S));
                 candidates += found.len() as u64;
                 open_docs.extend(found.iter().map(|candidate| candidate.doc_id));
             }
@@ -238,7 +243,11 @@ fn known_links(index: &mut DocIndex, load: &mut Workload) -> f64 {
             pages.push(batch(load, &links, &mut url));
         }
         links += 100 * LINKS_PER_PAGE as u64;
-        clock.run(|| pages.iter().for_each(|page| index.discover(page.iter(), Origin::link(1, 1), NOW_S)));
+        clock.run(|| {
+            for some in pages.chunks(PAGES_AT_ONCE) {
+                index.discover(some.iter().flat_map(LinkBatch::iter), Origin::link(1, 1), NOW_S);
+            }
+        });
     }
     clock.ns as f64 / links as f64
 }

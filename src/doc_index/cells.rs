@@ -79,6 +79,12 @@ impl ByteQueue {
         self.len as usize
     }
 
+    /// Loads the cell that is written to next.
+    pub fn touch(&self, cells: &Cells) -> u32 {
+        let Some(at) = self.last.checked_sub(1).filter(|_| self.len > 0) else { return 0 };
+        cells.blocks[(at / CELLS_PER_BLOCK) as usize][(at % CELLS_PER_BLOCK) as usize].next
+    }
+
     pub fn push(&mut self, cells: &mut Cells, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.len == 0 || usize::from(self.written) == CELL_BYTES {

@@ -1,16 +1,18 @@
+use super::host_table::HostTable;
 use super::line::{InLine, Keep, Line};
 use super::spill::Spill;
-use crate::base::fingerprint;
-use hashbrown::HashTable;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Pending documents, in lines per host, and the hosts in turn by the rank of their first: one host can never clog an
 /// answer. Within its memory: what does not fit is on disk until its turn comes.
 pub(super) struct Frontier {
     hosts: Vec<Host>,
-    /// Places in `hosts` by origin.
-    by_origin: HashTable<u32>,
+    /// Places in `hosts`, by the print of their origin.
+    by_print: HostTable,
+    /// Of the prints.
+    seed: u64,
     /// Hosts with something pending, the lowest rank first, in the order of their turns.
     turns: BTreeMap<u16, VecDeque<Turn>>,
     len: u64,
@@ -50,16 +52,19 @@ pub struct HostCounts {
     pub refused: u32,
 }
 
+/// Hosts that are brought near at once.
+pub(super) const NEAR_MAX: usize = 64;
 /// Documents of one host in one turn.
 const PER_TURN: usize = 8;
 /// Lines with less than this are left in memory at first, when memory is short.
 const SPILL_BYTES: [usize; 3] = [4_096, 512, 1];
 
 impl Frontier {
-    pub fn new(spill: Spill, ram_max: usize) -> Frontier {
+    pub fn new(spill: Spill, ram_max: usize, seed: u64) -> Frontier {
         Frontier {
             hosts: Vec::new(),
-            by_origin: HashTable::new(),
+            by_print: HostTable::default(),
+            seed,
             turns: BTreeMap::new(),
             len: 0,
             origin_bytes: 0,
@@ -87,25 +92,29 @@ impl Frontier {
             + lines
             + self.origin_bytes
             + self.hosts.capacity() * size_of::<Host>()
-            + self.by_origin.capacity() * 5
+            + self.by_print.ram_bytes()
+    }
+
+    /// What an origin is found by.
+    pub fn print(&self, origin: &str) -> u64 {
+        xxh3_64_with_seed(origin.as_bytes(), self.seed)
     }
 
     pub fn find(&self, origin: &str) -> Option<u32> {
-        let hosts = &self.hosts;
-        self.by_origin
-            .find(fingerprint(origin.as_bytes()), |&host| *hosts[host as usize].origin == *origin)
-            .copied()
+        self.by_print.find(self.print(origin))
     }
 
     /// The place of a host, which is made if there is none.
     pub fn host(&mut self, origin: &str) -> u32 {
-        let hosts = &mut self.hosts;
-        let print = fingerprint(origin.as_bytes());
-        if let Some(&host) = self.by_origin.find(print, |&host| *hosts[host as usize].origin == *origin) {
+        self.host_of(self.print(origin), origin)
+    }
+
+    pub fn host_of(&mut self, print: u64, origin: &str) -> u32 {
+        if let Some(host) = self.by_print.find(print) {
             return host;
         }
-        let host = hosts.len() as u32;
-        hosts.push(Host {
+        let host = self.hosts.len() as u32;
+        self.hosts.push(Host {
             origin: origin.into(),
             counts: HostCounts::default(),
             lines: Vec::new(),
@@ -113,9 +122,25 @@ impl Frontier {
             ticket: 0,
         });
         self.origin_bytes += origin.len();
-        self.by_origin
-            .insert_unique(print, host, |&host| fingerprint(hosts[host as usize].origin.as_bytes()));
+        self.by_print.insert(print, host);
         host
+    }
+
+    /// Loads what a push to each of these hosts will need. No load of a step waits for another of the same step, so that
+    /// memory works on all of them at once.
+    pub fn bring_near(&mut self, prints: &[u64]) {
+        let mut near = prints.iter().fold(0, |near, &print| near ^ self.by_print.touch(print));
+        let mut hosts = [u32::MAX; NEAR_MAX];
+        for (host, &print) in hosts.iter_mut().zip(prints) {
+            *host = self.by_print.find(print).unwrap_or(u32::MAX);
+        }
+        let known = || hosts.iter().filter_map(|&host| self.hosts.get(host as usize));
+        near ^= known().fold(0, |near, host| near ^ host.lines.len() as u64 ^ u64::from(host.ticket));
+        near ^= known().fold(0, |near, host| near ^ host.lines.last().map_or(0, |line| u64::from(line.rank)));
+        near ^= known().fold(0, |near, host| {
+            near ^ host.lines.last().map_or(0, |line| u64::from(line.touch(&self.keep)))
+        });
+        std::hint::black_box(near);
     }
 
     pub fn counts(&mut self, host: u32) -> &mut HostCounts {
@@ -247,7 +272,7 @@ mod tests {
     use super::*;
 
     fn frontier(ram_max: usize) -> Frontier {
-        Frontier::new(Spill::in_memory(), ram_max)
+        Frontier::new(Spill::in_memory(), ram_max, 7)
     }
 
     fn push(frontier: &mut Frontier, doc_id: u32, url: &str, origin: Origin) {

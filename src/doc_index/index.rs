@@ -3,7 +3,7 @@ use super::documents::Documents;
 use super::doubts::Doubts;
 use super::due::Due;
 use super::entry::{Entry, Origin};
-use super::frontier::{Frontier, HostCounts, split};
+use super::frontier::{Frontier, HostCounts, NEAR_MAX, split};
 use super::ledger::Ledger;
 use super::line::InLine;
 use super::note::Note;
@@ -84,13 +84,34 @@ impl IndexStats {
     }
 }
 
+/// A link, and where it was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'a> {
+    pub url: &'a str,
+    pub origin: Origin,
+}
+
+/// A link that is not known.
+#[derive(Clone, Copy)]
+struct New<'a> {
+    url: &'a str,
+    print: u64,
+    origin: Origin,
+}
+
+impl Default for New<'_> {
+    fn default() -> Self {
+        New { url: "", print: 0, origin: Origin::SEED }
+    }
+}
+
 /// Hosts that nothing more is wanted of for now, by the fingerprint of their origin.
 pub type RejectList = RapidHashSet<u64>;
 
 /// Documents that become pending in one go because they are due.
 const DUE_PER_ASK: usize = 16_384;
 /// Links asked about in one go.
-const LINKS_PER_ASK: usize = 64;
+const LINKS_PER_ASK: usize = 320;
 
 impl Default for DocIndex {
     fn default() -> DocIndex {
@@ -117,7 +138,7 @@ impl DocIndex {
     ) -> DocIndex {
         DocIndex {
             doubts: Doubts::new(rules.memory_bytes / 8),
-            frontier: Frontier::new(spill, rules.memory_bytes / 4),
+            frontier: Frontier::new(spill, rules.memory_bytes / 4, seed),
             variants: QueryVariants::new(rules.query_variants_max),
             rules,
             seed,
@@ -139,51 +160,80 @@ impl DocIndex {
 
     /// Makes URLs, in normal form, known; the new ones among them are pending.
     pub fn discover<'a>(&mut self, urls: impl IntoIterator<Item = &'a str>, origin: Origin, now_s: u32) {
-        let mut batch: [&str; LINKS_PER_ASK] = [""; LINKS_PER_ASK];
-        let mut urls = urls.into_iter();
+        self.discover_links(urls.into_iter().map(|url| Link { url, origin }), now_s);
+    }
+
+    /// The same for links from anywhere. Many at once cost less than one after the other: what they need of memory is
+    /// loaded for all of them together.
+    pub fn discover_links<'a>(&mut self, links: impl IntoIterator<Item = Link<'a>>, now_s: u32) {
+        let mut batch = [Link { url: "", origin: Origin::SEED }; LINKS_PER_ASK];
+        let mut links = links.into_iter();
         loop {
             let mut count = 0;
-            for url in urls.by_ref().take(LINKS_PER_ASK) {
-                batch[count] = url;
+            for (place, link) in batch.iter_mut().zip(links.by_ref()) {
+                *place = link;
                 count += 1;
             }
-            if count == 0 {
+            self.discover_batch(&batch[..count], now_s);
+            if count < batch.len() {
                 return;
             }
-            self.discover_batch(&batch[..count], origin, now_s);
         }
     }
 
-    fn discover_batch(&mut self, urls: &[&str], origin: Origin, now_s: u32) {
+    fn discover_batch(&mut self, links: &[Link<'_>], now_s: u32) {
         let (mut prints, mut answers) = (std::mem::take(&mut self.prints), std::mem::take(&mut self.answers));
         prints.clear();
-        answers.clear();
-        prints.extend(urls.iter().map(|url| xxh3_64_with_seed(url.as_bytes(), self.seed)));
+        prints.extend(links.iter().map(|link| xxh3_64_with_seed(link.url.as_bytes(), self.seed)));
         self.seen.ask(&prints, &mut answers);
-        for ((url, &print), answer) in urls.iter().zip(&prints).zip(&answers) {
+        let mut new: [New<'_>; NEAR_MAX] = [New::default(); NEAR_MAX];
+        let mut count = 0;
+        for ((link, &print), answer) in links.iter().zip(&prints).zip(&answers) {
             match answer {
                 Answer::Known => {}
-                Answer::New => self.admit(url, print, origin, now_s),
+                Answer::New => {
+                    new[count] = New { url: link.url, print, origin: link.origin };
+                    count += 1;
+                    if count == NEAR_MAX {
+                        self.admit_all(&new[..count], now_s);
+                        count = 0;
+                    }
+                }
                 Answer::Doubt => {
+                    let Link { url, origin } = *link;
                     self.ledger.push(&Entry::Doubt { origin, url }, now_s);
                     self.doubts.park(print, url, origin);
                 }
             }
         }
+        self.admit_all(&new[..count], now_s);
         (self.prints, self.answers) = (prints, answers);
         if self.doubts.is_full() {
             self.settle_doubts(now_s);
         }
     }
 
+    fn admit_all(&mut self, new: &[New<'_>], now_s: u32) {
+        let mut hosts = [0; NEAR_MAX];
+        for (host, new) in hosts.iter_mut().zip(new) {
+            *host = split(new.url).map_or(0, |(origin, _)| self.frontier.print(origin));
+        }
+        if new.len() > 1 {
+            self.frontier.bring_near(&hosts[..new.len()]);
+        }
+        for (&New { url, print, origin }, &host) in new.iter().zip(&hosts) {
+            self.admit(url, print, host, origin, now_s);
+        }
+    }
+
     /// Takes in a URL that no table knows, unless it stood twice in one batch or is one too many.
-    pub(super) fn admit(&mut self, url: &str, print: u64, origin: Origin, now_s: u32) {
+    fn admit(&mut self, url: &str, print: u64, host_print: u64, origin: Origin, now_s: u32) {
         let doc_id = self.ledger.next_doc();
         let Some((host_origin, path)) = split(url) else { return };
         if doc_id == u32::MAX || self.seen.holds(print) {
             return;
         }
-        let host = self.frontier.host(host_origin);
+        let host = self.frontier.host_of(host_print, host_origin);
         // What somebody typed, and where it leads, is not counted against anything.
         if !origin.seed_chain && !self.is_within_budget(host, url) {
             self.counts.refused += 1;
@@ -242,7 +292,7 @@ impl DocIndex {
         for (print, url, origin, known) in doubts.settled() {
             match known {
                 true => self.seen.note(print),
-                false => self.admit(url, print, origin, now_s),
+                false => self.admit_all(&[New { url, print, origin }], now_s),
             }
         }
         self.ledger.push(&Entry::Settled, now_s);

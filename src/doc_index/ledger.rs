@@ -16,8 +16,8 @@ pub(super) struct Ledger {
     /// Whole blocks that are not.
     unwritten: Vec<u8>,
     block: OpenBlock,
-    /// A place for every so many documents, in order.
-    places: Vec<Place>,
+    /// For every so many documents, where the block begins that has the first of them.
+    places: Vec<u64>,
     next_doc: u32,
 }
 
@@ -29,13 +29,6 @@ struct OpenBlock {
     last: String,
     docs: u32,
     at_s: u32,
-}
-
-/// Where the block begins that has this document.
-#[derive(Clone, Copy)]
-struct Place {
-    first_doc: u32,
-    at: u64,
 }
 
 /// A document as it was discovered.
@@ -52,7 +45,7 @@ const BLOCK_BYTES: usize = 1024;
 /// Memory that is kept for what is not written yet.
 const UNWRITTEN_KEPT: usize = 256 * 1024;
 /// Documents between two places.
-const PLACE_DOCS: u32 = 16;
+const PLACE_DOCS: u32 = 8;
 
 const _: () = assert!(BLOCK_BYTES + URL_BYTES_MAX + 64 < BLOCK_BYTES_MAX);
 
@@ -141,7 +134,7 @@ impl Ledger {
     }
 
     pub fn ram_bytes(&self) -> usize {
-        self.unwritten.capacity() + self.places.capacity() * size_of::<Place>()
+        self.unwritten.capacity() + self.places.capacity() * size_of::<u64>()
     }
 
     pub fn push(&mut self, entry: &Entry<'_>, at_s: u32) {
@@ -285,31 +278,33 @@ impl LedgerView {
     }
 }
 
-fn note_place(places: &mut Vec<Place>, header: &BlockHeader, at: u64) {
-    let far = places.last().is_none_or(|last| header.first_doc >= last.first_doc + PLACE_DOCS);
-    if header.docs > 0 && far {
-        places.push(Place { first_doc: header.first_doc, at });
+fn note_place(places: &mut Vec<u64>, header: &BlockHeader, at: u64) {
+    // What is missing before it, as it was damaged, is looked for here and not found.
+    while (places.len() as u64 * u64::from(PLACE_DOCS)) < u64::from(header.first_doc + header.docs) {
+        places.push(at);
     }
 }
 
 /// Where to begin to look for a document.
-fn place_of(places: &[Place], doc_id: u32) -> Option<u64> {
-    let behind = places.partition_point(|place| place.first_doc <= doc_id);
-    Some(places.get(behind.checked_sub(1)?)?.at)
+fn place_of(places: &[u64], doc_id: u32) -> Option<u64> {
+    places.get((doc_id / PLACE_DOCS) as usize).copied()
 }
 
-/// Bytes read for one look: most often the block that is looked for.
-const LOOK_BYTES: usize = 2 * BLOCK_BYTES;
+/// Bytes read for one look: most often the block that is looked for. If it is not among them, the second look finds it,
+/// unless the ledger is damaged there.
+const LOOK_BYTES: [usize; 2] = [BLOCK_BYTES + 512, 16 * BLOCK_BYTES];
 
 fn read_doc(bytes: &Bytes, at: u64, doc_id: u32) -> io::Result<Option<Discovered>> {
-    let mut buffer = [0; LOOK_BYTES];
-    let read = bytes.read_at(&mut buffer, at)?;
-    let mut rest = &buffer[..read];
-    while let Some((header, payload)) = BlockHeader::read(rest) {
-        if (header.first_doc..header.first_doc + header.docs).contains(&doc_id) {
-            return Ok(doc_in(&header, payload, doc_id));
+    let mut buffer = [0; LOOK_BYTES[1]];
+    for count in LOOK_BYTES {
+        let read = bytes.read_at(&mut buffer[..count], at)?;
+        let mut rest = &buffer[..read];
+        while let Some((header, payload)) = BlockHeader::read(rest) {
+            if (header.first_doc..header.first_doc + header.docs).contains(&doc_id) {
+                return Ok(doc_in(&header, payload, doc_id));
+            }
+            rest = &rest[header.bytes() as usize..];
         }
-        rest = &rest[header.bytes() as usize..];
     }
     let mut found = None;
     scan(bytes, at, |_, header, payload| {

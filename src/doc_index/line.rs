@@ -58,6 +58,11 @@ impl Line {
         self.len == 0
     }
 
+    /// Loads where the next one is written.
+    pub fn touch(&self, keep: &Keep) -> u32 {
+        self.queue.touch(&keep.cells)
+    }
+
     pub fn push_back(&mut self, doc: &InLine<'_>, keep: &mut Keep) {
         self.len += 1;
         doc.write(&mut keep.scratch);

@@ -33,6 +33,7 @@ mod due;
 mod entry;
 mod file;
 mod frontier;
+mod host_table;
 mod index;
 mod ledger;
 mod line;
@@ -52,7 +53,7 @@ mod view;
 
 pub use entry::{Origin, PRIORITY_MAX, PRIORITY_USUAL};
 pub use frontier::HostCounts;
-pub use index::{DocIndex, IndexBytes, IndexStats, RejectList};
+pub use index::{DocIndex, IndexBytes, IndexStats, Link, RejectList};
 pub use ledger::Discovered;
 pub use note::Note;
 pub use open::{IndexError, Opened};

@@ -2,7 +2,7 @@ use super::rereading::Rereading;
 use super::words::{Found, FromIndex, ToIndex};
 use crate::base::Now;
 use crate::config::Sitemaps;
-use crate::doc_index::{DocIndex, Origin, Outcome, PRIORITY_USUAL};
+use crate::doc_index::{DocIndex, Link, Origin, Outcome, PRIORITY_USUAL};
 use crate::handler::{Scope, Verdict, WhyOut};
 use crate::limits::INDEX_RING_WORDS;
 use crate::proto::lines::{Candidate, DocKind};
@@ -54,6 +54,26 @@ fn sitemap(via: u32, depth: u16) -> Origin {
     Origin { kind: DocKind::Sitemap, priority: PRIORITY_USUAL + 1, ..Origin::link(via, depth) }
 }
 
+/// What a page leads to: where it redirects to, and its links.
+fn links_of(found: &Found) -> impl Iterator<Item = Link<'_>> {
+    let new = found.new_url.as_ref().map(|new| Link {
+        url: new.url.as_str(),
+        origin: Origin {
+            via: found.doc_id,
+            depth: new.depth,
+            hops: new.hops,
+            seed_chain: new.seed_chain,
+            head_only: new.head_only,
+            kind: new.kind,
+            ..Origin::SEED
+        },
+    });
+    let origin = Origin::link(found.doc_id, found.depth);
+    new.into_iter().chain(found.links.iter().map(move |url| Link { url, origin }))
+}
+
+/// Words that are worked off together.
+const WORDS_AT_ONCE: usize = 64;
 /// A crash of the machine costs no more than this.
 const SYNC_US: u64 = 1_000_000;
 
@@ -98,13 +118,14 @@ impl IndexDesk {
     pub fn turn(&mut self) -> io::Result<usize> {
         let (now, now_s) = (self.papers.clock)();
         let mut words = 0;
-        while !self.stalled
-            && !self.index.is_troubled()
-            && self.unanswered.is_none()
-            && let Some(word) = self.words.pop()
-        {
-            words += 1;
-            self.take(word, now_s);
+        while !self.stalled && !self.index.is_troubled() && self.unanswered.is_none() {
+            let taken = self.gather();
+            if taken.is_empty() {
+                break;
+            }
+            words += taken.len();
+            self.discover(&taken, now_s);
+            taken.into_iter().for_each(|word| self.take(word, now_s));
         }
         if let Some(answer) = self.unanswered.take() {
             match self.answers.push(answer) {
@@ -137,7 +158,8 @@ impl IndexDesk {
     fn take(&mut self, word: ToIndex, now_s: u32) {
         match word {
             ToIndex::Seed { url, head_only } => self.index.seed(&url, head_only, now_s),
-            ToIndex::Discover(found) => self.discover(&found, now_s),
+            // Done before, with those that came along.
+            ToIndex::Discover(_) => {}
             ToIndex::Record(outcome) => self.record(&outcome, now_s),
             ToIndex::Scope(url) => {
                 if let Some(scope) = &mut self.papers.scope {
@@ -155,28 +177,41 @@ impl IndexDesk {
         }
     }
 
-    fn discover(&mut self, found: &Found, now_s: u32) {
-        if let Some(new) = &found.new_url {
-            let origin = Origin {
-                via: found.doc_id,
-                depth: new.depth,
-                hops: new.hops,
-                seed_chain: new.seed_chain,
-                head_only: new.head_only,
-                kind: new.kind,
-                ..Origin::SEED
-            };
-            self.index.discover([new.url.as_str()], origin, now_s);
+    /// Some of the words that wait, up to a question: one that is asked has its answer before the next.
+    fn gather(&mut self) -> Vec<ToIndex> {
+        let mut taken = Vec::new();
+        while taken.len() < WORDS_AT_ONCE
+            && let Some(word) = self.words.pop()
+        {
+            let is_question = matches!(word, ToIndex::Ask { .. });
+            taken.push(word);
+            if is_question {
+                break;
+            }
         }
-        self.index.discover(found.links.iter(), Origin::link(found.doc_id, found.depth), now_s);
-        for (url, &lastmod_s) in found.links.iter().zip(&found.lastmods) {
-            self.index.changed(url, lastmod_s, now_s);
-        }
-        if self.papers.sitemaps != Sitemaps::Off && !found.sitemaps.is_empty() {
-            // One more sitemap led to these; the handler stops at some depth.
-            let depth = self.index.document(found.doc_id).ok().flatten();
-            let depth = depth.map_or(0, |found| found.discovered.origin.depth);
-            self.index.discover(found.sitemaps.iter(), sitemap(found.doc_id, depth + 1), now_s);
+        taken
+    }
+
+    /// The links of all pages among these words at once, before anything else of them: it is cheaper so, and a page's
+    /// links are known before the page is done.
+    fn discover(&mut self, words: &[ToIndex], now_s: u32) {
+        let found = || {
+            words.iter().filter_map(|word| match word {
+                ToIndex::Discover(found) => Some(&**found),
+                _ => None,
+            })
+        };
+        self.index.discover_links(found().flat_map(links_of), now_s);
+        for found in found().filter(|found| !found.lastmods.is_empty() || !found.sitemaps.is_empty()) {
+            for (url, &lastmod_s) in found.links.iter().zip(&found.lastmods) {
+                self.index.changed(url, lastmod_s, now_s);
+            }
+            if self.papers.sitemaps != Sitemaps::Off {
+                // One more sitemap led to these; the handler stops at some depth.
+                let depth = self.index.document(found.doc_id).ok().flatten();
+                let depth = depth.map_or(0, |found| found.discovered.origin.depth);
+                self.index.discover(found.sitemaps.iter(), sitemap(found.doc_id, depth + 1), now_s);
+            }
         }
     }
 
