@@ -49,6 +49,11 @@ impl Cells {
         &mut self.blocks[(at / CELLS_PER_BLOCK) as usize][(at % CELLS_PER_BLOCK) as usize]
     }
 
+    fn link(&self, number: u32) -> u32 {
+        let at = number - 1;
+        self.blocks[(at / CELLS_PER_BLOCK) as usize][(at % CELLS_PER_BLOCK) as usize].next
+    }
+
     fn take(&mut self) -> u32 {
         if self.free == NONE {
             let empty = Cell { bytes: [0; CELL_BYTES], next: NONE };
@@ -81,8 +86,12 @@ impl ByteQueue {
 
     /// Loads the cell that is written to next.
     pub fn touch(&self, cells: &Cells) -> u32 {
-        let Some(at) = self.last.checked_sub(1).filter(|_| self.len > 0) else { return 0 };
-        cells.blocks[(at / CELLS_PER_BLOCK) as usize][(at % CELLS_PER_BLOCK) as usize].next
+        if self.len == 0 { 0 } else { cells.link(self.last) }
+    }
+
+    /// Loads the cell that is read next.
+    pub fn touch_first(&self, cells: &Cells) -> u32 {
+        if self.len == 0 { 0 } else { cells.link(self.first) }
     }
 
     pub fn push(&mut self, cells: &mut Cells, mut bytes: &[u8]) {

@@ -201,6 +201,13 @@ impl Frontier {
                 && passed_over < turns.len()
                 && let Some(place) = turns.pop_front()
             {
+                // What the next hosts need of memory is on its way while this one has its turn.
+                let ahead = |by: usize| turns.get(by).map(|turn| &self.hosts[turn.host as usize]);
+                let near = ahead(8).map_or(0, |host| host.ticket)
+                    ^ ahead(5).map_or(0, |host| host.lines.first().map_or(0, |line| u32::from(line.rank)))
+                    ^ ahead(2)
+                        .map_or(0, |host| host.lines.first().map_or(0, |line| line.touch_first(&self.keep)));
+                std::hint::black_box(near);
                 let number = place.host;
                 let host = &mut self.hosts[number as usize];
                 if host.ticket != place.ticket || host.queued != Some(rank) {

@@ -202,27 +202,11 @@ impl Ledger {
             return Ok(None);
         };
         if at >= self.written {
-            let mut rest = &self.unwritten[(at - self.written) as usize..];
-            while let Some((header, payload)) = BlockHeader::read(rest) {
-                if doc_id < header.first_doc + header.docs {
-                    return Ok(doc_in(&header, payload, doc_id));
-                }
-                rest = &rest[header.bytes() as usize..];
-            }
-            return Ok(None);
+            return Ok(doc_among(&self.unwritten[(at - self.written) as usize..], doc_id).flatten());
         }
         match read_doc(&self.bytes, at, doc_id)? {
             // It may be in a block behind the last place that is not in the file yet.
-            None if !self.unwritten.is_empty() => {
-                let mut rest = &self.unwritten[..];
-                while let Some((header, payload)) = BlockHeader::read(rest) {
-                    if (header.first_doc..header.first_doc + header.docs).contains(&doc_id) {
-                        return Ok(doc_in(&header, payload, doc_id));
-                    }
-                    rest = &rest[header.bytes() as usize..];
-                }
-                Ok(None)
-            }
+            None => Ok(doc_among(&self.unwritten, doc_id).flatten()),
             found => Ok(found),
         }
     }
@@ -295,16 +279,15 @@ fn place_of(places: &[u64], doc_id: u32) -> Option<u64> {
 const LOOK_BYTES: [usize; 2] = [BLOCK_BYTES + 512, 16 * BLOCK_BYTES];
 
 fn read_doc(bytes: &Bytes, at: u64, doc_id: u32) -> io::Result<Option<Discovered>> {
-    let mut buffer = [0; LOOK_BYTES[1]];
-    for count in LOOK_BYTES {
-        let read = bytes.read_at(&mut buffer[..count], at)?;
-        let mut rest = &buffer[..read];
-        while let Some((header, payload)) = BlockHeader::read(rest) {
-            if (header.first_doc..header.first_doc + header.docs).contains(&doc_id) {
-                return Ok(doc_in(&header, payload, doc_id));
-            }
-            rest = &rest[header.bytes() as usize..];
-        }
+    let mut short = [0; LOOK_BYTES[0]];
+    let read = bytes.read_at(&mut short, at)?;
+    if let Some(found) = doc_among(&short[..read], doc_id) {
+        return Ok(found);
+    }
+    let mut long = vec![0; LOOK_BYTES[1]];
+    let read = bytes.read_at(&mut long, at)?;
+    if let Some(found) = doc_among(&long[..read], doc_id) {
+        return Ok(found);
     }
     let mut found = None;
     scan(bytes, at, |_, header, payload| {
@@ -318,6 +301,17 @@ fn read_doc(bytes: &Bytes, at: u64, doc_id: u32) -> io::Result<Option<Discovered
         ControlFlow::Break(())
     })?;
     Ok(found)
+}
+
+/// A document in one of these blocks; `None` if none of them has it.
+fn doc_among(mut blocks: &[u8], doc_id: u32) -> Option<Option<Discovered>> {
+    while let Some((header, payload)) = BlockHeader::read(blocks) {
+        if (header.first_doc..header.first_doc + header.docs).contains(&doc_id) {
+            return Some(doc_in(&header, payload, doc_id));
+        }
+        blocks = &blocks[header.bytes() as usize..];
+    }
+    None
 }
 
 fn doc_in(header: &BlockHeader, payload: &[u8], doc_id: u32) -> Option<Discovered> {

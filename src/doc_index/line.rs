@@ -63,6 +63,11 @@ impl Line {
         self.queue.touch(&keep.cells)
     }
 
+    /// Loads where the next one is read.
+    pub fn touch_first(&self, keep: &Keep) -> u32 {
+        self.queue.touch_first(&keep.cells)
+    }
+
     pub fn push_back(&mut self, doc: &InLine<'_>, keep: &mut Keep) {
         self.len += 1;
         doc.write(&mut keep.scratch);
