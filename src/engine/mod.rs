@@ -36,6 +36,7 @@
 //! values on one thread.
 
 mod batch;
+mod crawl_rules;
 mod dealing;
 mod finished;
 mod index_desk;
@@ -69,6 +70,7 @@ mod url_desk;
 mod url_node;
 mod words;
 
+pub use crawl_rules::CrawlRules;
 pub use index_desk::{DeskPapers, IndexDesk, IndexPort};
 pub use index_start::{OpenIndex, index_folder, index_rules};
 pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
