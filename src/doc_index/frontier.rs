@@ -14,6 +14,8 @@ pub(super) struct Frontier {
     /// Hosts with something pending, the lowest rank first, in the order of their turns.
     turns: BTreeMap<u16, VecDeque<Turn>>,
     len: u64,
+    /// Places in lines that nobody will be given: their documents moved up, or are done with. They are not counted.
+    moved: u64,
     ram: usize,
     ram_max: usize,
     pub spill: Spill,
@@ -61,6 +63,7 @@ impl Frontier {
             by_origin: HashTable::new(),
             turns: BTreeMap::new(),
             len: 0,
+            moved: 0,
             ram: 0,
             ram_max,
             spill,
@@ -123,6 +126,20 @@ impl Frontier {
     /// The next of its host.
     pub fn push_front(&mut self, host: u32, doc: &InLine<'_>) {
         self.push(host, doc, Line::push_front);
+    }
+
+    /// A document that stands in another line of its host comes sooner by this one. What is left of it there is passed
+    /// over in its turn.
+    pub fn push_again(&mut self, host: u32, doc: &InLine<'_>) {
+        self.push(host, doc, Line::push_back);
+        self.let_go(host);
+    }
+
+    /// One document of a host that stands in a line does so no more: it will not be given.
+    pub fn let_go(&mut self, host: u32) {
+        self.len -= 1;
+        self.moved += 1;
+        self.hosts[host as usize].counts.pending -= 1;
     }
 
     fn push(&mut self, number: u32, doc: &InLine<'_>, push: impl FnOnce(&mut Line, &InLine<'_>)) {
@@ -191,8 +208,12 @@ impl Frontier {
                     self.ram = (self.ram + line.ram_bytes()).saturating_sub(before);
                     let popped = popped.inspect_err(|_| turns.push_front(place))?;
                     debug_assert!(popped, "a line without documents is not kept");
-                    self.len -= 1;
-                    host.counts.pending -= 1;
+                    if given || self.moved == 0 {
+                        self.len -= 1;
+                        host.counts.pending -= 1;
+                    } else {
+                        self.moved -= 1;
+                    }
                     (turn, left) = if given { (turn - 1, left - 1) } else { (turn, left) };
                     if line.is_empty() || !popped {
                         self.ram = self.ram.saturating_sub(line.ram_bytes());

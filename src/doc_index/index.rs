@@ -308,7 +308,7 @@ impl DocIndex {
         let host = self.frontier.host(origin);
         self.uncount(host, &row);
         self.taken.set(doc_id, false);
-        self.frontier.push_back(host, &InLine { doc_id, origin: discovered.origin, path });
+        self.frontier.push_back(host, &InLine { doc_id, origin: row.raise(discovered.origin), path });
         Ok(())
     }
 
@@ -413,11 +413,16 @@ impl DocIndex {
         .unwrap_or_default()
     }
 
-    fn put_row(&mut self, doc_id: u32, host: u32, mut row: Row) {
-        row.after = self.ledger.told();
-        self.documents.put(doc_id, row);
-        self.rowed.set(doc_id, true);
+    pub(super) fn put_row(&mut self, doc_id: u32, host: u32, row: Row) {
+        self.keep_row(doc_id, row);
         self.count(doc_id, host, &row);
+    }
+
+    /// Keeps a row of which nothing that is counted has changed.
+    pub(super) fn keep_row(&mut self, doc_id: u32, row: Row) {
+        let after = self.ledger.told();
+        self.documents.put(doc_id, Row { after, ..row });
+        self.rowed.set(doc_id, true);
     }
 
     /// Counts a document by its row, and notes when it is due.
@@ -441,7 +446,7 @@ impl DocIndex {
     }
 
     /// Takes back what `count` did, but for the due time.
-    fn uncount(&mut self, host: u32, row: &Row) {
+    pub(super) fn uncount(&mut self, host: u32, row: &Row) {
         let counts = self.frontier.counts(host);
         match row.state {
             DocState::Success => {
@@ -461,10 +466,12 @@ impl DocIndex {
         let Some(host) = self.open.remove(&doc_id) else { return };
         self.frontier.counts(host).fetching -= 1;
         self.taken.set(doc_id, false);
+        let row = self.row(doc_id);
         match self.ledger.doc(doc_id) {
             Ok(Some(found)) => {
                 if let Some((_, path)) = split(&found.url) {
-                    self.frontier.push_front(host, &InLine { doc_id, origin: found.origin, path });
+                    let origin = row.raise(found.origin);
+                    self.frontier.push_front(host, &InLine { doc_id, origin, path });
                 }
             }
             Ok(None) => {}
