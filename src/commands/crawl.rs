@@ -148,6 +148,7 @@ impl CrawlArgs {
 fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
     let rules = UrlRules::of(&config.doc_index).map_err(Failure::usage)?;
     let mut kept = Vec::with_capacity(seeds.len());
+    let any_given = !seeds.is_empty();
     for url in seeds {
         match rules.deny.which(&url) {
             Some(rule) => {
@@ -156,7 +157,8 @@ fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Fail
             None => kept.push(url),
         }
     }
-    if kept.is_empty() {
+    // Without any, a crawl goes on with what its index has.
+    if kept.is_empty() && any_given {
         return Err(Failure::Usage("nothing to crawl: every URL given is denied by a rule".to_string()));
     }
     Ok(kept)

@@ -134,7 +134,8 @@ impl Asking<'_> {
         if looked.dossier.is_none() && limited {
             self.count(url, &mut looked)?;
         }
-        let wall = Wall { unix_ms_at_zero: self.now_ms };
+        // The journal tells whole seconds, and so does this.
+        let wall = Wall { unix_ms_at_zero: self.now_ms / 1_000 * 1_000 };
         looked.remembered(&remembered(self.data, wall)?, url.origin(), url.path_and_query(), wall);
         Ok(looked)
     }

@@ -55,7 +55,8 @@ pub fn hosts(data: &Path, limit: usize, host: Option<&str>, json: bool) -> Resul
     hosts.sort_by(|a, b| b.1.pending.cmp(&a.1.pending).then_with(|| a.0.cmp(&b.0)));
     let found = hosts.len();
     hosts.truncate(limit);
-    let wall = Wall { unix_ms_at_zero: now_ms };
+    // The journal tells whole seconds, and so does this.
+    let wall = Wall { unix_ms_at_zero: now_ms / 1_000 * 1_000 };
     let memory = remembered(data, wall).map_err(Failure::cannot_run)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut done = if json { Ok(()) } else { header(&mut out) };

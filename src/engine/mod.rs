@@ -3,9 +3,9 @@
 //! ```text
 //!                       index thread: IndexDesk (DocIndex)
 //!                            ▲ │  discover, record, ask / candidates
-//!   control thread ──► scheduler thread: Scheduler (dealing, DONE held until durable)
-//!   (main: signals,          ▲ │ ▲ └──► names thread: NamesDesk (resolver) ──┐ hosts / addresses
-//!    progress)               │ │ └───────────────────────────────────────────┘
+//!   main, control ────► scheduler thread: Scheduler (dealing, DONE held until durable)
+//!   (signals, progress;      ▲ │ ▲ └──► names thread: NamesDesk (resolver) ──┐ hosts / addresses
+//!    questions, Control)     │ │ └───────────────────────────────────────────┘
 //!                            │ │  work ring / DONE ring, one pair per shard
 //!                      shard threads: Shard (url server, spider, handler, store), one per core
 //!                            ▲ │  ready segments / published records

@@ -249,7 +249,8 @@ impl Node {
     /// Waits for the end, writes everything and sums up.
     pub fn finish(self) -> Result<Summary, NodeError> {
         let stopped = self.stop.load(Ordering::Relaxed);
-        let scheduler = joined(self.scheduler);
+        let mut scheduler = joined(self.scheduler);
+        scheduler.end_questions();
         self.control.into_iter().for_each(Control::end);
         self.shards.into_iter().for_each(joined);
         let kept = self.store.end();

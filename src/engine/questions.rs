@@ -19,6 +19,8 @@ pub struct Questions {
     has_some: AtomicBool,
     /// The scheduler's bell.
     bell: Mutex<Option<Arc<Doorbell>>>,
+    /// Nobody answers any more.
+    closed: AtomicBool,
 }
 
 pub(super) struct Question {
@@ -51,9 +53,10 @@ impl Questions {
     pub fn ask(&self, url: CrawlUrl, patience: Duration) -> Option<Box<Looked>> {
         let (answer, answered) = sync_channel(1);
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked.len() < OPEN_MAX {
-            asked.push_back(Question { url, answer });
+        if self.closed.load(Ordering::Acquire) || asked.len() >= OPEN_MAX {
+            return None;
         }
+        asked.push_back(Question { url, answer });
         self.has_some.store(true, Ordering::Release);
         drop(asked);
         if let Some(bell) = &*self.bell.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -88,6 +91,13 @@ impl Scheduler {
             }
         }
         self.index.bell.ring_if_asleep();
+    }
+
+    /// Lets everybody go who still waits for an answer: there will be none.
+    pub(super) fn end_questions(&mut self) {
+        self.questions.closed.store(true, Ordering::Release);
+        self.questions.take();
+        self.open_questions.open.clear();
     }
 
     /// The index has looked. What it handed out is with a shard, or on its way to one.
@@ -135,5 +145,39 @@ impl OpenQuestions {
             // Whoever asked may have gone.
             let _ = open.question.answer.try_send(looked);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_question_that_nobody_takes_ends_in_time_and_none_waits_after_the_end() {
+        let questions = Questions::default();
+        let url = CrawlUrl::parse("http://a/").unwrap();
+        assert_eq!(questions.ask(url.clone(), Duration::from_millis(5)), None);
+        assert!(questions.has_some());
+        let taken = questions.take();
+        assert_eq!((taken.len(), questions.has_some()), (1, false));
+        questions.closed.store(true, Ordering::Release);
+        let started = Instant::now();
+        assert_eq!(questions.ask(url, Duration::from_secs(600)), None);
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn an_answer_finds_whoever_asked_and_late_ones_nobody() {
+        let mut open = OpenQuestions::default();
+        let (answer, answered) = sync_channel(1);
+        let question = Question { url: CrawlUrl::parse("http://a/").unwrap(), answer };
+        open.open.push_back(OpenQuestion { id: 7, question, looked: None });
+        open.answer(6, Box::default());
+        assert!(answered.try_recv().is_err(), "another's");
+        open.answer(7, Box::new(Looked { live: true, ..Looked::default() }));
+        assert!(answered.try_recv().unwrap().live);
+        open.answer(7, Box::default());
+        assert!(open.find(7).is_none() && answered.try_recv().is_err());
     }
 }

@@ -131,10 +131,10 @@ impl Pace {
             return if self.failures() >= FAILURES_FREE { WaitsFor::Failures } else { WaitsFor::RetryAfter };
         }
         match gap_us {
+            gap_us if gap_us == rules.gap_us => WaitsFor::Rate,
             gap_us if gap_us == u64::from(self.crawl_delay_ms()) * 1_000 => WaitsFor::CrawlDelay,
             gap_us if gap_us == u64::from(self.penalty_us) => WaitsFor::Penalty,
-            gap_us if gap_us == u64::from(self.response_pause_us) => WaitsFor::ResponseTime,
-            _ => WaitsFor::Rate,
+            _ => WaitsFor::ResponseTime,
         }
     }
 
