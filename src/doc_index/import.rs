@@ -5,6 +5,7 @@ use super::index::DocIndex;
 use super::line::InLine;
 use super::note::Note;
 use super::row::{DocState, Row};
+use super::seen::Answer;
 use crate::proto::url::{CrawlUrl, UrlError};
 use std::io;
 use thiserror::Error;
@@ -104,6 +105,13 @@ impl DocIndex {
     pub fn import(&mut self, import: &Import, now_s: u32) -> io::Result<Imported> {
         let url = import.url.as_str();
         let print = xxh3_64_with_seed(url.as_bytes(), self.seed);
+        // Most of a long list are new, which memory alone can tell.
+        let mut answer = Vec::with_capacity(1);
+        self.seen.ask(&[print], &mut answer);
+        if answer[0] == Answer::New {
+            return self.import_new(print, import, now_s);
+        }
+        self.seen.order();
         match self.seen.find(print)? {
             Some(doc_id) => self.import_known(doc_id, import),
             None => self.import_new(print, import, now_s),
