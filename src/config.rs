@@ -127,6 +127,24 @@ pub enum ScopeKind {
     Any,
 }
 
+impl ScopeKind {
+    const ALL: [ScopeKind; 4] = [ScopeKind::Host, ScopeKind::Domain, ScopeKind::Prefix, ScopeKind::Any];
+
+    /// As `--scope` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ScopeKind::Host => "host",
+            ScopeKind::Domain => "domain",
+            ScopeKind::Prefix => "prefix",
+            ScopeKind::Any => "any",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<ScopeKind> {
+        ScopeKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverChoice {
     Auto,

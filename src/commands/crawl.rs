@@ -159,6 +159,7 @@ fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Fail
             None => kept.push(url),
         }
     }
+    // Without any, a crawl goes on with what its index has.
     if kept.is_empty() && given > 0 {
         return Err(Failure::Usage("nothing to crawl: every URL given is denied by a rule".to_string()));
     }

@@ -21,9 +21,14 @@ mod bench_tls;
 mod child_farm;
 mod crawl;
 mod demo;
+mod explain;
 mod export;
 mod farm;
 mod import;
+mod index;
+mod index_hosts;
+mod index_import;
+mod index_stat;
 mod machine;
 mod output;
 pub mod parse;
@@ -61,6 +66,8 @@ enum Command {
     Spider(Box<spider::SpiderArgs>),
     Storeserver(storeserver::StoreServerArgs),
     Store(store::StoreArgs),
+    Index(index::IndexArgs),
+    Explain(explain::ExplainArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Audit(audit::AuditArgs),
@@ -104,6 +111,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Spider(args) => args.run(),
         Command::Storeserver(args) => args.run(),
         Command::Store(args) => args.run(),
+        Command::Index(args) => args.run(),
+        Command::Explain(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),

@@ -67,6 +67,14 @@ pub enum Sitemaps {
 impl Sitemaps {
     pub const NAMES: &str = "\"off\", \"robots\" or \"all\"";
 
+    pub fn name(self) -> &'static str {
+        match self {
+            Sitemaps::Off => "off",
+            Sitemaps::Robots => "robots",
+            Sitemaps::All => "all",
+        }
+    }
+
     pub fn from_name(name: &str) -> Option<Sitemaps> {
         match name {
             "off" => Some(Sitemaps::Off),

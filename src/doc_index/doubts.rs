@@ -54,6 +54,15 @@ impl Doubts {
         &mut self.questions
     }
 
+    /// Every link as it came.
+    pub fn urls(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.parked.iter().map(move |parked| {
+            let from = std::mem::replace(&mut start, parked.end as usize);
+            &self.text[from..start]
+        })
+    }
+
     /// Every link once, in the order they came, with what the disk said.
     pub fn settled(&self) -> impl Iterator<Item = (u64, &str, Origin, bool)> {
         let mut order: Vec<&Doubt> = self.questions.iter().collect();

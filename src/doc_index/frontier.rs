@@ -18,6 +18,8 @@ pub(super) struct Frontier {
     len: u64,
     /// Of the names of all hosts.
     origin_bytes: usize,
+    /// Places in lines that nobody will be given: their documents moved up, or are done with. They are not counted.
+    moved: u64,
     ram_max: usize,
     pub keep: Keep,
 }
@@ -68,6 +70,7 @@ impl Frontier {
             turns: BTreeMap::new(),
             len: 0,
             origin_bytes: 0,
+            moved: 0,
             ram_max,
             keep: Keep::new(spill),
         }
@@ -156,6 +159,20 @@ impl Frontier {
         self.push(host, doc, Line::push_front);
     }
 
+    /// A document that stands in another line of its host comes sooner by this one. What is left of it there is passed
+    /// over in its turn.
+    pub fn push_again(&mut self, host: u32, doc: &InLine<'_>) {
+        self.push(host, doc, Line::push_back);
+        self.let_go(host);
+    }
+
+    /// One document of a host that stands in a line does so no more: it will not be given.
+    pub fn let_go(&mut self, host: u32) {
+        self.len -= 1;
+        self.moved += 1;
+        self.hosts[host as usize].counts.pending -= 1;
+    }
+
     fn push(&mut self, number: u32, doc: &InLine<'_>, push: impl FnOnce(&mut Line, &InLine<'_>, &mut Keep)) {
         let host = &mut self.hosts[number as usize];
         let rank = doc.origin.rank();
@@ -228,8 +245,12 @@ impl Frontier {
                     let popped = line.pop(&mut self.keep, |doc| given = give(number, origin, doc));
                     let popped = popped.inspect_err(|_| turns.push_front(place))?;
                     debug_assert!(popped, "a line without documents is not kept");
-                    self.len -= 1;
-                    host.counts.pending -= 1;
+                    if given || self.moved == 0 {
+                        self.len -= 1;
+                        host.counts.pending -= 1;
+                    } else {
+                        self.moved -= 1;
+                    }
                     (turn, left) = if given { (turn - 1, left - 1) } else { (turn, left) };
                     if line.is_empty() || !popped {
                         host.lines.remove(0);

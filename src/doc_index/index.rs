@@ -213,6 +213,10 @@ impl DocIndex {
         }
     }
 
+    pub(super) fn admit_one(&mut self, url: &str, print: u64, origin: Origin, now_s: u32) {
+        self.admit_all(&[New { url, print, origin }], now_s);
+    }
+
     fn admit_all(&mut self, new: &[New<'_>], now_s: u32) {
         let mut hosts = [0; NEAR_MAX];
         for (host, new) in hosts.iter_mut().zip(new) {
@@ -292,7 +296,7 @@ impl DocIndex {
         for (print, url, origin, known) in doubts.settled() {
             match known {
                 true => self.seen.note(print),
-                false => self.admit_all(&[New { url, print, origin }], now_s),
+                false => self.admit_one(url, print, origin, now_s),
             }
         }
         self.ledger.push(&Entry::Settled, now_s);
@@ -369,7 +373,7 @@ impl DocIndex {
         let host = self.frontier.host(origin);
         self.uncount(host, &row);
         self.taken.set(doc_id, false);
-        self.frontier.push_back(host, &InLine { doc_id, origin: discovered.origin, path });
+        self.frontier.push_back(host, &InLine { doc_id, origin: row.raise(discovered.origin), path });
         Ok(())
     }
 
@@ -500,13 +504,16 @@ impl DocIndex {
         }
         let Some((host, path)) = split(url.as_str()) else { return };
         let host = self.frontier.host(host);
-        if self.taken.get(doc_id)
-            && let Some(row) = found.row
-        {
+        let was_taken = self.taken.get(doc_id);
+        if let Some(row) = found.row.filter(|_| was_taken) {
             self.uncount(host, &row);
         }
         self.taken.set(doc_id, false);
         self.frontier.push_front(host, &InLine { doc_id, origin, path });
+        if !was_taken {
+            // It stands in its line already, and is passed over there.
+            self.frontier.let_go(host);
+        }
     }
 
     /// The rules of this crawl keep out what was handed out.
@@ -533,11 +540,16 @@ impl DocIndex {
         .unwrap_or_default()
     }
 
-    fn put_row(&mut self, doc_id: u32, host: u32, mut row: Row) {
-        row.after = self.ledger.told();
-        self.documents.put(doc_id, row);
-        self.rowed.set(doc_id, true);
+    pub(super) fn put_row(&mut self, doc_id: u32, host: u32, row: Row) {
+        self.keep_row(doc_id, row);
         self.count(doc_id, host, &row);
+    }
+
+    /// Keeps a row of which nothing that is counted has changed.
+    pub(super) fn keep_row(&mut self, doc_id: u32, row: Row) {
+        let after = self.ledger.told();
+        self.documents.put(doc_id, Row { after, ..row });
+        self.rowed.set(doc_id, true);
     }
 
     /// Counts a document by its row, and notes when it is due.
@@ -561,7 +573,7 @@ impl DocIndex {
     }
 
     /// Takes back what `count` did, but for the due time.
-    fn uncount(&mut self, host: u32, row: &Row) {
+    pub(super) fn uncount(&mut self, host: u32, row: &Row) {
         let counts = self.frontier.counts(host);
         match row.state {
             DocState::Success => {
@@ -581,10 +593,12 @@ impl DocIndex {
         let Some(host) = self.open.remove(&doc_id) else { return };
         self.frontier.counts(host).fetching -= 1;
         self.taken.set(doc_id, false);
+        let row = self.row(doc_id);
         match self.ledger.doc(doc_id) {
             Ok(Some(found)) => {
                 if let Some((_, path)) = split(&found.url) {
-                    self.frontier.push_front(host, &InLine { doc_id, origin: found.origin, path });
+                    let origin = row.raise(found.origin);
+                    self.frontier.push_front(host, &InLine { doc_id, origin, path });
                 }
             }
             Ok(None) => {}

@@ -7,6 +7,7 @@
 //!   record(outcome) ──► a row: success, error, or pending again with a time that it is due
 //!   put_back(doc_id) ──► pending again (it was handed out, and nobody fetched it)
 //!   flush() ──► ledger, then rows, to the disk
+//!   import(URL, what is said of it) ──► as discover, or a known one moves up, or is due at once
 //! ```
 //!
 //! Three things with three costs, and a structure for each:
@@ -28,12 +29,14 @@ mod bits;
 mod block;
 mod cells;
 mod documents;
+mod dossier_line;
 mod doubts;
 mod due;
 mod entry;
 mod file;
 mod frontier;
 mod host_table;
+mod import;
 mod index;
 mod ledger;
 mod line;
@@ -51,8 +54,10 @@ mod variants;
 mod varint;
 mod view;
 
+pub use dossier_line::DossierLine;
 pub use entry::{Origin, PRIORITY_MAX, PRIORITY_USUAL};
 pub use frontier::HostCounts;
+pub use import::{Import, ImportError, Imported, TagHash};
 pub use index::{DocIndex, IndexBytes, IndexStats, Link, RejectList};
 pub use ledger::Discovered;
 pub use note::Note;

@@ -192,8 +192,10 @@ impl Retelling {
                 *index.by_domain.entry(domain_print(url)).or_default() += 1;
             }
         }
+        let mut origin = origin;
         if let Some(mut row) = row {
             index.rowed.set(doc_id, true);
+            origin = row.raise(origin);
             if !self.is_pending(index, &mut row, doc_id) {
                 index.taken.set(doc_id, true);
                 index.count(doc_id, host, &row);
@@ -231,7 +233,7 @@ impl Retelling {
             self.place(index, doc_id, origin, &url, row);
         }
         index.frontier.make_room()?;
-        index.seen.tidy();
+        index.seen.order();
         for (origin, url) in std::mem::take(&mut self.doubts) {
             index.discover([&*url], origin, self.now_s);
         }

@@ -1,3 +1,4 @@
+use super::entry::{Origin, PRIORITY_MAX};
 use crate::proto::record::ResultCode;
 
 /// What became of a document. In a table of rows of one size, by the document's number; one that was never answered for
@@ -10,7 +11,7 @@ use crate::proto::record::ResultCode;
 /// | 5      | 1     | result code of the last answer                                          |
 /// | 6      | 2     | HTTP status of it, 0 without one                                        |
 /// | 8      | 1     | failures in a row that were worth another try                           |
-/// | 9      | 1     | unused, 0                                                               |
+/// | 9      | 1     | a priority that was told later, and 1; 0 without one                    |
 /// | 10     | 2     | answers, as far as they can be counted                                  |
 /// | 12     | 2     | of them, those that brought another document than the one before        |
 /// | 14     | 2     | bytes of the note's place                                               |
@@ -22,7 +23,7 @@ use crate::proto::record::ResultCode;
 /// | 40     | 8     | bytes of the ledger that must be there for this to count                |
 /// | 48     | 8     | place of the note                                                       |
 /// | 56     | 4     | update tag, as a hash; 0 without one                                    |
-/// | 60     | 4     | unused, 0                                                               |
+/// | 60     | 4     | hits that were told later                                               |
 ///
 /// A row tells of links that the ledger has: if a crash took the end of the ledger, rows that were written after it are
 /// void, and their pages are read once more.
@@ -40,6 +41,9 @@ pub struct Row {
     pub changed_s: u32,
     pub digest: u64,
     pub update_tag: u32,
+    /// What was told since it was discovered: the higher counts.
+    pub priority: Option<u8>,
+    pub hits: u32,
     pub(super) after: u64,
     pub(super) note: NotePlace,
 }
@@ -69,7 +73,13 @@ pub enum DocState {
 }
 
 impl DocState {
-    const STORED: [DocState; 4] = [DocState::Pending, DocState::Success, DocState::Error, DocState::Excluded];
+    pub const STORED: [DocState; 4] =
+        [DocState::Pending, DocState::Success, DocState::Error, DocState::Excluded];
+
+    /// Of those that a row can have.
+    pub fn from_name(name: &str) -> Option<DocState> {
+        DocState::STORED.into_iter().find(|state| state.name() == name)
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -85,6 +95,12 @@ impl DocState {
 pub(super) const ROW_BYTES: usize = 64;
 
 impl Row {
+    /// Where a document comes from, with what was told of it since.
+    pub fn raise(&self, origin: Origin) -> Origin {
+        let priority = self.priority.map_or(origin.priority, |priority| priority.max(origin.priority));
+        Origin { priority, hits: origin.hits.max(self.hits), ..origin }
+    }
+
     pub(super) fn encode(&self) -> [u8; ROW_BYTES] {
         let mut bytes = [0; ROW_BYTES];
         debug_assert_ne!(self.state, DocState::Fetching);
@@ -92,6 +108,7 @@ impl Row {
         bytes[5] = self.result.map_or(0, |result| result as u8);
         bytes[6..8].copy_from_slice(&self.status.to_le_bytes());
         bytes[8] = self.retries;
+        bytes[9] = self.priority.map_or(0, |priority| priority.min(PRIORITY_MAX) + 1);
         let halves = [(10, self.fetches), (12, self.changes), (14, self.note.bytes)];
         for (at, field) in halves {
             bytes[at..at + 2].copy_from_slice(&field.to_le_bytes());
@@ -102,6 +119,7 @@ impl Row {
             (24, self.interval_s),
             (28, self.changed_s),
             (56, self.update_tag),
+            (60, self.hits),
         ];
         for (at, field) in words {
             bytes[at..at + 4].copy_from_slice(&field.to_le_bytes());
@@ -137,6 +155,8 @@ impl Row {
             changed_s: u32_at(28),
             digest: u64_at(32),
             update_tag: u32_at(56),
+            priority: bytes[9].checked_sub(1),
+            hits: u32_at(60),
             after: u64_at(40),
             note: NotePlace { at: u64_at(48), bytes: u16_at(14) },
         })
@@ -162,6 +182,8 @@ mod tests {
             changed_s: 8,
             digest: u64::MAX,
             update_tag: 9,
+            priority: Some(0),
+            hits: 10,
             after: 1 << 40,
             note: NotePlace { at: 1 << 41, bytes: 64 },
         };

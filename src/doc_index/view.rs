@@ -1,7 +1,7 @@
 use super::documents::{Documents, RowsInOrder};
 use super::entry::Entry;
 use super::file::Bytes;
-use super::index::DocIndex;
+use super::index::{DocIndex, domain_print};
 use super::ledger::{Discovered, Ledger, LedgerView};
 use super::note::Note;
 use super::open::{IndexError, LEDGER, NOTES, ROWS, SEEN};
@@ -159,6 +159,17 @@ impl DocIndex {
             row = Some(Row { state: DocState::Fetching, ..row.unwrap_or_default() });
         }
         Ok(Some(Dossier { doc_id, discovered, row, note }))
+    }
+
+    /// Whether a page has named a URL of which only the disk can tell whether it is known.
+    pub fn is_parked(&self, url: &str) -> bool {
+        self.doubts.urls().any(|parked| parked == url)
+    }
+
+    /// URLs that count against the budget of a domain; `None` without one.
+    pub fn domain_known(&self, url: &CrawlUrl) -> Option<u32> {
+        let limited = self.rules.pages_per_domain > 0;
+        limited.then(|| self.by_domain.get(&domain_print(url.as_str())).copied().unwrap_or(0))
     }
 
     pub fn url(&mut self, doc_id: u32) -> Option<CrawlUrl> {

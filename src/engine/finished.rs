@@ -1,11 +1,23 @@
 //! What a finished fetch comes to: a record for the store, a pause that its server asked for.
 
 use crate::base::{Now, Wall};
+use crate::doc_index::Note;
 use crate::proto::http1::http_date;
+use crate::proto::lines::Job;
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::spider::Fetched;
 use crate::store_server::NewRecord;
-use crate::url_server::{Report, UrlServer};
+use crate::url_server::{Refusal, Report, UrlServer};
+
+/// Why a URL was not fetched, for the doc index: the line of the robots rules that denied it, or what kept us from them.
+pub(super) fn refusal_note(url_server: &UrlServer, job: &Job, refusal: Refusal) -> Option<Box<Note>> {
+    let reason = match refusal {
+        Refusal::Robots => url_server.robots_line(&job.candidate.url)?,
+        Refusal::RobotsUnreachable => "robots.txt could not be had".to_string(),
+        Refusal::SetAside => "its host failed too often in a row".to_string(),
+    };
+    Some(Box::new(Note { reason: Some(reason.into()), ..Note::default() }))
+}
 
 /// The record of a fetch. `result` may be finer than the fetch's own.
 pub(super) fn record_of<'a>(

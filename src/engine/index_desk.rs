@@ -1,8 +1,9 @@
+use super::looked::{CountsLine, Looked, Place, ScopeLine};
 use super::rereading::Rereading;
 use super::words::{Found, FromIndex, ToIndex};
 use crate::base::Now;
 use crate::config::Sitemaps;
-use crate::doc_index::{DocIndex, Link, Origin, Outcome, PRIORITY_USUAL};
+use crate::doc_index::{DocIndex, DossierLine, Link, Origin, Outcome, PRIORITY_USUAL};
 use crate::handler::{Scope, Verdict, WhyOut};
 use crate::limits::INDEX_RING_WORDS;
 use crate::proto::lines::{Candidate, DocKind};
@@ -174,7 +175,34 @@ impl IndexDesk {
                 candidates.retain(|candidate| self.is_in_scope(candidate, now_s));
                 self.unanswered = Some(FromIndex::Candidates { candidates, stats: self.index.stats() });
             }
+            ToIndex::Look { id, url } => {
+                let looked = Box::new(self.look(&url));
+                self.unanswered = Some(FromIndex::Looked { id, looked });
+            }
         }
+    }
+
+    /// What is known of a URL at this moment.
+    fn look(&self, url: &CrawlUrl) -> Looked {
+        let mut looked = Looked { live: true, ..Looked::default() };
+        let found = self.index.look(url.as_str()).and_then(|found| match found {
+            Some(found) => {
+                let via = self.index.document(found.discovered.origin.via)?;
+                Ok(Some(DossierLine::of(&found, via.as_ref().map(|via| &*via.discovered.url))))
+            }
+            None => Ok(None),
+        });
+        match found {
+            Ok(dossier) => looked.dossier = dossier,
+            Err(error) => looked.trouble = Some(error.to_string()),
+        }
+        if looked.dossier.is_none() && self.index.is_parked(url.as_str()) {
+            looked.place.at = Place::Parked;
+        }
+        looked.scope = self.papers.scope.as_ref().map(|scope| ScopeLine::of(&scope.judge(url)));
+        looked.host = self.index.host(url.origin()).map(CountsLine::from);
+        looked.domain_known = self.index.domain_known(url);
+        looked
     }
 
     /// Some of the words that wait, up to a question: one that is asked has its answer before the next.
@@ -183,7 +211,7 @@ impl IndexDesk {
         while taken.len() < WORDS_AT_ONCE
             && let Some(word) = self.words.pop()
         {
-            let is_question = matches!(word, ToIndex::Ask { .. });
+            let is_question = matches!(word, ToIndex::Ask { .. } | ToIndex::Look { .. });
             taken.push(word);
             if is_question {
                 break;

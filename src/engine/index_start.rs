@@ -1,5 +1,6 @@
 //! The doc index of a process: opened, and told by which rules it works.
 
+use super::crawl_rules::CrawlRules;
 use super::index_desk::DeskPapers;
 use super::rereading::Rereading;
 use super::scheduler::unix_s;
@@ -31,8 +32,25 @@ pub fn index_folder(data: &Path) -> PathBuf {
 const MEMORY_BYTES_USUAL: u64 = 1 << 30;
 
 impl OpenIndex {
-    /// Opens the index of a data directory whose lock is held.
+    /// Opens the index of a data directory whose lock is held, and notes the rules beside it.
     pub fn open(config: &Config, directory: &DataDir) -> Result<OpenIndex, IndexError> {
+        let index = OpenIndex::open_quietly(config, directory)?;
+        let folder = index_folder(directory.path());
+        let noted = CrawlRules::of(config).write(&folder);
+        noted.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
+        Ok(index)
+    }
+
+    /// Opens it by the rules of the last process, for whoever has none of their own.
+    pub fn open_as_before(directory: &DataDir) -> Result<OpenIndex, IndexError> {
+        let folder = index_folder(directory.path());
+        let rules = CrawlRules::read(&folder);
+        let rules = rules.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
+        let config = rules.and_then(|rules| rules.config()).unwrap_or_default();
+        OpenIndex::open_quietly(&config, directory)
+    }
+
+    fn open_quietly(config: &Config, directory: &DataDir) -> Result<OpenIndex, IndexError> {
         let rules = IndexRules { segments: segments_of(directory), ..index_rules(config) };
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_s = u32::try_from(unix.as_secs()).unwrap_or(u32::MAX);

@@ -3,9 +3,9 @@
 //! ```text
 //!                       index thread: IndexDesk (DocIndex)
 //!                            ▲ │  discover, record, ask / candidates
-//!   control thread ──► scheduler thread: Scheduler (dealing, DONE held until durable)
-//!   (main: signals,          ▲ │ ▲ └──► names thread: NamesDesk (resolver) ──┐ hosts / addresses
-//!    progress)               │ │ └───────────────────────────────────────────┘
+//!   main, control ────► scheduler thread: Scheduler (dealing, DONE held until durable)
+//!   (signals, progress;      ▲ │ ▲ └──► names thread: NamesDesk (resolver) ──┐ hosts / addresses
+//!    questions, Control)     │ │ └───────────────────────────────────────────┘
 //!                            │ │  work ring / DONE ring, one pair per shard
 //!                      shard threads: Shard (url server, spider, handler, store), one per core
 //!                            ▲ │  ready segments / published records
@@ -36,18 +36,23 @@
 //! values on one thread.
 
 mod batch;
+mod control;
+mod crawl_rules;
 mod dealing;
+mod explained;
 mod finished;
 mod index_desk;
 mod index_start;
 mod links;
 mod log_book;
 mod log_lines;
+mod looked;
 mod names;
 mod node;
 mod outbox;
 mod owners;
 mod papers;
+mod questions;
 mod rereading;
 mod robots_desk;
 mod scheduler;
@@ -69,11 +74,18 @@ mod url_desk;
 mod url_node;
 mod words;
 
+pub use control::CONTROL_SOCKET;
+pub use crawl_rules::CrawlRules;
+pub use explained::{Answer, Explained};
 pub use index_desk::{DeskPapers, IndexDesk, IndexPort};
 pub use index_start::{OpenIndex, index_folder, index_rules};
 pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
+pub use looked::{
+    CountsLine, Looked, NicenessLine, Out, Place, PlaceLine, RobotsLine, ScopeLine, remembered,
+};
 pub use names::{Addresses, HostsFile, Names, ResolvConf};
 pub use node::{CrawlTask, Node};
+pub use questions::Questions;
 pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
 pub use scribe::{CRAWL_LOG, Heritage, Scribe, ScribePort, ToScribe};
 pub use settings::{scope_of, spider_config, url_server_config};

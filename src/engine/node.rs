@@ -1,3 +1,4 @@
+use super::control::{CONTROL_SOCKET, Control};
 use super::index_desk::IndexDesk;
 use super::index_start::OpenIndex;
 use super::names::Names;
@@ -55,6 +56,8 @@ pub struct Node {
     stats: Arc<SchedulerStats>,
     trouble: Arc<Trouble>,
     known_before: u64,
+    /// Without it, questions are answered from the files.
+    control: Option<Control>,
 }
 
 impl Node {
@@ -169,6 +172,8 @@ impl Node {
             stats.clone(),
         );
         let notices = scheduler.notices();
+        let questions = scheduler.questions();
+        questions.rings(scheduler_bell.clone());
         for seed in seeds {
             scheduler.seed(seed);
         }
@@ -177,7 +182,11 @@ impl Node {
             move || run_scheduler(scheduler, &scheduler_thread, &bell, &trouble)
         })?;
 
+        let control = Control::start(&config.store.data, questions)
+            .map_err(|cause| trouble.note(format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}")))
+            .ok();
         Ok(Node {
+            control,
             started,
             driver,
             cores: config.cores.clone(),
@@ -243,7 +252,9 @@ impl Node {
     /// Waits for the end, writes everything and sums up.
     pub fn finish(self) -> Result<Summary, NodeError> {
         let stopped = self.stop.load(Ordering::Relaxed);
-        let scheduler = joined(self.scheduler);
+        let mut scheduler = joined(self.scheduler);
+        scheduler.end_questions();
+        self.control.into_iter().for_each(Control::end);
         self.shards.into_iter().for_each(joined);
         let kept = self.store.end();
         self.scribe.end();

@@ -58,6 +58,10 @@ pub(super) fn host_word(
             out.say(FromShard::HandedOver { origin, lines });
         }
         HostWord::Remember { origin, lines } => url_server.remember(&origin, &lines, now),
+        HostWord::Look { id, url, doc_id } => {
+            let view = url_server.look(&url, doc_id, now).map(Box::new);
+            out.say(FromShard::Looked { id, view, at: now });
+        }
     }
 }
 

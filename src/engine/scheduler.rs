@@ -4,6 +4,7 @@ use super::index_desk::IndexPort;
 use super::log_lines::Logger;
 use super::names::Names;
 use super::owners::Owners;
+use super::questions::{OpenQuestions, Questions};
 use super::scribe::{ScribePort, ToScribe};
 use super::stats::{SchedulerStats, Tally};
 use super::words::{Done, FromIndex, FromShard, ToIndex, ToShard};
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex};
 pub struct Scheduler {
     pub(super) config: SchedulerConfig,
     pub(super) shards: Vec<ShardSide>,
-    index: IndexPort,
+    pub(super) index: IndexPort,
     pub(super) names: Names,
     pub(super) batch: Batch,
     /// Where hosts live, and how full their queues are.
@@ -59,6 +60,9 @@ pub struct Scheduler {
     stop: Arc<AtomicBool>,
     pub(super) draining: bool,
     stats: Arc<SchedulerStats>,
+    /// What somebody wants to know, and what of it was passed on.
+    pub(super) questions: Arc<Questions>,
+    pub(super) open_questions: OpenQuestions,
 }
 
 pub struct SchedulerConfig {
@@ -88,7 +92,7 @@ pub(super) struct ShardSide {
     /// Jobs its ring had no room for.
     pub dealt: VecDeque<ToShard>,
     /// DONE words whose record is not durable yet, in the order of their sequence.
-    held: VecDeque<Done>,
+    pub held: VecDeque<Done>,
     drained: bool,
     /// It has an empty queue.
     wants: bool,
@@ -172,6 +176,8 @@ impl Scheduler {
             stop,
             draining: false,
             stats,
+            questions: Arc::default(),
+            open_questions: OpenQuestions::default(),
         }
     }
 
@@ -181,6 +187,9 @@ impl Scheduler {
 
     /// Works off what has come, and deals what can be dealt.
     pub fn turn(&mut self) -> SchedulerState {
+        if self.questions.has_some() {
+            self.take_questions();
+        }
         let mut busy = self.flush_to_index();
         busy |= self.take_names();
         busy |= self.take_candidates();
@@ -214,6 +223,7 @@ impl Scheduler {
                     || side.held.front().is_some_and(|done| done.sequence <= Some(side.port.share.durable()))
             })
             || (self.stop.load(Ordering::Relaxed) && !self.draining)
+            || self.questions.has_some()
     }
 
     /// Whether a document counts as soon as its record is durable.
@@ -249,6 +259,11 @@ impl Scheduler {
     /// What a user should know; fetched by whoever speaks to users.
     pub fn notices(&self) -> Arc<Mutex<Vec<String>>> {
         self.notices.clone()
+    }
+
+    /// Where questions about URLs are asked.
+    pub fn questions(&self) -> Arc<Questions> {
+        self.questions.clone()
     }
 
     /// Seconds since 1970.
@@ -311,6 +326,7 @@ impl Scheduler {
                 FromShard::Errand { origin, url } => self.send_errand(shard, origin, url),
                 FromShard::ErrandDone { id, answer } => self.errand_done(id, answer),
                 FromShard::HandedOver { origin, lines } => self.host_moves(&origin, lines),
+                FromShard::Looked { id, view, at } => self.shard_looked(id, view.as_deref(), at),
                 FromShard::Notice(text) => self.notice(text),
                 FromShard::Drained => self.shards[shard].drained = true,
             }
@@ -414,8 +430,15 @@ impl Scheduler {
 
     fn take_candidates(&mut self) -> bool {
         let mut busy = false;
-        while let Some(FromIndex::Candidates { candidates, stats }) = self.index.answers.pop() {
+        while let Some(answer) = self.index.answers.pop() {
             busy = true;
+            let (candidates, stats) = match answer {
+                FromIndex::Candidates { candidates, stats } => (candidates, stats),
+                FromIndex::Looked { id, looked } => {
+                    self.index_looked(id, looked);
+                    continue;
+                }
+            };
             self.asked = false;
             self.index_stats = stats;
             // An answer that could have been better is asked for again.

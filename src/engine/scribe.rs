@@ -90,7 +90,7 @@ pub struct Heritage {
 
 /// The crawl log of a data directory.
 pub const CRAWL_LOG: &str = "crawl.log";
-const JOURNAL: &str = "niceness.journal";
+pub(super) const JOURNAL: &str = "niceness.journal";
 const LEFTOVERS: &str = "leftovers";
 
 impl Scribe {

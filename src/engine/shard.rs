@@ -1,4 +1,4 @@
-use super::finished::{moved_on, record_of, report_of};
+use super::finished::{moved_on, record_of, refusal_note, report_of};
 use super::log_lines::{Logger, Span};
 use super::outbox::Outbox;
 use super::papers::Papers;
@@ -300,7 +300,8 @@ impl<D: Driver> Shard<D> {
                     let result = refusal.result();
                     self.papers.book.logger.refused_job(&mut self.papers.book.lines, &job, result, now);
                     let unreachable = refusal == Refusal::RobotsUnreachable;
-                    let outcome = Outcome { unreachable, ..self.outcome(&job, result, now) };
+                    let note = refusal_note(&self.url_server, &job, refusal);
+                    let outcome = Outcome { unreachable, note, ..self.outcome(&job, result, now) };
                     self.answer(outcome, None, false, None);
                 }
                 Acquired::Nothing => return false,

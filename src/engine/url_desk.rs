@@ -1,4 +1,4 @@
-use super::finished::{moved_on, report_of};
+use super::finished::{moved_on, refusal_note, report_of};
 use super::links::{LinkEvent, LinkPort};
 use super::log_lines::Logger;
 use super::outbox::Outbox;
@@ -362,7 +362,8 @@ impl<D: Driver> UrlDesk<D> {
                     let result = refusal.result();
                     self.papers.book.logger.refused_job(&mut self.papers.book.lines, &job, result, now);
                     let unreachable = refusal == Refusal::RobotsUnreachable;
-                    let outcome = Outcome { unreachable, ..self.outcome(&job, result, now) };
+                    let note = refusal_note(&self.url_server, &job, refusal);
+                    let outcome = Outcome { unreachable, note, ..self.outcome(&job, result, now) };
                     self.answer(outcome, false);
                 }
                 Acquired::Nothing => return false,

@@ -1,9 +1,11 @@
+use super::looked::Looked;
+use crate::base::Now;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::handler::LinkBatch;
 use crate::proto::lines::{Candidate, DocKind, Job, Reported, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::url_server::{Errand, Robotstxt};
+use crate::url_server::{Errand, HostView, Robotstxt};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub enum HostWord {
     HandOver { origin: Box<str> },
     /// A host moved here; this is what was known of it.
     Remember { origin: Box<str>, lines: String },
+    /// Somebody asks how things stand with a document.
+    Look { id: u64, url: Box<CrawlUrl>, doc_id: u32 },
 }
 
 /// An answer to robots.txt that travels.
@@ -84,6 +88,12 @@ pub enum FromShard {
     HandedOver {
         origin: Box<str>,
         lines: String,
+    },
+    /// How things stand with a document; `None` if its host has no place.
+    Looked {
+        id: u64,
+        view: Option<Box<HostView>>,
+        at: Now,
     },
     /// Something a user should know.
     Notice(String),
@@ -149,12 +159,19 @@ pub enum ToIndex {
         want: usize,
         reject: Arc<RejectList>,
     },
+    /// Somebody asks what is known of a URL.
+    Look {
+        id: u64,
+        url: Box<CrawlUrl>,
+    },
 }
 
 /// From the index thread to the scheduler.
 pub enum FromIndex {
     /// The answer to one `Ask`; empty if there is nothing for it.
     Candidates { candidates: Vec<Candidate>, stats: IndexStats },
+    /// The answer to one `Look`.
+    Looked { id: u64, looked: Box<Looked> },
 }
 
 /// From a spider's desk to a shard.

@@ -165,6 +165,11 @@ impl Leftover {
         job
     }
 
+    /// URLs of one host that are in memory.
+    pub(super) fn len_of(&self, origin: &str) -> usize {
+        self.by_host.get(origin).map_or(0, VecDeque::len)
+    }
+
     pub(super) fn holds(&self, origin: &str) -> bool {
         self.by_host.contains_key(origin)
     }

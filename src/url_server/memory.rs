@@ -29,8 +29,8 @@ pub struct Memory {
 /// What is remembered of one host.
 #[derive(Default)]
 pub(super) struct HostMemory {
-    pace: Pace,
-    robots: Option<RobotsState>,
+    pub(super) pace: Pace,
+    pub(super) robots: Option<RobotsState>,
 }
 
 /// A small table may belong to a long crawl.
@@ -58,6 +58,10 @@ impl Memory {
 
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()
+    }
+
+    pub(super) fn get(&self, origin: &str) -> Option<&HostMemory> {
+        self.hosts.get(origin)
     }
 
     /// Reads a journal. Lines that make no sense are passed over and counted: the last may be torn.

@@ -31,6 +31,7 @@
 //! | `takers`                 | spiders behind links, their credits, and whose host is whose                     |
 //! | `leftover`, `spill`      | URLs without a place, in memory and on disk                                      |
 //! | `memory`                 | what outlives a row, and by its journal the process                              |
+//! | `view`                   | how things stand with a host and one of its URLs, for whoever asks               |
 //!
 //! The role is sans-IO: jobs and times come in, orders go out; what is to be written comes out as lines and chunks. It
 //! runs on a shard of `nephila crawl`, and alone as `nephila urlserver`. A model of it in `model` judges it from the
@@ -61,6 +62,7 @@ mod takers;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod view;
 mod waiting;
 mod ways;
 
@@ -70,3 +72,4 @@ pub use order::{Acquired, Errand, Order, OrderKind, Refusal};
 pub use robots_gate::{RobotsStep, Robotstxt};
 pub use server::{UrlServer, UrlServerConfig, UrlServerStats};
 pub use spill::{SpillAsk, SpillEvent};
+pub use view::{DocPlace, HostView, PauseView, RobotsView, RobotsWord, WaitsFor};

@@ -1,3 +1,4 @@
+use super::view::WaitsFor;
 use crate::base::Now;
 use crate::proto::record::{ResultCode, StatusAction};
 
@@ -121,6 +122,20 @@ impl Pace {
             .max(u64::from(self.response_pause_us))
             .max(u64::from(self.penalty_us))
             .max(u64::from(self.crawl_delay_ms()) * 1_000)
+    }
+
+    /// What its pause is made of. More than the largest of its reasons is what the host asked for, or its failures.
+    pub(super) fn why(&self, rules: &Niceness) -> WaitsFor {
+        let gap_us = self.gap_us(rules);
+        if self.due.since_us(self.last()) > gap_us && self.last() > Now::ZERO {
+            return if self.failures() >= FAILURES_FREE { WaitsFor::Failures } else { WaitsFor::RetryAfter };
+        }
+        match gap_us {
+            gap_us if gap_us == rules.gap_us => WaitsFor::Rate,
+            gap_us if gap_us == u64::from(self.crawl_delay_ms()) * 1_000 => WaitsFor::CrawlDelay,
+            gap_us if gap_us == u64::from(self.penalty_us) => WaitsFor::Penalty,
+            _ => WaitsFor::ResponseTime,
+        }
     }
 
     /// A request goes out now (or went out just now): the next one is a gap away.

@@ -285,3 +285,55 @@ fn requests_that_are_open_at_the_old_address_still_count_there() {
     assert_eq!(fetch(&mut server, now).ip.to_string(), "2.2.2.2", "it stays where it was had");
     assert!(server.invariants());
 }
+
+#[test]
+fn a_look_says_where_a_url_is_and_what_its_host_waits_for() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    let url = |text: &str| CrawlUrl::parse(text).unwrap();
+    server.admit(job(1, "http://a/1", "1.1.1.1"), Now::ZERO);
+    server.admit(job(2, "http://a/2", "1.1.1.1"), Now::ZERO);
+    let look = |server: &UrlServer, doc_id: u32, at: Now| {
+        server.look(&url(&format!("http://a/{doc_id}")), doc_id, at).unwrap()
+    };
+    let first = look(&server, 2, Now::ZERO);
+    assert_eq!((first.place, first.robots), (DocPlace::Queued { before: 1 }, RobotsView::Unknown));
+    assert_eq!((first.waits_for, first.queued), (None, 2));
+    let order = fetch(&mut server, Now::ZERO);
+    assert_eq!(look(&server, 1, Now::ZERO).waits_for, Some(WaitsFor::Robots));
+    server.sent(order.trans, Now::ZERO);
+    let body = b"User-agent: *\nCrawl-delay: 2\nDisallow: /no";
+    server.robots(order.trans, &Robotstxt::Answer { status: 200, body, target: None }, &OK, Now::ZERO);
+    let delayed = look(&server, 1, Now::ZERO.plus_ms(10));
+    assert_eq!(
+        (delayed.waits_for, delayed.due),
+        (Some(WaitsFor::CrawlDelay), Some(Now::ZERO.plus_ms(2_000)))
+    );
+    assert!(matches!(
+        delayed.robots,
+        RobotsView::Known { word: RobotsWord { allowed: true, rule: None }, .. }
+    ));
+    assert_eq!(server.robots_line(&url("http://a/no/x")).as_deref(), Some("Disallow: /no"));
+    assert_eq!(server.robots_line(&url("http://a/1")), None);
+
+    let at = Now::ZERO.plus_ms(2_000);
+    let order = fetch(&mut server, at);
+    server.sent(order.trans, at.plus_ms(5));
+    let open = look(&server, 1, at.plus_ms(9_000));
+    assert_eq!(open.place, DocPlace::Open { since: at.plus_ms(5), sent: true });
+    assert_eq!((open.waits_for, open.open), (Some(WaitsFor::Concurrent), 1));
+    let later = at.plus_ms(9_000);
+    let busy = Report { status: 429, retry_after_s: Some(60), ..OK };
+    server.release(order.trans, &busy, later).unwrap();
+    let asked_to = look(&server, 2, later);
+    assert_eq!(
+        (asked_to.place, asked_to.waits_for),
+        (DocPlace::Queued { before: 0 }, Some(WaitsFor::RetryAfter))
+    );
+    assert_eq!(asked_to.due, Some(later.plus_ms(60_000)));
+    assert_eq!(look(&server, 1, later).place, DocPlace::Elsewhere, "it is done");
+
+    server.admit(job(3, "http://b/3", "1.1.1.1"), later);
+    let neighbour = server.look(&url("http://b/3"), 3, later).unwrap();
+    assert_eq!(neighbour.waits_for, Some(WaitsFor::Address));
+    assert_eq!(server.look(&url("http://c/"), 4, later), None);
+}

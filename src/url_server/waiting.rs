@@ -84,6 +84,19 @@ impl Waiting {
         self.rows[first as usize].candidate.as_ref()
     }
 
+    /// How many of a queue are before the first one that `is` says yes to. Goes through the queue.
+    pub(super) fn position(&self, queue: Queue, is: impl Fn(&Candidate) -> bool) -> Option<usize> {
+        let mut row = self.rows.get(queue.last as usize)?.next;
+        for before in 0..queue.len() {
+            let Row { candidate, next } = self.rows.get(row as usize)?;
+            if candidate.as_ref().is_some_and(&is) {
+                return Some(before);
+            }
+            row = *next;
+        }
+        None
+    }
+
     fn take_free(&mut self, candidate: Candidate) -> u32 {
         match self.free {
             Some(free) => {

@@ -28,7 +28,9 @@
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
+//! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
+//! | `index_care` | what is known can be looked at, and carried elsewhere             |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
@@ -66,10 +68,12 @@ mod disks;
 mod dns;
 mod edges;
 mod escapes;
+mod explain;
 mod export;
 mod full_disk;
 mod fuzz;
 mod hostile;
+mod index_care;
 mod interrupts;
 mod keep_alive;
 mod layers;

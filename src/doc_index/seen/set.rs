@@ -152,9 +152,9 @@ impl Seen {
         }
     }
 
-    /// Puts what is in no run yet in order, so that it is found quickly.
-    pub fn tidy(&mut self) {
-        self.unwritten.sorted();
+    /// Makes finding quick, for whoever finds many between what is taken in.
+    pub fn order(&mut self) {
+        self.unwritten.order();
     }
 
     /// Writes what is in no run yet into one.

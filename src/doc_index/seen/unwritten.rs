@@ -9,6 +9,9 @@ pub(super) struct Unwritten {
     sorted: usize,
 }
 
+/// Looked through in less time than it takes to put them in order.
+const UNSORTED_MAX: usize = 4_096;
+
 impl Unwritten {
     pub fn with_capacity(count: usize) -> Unwritten {
         Unwritten { entries: Vec::with_capacity(count), sorted: 0 }
@@ -42,6 +45,13 @@ impl Unwritten {
             self.sorted = self.entries.len();
         }
         &self.entries
+    }
+
+    /// Puts them in order once there is much to look through.
+    pub fn order(&mut self) {
+        if self.entries.len() - self.sorted > UNSORTED_MAX {
+            self.sorted();
+        }
     }
 
     /// The document of a print. What is not in order is looked through.

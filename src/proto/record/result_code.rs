@@ -31,6 +31,10 @@ macro_rules! result_codes {
                 match value { $( $value => Some(ResultCode::$variant), )* _ => None }
             }
 
+            pub fn from_name(name: &str) -> Option<ResultCode> {
+                ResultCode::ALL.iter().copied().find(|code| code.name() == name)
+            }
+
             /// No connection was made, so nothing was asked of anybody.
             pub fn is_unconnected(self) -> bool {
                 matches!(

@@ -1,0 +1,262 @@
+use super::Failure;
+use super::index::{line_of, now_ms, typed, view};
+use super::index_stat::origin_of;
+use super::output::print;
+use crate::base::{Wall, rfc3339, shown};
+use crate::doc_index::{DossierLine, IndexView};
+use crate::engine::{
+    CONTROL_SOCKET, CountsLine, CrawlRules, Explained, Looked, NicenessLine, PlaceLine, RobotsLine,
+    ScopeLine, index_folder, remembered, scope_of,
+};
+use crate::limits::URL_BYTES_MAX;
+use crate::proto::url::CrawlUrl;
+use clap::Args;
+use serde::Serialize;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::ops::ControlFlow;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Say why a URL was fetched, is not fetched yet, or never will be
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  nephila explain http://example.org/ --data ./example\n  nephila explain http://example.org/private --data ./example --json\n\nA crawl that is running answers by itself; otherwise the files it left are read.\nExit status 1 if the URL is not fetched and by these rules never will be."
+)]
+pub struct ExplainArgs {
+    /// The URL to explain
+    url: String,
+    /// The data directory of a crawl
+    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
+    data: PathBuf,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The answer for machines.
+#[derive(Serialize)]
+struct ExplainedJson<'a> {
+    /// In normal form.
+    url: &'a str,
+    /// What the page says it should be known by.
+    canonical: Option<&'a str>,
+    answer: &'static str,
+    said: &'a str,
+    /// A running crawl said so.
+    live: bool,
+    known: bool,
+    redirect: Option<RedirectJson<'a>>,
+    scope: Option<&'a ScopeLine>,
+    host: Option<&'a CountsLine>,
+    pages_per_host: u32,
+    domain_known: Option<u32>,
+    pages_per_domain: u32,
+    robots: Option<&'a RobotsLine>,
+    niceness: Option<&'a NicenessLine>,
+    place: &'a PlaceLine,
+    dossier: Option<&'a DossierLine>,
+    trouble: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct RedirectJson<'a> {
+    url: &'a str,
+    answer: &'static str,
+    said: &'a str,
+}
+
+/// How long a node that listens may take to answer. It gives up by itself after two seconds.
+const NODE_PATIENCE: Duration = Duration::from_secs(5);
+/// More than any answer: it has a few URLs.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+impl ExplainArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let url = typed(&self.url)?;
+        let asking = Asking::of(&self.data)?;
+        let looked = asking.look(&url)?;
+        let explained = asking.explain(&looked);
+        let target = looked.dossier.as_ref().and_then(|dossier| dossier.new_url.as_deref());
+        let target = target.and_then(|target| CrawlUrl::parse(target).ok());
+        let led_to = match &target {
+            Some(target) => Some((target, asking.explain(&asking.look(target)?))),
+            None => None,
+        };
+        let text = match self.json {
+            true => asking.json(&url, &looked, &explained, led_to.as_ref())?,
+            false => asking.text(&url, &looked, &explained, led_to.as_ref()),
+        };
+        print(&text)?;
+        match explained.answer.is_no() {
+            true => Err(Failure::No(String::new())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whom to ask: a node that runs, and the files.
+struct Asking<'a> {
+    data: &'a Path,
+    view: IndexView,
+    rules: CrawlRules,
+    now_ms: u64,
+}
+
+impl Asking<'_> {
+    fn of(data: &Path) -> Result<Asking<'_>, Failure> {
+        let rules = CrawlRules::read(&index_folder(data)).map_err(Failure::cannot_run)?;
+        Ok(Asking { data, view: view(data)?, rules: rules.unwrap_or_default(), now_ms: now_ms() })
+    }
+
+    fn look(&self, url: &CrawlUrl) -> Result<Looked, Failure> {
+        match ask_node(&self.data.join(CONTROL_SOCKET), url) {
+            Ok(Some(looked)) => Ok(looked),
+            Ok(None) => self.read_files(url).map_err(Failure::cannot_run),
+            Err(trouble) => {
+                let trouble = Some(trouble.to_string());
+                Ok(Looked { trouble, ..self.read_files(url).map_err(Failure::cannot_run)? })
+            }
+        }
+    }
+
+    /// What the files say, as a node would.
+    fn read_files(&self, url: &CrawlUrl) -> io::Result<Looked> {
+        let mut looked = Looked::default();
+        if let Some(found) = self.view.find(url.as_str())? {
+            looked.dossier = Some(line_of(&self.view, &found).map_err(|_| io::Error::other("unreadable"))?);
+        }
+        if let Some(config) = self.rules.config() {
+            let seeds = self.view.scope_urls()?;
+            looked.scope = Some(ScopeLine::of(&scope_of(&config, &seeds).judge(url)));
+        }
+        let limited = self.rules.pages_per_host > 0 || self.rules.pages_per_domain > 0;
+        if looked.dossier.is_none() && limited {
+            self.count(url, &mut looked)?;
+        }
+        // The journal tells whole seconds, and so does this.
+        let wall = Wall { unix_ms_at_zero: self.now_ms / 1_000 * 1_000 };
+        looked.remembered(&remembered(self.data, wall)?, url.origin(), url.path_and_query(), wall);
+        Ok(looked)
+    }
+
+    /// How much of the budgets is used.
+    fn count(&self, url: &CrawlUrl, looked: &mut Looked) -> io::Result<()> {
+        let (mut host, mut domain) = (CountsLine::default(), 0);
+        self.view.each(|_, discovered, _| {
+            host.known += u32::from(origin_of(&discovered.url) == url.origin());
+            let same = |found: &CrawlUrl| found.registrable_domain() == url.registrable_domain();
+            domain += u32::from(
+                !discovered.origin.seed_chain
+                    && CrawlUrl::from_normal(&discovered.url).is_ok_and(|found| same(&found)),
+            );
+            ControlFlow::Continue(())
+        })?;
+        (looked.host, looked.domain_known) = (Some(host), Some(domain));
+        Ok(())
+    }
+
+    fn explain(&self, looked: &Looked) -> Explained {
+        Explained::of(looked, &self.rules, &rfc3339(self.now_ms))
+    }
+
+    fn json(
+        &self,
+        url: &CrawlUrl,
+        looked: &Looked,
+        explained: &Explained,
+        led_to: Option<&(&CrawlUrl, Explained)>,
+    ) -> Result<String, Failure> {
+        let object = ExplainedJson {
+            url: url.as_str(),
+            canonical: looked.dossier.as_ref().and_then(|dossier| dossier.canonical.as_deref()),
+            answer: explained.answer.name(),
+            said: &explained.said,
+            live: looked.live,
+            known: looked.dossier.is_some(),
+            redirect: led_to.map(|(url, explained)| RedirectJson {
+                url: url.as_str(),
+                answer: explained.answer.name(),
+                said: &explained.said,
+            }),
+            scope: looked.scope.as_ref(),
+            host: looked.host.as_ref(),
+            pages_per_host: self.rules.pages_per_host,
+            domain_known: looked.domain_known,
+            pages_per_domain: self.rules.pages_per_domain,
+            robots: looked.robots.as_ref(),
+            niceness: looked.niceness.as_ref(),
+            place: &looked.place,
+            dossier: looked.dossier.as_ref(),
+            trouble: looked.trouble.as_deref(),
+        };
+        Ok(serde_json::to_string(&object).map_err(Failure::cannot_run)? + "\n")
+    }
+
+    fn text(
+        &self,
+        url: &CrawlUrl,
+        looked: &Looked,
+        explained: &Explained,
+        led_to: Option<&(&CrawlUrl, Explained)>,
+    ) -> String {
+        let mut rows = vec![("url", url.to_string()), ("answer", explained.said.clone())];
+        if let Some((target, explained)) = led_to {
+            rows.push(("there", format!("{target}: {}", explained.said)));
+        }
+        if let Some(dossier) = &looked.dossier {
+            let since = dossier.discovered_at.as_deref().unwrap_or("some time");
+            let via = dossier.via.as_deref().map_or("as a seed".to_string(), |via| format!("via {via}"));
+            rows.push(("known", format!("since {since}, {via}, depth {}", dossier.depth)));
+            rows.extend(dossier.canonical.clone().map(|canonical| ("canonical", canonical)));
+        }
+        rows.extend(looked.scope.as_ref().map(|scope| ("scope", scope.said.clone())));
+        let host_known = looked.host.map_or(0, |host| host.known);
+        if self.rules.pages_per_host > 0 && looked.host.is_some() {
+            rows.push(("budget", format!("{host_known} of {} URLs of its host", self.rules.pages_per_host)));
+        }
+        if self.rules.pages_per_domain > 0
+            && let Some(known) = looked.domain_known
+        {
+            rows.push(("budget", format!("{known} of {} URLs of its domain", self.rules.pages_per_domain)));
+        }
+        rows.extend(looked.robots.as_ref().map(|robots| ("robots", robots_text(robots))));
+        let pause = looked.niceness.as_ref().and_then(|niceness| niceness.pause_until.clone());
+        rows.extend(pause.map(|until| ("pause", format!("nothing is asked of its host before {until}"))));
+        rows.extend(looked.trouble.clone().map(|trouble| ("trouble", trouble)));
+        let by = if looked.live { "the running crawl" } else { "the files of the crawl" };
+        rows.push(("source", by.to_string()));
+        rows.iter().map(|(name, said)| format!("{name:<10} {}\n", shown(said, 2 * URL_BYTES_MAX))).collect()
+    }
+}
+
+fn robots_text(robots: &RobotsLine) -> String {
+    let until = robots.until.as_deref().map_or(String::new(), |until| format!(" (until {until})"));
+    let rule = robots.rule.as_deref().map_or(String::new(), |rule| format!(" by \"{rule}\""));
+    match (robots.state.as_str(), robots.allowed) {
+        ("known", Some(true)) => format!("allowed{rule}{until}"),
+        ("known", _) => format!("denied{rule}{until}"),
+        ("unreachable", _) => format!("robots.txt cannot be had, which is a no{until}"),
+        ("asked", _) => "robots.txt is being asked for".to_string(),
+        _ => "robots.txt is not known".to_string(),
+    }
+}
+
+/// Asks a node. `None` if none listens; an error if one does and does not answer.
+fn ask_node(socket: &Path, url: &CrawlUrl) -> io::Result<Option<Looked>> {
+    let Ok(mut stream) = UnixStream::connect(socket) else { return Ok(None) };
+    stream.set_read_timeout(Some(NODE_PATIENCE))?;
+    stream.set_write_timeout(Some(NODE_PATIENCE))?;
+    stream.write_all(format!("explain {url}\n").as_bytes())?;
+    let mut line = String::new();
+    BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut line)?;
+    // A node that ends closes its connections; its files say the rest.
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let value: serde_json::Value = serde_json::from_str(&line).map_err(io::Error::other)?;
+    if let Some(error) = value.get("error").and_then(serde_json::Value::as_str) {
+        return Err(io::Error::other(format!("the running crawl: {error}")));
+    }
+    serde_json::from_value(value).map(Some).map_err(io::Error::other)
+}

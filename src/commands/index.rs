@@ -1,0 +1,286 @@
+use super::Failure;
+use super::index_hosts::hosts;
+use super::index_import::import;
+use super::index_stat::stat;
+use super::output::{print, written};
+use crate::base::shown;
+use crate::doc_index::{Discovered, DocState, Dossier, DossierLine, IndexView, Row};
+use crate::engine::index_folder;
+use crate::limits::URL_BYTES_MAX;
+use crate::proto::url::CrawlUrl;
+use clap::{Args, Subcommand};
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Look into a doc index, also while a crawl writes it, and carry it elsewhere
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  nephila index stat --data ./example\n  nephila index show --data ./example http://example.org/\n  nephila index export --data ./example > index.jsonl"
+)]
+pub struct IndexArgs {
+    #[command(subcommand)]
+    command: IndexCommand,
+}
+
+#[derive(Subcommand)]
+enum IndexCommand {
+    /// Count what is known
+    #[command(after_help = "Example:\n  nephila index stat --data ./example")]
+    Stat {
+        #[command(flatten)]
+        data: DataArg,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// List hosts, those with the most to fetch first
+    #[command(
+        after_help = "Examples:\n  nephila index hosts --data ./example\n  nephila index hosts --data ./example --host example.org --json"
+    )]
+    Hosts {
+        #[command(flatten)]
+        data: DataArg,
+        /// So many at most
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: usize,
+        /// Only this host, by its name or its origin
+        #[arg(long, value_name = "NAME")]
+        host: Option<String>,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell all that is known of a URL
+    #[command(
+        after_help = "Example:\n  nephila index show --data ./example http://example.org/\n\nExit status 1 if the URL is not known."
+    )]
+    Show {
+        #[command(flatten)]
+        data: DataArg,
+        url: String,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// List URLs that are to be fetched, in the order they were found
+    #[command(after_help = "Example:\n  nephila index pending --data ./example --limit 10")]
+    Pending {
+        #[command(flatten)]
+        data: DataArg,
+        /// So many at most
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+        /// Only of this host, by its name or its origin
+        #[arg(long, value_name = "NAME")]
+        host: Option<String>,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take in URLs: a plain list, lines of index export, or lines of a reflog
+    #[command(
+        after_help = "Examples:\n  nephila index import --data ./example urls.txt\n  nephila index export --data ./one | nephila index import --data ./other -\n\nA plain URL is as if it was typed. A line of an export brings what was known of its URL, but for its document.\nA line of a reflog is batch, priority, time, page, URL, hits and update tag, with tabs between them: a URL that is\nknown moves up by a higher priority or more hits, and is due at once by another update tag.\nNo crawl may be using the data directory."
+    )]
+    Import {
+        #[command(flatten)]
+        data: DataArg,
+        /// The file, or - for stdin
+        file: PathBuf,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write everything as JSON Lines, one object a URL
+    #[command(after_help = "Example:\n  nephila index export --data ./example > index.jsonl")]
+    Export {
+        #[command(flatten)]
+        data: DataArg,
+        /// What it does anyhow
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Args)]
+struct DataArg {
+    /// The data directory of a crawl
+    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
+    data: PathBuf,
+}
+
+impl IndexArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        match self.command {
+            IndexCommand::Stat { data, json } => stat(&data.data, json),
+            IndexCommand::Hosts { data, limit, host, json } => {
+                hosts(&data.data, limit, host.as_deref(), json)
+            }
+            IndexCommand::Show { data, url, json } => show(&view(&data.data)?, &url, json),
+            IndexCommand::Pending { data, limit, host, json } => {
+                pending(&view(&data.data)?, limit.unwrap_or(u64::MAX), host.as_deref(), json)
+            }
+            IndexCommand::Import { data, file, json } => import(&data.data, &file, json),
+            IndexCommand::Export { data, json: _ } => export(&view(&data.data)?),
+        }
+    }
+}
+
+/// The index of a data directory, to be looked at.
+pub fn view(data: &Path) -> Result<IndexView, Failure> {
+    IndexView::open(&index_folder(data)).map_err(Failure::cannot_run)?.ok_or_else(|| {
+        Failure::CannotRun(format!(
+            "{} has no doc index (name the data directory of a crawl with --data)",
+            data.display()
+        ))
+    })
+}
+
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// A URL as it was typed, in normal form.
+pub fn typed(url: &str) -> Result<CrawlUrl, Failure> {
+    CrawlUrl::parse(url).map_err(|e| Failure::Usage(format!("{}: {e}", shown(url, 200))))
+}
+
+/// Whether a URL is of a host that was named: by its origin, by its authority or by its bare name.
+pub fn is_of_host(url: &str, host: &str) -> bool {
+    let Ok(url) = CrawlUrl::from_normal(url) else { return false };
+    [url.origin(), url.authority(), url.host(), url.host_bare()].contains(&host)
+}
+
+/// To be fetched as soon as may be, and not only when it is due.
+pub fn is_pending(row: Option<&Row>, now_s: u64) -> bool {
+    row.is_none_or(|row| row.state == DocState::Pending && u64::from(row.due_s) <= now_s)
+}
+
+/// Goes through an index, and makes lines of its documents. The page that named one most often named the next as well.
+struct Lines<'a> {
+    view: &'a IndexView,
+    via: (u32, Option<Box<str>>),
+}
+
+impl Lines<'_> {
+    fn of(&mut self, doc_id: u32, discovered: &Discovered, row: Option<&Row>) -> io::Result<DossierLine> {
+        let via = discovered.origin.via;
+        if via != self.via.0 {
+            let found = if via == 0 { None } else { self.view.document(via)? };
+            self.via = (via, found.map(|found| found.discovered.url));
+        }
+        let note = row.map_or(Ok(Default::default()), |row| self.view.note(row))?;
+        let dossier = Dossier { doc_id, discovered: discovered.clone(), row: row.copied(), note };
+        Ok(DossierLine::of(&dossier, self.via.1.as_deref()))
+    }
+}
+
+/// A dossier with the URL of the page that named it.
+pub fn line_of(view: &IndexView, dossier: &Dossier) -> Result<DossierLine, Failure> {
+    let mut lines = Lines { view, via: (0, None) };
+    lines.of(dossier.doc_id, &dossier.discovered, dossier.row.as_ref()).map_err(Failure::cannot_run)
+}
+
+fn show(view: &IndexView, url: &str, json: bool) -> Result<(), Failure> {
+    let url = typed(url)?;
+    let Some(found) = view.find(url.as_str()).map_err(Failure::cannot_run)? else {
+        return Err(Failure::No(format!(
+            "{} is not known (nephila explain says what would become of it)",
+            shown(url.as_str(), 200)
+        )));
+    };
+    let line = line_of(view, &found)?;
+    match json {
+        true => print(&(serde_json::to_string(&line).map_err(Failure::cannot_run)? + "\n")),
+        false => print(&text_of(&line)),
+    }
+}
+
+/// What is told of a URL, a line each.
+fn text_of(line: &DossierLine) -> String {
+    let number = |count: u64| Some(count).filter(|&count| count > 0).map(|count| count.to_string());
+    let flag = |set: bool| set.then(|| "yes".to_string());
+    let rows: [(&str, Option<String>); 27] = [
+        ("url", Some(line.url.clone())),
+        ("doc_id", Some(line.doc_id.to_string())),
+        ("kind", Some(line.kind.clone())),
+        ("state", Some(line.state.clone())),
+        ("discovered", line.discovered_at.clone()),
+        ("via", line.via.clone()),
+        ("depth", Some(line.depth.to_string())),
+        ("hops", number(line.hops.into())),
+        ("seed", flag(line.seed_chain)),
+        ("head only", flag(line.head_only || line.only_head_known)),
+        ("priority", Some(line.priority.to_string())),
+        ("hits", number(line.hits.into())),
+        ("fetched", line.fetched_at.clone()),
+        ("result", line.result.clone()),
+        ("status", line.http_status.map(|status| status.to_string())),
+        ("retries", number(line.retries.into())),
+        ("due", line.due_at.clone()),
+        ("interval", line.interval_s.map(|seconds| format!("{seconds} s"))),
+        ("fetches", number(line.fetches.into())),
+        ("changes", line.changed_at.as_ref().map(|at| format!("{}, the last at {at}", line.changes))),
+        ("digest", line.digest.clone()),
+        ("ETag", line.etag.clone()),
+        ("modified", line.last_modified.clone()),
+        ("segment", line.segment.map(|segment| segment.to_string())),
+        ("new url", line.new_url.clone()),
+        ("canonical", line.canonical.clone()),
+        ("reason", line.reason.clone()),
+    ];
+    let told = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    told.map(|(name, value)| format!("{name:<10} {}\n", shown(&value, URL_BYTES_MAX))).collect()
+}
+
+fn pending(view: &IndexView, limit: u64, host: Option<&str>, json: bool) -> Result<(), Failure> {
+    let now_s = now_ms() / 1_000;
+    let mut left = limit;
+    lines(view, |lines, doc_id, discovered, row, out| {
+        if left == 0 {
+            return Ok(ControlFlow::Break(()));
+        }
+        if is_pending(row, now_s) && host.is_none_or(|host| is_of_host(&discovered.url, host)) {
+            left -= 1;
+            match json {
+                true => write_json(out, &lines.of(doc_id, discovered, row)?)?,
+                false => writeln!(out, "{}", shown(&discovered.url, URL_BYTES_MAX))?,
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+fn export(view: &IndexView) -> Result<(), Failure> {
+    lines(view, |lines, doc_id, discovered, row, out| {
+        write_json(out, &lines.of(doc_id, discovered, row)?)?;
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+type Out = BufWriter<io::StdoutLock<'static>>;
+
+/// Writes a line for each document that `each` chooses.
+fn lines(
+    view: &IndexView,
+    mut each: impl FnMut(&mut Lines<'_>, u32, &Discovered, Option<&Row>, &mut Out) -> io::Result<ControlFlow<()>>,
+) -> Result<(), Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut lines = Lines { view, via: (0, None) };
+    let mut done = Ok(());
+    view.each(|doc_id, discovered, row| match each(&mut lines, doc_id, discovered, row, &mut out) {
+        Ok(flow) => flow,
+        Err(error) => {
+            done = Err(error);
+            ControlFlow::Break(())
+        }
+    })
+    .map_err(Failure::cannot_run)?;
+    written(done.and_then(|()| out.flush()))
+}
+
+pub fn write_json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}

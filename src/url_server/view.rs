@@ -1,0 +1,224 @@
+use super::host::{Host, RobotsState, Work};
+use super::memory::Memory;
+use super::niceness::Pace;
+use super::server::UrlServer;
+use crate::base::Now;
+use crate::proto::robots::Robots;
+use crate::proto::url::CrawlUrl;
+
+/// How things stand with a host, and with one of its URLs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostView {
+    pub pause: PauseView,
+    pub robots: RobotsView,
+    /// URLs in its queue, with a spider, and among the leftovers in memory.
+    pub queued: usize,
+    pub open: usize,
+    pub leftover: usize,
+    pub place: DocPlace,
+    /// Why the first of its queue does not go out at this moment.
+    pub waits_for: Option<WaitsFor>,
+    /// When it may, if that can be told.
+    pub due: Option<Now>,
+}
+
+/// How a host is paced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PauseView {
+    /// Nothing is asked of it before.
+    pub until: Now,
+    pub penalty_us: u32,
+    pub response_us: u32,
+    pub crawl_delay_ms: u32,
+    /// Requests in a row that brought no response.
+    pub failures: u8,
+}
+
+/// What is known of a host's robots rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RobotsView {
+    Unknown,
+    /// They are being asked for.
+    Asked,
+    Known {
+        until: Now,
+        word: RobotsWord,
+    },
+    /// They could not be had, so often: nothing is asked for until then.
+    Unreachable {
+        until: Now,
+        failures: u8,
+    },
+}
+
+/// What robots rules say of a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RobotsWord {
+    pub allowed: bool,
+    /// The line that decided.
+    pub rule: Option<String>,
+}
+
+/// Where a document is, for a url server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocPlace {
+    /// With a spider since then; `sent` once the request is on the wire.
+    Open { since: Now, sent: bool },
+    /// In its host's queue behind so many.
+    Queued { before: usize },
+    /// Among the leftovers, or on its way in or out.
+    Elsewhere,
+}
+
+/// What a host waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// The configured rate.
+    Rate,
+    /// A pause as long as its last answer took.
+    ResponseTime,
+    CrawlDelay,
+    /// Its 429 and 503.
+    Penalty,
+    /// It said when it wants to be asked again.
+    RetryAfter,
+    /// It did not answer, again and again.
+    Failures,
+    /// Its robots rules.
+    Robots,
+    /// As many requests are open as may be.
+    Concurrent,
+    /// Another host has its address, and a turn there.
+    Address,
+    /// A spider with room for it.
+    Spider,
+}
+
+impl WaitsFor {
+    /// In a word for machines. These names stay.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitsFor::Rate => "rate",
+            WaitsFor::ResponseTime => "response_time",
+            WaitsFor::CrawlDelay => "crawl_delay",
+            WaitsFor::Penalty => "penalty",
+            WaitsFor::RetryAfter => "retry_after",
+            WaitsFor::Failures => "failures",
+            WaitsFor::Robots => "robots",
+            WaitsFor::Concurrent => "concurrent",
+            WaitsFor::Address => "address",
+            WaitsFor::Spider => "spider",
+        }
+    }
+}
+
+impl PauseView {
+    fn of(pace: &Pace) -> PauseView {
+        PauseView {
+            until: pace.due(),
+            penalty_us: pace.penalty_us,
+            response_us: pace.response_pause_us,
+            crawl_delay_ms: pace.crawl_delay_ms(),
+            failures: pace.failures(),
+        }
+    }
+}
+
+impl RobotsView {
+    fn of(robots: &RobotsState, path: &str) -> RobotsView {
+        let at = |second: u32| Now::from_us(u64::from(second) * 1_000_000);
+        match robots {
+            RobotsState::Unknown => RobotsView::Unknown,
+            RobotsState::Asked | RobotsState::Hop(_) | RobotsState::Elsewhere { .. } => RobotsView::Asked,
+            RobotsState::Unreachable { until_s: u32::MAX, .. } => RobotsView::Asked,
+            RobotsState::Unreachable { until_s, failures, .. } => {
+                RobotsView::Unreachable { until: at(*until_s), failures: *failures }
+            }
+            RobotsState::Known { until_s, rules } => {
+                RobotsView::Known { until: at(*until_s), word: RobotsWord::of(rules.as_deref(), path) }
+            }
+        }
+    }
+}
+
+impl RobotsWord {
+    fn of(rules: Option<&Robots>, path: &str) -> RobotsWord {
+        let Some(rules) = rules else { return RobotsWord { allowed: true, rule: None } };
+        let verdict = rules.verdict(path.as_bytes());
+        let line = if verdict.allowed { "Allow" } else { "Disallow" };
+        RobotsWord { allowed: verdict.allowed, rule: verdict.rule.map(|rule| format!("{line}: {rule}")) }
+    }
+}
+
+impl UrlServer {
+    /// How things stand with a document and its host; `None` if the host has no place here. For whoever asks, now and
+    /// then: it goes through the host's queue.
+    pub fn look(&self, url: &CrawlUrl, doc_id: u32, now: Now) -> Option<HostView> {
+        let slot = self.table.find(url.origin())?;
+        let host = &self.table.rows[slot as usize];
+        let open = host
+            .places()
+            .iter()
+            .find(|active| matches!(&active.work, Work::Page(candidate) if candidate.doc_id == doc_id));
+        let place = match open {
+            Some(active) => DocPlace::Open { since: active.asked_at, sent: active.sent },
+            None => match self.waiting.position(host.queue, |candidate| candidate.doc_id == doc_id) {
+                Some(before) => DocPlace::Queued { before },
+                None => DocPlace::Elsewhere,
+            },
+        };
+        let (waits_for, due) = self.waits_for(host, now);
+        Some(HostView {
+            pause: PauseView::of(&host.pace),
+            robots: RobotsView::of(&host.robots, url.path_and_query()),
+            queued: host.queue.len(),
+            open: host.open(),
+            leftover: self.leftover.len_of(url.origin()),
+            place,
+            waits_for,
+            due,
+        })
+    }
+
+    /// Why nothing of a host goes out at this moment, and until when.
+    fn waits_for(&self, host: &Host, now: Now) -> (Option<WaitsFor>, Option<Now>) {
+        let address = self.addresses.get(host.ip);
+        let is_known = matches!(host.robots, RobotsState::Known { .. });
+        if !is_known && host.open() > 0 {
+            return (Some(WaitsFor::Robots), None);
+        }
+        if host.pace.due() > now {
+            return (Some(host.pace.why(&self.config.host)), Some(host.pace.due()));
+        }
+        if address.pace.due() > now {
+            let why = if address.hosts > 1 { WaitsFor::Address } else { address.pace.why(&self.config.ip) };
+            return (Some(why), Some(address.pace.due()));
+        }
+        let why = match &host.robots {
+            _ if host.open() >= usize::from(self.config.host.concurrent) => WaitsFor::Concurrent,
+            RobotsState::Asked | RobotsState::Hop(_) | RobotsState::Elsewhere { .. } => WaitsFor::Robots,
+            _ if !address.has_room(&self.config.ip) => WaitsFor::Address,
+            _ if host.place == super::host::Place::Taker => WaitsFor::Spider,
+            _ => return (None, Some(now)),
+        };
+        (Some(why), None)
+    }
+
+    /// The line of the robots rules that keeps a URL out, for as long as the rules are here.
+    pub fn robots_line(&self, url: &CrawlUrl) -> Option<String> {
+        let host = &self.table.rows[self.table.find(url.origin())? as usize];
+        match RobotsView::of(&host.robots, url.path_and_query()) {
+            RobotsView::Known { word, .. } => word.rule.filter(|_| !word.allowed),
+            _ => None,
+        }
+    }
+}
+
+impl Memory {
+    /// What is remembered of a host, and what its rules say of a path.
+    pub fn look(&self, origin: &str, path: &str) -> Option<(PauseView, RobotsView)> {
+        let host = self.get(origin)?;
+        let robots = host.robots.as_ref().map_or(RobotsView::Unknown, |robots| RobotsView::of(robots, path));
+        Some((PauseView::of(&host.pace), robots))
+    }
+}
