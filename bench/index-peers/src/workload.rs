@@ -202,7 +202,7 @@ mod tests {
                 assert!(url.starts_with(host.as_bytes()));
             }
         }
-let (used, most) = (counts.iter().filter(|&&count| count > 0).count(), *counts.iter().max().unwrap());
+        let (used, most) = (counts.iter().filter(|&&count| count > 0).count(), *counts.iter().max().unwrap());
         assert!(used * 10 > counts.len() * 9, "{used} of {} hosts", counts.len());
         assert!(u64::from(most) < load.urls() / 100, "{most} URLs of one host");
     }
