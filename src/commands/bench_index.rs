@@ -127,9 +127,9 @@ impl IndexBenchArgs {
             pages += batches.len() as u64;
             clocks.discover.run(|| {
                 for some in batches.chunks(PAGES_AT_ONCE) {
-                    let links = some.iter().flat_map(|(number, links)| {
-                        let origin = Origin::link(*number as u32 / 2 + 1, load.depth_of(2 * number) + 1);
-                        links.iter().map(move |url| Link { url, origin })
+                    let links = some.iter().flat_map(|page| {
+                        let origin = Origin::link(page.number as u32 + 1, load.depth_of(2 * page.number) + 1);
+                        page.links.iter().map(move |url| Link { url, origin, via: &page.url })
                     });
                     index.discover_links(links, NOW_S);
                 }
@@ -211,14 +211,23 @@ fn open(folder: &Path, rules: &IndexRules) -> std::io::Result<(DocIndex, crate::
     DocIndex::open(folder, rules.clone(), NOW_S).map_err(std::io::Error::other)
 }
 
-/// The links of the next pages, and the numbers of those pages.
-fn pages_of(load: &mut Workload) -> Vec<(u64, LinkBatch)> {
+/// A page, which is the URL of its number, and its links.
+struct BenchPage {
+    number: u64,
+    url: Box<str>,
+    links: LinkBatch,
+}
+
+/// The next pages.
+fn pages_of(load: &mut Workload) -> Vec<BenchPage> {
     let mut url = Vec::new();
     let mut pages = Vec::with_capacity(PAGES_PER_ROUND);
     while pages.len() < PAGES_PER_ROUND
         && let Some(page) = load.next_page()
     {
-        pages.push((page.number, batch(load, &page.links, &mut url)));
+        let links = batch(load, &page.links, &mut url);
+        load.url_into(page.number, &mut url);
+        pages.push(BenchPage { number: page.number, url: String::from_utf8_lossy(&url).into(), links });
     }
     pages
 }

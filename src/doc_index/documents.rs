@@ -4,11 +4,20 @@ use super::row::{NotePlace, ROW_BYTES, Row};
 use rapidhash::fast::RapidHashMap;
 use std::io;
 
-/// The rows of all documents, and their notes. What is put in is written with the next [`Documents::write`].
+/// The rows of all documents, and their notes. What is put in is written with the next [`Documents::write`]: one after
+/// the other into a log, whichever documents they are of. When the log has enough of them, they go to their places in the
+/// table in the order of their numbers, many to a page of the disk, and the log begins anew.
+///
+/// An entry of the log: the document's number 4, a checksum of it and of the row's own 4, the row.
 pub(super) struct Documents {
-    rows: Bytes,
+    table: Bytes,
+    log: Bytes,
     notes: Bytes,
-    unwritten: RapidHashMap<u32, Row>,
+    /// Rows that are not in the table. Those that are not in the log either stand in `unlogged` too.
+    recent: RapidHashMap<u32, Row>,
+    recent_max: usize,
+    unlogged: Vec<u8>,
+    log_end: u64,
     /// Notes that keep their place, on their way to the disk.
     notes_changed: RapidHashMap<u64, Vec<u8>>,
     /// Notes that are new, one after the other from this place.
@@ -18,35 +27,83 @@ pub(super) struct Documents {
     scratch: Vec<u8>,
 }
 
-/// Rows read at once by whoever goes through all of them.
+/// The files of the documents.
+pub(super) struct DocumentFiles {
+    pub table: Bytes,
+    pub log: Bytes,
+    pub notes: Bytes,
+}
+
+const ENTRY_BYTES: usize = 8 + ROW_BYTES;
+/// Entries of the log read at once, and rows of the table by whoever goes through all of them.
+const ENTRIES_PER_READ: usize = 4 * 1024;
 const ROWS_PER_READ: usize = 16 * 1024;
+/// Rows of the table that are written together: those of one page of the disk.
+const ROWS_PER_PAGE: u32 = 64;
+/// Memory that a row in the log takes, and how many there are at least and at most.
+const RECENT_BYTES: usize = 160;
+const RECENT_MIN: usize = 1_024;
+const RECENT_MAX: usize = 1 << 19;
 
 impl Documents {
-    pub fn new(rows: Bytes, notes: Bytes) -> Documents {
+    /// Takes up the rows that the log has. What a crash tore of its end counts for nothing.
+    pub fn open(files: DocumentFiles, memory_bytes: usize) -> io::Result<Documents> {
+        let DocumentFiles { table, log, notes } = files;
         // Place 0 is none.
         let notes_end = notes.len().next_multiple_of(32).max(32);
-        Documents {
-            rows,
+        let mut documents = Documents {
+            table,
+            log,
             notes,
-            unwritten: RapidHashMap::default(),
+            recent: RapidHashMap::default(),
+            recent_max: (memory_bytes / RECENT_BYTES).clamp(RECENT_MIN, RECENT_MAX),
+            unlogged: Vec::new(),
+            log_end: 0,
             notes_changed: RapidHashMap::default(),
             notes_end,
             notes_new: Vec::new(),
             scratch: Vec::new(),
+        };
+        documents.read_log()?;
+        Ok(documents)
+    }
+
+    fn read_log(&mut self) -> io::Result<()> {
+        let mut buffer = vec![0; ENTRIES_PER_READ * ENTRY_BYTES];
+        loop {
+            let read = self.log.read_at(&mut buffer, self.log_end)?;
+            let mut entries = buffer[..read].chunks_exact(ENTRY_BYTES);
+            for entry in &mut entries {
+                let Some((doc_id, row)) = read_entry(entry) else { return Ok(()) };
+                self.recent.insert(doc_id, row);
+                self.log_end += ENTRY_BYTES as u64;
+            }
+            if read < buffer.len() {
+                return Ok(());
+            }
         }
     }
 
     pub fn get(&self, doc_id: u32) -> io::Result<Option<Row>> {
-        if let Some(row) = self.unwritten.get(&doc_id) {
+        if let Some(row) = self.recent.get(&doc_id) {
             return Ok(Some(*row));
         }
         let mut bytes = [0; ROW_BYTES];
-        let read = self.rows.read_at(&mut bytes, place(doc_id))?;
+        let read = self.table.read_at(&mut bytes, place(doc_id))?;
         Ok((read == ROW_BYTES).then(|| Row::decode(&bytes)).flatten())
     }
 
+    /// A row that is not in the table yet.
+    pub fn recent(&self, doc_id: u32) -> Option<&Row> {
+        self.recent.get(&doc_id)
+    }
+
     pub fn put(&mut self, doc_id: u32, row: Row) {
-        self.unwritten.insert(doc_id, row);
+        let bytes = row.encode();
+        self.unlogged.extend_from_slice(&doc_id.to_le_bytes());
+        self.unlogged.extend_from_slice(&check(doc_id, &bytes).to_le_bytes());
+        self.unlogged.extend_from_slice(&bytes);
+        self.recent.insert(doc_id, row);
     }
 
     pub fn note(&self, place: NotePlace) -> io::Result<Note> {
@@ -91,8 +148,13 @@ impl Documents {
         NotePlace { at, bytes }
     }
 
-    pub fn unwritten(&self) -> usize {
-        self.unwritten.len()
+    /// Whether there is something to write.
+    pub fn is_dirty(&self) -> bool {
+        !self.unlogged.is_empty()
+    }
+
+    pub fn ram_bytes(&self) -> usize {
+        self.recent.capacity() * (size_of::<(u32, Row)>() + 1) + self.unlogged.capacity()
     }
 
     /// Hands what is new to the files. If that fails, all of it is still here to be tried again.
@@ -106,24 +168,64 @@ impl Documents {
             self.notes_end += self.notes_new.len() as u64;
             self.notes_new.clear();
         }
-        for (&doc_id, row) in &self.unwritten {
-            self.rows.write_at(&row.encode(), place(doc_id))?;
+        if !self.unlogged.is_empty() {
+            self.log.write_at(&self.unlogged, self.log_end)?;
+            self.log_end += self.unlogged.len() as u64;
+            self.unlogged.clear();
         }
-        self.unwritten.clear();
+        if self.recent.len() >= self.recent_max {
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Brings the rows of the log to their places in the table. Killed in between, it is done again from the log.
+    pub fn settle(&mut self) -> io::Result<()> {
+        debug_assert!(self.unlogged.is_empty());
+        let mut doc_ids: Vec<u32> = self.recent.keys().copied().collect();
+        doc_ids.sort_unstable();
+        let mut page = [0; ROWS_PER_PAGE as usize * ROW_BYTES];
+        for group in doc_ids.chunk_by(|a, b| a / ROWS_PER_PAGE == b / ROWS_PER_PAGE) {
+            let (first, last) = (group[0], group[group.len() - 1]);
+            let bytes = &mut page[..(last - first + 1) as usize * ROW_BYTES];
+            bytes.fill(0);
+            self.table.read_at(bytes, place(first))?;
+            for doc_id in group {
+                let at = (doc_id - first) as usize * ROW_BYTES;
+                bytes[at..at + ROW_BYTES].copy_from_slice(&self.recent[doc_id].encode());
+            }
+            self.table.write_at(bytes, place(first))?;
+        }
+        self.table.sync()?;
+        self.log.truncate(0)?;
+        self.log_end = 0;
+        self.recent.clear();
         Ok(())
     }
 
     pub fn sync(&self) -> io::Result<()> {
         self.notes.sync()?;
-        self.rows.sync()
+        self.log.sync()
     }
 
     pub fn disk_bytes(&self) -> u64 {
-        self.rows.disk_bytes() + self.notes.disk_bytes()
+        self.table.disk_bytes() + self.log.disk_bytes() + self.notes.disk_bytes()
     }
 }
 
-/// Rows in the order of their numbers, many at a time.
+/// Tells a row from one that was torn, or stands for another document.
+fn check(doc_id: u32, row: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&doc_id.to_le_bytes()), &row[..4])
+}
+
+fn read_entry(entry: &[u8]) -> Option<(u32, Row)> {
+    let (numbers, row) = entry.split_at_checked(8)?;
+    let doc_id = u32::from_le_bytes(numbers[..4].try_into().ok()?);
+    let is_right = numbers[4..] == check(doc_id, row).to_le_bytes();
+    Some((doc_id, Row::decode(row.try_into().ok()?).filter(|_| is_right)?))
+}
+
+/// Rows of the table in the order of their numbers, many at a time.
 pub(super) struct RowsInOrder {
     rows: Bytes,
     buffer: Vec<u8>,
@@ -162,31 +264,91 @@ fn place(doc_id: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Rng;
     use crate::doc_index::row::DocState;
+    use std::collections::BTreeMap;
 
     fn documents() -> Documents {
-        Documents::new(Bytes::Memory(Vec::new()), Bytes::Memory(Vec::new()))
+        let bytes = || Bytes::Memory(Vec::new());
+        Documents::open(DocumentFiles { table: bytes(), log: bytes(), notes: bytes() }, 0).unwrap()
+    }
+
+    fn row(status: u16) -> Row {
+        Row { state: DocState::Success, status, ..Row::default() }
+    }
+
+    fn held(bytes: &Bytes) -> Vec<u8> {
+        match bytes {
+            Bytes::Memory(bytes) => bytes.clone(),
+            Bytes::File { .. } => unreachable!(),
+        }
+    }
+
+    /// As another process finds the files, with the log cut at a place.
+    fn reopened(documents: &Documents, log_bytes: usize) -> Documents {
+        let mut log = held(&documents.log);
+        log.truncate(log_bytes);
+        let memory = Bytes::Memory;
+        let files = DocumentFiles {
+            table: memory(held(&documents.table)),
+            log: memory(log),
+            notes: memory(held(&documents.notes)),
+        };
+        Documents::open(files, 0).unwrap()
     }
 
     #[test]
-    fn rows_are_there_before_and_after_they_are_written() {
+    fn rows_are_there_wherever_they_are_on_their_way() {
         let mut documents = documents();
-        let row = |status| Row { state: DocState::Success, status, ..Row::default() };
         for doc_id in [1, 7, 100_000] {
             documents.put(doc_id, row(doc_id as u16));
         }
-        for _ in 0..2 {
+        for step in 0..3 {
             for doc_id in [1, 7, 100_000] {
                 assert_eq!(documents.get(doc_id).unwrap(), Some(row(doc_id as u16)));
             }
-            assert_eq!(documents.get(2).unwrap(), None);
-            assert_eq!(documents.get(4_000_000).unwrap(), None);
+            assert_eq!((documents.get(2).unwrap(), documents.get(4_000_000).unwrap()), (None, None));
             documents.write().unwrap();
+            if step == 1 {
+                documents.settle().unwrap();
+            }
         }
-        let Bytes::Memory(bytes) = documents.rows else { unreachable!() };
-        let mut rows = RowsInOrder::new(Bytes::Memory(bytes));
+        let mut rows = RowsInOrder::new(Bytes::Memory(held(&documents.table)));
         let found: Vec<u32> = (1..200_000).filter(|&id| rows.get(id).unwrap().is_some()).collect();
         assert_eq!(found, [1, 7, 100_000]);
+    }
+
+    #[test]
+    fn another_process_finds_what_was_written_and_nothing_torn() {
+        let (mut documents, mut rng, mut model) = (documents(), Rng::new(11), BTreeMap::new());
+        for step in 0..5_000u32 {
+            let doc_id = 1 + rng.below(3_000) as u32;
+            documents.put(doc_id, row(step as u16));
+            model.insert(doc_id, row(step as u16));
+            if step % 50 == 0 {
+                documents.write().unwrap();
+            }
+        }
+        documents.write().unwrap();
+        let again = reopened(&documents, usize::MAX);
+        assert!(
+            again.recent.len() < RECENT_MIN && !again.recent.is_empty(),
+            "some are in the table, some are not"
+        );
+        for (&doc_id, row) in &model {
+            assert_eq!(again.get(doc_id).unwrap().as_ref(), Some(row));
+        }
+        // What is torn counts as if it had never been put.
+        let whole = held(&documents.log).len();
+        for cut in (0..whole).step_by(61) {
+            let again = reopened(&documents, cut);
+            assert_eq!(again.log_end, (cut - cut % ENTRY_BYTES) as u64);
+        }
+        // An entry of another document is none of this one.
+        let mut bad = held(&documents.log);
+        bad[0] ^= 1;
+        documents.log = Bytes::Memory(bad);
+        assert_eq!(reopened(&documents, usize::MAX).log_end, 0);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::bits::Bits;
-use super::documents::Documents;
+use super::documents::{DocumentFiles, Documents};
 use super::doubts::Doubts;
 use super::due::Due;
 use super::entry::{Entry, Origin};
@@ -89,6 +89,8 @@ impl IndexStats {
 pub struct Link<'a> {
     pub url: &'a str,
     pub origin: Origin,
+    /// The URL of the page that named it, if it is at hand.
+    pub via: &'a str,
 }
 
 /// A link that is not known.
@@ -97,11 +99,12 @@ struct New<'a> {
     url: &'a str,
     print: u64,
     origin: Origin,
+    via: &'a str,
 }
 
 impl Default for New<'_> {
     fn default() -> Self {
-        New { url: "", print: 0, origin: Origin::SEED }
+        New { url: "", print: 0, origin: Origin::SEED, via: "" }
     }
 }
 
@@ -124,7 +127,8 @@ impl DocIndex {
     pub fn in_memory(rules: IndexRules) -> DocIndex {
         let bytes = || super::file::Bytes::Memory(Vec::new());
         let ledger = Ledger::create(bytes(), 0).expect("memory does not fail");
-        let documents = Documents::new(bytes(), bytes());
+        let files = DocumentFiles { table: bytes(), log: bytes(), notes: bytes() };
+        let documents = Documents::open(files, rules.memory_bytes / 64).expect("memory does not fail");
         DocIndex::of_parts(rules, 0, ledger, documents, Seen::in_memory(), super::spill::Spill::in_memory())
     }
 
@@ -160,13 +164,13 @@ impl DocIndex {
 
     /// Makes URLs, in normal form, known; the new ones among them are pending.
     pub fn discover<'a>(&mut self, urls: impl IntoIterator<Item = &'a str>, origin: Origin, now_s: u32) {
-        self.discover_links(urls.into_iter().map(|url| Link { url, origin }), now_s);
+        self.discover_links(urls.into_iter().map(|url| Link { url, origin, via: "" }), now_s);
     }
 
     /// The same for links from anywhere. Many at once cost less than one after the other: what they need of memory is
     /// loaded for all of them together.
     pub fn discover_links<'a>(&mut self, links: impl IntoIterator<Item = Link<'a>>, now_s: u32) {
-        let mut batch = [Link { url: "", origin: Origin::SEED }; LINKS_PER_ASK];
+        let mut batch = [Link { url: "", origin: Origin::SEED, via: "" }; LINKS_PER_ASK];
         let mut links = links.into_iter();
         loop {
             let mut count = 0;
@@ -192,7 +196,7 @@ impl DocIndex {
             match answer {
                 Answer::Known => {}
                 Answer::New => {
-                    new[count] = New { url: link.url, print, origin: link.origin };
+                    new[count] = New { url: link.url, print, origin: link.origin, via: link.via };
                     count += 1;
                     if count == NEAR_MAX {
                         self.admit_all(&new[..count], now_s);
@@ -200,7 +204,7 @@ impl DocIndex {
                     }
                 }
                 Answer::Doubt => {
-                    let Link { url, origin } = *link;
+                    let Link { url, origin, .. } = *link;
                     self.ledger.push(&Entry::Doubt { origin, url }, now_s);
                     self.doubts.park(print, url, origin);
                 }
@@ -214,7 +218,7 @@ impl DocIndex {
     }
 
     pub(super) fn admit_one(&mut self, url: &str, print: u64, origin: Origin, now_s: u32) {
-        self.admit_all(&[New { url, print, origin }], now_s);
+        self.admit_all(&[New { url, print, origin, via: "" }], now_s);
     }
 
     fn admit_all(&mut self, new: &[New<'_>], now_s: u32) {
@@ -225,13 +229,14 @@ impl DocIndex {
         if new.len() > 1 {
             self.frontier.bring_near(&hosts[..new.len()]);
         }
-        for (&New { url, print, origin }, &host) in new.iter().zip(&hosts) {
-            self.admit(url, print, host, origin, now_s);
+        for (new, &host) in new.iter().zip(&hosts) {
+            self.admit(new, host, now_s);
         }
     }
 
     /// Takes in a URL that no table knows, unless it stood twice in one batch or is one too many.
-    fn admit(&mut self, url: &str, print: u64, host_print: u64, origin: Origin, now_s: u32) {
+    fn admit(&mut self, new: &New<'_>, host_print: u64, now_s: u32) {
+        let New { url, print, origin, via } = *new;
         let doc_id = self.ledger.next_doc();
         let Some((host_origin, path)) = split(url) else { return };
         if doc_id == u32::MAX || self.seen.holds(print) {
@@ -250,7 +255,8 @@ impl DocIndex {
         self.insert_unseen();
         self.counts.known += 1;
         self.frontier.counts(host).known += 1;
-        self.frontier.push_back(host, &InLine { doc_id, origin, path });
+        let via_path = via.strip_prefix(host_origin).filter(|path| path.starts_with('/')).unwrap_or_default();
+        self.frontier.push_back(host, &InLine { doc_id, origin, path, via_path });
     }
 
     /// Tells the seen-set of what is new, in order. What a full disk keeps from it is told later, and until then no
@@ -311,7 +317,7 @@ impl DocIndex {
             self.settle_doubts(now_s);
         }
         let room = want.min(self.frontier.len() as usize);
-        let mut given: Vec<(u32, Origin, CrawlUrl)> = Vec::with_capacity(room);
+        let mut given: Vec<Given> = Vec::with_capacity(room);
         let (taken, open) = (&mut self.taken, &mut self.open);
         let mut url = String::new();
         let took = self.frontier.take(
@@ -327,8 +333,14 @@ impl DocIndex {
                 url.clear();
                 url.push_str(origin);
                 url.push_str(doc.path);
-                let Ok(url) = CrawlUrl::from_normal(&url) else { return false };
-                given.push((doc.doc_id, doc.origin, url));
+                let Ok(parsed) = CrawlUrl::from_normal(&url) else { return false };
+                let mut via = None;
+                if !doc.via_path.is_empty() {
+                    url.truncate(origin.len());
+                    url.push_str(doc.via_path);
+                    via = Some(url.as_str().into());
+                }
+                given.push(Given { doc_id: doc.doc_id, origin: doc.origin, url: parsed, via });
                 true
             },
         );
@@ -337,7 +349,10 @@ impl DocIndex {
         }
         let mut via = LastVia::default();
         let mut found = Vec::with_capacity(given.len());
-        for (doc_id, origin, url) in given {
+        for Given { doc_id, origin, url, via: at_hand } in given {
+            if at_hand.is_some() {
+                via = LastVia { doc_id: origin.via, url: at_hand };
+            }
             if let Some(&host) = self.open.get(&doc_id) {
                 self.frontier.counts(host).fetching += 1;
             }
@@ -373,7 +388,8 @@ impl DocIndex {
         let host = self.frontier.host(origin);
         self.uncount(host, &row);
         self.taken.set(doc_id, false);
-        self.frontier.push_back(host, &InLine { doc_id, origin: row.raise(discovered.origin), path });
+        self.frontier
+            .push_back(host, &InLine { doc_id, origin: row.raise(discovered.origin), path, via_path: "" });
         Ok(())
     }
 
@@ -509,7 +525,7 @@ impl DocIndex {
             self.uncount(host, &row);
         }
         self.taken.set(doc_id, false);
-        self.frontier.push_front(host, &InLine { doc_id, origin, path });
+        self.frontier.push_front(host, &InLine { doc_id, origin, path, via_path: "" });
         if !was_taken {
             // It stands in its line already, and is passed over there.
             self.frontier.let_go(host);
@@ -598,7 +614,7 @@ impl DocIndex {
             Ok(Some(found)) => {
                 if let Some((_, path)) = split(&found.url) {
                     let origin = row.raise(found.origin);
-                    self.frontier.push_front(host, &InLine { doc_id, origin, path });
+                    self.frontier.push_front(host, &InLine { doc_id, origin, path, via_path: "" });
                 }
             }
             Ok(None) => {}
@@ -620,7 +636,7 @@ impl DocIndex {
 
     /// Whether there is something to hand to the disk.
     pub fn is_dirty(&self) -> bool {
-        self.ledger.unwritten_bytes() > 0 || self.documents.unwritten() > 0 || self.is_troubled()
+        self.ledger.unwritten_bytes() > 0 || self.documents.is_dirty() || self.is_troubled()
     }
 
     /// Hands everything to the disk, the ledger first: a row counts only if what it tells of is there. Once a second is
@@ -676,6 +692,7 @@ impl DocIndex {
             other_ram: (self.doubts.ram_bytes()
                 + self.due.ram_bytes()
                 + self.ledger.ram_bytes()
+                + self.documents.ram_bytes()
                 + self.taken.ram_bytes()
                 + self.rowed.ram_bytes()) as u64,
             ledger_disk: self.ledger.disk_bytes(),
@@ -708,6 +725,14 @@ pub struct IndexBytes {
     pub frontier_disk: u64,
     /// Memory tells of every URL whether it is known, without the disk.
     pub seen_is_complete: bool,
+}
+
+/// A document on its way out.
+struct Given {
+    doc_id: u32,
+    origin: Origin,
+    url: CrawlUrl,
+    via: Option<Box<str>>,
 }
 
 /// The page that named the candidate before: most often it named this one, too.

@@ -31,6 +31,8 @@ pub(super) struct InLine<'a> {
     pub origin: Origin,
     /// Of its URL; the host has the rest.
     pub path: &'a str,
+    /// Of the page that named it, if that is of the same host and was at hand; otherwise empty.
+    pub via_path: &'a str,
 }
 
 /// Where lines keep what is pending, and a document on its way.
@@ -143,8 +145,10 @@ impl InLine<'_> {
         out.extend_from_slice(&[0; LENGTH_BYTES]);
         out.extend_from_slice(&self.doc_id.to_le_bytes());
         self.origin.write(out, DOC);
-        put(out, self.path.len() as u64);
-        out.extend_from_slice(self.path.as_bytes());
+        for text in [self.path, self.via_path] {
+            put(out, text.len() as u64);
+            out.extend_from_slice(text.as_bytes());
+        }
         // A URL has at most 8,000 bytes.
         let length = (out.len() - LENGTH_BYTES) as u16;
         out[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
@@ -154,9 +158,11 @@ impl InLine<'_> {
         let doc_id = u32::from_le_bytes(take_bytes(&mut bytes, 4)?.try_into().ok()?);
         let first = take_bytes(&mut bytes, 1)?[0];
         let origin = Origin::read(first, &mut bytes)?;
-        let count = take(&mut bytes)? as usize;
-        let path = str::from_utf8(take_bytes(&mut bytes, count)?).ok()?;
-        Some(InLine { doc_id, origin, path })
+        let mut text = || {
+            let count = take(&mut bytes)? as usize;
+            str::from_utf8(take_bytes(&mut bytes, count)?).ok()
+        };
+        Some(InLine { doc_id, origin, path: text()?, via_path: text()? })
     }
 }
 
@@ -171,7 +177,9 @@ mod tests {
         let path = |n: u32| format!("/{n}/{}", "x".repeat(n as usize % 300));
         let mut taken = Vec::new();
         for n in 1..=1_000 {
-            line.push_back(&InLine { doc_id: n, origin: Origin::link(n, 1), path: &path(n) }, &mut keep);
+            let (path, via_path) = (path(n), path(n / 2));
+            let doc = InLine { doc_id: n, origin: Origin::link(n, 1), path: &path, via_path: &via_path };
+            line.push_back(&doc, &mut keep);
             if n % 100 == 0 {
                 line.spill(1, &mut keep).unwrap();
             }
@@ -180,7 +188,8 @@ mod tests {
             }
             if n == 500 {
                 let (doc_id, text) = taken.pop().unwrap();
-                line.push_front(&InLine { doc_id, origin: Origin::SEED, path: &text }, &mut keep);
+                let doc = InLine { doc_id, origin: Origin::SEED, path: &text, via_path: "" };
+                line.push_front(&doc, &mut keep);
             }
         }
         while line.pop(&mut keep, |doc| taken.push((doc.doc_id, doc.path.to_string()))).unwrap() {}

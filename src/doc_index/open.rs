@@ -1,5 +1,5 @@
 use super::block::Scanned;
-use super::documents::{Documents, RowsInOrder};
+use super::documents::{DocumentFiles, Documents, RowsInOrder};
 use super::entry::{Entry, Origin};
 use super::file::{Bytes, sync_directory};
 use super::frontier::split;
@@ -20,6 +20,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// The files of a doc index.
 pub(super) const LEDGER: &str = "ledger";
 pub(super) const ROWS: &str = "documents";
+pub(super) const ROWS_LOG: &str = "documents.log";
 pub(super) const NOTES: &str = "notes";
 pub(super) const SEEN: &str = "seen";
 const SPILL: &str = "spill";
@@ -82,7 +83,7 @@ impl DocIndex {
             // Killed before its header was written: nothing can be in it.
             None if ledger_bytes < super::ledger::FILE_HEADER_BYTES as u64 => {
                 let seed = random().map_err(unusable)?;
-                for name in [ROWS, NOTES] {
+                for name in [ROWS, ROWS_LOG, NOTES] {
                     fs::write(folder.join(name), []).map_err(unusable)?;
                 }
                 remove_all(&folder.join(SEEN)).map_err(unusable)?;
@@ -92,14 +93,16 @@ impl DocIndex {
             }
             None => return Err(IndexError::Foreign(folder.join(LEDGER))),
         };
-        let rows = Bytes::open(&folder.join(ROWS)).map_err(unusable)?;
-        let notes = Bytes::open(&folder.join(NOTES)).map_err(unusable)?;
+        let file = |name: &str| Bytes::open(&folder.join(name)).map_err(unusable);
+        let files = DocumentFiles { table: file(ROWS)?, log: file(ROWS_LOG)?, notes: file(NOTES)? };
+        let mut documents = Documents::open(files, rules.memory_bytes / 64).map_err(unusable)?;
+        // From here on the table alone has them all.
+        documents.settle().map_err(unusable)?;
         let seen = Seen::open(&folder.join(SEEN), seed, rules.memory_bytes / 2).map_err(unusable)?;
         let spill = Spill::open(folder.join(SPILL)).map_err(unusable)?;
         // Takes the place of the ledger while that is read.
         let blank = Ledger::create(Bytes::Memory(Vec::new()), 0).map_err(unusable)?;
-        let mut index =
-            DocIndex::of_parts(rules.clone(), seed, blank, Documents::new(rows, notes), seen, spill);
+        let mut index = DocIndex::of_parts(rules.clone(), seed, blank, documents, seen, spill);
         let rows = RowsInOrder::new(Bytes::read_only(&folder.join(ROWS)).map_err(unusable)?);
         let sure = ledger_bytes.saturating_sub(TAIL_BYTES);
         let mut retelling = Retelling::new(index.seen.covered(), rows, sure, now_s);
@@ -202,7 +205,7 @@ impl Retelling {
                 return;
             }
         }
-        index.frontier.push_back(host, &InLine { doc_id, origin, path });
+        index.frontier.push_back(host, &InLine { doc_id, origin, path, via_path: "" });
     }
 
     fn is_pending(&self, index: &mut DocIndex, row: &mut Row, doc_id: u32) -> bool {

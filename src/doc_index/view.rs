@@ -1,10 +1,10 @@
-use super::documents::{Documents, RowsInOrder};
+use super::documents::{DocumentFiles, Documents, RowsInOrder};
 use super::entry::Entry;
 use super::file::Bytes;
 use super::index::{DocIndex, domain_print};
 use super::ledger::{Discovered, Ledger, LedgerView};
 use super::note::Note;
-use super::open::{IndexError, LEDGER, NOTES, ROWS, SEEN};
+use super::open::{IndexError, LEDGER, NOTES, ROWS, ROWS_LOG, SEEN};
 use super::row::{DocState, Row};
 use super::seen::SeenReader;
 use crate::proto::url::CrawlUrl;
@@ -54,7 +54,11 @@ impl IndexView {
         Ok(Some(IndexView {
             folder: folder.to_path_buf(),
             ledger: LedgerView::new(ledger),
-            documents: Documents::new(file(ROWS)?, file(NOTES)?),
+            documents: Documents::open(
+                DocumentFiles { table: file(ROWS)?, log: file(ROWS_LOG)?, notes: file(NOTES)? },
+                0,
+            )
+            .map_err(unusable)?,
             seen: SeenReader::open(&folder.join(SEEN), seed).map_err(unusable)?,
             seed,
         }))
@@ -100,7 +104,8 @@ impl IndexView {
         let bytes = self.ledger.bytes();
         self.ledger.each_from(0, |told| {
             let Entry::Doc { origin, url } = told.entry else { return ControlFlow::Continue(()) };
-            match rows.get(told.doc_id) {
+            let recent = self.documents.recent(told.doc_id).copied();
+            match recent.map_or_else(|| rows.get(told.doc_id), |row| Ok(Some(row))) {
                 Ok(row) => {
                     let discovered = Discovered { url: url.into(), origin, at_s: told.at_s };
                     each(told.doc_id, &discovered, row.filter(|row| row.after <= bytes).as_ref())

@@ -68,9 +68,10 @@ fn links_of(found: &Found) -> impl Iterator<Item = Link<'_>> {
             kind: new.kind,
             ..Origin::SEED
         },
+        via: &found.url,
     });
     let origin = Origin::link(found.doc_id, found.depth);
-    new.into_iter().chain(found.links.iter().map(move |url| Link { url, origin }))
+    new.into_iter().chain(found.links.iter().map(move |url| Link { url, origin, via: &found.url }))
 }
 
 /// Words that are worked off together.

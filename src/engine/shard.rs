@@ -426,6 +426,7 @@ impl<D: Driver> Shard<D> {
         let found = (has_links || new_url.is_some() || handled.into_scope).then(|| {
             Box::new(Found {
                 doc_id: candidate.doc_id,
+                url: candidate.url.as_str().into(),
                 links: handled.links,
                 lastmods: handled.lastmods,
                 sitemaps: handled.sitemaps,

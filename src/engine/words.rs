@@ -113,8 +113,9 @@ pub struct Done {
 
 /// What a page led to.
 pub struct Found {
-    /// The page's own document.
+    /// The page's own document, and its URL.
     pub doc_id: u32,
+    pub url: Box<str>,
     pub links: LinkBatch,
     /// When each of the links changed, if a sitemap said so.
     pub lastmods: Vec<u32>,

@@ -215,6 +215,6 @@ mod tests {
         assert_eq!(page.links[..6], [2, 1, 2, 2, 2, 1]);
         let mut url = Vec::new();
         load.url_into(7, &mut url);
-        assert_eq!(String::from_utf8_lossy(&url), "http://h7.bench.test/section-30/7-63cbe1e4.html");
+        assert_eq!(String::from_utf8_lossy(&url), "http://h5.bench.test/section-30/7-63cbe1e4.html");
     }
 }
