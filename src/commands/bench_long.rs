@@ -61,6 +61,10 @@ struct LongReport {
     crawl: CrawlReport,
 }
 
+/// Each has a queue of its own for connections to be accepted, of 4,096 by default. The crawl may ask for 16,384 at once,
+/// and one that finds no room in the queue waits for seconds.
+const FARM_THREADS: usize = 4;
+
 /// Often enough that a page's moment is known to a five-hundredth of a crawl of ten seconds.
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 
@@ -94,6 +98,7 @@ impl LongArgs {
         {
             flags.extend([flag.to_string(), value.to_string()]);
         }
+        flags.extend(["--threads".to_string(), FARM_THREADS.to_string()]);
         let farm = ChildFarm::start(&flags, &[farm_core], data)?;
         let crawl_data = data.join("crawl");
         let child = self.start_crawl(&farm, crawl_core, &crawl_data)?;

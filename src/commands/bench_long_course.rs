@@ -39,11 +39,9 @@ pub(super) struct Tenth {
 pub(super) fn page_times(mut log: impl BufRead) -> io::Result<Vec<u64>> {
     let (mut times, mut line) = (Vec::new(), Vec::new());
     while log.read_until(b'\n', &mut line)? > 0 {
-        match LogLine::parse(line.trim_ascii_end()) {
-            Ok(LogLine { path: Path::Page { .. }, result: ResultCode::Ok, made_us, .. }) => {
-                times.push(made_us);
-            }
-            _ => {}
+        let parsed = LogLine::parse(line.trim_ascii_end());
+        if let Ok(LogLine { path: Path::Page { .. }, result: ResultCode::Ok, made_us, .. }) = parsed {
+            times.push(made_us);
         }
         line.clear();
     }
