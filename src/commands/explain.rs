@@ -73,7 +73,7 @@ const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 impl ExplainArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let url = typed(&self.url)?;
+        let url = typed(&self.url, &self.data)?;
         let asking = Asking::of(&self.data)?;
         let looked = asking.look(&url)?;
         let explained = asking.explain(&looked);

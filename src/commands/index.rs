@@ -5,9 +5,9 @@ use super::index_stat::stat;
 use super::output::{print, written};
 use crate::base::shown;
 use crate::doc_index::{Discovered, DocState, Dossier, DossierLine, IndexView, Row};
-use crate::engine::index_folder;
+use crate::engine::{CrawlRules, index_folder};
 use crate::limits::URL_BYTES_MAX;
-use crate::proto::url::CrawlUrl;
+use crate::proto::url::{Canon, CrawlUrl, UrlError};
 use clap::{Args, Subcommand};
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
@@ -117,7 +117,9 @@ impl IndexArgs {
             IndexCommand::Hosts { data, limit, host, json } => {
                 hosts(&data.data, limit, host.as_deref(), json)
             }
-            IndexCommand::Show { data, url, json } => show(&view(&data.data)?, &url, json),
+            IndexCommand::Show { data, url, json } => {
+                show(&view(&data.data)?, &typed(&url, &data.data)?, json)
+            }
             IndexCommand::Pending { data, limit, host, json } => {
                 pending(&view(&data.data)?, limit.unwrap_or(u64::MAX), host.as_deref(), json)
             }
@@ -141,9 +143,14 @@ pub fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-/// A URL as it was typed, in normal form.
-pub fn typed(url: &str) -> Result<CrawlUrl, Failure> {
-    CrawlUrl::parse(url).map_err(|e| Failure::Usage(format!("{}: {e}", shown(url, 200))))
+/// A URL as it was typed, in the form that the last crawl gave to URLs.
+pub fn typed(url: &str, data: &Path) -> Result<CrawlUrl, Failure> {
+    let bad = |e: UrlError| Failure::Usage(format!("{}: {e}", shown(url, 200)));
+    let parsed = CrawlUrl::parse(url).map_err(bad)?;
+    let rules = CrawlRules::read(&index_folder(data)).map_err(Failure::cannot_run)?;
+    let Some(config) = rules.and_then(|rules| rules.config()) else { return Ok(parsed) };
+    let mut scratch = String::new();
+    CrawlUrl::from_normal(Canon::of(&config.doc_index).apply(parsed.as_str(), &mut scratch)).map_err(bad)
 }
 
 /// Whether a URL is of a host that was named: by its origin, by its authority or by its bare name.
@@ -170,7 +177,7 @@ impl Lines<'_> {
             let found = if via == 0 { None } else { self.view.document(via)? };
             self.via = (via, found.map(|found| found.discovered.url));
         }
-        let note = row.map_or(Ok(Default::default()), |row| self.view.note(row))?;
+        let note = row.map_or(Ok(Default::default()), |row| self.view.note(doc_id, row))?;
         let dossier = Dossier { doc_id, discovered: discovered.clone(), row: row.copied(), note };
         Ok(DossierLine::of(&dossier, self.via.1.as_deref()))
     }
@@ -182,8 +189,7 @@ pub fn line_of(view: &IndexView, dossier: &Dossier) -> Result<DossierLine, Failu
     lines.of(dossier.doc_id, &dossier.discovered, dossier.row.as_ref()).map_err(Failure::cannot_run)
 }
 
-fn show(view: &IndexView, url: &str, json: bool) -> Result<(), Failure> {
-    let url = typed(url)?;
+fn show(view: &IndexView, url: &CrawlUrl, json: bool) -> Result<(), Failure> {
     let Some(found) = view.find(url.as_str()).map_err(Failure::cannot_run)? else {
         return Err(Failure::No(format!(
             "{} is not known (nephila explain says what would become of it)",

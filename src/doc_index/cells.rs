@@ -28,8 +28,8 @@ pub(super) struct ByteQueue {
     written: u8,
 }
 
-/// With the link, two lines of the cache.
-const CELL_BYTES: usize = 124;
+/// With the link, a line of the cache.
+const CELL_BYTES: usize = 60;
 const CELLS_PER_BLOCK: u32 = 4_096;
 const NONE: u32 = 0;
 
@@ -134,7 +134,7 @@ impl ByteQueue {
     }
 }
 
-const _: () = assert!(size_of::<Cell>() == 128 && CELL_BYTES < u8::MAX as usize);
+const _: () = assert!(size_of::<Cell>() == 64 && CELL_BYTES < u8::MAX as usize);
 
 #[cfg(test)]
 mod tests {
@@ -167,6 +167,6 @@ mod tests {
             queue.take(&mut cells, model.len(), &mut Vec::new());
         }
         assert_eq!(cells.used, 0);
-        assert!(cells.made <= 4 * CELLS_PER_BLOCK, "what was free was used again");
+        assert!(cells.made <= 8 * CELLS_PER_BLOCK, "what was free was used again");
     }
 }

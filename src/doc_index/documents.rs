@@ -106,35 +106,51 @@ impl Documents {
         self.recent.insert(doc_id, row);
     }
 
-    pub fn note(&self, place: NotePlace) -> io::Result<Note> {
+    pub fn note(&self, doc_id: u32, place: NotePlace) -> io::Result<Note> {
         if place.bytes == 0 {
             return Ok(Note::default());
         }
         if let Some(bytes) = self.notes_changed.get(&place.at) {
-            return Ok(Note::decode(bytes).unwrap_or_default());
+            return Ok(Note::decode(doc_id, bytes).unwrap_or_default());
         }
         if let Some(at) = place.at.checked_sub(self.notes_end) {
             let bytes = self.notes_new.get(at as usize..).unwrap_or_default();
-            return Ok(Note::decode(bytes).unwrap_or_default());
+            return Ok(Note::decode(doc_id, bytes).unwrap_or_default());
         }
         let mut bytes = vec![0; usize::from(place.bytes)];
         let read = self.notes.read_at(&mut bytes, place.at)?;
-        Ok(Note::decode(&bytes[..read]).unwrap_or_default())
+        Ok(Note::decode(doc_id, &bytes[..read]).unwrap_or_default())
+    }
+
+    /// Whether a place has a note of this document.
+    fn has_note(&self, doc_id: u32, place: NotePlace) -> bool {
+        let mut read = Vec::new();
+        let bytes = match (self.notes_changed.get(&place.at), place.at.checked_sub(self.notes_end)) {
+            (Some(bytes), _) => &bytes[..],
+            (None, Some(at)) => self.notes_new.get(at as usize..).unwrap_or_default(),
+            (None, None) => {
+                read.resize(usize::from(place.bytes), 0);
+                let count = self.notes.read_at(&mut read, place.at).unwrap_or(0);
+                &read[..count]
+            }
+        };
+        bytes.len() >= usize::from(place.bytes) && Note::decode(doc_id, bytes).is_some()
     }
 
     /// Keeps a note, in its old place if it fits.
-    pub fn put_note(&mut self, place: &mut NotePlace, note: &Note) {
+    pub fn put_note(&mut self, doc_id: u32, place: &mut NotePlace, note: &Note) {
         if note.is_empty() && place.bytes == 0 {
             return;
         }
-        if place.bytes == 0 {
-            *place = self.append(note);
+        // A place that a crash took the note of may be another's by now.
+        if place.bytes == 0 || !self.has_note(doc_id, *place) {
+            *place = self.append(doc_id, note);
             return;
         }
         self.scratch.clear();
-        let bytes = note.encode(&mut self.scratch);
+        let bytes = note.encode(doc_id, &mut self.scratch);
         if usize::from(place.bytes) < bytes {
-            *place = self.append(note);
+            *place = self.append(doc_id, note);
         } else if let Some(at) = place.at.checked_sub(self.notes_end) {
             self.notes_new[at as usize..at as usize + bytes].copy_from_slice(&self.scratch);
         } else {
@@ -142,9 +158,9 @@ impl Documents {
         }
     }
 
-    fn append(&mut self, note: &Note) -> NotePlace {
+    fn append(&mut self, doc_id: u32, note: &Note) -> NotePlace {
         let at = self.notes_end + self.notes_new.len() as u64;
-        let bytes = note.encode(&mut self.notes_new) as u16;
+        let bytes = note.encode(doc_id, &mut self.notes_new) as u16;
         NotePlace { at, bytes }
     }
 
@@ -173,15 +189,19 @@ impl Documents {
             self.log_end += self.unlogged.len() as u64;
             self.unlogged.clear();
         }
-        if self.recent.len() >= self.recent_max {
-            self.settle()?;
-        }
         Ok(())
     }
 
-    /// Brings the rows of the log to their places in the table. Killed in between, it is done again from the log.
+    /// Whether the log has enough: the next is to [`Documents::settle`].
+    pub fn is_full(&self) -> bool {
+        self.recent.len() >= self.recent_max
+    }
+
+    /// Brings the rows of the log to their places in the table. Killed in between, it is done again from the log. What the
+    /// rows rely upon is to be durable before.
     pub fn settle(&mut self) -> io::Result<()> {
         debug_assert!(self.unlogged.is_empty());
+        self.notes.sync()?;
         let mut doc_ids: Vec<u32> = self.recent.keys().copied().collect();
         doc_ids.sort_unstable();
         let mut page = [0; ROWS_PER_PAGE as usize * ROW_BYTES];
@@ -200,6 +220,15 @@ impl Documents {
         self.log.truncate(0)?;
         self.log_end = 0;
         self.recent.clear();
+        Ok(())
+    }
+
+    /// Documents from this number on are none: what a crash left of theirs is not to be taken for another's.
+    pub fn cut(&mut self, next_doc: u32) -> io::Result<()> {
+        if self.table.len() > place(next_doc) {
+            self.table.truncate(place(next_doc))?;
+            self.table.sync()?;
+        }
         Ok(())
     }
 
@@ -327,6 +356,9 @@ mod tests {
             model.insert(doc_id, row(step as u16));
             if step % 50 == 0 {
                 documents.write().unwrap();
+                if documents.is_full() {
+                    documents.settle().unwrap();
+                }
             }
         }
         documents.write().unwrap();
@@ -356,21 +388,21 @@ mod tests {
         let mut documents = documents();
         let note = |len: usize| Note { reason: Some("x".repeat(len).into()), ..Note::default() };
         let (mut a, mut b) = (NotePlace::default(), NotePlace::default());
-        documents.put_note(&mut a, &note(3));
-        documents.put_note(&mut b, &note(100));
+        documents.put_note(1, &mut a, &note(3));
+        documents.put_note(2, &mut b, &note(100));
         let first = a;
         documents.write().unwrap();
-        documents.put_note(&mut a, &note(5));
+        documents.put_note(1, &mut a, &note(5));
         assert_eq!(a, first);
-        assert_eq!(documents.note(a).unwrap(), note(5));
-        documents.put_note(&mut a, &note(99));
+        assert_eq!(documents.note(1, a).unwrap(), note(5));
+        documents.put_note(1, &mut a, &note(99));
         assert_ne!(a.at, first.at);
         documents.write().unwrap();
-        assert_eq!(documents.note(a).unwrap(), note(99));
-        assert_eq!(documents.note(b).unwrap(), note(100));
+        assert_eq!(documents.note(1, a).unwrap(), note(99));
+        assert_eq!(documents.note(2, b).unwrap(), note(100));
         let mut none = NotePlace::default();
-        documents.put_note(&mut none, &Note::default());
+        documents.put_note(3, &mut none, &Note::default());
         assert_eq!(none, NotePlace::default());
-        assert_eq!(documents.note(none).unwrap(), Note::default());
+        assert_eq!(documents.note(3, none).unwrap(), Note::default());
     }
 }

@@ -70,17 +70,20 @@ impl Due {
     }
 
     fn bring_near(&mut self, now_s: u32, spill: &mut Spill) -> io::Result<()> {
-        while let Some(first) = self.far.first_entry()
+        while let Some(mut first) = self.far.first_entry()
             && *first.key() <= now_s / HOUR_S
         {
-            let hour_end = (*first.key() + 1).saturating_mul(HOUR_S);
-            let mut hour = first.remove();
-            self.far_in_memory -= hour.docs.len();
-            for piece in std::mem::take(&mut hour.pieces) {
+            while let Some(&piece) = first.get().pieces.last() {
                 let bytes = spill.read(piece)?;
                 let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
-                hour.docs.extend((0..bytes.len() / 8).map(|n| (word(8 * n), word(8 * n + 4))));
+                let count = bytes.len() / 8;
+                first.get_mut().pieces.pop();
+                first.get_mut().docs.extend((0..count).map(|n| (word(8 * n), word(8 * n + 4))));
+                self.far_in_memory += count;
             }
+            let hour_end = (*first.key() + 1).saturating_mul(HOUR_S);
+            let hour = first.remove();
+            self.far_in_memory -= hour.docs.len();
             for (due_s, doc_id) in hour.docs {
                 self.near.entry(due_s).or_default().push(doc_id);
             }

@@ -239,7 +239,8 @@ impl DocIndex {
         let New { url, print, origin, via } = *new;
         let doc_id = self.ledger.next_doc();
         let Some((host_origin, path)) = split(url) else { return };
-        if doc_id == u32::MAX || self.seen.holds(print) {
+        let waits = || self.unseen.iter().any(|&(waiting, _)| waiting == print);
+        if doc_id == u32::MAX || self.seen.holds(print) || waits() {
             return;
         }
         let host = self.frontier.host_of(host_print, host_origin);
@@ -251,8 +252,11 @@ impl DocIndex {
             return;
         }
         self.ledger.push(&Entry::Doc { origin, url }, now_s);
+        let waits = !self.unseen.is_empty();
         self.unseen.push((print, doc_id));
-        self.insert_unseen();
+        if !waits {
+            self.insert_unseen();
+        }
         self.counts.known += 1;
         self.frontier.counts(host).known += 1;
         let via_path = via.strip_prefix(host_origin).filter(|path| path.starts_with('/')).unwrap_or_default();
@@ -329,11 +333,11 @@ impl DocIndex {
                     return false;
                 }
                 taken.set(doc.doc_id, true);
-                open.insert(doc.doc_id, host);
                 url.clear();
                 url.push_str(origin);
                 url.push_str(doc.path);
                 let Ok(parsed) = CrawlUrl::from_normal(&url) else { return false };
+                open.insert(doc.doc_id, host);
                 let mut via = None;
                 if !doc.via_path.is_empty() {
                     url.truncate(origin.len());
@@ -382,6 +386,10 @@ impl DocIndex {
     }
 
     fn wake(&mut self, doc_id: u32, due_s: u32) -> io::Result<()> {
+        // It is in line, or with somebody, for another reason.
+        if !self.taken.get(doc_id) || self.open.contains_key(&doc_id) {
+            return Ok(());
+        }
         let Some(row) = self.documents.get(doc_id)?.filter(|row| row.due_s == due_s) else { return Ok(()) };
         let Some(discovered) = self.ledger.doc(doc_id)? else { return Ok(()) };
         let Some((origin, path)) = split(&discovered.url) else { return Ok(()) };
@@ -409,7 +417,7 @@ impl DocIndex {
         if self.rowed.get(doc_id)
             && let Some(row) = self.documents.get(doc_id)?
         {
-            let note = self.documents.note(row.note)?;
+            let note = self.documents.note(doc_id, row.note)?;
             let whole = !note.head_only || origin.head_only;
             held = note.held.filter(|held| whole && self.rules.segments.has(held.segment)).map(Box::new);
         }
@@ -461,12 +469,12 @@ impl DocIndex {
         let held_on = outcome.result == ResultCode::NotModified;
         self.rules.schedule.answered(&mut row, outcome, fixed_s);
         match &outcome.note {
-            // A head does not stand for a document: what is known of that is kept.
-            Some(note) if note.head_only && self.holds_whole(&row) => {}
-            Some(note) => self.documents.put_note(&mut row.note, note),
             // What is stored is still true, and so is what was noted of it.
-            None if held_on => {}
-            None => self.documents.put_note(&mut row.note, &Note::default()),
+            _ if held_on => {}
+            // A head does not stand for a document: what is known of that is kept.
+            Some(note) if note.head_only && self.holds_whole(doc_id, &row) => {}
+            Some(note) => self.documents.put_note(doc_id, &mut row.note, note),
+            None => self.documents.put_note(doc_id, &mut row.note, &Note::default()),
         }
         self.frontier.counts(host).fetching -= 1;
         self.put_row(doc_id, host, row);
@@ -482,7 +490,7 @@ impl DocIndex {
             self.trouble.get_or_insert(error);
             None
         });
-        let Some(found) = found else { return };
+        let Some(found) = found.filter(|found| self.taken.get(found.doc_id)) else { return };
         let Some(row) = found.row.filter(|row| row.state == DocState::Success) else { return };
         if row.fetched_s < lastmod_s && lastmod_s <= now_s && row.due_s > now_s {
             self.documents.put(found.doc_id, Row { due_s: now_s, after: self.ledger.told(), ..row });
@@ -490,8 +498,8 @@ impl DocIndex {
         }
     }
 
-    fn holds_whole(&mut self, row: &Row) -> bool {
-        let note = self.documents.note(row.note).unwrap_or_else(|error| {
+    fn holds_whole(&mut self, doc_id: u32, row: &Row) -> bool {
+        let note = self.documents.note(doc_id, row.note).unwrap_or_else(|error| {
             self.trouble.get_or_insert(error);
             Note::default()
         });
@@ -511,6 +519,10 @@ impl DocIndex {
             None
         });
         let Some(found) = found.filter(|found| !self.open.contains_key(&found.doc_id)) else { return };
+        if !found.discovered.origin.seed_chain {
+            // It was found as a link; the next process is to know that it was typed.
+            self.into_scope(url, now_s);
+        }
         let (doc_id, only_head) = (found.doc_id, found.note.head_only || found.discovered.origin.head_only);
         if head_only == found.discovered.origin.head_only && !self.taken.get(doc_id) {
             return;
@@ -523,6 +535,9 @@ impl DocIndex {
         let was_taken = self.taken.get(doc_id);
         if let Some(row) = found.row.filter(|_| was_taken) {
             self.uncount(host, &row);
+            // When it was due is of no meaning any more.
+            let row = Row { state: DocState::Pending, due_s: 0, after: self.ledger.told(), ..row };
+            self.documents.put(doc_id, row);
         }
         self.taken.set(doc_id, false);
         self.frontier.push_front(host, &InLine { doc_id, origin, path, via_path: "" });
@@ -537,9 +552,9 @@ impl DocIndex {
         let Some(host) = self.open.remove(&doc_id) else { return };
         let mut row = Row { state: DocState::Excluded, due_s: 0, ..self.row(doc_id) };
         row.fetched_s = if row.fetched_s == 0 { now_s } else { row.fetched_s };
-        let mut note = self.documents.note(row.note).unwrap_or_default();
+        let mut note = self.documents.note(doc_id, row.note).unwrap_or_default();
         note.reason = Some(reason.into());
-        self.documents.put_note(&mut row.note, &note);
+        self.documents.put_note(doc_id, &mut row.note, &note);
         self.frontier.counts(host).fetching -= 1;
         self.put_row(doc_id, host, row);
     }
@@ -624,6 +639,11 @@ impl DocIndex {
         }
     }
 
+    /// Whether a document was handed out and not answered for.
+    pub fn is_open(&self, doc_id: u32) -> bool {
+        self.open.contains_key(&doc_id)
+    }
+
     /// Where a seed's redirects ended, so that the next process knows.
     pub fn into_scope(&mut self, url: &CrawlUrl, now_s: u32) {
         self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
@@ -652,13 +672,24 @@ impl DocIndex {
         }
         self.ledger.write()?;
         self.documents.write()?;
-        self.frontier.make_room()?;
-        if self.due.ram_bytes() > self.rules.memory_bytes / 16 {
-            self.due.spill(&mut self.frontier.keep.spill)?;
+        if self.documents.is_full() {
+            // A row is durable after what it relies upon.
+            self.ledger.sync()?;
+            self.documents.settle()?;
         }
+        self.make_room()?;
         if sync {
             self.ledger.sync()?;
             self.documents.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Writes to disk what memory has no room for.
+    pub(super) fn make_room(&mut self) -> io::Result<()> {
+        self.frontier.make_room()?;
+        if self.due.ram_bytes() > self.rules.memory_bytes / 16 {
+            self.due.spill(&mut self.frontier.keep.spill)?;
         }
         Ok(())
     }

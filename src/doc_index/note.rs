@@ -29,7 +29,7 @@ impl Note {
     }
 
     /// A checksum 4, the length 2, then the fields. The bytes fill a place of their own; how many they are is returned.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) -> usize {
+    pub(super) fn encode(&self, doc_id: u32, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         out.resize(start + HEADER_BYTES, 0);
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
@@ -48,7 +48,7 @@ impl Note {
         }
         let len = (out.len() - start - HEADER_BYTES) as u16;
         out[start + 4..start + 6].copy_from_slice(&len.to_le_bytes());
-        let crc = crc32c::crc32c(&out[start + 4..]);
+        let crc = check(doc_id, &out[start + 4..]);
         out[start..start + 4].copy_from_slice(&crc.to_le_bytes());
         let bytes = (out.len() - start).next_multiple_of(ALIGN);
         out.resize(start + bytes, 0);
@@ -56,10 +56,10 @@ impl Note {
     }
 
     /// `None` for what is damaged: nothing but the need to fetch the document whole follows from that.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Note> {
+    pub(super) fn decode(doc_id: u32, bytes: &[u8]) -> Option<Note> {
         let len = usize::from(u16::from_le_bytes(bytes.get(4..6)?.try_into().ok()?));
         let checked = bytes.get(4..HEADER_BYTES + len)?;
-        if crc32c::crc32c(checked).to_le_bytes() != bytes[..4] {
+        if check(doc_id, checked).to_le_bytes() != bytes[..4] {
             return None;
         }
         let mut rest = &checked[2..];
@@ -83,6 +83,11 @@ impl Note {
     }
 }
 
+/// A note of another document is none of this one.
+fn check(doc_id: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&doc_id.to_le_bytes()), bytes)
+}
+
 const _: () = assert!(3 * TEXT_BYTES_MAX + 2_048 < u16::MAX as usize, "a note's length is 16 bits");
 
 #[cfg(test)]
@@ -101,19 +106,20 @@ mod tests {
         };
         for note in [whole, Note::default()] {
             let mut bytes = Vec::new();
-            assert_eq!(note.encode(&mut bytes), bytes.len());
+            assert_eq!(note.encode(7, &mut bytes), bytes.len());
+            assert_eq!(Note::decode(8, &bytes), None, "it is of another document");
             assert_eq!(bytes.len() % ALIGN, 0);
-            assert_eq!(Note::decode(&bytes), Some(note.clone()));
+            assert_eq!(Note::decode(7, &bytes), Some(note.clone()));
             for at in 0..bytes.len() {
                 let mut bad = bytes.clone();
                 bad[at] ^= 1;
-                assert!(Note::decode(&bad).is_none_or(|read| read == note), "byte {at}");
-                assert!(Note::decode(&bytes[..at]).is_none_or(|read| read == note));
+                assert!(Note::decode(7, &bad).is_none_or(|read| read == note), "byte {at}");
+                assert!(Note::decode(7, &bytes[..at]).is_none_or(|read| read == note));
             }
         }
         let long = Note { reason: Some("x".repeat(9_000).into()), ..Note::default() };
         let mut bytes = Vec::new();
-        long.encode(&mut bytes);
-        assert_eq!(Note::decode(&bytes), Some(Note::default()));
+        long.encode(7, &mut bytes);
+        assert_eq!(Note::decode(7, &bytes), Some(Note::default()));
     }
 }

@@ -49,6 +49,8 @@ pub enum IndexError {
     Foreign(PathBuf),
 }
 
+/// Documents after which memory is looked at.
+const DOCS_PER_TIDYING: u32 = 65_536;
 /// Rows that rely on the last bytes of the ledger are judged when it is known how much of it is good.
 const TAIL_BYTES: u64 = 16 << 20;
 
@@ -57,11 +59,11 @@ impl DocIndex {
     pub fn open(folder: &Path, rules: IndexRules, now_s: u32) -> Result<(DocIndex, Opened), IndexError> {
         let unusable = |cause| IndexError::Unusable { path: folder.to_path_buf(), cause };
         loop {
-            let (mut index, opened, tail_is_good) = DocIndex::open_once(folder, &rules, now_s, &unusable)?;
-            // The tail was longer than anybody thought: it is cut off now, and rows are judged by what is left.
-            if !tail_is_good {
+            let Some((mut index, opened)) = DocIndex::open_once(folder, &rules, now_s, &unusable)? else {
                 continue;
-            }
+            };
+            // What does not count is gone before the ledger takes more, by which it might seem to count again.
+            index.documents.write().and_then(|()| index.documents.sync()).map_err(unusable)?;
             index.ledger.push(&Entry::Run { rules: rules.signature }, now_s);
             index.flush(true).map_err(unusable)?;
             return Ok((index, opened));
@@ -73,7 +75,7 @@ impl DocIndex {
         rules: &IndexRules,
         now_s: u32,
         unusable: &impl Fn(io::Error) -> IndexError,
-    ) -> Result<(DocIndex, Opened, bool), IndexError> {
+    ) -> Result<Option<(DocIndex, Opened)>, IndexError> {
         fs::create_dir_all(folder).map_err(unusable)?;
         let ledger = Bytes::open(&folder.join(LEDGER)).map_err(unusable)?;
         let ledger_bytes = ledger.len();
@@ -109,14 +111,19 @@ impl DocIndex {
         let (ledger, scanned) =
             Ledger::open(ledger, |told| retelling.take(&mut index, told)).map_err(unusable)?;
         index.ledger = ledger;
-        let mut tail_is_good = scanned.end >= sure;
-        // The end of the ledger is lost, and the seen-set tells of it: what it calls known would never be fetched.
-        if index.seen.covered() >= index.ledger.next_doc() {
-            remove_all(&folder.join(SEEN)).map_err(unusable)?;
-            tail_is_good = false;
+        // The tail was longer than anybody thought: it is cut off now, and rows are judged by what is left.
+        if scanned.end < sure {
+            return Ok(None);
         }
+        // The seen-set tells of URLs that the ledger has lost: what it calls known would never be fetched.
+        let is_ahead = index.seen.covered() >= index.ledger.next_doc();
+        if is_ahead || (scanned.damaged_bytes > 0 && index.seen.covered() > 0) {
+            remove_all(&folder.join(SEEN)).map_err(unusable)?;
+            return Ok(None);
+        }
+        index.documents.cut(index.ledger.next_doc()).map_err(unusable)?;
         let opened = retelling.end(&mut index, &scanned, ledger_bytes).map_err(unusable)?;
-        Ok((index, opened, tail_is_good))
+        Ok(Some((index, opened)))
     }
 }
 
@@ -167,6 +174,9 @@ impl Retelling {
                 if told.doc_id > self.covered {
                     let print = xxh3_64_with_seed(url.as_bytes(), index.seed);
                     self.error = self.error.take().or(index.seen.insert(print, told.doc_id).err());
+                }
+                if told.doc_id.is_multiple_of(DOCS_PER_TIDYING) {
+                    self.error = self.error.take().or(index.make_room().err());
                 }
                 match self.rows.get(told.doc_id) {
                     Ok(Some(row)) if row.after > self.sure => {
@@ -232,11 +242,18 @@ impl Retelling {
 
     fn end(mut self, index: &mut DocIndex, scanned: &Scanned, bytes: u64) -> io::Result<Opened> {
         for Unsure { doc_id, origin, url, row } in std::mem::take(&mut self.unsure) {
-            let row = Some(row).filter(|row| row.after <= scanned.end);
-            self.place(index, doc_id, origin, &url, row);
+            let counts = row.after <= scanned.end;
+            if !counts {
+                index.documents.put(doc_id, Row::default());
+            }
+            self.place(index, doc_id, origin, &url, Some(row).filter(|_| counts));
         }
         index.frontier.make_room()?;
         index.seen.order();
+        // They are told again as they are parked.
+        if !self.doubts.is_empty() {
+            index.ledger.push(&Entry::Settled, self.now_s);
+        }
         for (origin, url) in std::mem::take(&mut self.doubts) {
             index.discover([&*url], origin, self.now_s);
         }

@@ -78,7 +78,8 @@ impl Spill {
             self.files.remove(&piece.file);
             self.current = self.current.max(piece.file + 1);
             if let Some(folder) = &self.folder {
-                fs::remove_file(folder.join(format!("{:010}", piece.file)))?;
+                // What is left there is removed at the next start.
+                let _ = fs::remove_file(folder.join(format!("{:010}", piece.file)));
             }
         }
         Ok(bytes)

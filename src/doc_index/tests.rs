@@ -352,6 +352,94 @@ fn a_page_is_never_done_without_its_links() {
 }
 
 #[test]
+fn a_row_that_a_crash_made_void_stays_void() {
+    // A row is there, and what it relies upon is not.
+    let folder = Folder::new("void");
+    let (mut index, _) = folder.open(IndexRules::default());
+    link("http://a/0", &mut index, Origin::SEED);
+    index.flush(true).unwrap();
+    let whole = fs::metadata(folder.0.join("ledger")).unwrap().len();
+    candidates(&mut index, 1);
+    index.discover(["http://a/1", "http://a/2"], Origin::link(1, 1), NOW_S);
+    done(&mut index, 1);
+    candidates(&mut index, 1);
+    done(&mut index, 2);
+    index.flush(true).unwrap();
+    drop(index);
+    fs::OpenOptions::new().write(true).open(folder.0.join("ledger")).unwrap().set_len(whole).unwrap();
+    // The ledger grows past where it was, with other URLs under the numbers that were lost.
+    let (mut index, _) = folder.open(IndexRules::default());
+    assert_eq!((index.stats().pending, index.stats().known), (1, 1));
+    let others: Vec<String> = (0..50).map(|n| format!("http://b/{n}")).collect();
+    index.discover(others.iter().map(String::as_str), Origin::link(1, 1), NOW_S);
+    index.flush(true).unwrap();
+    drop(index);
+    let (index, _) = folder.open(IndexRules::default());
+    assert_eq!((index.stats().success, index.stats().pending), (0, 51), "nobody was answered for");
+}
+
+#[test]
+fn a_note_that_a_crash_took_is_none_and_in_nobodys_way() {
+    let folder = Folder::new("notes");
+    let note = |text: &str| Some(Box::new(Note { reason: Some(text.into()), ..Note::default() }));
+    let rules = IndexRules { again: true, ..IndexRules::default() };
+    let (mut index, _) = folder.open(rules.clone());
+    link("http://a/", &mut index, Origin::SEED);
+    candidates(&mut index, 1);
+    index.record(&Outcome { note: note("first"), ..Outcome::new(1, ResultCode::Malformed, NOW_S) }, None);
+    index.flush(true).unwrap();
+    drop(index);
+    fs::write(folder.0.join("notes"), []).unwrap();
+    let (mut index, _) = folder.open(rules.clone());
+    link("http://b/", &mut index, Origin::SEED);
+    assert_eq!(candidates(&mut index, 9).len(), 2);
+    index.record(&Outcome { note: note("other"), ..Outcome::new(2, ResultCode::Malformed, NOW_S) }, None);
+    assert_eq!(index.look("http://a/").unwrap().unwrap().note, Note::default());
+    index.record(&Outcome { note: note("again"), ..Outcome::new(1, ResultCode::Malformed, NOW_S) }, None);
+    index.flush(true).unwrap();
+    let reason = |index: &DocIndex, url: &str| index.look(url).unwrap().unwrap().note.reason;
+    assert_eq!(reason(&index, "http://a/").as_deref(), Some("again"));
+    assert_eq!(reason(&index, "http://b/").as_deref(), Some("other"));
+}
+
+#[test]
+fn what_is_with_somebody_is_not_woken() {
+    let mut index = DocIndex::default();
+    let url = CrawlUrl::parse("http://a/").unwrap();
+    index.seed(&url, true, NOW_S);
+    candidates(&mut index, 1);
+    index.record(&Outcome::new(1, ResultCode::ConnectTimeout, NOW_S), None);
+    assert_eq!(index.stats().waiting, 1);
+    // Typed again, and handed out, when the time of its retry comes.
+    index.seed(&url, false, NOW_S);
+    assert_eq!(candidates(&mut index, 9).len(), 1);
+    assert!(index.candidates(9, &RejectList::default(), NOW_S + 9_999).is_empty());
+    assert!(done(&mut index, 1));
+    let stats = index.stats();
+    assert_eq!((stats.success, stats.pending, stats.fetching), (1, 0, 0));
+    assert_eq!(index.host("http://a").unwrap().fetching, 0);
+}
+
+#[test]
+fn damage_in_the_middle_of_the_ledger_lets_its_urls_be_found_again() {
+    let folder = Folder::new("hole");
+    let (mut index, _) = folder.open(IndexRules::default());
+    let urls: Vec<String> = (0..500).map(|n| format!("http://a/{n}")).collect();
+    index.discover(urls.iter().map(String::as_str), Origin::link(0, 1), NOW_S);
+    index.close().unwrap();
+    drop(index);
+    let mut ledger = fs::read(folder.0.join("ledger")).unwrap();
+    let middle = ledger.len() / 2;
+    ledger[middle] ^= 1;
+    fs::write(folder.0.join("ledger"), ledger).unwrap();
+    let (mut index, opened) = folder.open(IndexRules::default());
+    let lost = 500 - index.stats().known;
+    assert!(opened.damaged_bytes > 0 && lost > 0 && lost < 200, "{lost} lost");
+    index.discover(urls.iter().map(String::as_str), Origin::link(0, 1), NOW_S);
+    assert_eq!((index.stats().known, index.stats().pending), (500, 500), "each once");
+}
+
+#[test]
 fn a_second_visit_asks_whether_it_has_changed() {
     use crate::proto::http1::Validators;
     use crate::proto::lines::Held;

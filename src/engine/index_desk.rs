@@ -145,6 +145,11 @@ impl IndexDesk {
         Ok(words)
     }
 
+    /// Whoever asked is gone.
+    pub fn forget_answer(&mut self) {
+        self.unanswered = None;
+    }
+
     pub fn is_idle(&self) -> bool {
         (self.words.is_empty() || self.stalled) && self.unanswered.is_none()
     }
@@ -159,7 +164,9 @@ impl IndexDesk {
 
     fn take(&mut self, word: ToIndex, now_s: u32) {
         match word {
-            ToIndex::Seed { url, head_only } => self.index.seed(&url, head_only, now_s),
+            ToIndex::Seeds { urls, head_only } => {
+                urls.iter().for_each(|url| self.index.seed(url, head_only, now_s));
+            }
             // Done before, with those that came along.
             ToIndex::Discover(_) => {}
             ToIndex::Record(outcome) => self.record(&outcome, now_s),
@@ -172,8 +179,15 @@ impl IndexDesk {
             ToIndex::Sitemaps { origin, urls } => self.sitemaps(&origin, &urls, now_s),
             ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
             ToIndex::Ask { want, reject } => {
-                let mut candidates = self.index.candidates(want, &reject, now_s);
-                candidates.retain(|candidate| self.is_in_scope(candidate, now_s));
+                // An answer that is empty says that there is nothing, and not that all of it is out of scope.
+                let candidates = loop {
+                    let mut candidates = self.index.candidates(want, &reject, now_s);
+                    let given = candidates.len();
+                    candidates.retain(|candidate| self.is_in_scope(candidate, now_s));
+                    if !candidates.is_empty() || given == 0 {
+                        break candidates;
+                    }
+                };
                 self.unanswered = Some(FromIndex::Candidates { candidates, stats: self.index.stats() });
             }
             ToIndex::Look { id, url } => {
@@ -246,10 +260,11 @@ impl IndexDesk {
 
     fn record(&mut self, outcome: &Outcome, now_s: u32) {
         let fixed_s = self.fixed_interval(outcome.doc_id);
-        let first = self.index.record(outcome, fixed_s);
-        if first && outcome.result == ResultCode::NotModified {
+        // Its links are known before it is done.
+        if outcome.result == ResultCode::NotModified && self.index.is_open(outcome.doc_id) {
             self.read_again(outcome.doc_id, now_s);
         }
+        self.index.record(outcome, fixed_s);
     }
 
     /// The interval that a rule gives a document.

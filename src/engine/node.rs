@@ -24,6 +24,7 @@ use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
 use crate::store_server::{DataDir, Keeper, Medium, ShardShare};
 use crate::url_server::SpillEvent;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -174,9 +175,7 @@ impl Node {
         let notices = scheduler.notices();
         let questions = scheduler.questions();
         questions.rings(scheduler_bell.clone());
-        for seed in seeds {
-            scheduler.seed(seed);
-        }
+        scheduler.seeds(seeds);
         let scheduler = spawn("scheduler", {
             let (bell, trouble) = (scheduler_bell.clone(), trouble.clone());
             move || run_scheduler(scheduler, &scheduler_thread, &bell, &trouble)
@@ -388,8 +387,15 @@ pub(super) fn run_index(
     thread.belongs_to_me();
     let mut waits = false;
     loop {
-        let turned = desk.turn();
-        let is_over = end.load(Ordering::Acquire) && desk.is_idle();
+        let is_ending = end.load(Ordering::Acquire);
+        if is_ending {
+            desk.forget_answer();
+        }
+        // A mistake of ours ends the crawl with a word, and does not leave everybody waiting for an answer.
+        let turned = catch_unwind(AssertUnwindSafe(|| desk.turn()));
+        let turned =
+            turned.unwrap_or_else(|_| Err(io::Error::other("its thread died of a mistake in the program")));
+        let is_over = is_ending && desk.is_idle();
         let turned = if is_over { turned.and_then(|_| desk.index_mut().close()).map(|()| 0) } else { turned };
         match turned {
             Ok(words) => {
@@ -402,7 +408,7 @@ pub(super) fn run_index(
                 rest(thread, bell, SLEEP_MAX, words as u64, || !desk.is_idle());
             }
             // It is all in memory, and nothing more comes in. Without an end to it, it is found again.
-            Err(cause) if cause.kind() == io::ErrorKind::StorageFull && !is_over => {
+            Err(cause) if is_full(&cause) && !is_over => {
                 waits = true;
                 trouble.index_waits(Some(format!("fetching waits for disk space: the doc index: {cause}")));
                 std::thread::sleep(SLEEP_MAX);
@@ -413,4 +419,9 @@ pub(super) fn run_index(
             }
         }
     }
+}
+
+/// A disk that may have room again.
+fn is_full(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -182,7 +182,12 @@ impl Scheduler {
     }
 
     pub fn seed(&mut self, url: CrawlUrl) {
-        self.tell(ToIndex::Seed { url, head_only: self.config.head_only });
+        self.seeds(vec![url]);
+    }
+
+    /// URLs that somebody typed.
+    pub fn seeds(&mut self, urls: Vec<CrawlUrl>) {
+        self.tell(ToIndex::Seeds { urls, head_only: self.config.head_only });
     }
 
     /// Works off what has come, and deals what can be dealt.

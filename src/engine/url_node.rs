@@ -156,9 +156,7 @@ impl UrlNode {
             stop.clone(),
             Arc::new(SchedulerStats::default()),
         );
-        for url in list.urls {
-            scheduler.seed(url);
-        }
+        scheduler.seeds(list.urls);
         let notices = scheduler.notices();
         let scheduler = spawn("scheduler", {
             let (bell, trouble) = (scheduler_bell.clone(), trouble.clone());

@@ -141,8 +141,8 @@ pub struct NewUrl {
 
 /// From the scheduler to the index thread.
 pub enum ToIndex {
-    Seed {
-        url: CrawlUrl,
+    Seeds {
+        urls: Vec<CrawlUrl>,
         head_only: bool,
     },
     Discover(Box<Found>),

