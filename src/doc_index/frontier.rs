@@ -1,5 +1,6 @@
 use super::host_table::HostTable;
 use super::line::{InLine, Keep, Line};
+use super::lines::Lines;
 use super::spill::Spill;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -16,8 +17,8 @@ pub(super) struct Frontier {
     /// Hosts with something pending, the lowest rank first, in the order of their turns.
     turns: BTreeMap<u16, VecDeque<Turn>>,
     len: u64,
-    /// Of the names of all hosts.
-    origin_bytes: usize,
+    /// Scheme and authority of all hosts, one after the other.
+    origins: String,
     /// Places in lines that nobody will be given: their documents moved up, or are done with. They are not counted.
     moved: u64,
     ram_max: usize,
@@ -26,10 +27,11 @@ pub(super) struct Frontier {
 
 /// A host, as the doc index knows it.
 pub(super) struct Host {
-    /// Scheme and authority.
-    pub origin: Box<str>,
+    /// Scheme and authority, among those of all.
+    origin_at: u32,
+    origin_len: u16,
     pub counts: HostCounts,
-    lines: Vec<Line>,
+    lines: Lines,
     /// The rank it is queued by, and its place among the turns: with another ticket it has moved on.
     queued: Option<u16>,
     ticket: u32,
@@ -69,7 +71,7 @@ impl Frontier {
             seed,
             turns: BTreeMap::new(),
             len: 0,
-            origin_bytes: 0,
+            origins: String::new(),
             moved: 0,
             ram_max,
             keep: Keep::new(spill),
@@ -93,7 +95,7 @@ impl Frontier {
         let lines = self.turns.values().map(VecDeque::len).sum::<usize>() * size_of::<Line>();
         self.keep.cells.ram_bytes()
             + lines
-            + self.origin_bytes
+            + self.origins.capacity()
             + self.hosts.capacity() * size_of::<Host>()
             + self.by_print.ram_bytes()
     }
@@ -118,13 +120,14 @@ impl Frontier {
         }
         let host = self.hosts.len() as u32;
         self.hosts.push(Host {
-            origin: origin.into(),
+            origin_at: self.origins.len() as u32,
+            origin_len: origin.len() as u16,
             counts: HostCounts::default(),
-            lines: Vec::new(),
+            lines: Lines::default(),
             queued: None,
             ticket: 0,
         });
-        self.origin_bytes += origin.len();
+        self.origins.push_str(origin);
         self.by_print.insert(print, host);
         host
     }
@@ -138,7 +141,7 @@ impl Frontier {
             *host = self.by_print.find(print).unwrap_or(u32::MAX);
         }
         let known = || hosts.iter().filter_map(|&host| self.hosts.get(host as usize));
-        near ^= known().fold(0, |near, host| near ^ host.lines.len() as u64 ^ u64::from(host.ticket));
+        near ^= known().fold(0, |near, host| near ^ u64::from(host.ticket));
         near ^= known().fold(0, |near, host| near ^ host.lines.last().map_or(0, |line| u64::from(line.rank)));
         near ^= known().fold(0, |near, host| {
             near ^ host.lines.last().map_or(0, |line| u64::from(line.touch(&self.keep)))
@@ -176,18 +179,7 @@ impl Frontier {
     fn push(&mut self, number: u32, doc: &InLine<'_>, push: impl FnOnce(&mut Line, &InLine<'_>, &mut Keep)) {
         let host = &mut self.hosts[number as usize];
         let rank = doc.origin.rank();
-        let at = match host.lines.binary_search_by_key(&rank, |line| line.rank) {
-            Ok(at) => at,
-            Err(at) => {
-                // Most hosts have one line at a time, and there may be millions of them.
-                if host.lines.is_empty() {
-                    host.lines.reserve_exact(1);
-                }
-                host.lines.insert(at, Line::new(rank));
-                at
-            }
-        };
-        push(&mut host.lines[at], doc, &mut self.keep);
+        push(host.lines.of(rank), doc, &mut self.keep);
         self.len += 1;
         host.counts.pending += 1;
         if host.queued.is_none_or(|queued| rank < queued) {
@@ -230,7 +222,8 @@ impl Frontier {
                 if host.ticket != place.ticket || host.queued != Some(rank) {
                     continue;
                 }
-                if rejected(&host.origin) {
+                let origin = origin_of(&self.origins, host);
+                if rejected(origin) {
                     turns.push_back(place);
                     passed_over += 1;
                     continue;
@@ -240,7 +233,6 @@ impl Frontier {
                 while turn > 0
                     && let Some(line) = host.lines.first_mut().filter(|line| line.rank == rank)
                 {
-                    let origin = &*host.origin;
                     let mut given = false;
                     let popped = line.pop(&mut self.keep, |doc| given = give(number, origin, doc));
                     let popped = popped.inspect_err(|_| turns.push_front(place))?;
@@ -253,14 +245,14 @@ impl Frontier {
                     }
                     (turn, left) = if given { (turn - 1, left - 1) } else { (turn, left) };
                     if line.is_empty() || !popped {
-                        host.lines.remove(0);
+                        host.lines.remove_first();
                     }
                 }
                 host.queued = host.lines.first().map(|line| line.rank);
                 match host.queued {
                     Some(next) if next == rank => turns.push_back(place),
                     Some(next) => self.turns.entry(next).or_default().push_back(place),
-                    None => host.lines = Vec::new(),
+                    None => {}
                 }
             }
             if self.turns.get(&rank).is_some_and(VecDeque::is_empty) {
@@ -276,7 +268,7 @@ impl Frontier {
             return Ok(());
         }
         for bytes_min in SPILL_BYTES {
-            for line in self.hosts.iter_mut().flat_map(|host| &mut host.lines) {
+            for line in self.hosts.iter_mut().flat_map(|host| host.lines.iter_mut()) {
                 line.spill(bytes_min, &mut self.keep)?;
             }
             if self.keep.cells.used_bytes() <= self.ram_max / 2 {
@@ -285,6 +277,11 @@ impl Frontier {
         }
         Ok(())
     }
+}
+
+fn origin_of<'a>(origins: &'a str, host: &Host) -> &'a str {
+    let at = host.origin_at as usize;
+    &origins[at..at + usize::from(host.origin_len)]
 }
 
 /// The parts of a URL in normal form that a line and its host keep.

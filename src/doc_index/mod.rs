@@ -40,6 +40,7 @@ mod import;
 mod index;
 mod ledger;
 mod line;
+mod lines;
 mod note;
 mod open;
 mod outcome;

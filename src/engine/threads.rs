@@ -108,7 +108,7 @@ impl Trouble {
 
     pub fn waiting_for(&self) -> Option<String> {
         let get = |of: &Mutex<Option<String>>| of.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        get(&self.waiting).or_else(|| get(&self.index_waiting)).or_else(|| get(&self.scribe_waiting))
+        get(&self.waiting).or_else(|| get(&self.scribe_waiting)).or_else(|| get(&self.index_waiting))
     }
 }
 
