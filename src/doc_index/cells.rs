@@ -30,7 +30,7 @@ pub(super) struct ByteQueue {
 
 /// With the link, a line of the cache.
 const CELL_BYTES: usize = 60;
-const CELLS_PER_BLOCK: u32 = 4_096;
+const CELLS_PER_BLOCK: u32 = 512;
 const NONE: u32 = 0;
 
 impl Cells {
@@ -167,6 +167,6 @@ mod tests {
             queue.take(&mut cells, model.len(), &mut Vec::new());
         }
         assert_eq!(cells.used, 0);
-        assert!(cells.made <= 8 * CELLS_PER_BLOCK, "what was free was used again");
+        assert!(cells.made <= 64 * CELLS_PER_BLOCK, "what was free was used again");
     }
 }

@@ -13,7 +13,6 @@ use super::rules::IndexRules;
 use super::seen::{Answer, Seen};
 use super::variants::QueryVariants;
 use crate::base::fingerprint;
-use crate::proto::lines::{Candidate, Chain};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
@@ -111,8 +110,6 @@ impl Default for New<'_> {
 /// Hosts that nothing more is wanted of for now, by the fingerprint of their origin.
 pub type RejectList = RapidHashSet<u64>;
 
-/// Documents that become pending in one go because they are due.
-const DUE_PER_ASK: usize = 16_384;
 /// Links asked about in one go.
 const LINKS_PER_ASK: usize = 320;
 
@@ -296,7 +293,7 @@ impl DocIndex {
     }
 
     /// Asks the disk about the links that memory could not tell.
-    fn settle_doubts(&mut self, now_s: u32) {
+    pub(super) fn settle_doubts(&mut self, now_s: u32) {
         if let Err(error) = self.seen.resolve(self.doubts.questions()) {
             // They are parked still, and in the ledger.
             self.trouble.get_or_insert(error);
@@ -311,154 +308,6 @@ impl DocIndex {
         }
         self.ledger.push(&Entry::Settled, now_s);
         self.doubts = doubts.emptied();
-    }
-
-    /// Up to `want` documents to fetch, of hosts that are not in the reject list: the most urgent first, then the nearest
-    /// to a seed, a few of each host in turn.
-    pub fn candidates(&mut self, want: usize, reject: &RejectList, now_s: u32) -> Vec<Candidate> {
-        self.wake_due(now_s);
-        if self.frontier.len() < want as u64 && !self.doubts.is_empty() {
-            self.settle_doubts(now_s);
-        }
-        let room = want.min(self.frontier.len() as usize);
-        let mut given: Vec<Given> = Vec::with_capacity(room);
-        let (taken, open) = (&mut self.taken, &mut self.open);
-        let mut url = String::new();
-        let took = self.frontier.take(
-            want,
-            |origin| reject.contains(&fingerprint(origin.as_bytes())),
-            |host, origin, doc| {
-                // It may have stood in a line twice.
-                if taken.get(doc.doc_id) {
-                    return false;
-                }
-                taken.set(doc.doc_id, true);
-                url.clear();
-                url.push_str(origin);
-                url.push_str(doc.path);
-                let Ok(parsed) = CrawlUrl::from_normal(&url) else { return false };
-                open.insert(doc.doc_id, host);
-                let mut via = None;
-                if !doc.via_path.is_empty() {
-                    url.truncate(origin.len());
-                    url.push_str(doc.via_path);
-                    via = Some(url.as_str().into());
-                }
-                given.push(Given { doc_id: doc.doc_id, origin: doc.origin, url: parsed, via });
-                true
-            },
-        );
-        if let Err(error) = took {
-            self.trouble.get_or_insert(error);
-        }
-        let mut via = LastVia::default();
-        let mut found = Vec::with_capacity(given.len());
-        for Given { doc_id, origin, url, via: at_hand } in given {
-            if at_hand.is_some() {
-                via = LastVia { doc_id: origin.via, url: at_hand };
-            }
-            if let Some(&host) = self.open.get(&doc_id) {
-                self.frontier.counts(host).fetching += 1;
-            }
-            match self.candidate_of(doc_id, origin, url, &mut via) {
-                Ok(candidate) => found.push(candidate),
-                Err(error) => {
-                    self.trouble.get_or_insert(error);
-                }
-            }
-        }
-        found
-    }
-
-    /// Documents whose time has come are pending.
-    fn wake_due(&mut self, now_s: u32) {
-        for _ in 0..DUE_PER_ASK {
-            let woken = match self.due.take(now_s, &mut self.frontier.keep.spill) {
-                Ok(Some((doc_id, due_s))) => self.wake(doc_id, due_s),
-                Ok(None) => return,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = woken {
-                self.trouble.get_or_insert(error);
-                return;
-            }
-        }
-    }
-
-    fn wake(&mut self, doc_id: u32, due_s: u32) -> io::Result<()> {
-        // It is in line, or with somebody, for another reason.
-        if !self.taken.get(doc_id) || self.open.contains_key(&doc_id) {
-            return Ok(());
-        }
-        let Some(row) = self.documents.get(doc_id)?.filter(|row| row.due_s == due_s) else { return Ok(()) };
-        let Some(discovered) = self.ledger.doc(doc_id)? else { return Ok(()) };
-        let Some((origin, path)) = split(&discovered.url) else { return Ok(()) };
-        let host = self.frontier.host(origin);
-        self.uncount(host, &row);
-        self.taken.set(doc_id, false);
-        self.frontier
-            .push_back(host, &InLine { doc_id, origin: row.raise(discovered.origin), path, via_path: "" });
-        Ok(())
-    }
-
-    /// A document as it is handed out.
-    fn candidate_of(
-        &self,
-        doc_id: u32,
-        origin: Origin,
-        url: CrawlUrl,
-        via: &mut LastVia,
-    ) -> io::Result<Candidate> {
-        if origin.via != via.doc_id {
-            let found = if origin.via == 0 { None } else { self.ledger.doc(origin.via)? };
-            *via = LastVia { doc_id: origin.via, url: found.map(|found| found.url) };
-        }
-        let mut held = None;
-        if self.rowed.get(doc_id)
-            && let Some(row) = self.documents.get(doc_id)?
-        {
-            let note = self.documents.note(doc_id, row.note)?;
-            let whole = !note.head_only || origin.head_only;
-            held = note.held.filter(|held| whole && self.rules.segments.has(held.segment)).map(Box::new);
-        }
-        Ok(Candidate {
-            doc_id,
-            url,
-            kind: origin.kind,
-            depth: origin.depth,
-            hops: origin.hops,
-            seed_chain: origin.seed_chain,
-            head_only: origin.head_only,
-            via: via.url.clone(),
-            chain: self.chain_of(origin)?,
-            held,
-        })
-    }
-
-    /// The URLs that were redirected to a document, the first one first; as many as it has hops.
-    fn chain_of(&self, mut origin: Origin) -> io::Result<Option<Box<Chain>>> {
-        let mut chain = Vec::with_capacity(usize::from(origin.hops));
-        for _ in 0..origin.hops {
-            let Some(before) = self.ledger.doc(origin.via)? else { return Ok(None) };
-            chain.push(fingerprint(before.url.as_bytes()));
-            origin = before.origin;
-        }
-        chain.reverse();
-        Ok((!chain.is_empty()).then(|| Box::new(Chain(chain))))
-    }
-
-    /// A document as it would be handed out; for whoever has to look at it once more.
-    pub fn candidate(&mut self, doc_id: u32) -> Option<Candidate> {
-        let found = self.ledger.doc(doc_id);
-        let read = found.and_then(|found| {
-            let Some(found) = found else { return Ok(None) };
-            let Ok(url) = CrawlUrl::from_normal(&found.url) else { return Ok(None) };
-            self.candidate_of(doc_id, found.origin, url, &mut LastVia::default()).map(Some)
-        });
-        read.unwrap_or_else(|error| {
-            self.trouble.get_or_insert(error);
-            None
-        })
     }
 
     /// What became of a document that was handed out. True the first time; a second answer changes nothing.
@@ -756,21 +605,6 @@ pub struct IndexBytes {
     pub frontier_disk: u64,
     /// Memory tells of every URL whether it is known, without the disk.
     pub seen_is_complete: bool,
-}
-
-/// A document on its way out.
-struct Given {
-    doc_id: u32,
-    origin: Origin,
-    url: CrawlUrl,
-    via: Option<Box<str>>,
-}
-
-/// The page that named the candidate before: most often it named this one, too.
-#[derive(Default)]
-struct LastVia {
-    doc_id: u32,
-    url: Option<Box<str>>,
 }
 
 pub(super) fn domain_print(url: &str) -> u64 {

@@ -35,6 +35,7 @@ mod due;
 mod entry;
 mod file;
 mod frontier;
+mod handing;
 mod host_table;
 mod import;
 mod index;

@@ -318,7 +318,7 @@ impl<D: Driver> Shard<D> {
         let head_only = order.head_only;
         // A document in a segment that may go away is no answer to "not modified".
         let held = order.held.filter(|held| head_only || held.segment > self.store.retired());
-        let validators = held.map(|held| held.validators);
+        let validators = held.map(|held| Box::new(held.validators));
         let more = order.more;
         let order =
             FetchOrder { head_only, validators, more, ..FetchOrder::new(order.trans, order.url, addr) };

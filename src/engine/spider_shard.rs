@@ -229,7 +229,7 @@ impl<D: Driver> SpiderShard<D> {
         };
         let addr = SocketAddr::new(ip, url.port());
         self.open.insert(order.trans, OpenFetch { doc_id: order.doc_id, sent: None });
-        let validators = self.stored.of(&url, false, self.store.retired());
+        let validators = self.stored.of(&url, false, self.store.retired()).map(Box::new);
         let order = FetchOrder { validators, ..FetchOrder::new(order.trans, url, addr) };
         self.spider.take(order, now, &mut self.actions);
         self.run_actions(now);

@@ -41,7 +41,7 @@ impl Spider {
         let method = if open.head_only { self.manners.method_for_head(&open.url) } else { Method::Get };
         let mut request = Request::new(method, &open.url);
         request.first_byte_only = open.head_only && method == Method::Get;
-        request.validators = open.validators.as_ref();
+        request.validators = open.validators.as_deref();
         let authorized = self.manners.adorn(&mut request, self.config.wall.unix_ms(now) / 1_000);
         let mut bytes = self.requests.pop().unwrap_or_default();
         request.write(&mut bytes, &self.config.user_agent);

@@ -17,7 +17,7 @@ pub struct FetchOrder {
     /// Whether it is there and has changed is all that is asked.
     pub head_only: bool,
     /// Of the document as it is stored: it need not come if it is still the same.
-    pub validators: Option<Validators>,
+    pub validators: Option<Box<Validators>>,
 }
 
 impl FetchOrder {
@@ -83,7 +83,7 @@ pub(super) struct Fetch {
     pub state: FetchState,
     pub asked: Asked,
     pub head_only: bool,
-    pub validators: Option<Validators>,
+    pub validators: Option<Box<Validators>>,
     /// Oddities of the connection.
     pub flags: Flags,
     /// Bytes of the head, then of the document.

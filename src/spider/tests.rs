@@ -424,7 +424,7 @@ fn without_memory_for_documents_nothing_new_is_taken() {
 fn what_is_stored_is_asked_about() {
     let (mut spider, mut out) = (spider(4), Vec::new());
     let validators = Validators { etag: b"\"v1\""[..].into(), last_modified: b"yesterday"[..].into() };
-    let order = FetchOrder { validators: Some(validators), ..order(1) };
+    let order = FetchOrder { validators: Some(Box::new(validators)), ..order(1) };
     let (request, fetched) = answered(&mut spider, order, b"HTTP/1.1 304 Same\r\n\r\n", &mut out);
     assert!(request.contains("\r\nIf-None-Match: \"v1\"\r\nIf-Modified-Since: yesterday\r\n"));
     assert_eq!((fetched.result, fetched.again), (ResultCode::NotModified, None));
