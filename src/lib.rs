@@ -6,9 +6,9 @@
 //! # The life of a URL
 //!
 //! ```text
-//!   seeds · links found · redirect targets
+//!   seeds · links found · redirect targets · sitemaps
 //!                 │ discover
-//!            doc_index            every URL known, and what became of it          (index thread)
+//!            doc_index            every URL known, and what became of it, on disk  (index thread)
 //!                 │ candidates(want, reject list)        ▲ record, once durable
 //!            scheduler            deals each address to one shard                  (scheduler thread)
 //!                 │ ◄── resolver: names to addresses, cached                       (names thread)
@@ -24,6 +24,7 @@
 //!   └─────┼────────────────────────────────────────────┘
 //!       keeper       makes segments ready, group-commits, seals                    (keeper thread)
 //!       scribe       crawl log, journal of hosts, leftovers beyond memory          (scribe thread)
+//!       control      answers `nephila explain`, by a socket in the data directory  (control thread)
 //! ```
 //!
 //! Split over processes, the same roles speak lines over [`engine::Links`]: a URL server (`nephila urlserver`) hands
@@ -48,14 +49,14 @@
 //! | 4     | `archive`                 | WARC, CDXJ and WACZ out of a store, WARC into one                  |
 //! | 3     | `url_server`              | queues, robots gate, niceness                                      |
 //! | 3     | `spider`                  | fetches as state machines, over TCP and TLS                        |
-//! | 3     | `handler`                 | links, scope, redirects                                            |
+//! | 3     | `handler`                 | links, scope, redirects, sitemaps                                  |
 //! | 3     | `store_server`            | segments: append, commit, seal, recover, index, read, let go       |
-//! | 3     | `doc_index`               | every URL known                                                    |
+//! | 3     | `doc_index`               | every URL known: ledger, rows, seen-set, frontier, due times       |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
-//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, TLS, codings, charsets, URLs, robots, HTML, DNS, lines |
+//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, TLS, codings, charsets, URLs, robots, HTML, sitemaps, DNS, lines |
 //! | 0     | `base`, `config`, `limits`| time, keys, timers, the address guard; settings; bounds            |
 //!
 //! Roles (layer 3) are sans-IO: events and the time come in, actions go out. They know nothing of each other, of
@@ -66,7 +67,8 @@
 //! 1. A URL handed to a spider is answered for exactly once, or is sent again; it is never lost.
 //! 2. No host has more than `req_host_concurrent` requests open, no host or address is asked faster than its
 //!    rate, and nothing but /robots.txt is asked of a host before its robots rules are known.
-//! 3. A document counts as done only when its record is on disk: data durable, then index, then done.
+//! 3. A document counts as done only when its record is on disk: data durable, then index, then done. A page is never
+//!    done without its links, and what was open when a process was killed is pending in the next.
 //! 4. A shard never blocks: no lock, no disk, no name look-up on its path.
 //! 5. A slot is not used again while the kernel may still complete on it; keys carry a generation.
 //! 6. The address that is connected to is the address that was checked.

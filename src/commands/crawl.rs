@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// Crawl from URLs, in one process, politely
 #[derive(Args, Default)]
 #[command(
-    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once."
+    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it goes on where it was:\n  nephila crawl --data ./example"
 )]
 pub struct CrawlArgs {
     /// Where to start

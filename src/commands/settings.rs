@@ -71,7 +71,7 @@ pub struct NicenessArgs {
 /// How much memory the doc index may take.
 #[derive(Args, Default)]
 pub struct MemoryArgs {
-    /// Memory for the doc index, whatever the number of URLs [default: a quarter of the machine's]
+    /// Memory for the doc index: what is known, pending and on its way to the disk [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES")]
     pub memory: Option<u64>,
 }

@@ -16,14 +16,15 @@
 //! |------------|--------------------|---------------------------------------------------------------------------|
 //! | `seen`     | for every link     | fingerprints in memory, then sorted runs on disk that are asked in batches |
 //! | `frontier` | once per URL       | lines per host and rank, in memory and, past that, in pieces on disk       |
-//! | `documents`| once per fetch     | rows of 64 bytes by number, notes beside them                              |
+//! | `documents`| once per fetch     | rows of 64 bytes by number, by way of a log; notes beside them             |
 //!
 //! The `ledger` is the truth: an append-only log of all that was discovered. Seen-set and frontier are made from it when
 //! an index is opened, so that a process may be killed at any instruction; what was handed out is pending then. A row
 //! counts only if the ledger has all that was known when it was written: a page is never done without its links.
 //!
-//! It runs on the index thread, off every shard's path, and within its memory whatever the number of URLs: the tables
-//! in memory take some 12 bytes a URL until half of the memory is used, and from there on are a cache.
+//! It runs on the index thread, off every shard's path. Its memory bounds the seen-set, which takes some 12 bytes a URL
+//! until half of the memory is used and from there on is a cache; the pending URLs; and the rows on their way. Not in
+//! the bound are a hundred bytes or so for every host, and a byte and a quarter for every URL.
 
 mod bits;
 mod block;
