@@ -421,6 +421,24 @@ fn what_is_with_somebody_is_not_woken() {
 }
 
 #[test]
+fn what_is_due_twice_at_one_time_is_woken_once() {
+    let recrawl = Some(Recrawl { min_s: 10, start_s: 100, max_s: 1_000 });
+    let rules = IndexRules { schedule: Schedule { recrawl, ..Schedule::default() }, ..IndexRules::default() };
+    let mut index = DocIndex::in_memory(rules);
+    link("http://a/", &mut index, Origin::SEED);
+    candidates(&mut index, 1);
+    index.record(&Outcome { digest: 1, ..Outcome::new(1, ResultCode::Ok, NOW_S) }, None);
+    // A sitemap brings it forward, and a rule makes it due when it would have been.
+    index.changed("http://a/", NOW_S + 30, NOW_S + 40);
+    assert_eq!(index.candidates(9, &RejectList::default(), NOW_S + 40).len(), 1);
+    index.record(&Outcome { digest: 2, ..Outcome::new(1, ResultCode::Ok, NOW_S + 40) }, Some(60));
+    assert_eq!(index.candidates(9, &RejectList::default(), NOW_S + 100).len(), 1);
+    index.record(&Outcome { digest: 3, ..Outcome::new(1, ResultCode::Ok, NOW_S + 100) }, Some(60));
+    let stats = index.stats();
+    assert_eq!((stats.success, stats.pending, stats.fetching), (1, 0, 0));
+}
+
+#[test]
 fn damage_in_the_middle_of_the_ledger_lets_its_urls_be_found_again() {
     let folder = Folder::new("hole");
     let (mut index, _) = folder.open(IndexRules::default());

@@ -148,6 +148,28 @@ fn a_crawl_that_was_stopped_goes_on_and_repeats_nothing() {
     assert_eq!(pages_asked(&farm), all_pages(&farm).len() as u64, "each page once");
 }
 
+/// Whole answers of the index are out of scope by new rules: the crawl passes them over, and ends.
+#[test]
+fn what_new_rules_keep_out_holds_nobody_up() {
+    let links: Vec<String> = (0..30).map(|page| format!("/x{page}")).collect();
+    let server = LogServer::start(move |asked| match asked.target.as_str() {
+        "/robots.txt" => Reply::status("404 Not Found"),
+        "/" => Reply::links(links.iter().map(String::as_str)),
+        _ => Reply::text("x"),
+    });
+    let dir = TempDir::new();
+    let data = dir.join("data");
+    let (report, _) = crawl(&data, [&*server.url("/"), "--max-pages", "1", "--req-host-per-sec", "0"]);
+    assert_eq!((count(&report, "pages"), count(&report, "pending")), (1, 30), "{report}");
+    let config = dir.write("c.toml", "[doc_index]\ndeny = [\"/x\"]\n");
+    let flags = ["--config", config.to_str().unwrap(), "--max-pages", "5", "--req-host-per-sec", "0"];
+    let (report, _) = crawl(&data, flags);
+    assert_eq!((count(&report, "pages"), count(&report, "pending")), (0, 0), "{report}");
+    // Without the rule they are wanted again.
+    let (report, _) = crawl(&data, ["--req-host-per-sec", "0"]);
+    assert_eq!((count(&report, "pages"), count(&report, "pending")), (30, 0), "{report}");
+}
+
 /// By a limit of pages a crawl is cut into pieces that make a whole.
 #[test]
 fn pieces_by_max_pages_make_a_whole() {
