@@ -2,7 +2,7 @@ use super::names::Addresses;
 use crate::base::fingerprint;
 use crate::proto::lines::Candidate;
 use crate::proto::url::CrawlUrl;
-use rapidhash::fast::{RapidHashMap, RapidHashSet};
+use rapidhash::fast::RapidHashMap;
 use std::net::IpAddr;
 
 /// The names of one batch of candidates: a forward map from domain to addresses, and from it a map from address to
@@ -11,16 +11,20 @@ use std::net::IpAddr;
 #[derive(Default)]
 pub(super) struct Batch {
     forward: RapidHashMap<Box<str>, Resolution>,
-    by_ip: RapidHashMap<IpAddr, Sharers>,
+    /// In the order in which they were dealt. Few hosts share an address: a set for each would be five times
+    /// the memory, for a question that is asked once.
+    by_ip: Vec<Sharer>,
 }
 
-/// The hosts of one address in this batch.
-#[derive(Default)]
-struct Sharers {
-    /// Fingerprints of their names.
-    names: RapidHashSet<u64>,
-    /// Fingerprints of their origins, as the reject list has them.
-    origins: RapidHashSet<u64>,
+/// A host of this batch and its address. In order, hosts of one address and then of one name are neighbours.
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+struct Sharer {
+    /// As bits of version 6.
+    ip: u128,
+    /// Fingerprint of its name.
+    name: u64,
+    /// Fingerprint of its origin, as the reject list has it.
+    origin: u64,
 }
 
 pub(super) enum Resolution {
@@ -45,8 +49,14 @@ impl Batch {
     /// Starts a new batch. The hosts of crowded addresses in the last one are to be left out of it.
     pub fn begin(&mut self, hosts_per_ip_max: usize) -> Vec<u64> {
         self.forward.retain(|_, resolution| matches!(resolution, Resolution::Asked(_)));
-        let crowded = self.by_ip.drain().filter(|(_, sharers)| sharers.names.len() > hosts_per_ip_max);
-        crowded.flat_map(|(_, sharers)| sharers.origins).collect()
+        self.by_ip.sort_unstable();
+        self.by_ip.dedup();
+        let names = |sharers: &[Sharer]| sharers.chunk_by(|a, b| a.name == b.name).count();
+        let addresses = self.by_ip.chunk_by(|a, b| a.ip == b.ip);
+        let crowded = addresses.filter(|sharers| names(sharers) > hosts_per_ip_max);
+        let out = crowded.flatten().map(|sharer| sharer.origin).collect();
+        self.by_ip.clear();
+        out
     }
 
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Resolution> {
@@ -68,9 +78,12 @@ impl Batch {
 
     /// Notes that a host of this batch lives at an address.
     pub fn shares(&mut self, ip: IpAddr, url: &CrawlUrl) {
-        let sharers = self.by_ip.entry(ip).or_default();
-        sharers.names.insert(fingerprint(url.host().as_bytes()));
-        sharers.origins.insert(fingerprint(url.origin().as_bytes()));
+        let ip = match ip {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let (name, origin) = (fingerprint(url.host().as_bytes()), fingerprint(url.origin().as_bytes()));
+        self.by_ip.push(Sharer { ip: ip.to_bits(), name, origin });
     }
 
     /// Candidates that wait for an address.

@@ -7,7 +7,7 @@ use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Tim
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use nix::libc;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::sys::socket::{SockaddrLike, SockaddrStorage};
+use nix::sys::socket::{SockaddrIn, SockaddrIn6, SockaddrLike};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -53,7 +53,32 @@ struct Conn {
     /// The request being sent; the kernel reads from it until SEND completes.
     bytes: Vec<u8>,
     /// The address being connected to; the kernel may read it until CONNECT completes.
-    addr: Option<Box<SockaddrStorage>>,
+    addr: Option<Box<Target>>,
+}
+
+/// An address as the kernel reads it: a quarter of the room that any family would take.
+enum Target {
+    V4(SockaddrIn),
+    V6(SockaddrIn6),
+}
+
+impl Target {
+    /// Family, address and its length.
+    fn parts(&self) -> (i32, *const libc::sockaddr, libc::socklen_t) {
+        match self {
+            Target::V4(addr) => (libc::AF_INET, addr.as_ptr(), addr.len()),
+            Target::V6(addr) => (libc::AF_INET6, addr.as_ptr(), addr.len()),
+        }
+    }
+}
+
+impl From<SocketAddr> for Target {
+    fn from(addr: SocketAddr) -> Target {
+        match addr {
+            SocketAddr::V4(addr) => Target::V4(addr.into()),
+            SocketAddr::V6(addr) => Target::V6(addr.into()),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -292,8 +317,8 @@ impl Driver for UringDriver {
     fn connect(&mut self, key: Key, addr: SocketAddr, transport: Transport) {
         let conn = &mut self.conns[key.index()];
         assert!(!conn.open, "{key:?} is still in use");
-        let addr = Box::new(SockaddrStorage::from(addr));
-        let family = addr.family().map_or(libc::AF_INET, |family| family as i32);
+        let addr = Box::new(Target::from(addr));
+        let (family, sockaddr, length) = addr.parts();
         let (kind, datagrams) = match transport {
             Transport::Tcp => (libc::SOCK_STREAM, false),
             Transport::Udp => (libc::SOCK_DGRAM, true),
@@ -306,7 +331,7 @@ impl Driver for UringDriver {
                 .build()
                 .flags(squeue::Flags::IO_LINK)
                 .user_data(key.pack(OP_SOCKET)),
-            opcode::Connect::new(Fixed(key.index() as u32), addr.as_ptr(), addr.len())
+            opcode::Connect::new(Fixed(key.index() as u32), sockaddr, length)
                 .build()
                 .user_data(key.pack(OP_CONNECT)),
         ];
