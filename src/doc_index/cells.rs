@@ -1,19 +1,19 @@
+use super::room::{LARGE_LINES, LINE_BYTES, Room};
+
 /// Memory for very many small queues of bytes: cells of one size that are linked to each other, and given back when
 /// they were read. Nothing is moved when a queue grows, and nothing is asked of the allocator for each.
+///
+/// A cell is a line of the cache: [`CELL_BYTES`] bytes, and the number of the next cell.
 #[derive(Default)]
 pub(super) struct Cells {
-    blocks: Vec<Box<[Cell]>>,
-    /// The first of the cells that nobody uses, linked like a queue; [`NONE`] if there is none.
+    /// The first of them are small, so that small crawls take little.
+    small: Vec<Room>,
+    large: Vec<Room>,
+    /// The first of the cells that were used and given back, linked like a queue; [`NONE`] if there is none.
     free: u32,
-    /// Cells that were made, and those that are in use.
+    /// Cells that were ever used, and those that are.
     made: u32,
     used: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Cell {
-    bytes: [u8; CELL_BYTES],
-    next: u32,
 }
 
 /// A queue of bytes in cells. An empty one holds no cell.
@@ -28,52 +28,68 @@ pub(super) struct ByteQueue {
     written: u8,
 }
 
-/// With the link, a line of the cache.
-const CELL_BYTES: usize = 60;
-const CELLS_PER_BLOCK: u32 = 512;
+const CELL_BYTES: usize = LINE_BYTES - LINK_BYTES;
+const LINK_BYTES: usize = size_of::<u32>();
+const CELLS_PER_SMALL: usize = 512;
+const CELLS_IN_SMALL: usize = LARGE_LINES;
+const CELLS_PER_LARGE: usize = LARGE_LINES;
 const NONE: u32 = 0;
 
 impl Cells {
     /// Memory in use. What was used and is free is used again, and not given back.
     pub fn used_bytes(&self) -> usize {
-        self.used * size_of::<Cell>()
+        self.used * LINE_BYTES
     }
 
     pub fn ram_bytes(&self) -> usize {
-        self.made as usize * size_of::<Cell>()
+        (self.small.len() * CELLS_PER_SMALL + self.large.len() * CELLS_PER_LARGE) * LINE_BYTES
     }
 
     /// Cells are numbered from 1.
-    fn cell(&mut self, number: u32) -> &mut Cell {
-        let at = number - 1;
-        &mut self.blocks[(at / CELLS_PER_BLOCK) as usize][(at % CELLS_PER_BLOCK) as usize]
+    fn cell(&self, number: u32) -> &[u8; LINE_BYTES] {
+        let at = number as usize - 1;
+        match at.checked_sub(CELLS_IN_SMALL) {
+            Some(at) => self.large[at / CELLS_PER_LARGE].line(at % CELLS_PER_LARGE),
+            None => self.small[at / CELLS_PER_SMALL].line(at % CELLS_PER_SMALL),
+        }
+    }
+
+    fn cell_mut(&mut self, number: u32) -> &mut [u8; LINE_BYTES] {
+        let at = number as usize - 1;
+        match at.checked_sub(CELLS_IN_SMALL) {
+            Some(at) => self.large[at / CELLS_PER_LARGE].line_mut(at % CELLS_PER_LARGE),
+            None => self.small[at / CELLS_PER_SMALL].line_mut(at % CELLS_PER_SMALL),
+        }
     }
 
     fn link(&self, number: u32) -> u32 {
-        let at = number - 1;
-        self.blocks[(at / CELLS_PER_BLOCK) as usize][(at % CELLS_PER_BLOCK) as usize].next
+        let [.., a, b, c, d] = *self.cell(number);
+        u32::from_ne_bytes([a, b, c, d])
+    }
+
+    fn set_link(&mut self, number: u32, next: u32) {
+        self.cell_mut(number)[CELL_BYTES..].copy_from_slice(&next.to_ne_bytes());
     }
 
     fn take(&mut self) -> u32 {
-        if self.free == NONE {
-            let empty = Cell { bytes: [0; CELL_BYTES], next: NONE };
-            let first = self.made + 1;
-            self.blocks.push(vec![empty; CELLS_PER_BLOCK as usize].into());
-            self.made += CELLS_PER_BLOCK;
-            for number in first..self.made {
-                self.cell(number).next = number + 1;
-            }
-            self.free = first;
-        }
-        let number = self.free;
-        self.free = std::mem::replace(&mut self.cell(number).next, NONE);
         self.used += 1;
-        number
+        if self.free != NONE {
+            let number = self.free;
+            self.free = self.link(number);
+            return number;
+        }
+        let at = self.made as usize;
+        if at < CELLS_IN_SMALL && at.is_multiple_of(CELLS_PER_SMALL) {
+            self.small.push(Room::new(CELLS_PER_SMALL));
+        } else if at >= CELLS_IN_SMALL && at.is_multiple_of(CELLS_PER_LARGE) {
+            self.large.push(Room::new(CELLS_PER_LARGE));
+        }
+        self.made += 1;
+        self.made
     }
 
     fn give_back(&mut self, number: u32) {
-        let free = self.free;
-        self.cell(number).next = free;
+        self.set_link(number, self.free);
         self.free = number;
         self.used -= 1;
     }
@@ -100,13 +116,13 @@ impl ByteQueue {
                 let fresh = cells.take();
                 match self.len {
                     0 => (self.first, self.read) = (fresh, 0),
-                    _ => cells.cell(self.last).next = fresh,
+                    _ => cells.set_link(self.last, fresh),
                 }
                 (self.last, self.written) = (fresh, 0);
             }
             let at = usize::from(self.written);
             let count = bytes.len().min(CELL_BYTES - at);
-            cells.cell(self.last).bytes[at..at + count].copy_from_slice(&bytes[..count]);
+            cells.cell_mut(self.last)[at..at + count].copy_from_slice(&bytes[..count]);
             self.written += count as u8;
             self.len += count as u32;
             bytes = &bytes[count..];
@@ -118,23 +134,21 @@ impl ByteQueue {
         debug_assert!(count <= self.len());
         let mut left = count.min(self.len());
         while left > 0 {
-            let cell = *cells.cell(self.first);
             let at = usize::from(self.read);
             let end = if self.first == self.last { usize::from(self.written) } else { CELL_BYTES };
             let taken = left.min(end - at);
-            out.extend_from_slice(&cell.bytes[at..at + taken]);
+            out.extend_from_slice(&cells.cell(self.first)[at..at + taken]);
             left -= taken;
             self.len -= taken as u32;
             self.read += taken as u8;
             if usize::from(self.read) == CELL_BYTES || self.len == 0 {
+                let next = cells.link(self.first);
                 cells.give_back(self.first);
-                (self.first, self.read) = (cell.next, 0);
+                (self.first, self.read) = (next, 0);
             }
         }
     }
 }
-
-const _: () = assert!(size_of::<Cell>() == 64 && CELL_BYTES < u8::MAX as usize);
 
 #[cfg(test)]
 mod tests {
@@ -167,6 +181,6 @@ mod tests {
             queue.take(&mut cells, model.len(), &mut Vec::new());
         }
         assert_eq!(cells.used, 0);
-        assert!(cells.made <= 64 * CELLS_PER_BLOCK, "what was free was used again");
+        assert!(cells.made <= 32_768, "what was free was used again");
     }
 }

@@ -1,5 +1,6 @@
 use super::file::Bytes;
 use super::note::Note;
+use super::recent_rows::{RECENT_BYTES, RecentRow, RecentRows};
 use super::row::{NotePlace, ROW_BYTES, Row};
 use rapidhash::fast::RapidHashMap;
 use std::io;
@@ -14,7 +15,7 @@ pub(super) struct Documents {
     log: Bytes,
     notes: Bytes,
     /// Rows that are not in the table. Those that are not in the log either stand in `unlogged` too.
-    recent: RapidHashMap<u32, Row>,
+    recent: RecentRows,
     recent_max: usize,
     unlogged: Vec<u8>,
     log_end: u64,
@@ -40,8 +41,7 @@ const ENTRIES_PER_READ: usize = 4 * 1024;
 const ROWS_PER_READ: usize = 16 * 1024;
 /// Rows of the table that are written together: those of one page of the disk.
 const ROWS_PER_PAGE: u32 = 64;
-/// Memory that a row in the log takes, and how many there are at least and at most.
-const RECENT_BYTES: usize = 160;
+/// How many rows there are in the log at least and at most.
 const RECENT_MIN: usize = 1_024;
 const RECENT_MAX: usize = 1 << 19;
 
@@ -55,7 +55,7 @@ impl Documents {
             table,
             log,
             notes,
-            recent: RapidHashMap::default(),
+            recent: RecentRows::default(),
             recent_max: (memory_bytes / RECENT_BYTES).clamp(RECENT_MIN, RECENT_MAX),
             unlogged: Vec::new(),
             log_end: 0,
@@ -75,7 +75,7 @@ impl Documents {
             let mut entries = buffer[..read].chunks_exact(ENTRY_BYTES);
             for entry in &mut entries {
                 let Some((doc_id, row)) = read_entry(entry) else { return Ok(()) };
-                self.recent.insert(doc_id, row);
+                self.recent.put(doc_id, row.encode());
                 self.log_end += ENTRY_BYTES as u64;
             }
             if read < buffer.len() {
@@ -85,8 +85,8 @@ impl Documents {
     }
 
     pub fn get(&self, doc_id: u32) -> io::Result<Option<Row>> {
-        if let Some(row) = self.recent.get(&doc_id) {
-            return Ok(Some(*row));
+        if let Some(row) = self.recent.get(doc_id) {
+            return Ok(Some(row));
         }
         let mut bytes = [0; ROW_BYTES];
         let read = self.table.read_at(&mut bytes, place(doc_id))?;
@@ -94,8 +94,8 @@ impl Documents {
     }
 
     /// A row that is not in the table yet.
-    pub fn recent(&self, doc_id: u32) -> Option<&Row> {
-        self.recent.get(&doc_id)
+    pub fn recent(&self, doc_id: u32) -> Option<Row> {
+        self.recent.get(doc_id)
     }
 
     pub fn put(&mut self, doc_id: u32, row: Row) {
@@ -103,7 +103,7 @@ impl Documents {
         self.unlogged.extend_from_slice(&doc_id.to_le_bytes());
         self.unlogged.extend_from_slice(&check(doc_id, &bytes).to_le_bytes());
         self.unlogged.extend_from_slice(&bytes);
-        self.recent.insert(doc_id, row);
+        self.recent.put(doc_id, bytes);
     }
 
     pub fn note(&self, doc_id: u32, place: NotePlace) -> io::Result<Note> {
@@ -170,7 +170,7 @@ impl Documents {
     }
 
     pub fn ram_bytes(&self) -> usize {
-        self.recent.capacity() * (size_of::<(u32, Row)>() + 1) + self.unlogged.capacity()
+        self.recent.ram_bytes() + self.unlogged.capacity()
     }
 
     /// Hands what is new to the files. If that fails, all of it is still here to be tried again.
@@ -202,17 +202,16 @@ impl Documents {
     pub fn settle(&mut self) -> io::Result<()> {
         debug_assert!(self.unlogged.is_empty());
         self.notes.sync()?;
-        let mut doc_ids: Vec<u32> = self.recent.keys().copied().collect();
-        doc_ids.sort_unstable();
+        let rows: Vec<&RecentRow> = self.recent.in_order().collect();
         let mut page = [0; ROWS_PER_PAGE as usize * ROW_BYTES];
-        for group in doc_ids.chunk_by(|a, b| a / ROWS_PER_PAGE == b / ROWS_PER_PAGE) {
-            let (first, last) = (group[0], group[group.len() - 1]);
+        for group in rows.chunk_by(|a, b| a.doc_id / ROWS_PER_PAGE == b.doc_id / ROWS_PER_PAGE) {
+            let (first, last) = (group[0].doc_id, group[group.len() - 1].doc_id);
             let bytes = &mut page[..(last - first + 1) as usize * ROW_BYTES];
             bytes.fill(0);
             self.table.read_at(bytes, place(first))?;
-            for doc_id in group {
-                let at = (doc_id - first) as usize * ROW_BYTES;
-                bytes[at..at + ROW_BYTES].copy_from_slice(&self.recent[doc_id].encode());
+            for row in group {
+                let at = (row.doc_id - first) as usize * ROW_BYTES;
+                bytes[at..at + ROW_BYTES].copy_from_slice(&row.bytes);
             }
             self.table.write_at(bytes, place(first))?;
         }
@@ -364,7 +363,7 @@ mod tests {
         documents.write().unwrap();
         let again = reopened(&documents, usize::MAX);
         assert!(
-            again.recent.len() < RECENT_MIN && !again.recent.is_empty(),
+            again.recent.len() < RECENT_MIN && again.recent.len() > 0,
             "some are in the table, some are not"
         );
         for (&doc_id, row) in &model {

@@ -303,7 +303,7 @@ mod tests {
     fn push(frontier: &mut Frontier, doc_id: u32, url: &str, origin: Origin) {
         let (host, path) = split(url).unwrap();
         let host = frontier.host(host);
-        frontier.push_back(host, &InLine { doc_id, origin, path, via_path: "" });
+        frontier.push_back(host, &InLine { doc_id, origin, path, via: "" });
     }
 
     fn take(frontier: &mut Frontier, want: usize, rejected: &[&str]) -> Vec<(u32, String)> {

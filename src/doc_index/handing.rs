@@ -46,9 +46,9 @@ impl DocIndex {
                 url.push_str(origin);
                 url.push_str(doc.path);
                 let Ok(parsed) = CrawlUrl::from_normal(&url) else { return false };
-                if !doc.via_path.is_empty() && doc.origin.via != via.doc_id {
-                    url.truncate(origin.len());
-                    url.push_str(doc.via_path);
+                if !doc.via.is_empty() && doc.origin.via != via.doc_id {
+                    url.truncate(if doc.via.starts_with('/') { origin.len() } else { 0 });
+                    url.push_str(doc.via);
                     via = LastVia { doc_id: doc.origin.via, url: Some(url.as_str().into()) };
                 }
                 open.insert(doc.doc_id, host);
@@ -97,7 +97,7 @@ impl DocIndex {
         self.uncount(host, &row);
         self.taken.set(doc_id, false);
         self.frontier
-            .push_back(host, &InLine { doc_id, origin: row.raise(discovered.origin), path, via_path: "" });
+            .push_back(host, &InLine { doc_id, origin: row.raise(discovered.origin), path, via: "" });
         Ok(())
     }
 

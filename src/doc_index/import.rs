@@ -173,7 +173,7 @@ impl DocIndex {
         row.update_tag = tag;
         let is_open = self.open.contains_key(&doc_id);
         let host = self.frontier.host(host_origin);
-        let in_line = InLine { doc_id, origin: row.raise(found.origin), path, via_path: "" };
+        let in_line = InLine { doc_id, origin: row.raise(found.origin), path, via: "" };
         if changed && self.taken.get(doc_id) && !is_open {
             self.uncount(host, &before);
             (row.state, row.due_s, row.retries) = (DocState::Pending, 0, 0);

@@ -168,18 +168,16 @@ impl DocIndex {
     /// loaded for all of them together.
     pub fn discover_links<'a>(&mut self, links: impl IntoIterator<Item = Link<'a>>, now_s: u32) {
         let mut batch = [Link { url: "", origin: Origin::SEED, via: "" }; LINKS_PER_ASK];
-        let mut links = links.into_iter();
-        loop {
-            let mut count = 0;
-            for (place, link) in batch.iter_mut().zip(links.by_ref()) {
-                *place = link;
-                count += 1;
+        let mut count = 0;
+        links.into_iter().for_each(|link| {
+            batch[count] = link;
+            count += 1;
+            if count == batch.len() {
+                self.discover_batch(&batch, now_s);
+                count = 0;
             }
-            self.discover_batch(&batch[..count], now_s);
-            if count < batch.len() {
-                return;
-            }
-        }
+        });
+        self.discover_batch(&batch[..count], now_s);
     }
 
     fn discover_batch(&mut self, links: &[Link<'_>], now_s: u32) {
@@ -256,8 +254,8 @@ impl DocIndex {
         }
         self.counts.known += 1;
         self.frontier.counts(host).known += 1;
-        let via_path = via.strip_prefix(host_origin).filter(|path| path.starts_with('/')).unwrap_or_default();
-        self.frontier.push_back(host, &InLine { doc_id, origin, path, via_path });
+        let via = via.strip_prefix(host_origin).filter(|path| path.starts_with('/')).unwrap_or(via);
+        self.frontier.push_back(host, &InLine { doc_id, origin, path, via });
     }
 
     /// Tells the seen-set of what is new, in order. What a full disk keeps from it is told later, and until then no
@@ -389,7 +387,7 @@ impl DocIndex {
             self.documents.put(doc_id, row);
         }
         self.taken.set(doc_id, false);
-        self.frontier.push_front(host, &InLine { doc_id, origin, path, via_path: "" });
+        self.frontier.push_front(host, &InLine { doc_id, origin, path, via: "" });
         if !was_taken {
             // It stands in its line already, and is passed over there.
             self.frontier.let_go(host);
@@ -478,7 +476,7 @@ impl DocIndex {
             Ok(Some(found)) => {
                 if let Some((_, path)) = split(&found.url) {
                     let origin = row.raise(found.origin);
-                    self.frontier.push_front(host, &InLine { doc_id, origin, path, via_path: "" });
+                    self.frontier.push_front(host, &InLine { doc_id, origin, path, via: "" });
                 }
             }
             Ok(None) => {}

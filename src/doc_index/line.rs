@@ -31,8 +31,9 @@ pub(super) struct InLine<'a> {
     pub origin: Origin,
     /// Of its URL; the host has the rest.
     pub path: &'a str,
-    /// Of the page that named it, if that is of the same host and was at hand; otherwise empty.
-    pub via_path: &'a str,
+    /// The page that named it, if that was at hand: its path if it is of the same host, and else its URL. Otherwise
+    /// empty.
+    pub via: &'a str,
 }
 
 /// Where lines keep what is pending, and a document on its way.
@@ -145,7 +146,7 @@ impl InLine<'_> {
         out.extend_from_slice(&[0; LENGTH_BYTES]);
         out.extend_from_slice(&self.doc_id.to_le_bytes());
         self.origin.write(out, DOC);
-        for text in [self.path, self.via_path] {
+        for text in [self.path, self.via] {
             put(out, text.len() as u64);
             out.extend_from_slice(text.as_bytes());
         }
@@ -162,7 +163,7 @@ impl InLine<'_> {
             let count = take(&mut bytes)? as usize;
             str::from_utf8(take_bytes(&mut bytes, count)?).ok()
         };
-        Some(InLine { doc_id, origin, path: text()?, via_path: text()? })
+        Some(InLine { doc_id, origin, path: text()?, via: text()? })
     }
 }
 
@@ -177,8 +178,8 @@ mod tests {
         let path = |n: u32| format!("/{n}/{}", "x".repeat(n as usize % 300));
         let mut taken = Vec::new();
         for n in 1..=1_000 {
-            let (path, via_path) = (path(n), path(n / 2));
-            let doc = InLine { doc_id: n, origin: Origin::link(n, 1), path: &path, via_path: &via_path };
+            let (path, via) = (path(n), path(n / 2));
+            let doc = InLine { doc_id: n, origin: Origin::link(n, 1), path: &path, via: &via };
             line.push_back(&doc, &mut keep);
             if n % 100 == 0 {
                 line.spill(1, &mut keep).unwrap();
@@ -188,7 +189,7 @@ mod tests {
             }
             if n == 500 {
                 let (doc_id, text) = taken.pop().unwrap();
-                let doc = InLine { doc_id, origin: Origin::SEED, path: &text, via_path: "" };
+                let doc = InLine { doc_id, origin: Origin::SEED, path: &text, via: "" };
                 line.push_front(&doc, &mut keep);
             }
         }

@@ -46,6 +46,8 @@ mod lines;
 mod note;
 mod open;
 mod outcome;
+mod recent_rows;
+mod room;
 mod row;
 mod rules;
 mod schedule;

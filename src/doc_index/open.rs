@@ -215,7 +215,7 @@ impl Retelling {
                 return;
             }
         }
-        index.frontier.push_back(host, &InLine { doc_id, origin, path, via_path: "" });
+        index.frontier.push_back(host, &InLine { doc_id, origin, path, via: "" });
     }
 
     fn is_pending(&self, index: &mut DocIndex, row: &mut Row, doc_id: u32) -> bool {

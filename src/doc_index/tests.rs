@@ -60,6 +60,21 @@ fn a_chain_of_redirects_is_known_to_its_last_link() {
 }
 
 #[test]
+fn a_document_comes_with_the_page_that_named_it_whatever_host_that_is_of() {
+    for at_hand in [true, false] {
+        let mut index = DocIndex::default();
+        link("http://a/page?1", &mut index, Origin::SEED);
+        link("http://b/", &mut index, Origin::SEED);
+        let (origin, via) = (Origin::link(1, 1), if at_hand { "http://a/page?1" } else { "" });
+        let named = ["http://a/x", "http://b/x", "http://ab/x"];
+        index.discover_links(named.map(|url| Link { url, origin, via }), NOW_S);
+        let found = candidates(&mut index, 9);
+        let via: Vec<_> = found.iter().filter(|found| found.depth == 1).map(|found| &found.via).collect();
+        assert_eq!(via, [&Some("http://a/page?1".into()); 3]);
+    }
+}
+
+#[test]
 fn a_url_is_known_once_and_answered_once() {
     let mut index = DocIndex::default();
     index.discover(["http://a/", "http://a/"], Origin::SEED, NOW_S);

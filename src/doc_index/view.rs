@@ -104,7 +104,7 @@ impl IndexView {
         let bytes = self.ledger.bytes();
         self.ledger.each_from(0, |told| {
             let Entry::Doc { origin, url } = told.entry else { return ControlFlow::Continue(()) };
-            let recent = self.documents.recent(told.doc_id).copied();
+            let recent = self.documents.recent(told.doc_id);
             match recent.map_or_else(|| rows.get(told.doc_id), |row| Ok(Some(row))) {
                 Ok(row) => {
                     let discovered = Discovered { url: url.into(), origin, at_s: told.at_s };

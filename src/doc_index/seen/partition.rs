@@ -1,4 +1,7 @@
-/// A part of the table: a 256th of all prints, by their highest bits.
+use super::super::room::{LINE_BYTES, Room};
+use super::table::PARTITION_BITS;
+
+/// A part of the table: all prints that begin with the same bits.
 ///
 /// ```text
 ///   line   8 places of 8 bytes, 0 where nothing is: what the processor reads at once
@@ -9,57 +12,64 @@
 /// first line that had room: the other one of the pair, those of the next pair, and so on. So lines are in the order of
 /// their prints, or nearly, and growing is one walk from the beginning to the end.
 pub(super) struct Partition {
-    pairs: Vec<Pair>,
+    /// Of an even number of lines.
+    room: Room,
     /// Places that are not empty. Of no meaning in a cache.
     used: usize,
 }
 
+/// Eight places, as they are in memory.
 #[derive(Clone, Copy)]
-#[repr(align(128))]
-struct Pair([Line; 2]);
+pub(super) struct Line<'a>(&'a [u8; LINE_BYTES]);
 
-#[derive(Clone, Copy)]
-pub(super) struct Line([u64; PLACES]);
+pub(super) struct LineMut<'a>(&'a mut [u8; LINE_BYTES]);
 
-pub(super) const PLACES: usize = 8;
-pub(super) const PAIR_BYTES: usize = size_of::<Pair>();
+const PLACE_BYTES: usize = size_of::<u64>();
+pub(super) const PLACES: usize = LINE_BYTES / PLACE_BYTES;
+pub(super) const PAIR_BYTES: usize = 2 * LINE_BYTES;
 pub(super) const PAIR_PLACES: usize = 2 * PLACES;
-
-const _: () = assert!(PAIR_BYTES == PAIR_PLACES * size_of::<u64>());
 
 impl Partition {
     pub fn new(pairs: usize) -> Partition {
-        Partition { pairs: vec![Pair::EMPTY; pairs], used: 0 }
+        Partition { room: Room::new(2 * pairs), used: 0 }
+    }
+
+    /// How many pairs one has that is made for so many.
+    pub fn pairs_of(pairs: usize) -> usize {
+        Room::lines_for(2 * pairs) / 2
+    }
+
+    /// The most of which one has no more than it is made for.
+    pub fn pairs_within(pairs: usize) -> usize {
+        Room::lines_within(2 * pairs) / 2
     }
 
     pub fn pairs(&self) -> usize {
-        self.pairs.len()
+        self.room.len() / 2
     }
 
     /// Whether one more print would make it slow. There is an empty place in any case.
     pub fn is_crowded(&self) -> bool {
-        pairs_for(self.used + 1) > self.pairs.len()
+        pairs_for(self.used + 1) > self.pairs()
     }
 
     /// The number of a print's home line.
     pub fn home(&self, print: u64) -> usize {
-        ((u128::from(print << 8) * (2 * self.pairs.len()) as u128) >> 64) as usize
+        ((u128::from(print << PARTITION_BITS) * self.room.len() as u128) >> 64) as usize
     }
 
     /// The line that is looked into after so many others: the home line after none.
-    pub fn line(&self, home: usize, others: usize) -> &Line {
-        let at = self.step(home, others);
-        &self.pairs[at / 2].0[at % 2]
+    pub fn line(&self, home: usize, others: usize) -> Line<'_> {
+        Line(self.room.line(self.step(home, others)))
     }
 
-    pub fn line_mut(&mut self, home: usize, others: usize) -> &mut Line {
-        let at = self.step(home, others);
-        &mut self.pairs[at / 2].0[at % 2]
+    pub fn line_mut(&mut self, home: usize, others: usize) -> LineMut<'_> {
+        LineMut(self.room.line_mut(self.step(home, others)))
     }
 
     fn step(&self, home: usize, others: usize) -> usize {
         let pair = home / 2 + others / 2;
-        let pair = if pair < self.pairs.len() { pair } else { pair - self.pairs.len() };
+        let pair = if pair < self.pairs() { pair } else { pair - self.pairs() };
         2 * pair + (home ^ others) % 2
     }
 
@@ -92,10 +102,10 @@ impl Partition {
     }
 
     pub fn grow(&mut self, more: usize) {
-        let pairs = vec![Pair::EMPTY; self.pairs.len() + more];
-        let before = std::mem::replace(&mut self.pairs, pairs);
-        for print in before.iter().flat_map(|pair| pair.0).flat_map(|line| line.0).filter(|&print| print != 0)
-        {
+        let room = Room::new(self.room.len() + 2 * more);
+        let before = std::mem::replace(&mut self.room, room);
+        let lines = (0..before.len()).map(|at| Line(before.line(at)));
+        for print in lines.flat_map(Line::places).filter(|&print| print != 0) {
             let home = self.home(print);
             let mut others = 0;
             while !self.line_mut(home, others).put(print) {
@@ -106,12 +116,11 @@ impl Partition {
 
     /// Prints that are not in their home line go there, if it has room; where they are, a cache would never look.
     pub fn send_home(&mut self) {
-        for at in 0..2 * self.pairs.len() {
-            for place in 0..PLACES {
-                let print = self.line(at, 0).0[place];
+        for at in 0..self.room.len() {
+            for (place, print) in self.line(at, 0).places().into_iter().enumerate() {
                 let home = self.home(print);
                 if print != 0 && home != at {
-                    self.line_mut(at, 0).0[place] = 0;
+                    self.line_mut(at, 0).push_out(place, 0);
                     self.line_mut(home, 0).put(print);
                 }
             }
@@ -119,41 +128,44 @@ impl Partition {
     }
 }
 
-impl Pair {
-    const EMPTY: Pair = Pair([Line([0; PLACES]); 2]);
-}
+impl Line<'_> {
+    fn places(self) -> [u64; PLACES] {
+        let (places, _) = self.0.as_chunks::<PLACE_BYTES>();
+        std::array::from_fn(|place| u64::from_ne_bytes(places[place]))
+    }
 
-impl Line {
     /// Reads something of it, for the sake of reading.
-    pub fn touch(&self) -> u64 {
+    pub fn touch(self) -> u8 {
         self.0[0]
     }
 
     /// All eight are compared without a branch between them.
-    pub fn has(&self, print: u64) -> bool {
-        self.0.iter().fold(false, |has, &place| has | (place == print))
+    pub fn has(self, print: u64) -> bool {
+        self.places().into_iter().fold(false, |has, place| has | (place == print))
     }
 
     /// Whether there is an empty place.
-    pub fn is_open(&self) -> bool {
+    pub fn is_open(self) -> bool {
         self.has(0)
     }
+}
 
+impl LineMut<'_> {
     /// Whether there was an empty place for the print.
     pub fn put(&mut self, print: u64) -> bool {
         let mut empty = 0_u32;
-        for (place, &held) in self.0.iter().enumerate() {
+        for (place, held) in Line(self.0).places().into_iter().enumerate() {
             empty |= u32::from(held == 0) << place;
         }
         if empty != 0 {
-            self.0[empty.trailing_zeros() as usize] = print;
+            self.push_out(empty.trailing_zeros() as usize, print);
         }
         empty != 0
     }
 
     /// Puts a print in the place of another.
     pub fn push_out(&mut self, place: usize, print: u64) {
-        self.0[place] = print;
+        self.0.as_chunks_mut().0[place] = print.to_ne_bytes();
     }
 }
 
