@@ -3,12 +3,12 @@ use super::bench_index::IndexBenchArgs;
 use super::bench_long::LongArgs;
 use super::bench_parse::ParseBenchArgs;
 use super::bench_queues::QueuesArgs;
+use super::bench_record::RecordArgs;
 use super::bench_slow::SlowArgs;
 use super::bench_store::StoreBenchArgs;
 use super::bench_tls::TlsArgs;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
-use super::output::print;
 use super::report::CrawlReport;
 use crate::farm::host_addr;
 use clap::{Args, Subcommand};
@@ -50,11 +50,8 @@ pub struct BenchArgs {
     /// Where the crawl stores; removed afterwards [default: a directory of its own under the system's temporary one]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Write the run with machine and kernel to a JSON file
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 /// What else can be measured.
@@ -128,8 +125,7 @@ impl BenchArgs {
         let report = self.measure(crawl_core, farm_core, &data);
         let _ = std::fs::remove_dir_all(&data);
         let report = report?;
-        let json = keep_record(&report, self.record.as_deref())?;
-        print(&if self.json { json + "\n" } else { report.text() })
+        self.record.tell(&report, |report| report.text())
     }
 
     fn measure(&self, crawl_core: usize, farm_core: usize, data: &Path) -> Result<BenchReport, Failure> {
@@ -274,16 +270,6 @@ impl BenchReport {
         }
         text
     }
-}
-
-/// A report as JSON, and in a file if one is named.
-pub(super) fn keep_record(report: &impl Serialize, path: Option<&Path>) -> Result<String, Failure> {
-    let json = serde_json::to_string_pretty(report).map_err(Failure::cannot_run)?;
-    if let Some(path) = path {
-        std::fs::write(path, format!("{json}\n"))
-            .map_err(|e| Failure::CannotRun(format!("cannot write {}: {e}", path.display())))?;
-    }
-    Ok(json)
 }
 
 pub(super) fn children_cpu_us() -> i64 {

@@ -1,8 +1,8 @@
 use super::Failure;
-use super::bench::{Machine, command_line, keep_record, machine};
+use super::bench::{Machine, command_line, machine};
 use super::bench_index_load::{LINKS_PER_PAGE, Workload};
+use super::bench_record::RecordArgs;
 use super::machine::{cores, on_cores};
-use super::output::print;
 use crate::doc_index::{DocIndex, IndexBytes, IndexRules, Link, Note, Origin, Outcome, RejectList};
 use crate::handler::LinkBatch;
 use crate::proto::http1::Validators;
@@ -39,11 +39,8 @@ pub struct IndexBenchArgs {
     /// URLs that the peers find, if that is to be fewer
     #[arg(long, value_name = "N")]
     peers_urls: Option<u64>,
-    /// Write the run with machine and kernel to a JSON file
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 #[derive(Serialize)]
@@ -107,8 +104,7 @@ impl IndexBenchArgs {
             peers.push(self.peer(peer)?);
         }
         let report = IndexBenchReport { command: command_line(), machine: machine(), ours, peers };
-        let json = keep_record(&report, self.record.as_deref())?;
-        print(&if self.json { json + "\n" } else { report.text() })
+        self.record.tell(&report, |report| report.text())
     }
 
     fn measure(&self) -> std::io::Result<IndexCosts> {

@@ -1,9 +1,9 @@
 use super::Failure;
-use super::bench::{Machine, command_line, keep_record, machine};
+use super::bench::{Machine, command_line, machine};
 use super::bench_long_course::{Course, page_times};
+use super::bench_record::RecordArgs;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
-use super::output::print;
 use super::process_sample::ProcessSample;
 use super::report::CrawlReport;
 use clap::Args;
@@ -40,11 +40,8 @@ pub struct LongArgs {
     /// one, removed afterwards]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Write the run with machine and kernel to a JSON file
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 #[derive(Serialize)]
@@ -85,8 +82,7 @@ impl LongArgs {
             let _ = std::fs::remove_dir_all(&data);
         }
         let report = report?;
-        let json = keep_record(&report, self.record.as_deref())?;
-        print(&if self.json { json + "\n" } else { report.text() })
+        self.record.tell(&report, |report| report.text())
     }
 
     fn measure(&self, data: &Path) -> Result<LongReport, Failure> {

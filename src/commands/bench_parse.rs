@@ -1,12 +1,11 @@
 use super::Failure;
-use super::bench::{Machine, command_line, keep_record, machine, median};
+use super::bench::{Machine, command_line, machine, median};
+use super::bench_record::RecordArgs;
 use super::machine::{cores, on_cores};
-use super::output::print;
 use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
 use clap::Args;
 use serde::Serialize;
 use std::hint::black_box;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// Read response heads with our parser and with httparse, and print what a head costs each
@@ -24,11 +23,8 @@ pub struct ParseBenchArgs {
     /// Heads read in one turn
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     heads: u32,
-    /// Write the run with machine and kernel to a JSON file
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 #[derive(Serialize)]
@@ -129,8 +125,7 @@ impl ParseBenchArgs {
             kinds: kinds.into(),
             ratio: ratio.exp(),
         };
-        let json = keep_record(&report, self.record.as_deref())?;
-        print(&if self.json { json + "\n" } else { report.text() })
+        self.record.tell(&report, |report| report.text())
     }
 
     fn measure(&self, name: &'static str, head: &[u8]) -> Kind {

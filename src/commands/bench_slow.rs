@@ -1,8 +1,8 @@
 use super::Failure;
-use super::bench::{Machine, command_line, keep_record, machine};
+use super::bench::{Machine, command_line, machine};
+use super::bench_record::RecordArgs;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
-use super::output::print;
 use super::report::CrawlReport;
 use crate::farm::host_name;
 use crate::proto::crawl_log::{LogLine, Path as LinePath, RunRules};
@@ -51,11 +51,8 @@ pub struct SlowArgs {
     /// Where the crawls store; removed afterwards [default: a directory of its own under the system's temporary one]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Write the run with machine and kernel to a JSON file
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 #[derive(Serialize)]
@@ -118,8 +115,7 @@ impl SlowArgs {
         let report = self.measure(&data);
         let _ = std::fs::remove_dir_all(&data);
         let report = report?;
-        let json = keep_record(&report, self.record.as_deref())?;
-        print(&if self.json { json + "\n" } else { report.text() })
+        self.record.tell(&report, |report| report.text())
     }
 
     fn measure(&self, data: &Path) -> Result<SlowReport, Failure> {

@@ -1,8 +1,8 @@
 use super::Failure;
-use super::bench::{Machine, command_line, keep_record, machine};
+use super::bench::{Machine, command_line, machine};
+use super::bench_record::RecordArgs;
 use super::bench_store_work::{Append, Bench, Commits, Lookups, Reads, Recovery, Warcio};
 use super::machine::{cores, on_cores};
-use super::output::print;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -33,11 +33,8 @@ pub struct StoreBenchArgs {
     /// A Python that has warcio, to measure its writer beside ours
     #[arg(long, value_name = "FILE")]
     python: Option<PathBuf>,
-    /// Write the run with machine and kernel to a JSON file
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 #[derive(Serialize)]
@@ -83,8 +80,7 @@ impl StoreBenchArgs {
         .and_then(|report| report.map_err(Failure::CannotRun));
         let _ = std::fs::remove_dir_all(&self.data);
         let report = report?;
-        let json = keep_record(&report, self.record.as_deref())?;
-        print(&if self.json { json + "\n" } else { report.text() })
+        self.record.tell(&report, |report| report.text())
     }
 }
 

@@ -1,8 +1,8 @@
 use super::Failure;
-use super::bench::{Machine, children_cpu_us, command_line, keep_record, machine};
+use super::bench::{Machine, children_cpu_us, command_line, machine};
+use super::bench_record::RecordArgs;
 use super::child_farm::ChildFarm;
 use super::machine::{cores, on_cores};
-use super::output::print;
 use super::report::CrawlReport;
 use crate::farm::{host_addr, host_name};
 use crate::proto::tls::{TlsClient, TlsSettings, TlsVersion};
@@ -48,11 +48,8 @@ pub struct TlsArgs {
     /// Where the crawl stores; removed afterwards [default: a directory of its own under the system's temporary one]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Write the run with machine and kernel to a JSON file
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 #[derive(Serialize)]
@@ -99,8 +96,7 @@ impl TlsArgs {
         let report = self.measure(&data);
         let _ = std::fs::remove_dir_all(&data);
         let report = report?;
-        let json = keep_record(&report, self.record.as_deref())?;
-        print(&if self.json { json + "\n" } else { report.text() })
+        self.record.tell(&report, |report| report.text())
     }
 
     fn measure(&self, data: &Path) -> Result<BenchTlsReport, Failure> {

@@ -14,6 +14,7 @@ mod bench_long;
 mod bench_long_course;
 mod bench_parse;
 mod bench_queues;
+mod bench_record;
 mod bench_slow;
 mod bench_store;
 mod bench_store_work;
