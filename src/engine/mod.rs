@@ -35,6 +35,7 @@
 //! [`Node`] do nothing but turn, and sleep when there is nothing to do. So the simulation runs the very same
 //! values on one thread.
 
+mod answered;
 mod batch;
 mod control;
 mod crawl_rules;
