@@ -153,6 +153,14 @@ impl IndexDesk {
         Ok(())
     }
 
+    /// Works off words that came by no ring, and hands what is new to the disk.
+    pub(super) fn work_off(&mut self, words: Vec<ToIndex>) -> io::Result<()> {
+        let (_, now_s) = (self.papers.clock)();
+        self.discover(&words, now_s);
+        words.into_iter().for_each(|word| self.take(word, now_s));
+        self.index.flush(false)
+    }
+
     /// Whoever asked is gone.
     pub fn forget_answer(&mut self) {
         self.unanswered = None;
