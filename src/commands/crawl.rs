@@ -286,6 +286,10 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
         ),
     }
     .map_err(Failure::cannot_run)?;
+    let taken_up = node.taken_up();
+    if taken_up.pages > 0 {
+        eprintln!("taken up from the store: {} pages ({} ms)", taken_up.pages, taken_up.took.as_millis());
+    }
     watch(&node, config, signals, started);
     node.finish().map_err(Failure::cannot_run)
 }

@@ -29,6 +29,9 @@ pub struct CrawlReport {
     /// Of the known ones, those that were when it began.
     #[serde(default)]
     pub known_before: u64,
+    /// Pages that were stored by a process that was killed, and are not fetched again.
+    #[serde(default)]
+    pub taken_up: u64,
     pub results: BTreeMap<String, u64>,
     pub fetch_ms: FetchTimes,
     pub robots: u64,
@@ -196,6 +199,7 @@ impl CrawlReport {
             next_due: summary.next_due_s.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
             known: summary.known,
             known_before: summary.known_before,
+            taken_up: summary.taken_up,
             results: summary.results.iter().map(|(name, count)| ((*name).to_string(), *count)).collect(),
             fetch_ms: FetchTimes::new(&summary.fetch_us),
             robots: summary.robots,

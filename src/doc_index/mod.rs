@@ -6,6 +6,7 @@
 //!   candidates(want, reject list) ──► pending URLs, the urgent and near first, a few from every host in turn
 //!   record(outcome) ──► a row: success, error, or pending again with a time that it is due
 //!   put_back(doc_id) ──► pending again (it was handed out, and nobody fetched it)
+//!   take_up(doc_id) ──► as if it had just been handed out: its answer is in the store already
 //!   flush() ──► ledger, then rows, to the disk
 //!   import(URL, what is said of it) ──► as discover, or a known one moves up, or is due at once
 //! ```
@@ -53,6 +54,7 @@ mod rules;
 mod schedule;
 mod seen;
 mod spill;
+mod taking_up;
 #[cfg(test)]
 mod tests;
 mod variants;

@@ -129,20 +129,36 @@ impl IndexDesk {
             self.discover(&taken, now_s);
             taken.into_iter().for_each(|word| self.take(word, now_s));
         }
+        // What is handed out is in the files: after a kill, whoever has fetched it finds it by its number.
+        if self.index.is_dirty() {
+            self.flush(false)?;
+        }
         if let Some(answer) = self.unanswered.take() {
             match self.answers.push(answer) {
                 Ok(()) => self.scheduler.ring_if_asleep(),
                 Err(back) => self.unanswered = Some(back),
             }
         }
-        let sync = now.since_us(self.synced_at) >= SYNC_US;
-        if sync || self.index.is_dirty() {
-            self.stalled = true;
-            self.index.flush(sync)?;
-            self.stalled = false;
-            self.synced_at = if sync { now } else { self.synced_at };
+        if now.since_us(self.synced_at) >= SYNC_US {
+            self.flush(true)?;
+            self.synced_at = now;
         }
         Ok(words)
+    }
+
+    fn flush(&mut self, sync: bool) -> io::Result<()> {
+        self.stalled = true;
+        self.index.flush(sync)?;
+        self.stalled = false;
+        Ok(())
+    }
+
+    /// Works off words that came by no ring, and hands what is new to the disk.
+    pub(super) fn work_off(&mut self, words: Vec<ToIndex>) -> io::Result<()> {
+        let (_, now_s) = (self.papers.clock)();
+        self.discover(&words, now_s);
+        words.into_iter().for_each(|word| self.take(word, now_s));
+        self.index.flush(false)
     }
 
     /// Whoever asked is gone.

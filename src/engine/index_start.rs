@@ -5,6 +5,7 @@ use super::index_desk::DeskPapers;
 use super::rereading::Rereading;
 use super::scheduler::unix_s;
 use super::settings::scope_of;
+use super::taking_up::ToldMark;
 use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::doc_index::{DocIndex, IndexError, IndexRules, Opened, Recrawl, Schedule, Segments};
@@ -21,6 +22,8 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct OpenIndex {
     pub index: DocIndex,
     pub opened: Opened,
+    /// From where on the store may have more; `None` for one that leaves nothing behind.
+    pub(super) told: Option<ToldMark>,
 }
 
 /// Where the doc index of a data directory is.
@@ -54,15 +57,18 @@ impl OpenIndex {
         let rules = IndexRules { segments: segments_of(directory), ..index_rules(config) };
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_s = u32::try_from(unix.as_secs()).unwrap_or(u32::MAX);
-        let (index, opened) = DocIndex::open(&index_folder(directory.path()), rules, now_s)?;
-        Ok(OpenIndex { index, opened })
+        let folder = index_folder(directory.path());
+        let (index, opened) = DocIndex::open(&folder, rules, now_s)?;
+        let told = ToldMark::read(&folder);
+        let told = told.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
+        Ok(OpenIndex { index, opened, told: Some(told) })
     }
 
     /// One that leaves nothing behind: what fails has no other time to be tried at.
     pub fn in_memory(config: &Config) -> OpenIndex {
         let mut rules = index_rules(config);
         rules.schedule.retries_max = 0;
-        OpenIndex { index: DocIndex::in_memory(rules), opened: Opened::default() }
+        OpenIndex { index: DocIndex::in_memory(rules), opened: Opened::default(), told: None }
     }
 
     /// What is in scope: all that was ever typed, and where it led.
@@ -78,11 +84,10 @@ impl OpenIndex {
         wall: Wall,
         started: Instant,
     ) -> DeskPapers {
-        let token = product_token(&config.spider.user_agent).to_string();
         let rereading = self
             .opened
             .rules_changed
-            .then(|| Rereading::new(config.store.data.clone(), Handler::new(scope.clone(), token)));
+            .then(|| Rereading::new(config.store.data.clone(), handler_of(config, scope)));
         DeskPapers {
             rereading,
             scope: Some(scope.clone()),
@@ -93,6 +98,11 @@ impl OpenIndex {
             ..DeskPapers::plain(desk_clock(wall, started))
         }
     }
+}
+
+/// One that reads pages out of the store.
+pub(super) fn handler_of(config: &Config, scope: &Arc<Scope>) -> Handler {
+    Handler::new(scope.clone(), product_token(&config.spider.user_agent).to_string())
 }
 
 pub(super) fn desk_clock(wall: Wall, started: Instant) -> Arc<dyn Fn() -> (Now, u32) + Send + Sync> {

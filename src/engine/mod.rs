@@ -35,6 +35,7 @@
 //! [`Node`] do nothing but turn, and sleep when there is nothing to do. So the simulation runs the very same
 //! values on one thread.
 
+mod answered;
 mod batch;
 mod control;
 mod crawl_rules;
@@ -69,6 +70,7 @@ mod store_line;
 mod store_node;
 mod store_threads;
 mod stored;
+mod taking_up;
 mod threads;
 mod url_desk;
 mod url_node;
@@ -97,6 +99,7 @@ pub use stats::{
 };
 pub use store_node::{StoreNode, StoreStats, StoreSummary};
 pub use stored::Stored;
+pub use taking_up::TakenUp;
 pub use threads::NodeError;
 pub use url_node::{UrlList, UrlNode};
 pub use words::{

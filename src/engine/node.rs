@@ -1,6 +1,6 @@
 use super::control::{CONTROL_SOCKET, Control};
 use super::index_desk::IndexDesk;
-use super::index_start::OpenIndex;
+use super::index_start::{OpenIndex, handler_of};
 use super::names::Names;
 use super::scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
 use super::scribe::{Heritage, Scribe, ScribePort};
@@ -10,6 +10,7 @@ use super::shard::{Shard, ShardParts};
 use super::spider_kit::{NodeSetup, SpiderKit};
 use super::stats::{SchedulerStats, ShardStats, Snapshot, Summary, merged_histogram};
 use super::store_threads::{StoreBells, StoreThreads};
+use super::taking_up::{TakenUp, TakingUp, ToldMark};
 use super::threads::{
     BellHook, NodeError, SLEEP_MAX, Seat, Trouble, cpu_us, joined, rest, spawn, thread_bell, wall_at,
 };
@@ -21,10 +22,11 @@ use crate::handler::Scope;
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
-use crate::store_server::{DataDir, Keeper, Medium, ShardShare};
+use crate::store_server::{DataDir, Keeper, Medium, Reader, ShardShare};
 use crate::url_server::SpillEvent;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,6 +59,9 @@ pub struct Node {
     stats: Arc<SchedulerStats>,
     trouble: Arc<Trouble>,
     known_before: u64,
+    data: PathBuf,
+    told: Option<ToldMark>,
+    taken_up: TakenUp,
     /// Without it, questions are answered from the files.
     control: Option<Control>,
 }
@@ -80,6 +85,29 @@ impl Node {
         let (scheduler_thread, scheduler_bell) = thread_bell();
         let (index_thread, index_bell) = thread_bell();
 
+        let mut scope = index.scope(config, &seeds);
+        let known_before = index.index.stats().known;
+        let papers = index.papers(config, &scope, wall, started);
+        let OpenIndex { index, mut told, .. } = index;
+        let (mut desk, index_port) =
+            IndexDesk::new(index, papers, scheduler_bell.clone(), index_bell.clone());
+        let index_end = Arc::new(AtomicBool::new(false));
+
+        // Before a segment is made: from then on, all that is older is told.
+        let mut taken_up = TakenUp::default();
+        // What is to be asked for again in any case need not be taken up.
+        if let Some(told) = told.as_mut().filter(|_| !config.again) {
+            let taking_up = TakingUp::new(&mut desk, handler_of(config, &scope));
+            taken_up = taking_up.run(&config.store.data, told.first()).map_err(NodeError::Index)?;
+            told.move_to(directory.next_segment()).map_err(NodeError::Index)?;
+        }
+        for url in &taken_up.into_scope {
+            Arc::make_mut(&mut scope).add(url);
+        }
+        if let Some(error) = &taken_up.trouble {
+            trouble.note(format!("some pages that are stored may be fetched again: {error}"));
+        }
+
         let mut keeper = Keeper::new(Medium::Directory(directory), store_rules(config), config.cores.len());
         keeper.prepare(wall.unix_ms_at_zero)?;
 
@@ -87,13 +115,6 @@ impl Node {
         let (mut scribe, scribe_port, heritage) =
             Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
                 .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
-
-        let scope = index.scope(config, &seeds);
-        let known_before = index.index.stats().known;
-        let papers = index.papers(config, &scope, wall, started);
-        let (desk, index_port) =
-            IndexDesk::new(index.index, papers, scheduler_bell.clone(), index_bell.clone());
-        let index_end = Arc::new(AtomicBool::new(false));
 
         let mut ports = Vec::new();
         let mut shards = Vec::new();
@@ -203,7 +224,15 @@ impl Node {
             stats,
             trouble,
             known_before,
+            data: config.store.data.clone(),
+            told,
+            taken_up,
         })
+    }
+
+    /// What was stored by a process that was killed, and known to nobody.
+    pub fn taken_up(&self) -> &TakenUp {
+        &self.taken_up
     }
 
     /// Starts nothing new; what is open may end.
@@ -262,6 +291,10 @@ impl Node {
         let mut desk = joined(self.index);
         self.trouble.take()?;
         kept?;
+        // Everything is told. If it cannot be noted, the next start looks for itself.
+        if let (Some(mut told), Ok(reader)) = (self.told, Reader::open(&self.data)) {
+            let _ = told.move_to(reader.next_segment());
+        }
         let example = desk.index_mut().example();
         let sum = |of: fn(&ShardStats) -> &std::sync::atomic::AtomicU64| {
             self.shard_stats.iter().map(|stats| of(stats).load(Ordering::Relaxed)).sum::<u64>()
@@ -281,6 +314,7 @@ impl Node {
             waiting: index.waiting,
             next_due_s: index.next_due_s,
             known_before: self.known_before,
+            taken_up: self.taken_up.pages,
             known: index.known,
             results: scheduler.results(),
             fetch_us: merged_histogram(&self.shard_stats),

@@ -1,8 +1,8 @@
 use crate::handler::{Handled, Handler, Page};
-use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
+use crate::proto::http1::{Flags, Head, HeadLimits, HeadParser, HeadStep, Method};
 use crate::proto::lines::Candidate;
 use crate::proto::record::ResultCode;
-use crate::store_server::Reader;
+use crate::store_server::{Document, Reader};
 use std::path::PathBuf;
 
 /// Reads the links of a page that has not changed from what is stored of it: the server did not send it again, and by
@@ -24,19 +24,41 @@ impl Rereading {
             self.reader = Reader::open(&self.data).ok();
         }
         let (_, document) = self.reader.as_ref()?.find(candidate.url.as_str()).ok()??;
-        let document = document?;
-        let parsed = HeadParser::new(HeadLimits::default(), Method::Get).parse(&document.head);
-        let Ok(HeadStep::Done(head)) = parsed else {
-            return None;
-        };
-        Some(self.handler.handle(&Page {
+        // A document that was not decoded is no success, and nobody is asked whether it has changed.
+        let page = StoredPage::new(document?, Flags::DECODED)?;
+        page.head.is_some().then(|| page.handle(&mut self.handler, candidate, ResultCode::Ok))
+    }
+}
+
+/// A response out of the store, as a handler reads it.
+pub(super) struct StoredPage {
+    /// `None` where nothing came.
+    pub head: Option<Head>,
+    pub document: Document,
+    flags: Flags,
+}
+
+impl StoredPage {
+    /// `None` for a head that does not read like one.
+    pub fn new(document: Document, flags: Flags) -> Option<StoredPage> {
+        if document.head.is_empty() {
+            return Some(StoredPage { head: None, document, flags });
+        }
+        let method = if flags.contains(Flags::HEAD_ONLY) { Method::Head } else { Method::Get };
+        match HeadParser::new(HeadLimits::default(), method).parse(&document.head) {
+            Ok(HeadStep::Done(head)) => Some(StoredPage { head: Some(head), document, flags }),
+            _ => None,
+        }
+    }
+
+    pub fn handle(&self, handler: &mut Handler, candidate: &Candidate, result: ResultCode) -> Handled {
+        handler.handle(&Page {
             candidate,
-            result: ResultCode::Ok,
-            head: Some(&head),
-            head_bytes: &document.head,
-            document: &document.body,
-            // A document that was not decoded is no success, and nobody is asked whether it has changed.
-            decoded: true,
-        }))
+            result,
+            head: self.head.as_ref(),
+            head_bytes: &self.document.head,
+            decoded: self.flags.contains(Flags::DECODED),
+            document: &self.document.body,
+        })
     }
 }

@@ -1,3 +1,4 @@
+use super::answered::{Answered, result_of};
 use super::finished::{moved_on, record_of, refusal_note, report_of};
 use super::log_lines::{Logger, Span};
 use super::outbox::Outbox;
@@ -7,18 +8,18 @@ use super::scheduler::unix_s;
 use super::scribe::ScribePort;
 use super::stats::{ShardStats, fetch_histogram};
 use super::threads::Turn;
-use super::words::{Done, Found, FromShard, NewUrl, ToShard};
+use super::words::{Done, Found, FromShard, ToShard};
 use crate::base::{Now, Wall};
-use crate::doc_index::{Note, Outcome};
+use crate::doc_index::Outcome;
 use crate::driver::Driver;
 use crate::handler::{Handler, Page, Scope};
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::lines::{Candidate, DocKind, Held, Job, TransId};
+use crate::proto::lines::{Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
-use crate::store_server::{AppendError, NewRecord, ShardShare, ShardStore};
+use crate::store_server::{AppendError, ShardShare, ShardStore};
 use crate::url_server::{
     Acquired, Memory, Order, OrderKind, Refusal, SpillEvent, UrlServer, UrlServerConfig,
 };
@@ -391,56 +392,29 @@ impl<D: Driver> Shard<D> {
             decoded: fetched.flags.contains(Flags::DECODED),
             document: fetched.document(),
         });
-        let mut result = fetched.result;
-        if result == ResultCode::Redirect && job.candidate.hops >= crate::limits::REDIRECTS_MAX {
-            result = ResultCode::TooManyRedirects;
-        }
-        let looping = handled.new_url.as_ref().is_some_and(|target| job.candidate.is_loop(target));
-        if result == ResultCode::Redirect && looping {
-            result = ResultCode::RedirectLoop;
-        }
+        let candidate = &job.candidate;
+        let result = result_of(candidate, fetched.result, &handled);
         let new_url = handled.new_url.as_ref().map(|url| url.as_str());
-        let mut record = record_of(&fetched, job.candidate.doc_id, new_url, result, self.wall);
+        let mut record = record_of(&fetched, candidate.doc_id, new_url, result, self.wall);
         if handled.noindex {
             record.flags |= Flags::NOINDEX.bits();
         }
         let appended = self.store.append(&record);
         let appended = appended.expect("room was made");
         self.counts.stored_bytes += appended.bytes as u64;
-        let candidate = &job.candidate;
         let digest = Some(appended.digest).filter(|&digest| digest != 0);
         self.papers.book.logger.page(&mut self.papers.book.lines, candidate, &fetched, result, digest, span);
-        let mut note = note_of(candidate, &fetched, &record, appended.segment);
-        note.canonical = handled.canonical.as_ref().map(|url| url.as_str().into());
-        let new_url = handled.new_url.filter(|_| handled.follow && !looping).map(|url| NewUrl {
-            url,
-            depth: candidate.depth,
-            hops: candidate.hops + 1,
-            seed_chain: candidate.seed_chain,
-            head_only: candidate.head_only,
-            kind: candidate.kind,
-        });
-        let is_sitemap = candidate.kind == DocKind::Sitemap;
-        let depth = if is_sitemap { 0 } else { candidate.depth };
-        let has_links = !handled.links.is_empty() || !handled.sitemaps.is_empty();
-        let found = (has_links || new_url.is_some() || handled.into_scope).then(|| {
-            Box::new(Found {
-                doc_id: candidate.doc_id,
-                url: candidate.url.as_str().into(),
-                links: handled.links,
-                lastmods: handled.lastmods,
-                sitemaps: handled.sitemaps,
-                depth: depth.saturating_add(1),
-                new_url,
-                into_scope: handled.into_scope.then(|| candidate.url.clone()),
-            })
-        });
-        let outcome = Outcome {
+        let head = fetched.head.as_ref().filter(|_| fetched.result == ResultCode::Ok);
+        let answered = Answered {
+            candidate,
+            result,
             status: fetched.status(),
-            digest: digest.map_or(0, |digest| digest as u64),
-            note: (!note.is_empty()).then(|| Box::new(note)),
-            ..self.outcome(&job, result, span.ended)
+            at_s: unix_s(self.wall, span.ended),
+            digest: appended.digest,
+            validators: head.and_then(|head| Validators::of(head, fetched.head_bytes())),
+            segment: appended.segment,
         };
+        let (outcome, found) = answered.tell(handled);
         self.answer(outcome, Some(appended.sequence), true, found);
         self.spider.recycle(fetched.bytes);
         None
@@ -488,18 +462,6 @@ impl<D: Driver> Shard<D> {
         ShardStats::set(&stats.queued, self.url_server.len() as u64);
         ShardStats::set(&stats.resent, self.url_server.stats().resent);
         ShardStats::set(&stats.syscalls, self.driver.syscalls());
-    }
-}
-
-/// What the doc index should know of a page beside its result.
-fn note_of(candidate: &Candidate, fetched: &Fetched, record: &NewRecord<'_>, segment: u64) -> Note {
-    let head = fetched.head.as_ref().filter(|_| fetched.result == ResultCode::Ok);
-    let validators = head.and_then(|head| Validators::of(head, fetched.head_bytes()));
-    Note {
-        held: validators.map(|validators| Held { validators, segment }),
-        head_only: candidate.head_only,
-        new_url: record.new_url.map(Into::into),
-        ..Note::default()
     }
 }
 

@@ -159,6 +159,8 @@ pub struct Summary {
     pub next_due_s: Option<u32>,
     /// Of the known ones, those that were when it began.
     pub known_before: u64,
+    /// Pages that were stored by a process that was killed, and are not fetched again.
+    pub taken_up: u64,
     pub known: u64,
     pub results: BTreeMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,

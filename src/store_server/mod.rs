@@ -28,6 +28,7 @@
 //! | `pack`      | some segments into one                                                     |
 //! | `intake`    | records of another process's spider, as they come over one connection       |
 //! | `reader`    | everybody else's side                                                      |
+//! | `tail`      | the newest part of a store, for whoever knows the rest                     |
 //! | `verify`    | everything read, followed and compared                                     |
 //!
 //! A segment in use is called `NUMBER-SHARD.open`, a sealed one `NUMBER-SHARD.seg`, one that the disk refused
@@ -49,6 +50,7 @@ mod reader;
 mod record;
 mod rescue;
 mod retention;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;

@@ -17,8 +17,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-fn kills() -> u64 {
-    std::env::var("NEPHILA_KILLS").map_or(20, |text| text.parse().expect("NEPHILA_KILLS is a number"))
+fn kills(usual: u64) -> u64 {
+    std::env::var("NEPHILA_KILLS").map_or(usual, |text| text.parse().expect("NEPHILA_KILLS is a number"))
 }
 
 fn count(stats: &serde_json::Value, name: &str) -> u64 {
@@ -64,62 +64,111 @@ fn urls(records: &[Listed]) -> BTreeSet<String> {
     records.iter().map(|record| record.url.clone()).collect()
 }
 
+/// A crawl that is killed again and again.
+struct Crashes {
+    spec: SiteSpec,
+    flags: fn(&Farm) -> Vec<String>,
+    kills: u64,
+    /// Pages that are asked for between a start and its kill: at least so many, and up to so many more.
+    pages_min: u64,
+    pages_more: u64,
+    /// Some of the kills come while a start is still taking up what the one before has left.
+    in_a_row: bool,
+}
+
+impl Crashes {
+    fn run(self) {
+        let Crashes { spec, kills, .. } = self;
+        let hosts = u64::from(spec.hosts);
+        let (farm, dir, mut chance) = (Farm::start(spec), TempDir::new(), Chance::new());
+        let data = dir.join("data");
+        let (mut killed, mut taken_up) = (0, Vec::new());
+        let mut done_before = BTreeSet::new();
+        while killed < kills {
+            // The seeds are told once: from then on the index knows.
+            let mut flags = (self.flags)(&farm);
+            if killed > 0 {
+                flags.drain(..2);
+            }
+            let driver = if killed % 2 == 0 { "uring" } else { "epoll" };
+            let mut crawl = Running::start(crawl_command(&data).args(flags).args(["--driver", driver]));
+            let (from, more) = (pages_asked(&farm), self.pages_min + chance.below(self.pages_more));
+            let at_once = self.in_a_row && killed % 3 == 2;
+            if at_once {
+                std::thread::sleep(Duration::from_micros(chance.below(120_000)));
+            } else {
+                wait_for("it is at work, or done", PATIENCE, || {
+                    (crawl.has_ended() || pages_asked(&farm) >= from + more).then_some(())
+                });
+            }
+            assert!(
+                !crawl.has_ended(),
+                "{} kills were to come: {}",
+                kills - killed,
+                crawl.wait(PATIENCE).stderr
+            );
+            std::thread::sleep(Duration::from_micros(chance.below(30_000)));
+            crawl.signal(Signal::SIGKILL);
+            let run = crawl.wait(PATIENCE);
+            assert_eq!(run.status.code(), None, "{}", run.stderr);
+            assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+            taken_up.extend(took_up(&run));
+            killed += 1;
+
+            let (done, stored) = (done(&data), urls(&records(&data)));
+            assert!(done.is_superset(&done_before), "what was done stays done, kill {killed}");
+            assert!(
+                stored.is_superset(&done),
+                "done and not stored after kill {killed}: {:?}",
+                done.difference(&stored).next()
+            );
+            done_before = done;
+        }
+        let mut flags = (self.flags)(&farm);
+        flags.drain(..2);
+        let (report, run) = crawl(&data, &flags);
+        let expected = all_pages(&farm);
+        assert_eq!(urls(&records(&data)), expected, "every page is stored");
+        assert_eq!((&report["pending"], &report["known"]), (&0.into(), &expected.len().into()), "{report}");
+        assert_eq!(done(&data), expected);
+        assert!(run.stderr.contains("doc index:"), "it says what it goes on with: {}", run.stderr);
+        taken_up.extend(took_up(&run));
+        // One request may be open for each host.
+        let repeated = pages_asked(&farm) - expected.len() as u64;
+        println!("{killed} kills, {} pages, {repeated} requests repeated", expected.len());
+        println!("taken up: {taken_up:?}");
+        assert!(repeated <= killed * hosts, "{repeated} requests were repeated in {killed} kills");
+        store(&["verify"], &data).done();
+        // There is nothing left to do, nor to be taken up after a clean end.
+        let (report, run) = crawl(&data, &flags);
+        assert_eq!((&report["pages"], &report["pending"]), (&0.into(), &0.into()), "{report}");
+        assert_eq!((&report["taken_up"], took_up(&run)), (&0.into(), None), "{report}");
+    }
+}
+
+/// What a crawl says of pages that it took up from the store.
+fn took_up(run: &Run) -> Option<String> {
+    let said = |line: &str| line.strip_prefix("taken up from the store: ").map(str::to_string);
+    run.stderr.lines().find_map(said)
+}
+
 #[test]
 fn kills_lose_no_page_and_repeat_no_more_than_was_open() {
-    const HOSTS: u32 = 60;
-    let kills = kills();
+    let kills = kills(20);
     let pages = (30 + 5 * kills as u32).min(1_000);
     let spec =
-        SiteSpec { hosts: HOSTS, pages, page_bytes: 2_000, latency_ms: 20, denied: 0, ..SiteSpec::default() };
-    let (farm, dir, mut chance) = (Farm::start(spec), TempDir::new(), Chance::new());
-    let data = dir.join("data");
-    let mut killed = 0;
-    let mut done_before = BTreeSet::new();
-    while killed < kills {
-        // The seeds are told once: from then on the index knows.
-        let mut flags = polite(&farm);
-        if killed > 0 {
-            flags.drain(..2);
-        }
-        let driver = if killed % 2 == 0 { "uring" } else { "epoll" };
-        let mut crawl = Running::start(crawl_command(&data).args(flags).args(["--driver", driver]));
-        let (from, more) = (pages_asked(&farm), 20 + chance.below(200));
-        wait_for("it is at work, or done", PATIENCE, || {
-            (crawl.has_ended() || pages_asked(&farm) >= from + more).then_some(())
-        });
-        assert!(!crawl.has_ended(), "{} kills were to come: {}", kills - killed, crawl.wait(PATIENCE).stderr);
-        std::thread::sleep(Duration::from_micros(chance.below(30_000)));
-        crawl.signal(Signal::SIGKILL);
-        let run = crawl.wait(PATIENCE);
-        assert_eq!(run.status.code(), None, "{}", run.stderr);
-        assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
-        killed += 1;
+        SiteSpec { hosts: 60, pages, page_bytes: 2_000, latency_ms: 20, denied: 0, ..SiteSpec::default() };
+    Crashes { spec, flags: polite, kills, pages_min: 20, pages_more: 200, in_a_row: false }.run();
+}
 
-        let (done, stored) = (done(&data), urls(&records(&data)));
-        assert!(done.is_superset(&done_before), "what was done stays done, kill {killed}");
-        assert!(
-            stored.is_superset(&done),
-            "done and not stored after kill {killed}: {:?}",
-            done.difference(&stored).next()
-        );
-        done_before = done;
-    }
-    let mut flags = polite(&farm);
-    flags.drain(..2);
-    let (report, run) = crawl(&data, &flags);
-    let expected = all_pages(&farm);
-    assert_eq!(urls(&records(&data)), expected, "every page is stored");
-    assert_eq!((&report["pending"], &report["known"]), (&0.into(), &expected.len().into()), "{report}");
-    assert_eq!(done(&data), expected);
-    assert!(run.stderr.contains("doc index:"), "it says what it goes on with: {}", run.stderr);
-    // One request may be open for each host.
-    let repeated = pages_asked(&farm) - expected.len() as u64;
-    println!("{killed} kills, {} pages, {repeated} requests repeated", expected.len());
-    assert!(repeated <= killed * u64::from(HOSTS), "{repeated} requests were repeated in {killed} kills");
-    store(&["verify"], &data).done();
-    // There is nothing left to do.
-    let (report, _) = crawl(&data, &flags);
-    assert_eq!((&report["pages"], &report["pending"]), (&0.into(), &0.into()), "{report}");
+/// Without pauses a hundred pages and more are stored at any time that the index does not know of yet.
+#[test]
+fn kills_in_full_flight_repeat_no_more_than_was_open() {
+    let kills = kills(9);
+    let pages = 250 + 100 * kills as u32;
+    let spec =
+        SiteSpec { hosts: 8, pages, page_bytes: 2_000, latency_ms: 1, denied: 0, ..SiteSpec::default() };
+    Crashes { spec, flags: Farm::flags, kills, pages_min: 200, pages_more: 400, in_a_row: true }.run();
 }
 
 #[test]

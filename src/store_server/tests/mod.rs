@@ -5,6 +5,7 @@ mod index;
 mod model;
 mod retention;
 mod segments;
+mod tail;
 
 use super::*;
 use crate::config::{Dedup, History};
