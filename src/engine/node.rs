@@ -22,11 +22,10 @@ use crate::handler::Scope;
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
-use crate::store_server::{DataDir, Keeper, Medium, Reader, ShardShare};
+use crate::store_server::{DataDir, HeldDirectory, Keeper, Medium, ShardShare};
 use crate::url_server::SpillEvent;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,7 +58,8 @@ pub struct Node {
     stats: Arc<SchedulerStats>,
     trouble: Arc<Trouble>,
     known_before: u64,
-    data: PathBuf,
+    /// Nobody else writes there until the index is closed.
+    held: HeldDirectory,
     told: Option<ToldMark>,
     taken_up: TakenUp,
     /// Without it, questions are answered from the files.
@@ -108,6 +108,7 @@ impl Node {
             trouble.note(format!("some pages that are stored may be fetched again: {error}"));
         }
 
+        let held = directory.hold();
         let mut keeper = Keeper::new(Medium::Directory(directory), store_rules(config), config.cores.len());
         keeper.prepare(wall.unix_ms_at_zero)?;
 
@@ -224,7 +225,7 @@ impl Node {
             stats,
             trouble,
             known_before,
-            data: config.store.data.clone(),
+            held,
             told,
             taken_up,
         })
@@ -292,8 +293,8 @@ impl Node {
         self.trouble.take()?;
         kept?;
         // Everything is told. If it cannot be noted, the next start looks for itself.
-        if let (Some(mut told), Ok(reader)) = (self.told, Reader::open(&self.data)) {
-            let _ = told.move_to(reader.next_segment());
+        if let (Some(mut told), Ok(first)) = (self.told, self.held.next_segment()) {
+            let _ = told.move_to(first);
         }
         let example = desk.index_mut().example();
         let sum = |of: fn(&ShardStats) -> &std::sync::atomic::AtomicU64| {

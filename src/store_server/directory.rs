@@ -9,6 +9,7 @@ use rapidhash::fast::RapidHashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// The data directory of one node, locked against a second process.
@@ -16,10 +17,22 @@ pub struct DataDir {
     path: PathBuf,
     segments: PathBuf,
     next_number: u64,
-    /// Held for as long as the directory is in use.
-    _lock: File,
+    lock: Arc<File>,
     recovered: u64,
     key: u64,
+}
+
+/// Keeps a directory locked for whoever has more to write there when its store is at its end.
+pub struct HeldDirectory {
+    segments: PathBuf,
+    _lock: Arc<File>,
+}
+
+impl HeldDirectory {
+    /// A number above that of every segment.
+    pub fn next_segment(&self) -> io::Result<u64> {
+        Ok(list(&self.segments)?.last().map_or(1, |segment| segment.number + 1))
+    }
 }
 
 #[derive(Debug, Error)]
@@ -81,8 +94,14 @@ impl DataDir {
             Err(fs::TryLockError::Error(cause)) => return Err(unusable(cause)),
         }
         let key = key(&path.join(KEY)).map_err(unusable)?;
-        let mut directory =
-            DataDir { path: path.to_path_buf(), segments, next_number: 1, _lock: lock, recovered: 0, key };
+        let mut directory = DataDir {
+            path: path.to_path_buf(),
+            segments,
+            next_number: 1,
+            lock: Arc::new(lock),
+            recovered: 0,
+            key,
+        };
         directory.remove_unfinished().map_err(unusable)?;
         for segment in list(&directory.segments).map_err(unusable)? {
             directory.next_number = directory.next_number.max(segment.number + 1);
@@ -106,6 +125,11 @@ impl DataDir {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The directory is in use for as long as this is there, too.
+    pub fn hold(&self) -> HeldDirectory {
+        HeldDirectory { segments: self.segments.clone(), _lock: self.lock.clone() }
     }
 
     /// The numbers of the segments that are there.

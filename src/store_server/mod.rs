@@ -58,7 +58,7 @@ mod walk;
 
 pub use append::{AppendError, Appended, ShardShare, ShardStore};
 pub use digests::StoredDigests;
-pub use directory::{DataDir, OpenError};
+pub use directory::{DataDir, HeldDirectory, OpenError};
 pub use header::SegmentHeader;
 pub use intake::{Fed, Intake, Stored};
 pub use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};

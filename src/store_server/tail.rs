@@ -36,11 +36,6 @@ impl Reader {
             None => Ok(()),
         }
     }
-
-    /// A number above that of every segment.
-    pub fn next_segment(&self) -> u64 {
-        self.segment_files().last().map_or(1, |segment| segment.number + 1)
-    }
 }
 
 /// By its name.
