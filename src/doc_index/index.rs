@@ -355,47 +355,6 @@ impl DocIndex {
         note.held.is_some() && !note.head_only
     }
 
-    /// A URL that somebody typed. One that is known is asked for again if its head is wanted, or if only that was had.
-    pub fn seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) {
-        let origin = Origin { head_only, ..Origin::SEED };
-        let (next, doubts) = (self.ledger.next_doc(), self.doubts.len());
-        self.discover([url.as_str()], origin, now_s);
-        if self.ledger.next_doc() > next || self.doubts.len() > doubts {
-            return;
-        }
-        let found = self.look(url.as_str()).unwrap_or_else(|error| {
-            self.trouble.get_or_insert(error);
-            None
-        });
-        let Some(found) = found.filter(|found| !self.open.contains_key(&found.doc_id)) else { return };
-        if !found.discovered.origin.seed_chain {
-            // It was found as a link; the next process is to know that it was typed.
-            self.into_scope(url, now_s);
-        }
-        let (doc_id, only_head) = (found.doc_id, found.note.head_only || found.discovered.origin.head_only);
-        if head_only == found.discovered.origin.head_only && !self.taken.get(doc_id) {
-            return;
-        }
-        if !(head_only || only_head) {
-            return;
-        }
-        let Some((host, path)) = split(url.as_str()) else { return };
-        let host = self.frontier.host(host);
-        let was_taken = self.taken.get(doc_id);
-        if let Some(row) = found.row.filter(|_| was_taken) {
-            self.uncount(host, &row);
-            // When it was due is of no meaning any more.
-            let row = Row { state: DocState::Pending, due_s: 0, after: self.ledger.told(), ..row };
-            self.documents.put(doc_id, row);
-        }
-        self.taken.set(doc_id, false);
-        self.frontier.push_front(host, &InLine { doc_id, origin, path, via_path: "" });
-        if !was_taken {
-            // It stands in its line already, and is passed over there.
-            self.frontier.let_go(host);
-        }
-    }
-
     /// The rules of this crawl keep out what was handed out.
     pub fn exclude(&mut self, doc_id: u32, reason: &str, now_s: u32) {
         let Some(host) = self.open.remove(&doc_id) else { return };
@@ -491,11 +450,6 @@ impl DocIndex {
     /// Whether a document was handed out and not answered for.
     pub fn is_open(&self, doc_id: u32) -> bool {
         self.open.contains_key(&doc_id)
-    }
-
-    /// Where a seed's redirects ended, so that the next process knows.
-    pub fn into_scope(&mut self, url: &CrawlUrl, now_s: u32) {
-        self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
     }
 
     /// The disk refused something: [`DocIndex::flush`] tells what.

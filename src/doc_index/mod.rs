@@ -53,6 +53,7 @@ mod seen;
 mod spill;
 #[cfg(test)]
 mod tests;
+mod typed;
 mod variants;
 mod varint;
 mod view;

@@ -9,31 +9,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const NOW_S: u32 = 1_800_000_000;
+pub(super) const NOW_S: u32 = 1_800_000_000;
 
-fn link(url: &str, index: &mut DocIndex, origin: Origin) {
+pub(super) fn link(url: &str, index: &mut DocIndex, origin: Origin) {
     index.discover([url], origin, NOW_S);
 }
 
-fn candidates(index: &mut DocIndex, want: usize) -> Vec<Candidate> {
+pub(super) fn candidates(index: &mut DocIndex, want: usize) -> Vec<Candidate> {
     index.candidates(want, &RejectList::default(), NOW_S)
 }
 
-fn done(index: &mut DocIndex, doc_id: u32) -> bool {
+pub(super) fn done(index: &mut DocIndex, doc_id: u32) -> bool {
     index.record(&Outcome::new(doc_id, ResultCode::Ok, NOW_S), None)
 }
 
-struct Folder(PathBuf);
+pub(super) struct Folder(pub PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("nephila-index-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
 
-    fn open(&self, rules: IndexRules) -> (DocIndex, Opened) {
+    pub fn open(&self, rules: IndexRules) -> (DocIndex, Opened) {
         DocIndex::open(&self.0, rules, NOW_S).unwrap()
     }
 }
