@@ -341,7 +341,9 @@ impl DocIndex {
         });
         let Some(found) = found.filter(|found| self.taken.get(found.doc_id)) else { return };
         let Some(row) = found.row.filter(|row| row.state == DocState::Success) else { return };
-        if row.fetched_s < lastmod_s && lastmod_s <= now_s && row.due_s > now_s {
+        // One that a wrong clock dates after now may be of any time.
+        let is_newer = row.fetched_s < lastmod_s || row.fetched_s > now_s;
+        if is_newer && lastmod_s <= now_s && row.due_s > now_s {
             self.documents.put(found.doc_id, Row { due_s: now_s, after: self.ledger.told(), ..row });
             self.due.put(found.doc_id, now_s);
         }

@@ -220,6 +220,11 @@ impl Retelling {
 
     fn is_pending(&self, index: &mut DocIndex, row: &mut Row, doc_id: u32) -> bool {
         let recrawl = index.rules.schedule.recrawl;
+        let latest_s = index.rules.schedule.latest_s(self.now_s);
+        if row.due_s > latest_s {
+            row.due_s = latest_s;
+            index.documents.put(doc_id, *row);
+        }
         match (row.state, recrawl) {
             (DocState::Excluded | DocState::Fetching, _) => true,
             (DocState::Pending, _) => index.rules.again || row.due_s <= self.now_s,
@@ -233,7 +238,7 @@ impl Retelling {
             (_, Some(recrawl)) => {
                 // It was fetched by a crawl that did not mean to look again.
                 row.interval_s = recrawl.start_s;
-                row.due_s = row.fetched_s.saturating_add(recrawl.start_s);
+                row.due_s = row.fetched_s.min(self.now_s).saturating_add(recrawl.start_s);
                 index.documents.put(doc_id, *row);
                 row.due_s <= self.now_s
             }

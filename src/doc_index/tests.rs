@@ -519,3 +519,46 @@ fn a_crawl_that_looks_again_takes_up_what_an_earlier_one_left() {
     let (index, _) = folder.open(IndexRules::default());
     assert_eq!((index.stats().waiting, index.stats().success), (0, 1));
 }
+
+#[test]
+fn a_clock_that_was_wrong_once_parks_nothing_for_years() {
+    let folder = Folder::new("clock");
+    let recrawl = Some(Recrawl { min_s: 10, start_s: 100, max_s: 1_000 });
+    let rules = |recrawl, fixed_s_max| IndexRules {
+        schedule: Schedule { retry_first_s: 60, recrawl, fixed_s_max, ..Schedule::default() },
+        ..IndexRules::default()
+    };
+    let wrong_s = u32::MAX - 5;
+    {
+        let (mut index, _) = folder.open(rules(recrawl, 0));
+        index.discover(["http://a/had", "http://b/failed", "http://c/typed"], Origin::SEED, wrong_s);
+        for found in index.candidates(9, &RejectList::default(), wrong_s) {
+            let failed = found.url.as_str() == "http://b/failed";
+            let result = if failed { ResultCode::ReadTimeout } else { ResultCode::Ok };
+            index.record(&Outcome { digest: 7, ..Outcome::new(found.doc_id, result, wrong_s) }, None);
+        }
+        index.flush(true).unwrap();
+    }
+    for (rules, latest_s) in [(rules(recrawl, 5_000), 5_000), (rules(recrawl, 0), 1_000)] {
+        let (mut index, _) = folder.open(rules);
+        assert_eq!((index.stats().waiting, index.stats().next_due_s), (3, Some(NOW_S + latest_s)));
+        assert!(index.candidates(9, &RejectList::default(), NOW_S + latest_s - 1).is_empty());
+        index.changed("http://c/typed", NOW_S - 5, NOW_S);
+        assert_eq!(candidates(&mut index, 9).len(), 1, "a sitemap knows better than that clock");
+        index.put_back(3);
+        assert_eq!(index.candidates(9, &RejectList::default(), NOW_S + latest_s).len(), 3);
+    }
+    // Without looking again only the failure waits: sixteen minutes at the most.
+    let (index, _) = folder.open(rules(None, 0));
+    assert_eq!((index.stats().waiting, index.stats().next_due_s), (1, Some(NOW_S + 960)));
+    drop(index);
+    // One that looks again and finds no time noted goes by when it was had, but not by a time to come.
+    let (mut index, _) = folder.open(rules(None, 0));
+    let found = index.look("http://a/had").unwrap().unwrap();
+    assert_eq!(found.row.unwrap().fetched_s, wrong_s);
+    index.documents.put(1, Row { due_s: 0, ..found.row.unwrap() });
+    index.flush(true).unwrap();
+    drop(index);
+    let (index, _) = folder.open(rules(recrawl, 0));
+    assert_eq!(index.stats().next_due_s, Some(NOW_S + 100));
+}

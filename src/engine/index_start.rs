@@ -123,6 +123,7 @@ pub fn index_rules(config: &Config) -> IndexRules {
                 start_s: seconds(settings.recrawl_start_s),
                 max_s: seconds(settings.recrawl_max_s),
             }),
+            fixed_s_max: seconds(settings.recrawl_rules.iter().map(|rule| rule.every_s).max().unwrap_or(0)),
         },
         again: config.again,
         pages_per_host: settings.pages_per_host,
