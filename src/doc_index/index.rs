@@ -42,6 +42,8 @@ pub struct DocIndex {
     /// URLs taken in by domain, if that is limited.
     pub(super) by_domain: RapidHashMap<u64, u32>,
     pub(super) counts: Counts,
+    /// Where the ledger says that links are followed by the rules of today, and have been since.
+    pub(super) rules_since: u64,
     /// What the disk refused since it was last told.
     pub(super) trouble: Option<io::Error>,
     /// New URLs that the seen-set is to be told of.
@@ -152,6 +154,7 @@ impl DocIndex {
             rowed: Bits::default(),
             by_domain: RapidHashMap::default(),
             counts: Counts::default(),
+            rules_since: 0,
             trouble: None,
             unseen: Vec::new(),
             answers: Vec::new(),
@@ -326,8 +329,18 @@ impl DocIndex {
             None => self.documents.put_note(doc_id, &mut row.note, &Note::default()),
         }
         self.frontier.counts(host).fetching -= 1;
+        // A head has no links, nor has what failed: nothing of the ledger is needed for these.
+        let is_head = outcome.note.as_ref().is_some_and(|note| note.head_only);
+        if row.state == DocState::Success && (!is_head || outcome.result == ResultCode::Redirect) {
+            row.after = self.ledger.told();
+        }
         self.put_row(doc_id, host, row);
         true
+    }
+
+    /// Whether the links of a document were last read by other rules than those of today, if at all.
+    pub fn was_read_by_other_rules(&mut self, doc_id: u32) -> bool {
+        self.row(doc_id).after <= self.rules_since
     }
 
     /// A sitemap says when a page changed: if that is after we had it, and pages are looked at again, it is due.
@@ -344,7 +357,7 @@ impl DocIndex {
         // One that a wrong clock dates after now may be of any time.
         let is_newer = row.fetched_s < lastmod_s || row.fetched_s > now_s;
         if is_newer && lastmod_s <= now_s && row.due_s > now_s {
-            self.documents.put(found.doc_id, Row { due_s: now_s, after: self.ledger.told(), ..row });
+            self.documents.put(found.doc_id, Row { due_s: now_s, ..row });
             self.due.put(found.doc_id, now_s);
         }
     }
@@ -388,8 +401,7 @@ impl DocIndex {
 
     /// Keeps a row of which nothing that is counted has changed.
     pub(super) fn keep_row(&mut self, doc_id: u32, row: Row) {
-        let after = self.ledger.told();
-        self.documents.put(doc_id, Row { after, ..row });
+        self.documents.put(doc_id, row);
         self.rowed.set(doc_id, true);
     }
 

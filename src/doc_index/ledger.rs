@@ -58,6 +58,8 @@ pub(super) struct Told<'a> {
     /// The number of the document, for entries that have one.
     pub doc_id: u32,
     pub at_s: u32,
+    /// Where its block begins.
+    pub at: u64,
     pub entry: Entry<'a>,
 }
 
@@ -92,7 +94,7 @@ impl Ledger {
         let scanned = scan(&ledger.bytes, FILE_HEADER_BYTES as u64, |at, header, payload| {
             note_place(&mut places, &header, at);
             next_doc = header.first_doc + header.docs;
-            tell(&header, payload, &mut each);
+            tell(at, &header, payload, &mut each);
             ControlFlow::Continue(())
         })?;
         if scanned.end < ledger.bytes.len() {
@@ -237,9 +239,9 @@ impl LedgerView {
         doc_id: u32,
         mut each: impl FnMut(Told<'_>) -> ControlFlow<()>,
     ) -> io::Result<Scanned> {
-        scan(&self.bytes, self.place(doc_id)?, |_, header, payload| {
+        scan(&self.bytes, self.place(doc_id)?, |at, header, payload| {
             let mut flow = ControlFlow::Continue(());
-            tell(&header, payload, &mut |told| {
+            tell(at, &header, payload, &mut |told| {
                 if flow.is_continue() {
                     flow = each(told);
                 }
@@ -327,11 +329,11 @@ fn doc_in(header: &BlockHeader, payload: &[u8], doc_id: u32) -> Option<Discovere
     None
 }
 
-fn tell(header: &BlockHeader, payload: &[u8], each: &mut impl FnMut(Told<'_>)) {
+fn tell(at: u64, header: &BlockHeader, payload: &[u8], each: &mut impl FnMut(Told<'_>)) {
     let (mut rest, mut last, mut doc_id) = (payload, String::new(), header.first_doc);
     while let Some(entry) = Entry::read(&mut rest, &mut last) {
         let is_doc = matches!(entry, Entry::Doc { .. });
-        each(Told { doc_id, at_s: header.at_s, entry });
+        each(Told { doc_id, at_s: header.at_s, at, entry });
         doc_id += u32::from(is_doc);
     }
 }

@@ -35,8 +35,6 @@ pub struct Opened {
     pub damaged_bytes: u64,
     /// Parts of the seen-set that were damaged, and were made anew.
     pub runs_removed: usize,
-    /// Links were followed by other rules.
-    pub rules_changed: bool,
     /// Documents numbered below this are of earlier processes.
     pub first_new: u32,
 }
@@ -139,7 +137,8 @@ struct Retelling {
     /// Documents whose rows are to be judged.
     unsure: Vec<Unsure>,
     doubts: Vec<(Origin, Box<str>)>,
-    rules: Option<u64>,
+    /// The rules of the last process, and where the first of those began that had the same.
+    rules: Option<(u64, u64)>,
     error: Option<io::Error>,
 }
 
@@ -189,7 +188,10 @@ impl Retelling {
             Entry::Doubt { origin, url } => self.doubts.push((origin, url.into())),
             Entry::Settled => self.doubts.clear(),
             Entry::Scope { url } => self.opened.seeds.extend(CrawlUrl::from_normal(url).ok()),
-            Entry::Run { rules } => self.rules = Some(rules),
+            Entry::Run { rules } => {
+                let since = self.rules.filter(|&(before, _)| before == rules).map(|(_, since)| since);
+                self.rules = Some((rules, since.unwrap_or(told.at)));
+            }
         }
     }
 
@@ -268,7 +270,9 @@ impl Retelling {
         self.opened.torn_bytes = bytes.saturating_sub(scanned.end);
         self.opened.damaged_bytes = scanned.damaged_bytes;
         self.opened.runs_removed = index.seen.removed().len();
-        self.opened.rules_changed = self.rules.is_some_and(|rules| rules != index.rules.signature);
+        // A page that was read before is to be read anew, in whichever process its turn comes.
+        let since = self.rules.filter(|&(rules, _)| rules == index.rules.signature).map(|(_, since)| since);
+        index.rules_since = since.unwrap_or_else(|| index.ledger.told());
         self.opened.first_new = index.ledger.next_doc();
         Ok(self.opened)
     }

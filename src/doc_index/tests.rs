@@ -562,3 +562,41 @@ fn a_clock_that_was_wrong_once_parks_nothing_for_years() {
     let (index, _) = folder.open(rules(recrawl, 0));
     assert_eq!(index.stats().next_due_s, Some(NOW_S + 100));
 }
+
+#[test]
+fn a_page_read_by_other_rules_is_one_until_it_is_read_again() {
+    let folder = Folder::new("other-rules");
+    let rules = |signature| IndexRules { signature, again: true, ..IndexRules::default() };
+    {
+        let (mut index, _) = folder.open(rules(1));
+        link("http://a/", &mut index, Origin::SEED);
+        link("http://b/", &mut index, Origin::SEED);
+        for found in candidates(&mut index, 9) {
+            done(&mut index, found.doc_id);
+            assert!(!index.was_read_by_other_rules(found.doc_id));
+        }
+        index.flush(true).unwrap();
+    }
+    // The first process with other rules is stopped before it has asked for any.
+    folder.open(rules(2));
+    {
+        let (mut index, _) = folder.open(rules(2));
+        for found in candidates(&mut index, 9) {
+            assert!(index.was_read_by_other_rules(found.doc_id));
+        }
+        index.record(&Outcome::new(1, ResultCode::NotModified, NOW_S), None);
+        // This one was not read, nor has its head any links.
+        let note = Some(Box::new(Note { head_only: true, ..Note::default() }));
+        index.record(&Outcome::new(2, ResultCode::ReadTimeout, NOW_S), None);
+        assert_eq!(candidates(&mut index, 9).len(), 0);
+        index.seed(&CrawlUrl::parse("http://b/").unwrap(), true, NOW_S);
+        assert_eq!(candidates(&mut index, 9).len(), 1);
+        index.record(&Outcome { note, ..Outcome::new(2, ResultCode::Ok, NOW_S) }, None);
+        index.flush(true).unwrap();
+    }
+    let (mut index, _) = folder.open(rules(2));
+    assert_eq!([1, 2].map(|doc_id| index.was_read_by_other_rules(doc_id)), [false, true]);
+    drop(index);
+    let (mut index, _) = folder.open(rules(1));
+    assert_eq!([1, 2].map(|doc_id| index.was_read_by_other_rules(doc_id)), [true, true]);
+}

@@ -79,12 +79,9 @@ impl OpenIndex {
         started: Instant,
     ) -> DeskPapers {
         let token = product_token(&config.spider.user_agent).to_string();
-        let rereading = self
-            .opened
-            .rules_changed
-            .then(|| Rereading::new(config.store.data.clone(), Handler::new(scope.clone(), token)));
+        let rereading = Rereading::new(config.store.data.clone(), Handler::new(scope.clone(), token));
         DeskPapers {
-            rereading,
+            rereading: Some(rereading),
             scope: Some(scope.clone()),
             first_new: self.opened.first_new,
             sitemaps: config.doc_index.sitemaps,
