@@ -42,6 +42,8 @@ pub struct DocIndex {
     /// URLs taken in by domain, if that is limited.
     pub(super) by_domain: RapidHashMap<u64, u32>,
     pub(super) counts: Counts,
+    /// Prints of the URLs that the ledger says are in scope: as many as seeds led elsewhere.
+    pub(super) scoped: RapidHashSet<u64>,
     /// Where the ledger says that links are followed by the rules of today, and have been since.
     pub(super) rules_since: u64,
     /// What the disk refused since it was last told.
@@ -154,6 +156,7 @@ impl DocIndex {
             rowed: Bits::default(),
             by_domain: RapidHashMap::default(),
             counts: Counts::default(),
+            scoped: RapidHashSet::default(),
             rules_since: 0,
             trouble: None,
             unseen: Vec::new(),

@@ -187,7 +187,12 @@ impl Retelling {
             }
             Entry::Doubt { origin, url } => self.doubts.push((origin, url.into())),
             Entry::Settled => self.doubts.clear(),
-            Entry::Scope { url } => self.opened.seeds.extend(CrawlUrl::from_normal(url).ok()),
+            Entry::Scope { url } => {
+                // Ledgers of earlier builds may say it again and again.
+                if index.scoped.insert(xxh3_64_with_seed(url.as_bytes(), index.seed)) {
+                    self.opened.seeds.extend(CrawlUrl::from_normal(url).ok());
+                }
+            }
             Entry::Run { rules } => {
                 let since = self.rules.filter(|&(before, _)| before == rules).map(|(_, since)| since);
                 self.rules = Some((rules, since.unwrap_or(told.at)));

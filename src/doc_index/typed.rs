@@ -78,9 +78,12 @@ impl DocIndex {
         }
     }
 
-    /// Where a seed's redirects ended, so that the next process knows.
+    /// Where a seed's redirects ended, so that the next process knows. Told once, however often it is fetched.
     pub fn into_scope(&mut self, url: &CrawlUrl, now_s: u32) {
-        self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
+        let print = xxh3_64_with_seed(url.as_str().as_bytes(), self.seed);
+        if self.scoped.insert(print) {
+            self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
+        }
     }
 }
 
@@ -181,5 +184,23 @@ mod tests {
         let found = candidates(&mut index, 999);
         assert_eq!((found.len(), found.iter().all(|found| found.head_only)), (100, true));
         assert_eq!(index.stats().known, 9_000, "none is taken for another");
+    }
+
+    #[test]
+    fn where_a_seed_leads_is_told_once_over_all_processes() {
+        let folder = Folder::new("scoped");
+        let (mut index, _) = folder.open(IndexRules::default());
+        let before = index.ledger.told();
+        index.into_scope(&url("http://a/there"), NOW_S);
+        let once = index.ledger.told();
+        index.into_scope(&url("http://a/there"), NOW_S);
+        assert!(before < once && once == index.ledger.told());
+        index.flush(true).unwrap();
+        drop(index);
+        let (mut index, opened) = folder.open(IndexRules::default());
+        assert_eq!(opened.seeds, [url("http://a/there")]);
+        let before = index.ledger.told();
+        index.into_scope(&url("http://a/there"), NOW_S);
+        assert_eq!(index.ledger.told(), before);
     }
 }

@@ -8,14 +8,14 @@ use super::questions::{OpenQuestions, Questions};
 use super::scribe::{ScribePort, ToScribe};
 use super::stats::{SchedulerStats, Tally};
 use super::words::{Done, FromIndex, FromShard, ToIndex, ToShard};
-use crate::base::{AddressGuard, Now, Wall};
+use crate::base::{AddressGuard, Now, Wall, fingerprint};
 use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::limits::{CANDIDATES_PER_ASK, OWNED_ADDRESSES_MAX, STRIKES_MAX, URLS_PER_SHARD_MAX};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::store_server::ShardShare;
-use rapidhash::fast::RapidHashMap;
+use rapidhash::fast::{RapidHashMap, RapidHashSet};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -54,6 +54,8 @@ pub struct Scheduler {
     strikes: RapidHashMap<u32, u8>,
     /// Where seeds led: brought into scope during the crawl.
     into_scope: Vec<Arc<CrawlUrl>>,
+    /// Their prints: whatever is fetched again is not told again.
+    scoped: RapidHashSet<u64>,
     index_stats: IndexStats,
     pub(super) counts: Counts,
     tally: Tally,
@@ -170,6 +172,7 @@ impl Scheduler {
             told_since_ask: false,
             strikes: RapidHashMap::default(),
             into_scope: Vec::new(),
+            scoped: RapidHashSet::default(),
             index_stats: IndexStats::default(),
             counts: Counts::default(),
             tally: Tally::default(),
@@ -342,7 +345,9 @@ impl Scheduler {
     /// Links may be known at once; the document counts when its record is durable.
     fn hold(&mut self, shard: usize, mut done: Done) {
         if let Some(mut found) = done.found.take() {
-            if let Some(url) = found.into_scope.take() {
+            if let Some(url) = found.into_scope.take()
+                && self.scoped.insert(fingerprint(url.as_str().as_bytes()))
+            {
                 let url = Arc::new(url);
                 self.into_scope.push(url.clone());
                 for side in &mut self.shards {
