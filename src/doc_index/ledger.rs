@@ -42,6 +42,8 @@ pub struct Discovered {
 
 /// Entries are added to a block up to this size: a look for one document reads one block.
 const BLOCK_BYTES: usize = 1024;
+/// What is read of a ledger to find its end.
+const TAIL_BYTES: u64 = 1 << 20;
 /// Memory that is kept for what is not written yet.
 const UNWRITTEN_KEPT: usize = 256 * 1024;
 /// Documents between two places.
@@ -102,6 +104,17 @@ impl Ledger {
         }
         (ledger.written, ledger.places, ledger.next_doc) = (scanned.end, places, next_doc);
         Ok((ledger, scanned))
+    }
+
+    /// Where the last good block ends. The end of the file tells, unless all of that is torn.
+    pub fn end_of(bytes: &Bytes) -> io::Result<u64> {
+        let first = FILE_HEADER_BYTES as u64;
+        let tail = bytes.len().saturating_sub(TAIL_BYTES).max(first);
+        let scanned = scan(bytes, tail, |_, _, _| ControlFlow::Continue(()))?;
+        if scanned.end > tail || tail == first {
+            return Ok(scanned.end);
+        }
+        Ok(scan(bytes, first, |_, _, _| ControlFlow::Continue(()))?.end)
     }
 
     fn at_end(bytes: Bytes, written: u64) -> Ledger {
@@ -344,6 +357,25 @@ mod tests {
 
     fn url(number: u32) -> String {
         format!("http://h{}.test/{}/{number}", number % 7, "x".repeat(number as usize % 90))
+    }
+
+    #[test]
+    fn the_end_is_found_from_the_end_however_much_is_torn() {
+        let mut ledger = written(60_000);
+        ledger.write().unwrap();
+        let Bytes::Memory(whole) = &ledger.bytes else { unreachable!() };
+        assert!(whole.len() as u64 > 2 * TAIL_BYTES, "the test is of nothing if all of it is read");
+        for torn in [0, 1, 5_000, 3 << 20] {
+            let mut bytes = whole.clone();
+            bytes.resize(whole.len() + torn, 7);
+            assert_eq!(Ledger::end_of(&Bytes::Memory(bytes)).unwrap(), whole.len() as u64, "{torn} bytes");
+        }
+        for cut in [whole.len() - 1, whole.len() / 2, FILE_HEADER_BYTES + 3, FILE_HEADER_BYTES] {
+            let bytes = Bytes::Memory(whole[..cut].to_vec());
+            let scanned =
+                scan(&bytes, FILE_HEADER_BYTES as u64, |_, _, _| ControlFlow::Continue(())).unwrap();
+            assert_eq!(Ledger::end_of(&bytes).unwrap(), scanned.end, "cut at {cut}");
+        }
     }
 
     fn written(docs: u32) -> Ledger {

@@ -21,6 +21,8 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct OpenIndex {
     pub index: DocIndex,
     pub opened: Opened,
+    /// All that was ever typed, and where it led. It takes memory by hosts, domains or prefixes, and not by URLs.
+    scope: Scope,
 }
 
 /// Where the doc index of a data directory is.
@@ -54,20 +56,24 @@ impl OpenIndex {
         let rules = IndexRules { segments: segments_of(directory), ..index_rules(config) };
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_s = u32::try_from(unix.as_secs()).unwrap_or(u32::MAX);
-        let (index, opened) = DocIndex::open(&index_folder(directory.path()), rules, now_s)?;
-        Ok(OpenIndex { index, opened })
+        let (folder, mut scope) = (index_folder(directory.path()), scope_of(config, []));
+        let (index, opened) = DocIndex::open_telling(&folder, rules, now_s, |url| scope.add(&url))?;
+        Ok(OpenIndex { index, opened, scope })
     }
 
     /// One that leaves nothing behind: what fails has no other time to be tried at.
     pub fn in_memory(config: &Config) -> OpenIndex {
         let mut rules = index_rules(config);
         rules.schedule.retries_max = 0;
-        OpenIndex { index: DocIndex::in_memory(rules), opened: Opened::default() }
+        let index = DocIndex::in_memory(rules);
+        OpenIndex { index, opened: Opened::default(), scope: scope_of(config, []) }
     }
 
     /// What is in scope: all that was ever typed, and where it led.
-    pub(super) fn scope(&self, config: &Config, seeds: &[CrawlUrl]) -> Arc<Scope> {
-        Arc::new(scope_of(config, seeds.iter().chain(&self.opened.seeds)))
+    pub(super) fn scope(&self, seeds: &[CrawlUrl]) -> Arc<Scope> {
+        let mut scope = self.scope.clone();
+        seeds.iter().for_each(|url| scope.add(url));
+        Arc::new(scope)
     }
 
     /// What a desk goes by, in a crawl.

@@ -88,7 +88,7 @@ impl Node {
             Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
                 .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
 
-        let scope = index.scope(config, &seeds);
+        let scope = index.scope(&seeds);
         let known_before = index.index.stats().known;
         let papers = index.papers(config, &scope, wall, started);
         let (desk, index_port) =
