@@ -154,7 +154,7 @@ impl Papers<'_> {
         if self.rowed.get(doc_id)
             && let Some(row) = self.documents.get(doc_id)?
         {
-            let note = self.documents.note(doc_id, row.note)?;
+            let note = self.documents.note(doc_id, &row)?;
             let whole = !note.head_only || origin.head_only;
             held = note.held.filter(|held| whole && self.segments.has(held.segment)).map(Box::new);
         }

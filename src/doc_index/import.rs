@@ -128,7 +128,7 @@ impl DocIndex {
         match import.known.as_deref() {
             Some((row, note)) => {
                 let mut row = Row { update_tag: tag, ..*row };
-                self.documents.put_note(doc_id, &mut row.note, note);
+                self.documents.put_note(doc_id, row.note_owner(doc_id), &mut row, note);
                 self.restore(doc_id, import, row, now_s);
             }
             None if tag != 0 => self.keep_row(doc_id, Row { update_tag: tag, ..Row::default() }),

@@ -320,20 +320,20 @@ impl DocIndex {
     pub fn record(&mut self, outcome: &Outcome, fixed_s: Option<u32>) -> bool {
         let doc_id = outcome.doc_id;
         let Some(host) = self.open.remove(&doc_id) else { return false };
-        let mut row = self.row(doc_id);
-        let held_on = outcome.result == ResultCode::NotModified;
+        let before = self.row(doc_id);
+        let mut row = before;
         self.rules.schedule.answered(&mut row, outcome, fixed_s);
-        match &outcome.note {
-            // What is stored is still true, and so is what was noted of it.
-            _ if held_on => {}
-            // A head does not stand for a document: what is known of that is kept.
-            Some(note) if note.head_only && self.holds_whole(doc_id, &row) => {}
-            Some(note) => self.documents.put_note(doc_id, &mut row.note, note),
-            None => self.documents.put_note(doc_id, &mut row.note, &Note::default()),
+        // What is stored is still true, and so is what was noted of it. A head does not stand for a document, either.
+        let held_on = outcome.result == ResultCode::NotModified;
+        let is_head = outcome.note.as_ref().is_some_and(|note| note.head_only);
+        let is_kept = held_on || (is_head && self.holds_whole(doc_id, &before));
+        if !is_kept || row.digest != before.digest {
+            let kept = if is_kept { self.note(doc_id, &before) } else { Note::default() };
+            let note = outcome.note.as_deref().filter(|_| !is_kept).unwrap_or(&kept);
+            self.documents.put_note(doc_id, before.note_owner(doc_id), &mut row, note);
         }
         self.frontier.counts(host).fetching -= 1;
         // A head has no links, nor has what failed: nothing of the ledger is needed for these.
-        let is_head = outcome.note.as_ref().is_some_and(|note| note.head_only);
         if row.state == DocState::Success && (!is_head || outcome.result == ResultCode::Redirect) {
             row.after = self.ledger.told();
         }
@@ -365,11 +365,15 @@ impl DocIndex {
         }
     }
 
-    fn holds_whole(&mut self, doc_id: u32, row: &Row) -> bool {
-        let note = self.documents.note(doc_id, row.note).unwrap_or_else(|error| {
+    fn note(&mut self, doc_id: u32, row: &Row) -> Note {
+        self.documents.note(doc_id, row).unwrap_or_else(|error| {
             self.trouble.get_or_insert(error);
             Note::default()
-        });
+        })
+    }
+
+    fn holds_whole(&mut self, doc_id: u32, row: &Row) -> bool {
+        let note = self.note(doc_id, row);
         note.held.is_some() && !note.head_only
     }
 
@@ -378,9 +382,9 @@ impl DocIndex {
         let Some(host) = self.open.remove(&doc_id) else { return };
         let mut row = Row { state: DocState::Excluded, due_s: 0, ..self.row(doc_id) };
         row.fetched_s = if row.fetched_s == 0 { now_s } else { row.fetched_s };
-        let mut note = self.documents.note(doc_id, row.note).unwrap_or_default();
+        let mut note = self.note(doc_id, &row);
         note.reason = Some(reason.into());
-        self.documents.put_note(doc_id, &mut row.note, &note);
+        self.documents.put_note(doc_id, row.note_owner(doc_id), &mut row, &note);
         self.frontier.counts(host).fetching -= 1;
         self.put_row(doc_id, host, row);
     }

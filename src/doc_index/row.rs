@@ -1,4 +1,5 @@
 use super::entry::{Origin, PRIORITY_MAX};
+use super::note::NoteOwner;
 use crate::proto::record::ResultCode;
 
 /// What became of a document. In a table of rows of one size, by the document's number; one that was never answered for
@@ -101,6 +102,11 @@ const WISH: u8 = 64;
 const WISH_HEAD: u8 = 128;
 
 impl Row {
+    /// Whose note it finds.
+    pub(super) fn note_owner(&self, doc_id: u32) -> NoteOwner {
+        NoteOwner { doc_id, digest: self.digest }
+    }
+
     /// Where a document comes from, with what was told of it since.
     pub fn raise(&self, origin: Origin) -> Origin {
         let priority = self.priority.map_or(origin.priority, |priority| priority.max(origin.priority));

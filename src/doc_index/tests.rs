@@ -600,3 +600,39 @@ fn a_page_read_by_other_rules_is_one_until_it_is_read_again() {
     let (mut index, _) = folder.open(rules(1));
     assert_eq!([1, 2].map(|doc_id| index.was_read_by_other_rules(doc_id)), [true, true]);
 }
+
+#[test]
+fn a_row_never_finds_the_validators_of_another_version() {
+    use crate::proto::http1::Validators;
+    use crate::proto::lines::Held;
+    let (folder, image) = (Folder::new("version"), Folder::new("version-image"));
+    let rules = IndexRules { again: true, ..IndexRules::default() };
+    let fetched = |index: &mut DocIndex, etag: &str, digest| {
+        let validators = Validators { etag: etag.as_bytes().into(), last_modified: Box::default() };
+        let note = Some(Box::new(Note { held: Some(Held { validators, segment: 1 }), ..Note::default() }));
+        assert_eq!(candidates(index, 1).len(), 1);
+        index.record(&Outcome { note, digest, ..Outcome::new(1, ResultCode::Ok, NOW_S) }, None);
+        index.flush(true).unwrap();
+    };
+    let (mut index, _) = folder.open(rules.clone());
+    link("http://a/", &mut index, Origin::SEED);
+    fetched(&mut index, "\"1\"", 11);
+    drop(index);
+    killed(&folder.0, &image.0);
+    let (mut index, _) = folder.open(rules.clone());
+    let etag =
+        |index: &DocIndex| index.look("http://a/").unwrap().unwrap().note.held.map(|h| h.validators.etag);
+    assert_eq!(etag(&index).as_deref(), Some(&b"\"1\""[..]));
+    fetched(&mut index, "\"2\"", 22);
+    assert_eq!(etag(&index).as_deref(), Some(&b"\"2\""[..]));
+    drop(index);
+    // A crash took the row, and left the note, which has the place of the one before.
+    assert_eq!(
+        fs::metadata(folder.0.join("notes")).unwrap().len(),
+        fs::metadata(image.0.join("notes")).unwrap().len()
+    );
+    fs::copy(folder.0.join("notes"), image.0.join("notes")).unwrap();
+    let (mut index, _) = image.open(rules.clone());
+    assert_eq!(etag(&index), None);
+    assert_eq!(candidates(&mut index, 1)[0].held, None, "it is asked for whole");
+}
