@@ -104,12 +104,21 @@ impl Frontier {
     }
 
     pub fn ram_bytes(&self) -> usize {
+        self.keep.cells.ram_bytes() + self.table_bytes()
+    }
+
+    /// Memory that every host takes, whatever it has pending.
+    pub fn table_bytes(&self) -> usize {
         let lines = self.turns.values().map(VecDeque::len).sum::<usize>() * size_of::<Line>();
-        self.keep.cells.ram_bytes()
-            + lines
+        lines
             + self.origins.capacity()
             + self.hosts.capacity() * size_of::<Host>()
             + self.by_print.ram_bytes()
+    }
+
+    /// What the lines may take of memory from here on.
+    pub fn bound(&mut self, ram_max: usize) {
+        self.ram_max = ram_max;
     }
 
     /// What an origin is found by.

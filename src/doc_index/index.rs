@@ -509,15 +509,6 @@ impl DocIndex {
         Ok(())
     }
 
-    /// Writes to disk what memory has no room for.
-    pub(super) fn make_room(&mut self) -> io::Result<()> {
-        self.frontier.make_room()?;
-        if self.due.ram_bytes() > self.rules.memory_bytes / 16 {
-            self.due.spill(&mut self.frontier.keep.spill)?;
-        }
-        Ok(())
-    }
-
     /// Makes the next start quick.
     pub fn close(&mut self) -> io::Result<()> {
         self.flush(true)?;
@@ -539,25 +530,6 @@ impl DocIndex {
         }
     }
 
-    /// Memory and disk that it takes.
-    pub fn bytes(&self) -> IndexBytes {
-        IndexBytes {
-            seen_ram: self.seen.ram_bytes() as u64,
-            frontier_ram: self.frontier.ram_bytes() as u64,
-            other_ram: (self.doubts.ram_bytes()
-                + self.due.ram_bytes()
-                + self.ledger.ram_bytes()
-                + self.documents.ram_bytes()
-                + self.taken.ram_bytes()
-                + self.rowed.ram_bytes()) as u64,
-            ledger_disk: self.ledger.disk_bytes(),
-            documents_disk: self.documents.disk_bytes(),
-            seen_disk: self.seen.disk_bytes(),
-            frontier_disk: self.frontier.keep.spill.disk_bytes(),
-            seen_is_complete: self.seen.is_complete(),
-        }
-    }
-
     /// The counts of a host, by its origin.
     pub fn host(&self, origin: &str) -> Option<HostCounts> {
         self.frontier.find(origin).map(|host| self.frontier.hosts()[host as usize].counts)
@@ -567,19 +539,6 @@ impl DocIndex {
     pub fn hosts_pending(&self) -> usize {
         self.frontier.hosts_pending()
     }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IndexBytes {
-    pub seen_ram: u64,
-    pub frontier_ram: u64,
-    pub other_ram: u64,
-    pub ledger_disk: u64,
-    pub documents_disk: u64,
-    pub seen_disk: u64,
-    pub frontier_disk: u64,
-    /// Memory tells of every URL whether it is known, without the disk.
-    pub seen_is_complete: bool,
 }
 
 pub(super) fn domain_print(url: &str) -> u64 {

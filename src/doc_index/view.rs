@@ -177,6 +177,11 @@ impl DocIndex {
         limited.then(|| self.by_domain.get(&domain_print(url.as_str())).copied().unwrap_or(0))
     }
 
+    /// URLs that differ from this one in the values of their query only; `None` without a guard.
+    pub fn variants_known(&self, url: &CrawlUrl) -> Option<u32> {
+        (self.rules.query_variants_max > 0).then(|| self.variants.count(url.as_str()))
+    }
+
     pub fn url(&mut self, doc_id: u32) -> Option<CrawlUrl> {
         let found = self.ledger.doc(doc_id);
         let found = found.unwrap_or_else(|error| {
