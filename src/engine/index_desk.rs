@@ -220,6 +220,7 @@ impl IndexDesk {
         looked.scope = self.papers.scope.as_ref().map(|scope| ScopeLine::of(&scope.judge(url)));
         looked.host = self.index.host(url.origin()).map(CountsLine::from);
         looked.domain_known = self.index.domain_known(url);
+        looked.variants_known = self.index.variants_known(url);
         looked
     }
 
