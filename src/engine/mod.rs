@@ -52,6 +52,7 @@ mod node;
 mod outbox;
 mod owners;
 mod papers;
+mod parting;
 mod questions;
 mod rereading;
 mod robots_desk;

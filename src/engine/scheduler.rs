@@ -4,6 +4,7 @@ use super::index_desk::IndexPort;
 use super::log_lines::Logger;
 use super::names::Names;
 use super::owners::Owners;
+use super::parting::Parting;
 use super::questions::{OpenQuestions, Questions};
 use super::scribe::{ScribePort, ToScribe};
 use super::stats::{SchedulerStats, Tally};
@@ -45,7 +46,7 @@ pub struct Scheduler {
     /// What a user should know, until it is fetched.
     notices: Arc<Mutex<Vec<String>>>,
     /// Words the index ring had no room for. While there are any, no DONE is taken.
-    to_index: VecDeque<ToIndex>,
+    pub(super) to_index: VecDeque<ToIndex>,
     asked: bool,
     /// Something happened since the last empty answer that could make the next one better.
     ask_again: bool,
@@ -61,6 +62,7 @@ pub struct Scheduler {
     tally: Tally,
     stop: Arc<AtomicBool>,
     pub(super) draining: bool,
+    pub(super) parting: Parting,
     stats: Arc<SchedulerStats>,
     /// What somebody wants to know, and what of it was passed on.
     pub(super) questions: Arc<Questions>,
@@ -178,6 +180,7 @@ impl Scheduler {
             tally: Tally::default(),
             stop,
             draining: false,
+            parting: Parting::default(),
             stats,
             questions: Arc::default(),
             open_questions: OpenQuestions::default(),
@@ -214,6 +217,9 @@ impl Scheduler {
             || self.page_limit_reached()
         {
             self.drain();
+        }
+        if self.draining {
+            self.part(busy);
         }
         let all_drained = self.shards.iter().all(|side| side.drained && side.held.is_empty());
         if self.draining && all_drained && self.to_index.is_empty() && self.log.is_empty() {
@@ -295,6 +301,9 @@ impl Scheduler {
     }
 
     pub(super) fn tell(&mut self, word: ToIndex) {
+        if self.parting.has_given_up() {
+            return;
+        }
         self.told_since_ask = true;
         self.ask_again = true;
         if !self.to_index.is_empty() {
@@ -397,7 +406,7 @@ impl Scheduler {
         self.tell(ToIndex::Record(outcome));
     }
 
-    fn notice(&self, text: String) {
+    pub(super) fn notice(&self, text: String) {
         let mut notices = self.notices.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if notices.len() < NOTICES_MAX {
             notices.push(text);
