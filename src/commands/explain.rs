@@ -3,7 +3,7 @@ use super::index::{line_of, now_ms, typed, view};
 use super::index_stat::origin_of;
 use super::output::print;
 use crate::base::{Wall, rfc3339, shown};
-use crate::doc_index::{DossierLine, IndexView};
+use crate::doc_index::{DossierLine, IndexView, QueryVariants};
 use crate::engine::{
     CONTROL_SOCKET, CountsLine, CrawlRules, Explained, Looked, NicenessLine, PlaceLine, RobotsLine,
     ScopeLine, index_folder, remembered, scope_of,
@@ -52,6 +52,8 @@ struct ExplainedJson<'a> {
     pages_per_host: u32,
     domain_known: Option<u32>,
     pages_per_domain: u32,
+    variants_known: Option<u32>,
+    query_variants_max: u32,
     robots: Option<&'a RobotsLine>,
     niceness: Option<&'a NicenessLine>,
     place: &'a PlaceLine,
@@ -130,7 +132,8 @@ impl Asking<'_> {
             let seeds = self.view.scope_urls()?;
             looked.scope = Some(ScopeLine::of(&scope_of(&config, &seeds).judge(url)));
         }
-        let limited = self.rules.pages_per_host > 0 || self.rules.pages_per_domain > 0;
+        let rules = &self.rules;
+        let limited = rules.pages_per_host > 0 || rules.pages_per_domain > 0 || rules.query_variants_max > 0;
         if looked.dossier.is_none() && limited {
             self.count(url, &mut looked)?;
         }
@@ -143,8 +146,12 @@ impl Asking<'_> {
     /// How much of the budgets is used.
     fn count(&self, url: &CrawlUrl, looked: &mut Looked) -> io::Result<()> {
         let (mut host, mut domain) = (CountsLine::default(), 0);
+        let mut variants = QueryVariants::new(self.rules.query_variants_max);
         self.view.each(|_, discovered, _| {
             host.known += u32::from(origin_of(&discovered.url) == url.origin());
+            if !discovered.origin.seed_chain {
+                variants.admit(&discovered.url);
+            }
             let same = |found: &CrawlUrl| found.registrable_domain() == url.registrable_domain();
             domain += u32::from(
                 !discovered.origin.seed_chain
@@ -153,6 +160,7 @@ impl Asking<'_> {
             ControlFlow::Continue(())
         })?;
         (looked.host, looked.domain_known) = (Some(host), Some(domain));
+        looked.variants_known = Some(variants.count(url.as_str()));
         Ok(())
     }
 
@@ -184,6 +192,8 @@ impl Asking<'_> {
             pages_per_host: self.rules.pages_per_host,
             domain_known: looked.domain_known,
             pages_per_domain: self.rules.pages_per_domain,
+            variants_known: looked.variants_known,
+            query_variants_max: self.rules.query_variants_max,
             robots: looked.robots.as_ref(),
             niceness: looked.niceness.as_ref(),
             place: &looked.place,

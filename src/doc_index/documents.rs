@@ -1,5 +1,5 @@
 use super::file::Bytes;
-use super::note::Note;
+use super::note::{Note, NoteOwner};
 use super::recent_rows::{RECENT_BYTES, RecentRow, RecentRows};
 use super::row::{NotePlace, ROW_BYTES, Row};
 use rapidhash::fast::RapidHashMap;
@@ -106,24 +106,26 @@ impl Documents {
         self.recent.put(doc_id, bytes);
     }
 
-    pub fn note(&self, doc_id: u32, place: NotePlace) -> io::Result<Note> {
+    /// The note of a document, as its row tells of it.
+    pub fn note(&self, doc_id: u32, row: &Row) -> io::Result<Note> {
+        let (owner, place) = (row.note_owner(doc_id), row.note);
         if place.bytes == 0 {
             return Ok(Note::default());
         }
         if let Some(bytes) = self.notes_changed.get(&place.at) {
-            return Ok(Note::decode(doc_id, bytes).unwrap_or_default());
+            return Ok(Note::decode(owner, bytes).unwrap_or_default());
         }
         if let Some(at) = place.at.checked_sub(self.notes_end) {
             let bytes = self.notes_new.get(at as usize..).unwrap_or_default();
-            return Ok(Note::decode(doc_id, bytes).unwrap_or_default());
+            return Ok(Note::decode(owner, bytes).unwrap_or_default());
         }
         let mut bytes = vec![0; usize::from(place.bytes)];
         let read = self.notes.read_at(&mut bytes, place.at)?;
-        Ok(Note::decode(doc_id, &bytes[..read]).unwrap_or_default())
+        Ok(Note::decode(owner, &bytes[..read]).unwrap_or_default())
     }
 
-    /// Whether a place has a note of this document.
-    fn has_note(&self, doc_id: u32, place: NotePlace) -> bool {
+    /// Whether a place has a note of this owner.
+    fn has_note(&self, owner: NoteOwner, place: NotePlace) -> bool {
         let mut read = Vec::new();
         let bytes = match (self.notes_changed.get(&place.at), place.at.checked_sub(self.notes_end)) {
             (Some(bytes), _) => &bytes[..],
@@ -134,23 +136,24 @@ impl Documents {
                 &read[..count]
             }
         };
-        bytes.len() >= usize::from(place.bytes) && Note::decode(doc_id, bytes).is_some()
+        bytes.len() >= usize::from(place.bytes) && Note::decode(owner, bytes).is_some()
     }
 
-    /// Keeps a note, in its old place if it fits.
-    pub fn put_note(&mut self, doc_id: u32, place: &mut NotePlace, note: &Note) {
+    /// Keeps a note for a row that is about to be put, in the old place if it fits. `before` is whose note was there.
+    pub fn put_note(&mut self, doc_id: u32, before: NoteOwner, row: &mut Row, note: &Note) {
+        let (owner, place) = (row.note_owner(doc_id), row.note);
         if note.is_empty() && place.bytes == 0 {
             return;
         }
         // A place that a crash took the note of may be another's by now.
-        if place.bytes == 0 || !self.has_note(doc_id, *place) {
-            *place = self.append(doc_id, note);
+        if place.bytes == 0 || !self.has_note(before, place) {
+            row.note = self.append(owner, note);
             return;
         }
         self.scratch.clear();
-        let bytes = note.encode(doc_id, &mut self.scratch);
+        let bytes = note.encode(owner, &mut self.scratch);
         if usize::from(place.bytes) < bytes {
-            *place = self.append(doc_id, note);
+            row.note = self.append(owner, note);
         } else if let Some(at) = place.at.checked_sub(self.notes_end) {
             self.notes_new[at as usize..at as usize + bytes].copy_from_slice(&self.scratch);
         } else {
@@ -158,9 +161,9 @@ impl Documents {
         }
     }
 
-    fn append(&mut self, doc_id: u32, note: &Note) -> NotePlace {
+    fn append(&mut self, owner: NoteOwner, note: &Note) -> NotePlace {
         let at = self.notes_end + self.notes_new.len() as u64;
-        let bytes = note.encode(doc_id, &mut self.notes_new) as u16;
+        let bytes = note.encode(owner, &mut self.notes_new) as u16;
         NotePlace { at, bytes }
     }
 
@@ -386,22 +389,28 @@ mod tests {
     fn a_note_keeps_its_place_while_it_fits() {
         let mut documents = documents();
         let note = |len: usize| Note { reason: Some("x".repeat(len).into()), ..Note::default() };
-        let (mut a, mut b) = (NotePlace::default(), NotePlace::default());
-        documents.put_note(1, &mut a, &note(3));
-        documents.put_note(2, &mut b, &note(100));
+        let put = |documents: &mut Documents, doc_id, row: &mut Row, note: &Note| {
+            let before = row.note_owner(doc_id);
+            row.digest += 1;
+            documents.put_note(doc_id, before, row, note);
+        };
+        let (mut a, mut b) = (Row::default(), Row::default());
+        put(&mut documents, 1, &mut a, &note(3));
+        put(&mut documents, 2, &mut b, &note(100));
         let first = a;
         documents.write().unwrap();
-        documents.put_note(1, &mut a, &note(5));
-        assert_eq!(a, first);
-        assert_eq!(documents.note(1, a).unwrap(), note(5));
-        documents.put_note(1, &mut a, &note(99));
-        assert_ne!(a.at, first.at);
+        put(&mut documents, 1, &mut a, &note(5));
+        assert_eq!(a.note, first.note);
+        assert_eq!(documents.note(1, &a).unwrap(), note(5));
+        assert_eq!(documents.note(1, &first).unwrap(), Note::default(), "the note of another version");
+        put(&mut documents, 1, &mut a, &note(99));
+        assert_ne!(a.note.at, first.note.at);
         documents.write().unwrap();
-        assert_eq!(documents.note(1, a).unwrap(), note(99));
-        assert_eq!(documents.note(2, b).unwrap(), note(100));
-        let mut none = NotePlace::default();
-        documents.put_note(3, &mut none, &Note::default());
-        assert_eq!(none, NotePlace::default());
-        assert_eq!(documents.note(3, none).unwrap(), Note::default());
+        assert_eq!(documents.note(1, &a).unwrap(), note(99));
+        assert_eq!(documents.note(2, &b).unwrap(), note(100));
+        let mut none = Row::default();
+        documents.put_note(3, none.note_owner(3), &mut none, &Note::default());
+        assert_eq!(none, Row::default());
+        assert_eq!(documents.note(3, &none).unwrap(), Note::default());
     }
 }

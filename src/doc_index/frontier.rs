@@ -16,6 +16,8 @@ pub(super) struct Frontier {
     seed: u64,
     /// Hosts with something pending, the lowest rank first, in the order of their turns.
     turns: BTreeMap<u16, VecDeque<Turn>>,
+    /// Turns in the queues that count no more: their hosts are queued by a lower rank.
+    stale: usize,
     len: u64,
     /// Scheme and authority of all hosts, one after the other.
     origins: String,
@@ -44,6 +46,13 @@ struct Turn {
     ticket: u32,
 }
 
+impl Host {
+    /// Whether a turn in the queue of a rank counts.
+    fn has_turn(&self, turn: &Turn, rank: u16) -> bool {
+        self.ticket == turn.ticket && self.queued == Some(rank)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounts {
     /// URLs taken in.
@@ -60,6 +69,8 @@ pub struct HostCounts {
 pub(super) const NEAR_MAX: usize = 64;
 /// Documents of one host in one turn.
 const PER_TURN: usize = 8;
+/// So many turns that count no more, or as many as there are hosts, are left in the queues.
+const STALE_MIN: usize = 64;
 /// Lines with less than this are left in memory at first, when memory is short.
 const SPILL_BYTES: [usize; 3] = [4_096, 512, 1];
 
@@ -70,6 +81,7 @@ impl Frontier {
             by_print: HostTable::default(),
             seed,
             turns: BTreeMap::new(),
+            stale: 0,
             len: 0,
             origins: String::new(),
             moved: 0,
@@ -92,12 +104,21 @@ impl Frontier {
     }
 
     pub fn ram_bytes(&self) -> usize {
+        self.keep.cells.ram_bytes() + self.table_bytes()
+    }
+
+    /// Memory that every host takes, whatever it has pending.
+    pub fn table_bytes(&self) -> usize {
         let lines = self.turns.values().map(VecDeque::len).sum::<usize>() * size_of::<Line>();
-        self.keep.cells.ram_bytes()
-            + lines
+        lines
             + self.origins.capacity()
             + self.hosts.capacity() * size_of::<Host>()
             + self.by_print.ram_bytes()
+    }
+
+    /// What the lines may take of memory from here on.
+    pub fn bound(&mut self, ram_max: usize) {
+        self.ram_max = ram_max;
     }
 
     /// What an origin is found by.
@@ -183,11 +204,26 @@ impl Frontier {
         self.len += 1;
         host.counts.pending += 1;
         if host.queued.is_none_or(|queued| rank < queued) {
+            self.stale += usize::from(host.queued.is_some());
             host.queued = Some(rank);
             host.ticket = host.ticket.wrapping_add(1);
             let turn = Turn { host: number, ticket: host.ticket };
             self.turns.entry(rank).or_default().push_back(turn);
+            if self.stale > self.hosts.len().max(STALE_MIN) {
+                self.drop_stale();
+            }
         }
+    }
+
+    /// Takes turns out of the queues that count no more. Where low ranks come again and again, nobody gets to the queues
+    /// of the high ones, and what is left behind there would grow without an end.
+    fn drop_stale(&mut self) {
+        let hosts = &self.hosts;
+        self.turns.retain(|&rank, turns| {
+            turns.retain(|turn| hosts[turn.host as usize].has_turn(turn, rank));
+            !turns.is_empty()
+        });
+        self.stale = 0;
     }
 
     /// Takes up to `want` documents, a few from each host in turn, none from hosts that `rejected` names by their origin.
@@ -219,7 +255,8 @@ impl Frontier {
                 std::hint::black_box(near);
                 let number = place.host;
                 let host = &mut self.hosts[number as usize];
-                if host.ticket != place.ticket || host.queued != Some(rank) {
+                if !host.has_turn(&place, rank) {
+                    self.stale = self.stale.saturating_sub(1);
                     continue;
                 }
                 let origin = origin_of(&self.origins, host);
@@ -345,6 +382,28 @@ mod tests {
         let order: Vec<u32> = take(&mut frontier, 9, &[]).into_iter().map(|(doc_id, _)| doc_id).collect();
         assert_eq!(order, [4, 5, 2, 3, 1]);
         assert!(frontier.turns.is_empty(), "no turn is left over");
+    }
+
+    #[test]
+    fn turns_left_behind_do_not_pile_up() {
+        let (mut frontier, mut rng) = (frontier(usize::MAX), crate::base::Rng::new(3));
+        let (hosts, mut doc_id, mut pushed) = (100, 0, 0);
+        let mut taken = 0;
+        for round in 0..2_000 {
+            for _ in 0..rng.below(40) {
+                doc_id += 1;
+                let origin = Origin::link(1, rng.below(6) as u16);
+                push(&mut frontier, doc_id, &format!("http://h{}/{doc_id}", rng.below(hosts)), origin);
+                pushed += 1;
+            }
+            // The deep ones are hardly ever come to.
+            taken += take(&mut frontier, rng.below(20) as usize, &[]).len();
+            let turns: usize = frontier.turns.values().map(VecDeque::len).sum();
+            assert!(turns <= 2 * hosts as usize + 1, "{turns} turns in round {round}");
+        }
+        assert_eq!(pushed - taken, frontier.len() as usize);
+        assert_eq!(take(&mut frontier, usize::MAX, &[]).len(), pushed - taken, "and no host is forgotten");
+        assert!(frontier.turns.is_empty() && frontier.stale == 0);
     }
 
     #[test]

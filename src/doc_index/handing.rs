@@ -112,7 +112,9 @@ impl DocIndex {
         let read = self.ledger.doc(doc_id).and_then(|found| {
             let Some(found) = found else { return Ok(None) };
             let Ok(url) = CrawlUrl::from_normal(&found.url) else { return Ok(None) };
-            papers.candidate(doc_id, found.origin, url, &mut LastVia::default()).map(Some)
+            let row = if papers.rowed.get(doc_id) { papers.documents.get(doc_id)? } else { None };
+            let origin = row.unwrap_or_default().raise(found.origin);
+            papers.candidate(doc_id, origin, url, &mut LastVia::default()).map(Some)
         });
         read.unwrap_or_else(|error| {
             self.trouble.get_or_insert(error);
@@ -152,7 +154,7 @@ impl Papers<'_> {
         if self.rowed.get(doc_id)
             && let Some(row) = self.documents.get(doc_id)?
         {
-            let note = self.documents.note(doc_id, row.note)?;
+            let note = self.documents.note(doc_id, &row)?;
             let whole = !note.head_only || origin.head_only;
             held = note.held.filter(|held| whole && self.segments.has(held.segment)).map(Box::new);
         }

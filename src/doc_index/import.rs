@@ -128,7 +128,7 @@ impl DocIndex {
         match import.known.as_deref() {
             Some((row, note)) => {
                 let mut row = Row { update_tag: tag, ..*row };
-                self.documents.put_note(doc_id, &mut row.note, note);
+                self.documents.put_note(doc_id, row.note_owner(doc_id), &mut row, note);
                 self.restore(doc_id, import, row, now_s);
             }
             None if tag != 0 => self.keep_row(doc_id, Row { update_tag: tag, ..Row::default() }),
@@ -138,7 +138,8 @@ impl DocIndex {
     }
 
     /// Gives a document that was just taken in the row that it had elsewhere.
-    fn restore(&mut self, doc_id: u32, import: &Import, row: Row, now_s: u32) {
+    fn restore(&mut self, doc_id: u32, import: &Import, mut row: Row, now_s: u32) {
+        row.due_s = row.due_s.min(self.rules.schedule.latest_s(now_s));
         let is_pending = match row.state {
             DocState::Pending | DocState::Fetching => row.due_s <= now_s,
             DocState::Success | DocState::Error | DocState::Excluded => false,

@@ -42,6 +42,10 @@ pub struct DocIndex {
     /// URLs taken in by domain, if that is limited.
     pub(super) by_domain: RapidHashMap<u64, u32>,
     pub(super) counts: Counts,
+    /// Prints of the URLs that the ledger says are in scope: as many as seeds led elsewhere.
+    pub(super) scoped: RapidHashSet<u64>,
+    /// Where the ledger says that links are followed by the rules of today, and have been since.
+    pub(super) rules_since: u64,
     /// What the disk refused since it was last told.
     pub(super) trouble: Option<io::Error>,
     /// New URLs that the seen-set is to be told of.
@@ -152,6 +156,8 @@ impl DocIndex {
             rowed: Bits::default(),
             by_domain: RapidHashMap::default(),
             counts: Counts::default(),
+            scoped: RapidHashSet::default(),
+            rules_since: 0,
             trouble: None,
             unseen: Vec::new(),
             answers: Vec::new(),
@@ -312,20 +318,30 @@ impl DocIndex {
     pub fn record(&mut self, outcome: &Outcome, fixed_s: Option<u32>) -> bool {
         let doc_id = outcome.doc_id;
         let Some(host) = self.open.remove(&doc_id) else { return false };
-        let mut row = self.row(doc_id);
-        let held_on = outcome.result == ResultCode::NotModified;
+        let before = self.row(doc_id);
+        let mut row = before;
         self.rules.schedule.answered(&mut row, outcome, fixed_s);
-        match &outcome.note {
-            // What is stored is still true, and so is what was noted of it.
-            _ if held_on => {}
-            // A head does not stand for a document: what is known of that is kept.
-            Some(note) if note.head_only && self.holds_whole(doc_id, &row) => {}
-            Some(note) => self.documents.put_note(doc_id, &mut row.note, note),
-            None => self.documents.put_note(doc_id, &mut row.note, &Note::default()),
+        // What is stored is still true, and so is what was noted of it. A head does not stand for a document, either.
+        let held_on = outcome.result == ResultCode::NotModified;
+        let is_head = outcome.note.as_ref().is_some_and(|note| note.head_only);
+        let is_kept = held_on || (is_head && self.holds_whole(doc_id, &before));
+        if !is_kept || row.digest != before.digest {
+            let kept = if is_kept { self.note(doc_id, &before) } else { Note::default() };
+            let note = outcome.note.as_deref().filter(|_| !is_kept).unwrap_or(&kept);
+            self.documents.put_note(doc_id, before.note_owner(doc_id), &mut row, note);
         }
         self.frontier.counts(host).fetching -= 1;
+        // A head has no links, nor has what failed: nothing of the ledger is needed for these.
+        if row.state == DocState::Success && (!is_head || outcome.result == ResultCode::Redirect) {
+            row.after = self.ledger.told();
+        }
         self.put_row(doc_id, host, row);
         true
+    }
+
+    /// Whether the links of a document were last read by other rules than those of today, if at all.
+    pub fn was_read_by_other_rules(&mut self, doc_id: u32) -> bool {
+        self.row(doc_id).after <= self.rules_since
     }
 
     /// A sitemap says when a page changed: if that is after we had it, and pages are looked at again, it is due.
@@ -339,59 +355,24 @@ impl DocIndex {
         });
         let Some(found) = found.filter(|found| self.taken.get(found.doc_id)) else { return };
         let Some(row) = found.row.filter(|row| row.state == DocState::Success) else { return };
-        if row.fetched_s < lastmod_s && lastmod_s <= now_s && row.due_s > now_s {
-            self.documents.put(found.doc_id, Row { due_s: now_s, after: self.ledger.told(), ..row });
+        // One that a wrong clock dates after now may be of any time.
+        let is_newer = row.fetched_s < lastmod_s || row.fetched_s > now_s;
+        if is_newer && lastmod_s <= now_s && row.due_s > now_s {
+            self.documents.put(found.doc_id, Row { due_s: now_s, ..row });
             self.due.put(found.doc_id, now_s);
         }
     }
 
-    fn holds_whole(&mut self, doc_id: u32, row: &Row) -> bool {
-        let note = self.documents.note(doc_id, row.note).unwrap_or_else(|error| {
+    fn note(&mut self, doc_id: u32, row: &Row) -> Note {
+        self.documents.note(doc_id, row).unwrap_or_else(|error| {
             self.trouble.get_or_insert(error);
             Note::default()
-        });
-        note.held.is_some() && !note.head_only
+        })
     }
 
-    /// A URL that somebody typed. One that is known is asked for again if its head is wanted, or if only that was had.
-    pub fn seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) {
-        let origin = Origin { head_only, ..Origin::SEED };
-        let (next, doubts) = (self.ledger.next_doc(), self.doubts.len());
-        self.discover([url.as_str()], origin, now_s);
-        if self.ledger.next_doc() > next || self.doubts.len() > doubts {
-            return;
-        }
-        let found = self.look(url.as_str()).unwrap_or_else(|error| {
-            self.trouble.get_or_insert(error);
-            None
-        });
-        let Some(found) = found.filter(|found| !self.open.contains_key(&found.doc_id)) else { return };
-        if !found.discovered.origin.seed_chain {
-            // It was found as a link; the next process is to know that it was typed.
-            self.into_scope(url, now_s);
-        }
-        let (doc_id, only_head) = (found.doc_id, found.note.head_only || found.discovered.origin.head_only);
-        if head_only == found.discovered.origin.head_only && !self.taken.get(doc_id) {
-            return;
-        }
-        if !(head_only || only_head) {
-            return;
-        }
-        let Some((host, path)) = split(url.as_str()) else { return };
-        let host = self.frontier.host(host);
-        let was_taken = self.taken.get(doc_id);
-        if let Some(row) = found.row.filter(|_| was_taken) {
-            self.uncount(host, &row);
-            // When it was due is of no meaning any more.
-            let row = Row { state: DocState::Pending, due_s: 0, after: self.ledger.told(), ..row };
-            self.documents.put(doc_id, row);
-        }
-        self.taken.set(doc_id, false);
-        self.frontier.push_front(host, &InLine { doc_id, origin, path, via: "" });
-        if !was_taken {
-            // It stands in its line already, and is passed over there.
-            self.frontier.let_go(host);
-        }
+    fn holds_whole(&mut self, doc_id: u32, row: &Row) -> bool {
+        let note = self.note(doc_id, row);
+        note.held.is_some() && !note.head_only
     }
 
     /// The rules of this crawl keep out what was handed out.
@@ -399,9 +380,9 @@ impl DocIndex {
         let Some(host) = self.open.remove(&doc_id) else { return };
         let mut row = Row { state: DocState::Excluded, due_s: 0, ..self.row(doc_id) };
         row.fetched_s = if row.fetched_s == 0 { now_s } else { row.fetched_s };
-        let mut note = self.documents.note(doc_id, row.note).unwrap_or_default();
+        let mut note = self.note(doc_id, &row);
         note.reason = Some(reason.into());
-        self.documents.put_note(doc_id, &mut row.note, &note);
+        self.documents.put_note(doc_id, row.note_owner(doc_id), &mut row, &note);
         self.frontier.counts(host).fetching -= 1;
         self.put_row(doc_id, host, row);
     }
@@ -425,8 +406,7 @@ impl DocIndex {
 
     /// Keeps a row of which nothing that is counted has changed.
     pub(super) fn keep_row(&mut self, doc_id: u32, row: Row) {
-        let after = self.ledger.told();
-        self.documents.put(doc_id, Row { after, ..row });
+        self.documents.put(doc_id, row);
         self.rowed.set(doc_id, true);
     }
 
@@ -491,11 +471,6 @@ impl DocIndex {
         self.open.contains_key(&doc_id)
     }
 
-    /// Where a seed's redirects ended, so that the next process knows.
-    pub fn into_scope(&mut self, url: &CrawlUrl, now_s: u32) {
-        self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
-    }
-
     /// The disk refused something: [`DocIndex::flush`] tells what.
     pub fn is_troubled(&self) -> bool {
         self.trouble.is_some() || !self.unseen.is_empty()
@@ -532,15 +507,6 @@ impl DocIndex {
         Ok(())
     }
 
-    /// Writes to disk what memory has no room for.
-    pub(super) fn make_room(&mut self) -> io::Result<()> {
-        self.frontier.make_room()?;
-        if self.due.ram_bytes() > self.rules.memory_bytes / 16 {
-            self.due.spill(&mut self.frontier.keep.spill)?;
-        }
-        Ok(())
-    }
-
     /// Makes the next start quick.
     pub fn close(&mut self) -> io::Result<()> {
         self.flush(true)?;
@@ -562,25 +528,6 @@ impl DocIndex {
         }
     }
 
-    /// Memory and disk that it takes.
-    pub fn bytes(&self) -> IndexBytes {
-        IndexBytes {
-            seen_ram: self.seen.ram_bytes() as u64,
-            frontier_ram: self.frontier.ram_bytes() as u64,
-            other_ram: (self.doubts.ram_bytes()
-                + self.due.ram_bytes()
-                + self.ledger.ram_bytes()
-                + self.documents.ram_bytes()
-                + self.taken.ram_bytes()
-                + self.rowed.ram_bytes()) as u64,
-            ledger_disk: self.ledger.disk_bytes(),
-            documents_disk: self.documents.disk_bytes(),
-            seen_disk: self.seen.disk_bytes(),
-            frontier_disk: self.frontier.keep.spill.disk_bytes(),
-            seen_is_complete: self.seen.is_complete(),
-        }
-    }
-
     /// The counts of a host, by its origin.
     pub fn host(&self, origin: &str) -> Option<HostCounts> {
         self.frontier.find(origin).map(|host| self.frontier.hosts()[host as usize].counts)
@@ -590,19 +537,6 @@ impl DocIndex {
     pub fn hosts_pending(&self) -> usize {
         self.frontier.hosts_pending()
     }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IndexBytes {
-    pub seen_ram: u64,
-    pub frontier_ram: u64,
-    pub other_ram: u64,
-    pub ledger_disk: u64,
-    pub documents_disk: u64,
-    pub seen_disk: u64,
-    pub frontier_disk: u64,
-    /// Memory tells of every URL whether it is known, without the disk.
-    pub seen_is_complete: bool,
 }
 
 pub(super) fn domain_print(url: &str) -> u64 {

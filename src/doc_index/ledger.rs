@@ -42,6 +42,8 @@ pub struct Discovered {
 
 /// Entries are added to a block up to this size: a look for one document reads one block.
 const BLOCK_BYTES: usize = 1024;
+/// What is read of a ledger to find its end.
+const TAIL_BYTES: u64 = 1 << 20;
 /// Memory that is kept for what is not written yet.
 const UNWRITTEN_KEPT: usize = 256 * 1024;
 /// Documents between two places.
@@ -58,6 +60,8 @@ pub(super) struct Told<'a> {
     /// The number of the document, for entries that have one.
     pub doc_id: u32,
     pub at_s: u32,
+    /// Where its block begins.
+    pub at: u64,
     pub entry: Entry<'a>,
 }
 
@@ -92,7 +96,7 @@ impl Ledger {
         let scanned = scan(&ledger.bytes, FILE_HEADER_BYTES as u64, |at, header, payload| {
             note_place(&mut places, &header, at);
             next_doc = header.first_doc + header.docs;
-            tell(&header, payload, &mut each);
+            tell(at, &header, payload, &mut each);
             ControlFlow::Continue(())
         })?;
         if scanned.end < ledger.bytes.len() {
@@ -100,6 +104,17 @@ impl Ledger {
         }
         (ledger.written, ledger.places, ledger.next_doc) = (scanned.end, places, next_doc);
         Ok((ledger, scanned))
+    }
+
+    /// Where the last good block ends. The end of the file tells, unless all of that is torn.
+    pub fn end_of(bytes: &Bytes) -> io::Result<u64> {
+        let first = FILE_HEADER_BYTES as u64;
+        let tail = bytes.len().saturating_sub(TAIL_BYTES).max(first);
+        let scanned = scan(bytes, tail, |_, _, _| ControlFlow::Continue(()))?;
+        if scanned.end > tail || tail == first {
+            return Ok(scanned.end);
+        }
+        Ok(scan(bytes, first, |_, _, _| ControlFlow::Continue(()))?.end)
     }
 
     fn at_end(bytes: Bytes, written: u64) -> Ledger {
@@ -237,9 +252,9 @@ impl LedgerView {
         doc_id: u32,
         mut each: impl FnMut(Told<'_>) -> ControlFlow<()>,
     ) -> io::Result<Scanned> {
-        scan(&self.bytes, self.place(doc_id)?, |_, header, payload| {
+        scan(&self.bytes, self.place(doc_id)?, |at, header, payload| {
             let mut flow = ControlFlow::Continue(());
-            tell(&header, payload, &mut |told| {
+            tell(at, &header, payload, &mut |told| {
                 if flow.is_continue() {
                     flow = each(told);
                 }
@@ -327,11 +342,11 @@ fn doc_in(header: &BlockHeader, payload: &[u8], doc_id: u32) -> Option<Discovere
     None
 }
 
-fn tell(header: &BlockHeader, payload: &[u8], each: &mut impl FnMut(Told<'_>)) {
+fn tell(at: u64, header: &BlockHeader, payload: &[u8], each: &mut impl FnMut(Told<'_>)) {
     let (mut rest, mut last, mut doc_id) = (payload, String::new(), header.first_doc);
     while let Some(entry) = Entry::read(&mut rest, &mut last) {
         let is_doc = matches!(entry, Entry::Doc { .. });
-        each(Told { doc_id, at_s: header.at_s, entry });
+        each(Told { doc_id, at_s: header.at_s, at, entry });
         doc_id += u32::from(is_doc);
     }
 }
@@ -342,6 +357,25 @@ mod tests {
 
     fn url(number: u32) -> String {
         format!("http://h{}.test/{}/{number}", number % 7, "x".repeat(number as usize % 90))
+    }
+
+    #[test]
+    fn the_end_is_found_from_the_end_however_much_is_torn() {
+        let mut ledger = written(60_000);
+        ledger.write().unwrap();
+        let Bytes::Memory(whole) = &ledger.bytes else { unreachable!() };
+        assert!(whole.len() as u64 > 2 * TAIL_BYTES, "the test is of nothing if all of it is read");
+        for torn in [0, 1, 5_000, 3 << 20] {
+            let mut bytes = whole.clone();
+            bytes.resize(whole.len() + torn, 7);
+            assert_eq!(Ledger::end_of(&Bytes::Memory(bytes)).unwrap(), whole.len() as u64, "{torn} bytes");
+        }
+        for cut in [whole.len() - 1, whole.len() / 2, FILE_HEADER_BYTES + 3, FILE_HEADER_BYTES] {
+            let bytes = Bytes::Memory(whole[..cut].to_vec());
+            let scanned =
+                scan(&bytes, FILE_HEADER_BYTES as u64, |_, _, _| ControlFlow::Continue(())).unwrap();
+            assert_eq!(Ledger::end_of(&bytes).unwrap(), scanned.end, "cut at {cut}");
+        }
     }
 
     fn written(docs: u32) -> Ledger {

@@ -24,8 +24,16 @@
 //! counts only if the ledger has all that was known when it was written: a page is never done without its links.
 //!
 //! It runs on the index thread, off every shard's path. Its memory bounds the seen-set, which takes some 12 bytes a URL
-//! until half of the memory is used and from there on is a cache; the pending URLs; and the rows on their way. Not in
-//! the bound are a hundred bytes or so for every host, and a byte and a quarter for every URL.
+//! until half of the memory is used and from there on is a cache; the pending URLs; and the rows on their way. What
+//! cannot go to disk is counted, and taken from these by halves, down to a sixteenth of the memory for the seen-set and
+//! a thirty-second for the pending: from there on it grows past the bound.
+//!
+//! | for every       | in memory                                                                            |
+//! |-----------------|--------------------------------------------------------------------------------------|
+//! | host            | 130 to 200 bytes: its counts and lines, its place in a table, its name, its turn     |
+//! | document        | ten bits: two of what became of it, a byte of where the ledger has it                |
+//! | domain          | some 20 bytes, if their pages are limited; 2 MiB for all if variants of queries are  |
+//! | seed            | its host, domain or prefix in the scope, once; nine bytes or more if it led elsewhere |
 
 mod bits;
 mod block;
@@ -44,6 +52,7 @@ mod index;
 mod ledger;
 mod line;
 mod lines;
+mod memory;
 mod note;
 mod open;
 mod outcome;
@@ -57,6 +66,7 @@ mod spill;
 mod taking_up;
 #[cfg(test)]
 mod tests;
+mod typed;
 mod variants;
 mod varint;
 mod view;
@@ -65,12 +75,14 @@ pub use dossier_line::DossierLine;
 pub use entry::{Origin, PRIORITY_MAX, PRIORITY_USUAL};
 pub use frontier::HostCounts;
 pub use import::{Import, ImportError, Imported, TagHash};
-pub use index::{DocIndex, IndexBytes, IndexStats, Link, RejectList};
+pub use index::{DocIndex, IndexStats, Link, RejectList};
 pub use ledger::Discovered;
+pub use memory::IndexBytes;
 pub use note::Note;
 pub use open::{IndexError, Opened};
 pub use outcome::Outcome;
 pub use row::{DocState, Row};
 pub use rules::{IndexRules, Segments};
 pub use schedule::{Recrawl, Schedule};
+pub use variants::QueryVariants;
 pub use view::{Dossier, IndexView};

@@ -17,9 +17,21 @@ pub struct Note {
     pub reason: Option<Box<str>>,
 }
 
+/// Whose a note is: a document, and the version of it that its row tells of. A note keeps its place when the row moves on,
+/// and a crash may take one of the two: the validators of one version are never found by the row of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoteOwner {
+    pub doc_id: u32,
+    pub digest: u64,
+}
+
 /// No text in a note is longer.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
 const HEADER_BYTES: usize = 6;
+/// Of what the checksum is of: behind the length.
+const FLAGS_AT: usize = 2;
+/// A flag: the checksum is of the version, too.
+const OF_VERSION: u8 = 4;
 /// Places are multiples of this, so that what changes a little fits where it was.
 const ALIGN: usize = 32;
 
@@ -29,11 +41,11 @@ impl Note {
     }
 
     /// A checksum 4, the length 2, then the fields. The bytes fill a place of their own; how many they are is returned.
-    pub(super) fn encode(&self, doc_id: u32, out: &mut Vec<u8>) -> usize {
+    pub(super) fn encode(&self, owner: NoteOwner, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         out.resize(start + HEADER_BYTES, 0);
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-        out.push(bit(self.held.is_some(), 1) | bit(self.head_only, 2));
+        out.push(bit(self.held.is_some(), 1) | bit(self.head_only, 2) | OF_VERSION);
         if let Some(Held { validators, segment }) = &self.held {
             put(out, *segment);
             for text in [&validators.etag, &validators.last_modified] {
@@ -48,18 +60,18 @@ impl Note {
         }
         let len = (out.len() - start - HEADER_BYTES) as u16;
         out[start + 4..start + 6].copy_from_slice(&len.to_le_bytes());
-        let crc = check(doc_id, &out[start + 4..]);
+        let crc = check(owner, &out[start + 4..]);
         out[start..start + 4].copy_from_slice(&crc.to_le_bytes());
         let bytes = (out.len() - start).next_multiple_of(ALIGN);
         out.resize(start + bytes, 0);
         bytes
     }
 
-    /// `None` for what is damaged: nothing but the need to fetch the document whole follows from that.
-    pub(super) fn decode(doc_id: u32, bytes: &[u8]) -> Option<Note> {
+    /// `None` for what is damaged, or another's: nothing but the need to fetch the document whole follows from that.
+    pub(super) fn decode(owner: NoteOwner, bytes: &[u8]) -> Option<Note> {
         let len = usize::from(u16::from_le_bytes(bytes.get(4..6)?.try_into().ok()?));
         let checked = bytes.get(4..HEADER_BYTES + len)?;
-        if check(doc_id, checked).to_le_bytes() != bytes[..4] {
+        if check(owner, checked).to_le_bytes() != bytes[..4] {
             return None;
         }
         let mut rest = &checked[2..];
@@ -83,9 +95,13 @@ impl Note {
     }
 }
 
-/// A note of another document is none of this one.
-fn check(doc_id: u32, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&doc_id.to_le_bytes()), bytes)
+/// A note of another document, or of another version, is none of this one. Earlier builds did not tell the version.
+fn check(owner: NoteOwner, bytes: &[u8]) -> u32 {
+    let mut crc = crc32c::crc32c(&owner.doc_id.to_le_bytes());
+    if bytes.get(FLAGS_AT).is_some_and(|flags| flags & OF_VERSION != 0) {
+        crc = crc32c::crc32c_append(crc, &owner.digest.to_le_bytes());
+    }
+    crc32c::crc32c_append(crc, bytes)
 }
 
 const _: () = assert!(3 * TEXT_BYTES_MAX + 2_048 < u16::MAX as usize, "a note's length is 16 bits");
@@ -104,22 +120,38 @@ mod tests {
             canonical: Some("http://a/".into()),
             reason: Some("because".into()),
         };
+        let owner = NoteOwner { doc_id: 7, digest: 5 };
         for note in [whole, Note::default()] {
             let mut bytes = Vec::new();
-            assert_eq!(note.encode(7, &mut bytes), bytes.len());
-            assert_eq!(Note::decode(8, &bytes), None, "it is of another document");
+            assert_eq!(note.encode(owner, &mut bytes), bytes.len());
+            assert_eq!(Note::decode(NoteOwner { doc_id: 8, ..owner }, &bytes), None, "of another document");
+            assert_eq!(Note::decode(NoteOwner { digest: 6, ..owner }, &bytes), None, "of another version");
             assert_eq!(bytes.len() % ALIGN, 0);
-            assert_eq!(Note::decode(7, &bytes), Some(note.clone()));
+            assert_eq!(Note::decode(owner, &bytes), Some(note.clone()));
             for at in 0..bytes.len() {
                 let mut bad = bytes.clone();
                 bad[at] ^= 1;
-                assert!(Note::decode(7, &bad).is_none_or(|read| read == note), "byte {at}");
-                assert!(Note::decode(7, &bytes[..at]).is_none_or(|read| read == note));
+                assert!(Note::decode(owner, &bad).is_none_or(|read| read == note), "byte {at}");
+                assert!(Note::decode(owner, &bytes[..at]).is_none_or(|read| read == note));
             }
         }
         let long = Note { reason: Some("x".repeat(9_000).into()), ..Note::default() };
         let mut bytes = Vec::new();
-        long.encode(7, &mut bytes);
-        assert_eq!(Note::decode(7, &bytes), Some(Note::default()));
+        long.encode(owner, &mut bytes);
+        assert_eq!(Note::decode(owner, &bytes), Some(Note::default()));
+    }
+
+    #[test]
+    fn a_note_without_a_version_is_of_any() {
+        let owner = NoteOwner { doc_id: 7, digest: 5 };
+        let mut bytes = Vec::new();
+        let note = Note { head_only: true, ..Note::default() };
+        note.encode(owner, &mut bytes);
+        bytes[HEADER_BYTES] &= !OF_VERSION;
+        let len = usize::from(u16::from_le_bytes([bytes[4], bytes[5]]));
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&[7, 0, 0, 0]), &bytes[4..HEADER_BYTES + len]);
+        bytes[..4].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(Note::decode(NoteOwner { digest: 6, ..owner }, &bytes), Some(note));
+        assert_eq!(Note::decode(NoteOwner { doc_id: 8, ..owner }, &bytes), None);
     }
 }

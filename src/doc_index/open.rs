@@ -28,15 +28,13 @@ const SPILL: &str = "spill";
 /// What an index that was opened tells about the time before.
 #[derive(Debug, Default)]
 pub struct Opened {
-    /// URLs that somebody typed, and where they led: what is in scope.
+    /// URLs that somebody typed, and where they led: what is in scope. Empty if somebody was told one by one.
     pub seeds: Vec<CrawlUrl>,
     /// Bytes at the end of the ledger that a crash left torn, and bytes in the middle that are damaged.
     pub torn_bytes: u64,
     pub damaged_bytes: u64,
     /// Parts of the seen-set that were damaged, and were made anew.
     pub runs_removed: usize,
-    /// Links were followed by other rules.
-    pub rules_changed: bool,
     /// Documents numbered below this are of earlier processes.
     pub first_new: u32,
 }
@@ -51,15 +49,26 @@ pub enum IndexError {
 
 /// Documents after which memory is looked at.
 const DOCS_PER_TIDYING: u32 = 65_536;
-/// Rows that rely on the last bytes of the ledger are judged when it is known how much of it is good.
-const TAIL_BYTES: u64 = 16 << 20;
 
 impl DocIndex {
     /// Opens the index in a folder, or begins one there. What was being fetched when the last process ended is pending.
     pub fn open(folder: &Path, rules: IndexRules, now_s: u32) -> Result<(DocIndex, Opened), IndexError> {
+        let mut seeds = Vec::new();
+        let (index, opened) = DocIndex::open_telling(folder, rules, now_s, |url| seeds.push(url))?;
+        Ok((index, Opened { seeds, ..opened }))
+    }
+
+    /// The same for millions of seeds: each is told once or twice, as it is read, and none is kept.
+    pub fn open_telling(
+        folder: &Path,
+        rules: IndexRules,
+        now_s: u32,
+        mut seed: impl FnMut(CrawlUrl),
+    ) -> Result<(DocIndex, Opened), IndexError> {
         let unusable = |cause| IndexError::Unusable { path: folder.to_path_buf(), cause };
         loop {
-            let Some((mut index, opened)) = DocIndex::open_once(folder, &rules, now_s, &unusable)? else {
+            let Some((mut index, opened)) = DocIndex::open_once(folder, &rules, now_s, &mut seed, &unusable)?
+            else {
                 continue;
             };
             // What does not count is gone before the ledger takes more, by which it might seem to count again.
@@ -74,6 +83,7 @@ impl DocIndex {
         folder: &Path,
         rules: &IndexRules,
         now_s: u32,
+        seed_told: &mut dyn FnMut(CrawlUrl),
         unusable: &impl Fn(io::Error) -> IndexError,
     ) -> Result<Option<(DocIndex, Opened)>, IndexError> {
         fs::create_dir_all(folder).map_err(unusable)?;
@@ -106,12 +116,12 @@ impl DocIndex {
         let blank = Ledger::create(Bytes::Memory(Vec::new()), 0).map_err(unusable)?;
         let mut index = DocIndex::of_parts(rules.clone(), seed, blank, documents, seen, spill);
         let rows = RowsInOrder::new(Bytes::read_only(&folder.join(ROWS)).map_err(unusable)?);
-        let sure = ledger_bytes.saturating_sub(TAIL_BYTES);
-        let mut retelling = Retelling::new(index.seen.covered(), rows, sure, now_s);
+        let sure = Ledger::end_of(&ledger).map_err(unusable)?;
+        let mut retelling = Retelling::new(index.seen.covered(), rows, sure, now_s, seed_told);
         let (ledger, scanned) =
             Ledger::open(ledger, |told| retelling.take(&mut index, told)).map_err(unusable)?;
         index.ledger = ledger;
-        // The tail was longer than anybody thought: it is cut off now, and rows are judged by what is left.
+        // It ends sooner than its end told: that is cut off now, and rows are judged by what is left.
         if scanned.end < sure {
             return Ok(None);
         }
@@ -128,37 +138,37 @@ impl DocIndex {
 }
 
 /// Makes everything that is not on disk from what is.
-struct Retelling {
+struct Retelling<'a> {
     /// Documents up to here are in the seen-set.
     covered: u32,
     rows: RowsInOrder,
-    /// Rows that rely on no more than this count.
+    /// Where the ledger ends: rows that rely on more are void.
     sure: u64,
     now_s: u32,
     opened: Opened,
-    /// Documents whose rows are to be judged.
-    unsure: Vec<Unsure>,
+    /// Who is told of what is in scope.
+    seed_told: &'a mut dyn FnMut(CrawlUrl),
     doubts: Vec<(Origin, Box<str>)>,
-    rules: Option<u64>,
+    /// The rules of the last process, and where the first of those began that had the same.
+    rules: Option<(u64, u64)>,
     error: Option<io::Error>,
 }
 
-struct Unsure {
-    doc_id: u32,
-    origin: Origin,
-    url: Box<str>,
-    row: Row,
-}
-
-impl Retelling {
-    fn new(covered: u32, rows: RowsInOrder, sure: u64, now_s: u32) -> Retelling {
+impl<'a> Retelling<'a> {
+    fn new(
+        covered: u32,
+        rows: RowsInOrder,
+        sure: u64,
+        now_s: u32,
+        seed_told: &'a mut dyn FnMut(CrawlUrl),
+    ) -> Retelling<'a> {
         Retelling {
             covered,
             rows,
             sure,
             now_s,
             opened: Opened::default(),
-            unsure: Vec::new(),
+            seed_told,
             doubts: Vec::new(),
             rules: None,
             error: None,
@@ -169,18 +179,19 @@ impl Retelling {
         match told.entry {
             Entry::Doc { origin, url } => {
                 if origin.seed_chain && origin.hops == 0 {
-                    self.opened.seeds.extend(CrawlUrl::from_normal(url).ok());
+                    CrawlUrl::from_normal(url).into_iter().for_each(&mut self.seed_told);
                 }
                 if told.doc_id > self.covered {
                     let print = xxh3_64_with_seed(url.as_bytes(), index.seed);
                     self.error = self.error.take().or(index.seen.insert(print, told.doc_id).err());
                 }
                 if told.doc_id.is_multiple_of(DOCS_PER_TIDYING) {
-                    self.error = self.error.take().or(index.make_room().err());
+                    self.error = self.error.take().or(self.make_room(index).err());
                 }
                 match self.rows.get(told.doc_id) {
                     Ok(Some(row)) if row.after > self.sure => {
-                        self.unsure.push(Unsure { doc_id: told.doc_id, origin, url: url.into(), row });
+                        index.documents.put(told.doc_id, Row::default());
+                        self.place(index, told.doc_id, origin, url, None);
                     }
                     Ok(row) => self.place(index, told.doc_id, origin, url, row),
                     Err(error) => self.error = Some(error),
@@ -188,9 +199,26 @@ impl Retelling {
             }
             Entry::Doubt { origin, url } => self.doubts.push((origin, url.into())),
             Entry::Settled => self.doubts.clear(),
-            Entry::Scope { url } => self.opened.seeds.extend(CrawlUrl::from_normal(url).ok()),
-            Entry::Run { rules } => self.rules = Some(rules),
+            Entry::Scope { url } => {
+                // Ledgers of earlier builds may say it again and again.
+                if index.scoped.insert(xxh3_64_with_seed(url.as_bytes(), index.seed)) {
+                    CrawlUrl::from_normal(url).into_iter().for_each(&mut self.seed_told);
+                }
+            }
+            Entry::Run { rules } => {
+                let since = self.rules.filter(|&(before, _)| before == rules).map(|(_, since)| since);
+                self.rules = Some((rules, since.unwrap_or(told.at)));
+            }
         }
+    }
+
+    /// Rows that were changed on the way go to the table, behind where it is being read.
+    fn make_room(&self, index: &mut DocIndex) -> io::Result<()> {
+        if index.documents.is_full() {
+            index.documents.write()?;
+            index.documents.settle()?;
+        }
+        index.make_room()
     }
 
     /// Gives a document its place: pending, waiting or done.
@@ -220,6 +248,11 @@ impl Retelling {
 
     fn is_pending(&self, index: &mut DocIndex, row: &mut Row, doc_id: u32) -> bool {
         let recrawl = index.rules.schedule.recrawl;
+        let latest_s = index.rules.schedule.latest_s(self.now_s);
+        if row.due_s > latest_s {
+            row.due_s = latest_s;
+            index.documents.put(doc_id, *row);
+        }
         match (row.state, recrawl) {
             (DocState::Excluded | DocState::Fetching, _) => true,
             (DocState::Pending, _) => index.rules.again || row.due_s <= self.now_s,
@@ -233,7 +266,7 @@ impl Retelling {
             (_, Some(recrawl)) => {
                 // It was fetched by a crawl that did not mean to look again.
                 row.interval_s = recrawl.start_s;
-                row.due_s = row.fetched_s.saturating_add(recrawl.start_s);
+                row.due_s = row.fetched_s.min(self.now_s).saturating_add(recrawl.start_s);
                 index.documents.put(doc_id, *row);
                 row.due_s <= self.now_s
             }
@@ -241,13 +274,6 @@ impl Retelling {
     }
 
     fn end(mut self, index: &mut DocIndex, scanned: &Scanned, bytes: u64) -> io::Result<Opened> {
-        for Unsure { doc_id, origin, url, row } in std::mem::take(&mut self.unsure) {
-            let counts = row.after <= scanned.end;
-            if !counts {
-                index.documents.put(doc_id, Row::default());
-            }
-            self.place(index, doc_id, origin, &url, Some(row).filter(|_| counts));
-        }
         index.frontier.make_room()?;
         index.seen.order();
         // They are told again as they are parked.
@@ -263,7 +289,9 @@ impl Retelling {
         self.opened.torn_bytes = bytes.saturating_sub(scanned.end);
         self.opened.damaged_bytes = scanned.damaged_bytes;
         self.opened.runs_removed = index.seen.removed().len();
-        self.opened.rules_changed = self.rules.is_some_and(|rules| rules != index.rules.signature);
+        // A page that was read before is to be read anew, in whichever process its turn comes.
+        let since = self.rules.filter(|&(rules, _)| rules == index.rules.signature).map(|(_, since)| since);
+        index.rules_since = since.unwrap_or_else(|| index.ledger.told());
         self.opened.first_new = index.ledger.next_doc();
         Ok(self.opened)
     }

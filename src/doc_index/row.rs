@@ -1,4 +1,5 @@
 use super::entry::{Origin, PRIORITY_MAX};
+use super::note::NoteOwner;
 use crate::proto::record::ResultCode;
 
 /// What became of a document. In a table of rows of one size, by the document's number; one that was never answered for
@@ -7,7 +8,7 @@ use crate::proto::record::ResultCode;
 /// | offset | bytes | field                                                                   |
 /// |--------|-------|-------------------------------------------------------------------------|
 /// | 0      | 4     | crc32c of the rest; a row that is damaged is none, and its URL is fetched again |
-/// | 4      | 1     | state                                                                   |
+/// | 4      | 1     | state; 64 if a wish was told later, and 128 if that is for the head     |
 /// | 5      | 1     | result code of the last answer                                          |
 /// | 6      | 2     | HTTP status of it, 0 without one                                        |
 /// | 8      | 1     | failures in a row that were worth another try                           |
@@ -26,7 +27,8 @@ use crate::proto::record::ResultCode;
 /// | 60     | 4     | hits that were told later                                               |
 ///
 /// A row tells of links that the ledger has: if a crash took the end of the ledger, rows that were written after it are
-/// void, and their pages are read once more.
+/// void, and their pages are read once more. The same number tells by which rules the links of a page were read: those of
+/// the process that the ledger says was at work there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub state: DocState,
@@ -44,6 +46,8 @@ pub struct Row {
     /// What was told since it was discovered: the higher counts.
     pub priority: Option<u8>,
     pub hits: u32,
+    /// Whether its head alone is wanted, if that was told since it was discovered: the last word counts.
+    pub head_only: Option<bool>,
     pub(super) after: u64,
     pub(super) note: NotePlace,
 }
@@ -93,18 +97,28 @@ impl DocState {
 }
 
 pub(super) const ROW_BYTES: usize = 64;
+/// Beside the state.
+const WISH: u8 = 64;
+const WISH_HEAD: u8 = 128;
 
 impl Row {
+    /// Whose note it finds.
+    pub(super) fn note_owner(&self, doc_id: u32) -> NoteOwner {
+        NoteOwner { doc_id, digest: self.digest }
+    }
+
     /// Where a document comes from, with what was told of it since.
     pub fn raise(&self, origin: Origin) -> Origin {
         let priority = self.priority.map_or(origin.priority, |priority| priority.max(origin.priority));
-        Origin { priority, hits: origin.hits.max(self.hits), ..origin }
+        let head_only = self.head_only.unwrap_or(origin.head_only);
+        Origin { priority, hits: origin.hits.max(self.hits), head_only, ..origin }
     }
 
     pub(super) fn encode(&self) -> [u8; ROW_BYTES] {
         let mut bytes = [0; ROW_BYTES];
         debug_assert_ne!(self.state, DocState::Fetching);
-        bytes[4] = self.state as u8;
+        bytes[4] =
+            self.state as u8 | self.head_only.map_or(0, |head| WISH | if head { WISH_HEAD } else { 0 });
         bytes[5] = self.result.map_or(0, |result| result as u8);
         bytes[6..8].copy_from_slice(&self.status.to_le_bytes());
         bytes[8] = self.retries;
@@ -143,7 +157,7 @@ impl Row {
             return None;
         }
         Some(Row {
-            state: *DocState::STORED.get(usize::from(bytes[4]))?,
+            state: *DocState::STORED.get(usize::from(bytes[4] & !(WISH | WISH_HEAD)))?,
             result: ResultCode::from_u8(bytes[5]),
             status: u16_at(6),
             retries: bytes[8],
@@ -157,6 +171,7 @@ impl Row {
             update_tag: u32_at(56),
             priority: bytes[9].checked_sub(1),
             hits: u32_at(60),
+            head_only: (bytes[4] & WISH != 0).then_some(bytes[4] & WISH_HEAD != 0),
             after: u64_at(40),
             note: NotePlace { at: u64_at(48), bytes: u16_at(14) },
         })
@@ -184,10 +199,12 @@ mod tests {
             update_tag: 9,
             priority: Some(0),
             hits: 10,
+            head_only: None,
             after: 1 << 40,
             note: NotePlace { at: 1 << 41, bytes: 64 },
         };
-        for row in [row, Row::default()] {
+        let [head, whole] = [true, false].map(|head| Row { head_only: Some(head), ..row });
+        for row in [row, head, whole, Row::default()] {
             let bytes = row.encode();
             assert_eq!(Row::decode(&bytes), Some(row));
             for at in 0..ROW_BYTES {

@@ -10,6 +10,8 @@ pub struct Schedule {
     pub retries_max: u8,
     /// `None`: what was fetched is not asked for again.
     pub recrawl: Option<Recrawl>,
+    /// The longest interval that a rule gives.
+    pub fixed_s_max: u32,
 }
 
 /// Bounds of the interval in which documents are looked at again.
@@ -22,11 +24,20 @@ pub struct Recrawl {
 
 impl Default for Schedule {
     fn default() -> Schedule {
-        Schedule { retry_first_s: 3_600, retries_max: 5, recrawl: None }
+        Schedule { retry_first_s: 3_600, retries_max: 5, recrawl: None, fixed_s_max: 0 }
     }
 }
 
 impl Schedule {
+    /// The latest that anything can be due, by a clock that says `now_s`. What is due later was told by a clock that was
+    /// wrong, and would not be seen again for years.
+    pub fn latest_s(&self, now_s: u32) -> u32 {
+        let last_retry = self.retries_max.saturating_sub(1);
+        let retry_s = self.retry_first_s.saturating_mul(1 << last_retry.min(20));
+        let recrawl_s = self.recrawl.map_or(0, |recrawl| recrawl.max_s.max(recrawl.start_s));
+        now_s.saturating_add(retry_s.max(recrawl_s).max(self.fixed_s_max).max(1))
+    }
+
     /// Notes an answer in a document's row, and decides when it is due again. `fixed_s` is an interval that a rule gives it.
     pub fn answered(&self, row: &mut Row, outcome: &Outcome, fixed_s: Option<u32>) {
         let now_s = outcome.at_s;

@@ -35,6 +35,22 @@ impl QueryVariants {
         QueryVariants { max, sets: vec![[Place::default(); WAYS]; sets].into() }
     }
 
+    pub fn ram_bytes(&self) -> usize {
+        size_of_val(&*self.sets)
+    }
+
+    /// How many were counted of the kind of a URL. What was pushed out is not.
+    pub fn count(&self, url: &str) -> u32 {
+        let url = url.as_bytes();
+        let Some(mark) = memchr::memchr(b'?', url).filter(|_| self.max > 0) else {
+            return 0;
+        };
+        let kind = kind_of(&url[..mark], &url[mark + 1..]);
+        let tag = ((kind >> 32) as u32).max(1);
+        let set = &self.sets[kind as usize & (SETS - 1)];
+        set.iter().find(|place| place.tag == tag).map_or(0, |place| place.count)
+    }
+
     /// Whether a URL, in normal form and known to be new, may be taken in. If it may, it is counted.
     pub fn admit(&mut self, url: &str) -> bool {
         if self.max == 0 {
@@ -102,7 +118,10 @@ mod tests {
     #[test]
     fn values_are_counted_and_names_are_told_apart() {
         let mut guard = QueryVariants::new(100);
+        assert_eq!(guard.count("http://h/p?page=1"), 0);
         assert_eq!(admitted(&mut guard, (0..500).map(|n| format!("http://h/p?page={n}"))), 100);
+        assert_eq!((guard.count("http://h/p?page=x"), guard.count("http://h/p?other")), (100, 0));
+        assert_eq!(guard.count("http://h/p"), 0);
         assert_eq!(admitted(&mut guard, (0..500).map(|n| format!("https://h/p?page={n}x"))), 0, "one host");
         assert_eq!(admitted(&mut guard, (0..50).map(|n| format!("http://h/p?page={n}&sort=a"))), 50);
         assert_eq!(admitted(&mut guard, (0..50).map(|n| format!("http://h/q?page={n}"))), 50);

@@ -90,7 +90,7 @@ impl IndexView {
     pub fn document(&self, doc_id: u32) -> io::Result<Option<Dossier>> {
         let Some(discovered) = self.ledger.doc(doc_id)? else { return Ok(None) };
         let row = self.documents.get(doc_id)?.filter(|row| row.after <= self.ledger.bytes());
-        let note = row.map_or(Ok(Note::default()), |row| self.documents.note(doc_id, row.note))?;
+        let note = row.map_or(Ok(Note::default()), |row| self.documents.note(doc_id, &row))?;
         Ok(Some(Dossier { doc_id, discovered, row, note }))
     }
 
@@ -120,7 +120,7 @@ impl IndexView {
     }
 
     pub fn note(&self, doc_id: u32, row: &Row) -> io::Result<Note> {
-        self.documents.note(doc_id, row.note)
+        self.documents.note(doc_id, row)
     }
 
     /// Where seeds led: in scope beside the seeds themselves.
@@ -159,7 +159,7 @@ impl DocIndex {
     pub fn document(&self, doc_id: u32) -> io::Result<Option<Dossier>> {
         let Some(discovered) = self.ledger.doc(doc_id)? else { return Ok(None) };
         let mut row = if self.rowed.get(doc_id) { self.documents.get(doc_id)? } else { None };
-        let note = row.map_or(Ok(Note::default()), |row| self.documents.note(doc_id, row.note))?;
+        let note = row.map_or(Ok(Note::default()), |row| self.documents.note(doc_id, &row))?;
         if self.open.contains_key(&doc_id) {
             row = Some(Row { state: DocState::Fetching, ..row.unwrap_or_default() });
         }
@@ -175,6 +175,11 @@ impl DocIndex {
     pub fn domain_known(&self, url: &CrawlUrl) -> Option<u32> {
         let limited = self.rules.pages_per_domain > 0;
         limited.then(|| self.by_domain.get(&domain_print(url.as_str())).copied().unwrap_or(0))
+    }
+
+    /// URLs that differ from this one in the values of their query only; `None` without a guard.
+    pub fn variants_known(&self, url: &CrawlUrl) -> Option<u32> {
+        (self.rules.query_variants_max > 0).then(|| self.variants.count(url.as_str()))
     }
 
     pub fn url(&mut self, doc_id: u32) -> Option<CrawlUrl> {

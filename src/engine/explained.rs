@@ -92,6 +92,13 @@ fn unknown(looked: &Looked, rules: &CrawlRules) -> (Answer, String) {
         let said = format!("over budget: {domain_known} URLs of its domain are known (pages_per_domain)");
         return (Answer::OverBudget, said);
     }
+    let variants = looked.variants_known.unwrap_or(0);
+    if rules.query_variants_max > 0 && variants >= rules.query_variants_max {
+        let said = format!(
+            "over budget: {variants} URLs are known that differ from it in the values of their query only (query_variants_max)"
+        );
+        return (Answer::OverBudget, said);
+    }
     if let Some(denied) = robots_says_no(looked) {
         return denied;
     }
@@ -107,7 +114,7 @@ fn known(dossier: &DossierLine, looked: &Looked, rules: &CrawlRules, now: &str) 
             (Answer::OutOfScope, format!("left out: {why}"))
         }),
         "success" => had(dossier),
-        _ => failed(dossier),
+        _ => failed(dossier, rules, now),
     }
 }
 
@@ -188,8 +195,9 @@ fn pending(dossier: &DossierLine, looked: &Looked, rules: &CrawlRules, now: &str
         );
         return (Answer::FailedDueAgain, said);
     }
-    if !dossier.seed_chain
-        && let Some(out) = out_of_scope(looked)
+    // What somebody typed, and where it leads, is in scope, but for a rule that denies it.
+    if let Some(out) = out_of_scope(looked)
+        && (!dossier.seed_chain || out.0 == Answer::Denied)
     {
         return out;
     }
@@ -237,16 +245,23 @@ fn had(dossier: &DossierLine) -> (Answer, String) {
     }
 }
 
-fn failed(dossier: &DossierLine) -> (Answer, String) {
+fn failed(dossier: &DossierLine, rules: &CrawlRules, now: &str) -> (Answer, String) {
     let at = dossier.fetched_at.as_deref().unwrap_or("some time");
+    // A crawl that does not look again passes over a time that another one noted.
+    let due_at = dossier.due_at.as_deref().filter(|_| rules.recrawl);
+    let again = due_at.map_or(String::new(), |due_at| match due_at > now {
+        true => format!("; looked at again at {due_at}"),
+        false => format!("; due again since {due_at}"),
+    });
     if dossier.result.as_deref() == Some("robots_denied") {
-        return (Answer::RobotsDenied, denied_by(dossier.reason.as_deref()));
+        return (Answer::RobotsDenied, denied_by(dossier.reason.as_deref()) + &again);
     }
     let after = match dossier.retries {
         0 => String::new(),
         retries => format!(" after {} tries", u32::from(retries) + 1),
     };
-    (Answer::Error, format!("error at {at}{after}: {}", last_result(dossier)))
+    let answer = if due_at.is_some() { Answer::FailedDueAgain } else { Answer::Error };
+    (answer, format!("error at {at}{after}: {}{again}", last_result(dossier)))
 }
 
 #[cfg(test)]
@@ -320,6 +335,44 @@ mod tests {
         assert_eq!(answer(&looked), "robots_denied");
         let said = Explained::of(&looked, &CrawlRules::default(), NOW).said;
         assert_eq!(said, "robots.txt denies it: Disallow: /x");
+    }
+
+    #[test]
+    fn an_error_is_due_again_only_where_crawls_look_again() {
+        let due_at = Some("2026-06-02T00:00:00.000Z".to_string());
+        let gone = DossierLine { due_at, ..dossier("error", Some("http_error")) };
+        let looked = Looked { dossier: Some(gone), ..Looked::default() };
+        let of = |recrawl, now| {
+            let rules = CrawlRules { recrawl, ..CrawlRules::default() };
+            let Explained { answer, said } = Explained::of(&looked, &rules, now);
+            (answer, said.split("; ").nth(1).map(str::to_string))
+        };
+        assert_eq!(of(false, NOW), (Answer::Error, None));
+        let (answer, said) = of(true, NOW);
+        assert_eq!(answer, Answer::FailedDueAgain);
+        assert_eq!(said.as_deref(), Some("looked at again at 2026-06-02T00:00:00.000Z"));
+        let (answer, said) = of(true, "2026-06-03T00:00:00.000Z");
+        assert_eq!(answer, Answer::FailedDueAgain);
+        assert_eq!(said.as_deref(), Some("due again since 2026-06-02T00:00:00.000Z"));
+    }
+
+    #[test]
+    fn what_was_typed_is_kept_out_by_a_rule_that_denies_it_and_by_no_scope() {
+        let of = |why_out| {
+            let scope = Some(ScopeLine { why_out: Some(why_out), ..ScopeLine::default() });
+            let dossier = Some(DossierLine { seed_chain: true, ..dossier("pending", None) });
+            answer(&Looked { dossier, scope, ..Looked::default() })
+        };
+        assert_eq!([of(Out::Denied), of(Out::OutOfScope), of(Out::Trap)], ["denied", "queued", "queued"]);
+    }
+
+    #[test]
+    fn one_variant_of_a_query_too_many_is_over_budget() {
+        let rules = CrawlRules { query_variants_max: 5, ..CrawlRules::default() };
+        let of = |variants_known| {
+            Explained::of(&Looked { variants_known, ..Looked::default() }, &rules, NOW).answer.name()
+        };
+        assert_eq!([of(None), of(Some(4)), of(Some(5))], ["not_known", "not_known", "over_budget"]);
     }
 
     #[test]

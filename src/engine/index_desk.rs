@@ -31,7 +31,7 @@ pub struct IndexDesk {
 pub struct DeskPapers {
     /// The time, and the same in seconds since 1970.
     pub clock: Arc<dyn Fn() -> (Now, u32) + Send + Sync>,
-    /// Reads pages that have not changed from the store, if the rules for links have.
+    /// Reads pages that have not changed from the store, if the rules for links have since they were read.
     pub rereading: Option<Rereading>,
     /// What an earlier process found is handed out only if it is in scope today.
     pub scope: Option<Arc<Scope>>,
@@ -190,6 +190,9 @@ impl IndexDesk {
                 if let Some(scope) = &mut self.papers.scope {
                     Arc::make_mut(scope).add(&url);
                 }
+                if let Some(rereading) = &mut self.papers.rereading {
+                    rereading.extend_scope(&url);
+                }
                 self.index.into_scope(&url, now_s);
             }
             ToIndex::Sitemaps { origin, urls } => self.sitemaps(&origin, &urls, now_s),
@@ -233,6 +236,7 @@ impl IndexDesk {
         looked.scope = self.papers.scope.as_ref().map(|scope| ScopeLine::of(&scope.judge(url)));
         looked.host = self.index.host(url.origin()).map(CountsLine::from);
         looked.domain_known = self.index.domain_known(url);
+        looked.variants_known = self.index.variants_known(url);
         looked
     }
 
@@ -277,8 +281,12 @@ impl IndexDesk {
     fn record(&mut self, outcome: &Outcome, now_s: u32) {
         let fixed_s = self.fixed_interval(outcome.doc_id);
         // Its links are known before it is done.
-        if outcome.result == ResultCode::NotModified && self.index.is_open(outcome.doc_id) {
-            self.read_again(outcome.doc_id, now_s);
+        let doc_id = outcome.doc_id;
+        if outcome.result == ResultCode::NotModified
+            && self.index.is_open(doc_id)
+            && self.index.was_read_by_other_rules(doc_id)
+        {
+            self.read_again(doc_id, now_s);
         }
         self.index.record(outcome, fixed_s);
     }

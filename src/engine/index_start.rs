@@ -24,6 +24,8 @@ pub struct OpenIndex {
     pub opened: Opened,
     /// From where on the store may have more; `None` for one that leaves nothing behind.
     pub(super) told: Option<ToldMark>,
+    /// All that was ever typed, and where it led. It takes memory by hosts, domains or prefixes, and not by URLs.
+    scope: Scope,
 }
 
 /// Where the doc index of a data directory is.
@@ -57,23 +59,26 @@ impl OpenIndex {
         let rules = IndexRules { segments: segments_of(directory), ..index_rules(config) };
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_s = u32::try_from(unix.as_secs()).unwrap_or(u32::MAX);
-        let folder = index_folder(directory.path());
-        let (index, opened) = DocIndex::open(&folder, rules, now_s)?;
+        let (folder, mut scope) = (index_folder(directory.path()), scope_of(config, []));
+        let (index, opened) = DocIndex::open_telling(&folder, rules, now_s, |url| scope.add(&url))?;
         let told = ToldMark::read(&folder);
         let told = told.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
-        Ok(OpenIndex { index, opened, told: Some(told) })
+        Ok(OpenIndex { index, opened, scope, told: Some(told) })
     }
 
     /// One that leaves nothing behind: what fails has no other time to be tried at.
     pub fn in_memory(config: &Config) -> OpenIndex {
         let mut rules = index_rules(config);
         rules.schedule.retries_max = 0;
-        OpenIndex { index: DocIndex::in_memory(rules), opened: Opened::default(), told: None }
+        let index = DocIndex::in_memory(rules);
+        OpenIndex { index, opened: Opened::default(), scope: scope_of(config, []), told: None }
     }
 
     /// What is in scope: all that was ever typed, and where it led.
-    pub(super) fn scope(&self, config: &Config, seeds: &[CrawlUrl]) -> Arc<Scope> {
-        Arc::new(scope_of(config, seeds.iter().chain(&self.opened.seeds)))
+    pub(super) fn scope(&self, seeds: &[CrawlUrl]) -> Arc<Scope> {
+        let mut scope = self.scope.clone();
+        seeds.iter().for_each(|url| scope.add(url));
+        Arc::new(scope)
     }
 
     /// What a desk goes by, in a crawl.
@@ -84,12 +89,9 @@ impl OpenIndex {
         wall: Wall,
         started: Instant,
     ) -> DeskPapers {
-        let rereading = self
-            .opened
-            .rules_changed
-            .then(|| Rereading::new(config.store.data.clone(), handler_of(config, scope)));
+        let rereading = Rereading::new(config.store.data.clone(), handler_of(config, scope));
         DeskPapers {
-            rereading,
+            rereading: Some(rereading),
             scope: Some(scope.clone()),
             first_new: self.opened.first_new,
             sitemaps: config.doc_index.sitemaps,
@@ -133,6 +135,7 @@ pub fn index_rules(config: &Config) -> IndexRules {
                 start_s: seconds(settings.recrawl_start_s),
                 max_s: seconds(settings.recrawl_max_s),
             }),
+            fixed_s_max: seconds(settings.recrawl_rules.iter().map(|rule| rule.every_s).max().unwrap_or(0)),
         },
         again: config.again,
         pages_per_host: settings.pages_per_host,

@@ -18,6 +18,8 @@ pub struct Looked {
     pub host: Option<CountsLine>,
     /// URLs known of its domain, if that is limited.
     pub domain_known: Option<u32>,
+    /// URLs known that differ from it in the values of their query only, if that is limited.
+    pub variants_known: Option<u32>,
     pub place: PlaceLine,
     pub niceness: Option<NicenessLine>,
     pub robots: Option<RobotsLine>,

@@ -53,6 +53,7 @@ mod node;
 mod outbox;
 mod owners;
 mod papers;
+mod parting;
 mod questions;
 mod rereading;
 mod robots_desk;

@@ -85,7 +85,7 @@ impl Node {
         let (scheduler_thread, scheduler_bell) = thread_bell();
         let (index_thread, index_bell) = thread_bell();
 
-        let mut scope = index.scope(config, &seeds);
+        let mut scope = index.scope(&seeds);
         let known_before = index.index.stats().known;
         let papers = index.papers(config, &scope, wall, started);
         let OpenIndex { index, mut told, .. } = index;

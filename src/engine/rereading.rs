@@ -2,6 +2,7 @@ use crate::handler::{Handled, Handler, Page};
 use crate::proto::http1::{Flags, Head, HeadLimits, HeadParser, HeadStep, Method};
 use crate::proto::lines::Candidate;
 use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
 use crate::store_server::{Document, Reader};
 use std::path::PathBuf;
 
@@ -17,6 +18,11 @@ pub struct Rereading {
 impl Rereading {
     pub fn new(data: PathBuf, handler: Handler) -> Rereading {
         Rereading { data, reader: None, handler }
+    }
+
+    /// A seed led there.
+    pub fn extend_scope(&mut self, url: &CrawlUrl) {
+        self.handler.extend_scope(url);
     }
 
     pub fn read(&mut self, candidate: &Candidate) -> Option<Handled> {

@@ -4,18 +4,19 @@ use super::index_desk::IndexPort;
 use super::log_lines::Logger;
 use super::names::Names;
 use super::owners::Owners;
+use super::parting::Parting;
 use super::questions::{OpenQuestions, Questions};
 use super::scribe::{ScribePort, ToScribe};
 use super::stats::{SchedulerStats, Tally};
 use super::words::{Done, FromIndex, FromShard, ToIndex, ToShard};
-use crate::base::{AddressGuard, Now, Wall};
+use crate::base::{AddressGuard, Now, Wall, fingerprint};
 use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::limits::{CANDIDATES_PER_ASK, OWNED_ADDRESSES_MAX, STRIKES_MAX, URLS_PER_SHARD_MAX};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::store_server::ShardShare;
-use rapidhash::fast::RapidHashMap;
+use rapidhash::fast::{RapidHashMap, RapidHashSet};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,7 +46,7 @@ pub struct Scheduler {
     /// What a user should know, until it is fetched.
     notices: Arc<Mutex<Vec<String>>>,
     /// Words the index ring had no room for. While there are any, no DONE is taken.
-    to_index: VecDeque<ToIndex>,
+    pub(super) to_index: VecDeque<ToIndex>,
     asked: bool,
     /// Something happened since the last empty answer that could make the next one better.
     ask_again: bool,
@@ -54,11 +55,14 @@ pub struct Scheduler {
     strikes: RapidHashMap<u32, u8>,
     /// Where seeds led: brought into scope during the crawl.
     into_scope: Vec<Arc<CrawlUrl>>,
+    /// Their prints: whatever is fetched again is not told again.
+    scoped: RapidHashSet<u64>,
     index_stats: IndexStats,
     pub(super) counts: Counts,
     tally: Tally,
     stop: Arc<AtomicBool>,
     pub(super) draining: bool,
+    pub(super) parting: Parting,
     stats: Arc<SchedulerStats>,
     /// What somebody wants to know, and what of it was passed on.
     pub(super) questions: Arc<Questions>,
@@ -170,11 +174,13 @@ impl Scheduler {
             told_since_ask: false,
             strikes: RapidHashMap::default(),
             into_scope: Vec::new(),
+            scoped: RapidHashSet::default(),
             index_stats: IndexStats::default(),
             counts: Counts::default(),
             tally: Tally::default(),
             stop,
             draining: false,
+            parting: Parting::default(),
             stats,
             questions: Arc::default(),
             open_questions: OpenQuestions::default(),
@@ -211,6 +217,9 @@ impl Scheduler {
             || self.page_limit_reached()
         {
             self.drain();
+        }
+        if self.draining {
+            self.part(busy);
         }
         let all_drained = self.shards.iter().all(|side| side.drained && side.held.is_empty());
         if self.draining && all_drained && self.to_index.is_empty() && self.log.is_empty() {
@@ -292,6 +301,9 @@ impl Scheduler {
     }
 
     pub(super) fn tell(&mut self, word: ToIndex) {
+        if self.parting.has_given_up() {
+            return;
+        }
         self.told_since_ask = true;
         self.ask_again = true;
         if !self.to_index.is_empty() {
@@ -342,7 +354,9 @@ impl Scheduler {
     /// Links may be known at once; the document counts when its record is durable.
     fn hold(&mut self, shard: usize, mut done: Done) {
         if let Some(mut found) = done.found.take() {
-            if let Some(url) = found.into_scope.take() {
+            if let Some(url) = found.into_scope.take()
+                && self.scoped.insert(fingerprint(url.as_str().as_bytes()))
+            {
                 let url = Arc::new(url);
                 self.into_scope.push(url.clone());
                 for side in &mut self.shards {
@@ -392,7 +406,7 @@ impl Scheduler {
         self.tell(ToIndex::Record(outcome));
     }
 
-    fn notice(&self, text: String) {
+    pub(super) fn notice(&self, text: String) {
         let mut notices = self.notices.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if notices.len() < NOTICES_MAX {
             notices.push(text);

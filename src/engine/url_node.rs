@@ -87,7 +87,7 @@ impl UrlNode {
                 .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
         let papers = match list.index.opened.first_new {
             0 => DeskPapers::plain(desk_clock(wall, started)),
-            _ => list.index.papers(config, &list.index.scope(config, &list.urls), wall, started),
+            _ => list.index.papers(config, &list.index.scope(&list.urls), wall, started),
         };
         let (desk_words, index_port) =
             IndexDesk::new(list.index.index, papers, scheduler_bell.clone(), index_bell.clone());

@@ -87,6 +87,23 @@ fn what_the_rules_keep_out_is_named_by_its_rule() {
     stage.assert_proved();
 }
 
+/// One URL too many of a path: the files say so, and so does the crawl that runs (as it does of the other budgets).
+#[test]
+fn one_variant_of_a_query_too_many_is_told() {
+    let mut stage = Stage::new(|asked| match asked.target.as_str() {
+        "/" => Reply::links((0..9).map(|day| format!("/calendar?day={day}"))),
+        _ => Reply::html("x"),
+    });
+    stage.settings("[doc_index]\nquery_variants_max = 4\n");
+    let [seed, more, other] =
+        ["/", "/calendar?day=99", "/other?day=99"].map(|path| stage.url("a.test", path));
+    stage.crawl([&seed]);
+    let over = explain(&stage.data, &more);
+    assert_eq!((&over["answer"], &over["variants_known"]), (&"over_budget".into(), &4.into()), "{over}");
+    assert!(over["said"].as_str().unwrap().contains("query_variants_max"), "{over}");
+    assert_eq!(answer(&stage.data, &other), "not_known");
+}
+
 #[test]
 fn what_was_had_failed_or_led_elsewhere_is_told() {
     let mut stage = Stage::new(|asked| match (asked.target.as_str(), asked.header("If-None-Match")) {

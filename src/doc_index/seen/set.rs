@@ -173,6 +173,13 @@ impl Seen {
         Ok(())
     }
 
+    /// What it may take of memory from here on. What it has, it keeps.
+    pub fn bound(&mut self, bytes_max: usize) {
+        if self.runs.is_some() {
+            self.table.bound(bytes_max.saturating_sub(self.unwritten_max * size_of::<Entry>()));
+        }
+    }
+
     /// Whether no question ends in a doubt.
     pub fn is_complete(&self) -> bool {
         self.table.is_complete()

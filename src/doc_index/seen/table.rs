@@ -60,6 +60,11 @@ impl SeenTable {
         self.complete
     }
 
+    /// It grows no further than this.
+    pub fn bound(&mut self, bytes_max: usize) {
+        self.pairs_max = bytes_max / PAIR_BYTES;
+    }
+
     pub fn bytes(&self) -> usize {
         self.pairs * PAIR_BYTES
     }

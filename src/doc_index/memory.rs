@@ -1,0 +1,113 @@
+//! What the index takes of memory and disk, and how it keeps within its bounds.
+
+use super::index::DocIndex;
+use std::io;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexBytes {
+    pub seen_ram: u64,
+    /// Of it, `tables_ram` is not the lines themselves.
+    pub frontier_ram: u64,
+    pub other_ram: u64,
+    /// What grows with every host and every document, and cannot go to disk. It is counted in the others.
+    pub tables_ram: u64,
+    pub ledger_disk: u64,
+    pub documents_disk: u64,
+    pub seen_disk: u64,
+    pub frontier_disk: u64,
+    /// Memory tells of every URL whether it is known, without the disk.
+    pub seen_is_complete: bool,
+}
+
+/// Shares of the memory, as divisors of it: what the seen-set and the pending URLs may take, and what they are left with
+/// however many hosts there are.
+const SEEN_SHARE: usize = 2;
+const FRONTIER_SHARE: usize = 4;
+const DUE_SHARE: usize = 16;
+const SEEN_FLOOR: usize = 16;
+const FRONTIER_FLOOR: usize = 32;
+
+impl DocIndex {
+    /// Writes to disk what memory has no room for. What hosts and documents take of it in any case is taken, one half
+    /// each, from the seen-set, which stops growing, and from the pending URLs, which go to disk sooner.
+    pub(super) fn make_room(&mut self) -> io::Result<()> {
+        let (memory, tables) = (self.rules.memory_bytes, self.table_bytes());
+        let left =
+            |share: usize, floor: usize| (memory / share).saturating_sub(tables / 2).max(memory / floor);
+        self.seen.bound(left(SEEN_SHARE, SEEN_FLOOR));
+        self.frontier.bound(left(FRONTIER_SHARE, FRONTIER_FLOOR));
+        self.frontier.make_room()?;
+        if self.due.ram_bytes() > memory / DUE_SHARE {
+            self.due.spill(&mut self.frontier.keep.spill)?;
+        }
+        Ok(())
+    }
+
+    /// Memory that grows with every host and every document.
+    pub(super) fn table_bytes(&self) -> usize {
+        self.frontier.table_bytes()
+            + self.taken.ram_bytes()
+            + self.rowed.ram_bytes()
+            + self.ledger.ram_bytes()
+            + self.variants.ram_bytes()
+            + self.by_domain.capacity() * PER_DOMAIN
+            + self.scoped.capacity() * PER_PRINT
+    }
+
+    /// Memory and disk that it takes.
+    pub fn bytes(&self) -> IndexBytes {
+        let tables = self.table_bytes();
+        IndexBytes {
+            seen_ram: self.seen.ram_bytes() as u64,
+            frontier_ram: self.frontier.ram_bytes() as u64,
+            other_ram: (self.doubts.ram_bytes()
+                + self.due.ram_bytes()
+                + self.documents.ram_bytes()
+                + self.open.capacity() * PER_OPEN
+                + tables
+                - self.frontier.table_bytes()) as u64,
+            tables_ram: tables as u64,
+            ledger_disk: self.ledger.disk_bytes(),
+            documents_disk: self.documents.disk_bytes(),
+            seen_disk: self.seen.disk_bytes(),
+            frontier_disk: self.frontier.keep.spill.disk_bytes(),
+            seen_is_complete: self.seen.is_complete(),
+        }
+    }
+}
+
+/// Entries of hash maps, with the byte that each has beside it.
+const PER_DOMAIN: usize = size_of::<(u64, u32)>() + 1;
+const PER_PRINT: usize = size_of::<u64>() + 1;
+const PER_OPEN: usize = size_of::<(u32, u32)>() + 1;
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Folder, NOW_S, candidates};
+    use super::super::{IndexRules, Origin};
+
+    #[test]
+    fn what_hosts_take_is_taken_from_the_rest_but_not_all_of_it() {
+        let folder = Folder::new("hosts");
+        let memory_bytes = 4 << 20;
+        let (mut index, _) = folder.open(IndexRules { memory_bytes, ..IndexRules::default() });
+        let before = index.bytes().tables_ram;
+        let hosts = 40_000;
+        for host in 0..hosts {
+            index.discover([&*format!("http://host-{host}.test/")], Origin::link(0, 1), NOW_S);
+            if host % 1_000 == 0 {
+                index.flush(false).unwrap();
+            }
+        }
+        index.flush(true).unwrap();
+        let bytes = index.bytes();
+        let per_host = (bytes.tables_ram - before) / hosts;
+        assert!((100..240).contains(&per_host), "{per_host} bytes a host");
+        assert!(bytes.tables_ram > memory_bytes as u64 / 2, "the test is of nothing if they are few");
+        let lines = index.frontier.keep.cells.used_bytes();
+        assert!(lines <= memory_bytes / super::FRONTIER_FLOOR, "{lines} bytes of lines");
+        assert!(bytes.seen_ram < memory_bytes as u64 / 4, "{} bytes of the seen-set", bytes.seen_ram);
+        assert!(bytes.frontier_disk > 0, "lines are on disk");
+        assert_eq!(candidates(&mut index, 50_000).len(), hosts as usize, "and none is lost");
+    }
+}
