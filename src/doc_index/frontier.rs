@@ -155,10 +155,10 @@ impl Frontier {
 
     /// Loads what a push to each of these hosts will need. No load of a step waits for another of the same step, so that
     /// memory works on all of them at once.
-    pub fn bring_near(&mut self, prints: &[u64]) {
-        let mut near = prints.iter().fold(0, |near, &print| near ^ self.by_print.touch(print));
+    pub fn bring_near(&mut self, prints: impl Iterator<Item = u64> + Clone) {
+        let mut near = prints.clone().fold(0, |near, print| near ^ self.by_print.touch(print));
         let mut hosts = [u32::MAX; NEAR_MAX];
-        for (host, &print) in hosts.iter_mut().zip(prints) {
+        for (host, print) in hosts.iter_mut().zip(prints) {
             *host = self.by_print.find(print).unwrap_or(u32::MAX);
         }
         let known = || hosts.iter().filter_map(|&host| self.hosts.get(host as usize));
@@ -323,9 +323,10 @@ fn origin_of<'a>(origins: &'a str, host: &Host) -> &'a str {
 
 /// The parts of a URL in normal form that a line and its host keep.
 pub(super) fn split(url: &str) -> Option<(&str, &str)> {
-    let authority = url.find("://")? + 3;
-    let path = authority + memchr::memchr(b'/', &url.as_bytes()[authority..])?;
-    (path > authority).then(|| url.split_at(path))
+    let scheme = memchr::memchr(b':', url.as_bytes())?;
+    let rest = url[scheme..].strip_prefix("://")?;
+    let path = memchr::memchr(b'/', rest.as_bytes()).filter(|&path| path > 0)?;
+    Some(url.split_at(url.len() - rest.len() + path))
 }
 
 #[cfg(test)]

@@ -105,6 +105,13 @@ struct New<'a> {
     via: &'a str,
 }
 
+/// Where the URL of a link is cut, and what its host is found by; a link that is none has nothing before the cut.
+#[derive(Clone, Copy, Default)]
+struct Cut {
+    path_at: usize,
+    host_print: u64,
+}
+
 impl Default for New<'_> {
     fn default() -> Self {
         New { url: "", print: 0, origin: Origin::SEED, via: "" }
@@ -223,28 +230,31 @@ impl DocIndex {
     }
 
     fn admit_all(&mut self, new: &[New<'_>], now_s: u32) {
-        let mut hosts = [0; NEAR_MAX];
-        for (host, new) in hosts.iter_mut().zip(new) {
-            *host = split(new.url).map_or(0, |(origin, _)| self.frontier.print(origin));
+        let mut cuts = [Cut::default(); NEAR_MAX];
+        for (cut, new) in cuts.iter_mut().zip(new) {
+            *cut = split(new.url).map_or(Cut::default(), |(origin, _)| Cut {
+                path_at: origin.len(),
+                host_print: self.frontier.print(origin),
+            });
         }
         if new.len() > 1 {
-            self.frontier.bring_near(&hosts[..new.len()]);
+            self.frontier.bring_near(cuts[..new.len()].iter().map(|cut| cut.host_print));
         }
-        for (new, &host) in new.iter().zip(&hosts) {
-            self.admit(new, host, now_s);
+        for (new, &cut) in new.iter().zip(&cuts) {
+            self.admit(new, cut, now_s);
         }
     }
 
     /// Takes in a URL that no table knows, unless it stood twice in one batch or is one too many.
-    fn admit(&mut self, new: &New<'_>, host_print: u64, now_s: u32) {
+    fn admit(&mut self, new: &New<'_>, cut: Cut, now_s: u32) {
         let New { url, print, origin, via } = *new;
         let doc_id = self.ledger.next_doc();
-        let Some((host_origin, path)) = split(url) else { return };
+        let (host_origin, path) = url.split_at(cut.path_at);
         let waits = || self.unseen.iter().any(|&(waiting, _)| waiting == print);
-        if doc_id == u32::MAX || self.seen.holds(print) || waits() {
+        if host_origin.is_empty() || doc_id == u32::MAX || self.seen.holds(print) || waits() {
             return;
         }
-        let host = self.frontier.host_of(host_print, host_origin);
+        let host = self.frontier.host_of(cut.host_print, host_origin);
         // What somebody typed, and where it leads, is not counted against anything.
         if !origin.seed_chain && !self.is_within_budget(host, url) {
             self.counts.refused += 1;
