@@ -133,7 +133,10 @@ impl Asking<'_> {
             looked.scope = Some(ScopeLine::of(&scope_of(&config, &seeds).judge(url)));
         }
         let rules = &self.rules;
-        let limited = rules.pages_per_host > 0 || rules.pages_per_domain > 0 || rules.query_variants_max > 0;
+        let has_query = url.path_and_query().contains('?');
+        let limited = rules.pages_per_host > 0
+            || rules.pages_per_domain > 0
+            || (rules.query_variants_max > 0 && has_query);
         if looked.dossier.is_none() && limited {
             self.count(url, &mut looked)?;
         }
@@ -154,12 +157,14 @@ impl Asking<'_> {
             }
             let same = |found: &CrawlUrl| found.registrable_domain() == url.registrable_domain();
             domain += u32::from(
-                !discovered.origin.seed_chain
+                self.rules.pages_per_domain > 0
+                    && !discovered.origin.seed_chain
                     && CrawlUrl::from_normal(&discovered.url).is_ok_and(|found| same(&found)),
             );
             ControlFlow::Continue(())
         })?;
-        (looked.host, looked.domain_known) = (Some(host), Some(domain));
+        looked.host = Some(host);
+        looked.domain_known = (self.rules.pages_per_domain > 0).then_some(domain);
         looked.variants_known = Some(variants.count(url.as_str()));
         Ok(())
     }

@@ -71,8 +71,9 @@ pub(super) const NEAR_MAX: usize = 64;
 const PER_TURN: usize = 8;
 /// So many turns that count no more, or as many as there are hosts, are left in the queues.
 const STALE_MIN: usize = 64;
-/// Lines with less than this are left in memory at first, when memory is short.
-const SPILL_BYTES: [usize; 3] = [4_096, 512, 1];
+/// Lines with less than this are left in memory at first, when memory is short. One that is shorter than the last takes
+/// less there than it takes to know where it is on disk.
+const SPILL_BYTES: [usize; 3] = [4_096, 512, 128];
 
 impl Frontier {
     pub fn new(spill: Spill, ram_max: usize, seed: u64) -> Frontier {
@@ -111,6 +112,7 @@ impl Frontier {
     pub fn table_bytes(&self) -> usize {
         let lines = self.turns.values().map(VecDeque::len).sum::<usize>() * size_of::<Line>();
         lines
+            + self.keep.before_bytes()
             + self.origins.capacity()
             + self.hosts.capacity() * size_of::<Host>()
             + self.by_print.ram_bytes()

@@ -112,9 +112,7 @@ impl DocIndex {
         let read = self.ledger.doc(doc_id).and_then(|found| {
             let Some(found) = found else { return Ok(None) };
             let Ok(url) = CrawlUrl::from_normal(&found.url) else { return Ok(None) };
-            let row = if papers.rowed.get(doc_id) { papers.documents.get(doc_id)? } else { None };
-            let origin = row.unwrap_or_default().raise(found.origin);
-            papers.candidate(doc_id, origin, url, &mut LastVia::default()).map(Some)
+            papers.candidate(doc_id, found.origin, url, &mut LastVia::default()).map(Some)
         });
         read.unwrap_or_else(|error| {
             self.trouble.get_or_insert(error);
@@ -142,7 +140,7 @@ impl Papers<'_> {
     fn candidate(
         &self,
         doc_id: u32,
-        origin: Origin,
+        mut origin: Origin,
         url: CrawlUrl,
         via: &mut LastVia,
     ) -> io::Result<Candidate> {
@@ -154,6 +152,8 @@ impl Papers<'_> {
         if self.rowed.get(doc_id)
             && let Some(row) = self.documents.get(doc_id)?
         {
+            // It may have stood in its line since before somebody wished for something else.
+            origin = row.raise(origin);
             let note = self.documents.note(doc_id, &row)?;
             let whole = !note.head_only || origin.head_only;
             held = note.held.filter(|held| whole && self.segments.has(held.segment)).map(Box::new);

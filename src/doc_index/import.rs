@@ -139,7 +139,7 @@ impl DocIndex {
 
     /// Gives a document that was just taken in the row that it had elsewhere.
     fn restore(&mut self, doc_id: u32, import: &Import, mut row: Row, now_s: u32) {
-        row.due_s = row.due_s.min(self.rules.schedule.latest_s(now_s));
+        row.due_s = self.rules.schedule.mended_due_s(&row, now_s);
         let is_pending = match row.state {
             DocState::Pending | DocState::Fetching => row.due_s <= now_s,
             DocState::Success | DocState::Error | DocState::Excluded => false,

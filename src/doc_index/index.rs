@@ -341,12 +341,20 @@ impl DocIndex {
             self.documents.put_note(doc_id, before.note_owner(doc_id), &mut row, note);
         }
         self.frontier.counts(host).fetching -= 1;
-        // A head has no links, nor has what failed: nothing of the ledger is needed for these.
-        if row.state == DocState::Success && (!is_head || outcome.result == ResultCode::Redirect) {
+        // A head has no links, nor has what failed: nothing of the ledger is needed for these. What has not changed was
+        // read before, and is told of apart if it is read once more.
+        let is_read = !held_on && (!is_head || outcome.result == ResultCode::Redirect);
+        if row.state == DocState::Success && is_read {
             row.after = self.ledger.told();
         }
         self.put_row(doc_id, host, row);
         true
+    }
+
+    /// The links of a document that has not changed were read by the rules of today, and told.
+    pub fn was_read_again(&mut self, doc_id: u32) {
+        let row = self.row(doc_id);
+        self.keep_row(doc_id, Row { after: self.ledger.told(), ..row });
     }
 
     /// Whether the links of a document were last read by other rules than those of today, if at all.

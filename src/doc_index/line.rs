@@ -40,15 +40,31 @@ pub(super) struct InLine<'a> {
 pub(super) struct Keep {
     pub cells: Cells,
     pub spill: Spill,
+    /// Lines that have something before their queue.
+    befores: usize,
     scratch: Vec<u8>,
 }
+
+/// What is before a queue, with a piece and what the allocator takes.
+const BEFORE_BYTES: usize = size_of::<Before>() + size_of::<Piece>() + 32;
 
 /// Before each document stands how long it is.
 const LENGTH_BYTES: usize = 2;
 
 impl Keep {
     pub fn new(spill: Spill) -> Keep {
-        Keep { cells: Cells::default(), spill, scratch: Vec::new() }
+        Keep { cells: Cells::default(), spill, befores: 0, scratch: Vec::new() }
+    }
+
+    /// Memory that lines take for what is not in cells.
+    pub fn before_bytes(&self) -> usize {
+        self.befores * BEFORE_BYTES
+    }
+
+    /// What is before the queue of a line, which is made if there is nothing.
+    fn before<'a>(befores: &mut usize, before: &'a mut Option<Box<Before>>) -> &'a mut Before {
+        *befores += usize::from(before.is_none());
+        before.get_or_insert_default()
     }
 }
 
@@ -80,7 +96,7 @@ impl Line {
     pub fn push_front(&mut self, doc: &InLine<'_>, keep: &mut Keep) {
         self.len += 1;
         doc.write(&mut keep.scratch);
-        let before = self.before.get_or_insert_default();
+        let before = Keep::before(&mut keep.befores, &mut self.before);
         let mut head = keep.scratch.clone();
         head.extend_from_slice(&before.head[before.read..]);
         (before.head, before.read) = (head, 0);
@@ -100,12 +116,18 @@ impl Line {
             if let Some(length) = rest.get(..LENGTH_BYTES) {
                 let end = LENGTH_BYTES + usize::from(u16::from_le_bytes([length[0], length[1]]));
                 let doc = rest.get(LENGTH_BYTES..end).and_then(InLine::read);
-                before.read += end.min(rest.len());
+                let read = before.read + end.min(rest.len());
                 self.len -= 1;
                 doc.into_iter().for_each(&mut give);
+                before.read = read;
+                if read == before.head.len() && before.pieces.is_empty() {
+                    self.before = None;
+                    keep.befores -= 1;
+                }
                 return Ok(true);
             }
             self.before = None;
+            keep.befores -= 1;
         }
         if self.queue.len() < LENGTH_BYTES {
             return Ok(false);
@@ -129,7 +151,12 @@ impl Line {
         let mut tail = Vec::with_capacity(bytes);
         self.queue.take(&mut keep.cells, bytes, &mut tail);
         match keep.spill.write(&tail) {
-            Ok(piece) => self.before.get_or_insert_default().pieces.push_back(piece),
+            Ok(piece) => {
+                let pieces = &mut Keep::before(&mut keep.befores, &mut self.before).pieces;
+                // Most lines come back before there is a second.
+                pieces.reserve_exact(1);
+                pieces.push_back(piece);
+            }
             Err(error) => {
                 self.queue.push(&mut keep.cells, &tail);
                 return Err(error);
@@ -196,5 +223,6 @@ mod tests {
         while line.pop(&mut keep, |doc| taken.push((doc.doc_id, doc.path.to_string()))).unwrap() {}
         assert_eq!(taken, (1..=1_000).map(|n| (n, path(n))).collect::<Vec<_>>());
         assert!(line.is_empty() && keep.spill.disk_bytes() == 0 && keep.cells.used_bytes() == 0);
+        assert_eq!(keep.befores, 0);
     }
 }

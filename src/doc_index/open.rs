@@ -190,8 +190,9 @@ impl<'a> Retelling<'a> {
                 }
                 match self.rows.get(told.doc_id) {
                     Ok(Some(row)) if row.after > self.sure => {
-                        index.documents.put(told.doc_id, Row::default());
-                        self.place(index, told.doc_id, origin, url, None);
+                        let row = row.unanswered();
+                        index.documents.put(told.doc_id, row);
+                        self.place(index, told.doc_id, origin, url, Some(row));
                     }
                     Ok(row) => self.place(index, told.doc_id, origin, url, row),
                     Err(error) => self.error = Some(error),
@@ -248,9 +249,9 @@ impl<'a> Retelling<'a> {
 
     fn is_pending(&self, index: &mut DocIndex, row: &mut Row, doc_id: u32) -> bool {
         let recrawl = index.rules.schedule.recrawl;
-        let latest_s = index.rules.schedule.latest_s(self.now_s);
-        if row.due_s > latest_s {
-            row.due_s = latest_s;
+        let due_s = index.rules.schedule.mended_due_s(row, self.now_s);
+        if row.due_s != due_s {
+            row.due_s = due_s;
             index.documents.put(doc_id, *row);
         }
         match (row.state, recrawl) {
@@ -274,14 +275,16 @@ impl<'a> Retelling<'a> {
     }
 
     fn end(mut self, index: &mut DocIndex, scanned: &Scanned, bytes: u64) -> io::Result<Opened> {
-        index.frontier.make_room()?;
+        index.make_room()?;
+        index.shrink_seen()?;
         index.seen.order();
-        // They are told again as they are parked.
-        if !self.doubts.is_empty() {
-            index.ledger.push(&Entry::Settled, self.now_s);
-        }
+        // The ledger has them, and will until they are settled.
         for (origin, url) in std::mem::take(&mut self.doubts) {
-            index.discover([&*url], origin, self.now_s);
+            let print = xxh3_64_with_seed(url.as_bytes(), index.seed);
+            index.doubts.park(print, &url, origin);
+        }
+        if index.doubts.is_full() {
+            index.settle_doubts(self.now_s);
         }
         if let Some(error) = self.error.take() {
             return Err(error);

@@ -114,6 +114,12 @@ impl Row {
         Origin { priority, hits: origin.hits.max(self.hits), head_only, ..origin }
     }
 
+    /// As if no answer had ever come: what was told of the document is left.
+    pub(super) fn unanswered(&self) -> Row {
+        let Row { priority, hits, head_only, update_tag, .. } = *self;
+        Row { priority, hits, head_only, update_tag, ..Row::default() }
+    }
+
     pub(super) fn encode(&self) -> [u8; ROW_BYTES] {
         let mut bytes = [0; ROW_BYTES];
         debug_assert_ne!(self.state, DocState::Fetching);

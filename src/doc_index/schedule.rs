@@ -14,6 +14,9 @@ pub struct Schedule {
     pub fixed_s_max: u32,
 }
 
+/// A clock that says less than this, in seconds since 1970, was not set: it is of the year 2025.
+const CLOCK_SET_S: u32 = 1_735_689_600;
+
 /// Bounds of the interval in which documents are looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recrawl {
@@ -29,9 +32,18 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// The latest that anything can be due, by a clock that says `now_s`. What is due later was told by a clock that was
-    /// wrong, and would not be seen again for years.
-    pub fn latest_s(&self, now_s: u32) -> u32 {
+    /// When a document is due whose row was written by a clock that was wrong: it is dated after now, and would perhaps
+    /// not be seen again for years. A row of an earlier time is left alone, whatever the intervals of today are, and so is
+    /// any by a clock that nobody has set.
+    pub fn mended_due_s(&self, row: &Row, now_s: u32) -> u32 {
+        match row.fetched_s > now_s && now_s >= CLOCK_SET_S {
+            true => row.due_s.min(self.latest_s(now_s)),
+            false => row.due_s,
+        }
+    }
+
+    /// The latest that anything can be due, by a clock that says `now_s`.
+    fn latest_s(&self, now_s: u32) -> u32 {
         let last_retry = self.retries_max.saturating_sub(1);
         let retry_s = self.retry_first_s.saturating_mul(1 << last_retry.min(20));
         let recrawl_s = self.recrawl.map_or(0, |recrawl| recrawl.max_s.max(recrawl.start_s));

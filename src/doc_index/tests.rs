@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod restarts;
+
 pub(super) const NOW_S: u32 = 1_800_000_000;
 
 pub(super) fn link(url: &str, index: &mut DocIndex, origin: Origin) {
@@ -533,121 +535,4 @@ fn a_crawl_that_looks_again_takes_up_what_an_earlier_one_left() {
     // Without looking again it is simply done.
     let (index, _) = folder.open(IndexRules::default());
     assert_eq!((index.stats().waiting, index.stats().success), (0, 1));
-}
-
-#[test]
-fn a_clock_that_was_wrong_once_parks_nothing_for_years() {
-    let folder = Folder::new("clock");
-    let recrawl = Some(Recrawl { min_s: 10, start_s: 100, max_s: 1_000 });
-    let rules = |recrawl, fixed_s_max| IndexRules {
-        schedule: Schedule { retry_first_s: 60, recrawl, fixed_s_max, ..Schedule::default() },
-        ..IndexRules::default()
-    };
-    let wrong_s = u32::MAX - 5;
-    {
-        let (mut index, _) = folder.open(rules(recrawl, 0));
-        index.discover(["http://a/had", "http://b/failed", "http://c/typed"], Origin::SEED, wrong_s);
-        for found in index.candidates(9, &RejectList::default(), wrong_s) {
-            let failed = found.url.as_str() == "http://b/failed";
-            let result = if failed { ResultCode::ReadTimeout } else { ResultCode::Ok };
-            index.record(&Outcome { digest: 7, ..Outcome::new(found.doc_id, result, wrong_s) }, None);
-        }
-        index.flush(true).unwrap();
-    }
-    for (rules, latest_s) in [(rules(recrawl, 5_000), 5_000), (rules(recrawl, 0), 1_000)] {
-        let (mut index, _) = folder.open(rules);
-        assert_eq!((index.stats().waiting, index.stats().next_due_s), (3, Some(NOW_S + latest_s)));
-        assert!(index.candidates(9, &RejectList::default(), NOW_S + latest_s - 1).is_empty());
-        index.changed("http://c/typed", NOW_S - 5, NOW_S);
-        assert_eq!(candidates(&mut index, 9).len(), 1, "a sitemap knows better than that clock");
-        index.put_back(3);
-        assert_eq!(index.candidates(9, &RejectList::default(), NOW_S + latest_s).len(), 3);
-    }
-    // Without looking again only the failure waits: sixteen minutes at the most.
-    let (index, _) = folder.open(rules(None, 0));
-    assert_eq!((index.stats().waiting, index.stats().next_due_s), (1, Some(NOW_S + 960)));
-    drop(index);
-    // One that looks again and finds no time noted goes by when it was had, but not by a time to come.
-    let (mut index, _) = folder.open(rules(None, 0));
-    let found = index.look("http://a/had").unwrap().unwrap();
-    assert_eq!(found.row.unwrap().fetched_s, wrong_s);
-    index.documents.put(1, Row { due_s: 0, ..found.row.unwrap() });
-    index.flush(true).unwrap();
-    drop(index);
-    let (index, _) = folder.open(rules(recrawl, 0));
-    assert_eq!(index.stats().next_due_s, Some(NOW_S + 100));
-}
-
-#[test]
-fn a_page_read_by_other_rules_is_one_until_it_is_read_again() {
-    let folder = Folder::new("other-rules");
-    let rules = |signature| IndexRules { signature, again: true, ..IndexRules::default() };
-    {
-        let (mut index, _) = folder.open(rules(1));
-        link("http://a/", &mut index, Origin::SEED);
-        link("http://b/", &mut index, Origin::SEED);
-        for found in candidates(&mut index, 9) {
-            done(&mut index, found.doc_id);
-            assert!(!index.was_read_by_other_rules(found.doc_id));
-        }
-        index.flush(true).unwrap();
-    }
-    // The first process with other rules is stopped before it has asked for any.
-    folder.open(rules(2));
-    {
-        let (mut index, _) = folder.open(rules(2));
-        for found in candidates(&mut index, 9) {
-            assert!(index.was_read_by_other_rules(found.doc_id));
-        }
-        index.record(&Outcome::new(1, ResultCode::NotModified, NOW_S), None);
-        // This one was not read, nor has its head any links.
-        let note = Some(Box::new(Note { head_only: true, ..Note::default() }));
-        index.record(&Outcome::new(2, ResultCode::ReadTimeout, NOW_S), None);
-        assert_eq!(candidates(&mut index, 9).len(), 0);
-        index.seed(&CrawlUrl::parse("http://b/").unwrap(), true, NOW_S);
-        assert_eq!(candidates(&mut index, 9).len(), 1);
-        index.record(&Outcome { note, ..Outcome::new(2, ResultCode::Ok, NOW_S) }, None);
-        index.flush(true).unwrap();
-    }
-    let (mut index, _) = folder.open(rules(2));
-    assert_eq!([1, 2].map(|doc_id| index.was_read_by_other_rules(doc_id)), [false, true]);
-    drop(index);
-    let (mut index, _) = folder.open(rules(1));
-    assert_eq!([1, 2].map(|doc_id| index.was_read_by_other_rules(doc_id)), [true, true]);
-}
-
-#[test]
-fn a_row_never_finds_the_validators_of_another_version() {
-    use crate::proto::http1::Validators;
-    use crate::proto::lines::Held;
-    let (folder, image) = (Folder::new("version"), Folder::new("version-image"));
-    let rules = IndexRules { again: true, ..IndexRules::default() };
-    let fetched = |index: &mut DocIndex, etag: &str, digest| {
-        let validators = Validators { etag: etag.as_bytes().into(), last_modified: Box::default() };
-        let note = Some(Box::new(Note { held: Some(Held { validators, segment: 1 }), ..Note::default() }));
-        assert_eq!(candidates(index, 1).len(), 1);
-        index.record(&Outcome { note, digest, ..Outcome::new(1, ResultCode::Ok, NOW_S) }, None);
-        index.flush(true).unwrap();
-    };
-    let (mut index, _) = folder.open(rules.clone());
-    link("http://a/", &mut index, Origin::SEED);
-    fetched(&mut index, "\"1\"", 11);
-    drop(index);
-    killed(&folder.0, &image.0);
-    let (mut index, _) = folder.open(rules.clone());
-    let etag =
-        |index: &DocIndex| index.look("http://a/").unwrap().unwrap().note.held.map(|h| h.validators.etag);
-    assert_eq!(etag(&index).as_deref(), Some(&b"\"1\""[..]));
-    fetched(&mut index, "\"2\"", 22);
-    assert_eq!(etag(&index).as_deref(), Some(&b"\"2\""[..]));
-    drop(index);
-    // A crash took the row, and left the note, which has the place of the one before.
-    assert_eq!(
-        fs::metadata(folder.0.join("notes")).unwrap().len(),
-        fs::metadata(image.0.join("notes")).unwrap().len()
-    );
-    fs::copy(folder.0.join("notes"), image.0.join("notes")).unwrap();
-    let (mut index, _) = image.open(rules.clone());
-    assert_eq!(etag(&index), None);
-    assert_eq!(candidates(&mut index, 1)[0].held, None, "it is asked for whole");
 }

@@ -67,7 +67,7 @@ impl DocIndex {
             }
             self.taken.set(doc_id, false);
             let origin = row.raise(Origin::SEED);
-            self.frontier.push_front(host, &InLine { doc_id, origin, path, via: "" });
+            self.frontier.push_back(host, &InLine { doc_id, origin, path, via: "" });
             if !was_taken {
                 // It stands in its line already, and is passed over there.
                 self.frontier.let_go(host);
@@ -164,6 +164,31 @@ mod tests {
         let mut found = candidates(&mut index, 9);
         found.sort_unstable_by_key(|found| found.doc_id);
         assert_eq!(found.iter().map(|found| found.head_only).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
+    fn a_place_that_was_left_behind_does_not_forget_the_wish() {
+        for head_only in [true, false] {
+            let mut index = DocIndex::default();
+            index.discover(["http://a/p"], Origin { head_only: !head_only, ..Origin::link(0, 1) }, NOW_S);
+            index.seed(&url("http://a/p"), head_only, NOW_S);
+            let doc_id = is_asked(&mut index, NOW_S, head_only);
+            answered(&mut index, doc_id, ResultCode::ReadTimeout, head_only);
+            is_asked(&mut index, NOW_S + 3_600, head_only);
+        }
+    }
+
+    #[test]
+    fn wishes_are_heard_in_the_order_they_were_typed() {
+        let mut index = DocIndex::default();
+        let urls: Vec<String> = (0..100).map(|n| format!("http://a/{n}")).collect();
+        index.discover(urls.iter().map(String::as_str), Origin::link(0, 1), NOW_S);
+        for page in &urls[50..] {
+            index.seed(&url(page), true, NOW_S);
+        }
+        let found: Vec<String> =
+            candidates(&mut index, 50).iter().map(|found| found.url.as_str().to_string()).collect();
+        assert_eq!(found, urls[50..]);
     }
 
     #[test]

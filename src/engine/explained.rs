@@ -113,7 +113,7 @@ fn known(dossier: &DossierLine, looked: &Looked, rules: &CrawlRules, now: &str) 
             let why = dossier.reason.as_deref().unwrap_or("the rules of the last crawl");
             (Answer::OutOfScope, format!("left out: {why}"))
         }),
-        "success" => had(dossier),
+        "success" => had(dossier, rules, now),
         _ => failed(dossier, rules, now),
     }
 }
@@ -226,9 +226,22 @@ fn last_result(dossier: &DossierLine) -> String {
     format!("{result}{status}{reason}")
 }
 
-fn had(dossier: &DossierLine) -> (Answer, String) {
+/// When what is done with is looked at again, if this crawl looks again: one that does not passes over a time that another
+/// has noted.
+fn due_again<'a>(dossier: &'a DossierLine, rules: &CrawlRules) -> Option<&'a str> {
+    dossier.due_at.as_deref().filter(|_| rules.recrawl)
+}
+
+fn again(due_at: Option<&str>, now: &str) -> String {
+    due_at.map_or(String::new(), |due_at| match due_at > now {
+        true => format!("; looked at again at {due_at}"),
+        false => format!("; due again since {due_at}"),
+    })
+}
+
+fn had(dossier: &DossierLine, rules: &CrawlRules, now: &str) -> (Answer, String) {
     let at = dossier.fetched_at.as_deref().unwrap_or("some time");
-    let again = dossier.due_at.as_deref().map_or(String::new(), |at| format!("; looked at again at {at}"));
+    let again = again(due_again(dossier, rules), now);
     if dossier.result.as_deref() == Some("redirect") {
         let to = dossier.new_url.as_deref().unwrap_or("somewhere");
         return (Answer::Redirected, format!("redirected to {to} at {at}{again}"));
@@ -247,12 +260,8 @@ fn had(dossier: &DossierLine) -> (Answer, String) {
 
 fn failed(dossier: &DossierLine, rules: &CrawlRules, now: &str) -> (Answer, String) {
     let at = dossier.fetched_at.as_deref().unwrap_or("some time");
-    // A crawl that does not look again passes over a time that another one noted.
-    let due_at = dossier.due_at.as_deref().filter(|_| rules.recrawl);
-    let again = due_at.map_or(String::new(), |due_at| match due_at > now {
-        true => format!("; looked at again at {due_at}"),
-        false => format!("; due again since {due_at}"),
-    });
+    let due_at = due_again(dossier, rules);
+    let again = again(due_at, now);
     if dossier.result.as_deref() == Some("robots_denied") {
         return (Answer::RobotsDenied, denied_by(dossier.reason.as_deref()) + &again);
     }

@@ -3,7 +3,7 @@ use super::rereading::Rereading;
 use super::words::{Found, FromIndex, ToIndex};
 use crate::base::Now;
 use crate::config::Sitemaps;
-use crate::doc_index::{DocIndex, DossierLine, Link, Origin, Outcome, PRIORITY_USUAL};
+use crate::doc_index::{DocIndex, DossierLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
 use crate::handler::{Scope, Verdict, WhyOut};
 use crate::limits::INDEX_RING_WORDS;
 use crate::proto::lines::{Candidate, DocKind};
@@ -20,6 +20,8 @@ pub struct IndexDesk {
     answers: Sender<FromIndex>,
     /// The scheduler's bell.
     scheduler: Arc<Doorbell>,
+    /// What was asked and has no answer yet.
+    question: Option<Question>,
     unanswered: Option<FromIndex>,
     papers: DeskPapers,
     synced_at: Now,
@@ -74,6 +76,14 @@ fn links_of(found: &Found) -> impl Iterator<Item = Link<'_>> {
     new.into_iter().chain(found.links.iter().map(move |url| Link { url, origin, via: &found.url }))
 }
 
+/// What a url server has room for.
+struct Question {
+    want: usize,
+    reject: Arc<RejectList>,
+}
+
+/// Times that candidates are looked for in one turn.
+const ROUNDS_PER_TURN: usize = 8;
 /// Words that are worked off together.
 const WORDS_AT_ONCE: usize = 64;
 /// A crash of the machine costs no more than this.
@@ -107,6 +117,7 @@ impl IndexDesk {
             words: words_in,
             answers: answers_out,
             scheduler,
+            question: None,
             unanswered: None,
             papers,
             synced_at: Now::ZERO,
@@ -121,6 +132,11 @@ impl IndexDesk {
         let (now, now_s) = (self.papers.clock)();
         let mut words = 0;
         while !self.stalled && !self.index.is_troubled() && self.unanswered.is_none() {
+            if self.question.is_some() {
+                words += 1;
+                self.answer(now_s);
+                break;
+            }
             let taken = self.gather();
             if taken.is_empty() {
                 break;
@@ -163,11 +179,12 @@ impl IndexDesk {
 
     /// Whoever asked is gone.
     pub fn forget_answer(&mut self) {
-        self.unanswered = None;
+        (self.question, self.unanswered) = (None, None);
     }
 
     pub fn is_idle(&self) -> bool {
-        (self.words.is_empty() || self.stalled) && self.unanswered.is_none()
+        let is_waiting = self.words.is_empty() && self.question.is_none();
+        (is_waiting || self.stalled) && self.unanswered.is_none()
     }
 
     pub fn index(&self) -> &DocIndex {
@@ -197,23 +214,29 @@ impl IndexDesk {
             }
             ToIndex::Sitemaps { origin, urls } => self.sitemaps(&origin, &urls, now_s),
             ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
-            ToIndex::Ask { want, reject } => {
-                // An answer that is empty says that there is nothing, and not that all of it is out of scope.
-                let candidates = loop {
-                    let mut candidates = self.index.candidates(want, &reject, now_s);
-                    let given = candidates.len();
-                    candidates.retain(|candidate| self.is_in_scope(candidate, now_s));
-                    if !candidates.is_empty() || given == 0 {
-                        break candidates;
-                    }
-                };
-                self.unanswered = Some(FromIndex::Candidates { candidates, stats: self.index.stats() });
-            }
+            ToIndex::Ask { want, reject } => self.question = Some(Question { want, reject }),
             ToIndex::Look { id, url } => {
                 let looked = Box::new(self.look(&url));
                 self.unanswered = Some(FromIndex::Looked { id, looked });
             }
         }
+    }
+
+    /// Answers what was asked. New rules may keep out all of very many: some of them, and then those are written before
+    /// the next.
+    fn answer(&mut self, now_s: u32) {
+        let Some(question) = self.question.take() else { return };
+        for _ in 0..ROUNDS_PER_TURN {
+            let mut candidates = self.index.candidates(question.want, &question.reject, now_s);
+            let given = candidates.len();
+            candidates.retain(|candidate| self.is_in_scope(candidate, now_s));
+            // An answer that is empty says that there is nothing, and not that all of it is out of scope.
+            if !candidates.is_empty() || given == 0 {
+                self.unanswered = Some(FromIndex::Candidates { candidates, stats: self.index.stats() });
+                return;
+            }
+        }
+        self.question = Some(question);
     }
 
     /// What is known of a URL at this moment.
@@ -285,8 +308,9 @@ impl IndexDesk {
         if outcome.result == ResultCode::NotModified
             && self.index.is_open(doc_id)
             && self.index.was_read_by_other_rules(doc_id)
+            && self.read_again(doc_id, now_s)
         {
-            self.read_again(doc_id, now_s);
+            self.index.was_read_again(doc_id);
         }
         self.index.record(outcome, fixed_s);
     }
@@ -330,11 +354,14 @@ impl IndexDesk {
         self.index.discover(urls.iter().map(CrawlUrl::as_str), sitemap(0, 0), now_s);
     }
 
-    /// The server did not send the page again; what it leads to is to be looked at all the same.
-    fn read_again(&mut self, doc_id: u32, now_s: u32) {
-        let Some(rereading) = &mut self.papers.rereading else { return };
-        let Some(candidate) = self.index.candidate(doc_id) else { return };
-        let Some(handled) = rereading.read(&candidate).filter(|_| !candidate.head_only) else { return };
+    /// The server did not send the page again; what it leads to is to be looked at all the same. False if the store has
+    /// it no more, or it has no links.
+    fn read_again(&mut self, doc_id: u32, now_s: u32) -> bool {
+        let Some(rereading) = &mut self.papers.rereading else { return false };
+        let Some(candidate) = self.index.candidate(doc_id).filter(|found| !found.head_only) else {
+            return false;
+        };
+        let Some(handled) = rereading.read(&candidate) else { return false };
         let (depth, seed_chain) = (candidate.depth, candidate.seed_chain);
         if let Some(url) = handled.new_url.filter(|_| handled.follow) {
             let hops = candidate.hops + 1;
@@ -343,5 +370,6 @@ impl IndexDesk {
         }
         let origin = Origin::link(doc_id, depth.saturating_add(1));
         self.index.discover(handled.links.iter(), origin, now_s);
+        true
     }
 }

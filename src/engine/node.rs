@@ -292,8 +292,10 @@ impl Node {
         let mut desk = joined(self.index);
         self.trouble.take()?;
         kept?;
-        // Everything is told. If it cannot be noted, the next start looks for itself.
-        if let (Some(mut told), Ok(first)) = (self.told, self.held.next_segment()) {
+        // Everything is told, unless the disk was waited for in vain. If it cannot be noted, the next start looks for
+        // itself.
+        let all_told = !scheduler.parting.has_given_up();
+        if let (Some(mut told), Ok(first)) = (self.told.filter(|_| all_told), self.held.next_segment()) {
             let _ = told.move_to(first);
         }
         let example = desk.index_mut().example();

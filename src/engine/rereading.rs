@@ -29,7 +29,12 @@ impl Rereading {
         if self.reader.is_none() {
             self.reader = Reader::open(&self.data).ok();
         }
-        let (_, document) = self.reader.as_ref()?.find(candidate.url.as_str()).ok()??;
+        let found = self.reader.as_ref()?.find(candidate.url.as_str());
+        if found.is_err() {
+            // What is there now may read better.
+            self.reader = None;
+        }
+        let (_, document) = found.ok()??;
         // A document that was not decoded is no success, and nobody is asked whether it has changed.
         let page = StoredPage::new(document?, Flags::DECODED)?;
         page.head.is_some().then(|| page.handle(&mut self.handler, candidate, ResultCode::Ok))

@@ -180,6 +180,20 @@ impl Seen {
         }
     }
 
+    /// Gives memory back, if it has much more than it may have.
+    pub fn shrink(&mut self, bytes_max: usize) -> io::Result<()> {
+        let table_max = bytes_max.saturating_sub(self.unwritten_max * size_of::<Entry>());
+        if self.runs.is_none() || self.table.bytes() / 5 * 4 <= table_max {
+            return Ok(());
+        }
+        self.write_out()?;
+        if let Some(runs) = &self.runs {
+            self.table = SeenTable::new(0);
+            self.table = load(runs, table_max)?;
+        }
+        Ok(())
+    }
+
     /// Whether no question ends in a doubt.
     pub fn is_complete(&self) -> bool {
         self.table.is_complete()
