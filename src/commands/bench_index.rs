@@ -79,8 +79,9 @@ struct IndexCosts {
 
 /// Pages between two looks at the clock.
 const PAGES_PER_ROUND: usize = 256;
-/// Pages whose links are asked about together, as on the index thread when it is busy.
-const PAGES_AT_ONCE: usize = 16;
+/// Pages whose links are asked about together: as many as the index thread takes when it is busy, with a word for the links
+/// and one for the outcome of each.
+const PAGES_AT_ONCE: usize = 32;
 /// Candidates that wait to be fetched, as the queues of url servers do.
 const OPEN: usize = 50_000;
 const NOW_S: u32 = 1_800_000_000;
