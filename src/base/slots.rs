@@ -9,9 +9,15 @@ pub struct Slots<T> {
     count_max: usize,
 }
 
+/// Beyond this many, slots grow as they are needed.
+const ROOM_MAX: usize = 16_384;
+
 impl<T> Slots<T> {
+    /// Room for most is taken at once: nothing is copied when there are more of them, no hole is left where they were, and
+    /// what was never used takes no memory.
     pub fn new(count_max: usize) -> Slots<T> {
-        Slots { slab: Slab::new(), generations: Vec::new(), count_max }
+        let room = count_max.min(ROOM_MAX);
+        Slots { slab: Slab::with_capacity(room), generations: Vec::with_capacity(room), count_max }
     }
 
     pub fn len(&self) -> usize {

@@ -77,7 +77,7 @@ impl Handler {
         Handler {
             scope,
             product_token,
-            recent: Recent::new(),
+            recent: Recent::default(),
             charsets: CharsetReader::new(),
             resolved: String::new(),
             canonical: String::new(),
