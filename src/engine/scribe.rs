@@ -162,6 +162,14 @@ impl Scribe {
         Ok(count)
     }
 
+    /// At a clean end nobody comes back for what is left over: a chunk may have been taken back while it was written.
+    pub fn forget_leftovers(&self) {
+        let Medium::Directory(directory) = &self.medium else { return };
+        let Ok(left) = fs::read_dir(&directory.leftovers) else { return };
+        // What stays is removed by the next start.
+        left.flatten().for_each(|chunk| drop(fs::remove_file(chunk.path())));
+    }
+
     pub fn is_idle(&self) -> bool {
         self.words.is_empty() && self.stuck.is_none()
     }

@@ -273,7 +273,11 @@ fn nonsense_closes_its_own_connection_and_no_other() {
             let _ = client.stream.write_all(&Sent::page(3, "http://after.test/", "after").bytes());
         }
         assert_eq!(client.ended(), 2, "{name}: what came before is counted");
-        let stderr = server.stderr();
+        // The connection may be gone a moment before it is told why.
+        let stderr = wait_for("it is told", PATIENCE, || {
+            let stderr = server.stderr();
+            stderr.contains(&peer.to_string()).then_some(stderr)
+        });
         let lines: Vec<&str> = stderr.lines().filter(|line| line.contains(&peer.to_string())).collect();
         assert!(
             lines.len() == 1 && lines[0].contains(said) && lines[0].contains("2 whole"),
