@@ -27,6 +27,9 @@
 //!       control      answers `nephila explain`, by a socket in the data directory  (control thread)
 //! ```
 //!
+//! A crawl that goes on begins with its ledger; after a kill, with the end of its store, too: what was stored and not
+//! recorded yet is told to the doc index as if it had just been fetched.
+//!
 //! Split over processes, the same roles speak lines over [`engine::Links`]: a URL server (`nephila urlserver`) hands
 //! out work by the same queues, a spider process (`nephila spider`) fetches it, and answers DONE when the record is
 //! durable: in segments of its own, or with a store server (`nephila storeserver`) that counts what it has on disk.

@@ -325,18 +325,10 @@ mod tests {
             ports.push(ShardPort { work, done, bell: silent(), share: keeper.share(number) });
             shards.push((work_out, done_in));
         }
-        let config = SchedulerConfig {
-            queue_len: 8,
-            hosts_per_ip_max: 8,
-            pages_max: None,
-            guard: AddressGuard::default(),
-            head_only: false,
-            wait: true,
-        };
         let scribe_end = SchedulersScribe { port, wall, clock: Arc::new(|| Now::ZERO) };
         let names = Names::table(HostsFile::parse(hosts));
         let scheduler = Scheduler::new(
-            config,
+            SchedulerConfig::small(),
             ports,
             index,
             names,

@@ -83,16 +83,8 @@ mod tests {
             let time = time.clone();
             Arc::new(move || Now::from_us(time.load(Ordering::Relaxed)))
         };
-        let config = SchedulerConfig {
-            queue_len: 8,
-            hosts_per_ip_max: 8,
-            pages_max: None,
-            guard: AddressGuard::default(),
-            head_only: false,
-            wait: true,
-        };
         let mut scheduler = Scheduler::new(
-            config,
+            SchedulerConfig::small(),
             vec![shard],
             index,
             Names::table(HostsFile::parse("")),

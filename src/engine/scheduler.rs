@@ -80,6 +80,21 @@ pub struct SchedulerConfig {
     pub wait: bool,
 }
 
+#[cfg(test)]
+impl SchedulerConfig {
+    /// Short queues and no end, for tests.
+    pub(super) fn small() -> SchedulerConfig {
+        SchedulerConfig {
+            queue_len: 8,
+            hosts_per_ip_max: 8,
+            pages_max: None,
+            guard: AddressGuard::default(),
+            head_only: false,
+            wait: true,
+        }
+    }
+}
+
 /// The rings to one shard.
 pub struct ShardPort {
     pub work: Sender<ToShard>,

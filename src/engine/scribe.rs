@@ -162,14 +162,6 @@ impl Scribe {
         Ok(count)
     }
 
-    /// At a clean end nobody comes back for what is left over: a chunk may have been taken back while it was written.
-    pub fn forget_leftovers(&self) {
-        let Medium::Directory(directory) = &self.medium else { return };
-        let Ok(left) = fs::read_dir(&directory.leftovers) else { return };
-        // What stays is removed by the next start.
-        left.flatten().for_each(|chunk| drop(fs::remove_file(chunk.path())));
-    }
-
     pub fn is_idle(&self) -> bool {
         self.words.is_empty() && self.stuck.is_none()
     }
@@ -202,6 +194,10 @@ impl Scribe {
                 // The shard has the bytes still, and keeps them.
                 Err(_) => None,
             },
+            SpillAsk::Forget { chunk } => {
+                self.medium.forget_chunk(shard, chunk);
+                None
+            }
             SpillAsk::Read { chunk } => match self.medium.read_chunk(shard, chunk) {
                 Ok(bytes) => Some(SpillEvent::Read { chunk, bytes }),
                 Err(cause) => {
@@ -263,6 +259,15 @@ impl Medium {
                 Ok(())
             }
             Medium::Nowhere => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// What cannot be removed is removed by the next start.
+    fn forget_chunk(&mut self, shard: usize, chunk: u32) {
+        match self {
+            Medium::Directory(directory) => drop(fs::remove_file(directory.chunk(shard, chunk))),
+            Medium::Memory { leftovers, .. } => drop(leftovers.remove(&(shard, chunk))),
+            Medium::Nowhere => {}
         }
     }
 

@@ -42,7 +42,6 @@ fn run(mut scribe: Scribe, end: &AtomicBool, thread: &ThreadBell, bell: &Doorbel
             Ok(words) => {
                 trouble.scribe_waits(None);
                 if end.load(Ordering::Acquire) && scribe.is_idle() {
-                    scribe.forget_leftovers();
                     return;
                 }
                 rest(thread, bell, SLEEP_MAX, words as u64, || !scribe.is_idle());

@@ -140,7 +140,10 @@ impl Leftover {
     pub(super) fn take_back(&mut self, read: Option<(u32, &[u8])>) -> Vec<Job> {
         let jobs = match (read, self.chunks.front()) {
             (None, None) => std::mem::take(&mut self.end),
-            (None, Some(_)) => self.chunks.pop_front().map(|chunk| chunk.jobs()).unwrap_or_default(),
+            (None, Some(chunk)) => {
+                self.forget(chunk.number);
+                self.chunks.pop_front().map(|chunk| chunk.jobs()).unwrap_or_default()
+            }
             (Some((number, bytes)), Some(chunk)) if chunk.number == number => {
                 self.reading = false;
                 let jobs = chunk.jobs_in(bytes);
@@ -151,6 +154,15 @@ impl Leftover {
         };
         self.len -= jobs.len();
         jobs
+    }
+
+    /// The disk need not write a chunk, or has it for nothing once it does.
+    fn forget(&mut self, number: u32) {
+        let asked = self.asks.len();
+        self.asks.retain(|ask| !matches!(ask, SpillAsk::Write { chunk, .. } if *chunk == number));
+        if self.asks.len() == asked {
+            self.asks.push_back(SpillAsk::Forget { chunk: number });
+        }
     }
 
     /// The oldest URL of one host.

@@ -602,6 +602,10 @@ impl Model {
                 self.disk.insert(chunk, bytes);
                 SpillEvent::Written { chunk }
             }
+            Some(SpillAsk::Forget { chunk }) => {
+                self.disk.remove(&chunk);
+                return;
+            }
             Some(SpillAsk::Read { chunk }) => {
                 let bytes = self.disk.remove(&chunk).expect("read once, after it was written");
                 SpillEvent::Read { chunk, bytes }

@@ -332,5 +332,9 @@ impl Model {
             self.now += due;
         }
         assert_eq!((self.server.len(), self.server.open(), self.server.leftover_len()), (0, 0, 0));
+        while !self.asks.is_empty() || self.server.has_spill_asks() {
+            self.disk_turn();
+        }
+        assert!(self.disk.is_empty(), "nobody comes back for {:?}", self.disk.keys());
     }
 }

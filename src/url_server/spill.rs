@@ -11,6 +11,9 @@ pub enum SpillAsk {
     Write { chunk: u32, bytes: Vec<u8> },
     /// Give the bytes of this number back and forget them; answered by `Read`.
     Read { chunk: u32 },
+    /// Forget the bytes of this number, if they are there: they were taken back before they were written. Answered by
+    /// nothing.
+    Forget { chunk: u32 },
 }
 
 #[derive(Debug, PartialEq, Eq)]
