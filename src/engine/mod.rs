@@ -50,6 +50,7 @@ mod log_lines;
 mod looked;
 mod names;
 mod node;
+mod notices;
 mod outbox;
 mod owners;
 mod papers;
@@ -88,6 +89,7 @@ pub use looked::{
 };
 pub use names::{Addresses, HostsFile, Names, ResolvConf};
 pub use node::{CrawlTask, Node};
+pub use notices::{Level, Notice, Notices};
 pub use questions::Questions;
 pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
 pub use scribe::{CRAWL_LOG, Heritage, Scribe, ScribePort, ToScribe};

@@ -1,6 +1,7 @@
 //! What the threads of a process have in common: how they are started, pinned, kept alive and ended, and what they
 //! tell each other when something goes wrong.
 
+use super::notices::{Level, Notices};
 use super::shard::ShardState;
 use crate::base::Wall;
 use crate::driver::{Bell, Driver};
@@ -31,12 +32,8 @@ pub(super) struct Trouble {
     waiting: Mutex<Option<String>>,
     scribe_waiting: Mutex<Option<String>>,
     index_waiting: Mutex<Option<String>>,
-    /// What a user should know, and nobody waits for.
-    notes: Mutex<Vec<String>>,
+    pub notices: Notices,
 }
-
-/// Notes kept until somebody reads them.
-const NOTES_MAX: usize = 256;
 
 #[derive(Debug, Error)]
 pub enum NodeError {
@@ -96,14 +93,11 @@ impl Trouble {
     }
 
     pub fn note(&self, text: String) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        if notes.len() < NOTES_MAX {
-            notes.push(text);
-        }
+        self.notices.tell(Level::Warn, "note", Vec::new(), text);
     }
 
     pub fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+        self.notices.take().into_iter().map(|notice| notice.text).collect()
     }
 
     pub fn waiting_for(&self) -> Option<String> {
