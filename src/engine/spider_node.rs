@@ -1,4 +1,4 @@
-use super::links::{Links, LinksConfig, LinksThread};
+use super::links::{LinksConfig, LinksThread};
 use super::scribe::{Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
 use super::settings::{gap_us, spider_config, store_rules};
@@ -81,10 +81,13 @@ impl SpiderNode {
         let (desk_thread, desk_bell) = thread_bell();
         // Before anything that takes long: whoever is refused the address learns it at once.
         let listen = links.listen;
-        let (port, links, bound) = Links::start(links, desk_bell.clone()).map_err(|cause| match listen {
-            Some(addr) => NodeError::Listen { addr, cause },
-            None => NodeError::Thread(cause),
-        })?;
+        let (port, links, bound) =
+            LinksThread::start(links, driver, started, desk_bell.clone(), trouble.notices.clone()).map_err(
+                |cause| match listen {
+                    Some(addr) => NodeError::Listen { addr, cause },
+                    None => NodeError::Thread(cause),
+                },
+            )?;
         let shard_count = config.cores.len();
         let (scribe_thread, scribe_bell) = thread_bell();
         let (keeping, places, (scribe, scribe_port)) = match store {
@@ -100,7 +103,8 @@ impl SpiderNode {
             }
             StoreAt::Server(address) => {
                 let (bell, stop, trouble) = (desk_bell.clone(), stop.clone(), trouble.clone());
-                let (line, ports) = StoreThread::start(&address, shard_count, bell, stop, trouble, started)?;
+                let (line, ports) =
+                    StoreThread::start(&address, shard_count, driver, bell, stop, trouble, started)?;
                 let places = ports.into_iter().map(RecordPlace::Line).collect();
                 (Keeping::Line(line), places, Scribe::nowhere(scribe_bell.clone()))
             }
