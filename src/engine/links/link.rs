@@ -25,11 +25,9 @@ pub(super) enum Phase {
     Opening { by: Now },
     /// It stands, and the owner knows.
     Standing,
-    /// The owner let it go: what was to be sent is sent, until that time.
-    Leaving { by: Now },
-    /// The process ends: what was to be sent is sent, goodbye is said (`finished`), and the peer is to hang up. A socket
-    /// closed with bytes unread would take back what the peer has not read yet.
-    Ending { finished: bool },
+    /// The owner let it go, or the process ends: what was to be sent is sent, then goodbye is said (`finished`), and the
+    /// peer is to hang up, until that time. A socket closed with bytes unread would take back what the peer has not read.
+    Leaving { by: Now, finished: bool },
     /// The driver closes it. Then the owner hears why, if it ever stood.
     Closing { why: Option<String> },
 }

@@ -26,7 +26,9 @@ pub struct LinksConfig {
 /// Every link of a process, over a driver, and the rings to their owner.
 pub struct Links<D: ServerDriver> {
     driver: D,
-    accepting: Accepting,
+    listens: bool,
+    /// When the next connection is asked for; none while it is.
+    accept_at: Option<Now>,
     dials: Vec<Dial>,
     resolved: mpsc::Receiver<Resolved>,
     resolver: mpsc::Sender<Resolved>,
@@ -52,16 +54,6 @@ pub struct Links<D: ServerDriver> {
 }
 
 type Resolved = (usize, io::Result<Vec<SocketAddr>>);
-
-/// What a listener does.
-enum Accepting {
-    /// There is none, or no more.
-    Never,
-    /// The next connection is asked for at that time.
-    Next { at: Now },
-    /// It was asked for.
-    Asked,
-}
 
 const LISTENER: Key = Key::new(0, 0);
 
@@ -90,7 +82,8 @@ impl<D: ServerDriver> Links<D> {
         let (resolver, resolved) = mpsc::channel();
         let now = driver.now();
         let links = Links {
-            accepting: if bound.is_some() { Accepting::Next { at: now } } else { Accepting::Never },
+            listens: bound.is_some(),
+            accept_at: bound.map(|_| now),
             dials: dials_of(config.dial, now),
             resolved,
             resolver,
@@ -136,7 +129,7 @@ impl<D: ServerDriver> Links<D> {
         }
     }
 
-    /// Hands the driver what is next. A link that is on its way out, and has nothing more to send, goes.
+    /// Hands the driver what is next. A link that is let go says goodbye when there is nothing more to send.
     fn send_on(&mut self, key: Key) {
         let Some(link) = self.links.get_mut(key) else {
             return;
@@ -147,13 +140,9 @@ impl<D: ServerDriver> Links<D> {
         if link.waiting() > 0 {
             return;
         }
-        match &mut link.phase {
-            Phase::Leaving { .. } => self.close(key, Some("closed".to_string())),
-            Phase::Ending { finished: finished @ false } => {
-                *finished = true;
-                self.driver.finish(key);
-            }
-            _ => {}
+        if let Phase::Leaving { finished: finished @ false, .. } = &mut link.phase {
+            *finished = true;
+            self.driver.finish(key);
         }
     }
 
@@ -161,9 +150,12 @@ impl<D: ServerDriver> Links<D> {
         let Some(link) = self.links.get_mut(key).filter(|link| link.phase == Phase::Standing) else {
             return;
         };
-        link.phase = Phase::Leaving { by: self.now.plus_us(END_US) };
+        link.phase = Phase::Leaving { by: self.now.plus_us(END_US), finished: false };
         self.timed.push(key);
-        self.rest_dial_of(key);
+        if self.paused {
+            // What the peer still says is read, and dropped.
+            self.driver.resume(key);
+        }
         self.send_on(key);
     }
 
@@ -216,15 +208,10 @@ impl<D: ServerDriver> Links<D> {
     }
 
     fn accepted(&mut self, accepted: Result<Box<Accepted>, NetError>) {
-        self.accepting = Accepting::Next { at: self.now };
-        let (socket, peer) = match accepted {
-            Ok(accepted) => (accepted.socket, accepted.peer),
-            // The peer left while it waited.
-            Err(NetError::Reset) => return self.accept(),
-            Err(_) => {
-                self.accepting = Accepting::Next { at: self.now.plus_us(STUCK_US) };
-                return;
-            }
+        // Without descriptors or memory it is tried again in a while.
+        self.accept_at = Some(if accepted.is_ok() { self.now } else { self.now.plus_us(STUCK_US) });
+        let Ok(Accepted { socket, peer }) = accepted.map(|accepted| *accepted) else {
+            return;
         };
         match self.links.insert(Link::new(peer, None, Phase::Standing)) {
             Some(key) => {
@@ -245,11 +232,7 @@ impl<D: ServerDriver> Links<D> {
 
     /// Asks for the next connection, if the owner has room to hear of it.
     fn accept(&mut self) {
-        if let Accepting::Next { at } = self.accepting
-            && at <= self.now
-            && self.untold.is_empty()
-        {
-            self.accepting = Accepting::Asked;
+        if !self.paused && self.accept_at.take_if(|at| *at <= self.now).is_some() {
             self.driver.accept(LISTENER);
         }
     }
@@ -264,12 +247,10 @@ impl<D: ServerDriver> Links<D> {
         self.tell(LinkEvent::Up { link: key, peer, dialed });
     }
 
-    /// A link is of no more use.
+    /// A link is of no more use. Of one that was let go that is the reason, however it ends.
     fn lose(&mut self, key: Key, why: String) {
-        if self.links.get(key).is_some_and(|link| link.phase == Phase::Standing) {
-            self.rest_dial_of(key);
-        }
-        self.close(key, Some(why));
+        let is_left = self.links.get(key).is_some_and(|link| matches!(link.phase, Phase::Leaving { .. }));
+        self.close(key, Some(if is_left { "closed".to_string() } else { why }));
     }
 
     fn close(&mut self, key: Key, why: Option<String>) {
@@ -286,6 +267,10 @@ impl<D: ServerDriver> Links<D> {
                 self.tell(LinkEvent::Sent { link: key, bytes: link.untold_bytes });
             }
             self.tell(LinkEvent::Down { link: key, why });
+            // Not before, so that the owner hears of one link at a time.
+            if let Some(dial) = link.dial {
+                self.dials[dial].lost(link.received, self.now, &mut self.rng);
+            }
         }
     }
 
@@ -305,9 +290,11 @@ impl<D: ServerDriver> Links<D> {
     fn give_up_overdue(&mut self) {
         for key in std::mem::take(&mut self.timed) {
             match self.links.get(key).map(|link| &link.phase) {
-                Some(Phase::Opening { by } | Phase::Leaving { by }) if *by > self.now => self.timed.push(key),
+                Some(Phase::Opening { by } | Phase::Leaving { by, .. }) if *by > self.now => {
+                    self.timed.push(key)
+                }
                 Some(Phase::Opening { .. }) => self.attempt_failed(key, &NetError::TimedOut),
-                Some(Phase::Leaving { .. }) => self.lose(key, "closed".to_string()),
+                Some(Phase::Leaving { .. }) => self.lose(key, String::new()),
                 _ => {}
             }
         }
@@ -367,15 +354,6 @@ impl<D: ServerDriver> Links<D> {
         if let Some(line) = self.dials[index].failed(cause, self.now, &mut self.rng) {
             let fields = vec![("peer", self.dials[index].address.clone())];
             self.notices.tell(Level::Warn, "link_fails", fields, line);
-        }
-    }
-
-    /// The dial of a link that stood dials again, some day.
-    fn rest_dial_of(&mut self, key: Key) {
-        if let Some(link) = self.links.get(key)
-            && let Some(dial) = link.dial
-        {
-            self.dials[dial].lost(link.received, self.now, &mut self.rng);
         }
     }
 
@@ -439,7 +417,7 @@ impl<D: ServerDriver> DriverActor for Links<D> {
         self.take_completions();
         self.give_up_overdue();
         self.tell_on();
-        if self.end_by.is_none() && self.untold.is_empty() {
+        if self.end_by.is_none() && !self.paused {
             self.dial();
             self.accept();
         }
@@ -447,21 +425,20 @@ impl<D: ServerDriver> DriverActor for Links<D> {
     }
 
     fn next_due(&self) -> Option<Now> {
-        let is_stuck = self.paused || !self.untold.is_empty() || !self.sent.is_empty();
-        let stuck = is_stuck.then(|| self.now.plus_us(STUCK_US));
-        let accept = match self.accepting {
-            Accepting::Next { at } => Some(at.max(self.now.plus_us(STUCK_US))),
-            Accepting::Never | Accepting::Asked => None,
-        };
-        let dials = self.dials.iter().filter_map(|dial| match dial.state {
-            DialState::Resting { until } if self.end_by.is_none() => Some(until),
-            _ => None,
-        });
         let links = self.timed.iter().filter_map(|&key| match self.links.get(key)?.phase {
-            Phase::Opening { by } | Phase::Leaving { by } => Some(by),
-            _ => None,
+            Phase::Opening { by } | Phase::Leaving { by, .. } => Some(by),
+            Phase::Standing | Phase::Closing { .. } => None,
         });
-        dials.chain(links).chain(stuck).chain(accept).chain(self.end_by).min()
+        let is_stuck = self.paused || !self.sent.is_empty();
+        let due = links.chain(self.end_by).chain(is_stuck.then(|| self.now.plus_us(STUCK_US))).min();
+        if is_stuck || self.end_by.is_some() {
+            return due;
+        }
+        let dials = self.dials.iter().filter_map(|dial| match dial.state {
+            DialState::Resting { until } => Some(until),
+            DialState::Resolving | DialState::Linked => None,
+        });
+        dials.chain(self.accept_at).chain(due).min()
     }
 
     fn has_words(&self) -> bool {
@@ -473,23 +450,14 @@ impl<D: ServerDriver> DriverActor for Links<D> {
         self.now = now;
         self.take_commands();
         self.end_by = Some(now.plus_us(END_US));
-        if !matches!(std::mem::replace(&mut self.accepting, Accepting::Never), Accepting::Never) {
+        if self.listens {
+            self.accept_at = None;
             self.driver.unlisten(LISTENER);
         }
-        let was_paused = std::mem::take(&mut self.paused);
         for key in self.links.iter().map(|(key, _)| key).collect::<Vec<_>>() {
-            let Some(link) = self.links.get_mut(key) else { continue };
-            match link.phase {
-                Phase::Opening { .. } => self.close(key, None),
-                Phase::Standing | Phase::Leaving { .. } => {
-                    link.phase = Phase::Ending { finished: false };
-                    if was_paused {
-                        // What they say is read to its end.
-                        self.driver.resume(key);
-                    }
-                    self.send_on(key);
-                }
-                Phase::Ending { .. } | Phase::Closing { .. } => {}
+            match self.links.get(key).map(|link| &link.phase) {
+                Some(Phase::Opening { .. }) => self.close(key, None),
+                _ => self.leave(key),
             }
         }
     }
