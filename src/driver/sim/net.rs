@@ -204,14 +204,16 @@ impl SimNet {
                 Some(event)
             }
             Kind::Accepted(_) => Some(event),
-            // What was on its way when the connection was let go is lost.
-            _ if self.conns.get(&slot).is_none_or(|conn| conn.key != event.key) => self.arrived(driver),
-            Kind::Bytes(ref bytes) => {
-                let count = bytes.len();
-                self.read_at(slot, count);
+            ref kind => {
+                let Some(conn) = self.conns.get(&slot).filter(|conn| conn.key == event.key) else {
+                    // What was on its way when the connection was let go is lost.
+                    return self.arrived(driver);
+                };
+                if let (Some(end), Kind::Bytes(bytes)) = (conn.pipe, kind) {
+                    self.read_at(end, bytes.len());
+                }
                 Some(event)
             }
-            _ => Some(event),
         }
     }
 
@@ -303,14 +305,17 @@ impl SimNet {
     }
 
     fn plan_bytes(&mut self, driver: usize, key: Key, after_us: u64, bytes: &[u8]) {
-        for (after_us, piece) in self.pieces(after_us, bytes) {
-            self.plan(driver, key, after_us, Kind::Bytes(piece));
-        }
+        self.in_pieces(after_us, bytes, |net, after_us, piece| net.plan(driver, key, after_us, piece));
     }
 
     /// Bytes arrive in pieces, cut anywhere, each some time after the one before.
-    pub(super) fn pieces(&mut self, mut after_us: u64, bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
-        let (mut rest, mut pieces) = (bytes, Vec::new());
+    pub(super) fn in_pieces(
+        &mut self,
+        mut after_us: u64,
+        bytes: &[u8],
+        plan: impl Fn(&mut SimNet, u64, Kind),
+    ) {
+        let mut rest = bytes;
         let whole = self.rng.chance(500);
         while !rest.is_empty() {
             let take = if whole {
@@ -319,11 +324,10 @@ impl SimNet {
                 1 + self.rng.below(rest.len() as u64) as usize
             };
             let (piece, left) = rest.split_at(take.min(16 * 1024));
-            pieces.push((after_us, piece.to_vec()));
+            plan(self, after_us, Kind::Bytes(piece.to_vec()));
             rest = left;
             after_us = self.rng.below(400);
         }
-        pieces
     }
 
     fn plan(&mut self, driver: usize, key: Key, after_us: u64, kind: Kind) {

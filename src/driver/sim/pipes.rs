@@ -270,9 +270,9 @@ impl SimNet {
         other.unread += bytes.len();
         let fits = other.unread <= WINDOW;
         let first_us = self.rng.below(LATENCY_US);
-        for (after_us, piece) in self.pieces(first_us, &bytes) {
-            self.plan_at(number, 1 - side, after_us, Kind::Bytes(piece));
-        }
+        self.in_pieces(first_us, &bytes, |net, after_us, piece| {
+            net.plan_at(number, 1 - side, after_us, piece);
+        });
         match self.pipes.open.get_mut(&number) {
             Some(pipe) if !fits => pipe.ends[side].blocked = Some(bytes),
             _ => self.plan_at(number, side, 200, Kind::Sent(bytes)),
@@ -280,8 +280,7 @@ impl SimNet {
     }
 
     /// A client was told of bytes: there is room for more of them.
-    pub(super) fn read_at(&mut self, slot: (usize, usize), bytes: usize) {
-        let Some((number, side)) = self.conns.get(&slot).and_then(|conn| conn.pipe) else { return };
+    pub(super) fn read_at(&mut self, (number, side): (u64, usize), bytes: usize) {
         let Some(pipe) = self.pipes.open.get_mut(&number) else { return };
         pipe.ends[side].unread -= bytes;
         if pipe.ends[side].unread <= WINDOW

@@ -111,7 +111,9 @@ impl LinkPort {
 
     /// Lets all of them go.
     pub fn close_all(&mut self) {
-        let links: Vec<Key> = self.known.keys().copied().collect();
+        let mut links: Vec<Key> = self.known.keys().copied().collect();
+        // In one order each time, so that a simulation replays.
+        links.sort_unstable_by_key(|link| link.pack(0));
         links.into_iter().for_each(|link| self.close(link));
     }
 
