@@ -294,7 +294,7 @@ impl<D: ServerDriver> Links<D> {
                     self.timed.push(key)
                 }
                 Some(Phase::Opening { .. }) => self.attempt_failed(key, &NetError::TimedOut),
-                Some(Phase::Leaving { .. }) => self.lose(key, String::new()),
+                Some(Phase::Leaving { .. }) => self.lose(key, "closed".to_string()),
                 _ => {}
             }
         }
@@ -413,11 +413,11 @@ impl<D: ServerDriver> DriverActor for Links<D> {
     fn turn(&mut self, now: Now) {
         self.now = now;
         self.take_commands();
-        self.take_resolved();
         self.take_completions();
         self.give_up_overdue();
         self.tell_on();
         if self.end_by.is_none() && !self.paused {
+            self.take_resolved();
             self.dial();
             self.accept();
         }
