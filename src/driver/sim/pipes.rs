@@ -5,7 +5,6 @@ use std::io;
 use std::net::SocketAddr;
 
 /// Connections between the drivers of one network: the processes of a cluster talk over them.
-#[derive(Default)]
 pub(super) struct Pipes {
     open: HashMap<u64, Pipe>,
     listeners: Vec<SimListener>,
@@ -13,6 +12,8 @@ pub(super) struct Pipes {
     known: HashSet<SocketAddr>,
     /// Pairs of drivers between which nothing arrives before a time.
     cuts: Vec<(usize, usize, Now)>,
+    /// One way between two drivers takes up to this long.
+    latency_us: u64,
 }
 
 struct SimListener {
@@ -51,9 +52,19 @@ struct End {
 
 /// Bytes that fit between two ends.
 const WINDOW: usize = 128 * 1024;
-/// One way between two processes takes up to this long.
-const LATENCY_US: u64 = 1_000;
 const FIRST_PORT: u16 = 40_000;
+
+impl Default for Pipes {
+    fn default() -> Pipes {
+        Pipes {
+            open: HashMap::new(),
+            listeners: Vec::new(),
+            known: HashSet::new(),
+            cuts: Vec::new(),
+            latency_us: 1_000,
+        }
+    }
+}
 
 impl Pipes {
     pub fn knows(&self, addr: SocketAddr) -> bool {
@@ -84,6 +95,11 @@ impl SimNet {
         let now = self.now;
         self.pipes.cuts.retain(|&(_, _, until)| until > now);
         self.pipes.cuts.push((a, b, until));
+    }
+
+    /// One way between two drivers takes up to this long from now on.
+    pub fn delay(&mut self, latency_us: u64) {
+        self.pipes.latency_us = latency_us;
     }
 
     /// Every connection between two drivers breaks; what was on its way is lost.
@@ -208,7 +224,7 @@ impl SimNet {
         let there = listener.map_or(usize::MAX, |listener| listener.driver);
         let ends = [End::new(driver, Some(key), now), End::new(there, None, now)];
         self.pipes.open.insert(number, Pipe { ends, broken: false });
-        let at = now.plus_us(1 + self.rng.below(LATENCY_US));
+        let at = now.plus_us(1 + self.rng.below(self.pipes.latency_us));
         self.push_planned(at, Planned::AtListener { pipe: number, addr });
         number
     }
@@ -217,11 +233,11 @@ impl SimNet {
         let Some(pipe) = self.pipes.open.get_mut(&number).filter(|pipe| !pipe.ends[0].gone) else { return };
         let Some(index) = self.pipes.listeners.iter().position(|listener| listener.addr == addr) else {
             pipe.ends[1].gone = true;
-            return self.plan_at(number, 0, LATENCY_US, Kind::Failed(NetError::Refused));
+            return self.plan_at(number, 0, self.pipes.latency_us, Kind::Failed(NetError::Refused));
         };
         pipe.ends[1].driver = self.pipes.listeners[index].driver;
         self.pipes.listeners[index].waiting.push_back(number);
-        self.plan_at(number, 0, LATENCY_US, Kind::Connected);
+        self.plan_at(number, 0, self.pipes.latency_us, Kind::Connected);
         self.accept_one(index);
     }
 
@@ -269,7 +285,7 @@ impl SimNet {
         let other = &mut pipe.ends[1 - side];
         other.unread += bytes.len();
         let fits = other.unread <= WINDOW;
-        let first_us = self.rng.below(LATENCY_US);
+        let first_us = self.rng.below(self.pipes.latency_us);
         self.in_pieces(first_us, &bytes, |net, after_us, piece| {
             net.plan_at(number, 1 - side, after_us, piece);
         });
@@ -297,7 +313,7 @@ impl SimNet {
         if let Some(pipe) = self.pipes.open.get_mut(&number)
             && !std::mem::replace(&mut pipe.ends[side].finished, true)
         {
-            self.plan_at(number, 1 - side, LATENCY_US, Kind::Ended);
+            self.plan_at(number, 1 - side, self.pipes.latency_us, Kind::Ended);
         }
     }
 
@@ -317,7 +333,7 @@ impl SimNet {
         } else if unread > 0 {
             self.break_end(number, 1 - side);
         } else if !finished {
-            self.plan_at(number, 1 - side, LATENCY_US, Kind::Ended);
+            self.plan_at(number, 1 - side, self.pipes.latency_us, Kind::Ended);
         }
     }
 
@@ -337,7 +353,7 @@ impl SimNet {
         self.events.retain(|_, planned| {
             !matches!(planned, Planned::AtEnd { pipe, side: to, .. } if (*pipe, *to) == (number, side))
         });
-        self.plan_at(number, side, LATENCY_US, Kind::Failed(NetError::Reset));
+        self.plan_at(number, side, self.pipes.latency_us, Kind::Failed(NetError::Reset));
     }
 
     fn plan_at(&mut self, number: u64, side: usize, within_us: u64, kind: Kind) {

@@ -379,9 +379,10 @@ fn links_survive_cuts_resets_and_deaths() {
             // Then there is a minute without faults.
             if now >= fault_at && now < until {
                 fault_at = now.plus_us(rng.below(8_000_000));
-                match rng.below(3) {
+                match rng.below(4) {
                     0 => net.borrow_mut().cut(0, 1, now.plus_us(rng.below(7_000_000))),
                     1 => net.borrow_mut().reset_between(0, 1),
+                    2 => net.borrow_mut().delay(1 + rng.below(300_000)),
                     _ => {
                         let id = rng.below(2) as usize;
                         net.borrow_mut().forget_driver(id);
