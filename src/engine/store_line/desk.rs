@@ -1,9 +1,8 @@
 use super::line::StoreLine;
 use super::sink::{LinePort, LineShare, Parcel};
 use crate::base::{Key, Now};
-use crate::engine::links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
-use crate::engine::runtime::actor::{ActorBell, SLEEP_MAX, joined, spawn};
-use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::links::{LinkEvent, LinkPort, LinksConfig, LinksThread};
+use crate::engine::runtime::threads::{Health, NodeError, SLEEP_MAX, joined, spawn, thread_bell};
 use crate::limits::STORE_LINE_WORDS;
 use crate::rings::{Doorbell, Receiver, ThreadBell, ring};
 use std::sync::Arc;
@@ -72,17 +71,19 @@ impl StoreThread {
     pub fn start(
         address: &str,
         shards: usize,
+        driver: &str,
         owner: Arc<Doorbell>,
         stop: Arc<AtomicBool>,
         trouble: Arc<Health>,
         started: Instant,
     ) -> Result<(StoreThread, Vec<LinePort>), NodeError> {
-        let actor_bell = ActorBell::default();
-        let (thread, bell) = (actor_bell.thread.clone(), actor_bell.door.clone());
+        let (thread, bell) = thread_bell();
         let dial = vec![address.to_string(); shards];
         // One that is gone may be told of after its successor was dialed.
         let config = LinksConfig { listen: None, dial, links_max: 2 * shards };
-        let (port, links, _) = Links::start(config, bell.clone()).map_err(NodeError::Thread)?;
+        let (port, links, _) =
+            LinksThread::start(config, driver, started, bell.clone(), trouble.notices.clone())
+                .map_err(NodeError::Thread)?;
         let mut ports = Vec::new();
         let mut lines = Vec::new();
         for _ in 0..shards {
