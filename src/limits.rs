@@ -29,9 +29,9 @@ pub const STORE_READ_BYTES: usize = 256 * 1_024;
 pub const STORE_HELD_BYTES_MAX: usize = 512 << 20;
 /// Bytes that one shard of a spider has sent to a store server, or is to send, and that are not counted. One record more is
 /// taken when there are none.
-pub const STORE_LINE_BYTES_MAX: u64 = 64 << 20;
+pub const UNCOUNTED_BYTES_MAX: u64 = 64 << 20;
 /// Records in the ring from a shard to the thread that sends them.
-pub const STORE_LINE_WORDS: usize = 4_096;
+pub const RECORD_RING_WORDS: usize = 4_096;
 
 /// Links taken from one page; the rest of a link farm is not worth its memory.
 pub const LINKS_PER_PAGE_MAX: usize = 10_000;

@@ -26,7 +26,7 @@
 //!                                                       keeper thread: Keeper
 //! ```
 //!
-//! With `--store` its shards have a line to a store server each in place of the keeper's segments (`store_line`).
+//! With `--store` its shards have a connection to a store server each in place of the keeper's segments (`record_sender`).
 //!
 //! A store server process (`nephila storeserver`) is a door, workers with spiders' connections, and the keeper; it is drawn
 //! in its own folder.
@@ -56,6 +56,7 @@ mod owners;
 mod papers;
 mod parting;
 mod questions;
+mod record_sender;
 mod rereading;
 mod robots_desk;
 mod scheduler;
@@ -68,7 +69,6 @@ mod spider_kit;
 mod spider_node;
 mod spider_shard;
 mod stats;
-mod store_line;
 mod store_node;
 mod store_threads;
 mod stored;

@@ -1,7 +1,7 @@
 use super::links::{LinkEvent, LinkPort};
 use super::owners::shard_of;
+use super::record_sender::RecordPlace;
 use super::stats::{SpiderStats, Tally};
-use super::store_line::RecordPlace;
 use super::words::{FromSpider, SpiderDone, SpiderOrder, SpiderTask, ToSpider};
 use crate::base::{Key, Now, Slots, TimerWheel};
 use crate::limits::{SPIDER_BACKLOG_ORDERS, STRIKES_MAX};

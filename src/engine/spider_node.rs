@@ -1,4 +1,5 @@
 use super::links::{Links, LinksConfig, LinksThread};
+use super::record_sender::{RecordPlace, StoreThread};
 use super::scribe::{Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
 use super::settings::{gap_us, spider_config, store_rules};
@@ -6,7 +7,6 @@ use super::spider_desk::{DeskConfig, DeskState, SpiderDesk, SpiderPort};
 use super::spider_kit::{NodeSetup, SpiderKit};
 use super::spider_shard::{SpiderShard, SpiderShardParts};
 use super::stats::{ShardStats, SpiderStats, SpiderSummary, merged_histogram};
-use super::store_line::{RecordPlace, StoreThread};
 use super::store_threads::{StoreBells, StoreThreads};
 use super::threads::{
     BellHook, NodeError, SLEEP_MAX, Seat, Trouble, cpu_us, joined, rest, spawn, thread_bell, wall_at,
@@ -101,7 +101,7 @@ impl SpiderNode {
             StoreAt::Server(address) => {
                 let (bell, stop, trouble) = (desk_bell.clone(), stop.clone(), trouble.clone());
                 let (line, ports) = StoreThread::start(&address, shard_count, bell, stop, trouble, started)?;
-                let places = ports.into_iter().map(RecordPlace::Line).collect();
+                let places = ports.into_iter().map(RecordPlace::Server).collect();
                 (Keeping::Line(line), places, Scribe::nowhere(scribe_bell.clone()))
             }
         };
