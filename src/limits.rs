@@ -19,11 +19,8 @@ pub const SPIDER_BACKLOG_ORDERS: usize = 16_384;
 /// Bytes that wait for a peer that does not read; with more the link is given up.
 pub const LINK_OUT_BYTES_MAX: usize = 16 << 20;
 
-/// Connections of spiders that one store server holds; more are refused. Those that were let in and wait for their worker.
+/// Connections of spiders that one store server holds; more are refused.
 pub const STORE_CONNECTIONS_MAX: usize = 4_096;
-pub const STORE_NEWCOMERS: usize = 256;
-/// What a store server reads at a time.
-pub const STORE_READ_BYTES: usize = 256 * 1_024;
 /// Bytes of unfinished records that one worker of a store server holds for all of its connections, or two of the largest
 /// records if that is more; the connection that would make it more is closed.
 pub const STORE_HELD_BYTES_MAX: usize = 512 << 20;

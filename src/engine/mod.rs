@@ -28,7 +28,7 @@
 //!
 //! With `--store` its shards have a connection to a store server each in place of the keeper's segments (`record_sender`).
 //!
-//! A store server process (`nephila storeserver`) is a door, workers with spiders' connections, and the keeper; it is drawn
+//! A store server process (`nephila storeserver`) is an acceptor, workers with spiders' connections, and the keeper; it is drawn
 //! in its own folder.
 //!
 //! Everything with a `turn` is a plain value that takes the time and does what is to be done; the threads of
