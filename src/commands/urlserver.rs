@@ -132,8 +132,14 @@ fn serve(
             &setup,
             list,
             links,
-            move |bell| {
-                Names::with_servers(hosts, resolver, move || UringDriver::new(sockets_max, started), bell)
+            move |bell, notices| {
+                Names::with_servers(
+                    hosts,
+                    resolver,
+                    move || UringDriver::new(sockets_max, started),
+                    bell,
+                    notices,
+                )
             },
             "uring",
             move |_| UringDriver::new(fetches_max, started),
@@ -143,8 +149,14 @@ fn serve(
             &setup,
             list,
             links,
-            move |bell| {
-                Names::with_servers(hosts, resolver, move || EpollDriver::new(sockets_max, started), bell)
+            move |bell, notices| {
+                Names::with_servers(
+                    hosts,
+                    resolver,
+                    move || EpollDriver::new(sockets_max, started),
+                    bell,
+                    notices,
+                )
             },
             "epoll",
             move |_| EpollDriver::new(fetches_max, started),

@@ -4,7 +4,7 @@
 //!                       index thread: IndexDesk (DocIndex)
 //!                            ▲ │  discover, record, ask / candidates
 //!   main, control ────► scheduler thread: Scheduler (dealing, DONE held until durable)
-//!   (signals, progress;      ▲ │ ▲ └──► names thread: NamesDesk (resolver) ──┐ hosts / addresses
+//!   (signals, progress;      ▲ │ ▲ └──► names thread: ResolverActor ─────────┐ hosts / addresses
 //!    questions, Control)     │ │ └───────────────────────────────────────────┘
 //!                            │ │  work ring / DONE ring, one pair per shard
 //!                      shard threads: Shard (url server, spider, handler, store), one per core
@@ -40,6 +40,7 @@ mod batch;
 mod control;
 mod crawl_rules;
 mod dealing;
+mod driver_thread;
 mod explained;
 mod finished;
 mod index_desk;
@@ -80,6 +81,7 @@ mod words;
 
 pub use control::CONTROL_SOCKET;
 pub use crawl_rules::CrawlRules;
+pub use driver_thread::DriverActor;
 pub use explained::{Answer, Explained};
 pub use index_desk::{DeskPapers, IndexDesk, IndexPort};
 pub use index_start::{OpenIndex, index_folder, index_rules};

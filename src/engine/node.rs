@@ -2,6 +2,7 @@ use super::control::{CONTROL_SOCKET, Control};
 use super::index_desk::IndexDesk;
 use super::index_start::{OpenIndex, handler_of};
 use super::names::Names;
+use super::notices::Notices;
 use super::scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
 use super::scribe::{Heritage, Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
@@ -71,7 +72,7 @@ impl Node {
     pub fn start<D: Driver + 'static>(
         setup: &NodeSetup,
         task: CrawlTask,
-        names: impl FnOnce(Arc<Doorbell>) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
@@ -179,7 +180,7 @@ impl Node {
             head_only: config.head_only,
             wait: config.wait,
         };
-        let names = names(scheduler_bell.clone()).map_err(NodeError::Thread)?;
+        let names = names(scheduler_bell.clone(), trouble.notices.clone()).map_err(NodeError::Thread)?;
         let schedulers_scribe = SchedulersScribe {
             port: scribe_port,
             wall,

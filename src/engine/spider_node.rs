@@ -1,5 +1,5 @@
-use super::links::{Links, LinksConfig, LinksThread};
-use super::record_sender::{RecordPlace, StoreThread};
+use super::links::{LinksConfig, LinksThread};
+use super::record_sender::{RecordPlace, SenderParts, StoreThread};
 use super::scribe::{Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
 use super::settings::{gap_us, spider_config, store_rules};
@@ -81,10 +81,13 @@ impl SpiderNode {
         let (desk_thread, desk_bell) = thread_bell();
         // Before anything that takes long: whoever is refused the address learns it at once.
         let listen = links.listen;
-        let (port, links, bound) = Links::start(links, desk_bell.clone()).map_err(|cause| match listen {
-            Some(addr) => NodeError::Listen { addr, cause },
-            None => NodeError::Thread(cause),
-        })?;
+        let (port, links, bound) =
+            LinksThread::start(links, driver, started, desk_bell.clone(), trouble.notices.clone()).map_err(
+                |cause| match listen {
+                    Some(addr) => NodeError::Listen { addr, cause },
+                    None => NodeError::Thread(cause),
+                },
+            )?;
         let shard_count = config.cores.len();
         let (scribe_thread, scribe_bell) = thread_bell();
         let (keeping, places, (scribe, scribe_port)) = match store {
@@ -99,8 +102,9 @@ impl SpiderNode {
                 (Keeping::Keeper(Box::new(keeper)), places, (scribe, port))
             }
             StoreAt::Server(address) => {
-                let (bell, stop, trouble) = (desk_bell.clone(), stop.clone(), trouble.clone());
-                let (line, ports) = StoreThread::start(&address, shard_count, bell, stop, trouble, started)?;
+                let (owner, stop, trouble) = (desk_bell.clone(), stop.clone(), trouble.clone());
+                let parts = SenderParts { address, owner, stop, trouble };
+                let (line, ports) = StoreThread::start(parts, shard_count, driver, started)?;
                 let places = ports.into_iter().map(RecordPlace::Server).collect();
                 (Keeping::Line(line), places, Scribe::nowhere(scribe_bell.clone()))
             }

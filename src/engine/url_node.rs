@@ -1,8 +1,9 @@
 use super::index_desk::{DeskPapers, IndexDesk};
 use super::index_start::{OpenIndex, desk_clock};
-use super::links::{LinkPort, Links, LinksConfig, LinksThread};
+use super::links::{LinkPort, LinksConfig, LinksThread};
 use super::names::Names;
 use super::node::{run_index, run_scheduler};
+use super::notices::Notices;
 use super::scheduler::{Scheduler, SchedulerConfig, SchedulersScribe, ShardPort};
 use super::scribe::{Heritage, Scribe, ScribePort};
 use super::scribe_thread::ScribeThread;
@@ -64,7 +65,7 @@ impl UrlNode {
         setup: &NodeSetup,
         list: UrlList,
         links: LinksConfig,
-        names: impl FnOnce(Arc<Doorbell>) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
@@ -78,10 +79,13 @@ impl UrlNode {
         let (scribe_thread, scribe_bell) = thread_bell();
         let (hook, bell) = BellHook::with_doorbell();
         let listen = links.listen;
-        let (port, links, bound) = Links::start(links, bell.clone()).map_err(|cause| match listen {
-            Some(addr) => NodeError::Listen { addr, cause },
-            None => NodeError::Thread(cause),
-        })?;
+        let (port, links, bound) =
+            LinksThread::start(links, driver, started, bell.clone(), trouble.notices.clone()).map_err(
+                |cause| match listen {
+                    Some(addr) => NodeError::Listen { addr, cause },
+                    None => NodeError::Thread(cause),
+                },
+            )?;
         let (mut scribe, scribe_port, heritage) =
             Scribe::open(&config.store.data, config, wall, scribe_bell.clone())
                 .map_err(|cause| NodeError::Scribe { path: config.store.data.clone(), cause })?;
@@ -145,7 +149,7 @@ impl UrlNode {
             head_only: false,
             wait: list.wait,
         };
-        let names = names(scheduler_bell.clone()).map_err(NodeError::Thread)?;
+        let names = names(scheduler_bell.clone(), trouble.notices.clone()).map_err(NodeError::Thread)?;
         let clock = Arc::new(move || now_since(started));
         let mut scheduler = Scheduler::new(
             scheduler_config,
@@ -199,7 +203,9 @@ impl UrlNode {
 
     /// Things a user should know that happened since this was last asked.
     pub fn notices(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut notices = self.trouble.take_notes();
+        notices.append(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        notices
     }
 
     /// What it waits for, if it is more than the network.

@@ -1,11 +1,11 @@
 use super::super::errno::net_error;
 use super::super::{ServerDriver, listener};
-use super::ring::{Conn, OP_ACCEPT, OP_CANCEL, OP_RECV, OP_SHUTDOWN, OP_UNLISTEN, UringDriver};
+use super::ring::{Conn, OP_ACCEPT, OP_CANCEL, OP_RECV, OP_SHUTDOWN, UringDriver};
 use crate::base::{Accepted, Key, NetError, Socket};
 use io_uring::opcode;
 use io_uring::types::{Fd, Fixed};
 use nix::libc;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::socket::{AddressFamily, Shutdown, SockFlag, SockType, shutdown, socket};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -25,6 +25,13 @@ struct Listener {
     socket: TcpListener,
 }
 
+impl Drop for Listener {
+    /// An accept that is open would keep the socket, and with it the address, until it has ended.
+    fn drop(&mut self) {
+        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
+    }
+}
+
 impl Listeners {
     /// An accept completed. `None` when its listener is gone; what was accepted is closed then.
     pub fn accepted(&self, number: Key, result: i32) -> Option<(Key, Result<Box<Accepted>, NetError>)> {
@@ -42,6 +49,11 @@ impl Listeners {
             Ok(Box::new(Accepted { socket: Socket::Kernel(stream.into()), peer }))
         });
         Some((listener.key, accepted))
+    }
+
+    /// Nobody listens any more.
+    pub fn close_all(&mut self) {
+        self.open.clear();
     }
 
     fn get(&self, key: Key) -> &Listener {
@@ -81,10 +93,7 @@ impl ServerDriver for UringDriver {
     }
 
     fn unlisten(&mut self, key: Key) {
-        let number = Key::new(self.listeners.get(key).number, 0);
-        let cancel = opcode::AsyncCancel::new(number.pack(OP_ACCEPT)).build();
-        self.push(&[cancel.user_data(number.pack(OP_UNLISTEN))]);
-        // An accept that was asked for is to find its descriptor.
+        // An accept that was asked for is to find its descriptor; it ends with an error that nobody is told.
         self.syscalls += 1;
         let _ = self.ring.submit();
         self.listeners.open.retain(|listener| listener.key != key);

@@ -119,7 +119,6 @@ const OP_CLOSE: u8 = 6;
 const OP_BELL: u8 = 7;
 pub(super) const OP_SHUTDOWN: u8 = 8;
 pub(super) const OP_ACCEPT: u8 = 9;
-pub(super) const OP_UNLISTEN: u8 = 10;
 
 /// With many fetches open, a wait returns after this many completions or this long after the first.
 const WANT_MAX: usize = 16;
@@ -252,7 +251,6 @@ impl UringDriver {
                     self.bell_armed = false;
                     return None;
                 }
-                OP_UNLISTEN => return None,
                 OP_ACCEPT => {
                     let (key, accepted) = self.listeners.accepted(key, raw.result)?;
                     return Some((key, Digest::Accepted(accepted)));
@@ -511,6 +509,7 @@ impl Driver for UringDriver {
 impl Drop for UringDriver {
     /// The kernel may still be reading requests and filling buffers: end every operation before the memory goes.
     fn drop(&mut self) {
+        self.listeners.close_all();
         let timeout = Timespec::new().sec(5);
         let ended = match self.ring.submitter().register_sync_cancel(Some(timeout), CancelBuilder::any()) {
             Ok(()) => true,

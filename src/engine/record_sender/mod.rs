@@ -10,8 +10,8 @@
 //! |-----------------|--------------------------------------------------------------------------------|
 //! | `sink`          | where the records of a shard go: segments of our own, or a store server        |
 //! | `lane`          | one shard's records that are not counted, and whether its connection counts    |
-//! | `record_sender` | every lane, over links                                                         |
-//! | `stopping`      | how long the last counts are waited for                                        |
+//! | `record_sender` | every lane over links, as one value that a thread or a simulation turns        |
+//! | `last_counts`   | how long the last counts are waited for                                        |
 //! | `thread`        | the thread that turns it                                                       |
 //!
 //! Each shard has a connection of its own: a count then is a sequence number of that shard, and the store server, which
@@ -21,10 +21,12 @@
 //! it does without a segment.
 
 mod lane;
+mod last_counts;
+#[expect(clippy::module_inception, reason = "the folder's one value, in the file of its name")]
 mod record_sender;
 mod sink;
-mod stopping;
 mod thread;
 
+pub(super) use record_sender::SenderParts;
 pub(super) use sink::{RecordPlace, RecordSink};
 pub(super) use thread::StoreThread;

@@ -1,27 +1,40 @@
 use super::lane::Lane;
-use super::stopping::{LastCounts, Patience};
+use super::last_counts::{LastCounts, Patience};
+use super::sink::{SenderPort, SenderShare};
 use crate::base::Now;
-use crate::engine::links::{LinkEvent, LinkPort};
-use crate::engine::notices::{Level, Notices};
-use crate::engine::threads::NodeError;
-use crate::rings::Doorbell;
+use crate::driver::ServerDriver;
+use crate::engine::driver_thread::DriverActor;
+use crate::engine::links::{LinkEvent, LinkPort, Links, LinksConfig};
+use crate::engine::notices::Level;
+use crate::engine::threads::{NodeError, Trouble};
+use crate::limits::RECORD_RING_WORDS;
+use crate::rings::{Doorbell, ring};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sends the records of every shard to one store server, over a connection of each, and learns which of them are safe.
-pub(super) struct RecordSender {
-    /// `host:port` as configured.
-    address: String,
+pub(in crate::engine) struct RecordSender<D: ServerDriver> {
+    links: Links<D>,
     port: LinkPort,
     lanes: Vec<Lane>,
-    /// Rung when records are done with: DONE is held back until then.
-    owner: Arc<Doorbell>,
-    notices: Notices,
+    parts: SenderParts,
+    turned_at: Now,
     /// The store server has counted once: it is never taken as one that does not.
     has_counted: bool,
     told: Told,
-    stop: Arc<AtomicBool>,
     last_counts: LastCounts,
+}
+
+/// What it is made of, apart from its driver.
+pub(in crate::engine) struct SenderParts {
+    /// `host:port` of the store server, as configured.
+    pub address: String,
+    /// Rung when records are done with: DONE is held back until then.
+    pub owner: Arc<Doorbell>,
+    /// The spider is to stop.
+    pub stop: Arc<AtomicBool>,
+    pub trouble: Arc<Trouble>,
 }
 
 /// What the user was told last.
@@ -34,34 +47,44 @@ struct Told {
 /// Connections that end at one record before the user is told.
 const ENDS_TOLD: u32 = 4;
 
-impl RecordSender {
+/// The spider's stop is looked for this often.
+const LOOK_US: u64 = 100_000;
+
+impl<D: ServerDriver> RecordSender<D> {
+    /// Dials the store server at its first turn, once for every shard, whose ports are returned. `bell` wakes the thread that
+    /// turns it.
     pub fn new(
-        address: &str,
-        port: LinkPort,
-        lanes: Vec<Lane>,
-        owner: Arc<Doorbell>,
-        stop: Arc<AtomicBool>,
-        notices: Notices,
-    ) -> RecordSender {
-        RecordSender {
-            address: address.to_string(),
+        driver: D,
+        parts: SenderParts,
+        shards: usize,
+        bell: &Arc<Doorbell>,
+        seed: u64,
+    ) -> io::Result<(RecordSender<D>, Vec<SenderPort>)> {
+        let dial = vec![parts.address.clone(); shards];
+        let config = LinksConfig { listen: None, dial, links_max: links_max(shards) };
+        // Its events are taken in the same turn.
+        let bells = (bell.clone(), Arc::new(Doorbell::new(|| ())));
+        let (links, port, _) = Links::new(driver, config, bells, parts.trouble.notices.clone(), seed)?;
+        let lane = |_| {
+            let (records, records_in) = ring(RECORD_RING_WORDS);
+            let share = Arc::new(SenderShare::default());
+            (Lane::new(records_in, share.clone()), SenderPort { share, records, bell: bell.clone() })
+        };
+        let (lanes, ports) = (0..shards).map(lane).unzip();
+        let sender = RecordSender {
+            links,
             port,
             lanes,
-            owner,
-            notices,
+            parts,
+            turned_at: Now::ZERO,
             has_counted: false,
             told: Told::default(),
-            stop,
             last_counts: LastCounts::default(),
-        }
+        };
+        Ok((sender, ports))
     }
 
-    /// Does what can be done without waiting. An error if the spider is to stop and the last counts do not come.
-    pub fn turn(&mut self, now: Now) -> Result<(), NodeError> {
-        self.lanes.iter_mut().for_each(Lane::take_records);
-        while let Some(event) = self.port.next() {
-            self.step(event, now);
-        }
+    fn send(&mut self, now: Now) {
         let mut has_moved = false;
         for index in 0..self.lanes.len() {
             let lane = &mut self.lanes[index];
@@ -81,18 +104,8 @@ impl RecordSender {
             }
         }
         if has_moved {
-            self.owner.ring_if_asleep();
+            self.parts.owner.ring_if_asleep();
         }
-        self.wait_for_counts(now)
-    }
-
-    /// When it is to be turned even if nothing comes.
-    pub fn next_due(&self) -> Option<Now> {
-        self.lanes.iter().filter_map(Lane::silent_at).min()
-    }
-
-    pub fn has_words(&self) -> bool {
-        !self.port.is_empty() || self.lanes.iter().any(Lane::has_records)
     }
 
     fn step(&mut self, event: LinkEvent, now: Now) {
@@ -100,7 +113,8 @@ impl RecordSender {
         match event {
             LinkEvent::Up { link, .. } => {
                 let Some(lane) = self.lanes.iter_mut().find(|lane| lane.link().is_none()) else {
-                    unreachable!("as many are dialed as there are lanes")
+                    // The end of the connection before it is still to be told of.
+                    return self.port.close(link);
                 };
                 lane.connected(link);
                 if !self.told.stands && self.lanes.iter().all(|lane| lane.link().is_some()) {
@@ -181,27 +195,73 @@ impl RecordSender {
     }
 
     /// Once the spider is to stop: says that records wait, and gives up at last.
-    fn wait_for_counts(&mut self, now: Now) -> Result<(), NodeError> {
-        if !self.stop.load(Ordering::Relaxed) {
-            return Ok(());
-        }
+    fn wait_for_counts(&mut self, now: Now) {
+        let SenderParts { address, trouble, owner, .. } = &self.parts;
         let records = self.uncounted();
         match self.last_counts.wait(records, now) {
-            Patience::Waits => Ok(()),
+            Patience::Waits => {}
             Patience::Tells => {
-                let address = &self.address;
                 let text = format!(
                     "stopping: {records} records wait to be counted by the store server {address} (10 s at most)"
                 );
-                self.notices.tell(Level::Warn, "store_awaited", vec![("records", records.to_string())], text);
-                Ok(())
+                let fields = vec![("records", records.to_string())];
+                trouble.notices.tell(Level::Warn, "store_awaited", fields, text);
             }
-            Patience::GivesUp => Err(NodeError::Undelivered { address: self.address.clone(), records }),
+            Patience::GivesUp => {
+                trouble.fatal(NodeError::Undelivered { address: address.clone(), records });
+                owner.ring_if_asleep();
+            }
         }
     }
 
     fn tell(&self, level: Level, event: &'static str, text: &str) {
-        let fields = vec![("store_server", self.address.clone())];
-        self.notices.tell(level, event, fields, format!("store server {}: {text}", self.address));
+        let SenderParts { address, trouble, .. } = &self.parts;
+        let fields = vec![("store_server", address.clone())];
+        trouble.notices.tell(level, event, fields, format!("store server {address}: {text}"));
+    }
+}
+
+/// A connection that is gone may be told of after its successor was dialed.
+pub(super) fn links_max(shards: usize) -> usize {
+    2 * shards
+}
+
+impl<D: ServerDriver> DriverActor for RecordSender<D> {
+    type Driver = D;
+
+    fn driver(&mut self) -> &mut D {
+        self.links.driver()
+    }
+
+    fn turn(&mut self, now: Now) {
+        self.turned_at = now;
+        self.links.turn(now);
+        self.lanes.iter_mut().for_each(Lane::take_records);
+        while let Some(event) = self.port.next() {
+            self.step(event, now);
+        }
+        self.send(now);
+        if self.parts.stop.load(Ordering::Relaxed) {
+            self.wait_for_counts(now);
+        }
+        // What was asked of the links is done before the thread sleeps.
+        self.links.turn(now);
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        let silent = self.lanes.iter().filter_map(Lane::silent_at);
+        silent.chain(self.links.next_due()).chain([self.turned_at.plus_us(LOOK_US)]).min()
+    }
+
+    fn has_words(&self) -> bool {
+        !self.port.is_empty() || self.links.has_words() || self.lanes.iter().any(Lane::has_records)
+    }
+
+    fn end(&mut self, now: Now) {
+        self.links.end(now);
+    }
+
+    fn is_over(&self) -> bool {
+        self.links.is_over()
     }
 }

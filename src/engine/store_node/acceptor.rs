@@ -1,11 +1,12 @@
 use crate::base::{Accepted, Key, NetError, NetEvent, Now};
-use crate::driver::{Bell, ServerDriver};
+use crate::driver::ServerDriver;
+use crate::engine::driver_thread::DriverActor;
 use crate::engine::notices::{Level, Notices};
 use crate::rings::{Doorbell, Sender};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Lets spiders in, up to a bound, and deals each to the worker that has the fewest.
 pub(super) struct Acceptor<D: ServerDriver> {
@@ -58,47 +59,6 @@ impl<D: ServerDriver> Acceptor<D> {
         self.workers = workers;
     }
 
-    /// Lets in who waits.
-    pub fn turn(&mut self, now: Now) {
-        if self.pause_until.is_some_and(|until| until <= now) {
-            self.pause_until = None;
-            self.driver.accept(LISTENER);
-        }
-        while let Some((_, event)) = self.driver.next() {
-            let NetEvent::Accepted(came) = event else { unreachable!("it has no connections of its own") };
-            match came {
-                Ok(accepted) => {
-                    self.is_failing_told = false;
-                    self.admit(accepted);
-                    self.driver.accept(LISTENER);
-                }
-                Err(error) => {
-                    self.tell_failing(error);
-                    self.pause_until = Some(now.plus_us(PAUSE_US));
-                }
-            }
-        }
-    }
-
-    /// When it is to be turned even if no connection comes.
-    pub fn next_due(&self) -> Option<Now> {
-        self.pause_until
-    }
-
-    /// Until the node stops; then nobody can dial. The bell is rung for that.
-    pub fn run(mut self, stop: &AtomicBool) -> io::Result<()> {
-        while !stop.load(Ordering::Acquire) {
-            self.turn(self.driver.now());
-            self.driver.wait(self.next_due(), 0)?;
-        }
-        self.driver.unlisten(LISTENER);
-        Ok(())
-    }
-
-    pub fn bell(&self) -> Arc<dyn Bell> {
-        self.driver.bell()
-    }
-
     fn admit(&mut self, accepted: Box<Accepted>) {
         let open: usize = self.workers.iter().map(|port| port.open.load(Ordering::Relaxed)).sum();
         let fewest = self.workers.iter().min_by_key(|port| port.open.load(Ordering::Relaxed));
@@ -123,5 +83,52 @@ impl<D: ServerDriver> Acceptor<D> {
             let text = format!("storeserver: cannot accept connections: {error} (raise ulimit -n?)");
             self.notices.tell(Level::Error, "store_cannot_accept", Vec::new(), text);
         }
+    }
+}
+
+impl<D: ServerDriver> DriverActor for Acceptor<D> {
+    type Driver = D;
+
+    fn driver(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    /// Lets in who waits.
+    fn turn(&mut self, now: Now) {
+        if self.pause_until.is_some_and(|until| until <= now) {
+            self.pause_until = None;
+            self.driver.accept(LISTENER);
+        }
+        while let Some((_, event)) = self.driver.next() {
+            let NetEvent::Accepted(came) = event else { unreachable!("it has no connections of its own") };
+            match came {
+                Ok(accepted) => {
+                    self.is_failing_told = false;
+                    self.admit(accepted);
+                    self.driver.accept(LISTENER);
+                }
+                Err(error) => {
+                    // The peer may have left while it waited: the next may do better.
+                    if error != NetError::Reset {
+                        self.tell_failing(error);
+                    }
+                    self.pause_until = Some(now.plus_us(PAUSE_US));
+                }
+            }
+        }
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        self.pause_until
+    }
+
+    fn has_words(&self) -> bool {
+        false
+    }
+
+    /// From here on nobody can dial.
+    fn end(&mut self, _now: Now) {
+        self.pause_until = None;
+        self.driver.unlisten(LISTENER);
     }
 }

@@ -1,7 +1,8 @@
 use super::acceptor::{Acceptor, WorkerPort};
 use super::worker::{Worker, WorkerParts};
 use crate::config::Config;
-use crate::driver::{Bell, Driver, EpollDriver};
+use crate::driver::{Driver, EpollDriver};
+use crate::engine::driver_thread::run;
 use crate::engine::settings::store_rules;
 use crate::engine::store_threads::{StoreBells, StoreThreads};
 use crate::engine::threads::{NodeError, Trouble, cpu_us, joined, pin, spawn, wall_at};
@@ -21,7 +22,6 @@ pub struct StoreNode {
     bound: SocketAddr,
     stop: Arc<AtomicBool>,
     acceptor: JoinHandle<()>,
-    acceptor_bell: Arc<dyn Bell>,
     workers: Vec<JoinHandle<()>>,
     bells: Vec<Arc<Doorbell>>,
     store: StoreThreads,
@@ -77,9 +77,10 @@ impl StoreNode {
         let trouble = Arc::new(Trouble::default());
         let stats = Arc::new(StoreStats::default());
         let wall = wall_at(started);
+        let accepting = driver(0)?;
+        let acceptor_bell = driver_bell(&accepting);
         let (mut acceptor, bound) =
-            Acceptor::new(driver(0)?, listen, STORE_CONNECTIONS_MAX, trouble.notices.clone()).map_err(at)?;
-        let acceptor_bell = acceptor.bell();
+            Acceptor::new(accepting, listen, STORE_CONNECTIONS_MAX, trouble.notices.clone()).map_err(at)?;
         // What documents were asked for with is not told on the wire.
         let rules = StoreRules { agent: String::new(), ..store_rules(config) };
         let mut keeper = Keeper::new(Medium::Directory(directory), rules, config.cores.len());
@@ -87,7 +88,7 @@ impl StoreNode {
 
         let drivers: Vec<EpollDriver> =
             config.cores.iter().map(|_| driver(STORE_CONNECTIONS_MAX)).collect::<Result<_, _>>()?;
-        let bells: Vec<Arc<Doorbell>> = drivers.iter().map(|driver| driver_bell(driver)).collect();
+        let mut bells: Vec<Arc<Doorbell>> = drivers.iter().map(|driver| driver_bell(driver)).collect();
         // One bell for all of them: a worker that falls asleep hangs it up.
         let keepers_bell = Arc::new(Doorbell::new({
             let bells = bells.clone();
@@ -105,20 +106,18 @@ impl StoreNode {
                     share: keeper.share(index),
                     accepted,
                     open,
-                    bell: bells[index].clone(),
                     keepers_bell: keepers_bell.clone(),
                     stats: stats.clone(),
-                    notices: trouble.notices.clone(),
-                    stop: stop.clone(),
+                    trouble: trouble.clone(),
                     wall,
                     doc_bytes_max: config.spider.max_doc_size,
                     held_bytes_max: held_bytes_max(config),
                 },
             );
-            let trouble = trouble.clone();
+            let (bell, stop, trouble) = (bells[index].clone(), stop.clone(), trouble.clone());
             workers.push(spawn(&format!("store-{index}"), move || {
                 let pinned = pin(core).map_err(|cause| NodeError::Pin { core, cause });
-                let ran = pinned.and_then(|()| worker.run(&|| trouble.is_fatal()).map_err(driver_failed));
+                let ran = pinned.and_then(|()| run(worker, &bell, &stop).map_err(driver_failed));
                 ran.unwrap_or_else(|error| trouble.fatal(error));
             })?);
         }
@@ -126,10 +125,13 @@ impl StoreNode {
         let store = StoreThreads::start(keeper, config, wall, started, store_bells, &trouble)?;
         acceptor.deal_to(ports);
         let acceptor = spawn("acceptor", {
-            let (stop, trouble) = (stop.clone(), trouble.clone());
-            move || acceptor.run(&stop).unwrap_or_else(|cause| trouble.fatal(driver_failed(cause)))
+            let (bell, stop, trouble) = (acceptor_bell.clone(), stop.clone(), trouble.clone());
+            move || {
+                run(acceptor, &bell, &stop).unwrap_or_else(|cause| trouble.fatal(driver_failed(cause)));
+            }
         })?;
-        Ok(StoreNode { started, bound, stop, acceptor, acceptor_bell, workers, bells, store, stats, trouble })
+        bells.push(acceptor_bell);
+        Ok(StoreNode { started, bound, stop, acceptor, workers, bells, store, stats, trouble })
     }
 
     /// Where spiders may dial in.
@@ -140,7 +142,6 @@ impl StoreNode {
     /// Lets nobody in any more; what was received is stored and counted.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
-        self.acceptor_bell.ring();
         self.bells.iter().for_each(|bell| bell.ring_if_asleep());
     }
 
@@ -149,7 +150,7 @@ impl StoreNode {
         let ended = self.workers.iter().filter(|worker| worker.is_finished()).count();
         match self.stop.load(Ordering::Acquire) {
             true => ended == self.workers.len(),
-            false => ended > 0,
+            false => ended > 0 || self.trouble.is_fatal(),
         }
     }
 

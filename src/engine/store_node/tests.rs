@@ -5,6 +5,7 @@ use super::node::StoreStats;
 use super::worker::{Worker, WorkerParts};
 use crate::base::{Accepted, Socket, Wall};
 use crate::driver::{Driver, EpollDriver};
+use crate::engine::driver_thread::run;
 use crate::engine::notices::Notices;
 use crate::proto::record::{HttpCode, ResultCode, WireRecord};
 use crate::rings::{Doorbell, Receiver, ring};
@@ -37,9 +38,15 @@ fn driver(conns_max: usize) -> EpollDriver {
     EpollDriver::new(conns_max, Instant::now()).unwrap()
 }
 
+fn bell_of(driver: &EpollDriver) -> Arc<Doorbell> {
+    let bell = driver.bell();
+    Arc::new(Doorbell::new(move || bell.ring()))
+}
+
 #[test]
 fn a_full_house_refuses_and_lets_in_again() {
     let (driver, notices) = (driver(0), Notices::default());
+    let bell = bell_of(&driver);
     let listen = "127.0.0.1:0".parse().unwrap();
     let (mut acceptor, addr) = Acceptor::new(driver, listen, 4, notices.clone()).unwrap();
     let (ports, inside): (Vec<WorkerPort>, Vec<Receiver<Box<Accepted>>>) = (0..2)
@@ -50,10 +57,10 @@ fn a_full_house_refuses_and_lets_in_again() {
         })
         .unzip();
     acceptor.deal_to(ports.clone());
-    let (stop, bell) = (Arc::new(AtomicBool::new(false)), acceptor.bell());
+    let stop = Arc::new(AtomicBool::new(false));
     let thread = std::thread::spawn({
-        let stop = stop.clone();
-        move || acceptor.run(&stop).unwrap()
+        let (bell, stop) = (bell.clone(), stop.clone());
+        move || run(acceptor, &bell, &stop).unwrap()
     });
     let guests: Vec<TcpStream> = (0..4).map(|_| dial(addr)).collect();
     let open = |port: &WorkerPort| port.open.load(Ordering::Relaxed);
@@ -67,7 +74,7 @@ fn a_full_house_refuses_and_lets_in_again() {
     let _again = dial(addr);
     wait_for(|| open(&ports[1]) == 2);
     stop.store(true, Ordering::Release);
-    bell.ring();
+    bell.ring_if_asleep();
     thread.join().unwrap();
     assert!(TcpStream::connect(addr).is_err(), "and in the end nobody");
     drop(guests);
@@ -79,24 +86,23 @@ struct Stage {
     peer: TcpStream,
     stats: Arc<StoreStats>,
     stop: Arc<AtomicBool>,
+    bell: Arc<Doorbell>,
     thread: JoinHandle<()>,
 }
 
 fn stage(held_bytes_max: usize) -> Stage {
     let keeper = Keeper::new(Medium::Memory { next_number: 0 }, StoreRules::of_size(1 << 20), 1);
     let driver = driver(8);
-    let bell = driver.bell();
+    let bell = bell_of(&driver);
     let (accepted_out, accepted) = ring(8);
     let (stats, stop) = (Arc::new(StoreStats::default()), Arc::new(AtomicBool::new(false)));
     let parts = WorkerParts {
         share: keeper.share(0),
         accepted,
         open: Arc::new(AtomicUsize::new(1)),
-        bell: Arc::new(Doorbell::new(move || bell.ring())),
         keepers_bell: Arc::new(Doorbell::new(|| ())),
         stats: stats.clone(),
-        notices: Notices::default(),
-        stop: stop.clone(),
+        trouble: Arc::default(),
         wall: Wall { unix_ms_at_zero: 0 },
         doc_bytes_max: 1 << 30,
         held_bytes_max,
@@ -108,7 +114,11 @@ fn stage(held_bytes_max: usize) -> Stage {
     let accepted = Accepted { socket: Socket::Kernel(stream.into()), peer: addr };
     accepted_out.push(Box::new(accepted)).unwrap();
     let worker = Worker::new(driver, parts);
-    Stage { keeper, peer, stats, stop, thread: std::thread::spawn(move || worker.run(&|| false).unwrap()) }
+    let thread = std::thread::spawn({
+        let (bell, stop) = (bell.clone(), stop.clone());
+        move || run(worker, &bell, &stop).unwrap()
+    });
+    Stage { keeper, peer, stats, stop, bell, thread }
 }
 
 fn record(document: &[u8]) -> Vec<u8> {
@@ -130,6 +140,7 @@ impl Stage {
     fn end(self) {
         drop(self.peer);
         self.stop.store(true, Ordering::Release);
+        self.bell.ring_if_asleep();
         self.thread.join().unwrap();
     }
 }

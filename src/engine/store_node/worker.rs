@@ -2,12 +2,13 @@ use super::conn::{Conn, End, Phase};
 use super::node::StoreStats;
 use crate::base::{Accepted, Key, NetEvent, Now, Slots, Wall};
 use crate::driver::ServerDriver;
-use crate::engine::notices::{Level, Notices};
+use crate::engine::driver_thread::DriverActor;
+use crate::engine::notices::Level;
+use crate::engine::threads::Trouble;
 use crate::rings::{Doorbell, Receiver};
 use crate::store_server::{Fed, ShardShare, ShardStore};
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One core's connections, and the shard of the store that they write to.
 pub(super) struct Worker<D: ServerDriver> {
@@ -35,13 +36,10 @@ pub(super) struct WorkerParts {
     pub share: Arc<ShardShare>,
     pub accepted: Receiver<Box<Accepted>>,
     pub open: Arc<AtomicUsize>,
-    /// Rung when a connection was dealt to this worker.
-    pub bell: Arc<Doorbell>,
     /// Rung by the keeper for all workers when a durable point moved.
     pub keepers_bell: Arc<Doorbell>,
     pub stats: Arc<StoreStats>,
-    pub notices: Notices,
-    pub stop: Arc<AtomicBool>,
+    pub trouble: Arc<Trouble>,
     pub wall: Wall,
     pub doc_bytes_max: u64,
     pub held_bytes_max: usize,
@@ -86,47 +84,6 @@ impl<D: ServerDriver> Worker<D> {
             turned_at: Now::ZERO,
             has_more: false,
             parts,
-        }
-    }
-
-    /// Until the node stops and every record that came is counted, or something is fatal.
-    pub fn run(mut self, is_fatal: &dyn Fn() -> bool) -> io::Result<()> {
-        while !self.turn(self.driver.now()) && !is_fatal() {
-            self.wait()?;
-        }
-        Ok(())
-    }
-
-    /// Does what can be done without waiting. True once the node stops and every record that came is counted.
-    pub fn turn(&mut self, now: Now) -> bool {
-        self.turned_at = now;
-        self.store.tidy();
-        self.adopt();
-        self.feed_stuck(now);
-        self.take_events(now);
-        self.count(now);
-        self.drain(now)
-    }
-
-    /// Sleeps until something completes, a connection comes, a durable point has moved or `next_due` has come.
-    fn wait(&mut self) -> io::Result<()> {
-        self.parts.bell.falling_asleep();
-        self.parts.keepers_bell.falling_asleep();
-        let has_words = !self.parts.accepted.is_empty() || self.parts.share.durable() != self.counted_to;
-        let until = if has_words { Now::ZERO } else { self.next_due() };
-        let waited = self.driver.wait(Some(until), 0);
-        self.parts.bell.awake();
-        waited
-    }
-
-    /// When it is to be turned even if nothing comes.
-    pub fn next_due(&self) -> Now {
-        if self.has_more {
-            Now::ZERO
-        } else if self.is_stuck || matches!(self.stage, Stage::LastReads { .. }) {
-            self.turned_at.plus_us(SOON_US)
-        } else {
-            self.looked_at.plus_us(LOOK_AROUND_US)
         }
     }
 
@@ -214,7 +171,7 @@ impl<D: ServerDriver> Worker<D> {
                 "storeserver: {peer}: {end}; the connection is closed, {records} whole records before that are kept"
             );
             let fields = vec![("peer", peer.to_string()), ("records", records.to_string())];
-            self.parts.notices.tell(Level::Warn, "store_bad_connection", fields, text);
+            self.parts.trouble.notices.tell(Level::Warn, "store_bad_connection", fields, text);
             self.parts.stats.bad_connections.fetch_add(1, Ordering::Relaxed);
         }
         conn.end(end, now);
@@ -273,42 +230,78 @@ impl<D: ServerDriver> Worker<D> {
         }
     }
 
-    /// Once the node stops: stores what has been received, waits for it to be durable, tells the last counts.
-    fn drain(&mut self, now: Now) -> bool {
-        match self.stage {
-            Stage::Serving => {
-                if self.parts.stop.load(Ordering::Acquire) {
-                    self.stage = Stage::LastReads { since: now };
-                    self.received_at = now;
-                }
-            }
-            Stage::LastReads { since } => {
-                let waited = now.since_us(since);
-                let is_over = match self.is_stuck {
-                    true => waited > LAST_SEGMENT_US,
-                    false => waited > LAST_READS_US || now.since_us(self.received_at) > QUIET_US,
-                };
-                if is_over {
-                    self.stage = Stage::LastCounts;
-                    // The keeper may seal the segment.
-                    self.store.finish();
-                    self.is_stuck = false;
-                    for key in self.keys(|_| true) {
-                        let conn = self.conns.get_mut(key).expect("it is listed");
-                        if conn.phase == Phase::Stuck {
-                            self.driver.resume(key);
-                        }
-                        conn.drain(now);
-                        self.settle(key, now);
-                    }
-                }
-            }
-            Stage::LastCounts => return self.conns.is_empty(),
+    /// Once the node stops: when what has been received is stored, the last counts are told.
+    fn drain(&mut self, now: Now) {
+        let Stage::LastReads { since } = self.stage else {
+            return;
+        };
+        let waited = now.since_us(since);
+        let is_over = match self.is_stuck {
+            true => waited > LAST_SEGMENT_US,
+            false => waited > LAST_READS_US || now.since_us(self.received_at) > QUIET_US,
+        };
+        if !is_over {
+            return;
         }
-        false
+        self.stage = Stage::LastCounts;
+        // The keeper may seal the segment.
+        self.store.finish();
+        self.is_stuck = false;
+        for key in self.keys(|_| true) {
+            let conn = self.conns.get_mut(key).expect("it is listed");
+            if conn.phase == Phase::Stuck {
+                self.driver.resume(key);
+            }
+            conn.drain(now);
+            self.settle(key, now);
+        }
     }
 
     fn keys(&self, which: impl Fn(&Conn) -> bool) -> Vec<Key> {
         self.conns.iter().filter(|(_, conn)| which(conn)).map(|(key, _)| key).collect()
+    }
+}
+
+impl<D: ServerDriver> DriverActor for Worker<D> {
+    type Driver = D;
+
+    fn driver(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    fn turn(&mut self, now: Now) {
+        self.turned_at = now;
+        self.store.tidy();
+        self.adopt();
+        self.feed_stuck(now);
+        self.take_events(now);
+        self.count(now);
+        self.drain(now);
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        Some(if self.has_more {
+            self.turned_at
+        } else if self.is_stuck || matches!(self.stage, Stage::LastReads { .. }) {
+            self.turned_at.plus_us(SOON_US)
+        } else {
+            self.looked_at.plus_us(LOOK_AROUND_US)
+        })
+    }
+
+    fn has_words(&self) -> bool {
+        // The bell that all workers share is hung up before the last look.
+        self.parts.keepers_bell.falling_asleep();
+        !self.parts.accepted.is_empty() || self.parts.share.durable() != self.counted_to
+    }
+
+    fn end(&mut self, now: Now) {
+        self.stage = Stage::LastReads { since: now };
+        self.received_at = now;
+    }
+
+    /// Every record that came is counted, or something is fatal.
+    fn is_over(&self) -> bool {
+        (matches!(self.stage, Stage::LastCounts) && self.conns.is_empty()) || self.parts.trouble.is_fatal()
     }
 }
