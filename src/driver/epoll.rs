@@ -182,7 +182,11 @@ impl EpollDriver {
                 Ok(n) => conn.sent += n,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break None,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => break Some(Done::Failed(net_error(e.raw_os_error().unwrap_or(0)))),
+                Err(e) => {
+                    // Failed once; what has come before may still be read.
+                    conn.bytes.clear();
+                    break Some(Done::Failed(net_error(e.raw_os_error().unwrap_or(0))));
+                }
             }
         };
         self.syscalls += calls;
@@ -279,9 +283,11 @@ impl Driver for EpollDriver {
     }
 
     fn wait(&mut self, until: Option<Now>, _busy: usize) -> io::Result<()> {
-        if !self.done.is_empty() || !self.readable.is_empty() {
+        if !self.done.is_empty() {
             return Ok(());
         }
+        // A client that has left some unread does not wait, and still learns who else has something to say.
+        let until = if self.readable.is_empty() { until } else { Some(Now::ZERO) };
         let timeout = until.map(|until| Duration::from_micros(until.since_us(self.now())));
         self.syscalls += 1;
         let mut events = std::mem::replace(&mut self.events, Events::with_capacity(0));
@@ -359,8 +365,12 @@ impl Driver for EpollDriver {
                     self.readable.pop_front();
                     return Some((key, NetEvent::Ended));
                 }
-                // It stays on the list until the kernel says that there is no more.
-                Ok(Some(n)) => return Some((key, NetEvent::Received(&self.buffer[..n]))),
+                // It stays on the list until the kernel says that there is no more, and waits for its turn: one that
+                // never stops does not keep the others waiting.
+                Ok(Some(n)) => {
+                    self.readable.rotate_left(1);
+                    return Some((key, NetEvent::Received(&self.buffer[..n])));
+                }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
                     conn.listed = false;

@@ -117,7 +117,8 @@ impl Drop for DriverThread {
     }
 }
 
-fn run(mut actor: impl DriverActor, bell: &Doorbell, end: &AtomicBool) -> io::Result<()> {
+/// Turns an actor on its own thread until it has ended.
+pub(super) fn run(mut actor: impl DriverActor, bell: &Doorbell, end: &AtomicBool) -> io::Result<()> {
     let mut is_ending = false;
     loop {
         let now = actor.driver().now();

@@ -1,22 +1,18 @@
+use crate::base::{NetError, Now};
 use crate::proto::record::BadRecord;
 use crate::store_server::{Fed, Intake, ShardStore, Stored};
-use mio::net::TcpStream;
 use std::fmt;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
 
-/// One spider's connection.
+/// One spider's connection: bytes in, counts out, how it ends.
 pub(super) struct Conn {
-    pub stream: TcpStream,
     pub peer: SocketAddr,
     intake: Intake,
-    counts: CountWriter,
+    counts: Counts,
     pub phase: Phase,
-    /// It is on its worker's list of connections that may have something to read.
-    pub on_readable: bool,
+    input: Input,
     /// Since when it is owed a count and got none.
-    owed_since: Option<Instant>,
+    owed_since: Option<Now>,
     /// What its worker's counters know of already.
     noted: Stored,
 }
@@ -26,19 +22,17 @@ pub(super) struct Conn {
 pub(super) enum Phase {
     /// Records come.
     Open,
-    /// A record waits for a segment; nothing is read meanwhile.
+    /// A record waits for a segment; the connection is paused meanwhile.
     Stuck,
-    /// No more is read. It is let go when the last count is written, or at that time.
-    Counting {
-        hang_up: HangUp,
-        by: Instant,
-    },
+    /// No more is stored. It is let go when the last count is sent, or at that time.
+    Counting { hang_up: HangUp, by: Now },
     /// All is said. What the peer still sends is thrown away until it hangs up: a socket closed with bytes unread would
     /// take back the counts that the peer has not read yet.
-    Shutdown {
-        by: Instant,
-    },
-    Gone,
+    Parting { by: Now },
+    /// The driver is to close it.
+    Over,
+    /// The driver closes it.
+    Closing,
 }
 
 /// Who ends a connection.
@@ -50,16 +44,12 @@ pub(super) enum HangUp {
     Ours,
 }
 
-/// What a look at a connection came to.
-#[derive(Debug)]
-pub(super) enum Seen {
-    /// There may be more to read at once.
-    More,
-    /// Nothing until the kernel says so.
-    Nothing,
-    /// No segment.
-    Stuck,
-    Ended(End),
+/// What the peer's side of the stream has come to.
+#[derive(Clone, Copy)]
+enum Input {
+    Open,
+    Ended,
+    Failed(NetError),
 }
 
 /// Why no more comes over a connection.
@@ -69,7 +59,7 @@ pub(super) enum End {
     Cut,
     Bad(BadRecord),
     TooMuch { held: usize },
-    Broken(io::Error),
+    Broken(NetError),
 }
 
 impl End {
@@ -92,132 +82,135 @@ impl fmt::Display for End {
 }
 
 /// Time for the last counts, and for the peer to hang up after them.
-const COUNT_TIME: Duration = Duration::from_secs(10);
-const PART_TIME: Duration = Duration::from_secs(1);
-/// A peer that is owed a count for so long is told the last one again, so that it does not take us for one that does
-/// not count.
-const REPEAT_TIME: Duration = Duration::from_secs(1);
-/// Buffers thrown away in one step.
-const DISCARDS_PER_STEP: usize = 16;
+const COUNT_US: u64 = 10_000_000;
+const PART_US: u64 = 1_000_000;
+/// A peer that is owed a count for this long is told the last one again, so that it does not take us for a store server
+/// that does not count.
+const REPEAT_US: u64 = 1_000_000;
+/// After counts could not be sent, what the peer sent before it left has this long to arrive.
+const LEFTOVER_US: u64 = 1_000_000;
 
 impl Conn {
-    pub fn new(stream: TcpStream, peer: SocketAddr, doc_bytes_max: u64) -> Conn {
+    pub fn new(peer: SocketAddr, doc_bytes_max: u64) -> Conn {
         Conn {
-            stream,
             peer,
             intake: Intake::new(doc_bytes_max),
-            counts: CountWriter::default(),
+            counts: Counts::default(),
             phase: Phase::Open,
-            on_readable: false,
+            input: Input::Open,
             owed_since: None,
             noted: Stored::default(),
         }
     }
 
-    /// Reads one buffer and stores the whole records.
-    pub fn read(&mut self, buffer: &mut [u8], store: &mut ShardStore, unix_ms: u64) -> Seen {
-        match self.stream.read(buffer) {
-            Ok(0) if self.intake.is_between_records() => Seen::Ended(End::Closed),
-            Ok(0) => Seen::Ended(End::Cut),
-            Ok(n) => self.feed(&buffer[..n], store, unix_ms),
-            Err(e) if e.kind() == ErrorKind::WouldBlock => Seen::Nothing,
-            Err(e) if e.kind() == ErrorKind::Interrupted => Seen::More,
-            Err(_) if self.intake.is_between_records() => Seen::Ended(End::Closed),
-            Err(e) => Seen::Ended(End::Broken(e)),
+    /// Stores what waits, with what came. Nothing is stored once the connection is on its way out.
+    pub fn feed(&mut self, bytes: &[u8], store: &mut ShardStore, unix_ms: u64) -> Fed {
+        match self.phase {
+            Phase::Open | Phase::Stuck => self.intake.feed(bytes, store, unix_ms),
+            _ => Fed::All,
         }
     }
 
-    /// Stores what waits, with what came.
-    pub fn feed(&mut self, bytes: &[u8], store: &mut ShardStore, unix_ms: u64) -> Seen {
-        match self.intake.feed(bytes, store, unix_ms) {
-            Fed::All => Seen::More,
-            Fed::NoSegment => Seen::Stuck,
-            Fed::Bad(bad) => Seen::Ended(End::Bad(bad)),
+    /// The peer will send no more.
+    pub fn ended(&mut self) {
+        self.input = Input::Ended;
+        match &mut self.phase {
+            Phase::Counting { hang_up, .. } => *hang_up = HangUp::Theirs,
+            phase @ Phase::Parting { .. } => *phase = Phase::Over,
+            Phase::Open | Phase::Stuck | Phase::Over | Phase::Closing => {}
         }
     }
 
-    /// No more is read.
-    pub fn end(&mut self, end: &End, now: Instant) {
+    /// Sending or receiving failed. A peer that does not listen may have sent much before it left: that is read to its end.
+    pub fn failed(&mut self, error: NetError, now: Now) {
+        if self.counts.under_way && matches!(self.phase, Phase::Open | Phase::Stuck) {
+            self.counts = Counts { given_up: Some(now), ..Counts::default() };
+            return;
+        }
+        self.input = Input::Failed(error);
+        if !matches!(self.phase, Phase::Open | Phase::Stuck | Phase::Closing) {
+            self.phase = Phase::Over;
+        }
+    }
+
+    /// Why no more comes, once everything that came is stored.
+    pub fn end_of_input(&self, now: Now) -> Option<End> {
+        if self.phase != Phase::Open {
+            return None;
+        }
+        let is_whole = self.intake.is_between_records();
+        match self.input {
+            Input::Ended | Input::Failed(_) if is_whole => Some(End::Closed),
+            Input::Ended => Some(End::Cut),
+            Input::Failed(error) => Some(End::Broken(error)),
+            Input::Open => {
+                let is_late = self.counts.given_up.is_some_and(|at| now.since_us(at) >= LEFTOVER_US);
+                is_late.then_some(if is_whole { End::Closed } else { End::Cut })
+            }
+        }
+    }
+
+    /// No more is stored.
+    pub fn end(&mut self, end: &End, now: Now) {
         self.intake.close();
         let hang_up = match end {
-            // Nobody is there to be told.
-            End::Broken(_) => {
-                self.phase = Phase::Gone;
+            // There is no peer to be told.
+            _ if matches!(self.input, Input::Failed(_)) || self.counts.given_up.is_some() => {
+                self.phase = Phase::Over;
                 return;
             }
-            End::Closed | End::Cut => HangUp::Theirs,
+            End::Closed | End::Cut | End::Broken(_) => HangUp::Theirs,
             End::Bad(_) | End::TooMuch { .. } => HangUp::Ours,
         };
-        self.phase = Phase::Counting { hang_up, by: now + COUNT_TIME };
+        self.phase = Phase::Counting { hang_up, by: now.plus_us(COUNT_US) };
     }
 
     /// The node stops: what is stored is counted, and then it ends.
-    pub fn wind_up(&mut self, now: Instant) {
+    pub fn drain(&mut self, now: Now) {
         if matches!(self.phase, Phase::Open | Phase::Stuck) {
-            self.phase = Phase::Counting { hang_up: HangUp::Ours, by: now + COUNT_TIME };
+            self.phase = Phase::Counting { hang_up: HangUp::Ours, by: now.plus_us(COUNT_US) };
         }
     }
 
-    /// Tells the peer how many of its records the shard's durable point has reached.
-    pub fn count(&mut self, durable: u64, now: Instant) {
-        let owes = self.phase == Phase::Stuck || !self.intake.is_counted();
-        if let Some(count) = self.intake.count(durable) {
-            self.counts.set(count);
-            self.owed_since = (self.phase == Phase::Stuck || !self.intake.is_counted()).then_some(now);
-        } else if !owes {
+    /// Notes how many of the peer's records the shard's durable point has reached.
+    pub fn count(&mut self, durable: u64, now: Now) {
+        let counted = self.intake.count(durable);
+        self.counts.next = counted.or(self.counts.next);
+        let is_owed = self.phase == Phase::Stuck || !self.intake.is_counted();
+        if !is_owed {
             self.owed_since = None;
-        } else if now.duration_since(*self.owed_since.get_or_insert(now)) >= REPEAT_TIME {
-            self.counts.set(self.intake.told());
+        } else if counted.is_some() {
+            self.owed_since = Some(now);
+        } else if now.since_us(*self.owed_since.get_or_insert(now)) >= REPEAT_US {
+            self.counts.next = Some(self.intake.told());
             self.owed_since = Some(now);
         }
-        self.write();
     }
 
-    /// Writes what is to be written, as far as the kernel takes it.
-    pub fn write(&mut self) {
-        if self.counts.write(&mut self.stream).is_err() {
-            // Whoever does not listen may have said much before it left: that is read to its end.
-            self.counts.give_up();
-            if !matches!(self.phase, Phase::Open | Phase::Stuck) {
-                self.phase = Phase::Gone;
-            }
-        }
+    /// The count to be sent, if the last one is with the kernel.
+    pub fn next_count(&mut self) -> Option<Vec<u8>> {
+        let may_send = matches!(self.phase, Phase::Open | Phase::Stuck | Phase::Counting { .. });
+        if may_send { self.counts.take() } else { None }
     }
 
-    /// One step towards the end of a connection that has no more to store.
-    pub fn step(&mut self, buffer: &mut [u8], now: Instant) {
+    pub fn count_sent(&mut self) {
+        self.counts.under_way = false;
+    }
+
+    /// One step towards the end of a connection that has no more to store. True if our side of the stream is to end.
+    pub fn step(&mut self, now: Now) -> bool {
         match self.phase {
-            Phase::Open | Phase::Stuck | Phase::Gone => {}
-            Phase::Counting { by, .. } if by <= now => self.phase = Phase::Gone,
-            Phase::Counting { hang_up, .. } => {
-                if self.intake.is_counted() && self.counts.is_empty() {
-                    let _ = self.stream.shutdown(Shutdown::Write);
-                    self.phase = match hang_up {
-                        HangUp::Theirs => Phase::Gone,
-                        HangUp::Ours => Phase::Shutdown { by: now + PART_TIME },
-                    };
-                }
+            Phase::Counting { by, .. } | Phase::Parting { by } if by <= now => self.phase = Phase::Over,
+            Phase::Counting { hang_up, .. } if self.intake.is_counted() && self.counts.is_empty() => {
+                self.phase = match hang_up {
+                    HangUp::Theirs => Phase::Over,
+                    HangUp::Ours => Phase::Parting { by: now.plus_us(PART_US) },
+                };
+                return hang_up == HangUp::Ours;
             }
-            Phase::Shutdown { by } if by <= now => self.phase = Phase::Gone,
-            Phase::Shutdown { .. } => {
-                for _ in 0..DISCARDS_PER_STEP {
-                    match self.stream.read(buffer) {
-                        Ok(1..) => {}
-                        Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                        Err(e) if e.kind() == ErrorKind::WouldBlock => return,
-                        Ok(0) | Err(_) => {
-                            self.phase = Phase::Gone;
-                            return;
-                        }
-                    }
-                }
-            }
+            _ => {}
         }
-    }
-
-    /// It waits for something that nobody rings for.
-    pub fn is_ending(&self) -> bool {
-        matches!(self.phase, Phase::Counting { .. } | Phase::Shutdown { .. })
+        false
     }
 
     /// Bytes that came and are not stored.
@@ -241,52 +234,28 @@ impl Conn {
     }
 }
 
-/// Counts on their way out. Only the latest matters: one that was not begun is replaced by the next, so that a peer that
-/// does not read costs sixteen bytes.
-struct CountWriter {
-    /// `bytes[written..]` still to go.
-    bytes: [u8; 8],
-    written: usize,
+/// Counts on their way out, one at a time. Only the latest matters: one that waits is replaced by the next, so that a peer
+/// that does not read costs sixteen bytes.
+#[derive(Default)]
+struct Counts {
     next: Option<u64>,
-    /// Nobody takes them.
-    given_up: bool,
+    under_way: bool,
+    /// Since when the peer takes none.
+    given_up: Option<Now>,
 }
 
-impl Default for CountWriter {
-    fn default() -> CountWriter {
-        CountWriter { bytes: [0; 8], written: 8, next: None, given_up: false }
-    }
-}
-
-impl CountWriter {
-    fn set(&mut self, count: u64) {
-        self.next = Some(count).filter(|_| !self.given_up);
-    }
-
-    fn give_up(&mut self) {
-        *self = CountWriter { given_up: true, ..CountWriter::default() };
+impl Counts {
+    fn take(&mut self) -> Option<Vec<u8>> {
+        if self.under_way || self.given_up.is_some() {
+            return None;
+        }
+        let count = self.next.take()?;
+        self.under_way = true;
+        Some(count.to_be_bytes().to_vec())
     }
 
     fn is_empty(&self) -> bool {
-        self.written == self.bytes.len() && self.next.is_none()
-    }
-
-    fn write(&mut self, out: &mut impl Write) -> io::Result<()> {
-        loop {
-            if self.written == self.bytes.len() {
-                match self.next.take() {
-                    Some(count) => (self.bytes, self.written) = (count.to_be_bytes(), 0),
-                    None => return Ok(()),
-                }
-            }
-            match out.write(&self.bytes[self.written..]) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(n) => self.written += n,
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
+        !self.under_way && (self.next.is_none() || self.given_up.is_some())
     }
 }
 
@@ -294,45 +263,20 @@ impl CountWriter {
 mod tests {
     use super::*;
 
-    /// Takes a few bytes at a time, then none for once.
-    struct Narrow {
-        taken: Vec<u8>,
-        room: usize,
-    }
-
-    impl Write for Narrow {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let n = bytes.len().min(self.room);
-            if n == 0 {
-                return Err(ErrorKind::WouldBlock.into());
-            }
-            self.room -= n;
-            self.taken.extend_from_slice(&bytes[..n]);
-            Ok(n)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn a_count_that_was_begun_is_ended_and_the_latest_follows() {
-        let mut counts = CountWriter::default();
-        let mut peer = Narrow { taken: Vec::new(), room: 3 };
+        let mut counts = Counts::default();
         assert!(counts.is_empty());
+        let mut sent = Vec::new();
         for count in 1..=5 {
-            counts.set(count);
-            counts.write(&mut peer).unwrap();
+            counts.next = Some(count);
+            sent.extend(counts.take());
         }
-        assert!(!counts.is_empty() && peer.taken.len() == 3);
-        peer.room = 100;
-        counts.write(&mut peer).unwrap();
+        assert!(!counts.is_empty());
+        counts.under_way = false;
+        sent.extend(counts.take());
+        counts.under_way = false;
         assert!(counts.is_empty());
-        assert_eq!(
-            peer.taken,
-            [1u64.to_be_bytes(), 5u64.to_be_bytes()].concat(),
-            "those between are left out"
-        );
+        assert_eq!(sent, [1u64.to_be_bytes(), 5u64.to_be_bytes()], "those between are left out");
     }
 }

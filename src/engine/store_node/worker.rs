@@ -1,319 +1,307 @@
-use super::conn::{Conn, End, Phase, Seen};
+use super::conn::{Conn, End, Phase};
 use super::node::StoreStats;
-use crate::engine::runtime::actor::SLEEP_MAX;
-use crate::engine::runtime::health::Health;
-use crate::limits::STORE_READ_BYTES;
+use crate::base::{Accepted, Key, NetEvent, Now, Slots, Wall};
+use crate::driver::ServerDriver;
+use crate::engine::driver_thread::DriverActor;
+use crate::engine::notices::Level;
+use crate::engine::threads::Trouble;
 use crate::rings::{Doorbell, Receiver};
-use crate::store_server::{ShardShare, ShardStore};
-use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token};
-use slab::Slab;
-use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use crate::store_server::{Fed, ShardShare, ShardStore};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One core's connections, and the shard of the store that they write to.
-pub(super) struct Worker {
-    poll: Poll,
-    conns: Slab<Conn>,
-    /// Connections with something to read.
-    readable: VecDeque<usize>,
+pub(super) struct Worker<D: ServerDriver> {
+    driver: D,
+    conns: Slots<Conn>,
     /// Some connections wait for a segment.
-    stuck: bool,
-    /// Some connections are on their way out.
-    ending: bool,
+    is_stuck: bool,
     store: ShardStore,
     parts: WorkerParts,
     /// The durable point that counts were made from.
     counted_to: u64,
-    looked_at: Instant,
+    looked_at: Now,
     /// Of all connections: bytes that came and are not stored.
     held: usize,
-    buffer: Box<[u8]>,
+    stage: Stage,
+    /// When bytes came last, and when it was turned last.
+    received_at: Now,
+    turned_at: Now,
+    /// It was turned without dealing with all that had completed.
+    has_more: bool,
 }
 
-/// What it is made of, apart from its poll.
+/// What it is made of, apart from its driver.
 pub(super) struct WorkerParts {
     pub share: Arc<ShardShare>,
-    pub newcomers: Receiver<Newcomer>,
+    pub accepted: Receiver<Box<Accepted>>,
     pub open: Arc<AtomicUsize>,
-    /// Rung when a connection was dealt to this worker.
-    pub bell: Arc<Doorbell>,
     /// Rung by the keeper for all workers when a durable point moved.
     pub keepers_bell: Arc<Doorbell>,
     pub stats: Arc<StoreStats>,
-    pub trouble: Arc<Health>,
-    pub stop: Arc<AtomicBool>,
+    pub trouble: Arc<Trouble>,
+    pub wall: Wall,
     pub doc_bytes_max: u64,
     pub held_bytes_max: usize,
 }
 
-/// A connection that was accepted and has no worker yet.
-pub(super) struct Newcomer {
-    pub stream: TcpStream,
-    pub peer: SocketAddr,
+/// The life of a worker.
+#[derive(Clone, Copy)]
+enum Stage {
+    Serving,
+    /// The node stops: what the kernel has received is still stored.
+    LastReads {
+        since: Now,
+    },
+    /// The last counts are told.
+    LastCounts,
 }
 
-pub(super) const WAKER: Token = Token(usize::MAX);
+/// Without a segment, or in the last reads, it looks again after this: no bell rings for those.
+const SOON_US: u64 = 2_000;
+/// Every connection is looked at this often, for those that are owed a sign of life or have no more time.
+const LOOK_AROUND_US: u64 = 100_000;
+/// Completions dealt with in one turn, so that counts are not kept waiting.
+const EVENTS_PER_TURN: usize = 256;
+/// At the end: the last reads are over when nothing came for this long, or after this time.
+const QUIET_US: u64 = 5_000;
+const LAST_READS_US: u64 = 1_000_000;
+/// And a segment is waited for this long.
+const LAST_SEGMENT_US: u64 = 5_000_000;
 
-/// Without a segment, or with connections on their way out, it looks again after this: nobody rings for those.
-const SOON: Duration = Duration::from_millis(2);
-/// Every connection is looked at this often, for those that are owed a sign of life.
-const LOOK_AROUND: Duration = Duration::from_millis(250);
-/// At the end: what the kernel has received is read for so long at most.
-const LAST_READS: Duration = Duration::from_secs(1);
-/// And a segment is waited for so long.
-const LAST_SEGMENT: Duration = Duration::from_secs(5);
-
-impl Worker {
-    pub fn new(poll: Poll, parts: WorkerParts) -> Worker {
+impl<D: ServerDriver> Worker<D> {
+    pub fn new(driver: D, parts: WorkerParts) -> Worker<D> {
         Worker {
-            poll,
-            conns: Slab::new(),
-            readable: VecDeque::new(),
-            stuck: false,
-            ending: false,
+            conns: Slots::new(driver.conns_max()),
+            driver,
+            is_stuck: false,
             store: ShardStore::new(parts.share.clone()),
             counted_to: parts.share.durable(),
-            looked_at: Instant::now(),
+            looked_at: Now::ZERO,
             held: 0,
-            buffer: vec![0; STORE_READ_BYTES].into(),
+            stage: Stage::Serving,
+            received_at: Now::ZERO,
+            turned_at: Now::ZERO,
+            has_more: false,
             parts,
         }
     }
 
-    /// Until the node stops and every record that came is counted.
-    pub fn run(mut self) -> io::Result<()> {
-        let mut events = Events::with_capacity(256);
-        while !self.parts.stop.load(Ordering::Acquire) && !self.parts.trouble.is_fatal() {
-            self.turn();
-            self.sleep(&mut events)?;
+    fn adopt(&mut self) {
+        if let Stage::LastCounts = self.stage {
+            return;
         }
-        self.wind_up(&mut events)
-    }
-
-    fn turn(&mut self) {
-        self.store.tidy();
-        self.take_newcomers();
-        self.read();
-        self.feed_stuck();
-        self.count();
-        self.step_ending();
-    }
-
-    fn take_newcomers(&mut self) {
-        while let Some(Newcomer { stream, peer }) = self.parts.newcomers.pop() {
-            let entry = self.conns.vacant_entry();
-            let index = entry.key();
-            let conn = entry.insert(Conn::new(stream, peer, self.parts.doc_bytes_max));
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            if let Err(e) = self.poll.registry().register(&mut conn.stream, Token(index), interest) {
-                eprintln!("storeserver: cannot watch the connection of {peer}: {e}");
-                self.remove(index);
-                continue;
-            }
+        while let Some(accepted) = self.parts.accepted.pop() {
+            let Accepted { socket, peer } = *accepted;
+            let conn = Conn::new(peer, self.parts.doc_bytes_max);
+            let key = self.conns.insert(conn).expect("the acceptor lets in as many as there is room for");
+            self.driver.adopt(key, socket);
             self.parts.stats.connections.fetch_add(1, Ordering::Relaxed);
-            self.list_readable(index);
         }
     }
 
-    fn list_readable(&mut self, index: usize) {
-        if let Some(conn) = self.conns.get_mut(index)
-            && !std::mem::replace(&mut conn.on_readable, true)
-        {
-            self.readable.push_back(index);
-        }
-    }
-
-    /// Reads a buffer of each connection in turn, once round.
-    fn read(&mut self) {
-        for _ in 0..self.readable.len() {
-            // Whoever waits for a segment waits before all others.
-            if self.stuck {
-                return;
-            }
-            let Some(index) = self.readable.pop_front() else {
+    fn take_events(&mut self, now: Now) {
+        self.has_more = false;
+        for _ in 0..EVENTS_PER_TURN {
+            let Some((key, event)) = self.driver.next() else {
                 return;
             };
-            let Some(conn) = self.conns.get_mut(index) else {
-                continue;
-            };
-            if conn.phase != Phase::Open {
-                conn.on_readable = false;
-                continue;
+            let conn = self.conns.get_mut(key).expect("a slot is kept until its connection is closed");
+            match event {
+                NetEvent::Received(bytes) => {
+                    self.received_at = now;
+                    let held = conn.held();
+                    let fed = conn.feed(bytes, &mut self.store, self.parts.wall.unix_ms(now));
+                    self.fed(key, held, fed, now);
+                }
+                NetEvent::Sent(_) => conn.count_sent(),
+                NetEvent::Ended => conn.ended(),
+                NetEvent::Failed(error) => conn.failed(error, now),
+                NetEvent::Closed => {
+                    self.held -= conn.held();
+                    self.conns.remove(key);
+                    self.parts.open.fetch_sub(1, Ordering::Relaxed);
+                    continue;
+                }
+                NetEvent::Connected | NetEvent::Accepted(_) => {
+                    unreachable!("it dials nobody and listens nowhere")
+                }
             }
-            let held = conn.held();
-            let seen = conn.read(&mut self.buffer, &mut self.store, unix_ms());
-            self.saw(index, held, seen);
+            self.settle(key, now);
         }
+        self.has_more = true;
     }
 
-    /// Deals with what a look at a connection came to, which held so much before.
-    fn saw(&mut self, index: usize, held_before: usize, seen: Seen) {
-        let parts = &self.parts;
-        let conn = &mut self.conns[index];
-        conn.on_readable = false;
-        parts.stats.stored(conn.stored_since());
+    /// Deals with what feeding a connection came to, which held `held_before`.
+    fn fed(&mut self, key: Key, held_before: usize, fed: Fed, now: Now) {
+        let conn = self.conns.get_mut(key).expect("it was fed");
+        self.parts.stats.stored(conn.stored_since());
         let held = self.held - held_before + conn.held();
-        let is_too_much = held > parts.held_bytes_max && conn.held() > held_before;
-        match seen {
-            Seen::More | Seen::Nothing if is_too_much => conn.part(&End::TooMuch { held }, parts),
-            Seen::More => {
-                conn.on_readable = true;
-                self.readable.push_back(index);
+        let end = match fed {
+            Fed::All if held > self.parts.held_bytes_max && conn.held() > held_before => {
+                Some(End::TooMuch { held })
             }
-            Seen::Nothing => {}
-            Seen::Stuck => {
-                conn.phase = Phase::Stuck;
-                self.stuck = true;
+            Fed::All => None,
+            Fed::NoSegment => {
+                if conn.phase == Phase::Open {
+                    conn.phase = Phase::Stuck;
+                    self.driver.pause(key);
+                }
+                self.is_stuck = true;
+                None
             }
-            Seen::Ended(end) => conn.part(&end, parts),
+            Fed::Bad(bad) => Some(End::Bad(bad)),
+        };
+        if conn.phase == Phase::Stuck && fed != Fed::NoSegment {
+            conn.phase = Phase::Open;
+            self.driver.resume(key);
         }
-        self.held = self.held - held_before + conn.held();
-        self.ending |= conn.is_ending();
-        if conn.phase == Phase::Gone {
-            self.remove(index);
+        if let Some(end) = end {
+            self.end(key, &end, now);
+        }
+        self.held = self.held - held_before + self.conns.get(key).map_or(0, Conn::held);
+    }
+
+    /// Lets a peer go, and says why if that was its fault.
+    fn end(&mut self, key: Key, end: &End, now: Now) {
+        let conn = self.conns.get_mut(key).expect("it ends once");
+        if end.is_bad() {
+            let (peer, records) = (conn.peer, conn.records());
+            let text = format!(
+                "storeserver: {peer}: {end}; the connection is closed, {records} whole records before that are kept"
+            );
+            let fields = vec![("peer", peer.to_string()), ("records", records.to_string())];
+            self.parts.trouble.notices.tell(Level::Warn, "store_bad_connection", fields, text);
+            self.parts.stats.bad_connections.fetch_add(1, Ordering::Relaxed);
+        }
+        conn.end(end, now);
+    }
+
+    /// Brings a connection on as far as it goes: the end of its input, counts, its own end.
+    fn settle(&mut self, key: Key, now: Now) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        if let Some(end) = conn.end_of_input(now) {
+            let held = conn.held();
+            self.end(key, &end, now);
+            self.held -= held;
+        }
+        let conn = self.conns.get_mut(key).expect("it is looked at");
+        if let Some(count) = conn.next_count() {
+            self.driver.send(key, count);
+        }
+        if conn.step(now) {
+            self.driver.finish(key);
+        }
+        if conn.phase == Phase::Over {
+            conn.phase = Phase::Closing;
+            self.driver.close(key);
         }
     }
 
     /// Tries again what had no segment, in turn, until one has none again.
-    fn feed_stuck(&mut self) {
-        if !std::mem::take(&mut self.stuck) {
+    fn feed_stuck(&mut self, now: Now) {
+        if !std::mem::take(&mut self.is_stuck) {
             return;
         }
-        for index in self.keys(|conn| conn.phase == Phase::Stuck) {
-            if self.stuck {
+        for key in self.keys(|conn| conn.phase == Phase::Stuck) {
+            let conn = self.conns.get_mut(key).expect("it is stuck");
+            let held = conn.held();
+            let fed = conn.feed(&[], &mut self.store, self.parts.wall.unix_ms(now));
+            self.fed(key, held, fed, now);
+            self.settle(key, now);
+            if self.is_stuck {
                 return;
             }
-            let conn = &mut self.conns[index];
-            conn.phase = Phase::Open;
-            let held = conn.held();
-            let seen = conn.feed(&[], &mut self.store, unix_ms());
-            self.saw(index, held, seen);
         }
     }
 
     /// Tells peers what became durable, and at times those that wait that they are not forgotten.
-    fn count(&mut self) {
-        let (durable, now) = (self.parts.share.durable(), Instant::now());
-        if durable == self.counted_to && now.duration_since(self.looked_at) < LOOK_AROUND {
+    fn count(&mut self, now: Now) {
+        let durable = self.parts.share.durable();
+        if durable == self.counted_to && now.since_us(self.looked_at) < LOOK_AROUND_US {
             return;
         }
         (self.counted_to, self.looked_at) = (durable, now);
-        self.conns.iter_mut().for_each(|(_, conn)| conn.count(durable, now));
-        self.keys(|conn| conn.phase == Phase::Gone).into_iter().for_each(|index| self.remove(index));
+        for key in self.keys(|_| true) {
+            self.conns.get_mut(key).expect("it is listed").count(durable, now);
+            self.settle(key, now);
+        }
     }
 
-    fn step_ending(&mut self) {
-        if !std::mem::take(&mut self.ending) {
+    /// Once the node stops: when what has been received is stored, the last counts are told.
+    fn drain(&mut self, now: Now) {
+        let Stage::LastReads { since } = self.stage else {
+            return;
+        };
+        let waited = now.since_us(since);
+        let is_over = match self.is_stuck {
+            true => waited > LAST_SEGMENT_US,
+            false => waited > LAST_READS_US || now.since_us(self.received_at) > QUIET_US,
+        };
+        if !is_over {
             return;
         }
-        let now = Instant::now();
-        for index in self.keys(Conn::is_ending) {
-            let conn = &mut self.conns[index];
-            conn.step(&mut self.buffer, now);
-            if conn.phase == Phase::Gone {
-                self.remove(index);
-            } else {
-                self.ending = true;
-            }
-        }
-    }
-
-    fn keys(&self, which: impl Fn(&Conn) -> bool) -> Vec<usize> {
-        self.conns.iter().filter(|(_, conn)| which(conn)).map(|(index, _)| index).collect()
-    }
-
-    fn remove(&mut self, index: usize) {
-        let mut conn = self.conns.remove(index);
-        self.held -= conn.held();
-        let _ = self.poll.registry().deregister(&mut conn.stream);
-        self.parts.open.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    fn sleep(&mut self, events: &mut Events) -> io::Result<()> {
-        self.parts.bell.falling_asleep();
-        self.parts.keepers_bell.falling_asleep();
-        let more = (!self.readable.is_empty() && !self.stuck)
-            || !self.parts.newcomers.is_empty()
-            || self.parts.share.durable() != self.counted_to;
-        let timeout = if more {
-            Duration::ZERO
-        } else if self.stuck || self.ending {
-            SOON
-        } else {
-            SLEEP_MAX
-        };
-        let polled = self.poll.poll(events, Some(timeout));
-        self.parts.bell.awake();
-        match polled {
-            Err(e) if e.kind() != ErrorKind::Interrupted => return Err(e),
-            _ => {}
-        }
-        for event in events.iter().filter(|event| event.token() != WAKER) {
-            let Token(index) = event.token();
-            if let Some(conn) = self.conns.get_mut(index)
-                && event.is_writable()
-            {
-                conn.write();
-                if conn.phase == Phase::Gone {
-                    self.remove(index);
-                }
-            }
-            if event.is_readable() || event.is_read_closed() || event.is_error() {
-                self.list_readable(index);
-            }
-        }
-        Ok(())
-    }
-
-    /// Stores what has been received, waits for it to be durable, says the last counts.
-    fn wind_up(&mut self, events: &mut Events) -> io::Result<()> {
-        self.take_newcomers();
-        self.keys(|_| true).into_iter().for_each(|index| self.list_readable(index));
-        let started = Instant::now();
-        while !self.parts.trouble.is_fatal() {
-            self.read();
-            self.feed_stuck();
-            self.count();
-            let waited = started.elapsed();
-            let is_done = if self.stuck { waited > LAST_SEGMENT } else { self.readable.is_empty() };
-            if is_done || (waited > LAST_READS && !self.stuck) {
-                break;
-            }
-            self.sleep(events)?;
-        }
+        self.stage = Stage::LastCounts;
         // The keeper may seal the segment.
         self.store.finish();
-        self.stuck = false;
-        self.ending = true;
-        self.conns.iter_mut().for_each(|(_, conn)| conn.wind_up(Instant::now()));
-        while !self.conns.is_empty() && !self.parts.trouble.is_fatal() {
-            self.count();
-            self.step_ending();
-            self.sleep(events)?;
+        self.is_stuck = false;
+        for key in self.keys(|_| true) {
+            let conn = self.conns.get_mut(key).expect("it is listed");
+            if conn.phase == Phase::Stuck {
+                self.driver.resume(key);
+            }
+            conn.drain(now);
+            self.settle(key, now);
         }
-        Ok(())
+    }
+
+    fn keys(&self, which: impl Fn(&Conn) -> bool) -> Vec<Key> {
+        self.conns.iter().filter(|(_, conn)| which(conn)).map(|(key, _)| key).collect()
     }
 }
 
-impl Conn {
-    /// Lets a peer go, and says why if that was its fault.
-    fn part(&mut self, end: &End, parts: &WorkerParts) {
-        if end.is_bad() {
-            let (peer, records) = (self.peer, self.records());
-            eprintln!(
-                "storeserver: {peer}: {end}; the connection is closed, {records} whole records before that are kept"
-            );
-            parts.stats.bad_connections.fetch_add(1, Ordering::Relaxed);
-        }
-        self.end(end, Instant::now());
-    }
-}
+impl<D: ServerDriver> DriverActor for Worker<D> {
+    type Driver = D;
 
-fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+    fn driver(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    fn turn(&mut self, now: Now) {
+        self.turned_at = now;
+        self.store.tidy();
+        self.adopt();
+        self.feed_stuck(now);
+        self.take_events(now);
+        self.count(now);
+        self.drain(now);
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        Some(if self.has_more {
+            self.turned_at
+        } else if self.is_stuck || matches!(self.stage, Stage::LastReads { .. }) {
+            self.turned_at.plus_us(SOON_US)
+        } else {
+            self.looked_at.plus_us(LOOK_AROUND_US)
+        })
+    }
+
+    fn has_words(&self) -> bool {
+        // The bell that all workers share is hung up before the last look.
+        self.parts.keepers_bell.falling_asleep();
+        !self.parts.accepted.is_empty() || self.parts.share.durable() != self.counted_to
+    }
+
+    fn end(&mut self, now: Now) {
+        self.stage = Stage::LastReads { since: now };
+        self.received_at = now;
+    }
+
+    /// Every record that came is counted, or something is fatal.
+    fn is_over(&self) -> bool {
+        (matches!(self.stage, Stage::LastCounts) && self.conns.is_empty()) || self.parts.trouble.is_fatal()
+    }
 }
