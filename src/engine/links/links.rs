@@ -3,8 +3,8 @@ use super::link::{Link, Phase};
 use super::port::{Command, LinkEvent, LinkPort};
 use crate::base::{Accepted, Key, NetError, NetEvent, Now, Rng, Slots, Transport};
 use crate::driver::ServerDriver;
-use crate::engine::driver_thread::DriverActor;
-use crate::engine::notices::{Level, Notices};
+use crate::engine::runtime::actor::{Actor, Networked, Turned};
+use crate::engine::runtime::notices::{Level, Notices};
 use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS};
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use std::collections::VecDeque;
@@ -403,14 +403,8 @@ impl<D: ServerDriver> Links<D> {
     }
 }
 
-impl<D: ServerDriver> DriverActor for Links<D> {
-    type Driver = D;
-
-    fn driver(&mut self) -> &mut D {
-        &mut self.driver
-    }
-
-    fn turn(&mut self, now: Now) {
+impl<D: ServerDriver> Actor for Links<D> {
+    fn turn(&mut self, now: Now) -> Turned {
         self.now = now;
         self.take_commands();
         self.take_completions();
@@ -422,6 +416,7 @@ impl<D: ServerDriver> DriverActor for Links<D> {
             self.accept();
         }
         self.owner.ring_if_asleep();
+        Turned::finished_if(self.end_by.is_some_and(|by| self.links.is_empty() || by <= now))
     }
 
     fn next_due(&self) -> Option<Now> {
@@ -441,7 +436,7 @@ impl<D: ServerDriver> DriverActor for Links<D> {
         dials.chain(self.accept_at).chain(due).min()
     }
 
-    fn has_words(&self) -> bool {
+    fn has_messages(&self) -> bool {
         !self.commands.is_empty()
     }
 
@@ -461,9 +456,13 @@ impl<D: ServerDriver> DriverActor for Links<D> {
             }
         }
     }
+}
 
-    fn is_over(&self) -> bool {
-        self.links.is_empty() || self.end_by.is_some_and(|by| by <= self.now)
+impl<D: ServerDriver> Networked for Links<D> {
+    type Net = D;
+
+    fn driver(&mut self) -> &mut D {
+        &mut self.driver
     }
 }
 

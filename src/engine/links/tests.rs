@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::{Key, Now, Rng};
 use crate::driver::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, UringDriver};
-use crate::engine::{DriverActor, Notices};
+use crate::engine::{Actor, Health, Notices};
 use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS, RECV_BUFFER_BYTES};
 use crate::rings::{Doorbell, ThreadBell};
 use std::cell::{Cell, RefCell};
@@ -48,7 +48,7 @@ impl End {
         let config = LinksConfig { listen, dial, links_max };
         let driver = DRIVER.get();
         let (port, thread, bound) =
-            LinksThread::start(config, driver, Instant::now(), bell.clone(), Notices::default()).unwrap();
+            LinksThread::start(config, driver, Instant::now(), bell.clone(), &Health::default()).unwrap();
         End { port, bell, sleeper, bound, thread: Some(thread) }
     }
 

@@ -1,8 +1,9 @@
 use super::links::{Links, LinksConfig};
 use super::port::LinkPort;
 use crate::driver::{EpollDriver, ServerDriver, UringDriver};
-use crate::engine::driver_thread::DriverThread;
-use crate::engine::notices::Notices;
+use crate::engine::runtime::driver_thread::DriverThread;
+use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::notices::Notices;
 use crate::rings::Doorbell;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -21,13 +22,18 @@ impl LinksThread {
         driver: &str,
         started: Instant,
         owner: Arc<Doorbell>,
-        notices: Notices,
-    ) -> io::Result<(LinkPort, LinksThread, Option<SocketAddr>)> {
-        let links_max = config.links_max;
-        match driver {
+        health: &Health,
+    ) -> Result<(LinkPort, LinksThread, Option<SocketAddr>), NodeError> {
+        let (links_max, listen) = (config.links_max, config.listen);
+        let notices = health.notices().clone();
+        let started = match driver {
             "uring" => over(config, move || UringDriver::new(links_max, started), owner, notices),
             _ => over(config, move || EpollDriver::new(links_max, started), owner, notices),
-        }
+        };
+        started.map_err(|cause| match listen {
+            Some(addr) => NodeError::Listen { addr, cause },
+            None => NodeError::Thread(cause),
+        })
     }
 
     /// Sends what is still to be sent, closes every link and ends the thread; it takes a second at most.

@@ -1,8 +1,8 @@
 use super::hosts_file::HostsFile;
 use super::resolver_actor::{Answered, ResolverActor};
 use crate::driver::Driver;
-use crate::engine::driver_thread::DriverThread;
-use crate::engine::notices::Notices;
+use crate::engine::runtime::driver_thread::DriverThread;
+use crate::engine::runtime::notices::Notices;
 use crate::limits::NAMES_ASKED_MAX;
 use crate::resolver::ResolverConfig;
 use crate::rings::{Doorbell, Receiver, Sender, ring};

@@ -1,7 +1,7 @@
 use super::names::Addresses;
 use crate::base::Now;
 use crate::driver::Driver;
-use crate::engine::driver_thread::DriverActor;
+use crate::engine::runtime::actor::{Actor, Networked, Turned};
 use crate::resolver::{Action, Asked, Resolver, ResolverConfig};
 use crate::rings::{Doorbell, Receiver, Sender};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ pub struct ResolverActor<D: Driver> {
     /// Rung when there are answers.
     asker: Arc<Doorbell>,
     actions: Vec<Action>,
+    is_ending: bool,
 }
 
 impl<D: Driver> ResolverActor<D> {
@@ -32,7 +33,16 @@ impl<D: Driver> ResolverActor<D> {
     ) -> ResolverActor<D> {
         let config = ResolverConfig { sockets_max: config.sockets_max.min(driver.conns_max()), ..config };
         let resolver = Resolver::new(config, driver.now(), seed);
-        ResolverActor { driver, resolver, questions, answers, waiting: None, asker, actions: Vec::new() }
+        ResolverActor {
+            driver,
+            resolver,
+            questions,
+            answers,
+            waiting: None,
+            asker,
+            actions: Vec::new(),
+            is_ending: false,
+        }
     }
 
     fn run_actions(&mut self) {
@@ -53,14 +63,8 @@ impl<D: Driver> ResolverActor<D> {
     }
 }
 
-impl<D: Driver> DriverActor for ResolverActor<D> {
-    type Driver = D;
-
-    fn driver(&mut self) -> &mut D {
-        &mut self.driver
-    }
-
-    fn turn(&mut self, now: Now) {
+impl<D: Driver> Actor for ResolverActor<D> {
+    fn turn(&mut self, now: Now) -> Turned {
         // The event may borrow a buffer of the driver, so it is dealt with before the driver is used again.
         while let Some((conn, event)) = self.driver.next() {
             self.resolver.step(conn, event, now, &mut self.actions);
@@ -79,6 +83,7 @@ impl<D: Driver> DriverActor for ResolverActor<D> {
             }
         }
         self.asker.ring_if_asleep();
+        Turned::finished_if(self.is_ending)
     }
 
     fn next_due(&self) -> Option<Now> {
@@ -86,11 +91,23 @@ impl<D: Driver> DriverActor for ResolverActor<D> {
     }
 
     /// With a question waiting for room no other is taken, and what makes room is a completion or a timer.
-    fn has_words(&self) -> bool {
+    fn has_messages(&self) -> bool {
         self.waiting.is_none() && !self.questions.is_empty()
     }
 
-    fn busy(&self) -> usize {
+    fn end(&mut self, _: Now) {
+        self.is_ending = true;
+    }
+}
+
+impl<D: Driver> Networked for ResolverActor<D> {
+    type Net = D;
+
+    fn driver(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    fn expects(&self) -> usize {
         self.resolver.open()
     }
 }

@@ -5,8 +5,8 @@ use super::node::StoreStats;
 use super::worker::{Worker, WorkerParts};
 use crate::base::{Accepted, Socket, Wall};
 use crate::driver::{Driver, EpollDriver};
-use crate::engine::driver_thread::run;
-use crate::engine::notices::Notices;
+use crate::engine::runtime::actor::{InDriver, run};
+use crate::engine::runtime::notices::Notices;
 use crate::proto::record::{HttpCode, ResultCode, WireRecord};
 use crate::rings::{Doorbell, Receiver, ring};
 use crate::store_server::{Keeper, Medium, StoreRules};
@@ -60,7 +60,7 @@ fn a_full_house_refuses_and_lets_in_again() {
     let stop = Arc::new(AtomicBool::new(false));
     let thread = std::thread::spawn({
         let (bell, stop) = (bell.clone(), stop.clone());
-        move || run(acceptor, &bell, &stop).unwrap()
+        move || run(&mut acceptor, &InDriver(bell), &stop, || false).unwrap()
     });
     let guests: Vec<TcpStream> = (0..4).map(|_| dial(addr)).collect();
     let open = |port: &WorkerPort| port.open.load(Ordering::Relaxed);
@@ -102,7 +102,7 @@ fn stage(held_bytes_max: usize) -> Stage {
         open: Arc::new(AtomicUsize::new(1)),
         keepers_bell: Arc::new(Doorbell::new(|| ())),
         stats: stats.clone(),
-        trouble: Arc::default(),
+        health: Arc::default(),
         wall: Wall { unix_ms_at_zero: 0 },
         doc_bytes_max: 1 << 30,
         held_bytes_max,
@@ -113,10 +113,10 @@ fn stage(held_bytes_max: usize) -> Stage {
     stream.set_nonblocking(true).unwrap();
     let accepted = Accepted { socket: Socket::Kernel(stream.into()), peer: addr };
     accepted_out.push(Box::new(accepted)).unwrap();
-    let worker = Worker::new(driver, parts);
+    let mut worker = Worker::new(driver, parts);
     let thread = std::thread::spawn({
         let (bell, stop) = (bell.clone(), stop.clone());
-        move || run(worker, &bell, &stop).unwrap()
+        move || run(&mut worker, &InDriver(bell), &stop, || false).unwrap()
     });
     Stage { keeper, peer, stats, stop, bell, thread }
 }

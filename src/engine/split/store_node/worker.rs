@@ -2,9 +2,9 @@ use super::conn::{Conn, End, Phase};
 use super::node::StoreStats;
 use crate::base::{Accepted, Key, NetEvent, Now, Slots, Wall};
 use crate::driver::ServerDriver;
-use crate::engine::driver_thread::DriverActor;
-use crate::engine::notices::Level;
-use crate::engine::threads::Trouble;
+use crate::engine::runtime::actor::{Actor, Networked, Turned};
+use crate::engine::runtime::health::Health;
+use crate::engine::runtime::notices::Level;
 use crate::rings::{Doorbell, Receiver};
 use crate::store_server::{Fed, ShardShare, ShardStore};
 use std::sync::Arc;
@@ -27,8 +27,6 @@ pub(super) struct Worker<D: ServerDriver> {
     /// When bytes came last, and when it was turned last.
     received_at: Now,
     turned_at: Now,
-    /// It was turned without dealing with all that had completed.
-    has_more: bool,
 }
 
 /// What it is made of, apart from its driver.
@@ -39,7 +37,7 @@ pub(super) struct WorkerParts {
     /// Rung by the keeper for all workers when a durable point moved.
     pub keepers_bell: Arc<Doorbell>,
     pub stats: Arc<StoreStats>,
-    pub trouble: Arc<Trouble>,
+    pub health: Arc<Health>,
     pub wall: Wall,
     pub doc_bytes_max: u64,
     pub held_bytes_max: usize,
@@ -82,7 +80,6 @@ impl<D: ServerDriver> Worker<D> {
             stage: Stage::Serving,
             received_at: Now::ZERO,
             turned_at: Now::ZERO,
-            has_more: false,
             parts,
         }
     }
@@ -100,11 +97,11 @@ impl<D: ServerDriver> Worker<D> {
         }
     }
 
-    fn take_events(&mut self, now: Now) {
-        self.has_more = false;
+    /// Deals with a batch of completions. True if there are more.
+    fn take_events(&mut self, now: Now) -> bool {
         for _ in 0..EVENTS_PER_TURN {
             let Some((key, event)) = self.driver.next() else {
-                return;
+                return false;
             };
             let conn = self.conns.get_mut(key).expect("a slot is kept until its connection is closed");
             match event {
@@ -129,7 +126,7 @@ impl<D: ServerDriver> Worker<D> {
             }
             self.settle(key, now);
         }
-        self.has_more = true;
+        true
     }
 
     /// Deals with what feeding a connection came to, which held `held_before`.
@@ -171,7 +168,7 @@ impl<D: ServerDriver> Worker<D> {
                 "storeserver: {peer}: {end}; the connection is closed, {records} whole records before that are kept"
             );
             let fields = vec![("peer", peer.to_string()), ("records", records.to_string())];
-            self.parts.trouble.notices.tell(Level::Warn, "store_bad_connection", fields, text);
+            self.parts.health.notices.tell(Level::Warn, "store_bad_connection", fields, text);
             self.parts.stats.bad_connections.fetch_add(1, Ordering::Relaxed);
         }
         conn.end(end, now);
@@ -262,34 +259,36 @@ impl<D: ServerDriver> Worker<D> {
     }
 }
 
-impl<D: ServerDriver> DriverActor for Worker<D> {
-    type Driver = D;
-
-    fn driver(&mut self) -> &mut D {
-        &mut self.driver
-    }
-
-    fn turn(&mut self, now: Now) {
+impl<D: ServerDriver> Actor for Worker<D> {
+    fn turn(&mut self, now: Now) -> Turned {
         self.turned_at = now;
         self.store.tidy();
         self.adopt();
         self.feed_stuck(now);
-        self.take_events(now);
+        let has_more = self.take_events(now);
         self.count(now);
         self.drain(now);
+        // Every record that came is counted, or something is fatal.
+        let is_over = match self.stage {
+            Stage::Serving => false,
+            Stage::LastReads { .. } => self.parts.health.is_fatal(),
+            Stage::LastCounts => self.conns.is_empty() || self.parts.health.is_fatal(),
+        };
+        match is_over {
+            true => Turned::Finished,
+            false => Turned::busy_if(has_more),
+        }
     }
 
     fn next_due(&self) -> Option<Now> {
-        Some(if self.has_more {
-            self.turned_at
-        } else if self.is_stuck || matches!(self.stage, Stage::LastReads { .. }) {
+        Some(if self.is_stuck || matches!(self.stage, Stage::LastReads { .. }) {
             self.turned_at.plus_us(SOON_US)
         } else {
             self.looked_at.plus_us(LOOK_AROUND_US)
         })
     }
 
-    fn has_words(&self) -> bool {
+    fn has_messages(&self) -> bool {
         // The bell that all workers share is hung up before the last look.
         self.parts.keepers_bell.falling_asleep();
         !self.parts.accepted.is_empty() || self.parts.share.durable() != self.counted_to
@@ -299,9 +298,12 @@ impl<D: ServerDriver> DriverActor for Worker<D> {
         self.stage = Stage::LastReads { since: now };
         self.received_at = now;
     }
+}
 
-    /// Every record that came is counted, or something is fatal.
-    fn is_over(&self) -> bool {
-        (matches!(self.stage, Stage::LastCounts) && self.conns.is_empty()) || self.parts.trouble.is_fatal()
+impl<D: ServerDriver> Networked for Worker<D> {
+    type Net = D;
+
+    fn driver(&mut self) -> &mut D {
+        &mut self.driver
     }
 }

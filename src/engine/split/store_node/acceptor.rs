@@ -1,7 +1,7 @@
 use crate::base::{Accepted, Key, NetError, NetEvent, Now};
 use crate::driver::ServerDriver;
-use crate::engine::driver_thread::DriverActor;
-use crate::engine::notices::{Level, Notices};
+use crate::engine::runtime::actor::{Actor, Networked, Turned};
+use crate::engine::runtime::notices::{Level, Notices};
 use crate::rings::{Doorbell, Sender};
 use std::io;
 use std::net::SocketAddr;
@@ -18,6 +18,7 @@ pub(super) struct Acceptor<D: ServerDriver> {
     pause_until: Option<Now>,
     is_full_told: bool,
     is_failing_told: bool,
+    is_ending: bool,
 }
 
 /// The way to one worker.
@@ -51,6 +52,7 @@ impl<D: ServerDriver> Acceptor<D> {
             pause_until: Some(Now::ZERO),
             is_full_told: false,
             is_failing_told: false,
+            is_ending: false,
         };
         Ok((acceptor, bound))
     }
@@ -86,20 +88,16 @@ impl<D: ServerDriver> Acceptor<D> {
     }
 }
 
-impl<D: ServerDriver> DriverActor for Acceptor<D> {
-    type Driver = D;
-
-    fn driver(&mut self) -> &mut D {
-        &mut self.driver
-    }
-
+impl<D: ServerDriver> Actor for Acceptor<D> {
     /// Lets in who waits.
-    fn turn(&mut self, now: Now) {
+    fn turn(&mut self, now: Now) -> Turned {
         if self.pause_until.is_some_and(|until| until <= now) {
             self.pause_until = None;
             self.driver.accept(LISTENER);
         }
-        while let Some((_, event)) = self.driver.next() {
+        while !self.is_ending
+            && let Some((_, event)) = self.driver.next()
+        {
             let NetEvent::Accepted(came) = event else { unreachable!("it has no connections of its own") };
             match came {
                 Ok(accepted) => {
@@ -116,19 +114,29 @@ impl<D: ServerDriver> DriverActor for Acceptor<D> {
                 }
             }
         }
+        Turned::finished_if(self.is_ending)
     }
 
     fn next_due(&self) -> Option<Now> {
         self.pause_until
     }
 
-    fn has_words(&self) -> bool {
+    fn has_messages(&self) -> bool {
         false
     }
 
     /// From here on nobody can dial.
     fn end(&mut self, _now: Now) {
+        self.is_ending = true;
         self.pause_until = None;
         self.driver.unlisten(LISTENER);
+    }
+}
+
+impl<D: ServerDriver> Networked for Acceptor<D> {
+    type Net = D;
+
+    fn driver(&mut self) -> &mut D {
+        &mut self.driver
     }
 }

@@ -1,8 +1,8 @@
 use super::record_sender::{RecordSender, SenderParts, links_max};
 use super::sink::SenderPort;
 use crate::driver::{EpollDriver, ServerDriver, UringDriver};
-use crate::engine::driver_thread::DriverThread;
-use crate::engine::threads::NodeError;
+use crate::engine::runtime::driver_thread::DriverThread;
+use crate::engine::runtime::health::NodeError;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::time::Instant;
@@ -37,7 +37,7 @@ fn over<D: ServerDriver + 'static>(
     shards: usize,
     make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
 ) -> io::Result<(StoreThread, Vec<SenderPort>)> {
-    let notices = parts.trouble.notices.clone();
+    let notices = parts.health.notices.clone();
     // The seed only spreads reconnections.
     let make =
         move |driver, bell| RecordSender::new(driver, parts, shards, &bell, RandomState::new().hash_one(0u8));

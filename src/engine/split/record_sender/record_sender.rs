@@ -3,10 +3,10 @@ use super::last_counts::{LastCounts, Patience};
 use super::sink::{SenderPort, SenderShare};
 use crate::base::Now;
 use crate::driver::ServerDriver;
-use crate::engine::driver_thread::DriverActor;
 use crate::engine::links::{LinkEvent, LinkPort, Links, LinksConfig};
-use crate::engine::notices::Level;
-use crate::engine::threads::{NodeError, Trouble};
+use crate::engine::runtime::actor::{Actor, Networked, Turned};
+use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::notices::Level;
 use crate::limits::RECORD_RING_WORDS;
 use crate::rings::{Doorbell, ring};
 use std::io;
@@ -34,7 +34,7 @@ pub(in crate::engine) struct SenderParts {
     pub owner: Arc<Doorbell>,
     /// The spider is to stop.
     pub stop: Arc<AtomicBool>,
-    pub trouble: Arc<Trouble>,
+    pub health: Arc<Health>,
 }
 
 /// What the user was told last.
@@ -64,7 +64,7 @@ impl<D: ServerDriver> RecordSender<D> {
         let config = LinksConfig { listen: None, dial, links_max: links_max(shards) };
         // Its events are taken in the same turn.
         let bells = (bell.clone(), Arc::new(Doorbell::new(|| ())));
-        let (links, port, _) = Links::new(driver, config, bells, parts.trouble.notices.clone(), seed)?;
+        let (links, port, _) = Links::new(driver, config, bells, parts.health.notices.clone(), seed)?;
         let lane = |_| {
             let (records, records_in) = ring(RECORD_RING_WORDS);
             let share = Arc::new(SenderShare::default());
@@ -196,7 +196,7 @@ impl<D: ServerDriver> RecordSender<D> {
 
     /// Once the spider is to stop: says that records wait, and gives up at last.
     fn wait_for_counts(&mut self, now: Now) {
-        let SenderParts { address, trouble, owner, .. } = &self.parts;
+        let SenderParts { address, health, owner, .. } = &self.parts;
         let records = self.uncounted();
         match self.last_counts.wait(records, now) {
             Patience::Waits => {}
@@ -205,19 +205,19 @@ impl<D: ServerDriver> RecordSender<D> {
                     "stopping: {records} records wait to be counted by the store server {address} (10 s at most)"
                 );
                 let fields = vec![("records", records.to_string())];
-                trouble.notices.tell(Level::Warn, "store_awaited", fields, text);
+                health.notices.tell(Level::Warn, "store_awaited", fields, text);
             }
             Patience::GivesUp => {
-                trouble.fatal(NodeError::Undelivered { address: address.clone(), records });
+                health.fatal(NodeError::Undelivered { address: address.clone(), records });
                 owner.ring_if_asleep();
             }
         }
     }
 
     fn tell(&self, level: Level, event: &'static str, text: &str) {
-        let SenderParts { address, trouble, .. } = &self.parts;
+        let SenderParts { address, health, .. } = &self.parts;
         let fields = vec![("store_server", address.clone())];
-        trouble.notices.tell(level, event, fields, format!("store server {address}: {text}"));
+        health.notices.tell(level, event, fields, format!("store server {address}: {text}"));
     }
 }
 
@@ -226,14 +226,8 @@ pub(super) fn links_max(shards: usize) -> usize {
     2 * shards
 }
 
-impl<D: ServerDriver> DriverActor for RecordSender<D> {
-    type Driver = D;
-
-    fn driver(&mut self) -> &mut D {
-        self.links.driver()
-    }
-
-    fn turn(&mut self, now: Now) {
+impl<D: ServerDriver> Actor for RecordSender<D> {
+    fn turn(&mut self, now: Now) -> Turned {
         self.turned_at = now;
         self.links.turn(now);
         self.lanes.iter_mut().for_each(Lane::take_records);
@@ -245,7 +239,7 @@ impl<D: ServerDriver> DriverActor for RecordSender<D> {
             self.wait_for_counts(now);
         }
         // What was asked of the links is done before the thread sleeps.
-        self.links.turn(now);
+        self.links.turn(now)
     }
 
     fn next_due(&self) -> Option<Now> {
@@ -253,15 +247,19 @@ impl<D: ServerDriver> DriverActor for RecordSender<D> {
         silent.chain(self.links.next_due()).chain([self.turned_at.plus_us(LOOK_US)]).min()
     }
 
-    fn has_words(&self) -> bool {
-        !self.port.is_empty() || self.links.has_words() || self.lanes.iter().any(Lane::has_records)
+    fn has_messages(&self) -> bool {
+        !self.port.is_empty() || self.links.has_messages() || self.lanes.iter().any(Lane::has_records)
     }
 
     fn end(&mut self, now: Now) {
         self.links.end(now);
     }
+}
 
-    fn is_over(&self) -> bool {
-        self.links.is_over()
+impl<D: ServerDriver> Networked for RecordSender<D> {
+    type Net = D;
+
+    fn driver(&mut self) -> &mut D {
+        self.links.driver()
     }
 }

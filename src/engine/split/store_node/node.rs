@@ -2,10 +2,14 @@ use super::acceptor::{Acceptor, WorkerPort};
 use super::worker::{Worker, WorkerParts};
 use crate::config::Config;
 use crate::driver::{Driver, EpollDriver};
-use crate::engine::driver_thread::run;
-use crate::engine::settings::store_rules;
-use crate::engine::store_threads::{StoreBells, StoreThreads};
-use crate::engine::threads::{NodeError, Trouble, cpu_us, joined, pin, spawn, wall_at};
+use crate::engine::crawl::settings::store_rules;
+use crate::engine::runtime::actor::{InDriver, joined, run, spawn};
+use crate::engine::runtime::counters::cpu_us;
+use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::notices::Notice;
+use crate::engine::runtime::shard_thread::pin;
+use crate::engine::runtime::store_actors::{KeeperActor, StoreThreads};
+use crate::engine::runtime::wiring::wall_at;
 use crate::limits::{STORE_CONNECTIONS_MAX, STORE_HELD_BYTES_MAX};
 use crate::rings::{Doorbell, ring};
 use crate::store_server::{DataDir, Keeper, Medium, StoreRules, Stored};
@@ -26,7 +30,7 @@ pub struct StoreNode {
     bells: Vec<Arc<Doorbell>>,
     store: StoreThreads,
     stats: Arc<StoreStats>,
-    trouble: Arc<Trouble>,
+    health: Arc<Health>,
 }
 
 /// Counters of a store server.
@@ -74,13 +78,13 @@ impl StoreNode {
         let at = |cause| NodeError::Listen { addr: listen, cause };
         let driver = |conns_max| EpollDriver::new(conns_max, started).map_err(driver_failed);
         let stop = Arc::new(AtomicBool::new(false));
-        let trouble = Arc::new(Trouble::default());
+        let health = Arc::new(Health::default());
         let stats = Arc::new(StoreStats::default());
         let wall = wall_at(started);
         let accepting = driver(0)?;
         let acceptor_bell = driver_bell(&accepting);
         let (mut acceptor, bound) =
-            Acceptor::new(accepting, listen, STORE_CONNECTIONS_MAX, trouble.notices.clone()).map_err(at)?;
+            Acceptor::new(accepting, listen, STORE_CONNECTIONS_MAX, health.notices.clone()).map_err(at)?;
         // What documents were asked for with is not told on the wire.
         let rules = StoreRules { agent: String::new(), ..store_rules(config) };
         let mut keeper = Keeper::new(Medium::Directory(directory), rules, config.cores.len());
@@ -100,7 +104,7 @@ impl StoreNode {
             let (accepted_out, accepted) = ring(STORE_CONNECTIONS_MAX);
             let open = Arc::new(AtomicUsize::new(0));
             ports.push(WorkerPort { accepted: accepted_out, open: open.clone(), bell: bells[index].clone() });
-            let worker = Worker::new(
+            let mut worker = Worker::new(
                 driver,
                 WorkerParts {
                     share: keeper.share(index),
@@ -108,30 +112,32 @@ impl StoreNode {
                     open,
                     keepers_bell: keepers_bell.clone(),
                     stats: stats.clone(),
-                    trouble: trouble.clone(),
+                    health: health.clone(),
                     wall,
                     doc_bytes_max: config.spider.max_doc_size,
                     held_bytes_max: held_bytes_max(config),
                 },
             );
-            let (bell, stop, trouble) = (bells[index].clone(), stop.clone(), trouble.clone());
+            let (bell, stop, health) = (bells[index].clone(), stop.clone(), health.clone());
             workers.push(spawn(&format!("store-{index}"), move || {
                 let pinned = pin(core).map_err(|cause| NodeError::Pin { core, cause });
-                let ran = pinned.and_then(|()| run(worker, &bell, &stop).map_err(driver_failed));
-                ran.unwrap_or_else(|error| trouble.fatal(error));
+                let turned = |()| run(&mut worker, &InDriver(bell), &stop, || false).map_err(driver_failed);
+                let ran = pinned.and_then(turned);
+                ran.unwrap_or_else(|error| health.fatal(error));
             })?);
         }
-        let store_bells = StoreBells { owner: keepers_bell, shards: bells.clone() };
-        let store = StoreThreads::start(keeper, config, wall, started, store_bells, &trouble)?;
+        let keeper = KeeperActor::new(keeper, config, wall, keepers_bell, bells.clone(), &health);
+        let store = StoreThreads::start(keeper, config, started, &health)?;
         acceptor.deal_to(ports);
         let acceptor = spawn("acceptor", {
-            let (bell, stop, trouble) = (acceptor_bell.clone(), stop.clone(), trouble.clone());
+            let (bell, stop, health) = (acceptor_bell.clone(), stop.clone(), health.clone());
             move || {
-                run(acceptor, &bell, &stop).unwrap_or_else(|cause| trouble.fatal(driver_failed(cause)));
+                let ran = run(&mut acceptor, &InDriver(bell), &stop, || false);
+                ran.unwrap_or_else(|cause| health.fatal(driver_failed(cause)));
             }
         })?;
         bells.push(acceptor_bell);
-        Ok(StoreNode { started, bound, stop, acceptor, workers, bells, store, stats, trouble })
+        Ok(StoreNode { started, bound, stop, acceptor, workers, bells, store, stats, health })
     }
 
     /// Where spiders may dial in.
@@ -150,20 +156,20 @@ impl StoreNode {
         let ended = self.workers.iter().filter(|worker| worker.is_finished()).count();
         match self.stop.load(Ordering::Acquire) {
             true => ended == self.workers.len(),
-            false => ended > 0 || self.trouble.is_fatal(),
+            false => ended > 0 || self.health.is_fatal(),
         }
     }
 
     /// What the store server waits for, if it is more than the network.
     pub fn waiting_for(&self) -> Option<String> {
-        let text = self.trouble.waiting_for()?;
+        let text = self.health.waiting_for()?;
         // The keeper does not know whom it keeps for.
         Some(text.strip_prefix("fetching ").map_or(text.clone(), |rest| format!("receiving {rest}")))
     }
 
     /// Things a user should know that happened since this was last asked.
-    pub fn notices(&self) -> Vec<String> {
-        self.trouble.take_notes()
+    pub fn notices(&self) -> Vec<Notice> {
+        self.health.notices().take()
     }
 
     /// Waits for the end, seals everything and sums up.
@@ -172,7 +178,7 @@ impl StoreNode {
         joined(self.acceptor);
         self.workers.into_iter().for_each(joined);
         let kept = self.store.end();
-        self.trouble.take()?;
+        self.health.take()?;
         kept?;
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Ok(StoreSummary {
