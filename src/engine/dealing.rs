@@ -11,7 +11,7 @@ use crate::limits::{ADDRESSES_PER_HOST_MAX, HOMES_MAX};
 use crate::proto::lines::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::url_server::Errand;
+use crate::url_server::RemoteRobots;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(super) struct OpenErrand {
     origin: Box<str>,
     /// The shard that asks.
     at: usize,
-    errand: Errand,
+    errand: RemoteRobots,
 }
 
 impl Scheduler {
@@ -226,7 +226,7 @@ impl Scheduler {
         let at = owners.shard_of(ip);
         self.next_errand += 1;
         let id = self.next_errand;
-        let errand = Errand { id, url, ip, others };
+        let errand = RemoteRobots { id, url, ip, others };
         self.errands.insert(id, OpenErrand { asker, origin, at, errand: errand.clone() });
         let side = &mut self.shards[at];
         side.dealt.push_back(ToShard::Errand { epoch: side.epoch, errand });
@@ -246,7 +246,7 @@ impl Scheduler {
     pub(super) fn errands_lost(&mut self, shard: usize) {
         let side = &mut self.shards[shard];
         let lost = self.errands.values().filter(|errand| errand.at == shard);
-        let mut lost: Vec<Errand> = lost.map(|errand| errand.errand.clone()).collect();
+        let mut lost: Vec<RemoteRobots> = lost.map(|errand| errand.errand.clone()).collect();
         lost.sort_unstable_by_key(|errand| errand.id);
         for errand in lost {
             side.dealt.push_back(ToShard::Errand { epoch: side.epoch, errand });

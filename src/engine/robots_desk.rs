@@ -8,7 +8,7 @@ use crate::base::Now;
 use crate::handler::redirect_target;
 use crate::proto::record::ResultCode;
 use crate::spider::Fetched;
-use crate::url_server::{Errand, RobotsStep, UrlServer};
+use crate::url_server::{RemoteRobots, RobotsStep, UrlServer};
 
 /// A robots.txt, or an errand for another host's, has been fetched.
 pub(super) fn robots_fetched(
@@ -22,8 +22,8 @@ pub(super) fn robots_fetched(
     let answer = answer_of(fetched);
     let span = Papers::span(url_server, fetched, now);
     let origin: Box<str> = url_server.origin(fetched.trans).unwrap_or_default().into();
-    if url_server.is_errand(fetched.trans) {
-        if let Some(id) = url_server.release_errand(fetched.trans, &report, now) {
+    if url_server.is_remote_robots(fetched.trans) {
+        if let Some(id) = url_server.release_remote_robots(fetched.trans, &report, now) {
             // Whose rules they are is known at the asker's; here it is a request to this host like any other.
             let step = RobotsStep::Hop;
             papers.book.logger.robots(&mut papers.book.lines, &origin, fetched, &step, span);
@@ -85,11 +85,11 @@ fn robots_elsewhere(
 pub(super) fn admit_errand(
     url_server: &mut UrlServer,
     out: &mut Outbox<FromShard>,
-    errand: Errand,
+    errand: RemoteRobots,
     now: Now,
 ) {
     let id = errand.id;
-    if !url_server.admit_errand(errand, now) {
+    if !url_server.admit_remote_robots(errand, now) {
         out.say(FromShard::ErrandDone { id, answer: Box::new(RobotsAnswer::FAILED) });
     }
 }

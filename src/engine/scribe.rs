@@ -3,7 +3,7 @@ use crate::config::Config;
 use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
 use crate::proto::crawl_log::RunRules;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
-use crate::url_server::{Memory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
+use crate::url_server::{HostMemory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -306,7 +306,7 @@ impl Directory {
 
 /// What whoever was here before knew of hosts, and until when none of them is asked.
 pub(super) struct Past {
-    pub memory: Memory,
+    pub memory: HostMemory,
     pub quiet_until: Now,
 }
 
@@ -342,8 +342,8 @@ impl Heritage {
         Past { memory: self.memory(rules.queue_count, wall, now), quiet_until }
     }
 
-    fn memory(&self, hosts_max: usize, wall: Wall, now: Now) -> Memory {
-        let mut memory = Memory::new(hosts_max);
+    fn memory(&self, hosts_max: usize, wall: Wall, now: Now) -> HostMemory {
+        let mut memory = HostMemory::new(hosts_max);
         if let Some(bytes) = self.journal.as_ref().and_then(|path| fs::read(path).ok()) {
             memory.read(&bytes, wall, now);
         }

@@ -21,7 +21,7 @@ use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
 use crate::store_server::{AppendError, ShardShare, ShardStore};
 use crate::url_server::{
-    Acquired, Memory, Order, OrderKind, Refusal, SpillEvent, UrlServer, UrlServerConfig,
+    Acquired, HostMemory, Order, OrderKind, Refusal, SpillEvent, UrlServer, UrlServerConfig,
 };
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
@@ -93,7 +93,7 @@ pub struct ShardParts {
     pub scribe: ScribePort,
     pub spill: Receiver<SpillEvent>,
     /// What is known of hosts from before, and until when none of them is asked.
-    pub memory: Memory,
+    pub memory: HostMemory,
     pub quiet_until: Now,
 }
 

@@ -20,7 +20,7 @@ use crate::proto::record::{ResultCode, StatusAction};
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
 use crate::url_server::{
-    Acquired, Memory, Order, OrderKind, Refusal, Report, SpillEvent, UrlServer, UrlServerConfig,
+    Acquired, HostMemory, Order, OrderKind, Refusal, Report, SpillEvent, UrlServer, UrlServerConfig,
 };
 use rapidhash::fast::RapidHashMap;
 use std::io;
@@ -92,7 +92,7 @@ pub(super) struct UrlDeskParts {
     pub epoch: u32,
     pub scribe: ScribePort,
     pub spill: Receiver<SpillEvent>,
-    pub memory: Memory,
+    pub memory: HostMemory,
     pub quiet_until: Now,
 }
 
@@ -238,10 +238,10 @@ impl<D: Driver> UrlDesk<D> {
         for word in words {
             match word {
                 SpiderWord::Get(count) => self.url_server.credit(taker, count),
-                SpiderWord::Working(trans) if self.url_server.taker(trans) == Some(taker) => {
+                SpiderWord::Working(trans) if self.url_server.spider(trans) == Some(taker) => {
                     self.url_server.working(trans, now);
                 }
-                SpiderWord::Done(trans, reported) if self.url_server.taker(trans) == Some(taker) => {
+                SpiderWord::Done(trans, reported) if self.url_server.spider(trans) == Some(taker) => {
                     self.page_done(trans, reported, now);
                 }
                 // Late, never given, or given to another.
@@ -387,7 +387,7 @@ impl<D: Driver> UrlDesk<D> {
     }
 
     fn send_line(&mut self, order: &Order, now: Now) {
-        let Order { trans, doc_id, ip, url, taker, .. } = order;
+        let Order { trans, doc_id, ip, url, spider: taker, .. } = order;
         let link = self.by_taker.get(taker).and_then(|link| self.links.get_mut(link));
         let Some(known) = link else {
             // It left in this very turn.

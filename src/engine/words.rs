@@ -5,7 +5,7 @@ use crate::handler::LinkBatch;
 use crate::proto::lines::{Candidate, DocKind, Job, Reported, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::url_server::{Errand, HostView, Robotstxt};
+use crate::url_server::{HostView, RemoteRobots, Robotstxt};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub enum ToShard {
     /// A seed's redirects ended there: its host is in scope.
     Scope(Arc<CrawlUrl>),
     /// A robots.txt that redirected to a host of this shard.
-    Errand { epoch: u32, errand: Errand },
+    Errand { epoch: u32, errand: RemoteRobots },
     /// About a host of this shard.
     About(HostWord),
     /// Start nothing new; let what is open end.

@@ -17,7 +17,7 @@ use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use crate::spider::SpiderConfig;
 use crate::store_server::{Keeper, Medium, ShardShare, StoreRules};
-use crate::url_server::{Memory, SpillEvent};
+use crate::url_server::{HostMemory, SpillEvent};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -129,7 +129,7 @@ impl World {
             let stats = Arc::new(ShardStats::default());
             let spill = scribe.spill_events(silent());
             let seat = SimSeat { index, share, work, done, stats, scribe: scribe_port.clone(), spill };
-            let memory = Memory::new(0);
+            let memory = HostMemory::new(0);
             let shard = make_shard(&plan, &net, &seeds, 0, &seat, (memory, Now::ZERO));
             shards.push(SimShard { shard, state: ShardState::Waiting, epoch: 0, seat });
         }
@@ -265,7 +265,7 @@ impl World {
         self.net.borrow_mut().forget_driver(index);
         // What it had said is in the journal, from which the next one learns how hosts are to be treated.
         self.scribe.turn().expect("memory does not fail");
-        let mut memory = Memory::new(self.plan.config.url_server.queue_count);
+        let mut memory = HostMemory::new(self.plan.config.url_server.queue_count);
         assert_eq!(memory.read(self.scribe.written().1.as_bytes(), WALL, now), 0, "the journal reads");
         let rules = url_server_config(&self.plan.config, WALL, slot.epoch);
         let quiet_until = now.plus_us(rules.host.gap_us.max(rules.ip.gap_us));
@@ -345,7 +345,7 @@ fn make_shard(
     seeds: &[CrawlUrl],
     epoch: u32,
     seat: &SimSeat,
-    (memory, quiet_until): (Memory, Now),
+    (memory, quiet_until): (HostMemory, Now),
 ) -> Shard<SimDriver> {
     let silent = || Arc::new(Doorbell::new(|| ()));
     let url_server = url_server_config(&plan.config, WALL, epoch);

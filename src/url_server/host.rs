@@ -1,7 +1,7 @@
-use super::names::Name;
+use super::host_names::HostName;
 use super::niceness::{Niceness, Pace};
-use super::order::Errand;
-use super::waiting::Queue;
+use super::order::RemoteRobots;
+use super::url_arena::Queue;
 use crate::base::Now;
 use crate::proto::lines::{Candidate, TransId};
 use crate::proto::robots::Robots;
@@ -10,7 +10,7 @@ use crate::proto::url::CrawlUrl;
 /// One row of the table: a host, its waiting URLs and its active window. A waiting host is this and its name.
 pub(super) struct Host {
     /// Scheme, name and port.
-    pub name: Name,
+    pub name: HostName,
     pub pace: Pace,
     pub robots: RobotsState,
     /// What is with a spider. A host that has nothing there has no window.
@@ -22,9 +22,9 @@ pub(super) struct Host {
     pub next_at_address: u32,
     /// Moves on with every hand-out, so that a late answer is recognised.
     pub generation: u32,
-    /// The spider its work goes to; `NO_TAKER` before the first.
-    pub taker: u16,
-    pub place: Place,
+    /// The spider its work goes to; `NO_SPIDER` before the first.
+    pub spider: u16,
+    pub waits_in: WaitsIn,
     flags: u8,
 }
 
@@ -33,13 +33,13 @@ pub(super) const RESTING: u8 = 1;
 /// On the list of idle rows, perhaps from an earlier rest.
 pub(super) const IDLE_LISTED: u8 = 2;
 /// Robots rules of another host redirected here, and wait to be asked for.
-pub(super) const HAS_ERRAND: u8 = 4;
-/// It has several addresses, which are in the table of ways.
-pub(super) const SEVERAL: u8 = 8;
+pub(super) const HAS_REMOTE_ROBOTS: u8 = 4;
+/// It has several addresses, which are in the table of fallback.
+pub(super) const MULTI_ADDRESS: u8 = 8;
 
 const _: () = assert!(size_of::<Host>() == 80, "a million hosts wait in eighty megabytes");
 
-pub(super) const NO_TAKER: u16 = u16::MAX;
+pub(super) const NO_SPIDER: u16 = u16::MAX;
 
 /// The active window: at most `req_host_concurrent` places.
 #[derive(Default)]
@@ -56,7 +56,7 @@ pub(super) struct Active {
     pub sent: bool,
     pub last_word: Now,
     /// The spider that has it.
-    pub taker: u16,
+    pub spider: u16,
     /// Its place in the list of what is open.
     pub open_key: u32,
     /// The address it was sent to; the host may have moved on since.
@@ -75,7 +75,7 @@ pub(super) enum Work {
         hops: u8,
     },
     /// The robots rules of another host, which redirected here.
-    Errand(Box<Errand>),
+    RemoteRobots(Box<RemoteRobots>),
 }
 
 /// What is known of a host's robots rules. Times are whole seconds, as they are hours away.
@@ -105,7 +105,7 @@ pub(super) enum RobotsState {
 
 /// Where a host is kept while it waits for its turn. It is in one place only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum WaitsIn {
     /// Nothing can be sent: no URL, window full, or robots asked for.
     Rest,
     /// In the timer wheel, until its pause is over.
@@ -113,13 +113,13 @@ pub(super) enum Place {
     /// Behind other hosts of its address.
     Address,
     /// Until a spider has room for it.
-    Taker,
+    Spider,
     Ready,
 }
 
 impl Host {
     /// A host that may be asked from `due` on.
-    pub fn new(name: Name, ip: u32, due: Now, generation: u32) -> Host {
+    pub fn new(name: HostName, ip: u32, due: Now, generation: u32) -> Host {
         Host {
             name,
             pace: Pace::from(due),
@@ -129,8 +129,8 @@ impl Host {
             ip,
             next_at_address: u32::MAX,
             generation,
-            taker: NO_TAKER,
-            place: Place::Rest,
+            spider: NO_SPIDER,
+            waits_in: WaitsIn::Rest,
             flags: RESTING,
         }
     }
@@ -151,7 +151,7 @@ impl Host {
     pub fn wants_to_send(&self, rules: &Niceness, now: Now) -> bool {
         let open = self.open();
         let unsent = self.has_unsent() && self.pace.gap_us(rules) > 0;
-        if self.is(HAS_ERRAND) && open < usize::from(rules.concurrent) && !unsent {
+        if self.is(HAS_REMOTE_ROBOTS) && open < usize::from(rules.concurrent) && !unsent {
             return true;
         }
         let room = match &self.robots {
@@ -193,7 +193,7 @@ impl Host {
         &mut self,
         slot: u32,
         work: Work,
-        taker: u16,
+        spider: u16,
         more: bool,
         open_key: u32,
         now: Now,
@@ -206,7 +206,7 @@ impl Host {
             asked_at: now,
             sent: false,
             last_word: now,
-            taker,
+            spider,
             open_key,
             ip: self.ip,
             more,

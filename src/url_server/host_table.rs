@@ -1,5 +1,5 @@
-use super::host::{Host, IDLE_LISTED, Place, RESTING};
-use super::names::Names;
+use super::host::{Host, IDLE_LISTED, RESTING, WaitsIn};
+use super::host_names::HostNames;
 use super::niceness::Pace;
 use crate::base::Now;
 use hashbrown::HashTable;
@@ -11,7 +11,7 @@ use std::hash::BuildHasher;
 /// pause is over, any host may take it. One host is never in two rows.
 pub(super) struct HostTable {
     pub rows: Vec<Host>,
-    pub names: Names,
+    pub names: HostNames,
     rows_max: usize,
     by_origin: HashTable<u32>,
     hashes: RandomState,
@@ -37,7 +37,7 @@ impl HostTable {
     pub fn new(rows_max: usize, seed: u32) -> HostTable {
         HostTable {
             rows: Vec::new(),
-            names: Names::default(),
+            names: HostNames::default(),
             rows_max,
             by_origin: HashTable::with_capacity(rows_max),
             hashes: RandomState::default(),
@@ -85,7 +85,7 @@ impl HostTable {
             self.unlist(slot);
             let before: Box<str> = self.origin(slot).into();
             let row = &mut self.rows[slot as usize];
-            debug_assert_eq!(row.place, Place::Rest);
+            debug_assert_eq!(row.waits_in, WaitsIn::Rest);
             let fresh = Host::new(self.names.replace(row.name, origin), ip, due, row.generation);
             let host = std::mem::replace(row, fresh);
             if self.names.is_wasteful() {

@@ -25,10 +25,10 @@
 //! | `address`                | addresses, and the hosts that take turns at one                                  |
 //! | `turns`                  | where hosts wait: rest, timer, address, spider, ready                            |
 //! | `placing`                | which row a host gets                                                            |
-//! | `ways`                   | hosts of several addresses, tried one after the other                            |
+//! | `fallback`                   | hosts of several addresses, tried one after the other                            |
 //! | `niceness`, `answers`    | how long the pause is, and what an answer does to it                             |
 //! | `robots_gate`            | nothing before the robots rules; redirects of robots.txt to other hosts          |
-//! | `takers`                 | spiders behind links, their credits, and whose host is whose                     |
+//! | `spiders`                 | spiders behind links, their credits, and whose host is whose                     |
 //! | `leftover`, `spill`      | URLs without a place, in memory and on disk                                      |
 //! | `memory`                 | what outlives a row, and by its journal the process                              |
 //! | `view`                   | how things stand with a host and one of its URLs, for whoever asks               |
@@ -37,39 +37,31 @@
 //! runs on a shard of `nephila crawl`, and alone as `nephila urlserver`. A model of it in `model` judges it from the
 //! outside over millions of random steps.
 
-mod address;
-mod answers;
+mod address_table;
+mod admission;
+mod fallback;
 mod host;
+mod host_memory;
+mod host_names;
 mod host_table;
 mod leftover;
-mod memory;
-#[cfg(test)]
-mod model;
-#[cfg(test)]
-mod model_judge;
-#[cfg(test)]
-mod model_ways;
-#[cfg(test)]
-mod model_web;
-mod names;
 mod niceness;
 mod order;
-mod placing;
-mod robots_gate;
+mod readiness;
+mod release;
+mod robots;
 mod server;
+mod spider_credits;
 mod spill;
-mod takers;
 #[cfg(test)]
 mod tests;
-mod turns;
+mod url_arena;
 mod view;
-mod waiting;
-mod ways;
 
-pub use memory::{Memory, compacted};
+pub use host_memory::{HostMemory, compacted};
 pub use niceness::{Niceness, Report};
-pub use order::{Acquired, Errand, Order, OrderKind, Refusal};
-pub use robots_gate::{RobotsStep, Robotstxt};
+pub use order::{Acquired, Order, OrderKind, Refusal, RemoteRobots};
+pub use robots::{RobotsStep, Robotstxt};
 pub use server::{UrlServer, UrlServerConfig, UrlServerStats};
 pub use spill::{SpillAsk, SpillEvent};
 pub use view::{DocPlace, HostView, PauseView, RobotsView, RobotsWord, WaitsFor};

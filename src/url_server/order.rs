@@ -1,4 +1,4 @@
-use super::takers::HERE;
+use super::spider_credits::LOCAL;
 use crate::proto::lines::{Held, Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -47,7 +47,7 @@ pub struct Order {
     pub more: bool,
     pub kind: OrderKind,
     /// The spider it goes to, if spiders are behind links and it is a page.
-    pub taker: u16,
+    pub spider: u16,
     /// Whether it is there and has changed is all that is asked.
     pub head_only: bool,
     /// What the store holds of it from before.
@@ -57,7 +57,7 @@ pub struct Order {
 impl Order {
     /// For what the url server fetches itself.
     pub(super) fn ours(trans: TransId, url: CrawlUrl, ip: IpAddr, more: bool, kind: OrderKind) -> Order {
-        Order { trans, doc_id: 0, url, ip, more, kind, taker: HERE, head_only: false, held: None }
+        Order { trans, doc_id: 0, url, ip, more, kind, spider: LOCAL, head_only: false, held: None }
     }
 }
 
@@ -66,12 +66,12 @@ pub enum OrderKind {
     Page,
     Robots,
     /// The robots rules of another host, which redirected here; the number is the asker's.
-    Errand(u64),
+    RemoteRobots(u64),
 }
 
 /// A request for the robots rules of a host that redirected to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Errand {
+pub struct RemoteRobots {
     pub id: u64,
     pub url: CrawlUrl,
     pub ip: IpAddr,

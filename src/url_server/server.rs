@@ -1,16 +1,16 @@
-use super::address::AddressTable;
-use super::answers::{Ending, Taken};
-use super::host::{Active, Host, Place, RobotsState, Window, Work};
-use super::host::{HAS_ERRAND, RESTING, SEVERAL};
+use super::address_table::AddressTable;
+use super::fallback::Fallback;
+use super::host::{Active, Host, RobotsState, WaitsIn, Window, Work};
+use super::host::{HAS_REMOTE_ROBOTS, MULTI_ADDRESS, RESTING};
+use super::host_memory::{HostMemory, write_address, write_pace, write_robots};
 use super::host_table::HostTable;
 use super::leftover::Leftover;
-use super::memory::{Memory, write_address, write_pace, write_robots};
 use super::niceness::{Niceness, Report};
-use super::order::{Acquired, Errand, Refusal};
+use super::order::{Acquired, Refusal, RemoteRobots};
+use super::release::{Ending, Taken};
+use super::spider_credits::SpiderCredits;
 use super::spill::{SpillAsk, SpillEvent};
-use super::takers::Takers;
-use super::waiting::Waiting;
-use super::ways::Ways;
+use super::url_arena::UrlArena;
 use crate::base::{Now, RowWheel, TimerWheel, Wall};
 use crate::proto::lines::{Job, TransId};
 use rapidhash::fast::RapidHashMap;
@@ -44,18 +44,18 @@ pub struct UrlServer {
     pub(super) table: HostTable,
     pub(super) addresses: AddressTable,
     /// Of the hosts that have several addresses.
-    pub(super) ways: RapidHashMap<u32, Ways>,
-    pub(super) waiting: Waiting,
+    pub(super) fallbacks: RapidHashMap<u32, Fallback>,
+    pub(super) urls: UrlArena,
     pub(super) leftover: Leftover,
-    pub(super) takers: Takers,
-    pub(super) memory: Memory,
+    pub(super) spiders: SpiderCredits,
+    pub(super) memory: HostMemory,
     pub(super) ready: VecDeque<u32>,
     /// Of the ready ones, so many at the front have been brought into the cache.
     pub(super) warm: usize,
     /// URLs that are not to be fetched, to be reported by the next `acquire`.
     pub(super) refused: VecDeque<(Job, Refusal)>,
     /// Requests for the robots rules of others, by the host they redirected to.
-    pub(super) errands: RapidHashMap<u32, VecDeque<Errand>>,
+    pub(super) errands: RapidHashMap<u32, VecDeque<RemoteRobots>>,
     /// Hosts whose pause has an end.
     pub(super) turns: RowWheel,
     pub(super) timers: TimerWheel<Timer>,
@@ -113,11 +113,11 @@ impl UrlServer {
         UrlServer {
             table: HostTable::new(config.queue_count, config.seed),
             addresses: AddressTable::new(config.queue_count),
-            ways: RapidHashMap::default(),
-            waiting: Waiting::default(),
+            fallbacks: RapidHashMap::default(),
+            urls: UrlArena::default(),
             leftover: Leftover::new(config.leftover_urls, config.seed),
-            takers: Takers::here(),
-            memory: Memory::new(config.queue_count),
+            spiders: SpiderCredits::here(),
+            memory: HostMemory::new(config.queue_count),
             ready: VecDeque::new(),
             warm: 0,
             refused: VecDeque::new(),
@@ -142,14 +142,14 @@ impl UrlServer {
     /// Its spiders are behind links: they join, give credit and leave.
     #[must_use]
     pub fn with_spiders_behind_links(mut self) -> UrlServer {
-        self.takers = Takers::behind_links();
+        self.spiders = SpiderCredits::behind_links();
         self
     }
 
     /// Takes over from a server that may have asked any host just before: each is left alone until then, and what
     /// is remembered of a host holds on.
     #[must_use]
-    pub fn after(mut self, quiet_until: Now, memory: Memory) -> UrlServer {
+    pub fn after(mut self, quiet_until: Now, memory: HostMemory) -> UrlServer {
         self.quiet_until = quiet_until;
         self.memory = memory;
         self
@@ -258,13 +258,13 @@ impl UrlServer {
     pub fn doc_id(&self, trans: TransId) -> Option<u32> {
         match &self.active(trans)?.work {
             Work::Page(candidate) => Some(candidate.doc_id),
-            Work::Free | Work::Robots { .. } | Work::Errand(_) => None,
+            Work::Free | Work::Robots { .. } | Work::RemoteRobots(_) => None,
         }
     }
 
     /// The spider that has an open transaction.
-    pub fn taker(&self, trans: TransId) -> Option<u16> {
-        Some(self.active(trans)?.taker)
+    pub fn spider(&self, trans: TransId) -> Option<u16> {
+        Some(self.active(trans)?.spider)
     }
 
     /// When an open transaction was handed out or, later, sent.
@@ -328,15 +328,15 @@ impl UrlServer {
         self.table.wake(slot);
         let host = &mut self.table.rows[slot as usize];
         match work {
-            Work::Page(candidate) => self.waiting.push_front(&mut host.queue, candidate),
+            Work::Page(candidate) => self.urls.push_front(&mut host.queue, candidate),
             // A chain starts again at its first link.
             Work::Robots { .. } => match &mut host.robots {
                 RobotsState::Unreachable { until_s, .. } => *until_s = 0,
                 robots => *robots = RobotsState::Unknown,
             },
-            Work::Errand(errand) => {
+            Work::RemoteRobots(errand) => {
                 self.errands.entry(slot).or_default().push_front(*errand);
-                self.has_errand(slot);
+                self.has_remote_robots(slot);
             }
             Work::Free => {}
         }
@@ -351,8 +351,8 @@ impl UrlServer {
         self.turns.advance(now, |slot| rows[slot as usize].pace.due(), |slot| due.push(slot));
         for slot in due.drain(..) {
             let host = &mut self.table.rows[slot as usize];
-            debug_assert_eq!(host.place, Place::Timer);
-            host.place = Place::Rest;
+            debug_assert_eq!(host.waits_in, WaitsIn::Timer);
+            host.waits_in = WaitsIn::Rest;
             self.settle(slot, now);
         }
         self.due = due;
@@ -382,7 +382,7 @@ impl UrlServer {
 
     /// When `tick` or `acquire` will next have something to do.
     pub fn next_due(&self) -> Option<Now> {
-        let at_once = !self.ready.is_empty() || !self.refused.is_empty() || self.takers.has_next_host();
+        let at_once = !self.ready.is_empty() || !self.refused.is_empty() || self.spiders.has_next_host();
         if at_once || self.leftover.can_progress() {
             return Some(Now::ZERO);
         }
@@ -418,22 +418,22 @@ impl UrlServer {
 
     /// A spider joined; with `pull` it takes nothing before it gave credit.
     pub fn join(&mut self, pull: bool) -> u16 {
-        self.takers.join(pull)
+        self.spiders.join(pull)
     }
 
-    pub fn credit(&mut self, taker: u16, count: u32) {
-        self.takers.credit(taker, count);
+    pub fn credit(&mut self, spider: u16, count: u32) {
+        self.spiders.credit(spider, count);
     }
 
     /// The link to a spider is full, or has room again.
-    pub fn hold(&mut self, taker: u16, held: bool) {
-        self.takers.hold(taker, held);
+    pub fn hold(&mut self, spider: u16, held: bool) {
+        self.spiders.hold(spider, held);
     }
 
     /// A spider is gone: everything it had is sent again.
-    pub fn leave(&mut self, taker: u16, now: Now) {
-        self.takers.leave(taker);
-        let theirs = |trans: &TransId| self.active(*trans).is_some_and(|active| active.taker == taker);
+    pub fn leave(&mut self, spider: u16, now: Now) {
+        self.spiders.leave(spider);
+        let theirs = |trans: &TransId| self.active(*trans).is_some_and(|active| active.spider == spider);
         let mut lost: Vec<TransId> = self.open.iter().map(|(_, trans)| *trans).filter(theirs).collect();
         // In an order that does not hang on which places were free: what happened can be replayed.
         lost.sort_unstable();
@@ -498,7 +498,7 @@ impl UrlServer {
             );
             assert!(host.open() <= usize::from(self.config.host.concurrent), "the active window holds");
             assert!(host.pages() <= self.config.queue_len.max(1), "a queue is bounded");
-            assert!(!(host.is(RESTING) && host.place != Place::Rest), "a host at rest waits nowhere");
+            assert!(!(host.is(RESTING) && host.waits_in != WaitsIn::Rest), "a host at rest waits nowhere");
             pages += host.pages();
             waiting += host.queue.len();
             open += host.open();
@@ -506,7 +506,11 @@ impl UrlServer {
                 open_of[active.ip as usize] += 1;
             }
             hosts_of[host.ip as usize] += 1;
-            assert_eq!(host.is(SEVERAL), self.ways.contains_key(&(slot as u32)), "ways are of rows");
+            assert_eq!(
+                host.is(MULTI_ADDRESS),
+                self.fallbacks.contains_key(&(slot as u32)),
+                "fallbacks are of rows"
+            );
             if !matches!(host.robots, RobotsState::Known { .. }) {
                 assert_eq!(host.pages_open(), 0, "no page before the robots rules are known");
             }
@@ -518,19 +522,26 @@ impl UrlServer {
             assert!(address.open <= self.config.ip.concurrent);
         }
         assert_eq!(open, self.open.len());
-        assert_eq!(waiting, self.waiting.len());
+        assert_eq!(waiting, self.urls.len());
         assert_eq!(pages, self.pages, "every URL is somewhere");
         true
     }
 
     /// Puts work into a host's window.
-    pub(super) fn open_window(&mut self, slot: u32, work: Work, taker: u16, more: bool, now: Now) -> TransId {
+    pub(super) fn open_window(
+        &mut self,
+        slot: u32,
+        work: Work,
+        spider: u16,
+        more: bool,
+        now: Now,
+    ) -> TransId {
         let host = &mut self.table.rows[slot as usize];
         if host.window.is_none() {
             host.window = self.spare_windows.pop();
         }
         let entry = self.open.vacant_entry();
-        let trans = host.hand_out(slot, work, taker, more, entry.key() as u32, now);
+        let trans = host.hand_out(slot, work, spider, more, entry.key() as u32, now);
         entry.insert(trans);
         trans
     }
@@ -539,6 +550,6 @@ impl UrlServer {
 impl Host {
     /// What waits for a host, or is with a spider, keeps its row.
     pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.open() == 0 && !self.is(HAS_ERRAND)
+        self.queue.is_empty() && self.open() == 0 && !self.is(HAS_REMOTE_ROBOTS)
     }
 }

@@ -1,5 +1,5 @@
 use super::host::{Host, RobotsState, Work};
-use super::memory::Memory;
+use super::host_memory::HostMemory;
 use super::niceness::Pace;
 use super::server::UrlServer;
 use crate::base::Now;
@@ -162,7 +162,7 @@ impl UrlServer {
             .find(|active| matches!(&active.work, Work::Page(candidate) if candidate.doc_id == doc_id));
         let place = match open {
             Some(active) => DocPlace::Open { since: active.asked_at, sent: active.sent },
-            None => match self.waiting.position(host.queue, |candidate| candidate.doc_id == doc_id) {
+            None => match self.urls.position(host.queue, |candidate| candidate.doc_id == doc_id) {
                 Some(before) => DocPlace::Queued { before },
                 None => DocPlace::Elsewhere,
             },
@@ -198,7 +198,7 @@ impl UrlServer {
             _ if host.open() >= usize::from(self.config.host.concurrent) => WaitsFor::Concurrent,
             RobotsState::Asked | RobotsState::Hop(_) | RobotsState::Elsewhere { .. } => WaitsFor::Robots,
             _ if !address.has_room(&self.config.ip) => WaitsFor::Address,
-            _ if host.place == super::host::Place::Taker => WaitsFor::Spider,
+            _ if host.waits_in == super::host::WaitsIn::Spider => WaitsFor::Spider,
             _ => return (None, Some(now)),
         };
         (Some(why), None)
@@ -214,7 +214,7 @@ impl UrlServer {
     }
 }
 
-impl Memory {
+impl HostMemory {
     /// What is remembered of a host, and what its rules say of a path.
     pub fn look(&self, origin: &str, path: &str) -> Option<(PauseView, RobotsView)> {
         let host = self.get(origin)?;

@@ -1,6 +1,6 @@
 //! Which row a host gets, and which URLs go there.
 
-use super::host::{Place, RobotsState, SEVERAL, is_past};
+use super::host::{MULTI_ADDRESS, RobotsState, WaitsIn, is_past};
 use super::host_table::Vacancy;
 use super::order::Refusal;
 use super::server::{Timer, UrlServer};
@@ -25,7 +25,7 @@ impl UrlServer {
                 self.refused.push_back((job, refusal));
                 let host = &self.table.rows[slot as usize];
                 // One that waits somewhere comes to rest when its turn comes.
-                if host.is_empty() && host.place == Place::Rest {
+                if host.is_empty() && host.waits_in == WaitsIn::Rest {
                     self.table.rest(slot);
                 }
             }
@@ -64,14 +64,14 @@ impl UrlServer {
         match self.table.place(origin, address, self.quiet_until, now) {
             Vacancy::Fresh(slot) => {
                 self.recall(slot);
-                self.note_ways(slot, ip, others);
+                self.note_fallback(slot, ip, others);
                 Some(slot)
             }
             Vacancy::Reused(slot, before) => {
                 self.stats.slots_reused += 1;
                 let (origin, before) = *before;
-                if before.is(SEVERAL) {
-                    self.ways.remove(&slot);
+                if before.is(MULTI_ADDRESS) {
+                    self.fallbacks.remove(&slot);
                 }
                 self.leave_address(before.ip, now);
                 if let RobotsState::Known { rules: Some(rules), .. } = &before.robots {
@@ -79,7 +79,7 @@ impl UrlServer {
                 }
                 self.memory.keep(&origin, before);
                 self.recall(slot);
-                self.note_ways(slot, ip, others);
+                self.note_fallback(slot, ip, others);
                 Some(slot)
             }
             Vacancy::None { soonest } => {
@@ -134,6 +134,6 @@ impl UrlServer {
 
     pub(super) fn enqueue(&mut self, slot: u32, candidate: Candidate) {
         self.table.wake(slot);
-        self.waiting.push_back(&mut self.table.rows[slot as usize].queue, candidate);
+        self.urls.push_back(&mut self.table.rows[slot as usize].queue, candidate);
     }
 }

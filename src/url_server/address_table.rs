@@ -1,4 +1,4 @@
-use super::host::{Host, Place};
+use super::host::{Host, WaitsIn};
 use super::niceness::{Niceness, Pace};
 use hashbrown::HashTable;
 use rapidhash::fast::RandomState;
@@ -55,7 +55,7 @@ impl Address {
             last => std::mem::replace(&mut hosts[last as usize].next_at_address, slot),
         };
         let host = &mut hosts[slot as usize];
-        host.place = Place::Address;
+        host.waits_in = WaitsIn::Address;
         host.next_at_address = first;
         self.last = slot;
     }
@@ -70,8 +70,8 @@ impl Address {
             false => hosts[last as usize].next_at_address = second,
         }
         let host = &mut hosts[slot as usize];
-        debug_assert_eq!(host.place, Place::Address);
-        host.place = Place::Rest;
+        debug_assert_eq!(host.waits_in, WaitsIn::Address);
+        host.waits_in = WaitsIn::Rest;
         Some(slot)
     }
 }

@@ -1,12 +1,12 @@
 //! What the model holds the server to: whether a request may go out, whether one must, and what an answer means.
 
+use super::addresses::address;
 use super::model::{Host, Kind, Model, Open, Spider};
-use super::model_ways::address;
-use super::model_web::{DAY, Gate, Manners, RobotsAnswer, SECOND};
-use super::{Order, OrderKind, Refusal, RobotsStep};
+use super::web::{DAY, Gate, Manners, RobotsAnswer, SECOND};
 use crate::base::Now;
 use crate::proto::lines::Job;
 use crate::proto::url::CrawlUrl;
+use crate::url_server::{Order, OrderKind, Refusal, RobotsStep};
 
 /// A timer may be late by a tick, and ticks are whole milliseconds.
 pub(super) const TICKS: u64 = 2_000;
@@ -73,7 +73,7 @@ impl Model {
                 assert_eq!(job.candidate.url, order.url);
                 assert!(!asked, "a page beside robots.txt");
                 assert!(host.gate.allows(order.url.path_and_query(), now), "{}: {:?}", order.url, host.gate);
-                self.credited(n, order.taker, bound);
+                self.credited(n, order.spider, bound);
                 Kind::Page(order.doc_id)
             }
             OrderKind::Robots => {
@@ -82,10 +82,10 @@ impl Model {
                 self.hosts[n].gate = Gate::Unknown;
                 kind
             }
-            OrderKind::Errand(id) => {
+            OrderKind::RemoteRobots(id) => {
                 let ask = self.errands.get_mut(&id).expect("an errand of ours");
                 assert!(!std::mem::replace(&mut ask.open, true) && ask.placed && ask.url == order.url);
-                Kind::Errand(id)
+                Kind::RemoteRobots(id)
             }
         };
         self.slots.retain(|_, host| *host != n);
@@ -103,7 +103,7 @@ impl Model {
             *address = Manners { latest: address.latest, ..Manners::default() };
         }
         address.asked(&ip_rules, now);
-        let (trans, taker) = (order.trans, order.taker);
+        let (trans, taker) = (order.trans, order.spider);
         let mute = !self.calm && self.rng.chance(30);
         // What is dead may live for a moment, and the other way round. In the end everybody can be had somewhere.
         let somewhere = self.hosts[n].ips.iter().any(|&ip| !self.dead[ip]);

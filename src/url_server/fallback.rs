@@ -1,7 +1,7 @@
 //! Hosts that have several addresses, and how they go from one to the next.
 
-use super::answers::Ending;
-use super::host::{Place, SEVERAL};
+use super::host::{MULTI_ADDRESS, WaitsIn};
+use super::release::Ending;
 use super::server::UrlServer;
 use crate::base::Now;
 use crate::limits::ADDRESSES_PER_HOST_MAX;
@@ -17,7 +17,7 @@ use std::net::IpAddr;
 ///               ▲               connection made: it stays there                    │ none left: the host has failed
 ///               └──────────────── at the one that worked last, else the first ◄────┘
 /// ```
-pub(super) struct Ways {
+pub(super) struct Fallback {
     /// In the order to try them; at least two.
     all: Box<[IpAddr]>,
     /// Where the host is to stand.
@@ -33,16 +33,16 @@ pub(super) struct Ways {
 
 const _: () = assert!(ADDRESSES_PER_HOST_MAX >= 2 && ADDRESSES_PER_HOST_MAX <= 8, "a bit for each");
 
-impl Ways {
+impl Fallback {
     /// `None` if there is only one.
-    fn new(ip: IpAddr, others: &[IpAddr]) -> Option<Ways> {
+    fn new(ip: IpAddr, others: &[IpAddr]) -> Option<Fallback> {
         let mut all = vec![ip];
         for &other in others {
             if all.len() < ADDRESSES_PER_HOST_MAX && !all.contains(&other) {
                 all.push(other);
             }
         }
-        (all.len() > 1).then(|| Ways { all: all.into(), at: 0, tried: 0, cut_short: 0, worked: None })
+        (all.len() > 1).then(|| Fallback { all: all.into(), at: 0, tried: 0, cut_short: 0, worked: None })
     }
 
     fn index(&self, ip: IpAddr) -> Option<u8> {
@@ -112,10 +112,10 @@ impl UrlServer {
         };
         let ip = self.addresses.get(active.ip).ip;
         let cut_short = active.more && result == ResultCode::ConnectTimeout;
-        let Some(ways) = self.ways.get_mut(&slot) else {
+        let Some(fallback) = self.fallbacks.get_mut(&slot) else {
             return false;
         };
-        let goes_on = ways.failed(ip, cut_short);
+        let goes_on = fallback.failed(ip, cut_short);
         if goes_on {
             self.stats.moved_on += 1;
             self.back(trans, Ending::NotSent, now);
@@ -128,25 +128,26 @@ impl UrlServer {
 
     /// A connection of a host was made.
     pub(super) fn reached(&mut self, slot: u32, ip: IpAddr) {
-        if let Some(ways) = self.ways.get_mut(&slot) {
-            ways.reached(ip);
+        if let Some(fallback) = self.fallbacks.get_mut(&slot) {
+            fallback.reached(ip);
         }
     }
 
     /// Whether there are other addresses to try soon if the next connection of a host takes long.
     pub(super) fn has_more(&self, slot: u32) -> bool {
-        self.table.rows[slot as usize].is(SEVERAL) && self.ways.get(&slot).is_some_and(Ways::has_more)
+        self.table.rows[slot as usize].is(MULTI_ADDRESS)
+            && self.fallbacks.get(&slot).is_some_and(Fallback::has_more)
     }
 
     /// Moves a host to the address that it is to stand at. One that waits at its old address moves when its turn comes
     /// there. True if it has moved.
     pub(super) fn stand(&mut self, slot: u32, now: Now) -> bool {
         let host = &self.table.rows[slot as usize];
-        if !host.is(SEVERAL) || matches!(host.place, Place::Address | Place::Ready) {
+        if !host.is(MULTI_ADDRESS) || matches!(host.waits_in, WaitsIn::Address | WaitsIn::Ready) {
             return false;
         }
         let before = host.ip;
-        let Some(ip) = self.ways.get(&slot).map(Ways::ip) else {
+        let Some(ip) = self.fallbacks.get(&slot).map(Fallback::ip) else {
             return false;
         };
         if self.addresses.get(before).ip == ip {
@@ -159,10 +160,10 @@ impl UrlServer {
     }
 
     /// Notes the addresses of a host that got a row, which stands at the first.
-    pub(super) fn note_ways(&mut self, slot: u32, ip: IpAddr, others: Option<&[IpAddr]>) {
-        if let Some(ways) = others.and_then(|others| Ways::new(ip, others)) {
-            self.table.rows[slot as usize].set(SEVERAL, true);
-            self.ways.insert(slot, ways);
+    pub(super) fn note_fallback(&mut self, slot: u32, ip: IpAddr, others: Option<&[IpAddr]>) {
+        if let Some(fallback) = others.and_then(|others| Fallback::new(ip, others)) {
+            self.table.rows[slot as usize].set(MULTI_ADDRESS, true);
+            self.fallbacks.insert(slot, fallback);
         }
     }
 
@@ -171,24 +172,29 @@ impl UrlServer {
         let host = &mut self.table.rows[slot as usize];
         let before = host.ip;
         let stands_at = self.addresses.get(before).ip;
-        let several = host.is(SEVERAL);
-        if (stands_at == ip && !several && others.is_none()) || !host.is_empty() || host.place != Place::Rest
+        let several = host.is(MULTI_ADDRESS);
+        if (stands_at == ip && !several && others.is_none())
+            || !host.is_empty()
+            || host.waits_in != WaitsIn::Rest
         {
             return;
         }
         let others = others.unwrap_or_default();
-        if self.ways.get(&slot).is_some_and(|ways| several && ways.same_as(ip, others)) {
+        if self.fallbacks.get(&slot).is_some_and(|fallback| several && fallback.same_as(ip, others)) {
             return;
         }
-        host.set(SEVERAL, false);
-        let worked = self.ways.remove(&slot).and_then(|ways| Some(ways.all[usize::from(ways.worked?)]));
-        self.note_ways(slot, ip, Some(others));
+        host.set(MULTI_ADDRESS, false);
+        let worked = self
+            .fallbacks
+            .remove(&slot)
+            .and_then(|fallback| Some(fallback.all[usize::from(fallback.worked?)]));
+        self.note_fallback(slot, ip, Some(others));
         let mut target = ip;
-        if let Some(ways) = self.ways.get_mut(&slot) {
+        if let Some(fallback) = self.fallbacks.get_mut(&slot) {
             // Where it is known it stays.
-            ways.worked = worked.and_then(|ip| ways.index(ip));
-            ways.at = ways.worked.or(ways.index(stands_at)).unwrap_or(0);
-            target = ways.ip();
+            fallback.worked = worked.and_then(|ip| fallback.index(ip));
+            fallback.at = fallback.worked.or(fallback.index(stands_at)).unwrap_or(0);
+            target = fallback.ip();
         }
         if target != stands_at {
             self.table.rows[slot as usize].ip = self.join_address(target);
@@ -207,31 +213,31 @@ mod tests {
 
     #[test]
     fn each_is_tried_once_and_the_next_round_begins_at_the_one_that_worked() {
-        let mut ways = Ways::new(ip(1), &[ip(2), ip(1), ip(3)]).unwrap();
-        assert_eq!((&*ways.all, ways.ip()), (&[ip(1), ip(2), ip(3)][..], ip(1)));
-        assert!(ways.has_more() && ways.failed(ip(1), false));
-        assert!(ways.ip() == ip(2) && ways.has_more());
-        ways.reached(ip(2));
-        assert!(!ways.has_more(), "it has all the time there is");
-        assert!(ways.failed(ip(2), false));
-        assert!(ways.ip() == ip(1) && ways.has_more() && ways.failed(ip(1), false));
-        assert!(ways.ip() == ip(3) && !ways.has_more(), "the last one");
-        assert!(!ways.failed(ip(3), false));
-        assert_eq!(ways.ip(), ip(2));
-        assert!(Ways::new(ip(1), &[ip(1)]).is_none());
+        let mut fallback = Fallback::new(ip(1), &[ip(2), ip(1), ip(3)]).unwrap();
+        assert_eq!((&*fallback.all, fallback.ip()), (&[ip(1), ip(2), ip(3)][..], ip(1)));
+        assert!(fallback.has_more() && fallback.failed(ip(1), false));
+        assert!(fallback.ip() == ip(2) && fallback.has_more());
+        fallback.reached(ip(2));
+        assert!(!fallback.has_more(), "it has all the time there is");
+        assert!(fallback.failed(ip(2), false));
+        assert!(fallback.ip() == ip(1) && fallback.has_more() && fallback.failed(ip(1), false));
+        assert!(fallback.ip() == ip(3) && !fallback.has_more(), "the last one");
+        assert!(!fallback.failed(ip(3), false));
+        assert_eq!(fallback.ip(), ip(2));
+        assert!(Fallback::new(ip(1), &[ip(1)]).is_none());
         let many: Vec<IpAddr> = (0..99).map(ip).collect();
-        assert_eq!(Ways::new(ip(1), &many).unwrap().all.len(), ADDRESSES_PER_HOST_MAX);
+        assert_eq!(Fallback::new(ip(1), &many).unwrap().all.len(), ADDRESSES_PER_HOST_MAX);
     }
 
     #[test]
     fn one_that_was_cut_short_has_all_the_time_before_the_host_has_failed() {
-        let mut ways = Ways::new(ip(1), &[ip(2)]).unwrap();
-        assert!(ways.failed(ip(1), true) && ways.ip() == ip(2));
-        assert!(ways.failed(ip(2), false) && ways.ip() == ip(1));
-        assert!(!ways.has_more());
+        let mut fallback = Fallback::new(ip(1), &[ip(2)]).unwrap();
+        assert!(fallback.failed(ip(1), true) && fallback.ip() == ip(2));
+        assert!(fallback.failed(ip(2), false) && fallback.ip() == ip(1));
+        assert!(!fallback.has_more());
         // A straggler of the first try changes nothing.
-        assert!(ways.failed(ip(2), false) && ways.ip() == ip(1));
-        assert!(!ways.failed(ip(1), false));
-        assert!(ways.has_more(), "a new round");
+        assert!(fallback.failed(ip(2), false) && fallback.ip() == ip(1));
+        assert!(!fallback.failed(ip(1), false));
+        assert!(fallback.has_more(), "a new round");
     }
 }

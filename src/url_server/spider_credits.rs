@@ -1,4 +1,4 @@
-use super::host::NO_TAKER;
+use super::host::NO_SPIDER;
 use std::collections::VecDeque;
 
 /// Who takes the work. On a shard that is the spider beside us, which takes what it has room for; a URL server of
@@ -6,16 +6,16 @@ use std::collections::VecDeque;
 ///
 /// A host's work goes to one spider for as long as that lives, so that its connection is used again. A host whose
 /// spider has no credit left waits here.
-pub(super) struct Takers {
-    /// Indexed by taker; `None` after it left.
-    spiders: Option<Vec<Option<Taker>>>,
+pub(super) struct SpiderCredits {
+    /// Indexed by spider; `None` after it left.
+    spiders: Option<Vec<Option<Spider>>>,
     /// Hosts that belong to no spider and wait for one with credit.
     unclaimed: VecDeque<u32>,
     /// Where the search for a spider for a new host goes on.
     next: usize,
 }
 
-struct Taker {
+struct Spider {
     /// Lines it may still be sent; `None` if it takes what comes.
     credits: Option<u64>,
     /// Its link is full: nothing for now.
@@ -23,56 +23,56 @@ struct Taker {
     waiting: VecDeque<u32>,
 }
 
-impl Taker {
+impl Spider {
     fn has_room(&self) -> bool {
         !self.held && self.credits != Some(0)
     }
 }
 
 /// The spider beside us.
-pub(super) const HERE: u16 = 0;
+pub(super) const LOCAL: u16 = 0;
 
-impl Takers {
-    pub fn here() -> Takers {
-        Takers { spiders: None, unclaimed: VecDeque::new(), next: 0 }
+impl SpiderCredits {
+    pub fn here() -> SpiderCredits {
+        SpiderCredits { spiders: None, unclaimed: VecDeque::new(), next: 0 }
     }
 
-    pub fn behind_links() -> Takers {
-        Takers { spiders: Some(Vec::new()), ..Takers::here() }
+    pub fn behind_links() -> SpiderCredits {
+        SpiderCredits { spiders: Some(Vec::new()), ..SpiderCredits::here() }
     }
 
     /// A spider joined. With `pull` it takes nothing before it gave credit.
     pub fn join(&mut self, pull: bool) -> u16 {
         let spiders = self.spiders.get_or_insert_default();
-        let taker = Taker { credits: pull.then_some(0), held: false, waiting: VecDeque::new() };
+        let spider = Spider { credits: pull.then_some(0), held: false, waiting: VecDeque::new() };
         match spiders.iter().position(Option::is_none) {
             Some(place) => {
-                spiders[place] = Some(taker);
+                spiders[place] = Some(spider);
                 place as u16
             }
             None => {
-                assert!(spiders.len() < usize::from(NO_TAKER), "links are bounded");
-                spiders.push(Some(taker));
+                assert!(spiders.len() < usize::from(NO_SPIDER), "links are bounded");
+                spiders.push(Some(spider));
                 (spiders.len() - 1) as u16
             }
         }
     }
 
-    pub fn credit(&mut self, taker: u16, count: u32) {
-        if let Some(Taker { credits: Some(credits), .. }) = self.get_mut(taker) {
+    pub fn credit(&mut self, spider: u16, count: u32) {
+        if let Some(Spider { credits: Some(credits), .. }) = self.get_mut(spider) {
             *credits = credits.saturating_add(u64::from(count));
         }
     }
 
-    pub fn hold(&mut self, taker: u16, held: bool) {
-        if let Some(taker) = self.get_mut(taker) {
-            taker.held = held;
+    pub fn hold(&mut self, spider: u16, held: bool) {
+        if let Some(spider) = self.get_mut(spider) {
+            spider.held = held;
         }
     }
 
     /// A spider is gone; its hosts belong to nobody again.
-    pub fn leave(&mut self, taker: u16) {
-        let gone = self.spiders.as_mut().and_then(|spiders| spiders.get_mut(usize::from(taker))?.take());
+    pub fn leave(&mut self, spider: u16) {
+        let gone = self.spiders.as_mut().and_then(|spiders| spiders.get_mut(usize::from(spider))?.take());
         if let Some(gone) = gone {
             self.unclaimed.extend(gone.waiting);
         }
@@ -81,18 +81,18 @@ impl Takers {
     /// The spider for a host that may be asked now, and one credit of it; `None` puts the host in line.
     pub fn take(&mut self, slot: u32, bound_to: u16) -> Option<u16> {
         let Some(spiders) = &mut self.spiders else {
-            return Some(HERE);
+            return Some(LOCAL);
         };
         let bound = usize::from(bound_to);
-        let chosen = if let Some(Some(taker)) = spiders.get_mut(bound) {
-            if !taker.has_room() {
-                taker.waiting.push_back(slot);
+        let chosen = if let Some(Some(spider)) = spiders.get_mut(bound) {
+            if !spider.has_room() {
+                spider.waiting.push_back(slot);
                 return None;
             }
             bound
         } else {
             let count = spiders.len();
-            let has_room = |place: &usize| spiders[*place].as_ref().is_some_and(Taker::has_room);
+            let has_room = |place: &usize| spiders[*place].as_ref().is_some_and(Spider::has_room);
             match (0..count).map(|n| (self.next + n) % count).find(has_room) {
                 Some(place) => {
                     self.next = place + 1;
@@ -104,7 +104,7 @@ impl Takers {
                 }
             }
         };
-        if let Some(Taker { credits: Some(credits), .. }) = &mut spiders[chosen] {
+        if let Some(Spider { credits: Some(credits), .. }) = &mut spiders[chosen] {
             *credits -= 1;
         }
         Some(chosen as u16)
@@ -114,9 +114,9 @@ impl Takers {
     pub fn next_host(&mut self) -> Option<u32> {
         let spiders = self.spiders.as_mut()?;
         let mut room = false;
-        for taker in spiders.iter_mut().flatten().filter(|taker| taker.has_room()) {
+        for spider in spiders.iter_mut().flatten().filter(|spider| spider.has_room()) {
             room = true;
-            if let Some(slot) = taker.waiting.pop_front() {
+            if let Some(slot) = spider.waiting.pop_front() {
                 return Some(slot);
             }
         }
@@ -126,8 +126,8 @@ impl Takers {
     /// A host need not wait for a spider any more.
     pub fn forget(&mut self, slot: u32) {
         self.unclaimed.retain(|&other| other != slot);
-        for taker in self.spiders.iter_mut().flatten().flatten() {
-            taker.waiting.retain(|&other| other != slot);
+        for spider in self.spiders.iter_mut().flatten().flatten() {
+            spider.waiting.retain(|&other| other != slot);
         }
     }
 
@@ -135,12 +135,12 @@ impl Takers {
         let Some(spiders) = &self.spiders else {
             return false;
         };
-        let mut with_room = spiders.iter().flatten().filter(|taker| taker.has_room()).peekable();
+        let mut with_room = spiders.iter().flatten().filter(|spider| spider.has_room()).peekable();
         (with_room.peek().is_some() && !self.unclaimed.is_empty())
-            || with_room.any(|taker| !taker.waiting.is_empty())
+            || with_room.any(|spider| !spider.waiting.is_empty())
     }
 
-    fn get_mut(&mut self, taker: u16) -> Option<&mut Taker> {
-        self.spiders.as_mut()?.get_mut(usize::from(taker))?.as_mut()
+    fn get_mut(&mut self, spider: u16) -> Option<&mut Spider> {
+        self.spiders.as_mut()?.get_mut(usize::from(spider))?.as_mut()
     }
 }

@@ -3,7 +3,7 @@ use crate::proto::lines::Candidate;
 /// URLs that wait, of all hosts, in one arena; a host's are linked through it, so that an empty queue costs its
 /// host eight bytes and a full one no allocation of its own.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct UrlArena {
     rows: Vec<Row>,
     /// First of the rows that are free.
     free: Option<u32>,
@@ -33,7 +33,7 @@ impl Queue {
     }
 }
 
-impl Waiting {
+impl UrlArena {
     /// URLs in all queues.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -125,7 +125,7 @@ mod tests {
     fn many_queues_in_one_arena_are_as_many_queues() {
         for seed in 0..20 {
             let mut rng = Rng::new(seed);
-            let mut waiting = Waiting::default();
+            let mut waiting = UrlArena::default();
             let mut queues = [Queue::default(); 5];
             let mut model: [VecDeque<u32>; 5] = Default::default();
             for doc_id in 0..4_000 {

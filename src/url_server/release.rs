@@ -1,7 +1,7 @@
 //! What an answer, or its absence, means for the pauses of its host and address.
 
-use super::host::{NO_TAKER, Place, Work};
-use super::memory::{write_address, write_pace};
+use super::host::{NO_SPIDER, WaitsIn, Work};
+use super::host_memory::{write_address, write_pace};
 use super::niceness::{Niceness, Pace, Report};
 use super::order::Refusal;
 use super::server::{SPARE_WINDOWS, UrlServer};
@@ -123,7 +123,7 @@ impl UrlServer {
     /// A host has done nothing but fail: what waits for it is refused until it gets another chance.
     pub(super) fn set_aside(&mut self, slot: u32, now: Now) {
         self.stats.set_aside += 1;
-        self.notices.push(super::memory::set_aside_line(
+        self.notices.push(super::host_memory::set_aside_line(
             self.table.origin(slot),
             &self.table.rows[slot as usize].pace,
         ));
@@ -135,7 +135,7 @@ impl UrlServer {
     pub(super) fn refuse_all(&mut self, slot: u32, refusal: Refusal) {
         let host = &mut self.table.rows[slot as usize];
         let ip = self.addresses.get(host.ip).ip;
-        while let Some(candidate) = self.waiting.pop_front(&mut host.queue) {
+        while let Some(candidate) = self.urls.pop_front(&mut host.queue) {
             self.refused.push_back((Job::at(ip, candidate), refusal));
         }
         while let Some(job) = self.leftover.pop_of(self.table.names.get(host.name)) {
@@ -168,10 +168,10 @@ impl UrlServer {
         if host.pages_open() > 0 {
             return;
         }
-        host.taker = NO_TAKER;
-        if host.place == Place::Taker {
-            host.place = Place::Rest;
-            self.takers.forget(slot);
+        host.spider = NO_SPIDER;
+        if host.waits_in == WaitsIn::Spider {
+            host.waits_in = WaitsIn::Rest;
+            self.spiders.forget(slot);
             self.settle(slot, now);
         }
     }

@@ -1,13 +1,13 @@
 //! Nothing of a host is fetched before its robots rules are known: what is handed out when, and what the answers
 //! to robots.txt mean.
 
-use super::answers::{Ending, Taken, is_notable};
-use super::host::{HAS_ERRAND, Place, RobotsState, Work, is_past, second_after, second_before};
-use super::memory::{write_pace, write_robots};
+use super::host::{HAS_REMOTE_ROBOTS, RobotsState, WaitsIn, Work, is_past, second_after, second_before};
+use super::host_memory::{write_pace, write_robots};
 use super::niceness::Report;
-use super::order::{Acquired, Errand, Order, OrderKind, Refusal};
+use super::order::{Acquired, Order, OrderKind, Refusal, RemoteRobots};
+use super::release::{Ending, Taken, is_notable};
 use super::server::UrlServer;
-use super::takers::HERE;
+use super::spider_credits::LOCAL;
 use crate::base::Now;
 use crate::limits::ROBOTS_REDIRECTS_MAX;
 use crate::proto::lines::{Job, TransId};
@@ -52,8 +52,8 @@ impl UrlServer {
     /// Chooses what to send for a host that may send.
     pub(super) fn hand_out(&mut self, slot: u32, now: Now) -> Acquired {
         let host = &mut self.table.rows[slot as usize];
-        if host.is(HAS_ERRAND) {
-            return self.hand_out_errand(slot, now);
+        if host.is(HAS_REMOTE_ROBOTS) {
+            return self.hand_out_remote_robots(slot, now);
         }
         match &host.robots {
             RobotsState::Known { until_s, .. } if is_past(*until_s, now) => self.forget_rules(slot),
@@ -71,30 +71,30 @@ impl UrlServer {
         let ip = self.addresses.get(host.ip).ip;
         let (url, hops) = match &mut host.robots {
             RobotsState::Known { rules, .. } => {
-                let Some(front) = self.waiting.front(host.queue) else {
+                let Some(front) = self.urls.front(host.queue) else {
                     return Acquired::Nothing;
                 };
                 let path = front.url.path_and_query().as_bytes();
                 if rules.as_ref().is_some_and(|rules| !rules.allows(path)) {
-                    let Some(candidate) = self.waiting.pop_front(&mut host.queue) else {
+                    let Some(candidate) = self.urls.pop_front(&mut host.queue) else {
                         return Acquired::Nothing;
                     };
                     self.refill(slot, now);
                     return self.refuse(Job::at(ip, candidate), Refusal::Robots);
                 }
-                let Some(taker) = self.takers.take(slot, host.taker) else {
-                    host.place = Place::Taker;
+                let Some(spider) = self.spiders.take(slot, host.spider) else {
+                    host.waits_in = WaitsIn::Spider;
                     return Acquired::Nothing;
                 };
-                host.taker = taker;
-                let Some(candidate) = self.waiting.pop_front(&mut host.queue) else {
+                host.spider = spider;
+                let Some(candidate) = self.urls.pop_front(&mut host.queue) else {
                     return Acquired::Nothing;
                 };
                 let (doc_id, url, head_only) = (candidate.doc_id, candidate.url.clone(), candidate.head_only);
                 let held = candidate.held.clone();
-                let trans = self.open_window(slot, Work::Page(candidate), taker, more, now);
+                let trans = self.open_window(slot, Work::Page(candidate), spider, more, now);
                 let kind = OrderKind::Page;
-                let order = Order { trans, doc_id, url, ip, more, kind, taker, head_only, held };
+                let order = Order { trans, doc_id, url, ip, more, kind, spider, head_only, held };
                 return Acquired::Fetch(order);
             }
             RobotsState::Asked | RobotsState::Elsewhere { .. } => return Acquired::Nothing,
@@ -104,7 +104,7 @@ impl UrlServer {
                 (url, hops)
             }
             RobotsState::Unknown | RobotsState::Unreachable { .. } => {
-                let Some(front) = self.waiting.front(host.queue) else {
+                let Some(front) = self.urls.front(host.queue) else {
                     return Acquired::Nothing;
                 };
                 (front.url.with_path("/robots.txt"), 0)
@@ -116,18 +116,18 @@ impl UrlServer {
         } else {
             host.robots = RobotsState::Asked;
         }
-        let trans = self.open_window(slot, Work::Robots { hops }, HERE, more, now);
+        let trans = self.open_window(slot, Work::Robots { hops }, LOCAL, more, now);
         let kind = OrderKind::Robots;
         Acquired::Fetch(Order::ours(trans, url, ip, more, kind))
     }
 
-    fn hand_out_errand(&mut self, slot: u32, now: Now) -> Acquired {
+    fn hand_out_remote_robots(&mut self, slot: u32, now: Now) -> Acquired {
         let errands = self.errands.get_mut(&slot);
         let errand = errands.and_then(|errands| errands.pop_front());
         let more = self.errands.get(&slot).is_some_and(|errands| !errands.is_empty());
         if !more {
             self.errands.remove(&slot);
-            self.table.rows[slot as usize].set(HAS_ERRAND, false);
+            self.table.rows[slot as usize].set(HAS_REMOTE_ROBOTS, false);
         }
         let Some(errand) = errand else {
             return Acquired::Nothing;
@@ -135,14 +135,14 @@ impl UrlServer {
         let (id, url) = (errand.id, errand.url.clone());
         let ip = self.addresses.get(self.table.rows[slot as usize].ip).ip;
         let more = self.has_more(slot);
-        let trans = self.open_window(slot, Work::Errand(Box::new(errand)), HERE, more, now);
-        let kind = OrderKind::Errand(id);
+        let trans = self.open_window(slot, Work::RemoteRobots(Box::new(errand)), LOCAL, more, now);
+        let kind = OrderKind::RemoteRobots(id);
         Acquired::Fetch(Order::ours(trans, url, ip, more, kind))
     }
 
     /// Takes a request for the robots rules of another host, which redirected here. It counts like any other to
     /// this host and address, and goes before the host's own pages. False if the host finds no slot.
-    pub fn admit_errand(&mut self, errand: Errand, now: Now) -> bool {
+    pub fn admit_remote_robots(&mut self, errand: RemoteRobots, now: Now) -> bool {
         let origin = errand.url.origin();
         let others = errand.others.as_deref();
         let slot = self.table.find(origin).or_else(|| self.place_host(origin, errand.ip, others, now));
@@ -151,30 +151,30 @@ impl UrlServer {
         };
         self.table.wake(slot);
         self.errands.entry(slot).or_default().push_back(errand);
-        self.has_errand(slot);
+        self.has_remote_robots(slot);
         self.settle(slot, now);
         true
     }
 
-    pub fn is_errand(&self, trans: TransId) -> bool {
+    pub fn is_remote_robots(&self, trans: TransId) -> bool {
         let host = self.table.rows.get(trans.host_slot() as usize);
         host.and_then(|host| host.active_ref(trans))
-            .is_some_and(|active| matches!(active.work, Work::Errand(_)))
+            .is_some_and(|active| matches!(active.work, Work::RemoteRobots(_)))
     }
 
     /// An errand is ours to do: a host that waits for its spider to have room need not wait for this.
-    pub(super) fn has_errand(&mut self, slot: u32) {
+    pub(super) fn has_remote_robots(&mut self, slot: u32) {
         let host = &mut self.table.rows[slot as usize];
-        host.set(HAS_ERRAND, true);
-        if host.place == Place::Taker {
-            host.place = Place::Rest;
-            self.takers.forget(slot);
+        host.set(HAS_REMOTE_ROBOTS, true);
+        if host.waits_in == WaitsIn::Spider {
+            host.waits_in = WaitsIn::Rest;
+            self.spiders.forget(slot);
         }
     }
 
     /// DONE for an errand: its number, if the word did not come late.
-    pub fn release_errand(&mut self, trans: TransId, report: &Report, now: Now) -> Option<u64> {
-        let Taken { work: Work::Errand(errand), .. } =
+    pub fn release_remote_robots(&mut self, trans: TransId, report: &Report, now: Now) -> Option<u64> {
+        let Taken { work: Work::RemoteRobots(errand), .. } =
             self.take_open(trans, Ending::Answered(report), now)?
         else {
             return None;

@@ -19,8 +19,8 @@ use std::net::IpAddr;
 /// ```
 ///
 /// Times are of the calendar (microseconds for `due`, else seconds), so that they mean the same to the next process.
-pub struct Memory {
-    hosts: RapidHashMap<Box<str>, HostMemory>,
+pub struct HostMemory {
+    hosts: RapidHashMap<Box<str>, Remembered>,
     addresses: RapidHashMap<IpAddr, Pace>,
     hosts_max: usize,
     rules_bytes: usize,
@@ -28,7 +28,7 @@ pub struct Memory {
 
 /// What is remembered of one host.
 #[derive(Default)]
-pub(super) struct HostMemory {
+pub(super) struct Remembered {
     pub(super) pace: Pace,
     pub(super) robots: Option<RobotsState>,
 }
@@ -40,11 +40,11 @@ const HOSTS_MIN: usize = 1 << 16;
 const RULES_BYTES_MAX: usize = 16 * 1024;
 const RULES_BYTES_ALL: usize = 64 << 20;
 
-impl Memory {
+impl HostMemory {
     /// Remembers this many hosts, and in any case some ten thousand.
-    pub fn new(hosts_max: usize) -> Memory {
+    pub fn new(hosts_max: usize) -> HostMemory {
         let hosts_max = hosts_max.max(HOSTS_MIN);
-        Memory {
+        HostMemory {
             hosts: RapidHashMap::default(),
             addresses: RapidHashMap::default(),
             hosts_max,
@@ -60,7 +60,7 @@ impl Memory {
         self.hosts.is_empty()
     }
 
-    pub(super) fn get(&self, origin: &str) -> Option<&HostMemory> {
+    pub(super) fn get(&self, origin: &str) -> Option<&Remembered> {
         self.hosts.get(origin)
     }
 
@@ -107,12 +107,12 @@ impl Memory {
     }
 
     /// The place of one host; none if there are too many.
-    fn host(&mut self, origin: &str) -> Option<&mut HostMemory> {
+    fn host(&mut self, origin: &str) -> Option<&mut Remembered> {
         if !self.hosts.contains_key(origin) {
             if self.hosts.len() >= self.hosts_max {
                 return None;
             }
-            self.hosts.insert(origin.into(), HostMemory::default());
+            self.hosts.insert(origin.into(), Remembered::default());
         }
         self.hosts.get_mut(origin)
     }
@@ -163,7 +163,7 @@ impl Memory {
         if self.hosts.is_empty() {
             return;
         }
-        if let Some(HostMemory { mut pace, robots }) = self.hosts.remove(origin) {
+        if let Some(Remembered { mut pace, robots }) = self.hosts.remove(origin) {
             pace.put_off(host.pace.due());
             host.pace = pace;
             self.rules_bytes -= robots.as_ref().map_or(0, rules_bytes);
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     fn host() -> Host {
-        Host::new(super::super::names::Names::default().insert(""), 0, Now::ZERO, 0)
+        Host::new(super::super::host_names::HostNames::default().insert(""), 0, Now::ZERO, 0)
     }
 
     /// Writes a host to a journal in one process and recalls it in another that starts `later_ms` after.
@@ -339,7 +339,7 @@ mod tests {
         write_pace(&mut journal, "http://a", &host.pace, wall);
         write_robots(&mut journal, "http://a", &host.robots, wall);
         let next = Wall { unix_ms_at_zero: wall.unix_ms_at_zero + later_ms };
-        let mut memory = Memory::new(10);
+        let mut memory = HostMemory::new(10);
         assert_eq!(memory.read(&compacted(journal.as_bytes()), next, Now::ZERO), 0, "{journal}");
         let mut recalled = self::host();
         memory.recall("http://a", &mut recalled);
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn rubbish_is_counted_and_passed_over() {
-        let mut memory = Memory::new(10);
+        let mut memory = HostMemory::new(10);
         let journal =
             b"pace\nwhat http://a x\n\xff\xff\nrobots http://a known until=x\npace http://a due=1 penalty";
         assert_eq!(memory.read(journal, Wall { unix_ms_at_zero: 0 }, Now::ZERO), 5);

@@ -1,10 +1,10 @@
 //! Queues, windows, pauses and robots, one promise a test. The simulation tries them all at once.
 
-use super::*;
 use crate::base::{Now, Wall};
 use crate::proto::lines::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
+use crate::url_server::*;
 
 const OK: Report = Report { result: ResultCode::Ok, status: 200, took_us: 0, retry_after_s: None };
 

@@ -1,7 +1,7 @@
 //! Where hosts wait for their turn, and how they get it.
 
-use super::host::{Place, RESTING, RobotsState};
-use super::memory::{write_address, write_pace};
+use super::host::{RESTING, RobotsState, WaitsIn};
+use super::host_memory::{write_address, write_pace};
 use super::server::{Timer, UrlServer};
 use crate::base::Now;
 use std::hint::black_box;
@@ -21,8 +21,8 @@ impl UrlServer {
             if let Some(slot) = self.ready.pop_front() {
                 self.warm = self.warm.saturating_sub(1);
                 let host = &mut self.table.rows[slot as usize];
-                debug_assert_eq!(host.place, Place::Ready);
-                host.place = Place::Rest;
+                debug_assert_eq!(host.waits_in, WaitsIn::Ready);
+                host.waits_in = WaitsIn::Rest;
                 let ip = host.ip;
                 self.addresses.get_mut(ip).claimed = false;
                 if !self.stand(slot, now) {
@@ -31,10 +31,10 @@ impl UrlServer {
                 self.settle(slot, now);
                 continue;
             }
-            let slot = self.takers.next_host()?;
+            let slot = self.spiders.next_host()?;
             let host = &mut self.table.rows[slot as usize];
-            debug_assert_eq!(host.place, Place::Taker);
-            host.place = Place::Rest;
+            debug_assert_eq!(host.waits_in, WaitsIn::Spider);
+            host.waits_in = WaitsIn::Rest;
             self.settle(slot, now);
         }
     }
@@ -56,10 +56,10 @@ impl UrlServer {
             read ^= u64::from(self.addresses.get(host.ip).open);
         }
         for host in next() {
-            read ^= self.waiting.front(host.queue).map_or(0, |candidate| u64::from(candidate.doc_id));
+            read ^= self.urls.front(host.queue).map_or(0, |candidate| u64::from(candidate.doc_id));
         }
         for host in next() {
-            let front = self.waiting.front(host.queue);
+            let front = self.urls.front(host.queue);
             read ^= front.map_or(0, |candidate| u64::from(candidate.url.as_str().as_bytes()[0]));
         }
         black_box(read);
@@ -86,7 +86,7 @@ impl UrlServer {
     /// looked at again when its place comes up.
     pub(super) fn settle(&mut self, slot: u32, now: Now) {
         let host = &mut self.table.rows[slot as usize];
-        if host.place != Place::Rest {
+        if host.waits_in != WaitsIn::Rest {
             return;
         }
         if !host.wants_to_send(&self.config.host, now) {
@@ -99,7 +99,7 @@ impl UrlServer {
         let ip = host.ip;
         let address = self.addresses.get_mut(ip);
         if due > now {
-            host.place = Place::Timer;
+            host.waits_in = WaitsIn::Timer;
             self.turns.insert(due, slot);
         } else if address.claimed
             || address.is_waited_for()
@@ -110,7 +110,7 @@ impl UrlServer {
             self.wake_address(ip, now);
         } else {
             address.claimed = true;
-            host.place = Place::Ready;
+            host.waits_in = WaitsIn::Ready;
             self.ready.push_back(slot);
         }
     }
@@ -131,7 +131,7 @@ impl UrlServer {
         }
         if let Some(slot) = address.first_host(&mut self.table.rows) {
             address.claimed = true;
-            self.table.rows[slot as usize].place = Place::Ready;
+            self.table.rows[slot as usize].waits_in = WaitsIn::Ready;
             self.ready.push_back(slot);
         }
     }
