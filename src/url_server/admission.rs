@@ -1,139 +1,171 @@
-//! Which row a host gets, and which URLs go there.
+//! How URLs come in: to the queue of their host, which may need a row first, or among the leftovers.
 
-use super::host::{MULTI_ADDRESS, RobotsState, WaitsIn, is_past};
-use super::host_table::Vacancy;
-use super::order::Refusal;
-use super::server::{Timer, UrlServer};
+use super::host_table::{RobotsState, WaitsIn};
+use super::order::{Refusal, RemoteRobots};
+use super::server::UrlServer;
 use crate::base::Now;
-use crate::proto::lines::{Candidate, Job};
+use crate::proto::lines::Job;
 use std::net::IpAddr;
 
+/// Larger rules are not kept for a host that has nothing to do; they are requested again.
+const RULES_KEPT_BYTES: usize = 16 * 1024;
+
 impl UrlServer {
-    /// Gives the job back if its host's queue is full or its host finds no slot, which the flag says.
-    pub(super) fn find_place(&mut self, job: Job, now: Now) -> Option<(Job, bool)> {
-        let origin = job.candidate.url.origin();
-        let slot = match self.table.find(origin) {
-            Some(slot) => {
-                self.follow(slot, job.ip, job.others.as_deref(), now);
-                Some(slot)
-            }
-            None => self.place_host(origin, job.ip, job.others.as_deref(), now),
-        };
-        match slot {
-            Some(slot) if self.refusal(slot, now).is_some() => {
-                let refusal = self.refusal(slot, now).unwrap_or(Refusal::SetAside);
-                self.refused.push_back((job, refusal));
-                let host = &self.table.rows[slot as usize];
-                // One that waits somewhere comes to rest when its turn comes.
-                if host.is_empty() && host.waits_in == WaitsIn::Rest {
-                    self.table.rest(slot);
-                }
-            }
-            Some(slot) if self.table.rows[slot as usize].pages() < self.config.queue_len => {
-                self.enqueue(slot, job.candidate);
-                self.settle(slot, now);
-            }
-            slot => return Some((job, slot.is_none())),
+    /// Takes a URL into the queue of its host, or among the leftovers.
+    pub fn admit(&mut self, job: Job, now: Now) {
+        self.pages += 1;
+        if let Err((job, is_rowless)) = self.enqueue(job, now) {
+            self.leftover.push(job, is_rowless);
         }
-        None
+    }
+
+    /// Takes a request for the robots rules of another host, which redirected here. It counts like any other to
+    /// this host and address, and goes before the host's own pages. False if the host gets no row.
+    pub fn admit_remote_robots(&mut self, request: RemoteRobots, now: Now) -> bool {
+        let origin = request.url.origin();
+        let found = self.hosts.find(origin);
+        let Some(slot) =
+            found.or_else(|| self.place_host(origin, request.ip, request.others.as_deref(), now))
+        else {
+            return false;
+        };
+        self.hosts.wake(slot);
+        self.add_remote_robots(slot, request, false);
+        self.settle(slot, now);
+        true
+    }
+
+    /// Adds a request that the URL server sends itself: a host that waits for its spider to have room need not wait
+    /// for it.
+    pub(super) fn add_remote_robots(&mut self, slot: u32, request: RemoteRobots, again: bool) {
+        self.robots_gate.push_remote(&mut self.hosts, slot, request, again);
+        self.spiders.forget(&mut self.hosts, slot);
+    }
+
+    /// Takes in the oldest leftovers that are not in memory: what still finds no place is kept there, ahead of those
+    /// that came later.
+    pub(super) fn take_back(&mut self, read: Option<(u32, &[u8])>, now: Now) {
+        for job in self.leftover.take_back(read) {
+            if let Err((job, is_rowless)) = self.enqueue(job, now) {
+                self.leftover.keep(job, is_rowless);
+            }
+        }
+    }
+
+    /// Puts a URL into the queue of its host. Gives the job back if that is full or, with the flag set, if the host
+    /// gets no row.
+    fn enqueue(&mut self, job: Job, now: Now) -> Result<(), (Job, bool)> {
+        let (origin, others) = (job.candidate.url.origin(), job.others.as_deref());
+        let slot = match self.hosts.find(origin) {
+            Some(slot) => {
+                if let Some(left) = self.hosts.follow(slot, job.ip, others) {
+                    self.readiness.leave_address(&mut self.hosts, left, now);
+                }
+                slot
+            }
+            None => match self.place_host(origin, job.ip, others, now) {
+                Some(slot) => slot,
+                None => return Err((job, true)),
+            },
+        };
+        if let Some(refusal) = self.refusal(slot, now) {
+            self.refused.push_back((job, refusal));
+            // A host that waits somewhere comes to rest when its turn comes.
+            if self.hosts[slot].is_empty() && self.hosts[slot].waits_in() == WaitsIn::Rest {
+                self.hosts.rest(slot);
+            }
+            return Ok(());
+        }
+        if !self.has_room(slot) {
+            return Err((job, false));
+        }
+        self.hosts.push_back(slot, job.candidate);
+        self.settle(slot, now);
+        Ok(())
+    }
+
+    fn has_room(&self, slot: u32) -> bool {
+        self.hosts[slot].pages() < self.config.queue_len
     }
 
     /// Why nothing of a host is fetched at present.
-    pub(super) fn refusal(&self, slot: u32, now: Now) -> Option<Refusal> {
-        let host = &self.table.rows[slot as usize];
-        match host.robots {
-            _ if host.pace.is_set_aside(self.config.host_failures_max, now) => Some(Refusal::SetAside),
-            // Being asked for again: whoever comes meanwhile waits for the answer.
-            RobotsState::Unreachable { .. } if host.open() > 0 => None,
-            RobotsState::Unreachable { until_s, .. } if !is_past(until_s, now) => {
-                Some(Refusal::RobotsUnreachable)
-            }
-            _ => None,
+    fn refusal(&self, slot: u32, now: Now) -> Option<Refusal> {
+        let host = &self.hosts[slot];
+        if host.pace.is_set_aside(self.config.host_failures_max, now) {
+            return Some(Refusal::SetAside);
         }
+        // While the rules are being requested again, URLs wait for the answer.
+        (host.robots().disallows_all(now) && host.open() == 0).then_some(Refusal::RobotsUnreachable)
     }
 
-    /// Finds a slot for a host.
-    pub(super) fn place_host(
-        &mut self,
-        origin: &str,
-        ip: IpAddr,
-        others: Option<&[IpAddr]>,
-        now: Now,
-    ) -> Option<u32> {
-        let address = self.join_address(ip);
-        match self.table.place(origin, address, self.quiet_until, now) {
-            Vacancy::Fresh(slot) => {
-                self.recall(slot);
-                self.note_fallback(slot, ip, others);
+    /// Finds a row for a host that has none.
+    fn place_host(&mut self, origin: &str, ip: IpAddr, others: Option<&[IpAddr]>, now: Now) -> Option<u32> {
+        let address = self.hosts.join_address(ip);
+        match self.hosts.place(origin, address, others, now) {
+            Ok((slot, left)) => {
+                if let Some(left) = left {
+                    self.readiness.leave_address(&mut self.hosts, left, now);
+                }
                 Some(slot)
             }
-            Vacancy::Reused(slot, before) => {
-                self.stats.slots_reused += 1;
-                let (origin, before) = *before;
-                if before.is(MULTI_ADDRESS) {
-                    self.fallbacks.remove(&slot);
-                }
-                self.leave_address(before.ip, now);
-                if let RobotsState::Known { rules: Some(rules), .. } = &before.robots {
-                    self.rules_bytes -= rules.heap_bytes();
-                }
-                self.memory.keep(&origin, before);
-                self.recall(slot);
-                self.note_fallback(slot, ip, others);
-                Some(slot)
-            }
-            Vacancy::None { soonest } => {
-                self.leave_address(address, now);
-                // Somebody must come back for the hosts that wait for a slot.
-                if soonest < Now::NEVER && !self.slots_timer {
-                    self.slots_timer = true;
-                    self.timers.insert(soonest, Timer::Slots);
-                }
+            Err(soonest) => {
+                self.readiness.leave_address(&mut self.hosts, address, now);
+                self.readiness.await_row(soonest);
                 None
             }
         }
     }
 
-    pub(super) fn join_address(&mut self, ip: IpAddr) -> u32 {
-        self.addresses.join(ip, || {
-            let mut pace = self.memory.recall_address(ip).unwrap_or_default();
-            pace.put_off(self.quiet_until);
-            pace
-        })
-    }
-
-    /// Gives a host that got a row what is remembered of it.
-    pub(super) fn recall(&mut self, slot: u32) {
-        let host = &mut self.table.rows[slot as usize];
-        self.memory.recall(self.table.names.get(host.name), host);
-        if let RobotsState::Known { rules: Some(rules), .. } = &host.robots {
-            self.rules_bytes += rules.heap_bytes();
-        }
-    }
-
-    pub(super) fn leave_address(&mut self, slot: u32, now: Now) {
-        self.addresses.get_mut(slot).hosts -= 1;
-        self.free_address(slot, now);
-    }
-
-    /// Forgets an address that no host uses and at which nothing is open, once its pause is over.
-    pub(super) fn free_address(&mut self, slot: u32, now: Now) {
-        let address = self.addresses.get_mut(slot);
-        if address.hosts > 0 || address.open > 0 || address.timer {
+    /// Decides where a host waits. Called after every change. A host without URLs first gets its leftovers; then its
+    /// row may go to another.
+    pub(super) fn settle(&mut self, slot: u32, now: Now) {
+        if !self.readiness.settle(&mut self.hosts, slot, now) {
             return;
         }
-        if address.pace.due() > now {
-            address.timer = true;
-            let due = address.pace.due();
-            self.timers.insert(due, Timer::Address { slot });
-        } else {
-            self.memory.keep_address(address.ip, address.pace);
-            self.addresses.remove(slot);
+        if self.leftover.holds(self.hosts.origin(slot)) {
+            return self.refill(slot, now);
         }
+        if self.hosts[slot].robots().rules_bytes() > RULES_KEPT_BYTES {
+            self.hosts.set_robots(slot, RobotsState::Unknown);
+        }
+        self.hosts.rest(slot);
+        self.place_waiting_hosts(now);
     }
 
-    pub(super) fn enqueue(&mut self, slot: u32, candidate: Candidate) {
-        self.table.wake(slot);
-        self.urls.push_back(&mut self.table.rows[slot as usize].queue, candidate);
+    /// Fills a queue that has room again from the leftovers of its host.
+    pub(super) fn refill(&mut self, slot: u32, now: Now) {
+        if self.leftover.len() > 0 {
+            while self.has_room(slot) {
+                let Some(job) = self.leftover.pop_of(self.hosts.origin(slot)) else {
+                    break;
+                };
+                self.hosts.push_back(slot, job.candidate);
+            }
+        }
+        self.settle(slot, now);
+    }
+
+    /// Gives rows to hosts that wait among the leftovers.
+    pub(super) fn place_waiting_hosts(&mut self, now: Now) {
+        while let Some(origin) = self.leftover.first_host() {
+            let origin: Box<str> = origin.into();
+            let Some(job) = self.leftover.pop_of(&origin) else {
+                return;
+            };
+            let found = self.hosts.find(&origin);
+            match found.or_else(|| self.place_host(&origin, job.ip, job.others.as_deref(), now)) {
+                Some(slot) if self.has_room(slot) => {
+                    self.leftover.first_host_placed();
+                    self.hosts.push_back(slot, job.candidate);
+                    self.refill(slot, now);
+                }
+                Some(_) => {
+                    // It has got a row meanwhile, whose queue draws on the leftovers by itself.
+                    self.leftover.put_first(job);
+                    self.leftover.first_host_placed();
+                }
+                None => return self.leftover.put_first(job),
+            }
+        }
     }
 }

@@ -37,31 +37,26 @@
 //! runs on a shard of `nephila crawl`, and alone as `nephila urlserver`. A model of it in `model` judges it from the
 //! outside over millions of random steps.
 
-mod address_table;
+mod acquisition;
 mod admission;
-mod fallback;
-mod host;
-mod host_memory;
-mod host_names;
 mod host_table;
 mod leftover;
 mod niceness;
 mod order;
 mod readiness;
 mod release;
-mod robots;
+mod robots_gate;
 mod server;
 mod spider_credits;
 mod spill;
 #[cfg(test)]
 mod tests;
-mod url_arena;
 mod view;
 
-pub use host_memory::{HostMemory, compacted};
+pub use host_table::{HostMemory, compacted};
 pub use niceness::{Niceness, Report};
 pub use order::{Acquired, Order, OrderKind, Refusal, RemoteRobots};
-pub use robots::{RobotsStep, Robotstxt};
+pub use robots_gate::{RobotsStep, Robotstxt};
 pub use server::{UrlServer, UrlServerConfig, UrlServerStats};
 pub use spill::{SpillAsk, SpillEvent};
 pub use view::{DocPlace, HostView, PauseView, RobotsView, RobotsWord, WaitsFor};

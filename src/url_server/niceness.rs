@@ -58,7 +58,7 @@ impl Report {
 
 /// When a host or an address may be asked next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     due: Now,
     /// The latest request went out this long before. An hour and more counts as an hour: the pause after it is then
     /// too long, never too short.
@@ -177,6 +177,18 @@ impl Pace {
         if let Some(seconds) = report.retry_after_s {
             self.put_off(now.plus_ms(u64::from(seconds.min(RETRY_AFTER_S_MAX)) * 1_000));
         }
+    }
+
+    /// Whether a pause changed in a way that must outlive this process: more than a plain gap, or back to one.
+    pub(super) fn is_notable(&self, before: &Pace, rules: &Niceness, now: Now) -> bool {
+        let far_ahead = self.due.since_us(now) > rules.gap_us.max(1_000);
+        let slate_changed = (self.penalty_us > 0) != (before.penalty_us > 0)
+            || self.penalty_us > before.penalty_us
+            || self.failures() != before.failures();
+        // The pause after the next request will be this long, though the one after the last may be over.
+        let slower = self.response_pause_us > before.response_pause_us
+            && u64::from(self.response_pause_us) > rules.gap_us;
+        far_ahead || slate_changed || slower
     }
 
     pub(super) fn is_set_aside(&self, failures_max: u8, now: Now) -> bool {

@@ -1,4 +1,3 @@
-use super::spider_credits::LOCAL;
 use crate::proto::lines::{Held, Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -52,13 +51,6 @@ pub struct Order {
     pub head_only: bool,
     /// What the store holds of it from before.
     pub held: Option<Box<Held>>,
-}
-
-impl Order {
-    /// For what the url server fetches itself.
-    pub(super) fn ours(trans: TransId, url: CrawlUrl, ip: IpAddr, more: bool, kind: OrderKind) -> Order {
-        Order { trans, doc_id: 0, url, ip, more, kind, spider: LOCAL, head_only: false, held: None }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

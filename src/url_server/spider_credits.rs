@@ -1,10 +1,10 @@
-use super::host::NO_SPIDER;
+use super::host_table::{Host, Hosts, NO_SPIDER, WaitsIn};
 use std::collections::VecDeque;
 
-/// Who takes the work. On a shard that is the spider beside us, which takes what it has room for; a URL server of
-/// its own has any number of spiders behind links, each with the credits it gave us.
+/// The spiders that take pages. On a shard there is one, which takes what it has room for; a URL server in a process of
+/// its own has any number behind links, each with the credits it gave.
 ///
-/// A host's work goes to one spider for as long as that lives, so that its connection is used again. A host whose
+/// A host's pages go to one spider for as long as that lives, so that its connection is used again. A host whose
 /// spider has no credit left waits here.
 pub(super) struct SpiderCredits {
     /// Indexed by spider; `None` after it left.
@@ -29,19 +29,19 @@ impl Spider {
     }
 }
 
-/// The spider beside us.
+/// The spider on the same shard.
 pub(super) const LOCAL: u16 = 0;
 
 impl SpiderCredits {
-    pub fn here() -> SpiderCredits {
+    pub fn local() -> SpiderCredits {
         SpiderCredits { spiders: None, unclaimed: VecDeque::new(), next: 0 }
     }
 
     pub fn behind_links() -> SpiderCredits {
-        SpiderCredits { spiders: Some(Vec::new()), ..SpiderCredits::here() }
+        SpiderCredits { spiders: Some(Vec::new()), ..SpiderCredits::local() }
     }
 
-    /// A spider joined. With `pull` it takes nothing before it gave credit.
+    /// Lets a spider join. With `pull` it takes nothing before it gave credit.
     pub fn join(&mut self, pull: bool) -> u16 {
         let spiders = self.spiders.get_or_insert_default();
         let spider = Spider { credits: pull.then_some(0), held: false, waiting: VecDeque::new() };
@@ -70,7 +70,7 @@ impl SpiderCredits {
         }
     }
 
-    /// A spider is gone; its hosts belong to nobody again.
+    /// Lets a spider leave; its hosts belong to none again.
     pub fn leave(&mut self, spider: u16) {
         let gone = self.spiders.as_mut().and_then(|spiders| spiders.get_mut(usize::from(spider))?.take());
         if let Some(gone) = gone {
@@ -78,8 +78,17 @@ impl SpiderCredits {
         }
     }
 
-    /// The spider for a host that may be asked now, and one credit of it; `None` puts the host in line.
-    pub fn take(&mut self, slot: u32, bound_to: u16) -> Option<u16> {
+    /// Finds the spider for a host that may be asked now, binds the host to it and takes one of its credits; `None` puts
+    /// the host in line.
+    pub fn take(&mut self, host: &mut Host, slot: u32) -> Option<u16> {
+        match self.choose(slot, host.spider) {
+            Some(spider) => host.spider = spider,
+            None => host.enter(WaitsIn::Spider),
+        }
+        (host.waits_in() != WaitsIn::Spider).then_some(host.spider)
+    }
+
+    fn choose(&mut self, slot: u32, bound_to: u16) -> Option<u16> {
         let Some(spiders) = &mut self.spiders else {
             return Some(LOCAL);
         };
@@ -110,25 +119,28 @@ impl SpiderCredits {
         Some(chosen as u16)
     }
 
-    /// A host that waited here and whose spider has room again.
-    pub fn next_host(&mut self) -> Option<u32> {
+    /// A host that waited here and whose spider has room again. It waits nowhere from here on.
+    pub fn next_host(&mut self, hosts: &mut Hosts) -> Option<u32> {
         let spiders = self.spiders.as_mut()?;
-        let mut room = false;
-        for spider in spiders.iter_mut().flatten().filter(|spider| spider.has_room()) {
-            room = true;
-            if let Some(slot) = spider.waiting.pop_front() {
-                return Some(slot);
-            }
-        }
-        if room { self.unclaimed.pop_front() } else { None }
+        let mut with_room = spiders.iter_mut().flatten().filter(|spider| spider.has_room()).peekable();
+        with_room.peek()?;
+        let bound = with_room.find_map(|spider| spider.waiting.pop_front());
+        let slot = bound.or_else(|| self.unclaimed.pop_front())?;
+        hosts[slot].leave(WaitsIn::Spider);
+        Some(slot)
     }
 
-    /// A host need not wait for a spider any more.
-    pub fn forget(&mut self, slot: u32) {
+    /// Takes a host out of line. True if it waited here.
+    pub fn forget(&mut self, hosts: &mut Hosts, slot: u32) -> bool {
+        if hosts[slot].waits_in() != WaitsIn::Spider {
+            return false;
+        }
+        hosts[slot].leave(WaitsIn::Spider);
         self.unclaimed.retain(|&other| other != slot);
         for spider in self.spiders.iter_mut().flatten().flatten() {
             spider.waiting.retain(|&other| other != slot);
         }
+        true
     }
 
     pub fn has_next_host(&self) -> bool {
@@ -142,5 +154,14 @@ impl SpiderCredits {
 
     fn get_mut(&mut self, spider: u16) -> Option<&mut Spider> {
         self.spiders.as_mut()?.get_mut(usize::from(spider))?.as_mut()
+    }
+
+    /// A host is in line here exactly if it waits for a spider.
+    pub fn invariants(&self, hosts: &Hosts) -> bool {
+        let bound = self.spiders.iter().flatten().flatten().flat_map(|spider| &spider.waiting);
+        let in_line: Vec<u32> = bound.chain(&self.unclaimed).copied().collect();
+        assert!(in_line.iter().all(|&slot| hosts[slot].waits_in() == WaitsIn::Spider));
+        assert_eq!(hosts.iter().filter(|host| host.waits_in() == WaitsIn::Spider).count(), in_line.len());
+        true
     }
 }

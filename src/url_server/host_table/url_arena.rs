@@ -24,28 +24,28 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn len(self) -> usize {
+    pub fn len(self) -> usize {
         self.len as usize
     }
 
-    pub(super) fn is_empty(self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.len == 0
     }
 }
 
 impl UrlArena {
     /// URLs in all queues.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn push_back(&mut self, queue: &mut Queue, candidate: Candidate) {
+    pub fn push_back(&mut self, queue: &mut Queue, candidate: Candidate) {
         self.push_front(queue, candidate);
         // In a ring, what was put before the first is the new last once the mark moves on.
         queue.last = self.rows[queue.last as usize].next;
     }
 
-    pub(super) fn push_front(&mut self, queue: &mut Queue, candidate: Candidate) {
+    pub fn push_front(&mut self, queue: &mut Queue, candidate: Candidate) {
         let row = self.take_free(candidate);
         if queue.len == 0 {
             self.rows[row as usize].next = row;
@@ -58,7 +58,7 @@ impl UrlArena {
         self.len += 1;
     }
 
-    pub(super) fn pop_front(&mut self, queue: &mut Queue) -> Option<Candidate> {
+    pub fn pop_front(&mut self, queue: &mut Queue) -> Option<Candidate> {
         if queue.len == 0 {
             return None;
         }
@@ -76,7 +76,7 @@ impl UrlArena {
         candidate
     }
 
-    pub(super) fn front(&self, queue: Queue) -> Option<&Candidate> {
+    pub fn front(&self, queue: Queue) -> Option<&Candidate> {
         if queue.len == 0 {
             return None;
         }
@@ -85,7 +85,7 @@ impl UrlArena {
     }
 
     /// How many of a queue are before the first one that `is` says yes to. Goes through the queue.
-    pub(super) fn position(&self, queue: Queue, is: impl Fn(&Candidate) -> bool) -> Option<usize> {
+    pub fn position(&self, queue: Queue, is: impl Fn(&Candidate) -> bool) -> Option<usize> {
         let mut row = self.rows.get(queue.last as usize)?.next;
         for before in 0..queue.len() {
             let Row { candidate, next } = self.rows.get(row as usize)?;
