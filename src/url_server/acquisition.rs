@@ -42,7 +42,6 @@ impl UrlServer {
 
     fn refuse(&mut self, job: Job, refusal: Refusal) -> Acquired {
         self.pages -= 1;
-        self.stats.refused += 1;
         Acquired::Refused(job, refusal)
     }
 
@@ -80,7 +79,7 @@ impl UrlServer {
                 None => return Acquired::Nothing,
             },
         };
-        self.hosts.robots_requested(slot);
+        self.hosts.set_robots(slot, self.hosts[slot].robots().requested());
         self.hand_out_ours(slot, Work::Robots { hops }, url, OrderKind::Robots, now)
     }
 

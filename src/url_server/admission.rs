@@ -104,6 +104,7 @@ impl UrlServer {
         match self.hosts.place(origin, address, others, now) {
             Ok((slot, left)) => {
                 if let Some(left) = left {
+                    self.stats.slots_reused += 1;
                     self.readiness.leave_address(&mut self.hosts, left, now);
                 }
                 Some(slot)
@@ -122,7 +123,7 @@ impl UrlServer {
         if !self.readiness.settle(&mut self.hosts, slot, now) {
             return;
         }
-        if self.leftover.holds(self.hosts.origin(slot)) {
+        if self.leftover.len_of(self.hosts.origin(slot)) > 0 {
             return self.refill(slot, now);
         }
         if self.hosts[slot].robots().rules_bytes() > RULES_KEPT_BYTES {

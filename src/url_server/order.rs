@@ -20,7 +20,7 @@ pub enum Acquired {
 pub enum Refusal {
     /// The robots rules say no.
     Robots,
-    /// They could not be learnt, which is a no.
+    /// They could not be learnt, which disallows everything.
     RobotsUnreachable,
     /// The host has done nothing but fail.
     SetAside,
@@ -45,9 +45,9 @@ pub struct Order {
     /// The host has other addresses to try should this one be slow to connect to.
     pub more: bool,
     pub kind: OrderKind,
-    /// The spider it goes to, if spiders are behind links and it is a page.
+    /// The spider it goes to, for a page while spiders are behind links.
     pub spider: u16,
-    /// Whether it is there and has changed is all that is asked.
+    /// Only whether it is there and has changed is asked (HEAD).
     pub head_only: bool,
     /// What the store holds of it from before.
     pub held: Option<Box<Held>>,

@@ -1,7 +1,7 @@
 //! How requests end: what an answer, or its absence, means for the URL, for the robots rules, and for the pauses of host
 //! and address.
 
-use super::host_table::{Closed, NO_SPIDER, RobotsState, Work};
+use super::host_table::{Active, NO_SPIDER, RobotsState, Work};
 use super::niceness::Report;
 use super::order::Refusal;
 use super::robots_gate::{Meaning, RobotsStep, Robotstxt};
@@ -149,9 +149,10 @@ impl UrlServer {
         self.hosts.wake(slot);
         match work {
             Work::Page(candidate) => self.hosts.push_front(slot, candidate),
-            Work::Robots { .. } => self.hosts.request_robots_again(slot),
+            Work::Robots { .. } => {
+                self.hosts.set_robots(slot, self.hosts[slot].robots().request_again());
+            }
             Work::RemoteRobots(request) => self.add_remote_robots(slot, *request, true),
-            Work::Free => {}
         }
         self.readiness.stand(&mut self.hosts, slot, now);
         self.freed(slot, now);
@@ -169,7 +170,7 @@ impl UrlServer {
     fn close(&mut self, trans: TransId, ending: Ending<'_>, now: Now) -> Option<Released> {
         let slot = trans.host_slot();
         let closed = self.hosts.get_mut(slot).and_then(|host| self.in_flight.close(host, trans));
-        let Some(Closed { work, sent, address, asked_at, before }) = closed else {
+        let Some(Active { work, sent, address, asked_at, before, .. }) = closed else {
             self.stats.late += 1;
             return None;
         };
@@ -240,7 +241,6 @@ impl UrlServer {
 
     /// Sets a host aside that has done nothing but fail: what waits for it is refused until its next chance.
     fn set_aside(&mut self, slot: u32, now: Now) {
-        self.stats.set_aside += 1;
         let (origin, failures) = (shown(self.hosts.origin(slot), 200), self.hosts[slot].pace.failures());
         self.notices.push(format!("{origin}: set aside for a day: it failed {failures} times in a row"));
         self.refuse_all(slot, Refusal::SetAside);

@@ -56,12 +56,8 @@ pub struct UrlServerStats {
     pub resent: u64,
     /// Reports on transactions that are no longer open, or never were.
     pub late: u64,
-    /// URLs that were not to be fetched.
-    pub refused: u64,
     /// Rows that were given to another host.
     pub slots_reused: u64,
-    /// Hosts that were set aside.
-    pub set_aside: u64,
     /// Requests that were put back because their host had another address to try.
     pub moved_on: u64,
 }
@@ -151,10 +147,6 @@ impl UrlServer {
     /// What the disk is to do with leftovers.
     pub fn spill_ask(&mut self) -> Option<SpillAsk> {
         self.leftover.next_ask()
-    }
-
-    pub fn has_spill_asks(&self) -> bool {
-        self.leftover.has_asks()
     }
 
     pub fn spill_event(&mut self, event: SpillEvent, now: Now) {
@@ -255,22 +247,13 @@ impl UrlServer {
         self.hosts.busy()
     }
 
-    pub fn leftover_len(&self) -> usize {
-        self.leftover.len()
-    }
-
-    /// Leftovers that are on disk or on their way there.
-    pub fn spilled_len(&self) -> usize {
-        self.leftover.spilled()
-    }
-
     /// Whether a queue is empty and no leftover can fill it.
     pub fn wants_more(&mut self) -> bool {
         self.hosts.has_vacancy() && !self.leftover.could_fill()
     }
 
     pub fn stats(&self) -> UrlServerStats {
-        UrlServerStats { slots_reused: self.hosts.reused(), ..self.stats }
+        self.stats
     }
 
     /// What must hold between any two calls; the tests and the simulation check it.

@@ -25,7 +25,7 @@ pub struct HostView {
 /// How a host is paced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PauseView {
-    /// Nothing is asked of it before.
+    /// Nothing is requested of it before.
     pub until: Now,
     pub penalty_us: u32,
     pub response_us: u32,
@@ -38,13 +38,13 @@ pub struct PauseView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsView {
     Unknown,
-    /// They are being asked for.
+    /// They are being requested.
     Asked,
     Known {
         until: Now,
         word: RobotsWord,
     },
-    /// They could not be had, so often: nothing is asked for until then.
+    /// This many requests in a row failed: nothing is fetched until then.
     Unreachable {
         until: Now,
         failures: u8,
@@ -64,7 +64,7 @@ pub struct RobotsWord {
 pub enum DocPlace {
     /// With a spider since then; `sent` once the request is on the wire.
     Open { since: Now, sent: bool },
-    /// In its host's queue behind so many.
+    /// In its host's queue behind this many others.
     Queued { before: usize },
     /// Among the leftovers, or on its way in or out.
     Elsewhere,
@@ -95,7 +95,7 @@ pub enum WaitsFor {
 }
 
 impl WaitsFor {
-    /// In a word for machines. These names stay.
+    /// The name in JSON, which stays as it is.
     pub fn name(self) -> &'static str {
         match self {
             WaitsFor::Rate => "rate",

@@ -68,7 +68,7 @@ impl Fallback {
         self.cut_short &= !(1 << index);
         self.cut_short |= u8::from(cut_short) << index;
         if self.at != index {
-            // Another request failed there before, and the host has gone on.
+            // Another request failed there before, and the host has moved on.
             return true;
         }
         let untried = (0..self.all.len() as u8).find(|index| self.tried & 1 << index == 0);

@@ -20,7 +20,7 @@ pub(crate) struct Host {
     /// The host behind this one at their address.
     pub(super) next_at_address: u32,
     /// Moves on with every hand-out, so that a late answer is recognised.
-    generation: u32,
+    pub(super) generation: u32,
     /// The spider its pages go to; `NO_SPIDER` before the first.
     pub spider: u16,
     waits_in: WaitsIn,
@@ -110,10 +110,6 @@ impl Host {
 
     pub(super) fn next_generation(&mut self) -> u32 {
         self.generation = self.generation.wrapping_add(1) & 0xff_ffff;
-        self.generation
-    }
-
-    pub(super) fn generation(&self) -> u32 {
         self.generation
     }
 

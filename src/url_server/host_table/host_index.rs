@@ -93,7 +93,7 @@ impl HostIndex {
             let name: Box<str> = self.origin(slot).into();
             let row = &mut self.rows[slot as usize];
             debug_assert_eq!(row.waits_in(), WaitsIn::Rest);
-            let fresh = Host::new(self.names.replace(row.name, origin), address, due, row.generation());
+            let fresh = Host::new(self.names.replace(row.name, origin), address, due, row.generation);
             let host = std::mem::replace(row, fresh);
             if self.names.is_wasteful() {
                 self.names.gather(self.rows.iter_mut().map(|host| &mut host.name));

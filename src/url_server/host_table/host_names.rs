@@ -1,4 +1,4 @@
-/// The names of all hosts, end to end. A name of its own on the heap would cost a host its length again.
+/// The names of all hosts, end to end. An allocation for each name would cost a host its length again.
 #[derive(Default)]
 pub(super) struct HostNames {
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ impl HostNames {
         str::from_utf8(self.bytes(name)).expect("a name went in as text")
     }
 
-    /// As bytes, for whoever compares or hashes.
+    /// As bytes, to compare or to hash.
     pub fn bytes(&self, name: HostName) -> &[u8] {
         let at = name.at as usize;
         &self.bytes[at..at + usize::from(name.len)]

@@ -25,8 +25,6 @@ pub(crate) struct Hosts {
     quiet_until: Now,
     /// Bytes of the robots rules of all rows.
     rules_bytes: usize,
-    /// Rows that went to another host.
-    reused: u64,
 }
 
 impl Index<u32> for Hosts {
@@ -53,7 +51,6 @@ impl Hosts {
             memory: HostMemory::new(rows_max),
             quiet_until: Now::ZERO,
             rules_bytes: 0,
-            reused: 0,
         }
     }
 
@@ -90,10 +87,6 @@ impl Hosts {
 
     pub fn has_vacancy(&self) -> bool {
         self.index.has_vacancy()
-    }
-
-    pub fn reused(&self) -> u64 {
-        self.reused
     }
 
     /// Notes that a host has nothing to do: its row may go to another.
@@ -154,7 +147,6 @@ impl Hosts {
         let (slot, former) = self.index.place(origin, address, self.quiet_until, now)?;
         let left = former.as_ref().map(|(_, host)| host.address);
         if let Some((origin, host)) = former {
-            self.reused += 1;
             if host.is(MULTI_ADDRESS) {
                 self.fallbacks.remove(&slot);
             }
@@ -193,16 +185,6 @@ impl Hosts {
         self.rules_bytes -= host.robots.rules_bytes();
         self.rules_bytes += robots.rules_bytes();
         host.robots = robots;
-    }
-
-    /// Notes that the request for a host's robots rules is with a spider.
-    pub fn robots_requested(&mut self, slot: u32) {
-        self[slot].robots.requested();
-    }
-
-    /// Notes that the request for a host's robots rules came to nothing.
-    pub fn request_robots_again(&mut self, slot: u32) {
-        self[slot].robots.request_again();
     }
 
     // Addresses.

@@ -3,7 +3,6 @@ use super::hosts::Hosts;
 use super::window::{Active, Window, Work};
 use crate::base::Now;
 use crate::proto::lines::TransId;
-use crate::url_server::niceness::Pace;
 use slab::Slab;
 
 /// All requests that are with a spider, and when to look for spiders that fell silent.
@@ -13,17 +12,6 @@ pub(crate) struct InFlight {
     spare_windows: Vec<Box<Window>>,
     silence_us: u64,
     sweep_at: Now,
-}
-
-/// What an open request was.
-pub(crate) struct Closed {
-    pub work: Work,
-    pub sent: bool,
-    /// The slot of the address it was sent to.
-    pub address: u32,
-    pub asked_at: Now,
-    /// The host's pace before the request.
-    pub before: Pace,
 }
 
 /// Windows kept for the next host that becomes active.
@@ -66,20 +54,15 @@ impl InFlight {
         *entry.insert(TransId::new(slot, window.insert(active), generation))
     }
 
-    /// Takes the work of an open request out of its host's window; `None` if it is not open.
-    pub fn close(&mut self, host: &mut Host, trans: TransId) -> Option<Closed> {
-        let active = host.active_mut(trans)?;
-        let work = std::mem::replace(&mut active.work, Work::Free);
-        let Active { sent, address, asked_at, before, open_key, .. } = *active;
-        self.open.remove(open_key as usize);
-        if host.open() == 0
-            && let Some(mut window) = host.window.take()
-            && self.spare_windows.len() < SPARE_WINDOWS
-        {
-            window.clear();
-            self.spare_windows.push(window);
+    /// Takes an open request out of its host's window; `None` if it is not open.
+    pub fn close(&mut self, host: &mut Host, trans: TransId) -> Option<Active> {
+        let active = host.window.as_mut()?.remove(trans)?;
+        self.open.remove(active.open_key as usize);
+        if host.open() == 0 {
+            let empty = host.window.take();
+            self.spare_windows.extend(empty.filter(|_| self.spare_windows.len() < SPARE_WINDOWS));
         }
-        Some(Closed { work, sent, address, asked_at, before })
+        Some(active)
     }
 
     /// The open requests that `is` says yes to, sorted, so that a replay meets them in the same order whichever places

@@ -28,7 +28,7 @@ mod window;
 pub(super) use host::{HAS_REMOTE_ROBOTS, Host, NO_SPIDER, RESTING, WaitsIn};
 pub use host_memory::HostMemory;
 pub(super) use hosts::Hosts;
-pub(super) use in_flight::{Closed, InFlight};
+pub(super) use in_flight::InFlight;
 pub(super) use journal::Journal;
 pub use journal::compacted;
 pub(super) use robots_state::RobotsState;

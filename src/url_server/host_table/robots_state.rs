@@ -80,19 +80,23 @@ impl RobotsState {
         matches!(self, RobotsState::Unreachable { until_s, .. } if !is_past(*until_s, now))
     }
 
-    /// Notes that the request is with a spider. How long the rules have been out of reach is kept until an answer comes.
-    pub fn requested(&mut self) {
-        match self {
-            RobotsState::Unreachable { until_s, .. } => *until_s = u32::MAX,
-            robots => *robots = RobotsState::Asked,
+    /// This state with the request at a spider. How long the rules have been out of reach is kept until an answer comes.
+    pub fn requested(&self) -> RobotsState {
+        match *self {
+            RobotsState::Unreachable { since_s, failures, .. } => {
+                RobotsState::Unreachable { until_s: u32::MAX, since_s, failures }
+            }
+            _ => RobotsState::Asked,
         }
     }
 
-    /// Notes that the request came to nothing: a chain of redirects starts again at its first link.
-    pub fn request_again(&mut self) {
-        match self {
-            RobotsState::Unreachable { until_s, .. } => *until_s = 0,
-            robots => *robots = RobotsState::Unknown,
+    /// This state after the request came to nothing: a chain of redirects starts again at its first link.
+    pub fn request_again(&self) -> RobotsState {
+        match *self {
+            RobotsState::Unreachable { since_s, failures, .. } => {
+                RobotsState::Unreachable { until_s: 0, since_s, failures }
+            }
+            _ => RobotsState::Unknown,
         }
     }
 }

@@ -1,7 +1,7 @@
 use crate::proto::lines::Candidate;
 
-/// URLs that wait, of all hosts, in one arena; a host's are linked through it, so that an empty queue costs its
-/// host eight bytes and a full one no allocation of its own.
+/// The waiting URLs of all hosts in one arena. The URLs of one host are linked through it, so that an empty queue costs
+/// its host eight bytes and a full one no allocation of its own.
 #[derive(Default)]
 pub(super) struct UrlArena {
     rows: Vec<Row>,
@@ -84,7 +84,7 @@ impl UrlArena {
         self.rows[first as usize].candidate.as_ref()
     }
 
-    /// How many of a queue are before the first one that `is` says yes to. Goes through the queue.
+    /// How many URLs of a queue are before the first that `is` says yes to. It walks the queue.
     pub fn position(&self, queue: Queue, is: impl Fn(&Candidate) -> bool) -> Option<usize> {
         let mut row = self.rows.get(queue.last as usize)?.next;
         for before in 0..queue.len() {

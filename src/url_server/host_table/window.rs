@@ -6,10 +6,10 @@ use crate::url_server::order::RemoteRobots;
 /// The active window of a host: at most `req_host_concurrent` requests that are with a spider.
 #[derive(Default)]
 pub(crate) struct Window {
-    places: Vec<Active>,
+    places: Vec<Option<Active>>,
 }
 
-/// One request that is with a spider, or a free place.
+/// One request that is with a spider.
 pub(crate) struct Active {
     pub(super) generation: u32,
     pub work: Work,
@@ -26,11 +26,10 @@ pub(crate) struct Active {
     /// The host has other addresses, so the spider waits for the connection for a short time only.
     pub more: bool,
     /// The host's pace before the request, which holds again if nothing was sent.
-    pub(super) before: Pace,
+    pub before: Pace,
 }
 
 pub(crate) enum Work {
-    Free,
     Page(Candidate),
     /// /robots.txt, or the URL that it redirected to after this many hops.
     Robots {
@@ -43,46 +42,39 @@ pub(crate) enum Work {
 impl Window {
     /// The requests that are open.
     pub fn active(&self) -> impl Iterator<Item = &Active> {
-        self.places.iter().filter(|active| active.is_open())
+        self.places.iter().flatten()
     }
 
     /// Puts a request into a free place and returns which.
     pub(super) fn insert(&mut self, active: Active) -> u8 {
-        let place = match self.places.iter().position(|active| !active.is_open()) {
-            Some(place) => {
-                self.places[place] = active;
-                place
-            }
-            None => {
-                // One place is the usual window; a vector would make room for four.
-                self.places.reserve_exact(1);
-                self.places.push(active);
-                self.places.len() - 1
-            }
-        };
+        let free = self.places.iter().position(Option::is_none);
+        let place = free.unwrap_or_else(|| {
+            // One place is the usual window; a vector would make room for four.
+            self.places.reserve_exact(1);
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        self.places[place] = Some(active);
         place as u8
     }
 
     pub(super) fn get(&self, trans: TransId) -> Option<&Active> {
-        self.places.get(usize::from(trans.active_slot())).filter(|active| active.is(trans))
+        self.places.get(usize::from(trans.active_slot()))?.as_ref().filter(|active| active.is(trans))
     }
 
     pub(super) fn get_mut(&mut self, trans: TransId) -> Option<&mut Active> {
-        self.places.get_mut(usize::from(trans.active_slot())).filter(|active| active.is(trans))
+        self.places.get_mut(usize::from(trans.active_slot()))?.as_mut().filter(|active| active.is(trans))
     }
 
-    pub(super) fn clear(&mut self) {
-        self.places.clear();
+    pub(super) fn remove(&mut self, trans: TransId) -> Option<Active> {
+        self.get(trans)?;
+        self.places[usize::from(trans.active_slot())].take()
     }
 }
 
 impl Active {
-    fn is_open(&self) -> bool {
-        !matches!(self.work, Work::Free)
-    }
-
     fn is(&self, trans: TransId) -> bool {
-        self.generation == trans.generation() && self.is_open()
+        self.generation == trans.generation()
     }
 
     pub fn is_page(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Hosts of several addresses in the model: where nobody is, and what that may and may not lead to.
+//! Hosts of several addresses in the model: which ones are dead, and what that may and may not lead to.
 
 use super::model::{Model, Open};
 use crate::base::Rng;

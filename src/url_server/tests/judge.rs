@@ -168,20 +168,20 @@ impl Model {
         }
     }
 
-    /// Whoever may go has gone; whoever may go later is waited for.
+    /// Checks that every request that may go out has gone, and that the server wakes for every one that may go later.
     pub(super) fn nobody_starves(&self, due: Option<Now>) {
         let silence = self.config.spider_silence_us * 5 / 4 + TICKS;
         if let Some(first) = self.open.iter().map(|open| open.last_word).min() {
             let due = due.expect("spiders may fall silent");
             assert!(due.us() + self.base <= first + silence, "silence would be noticed too late");
         }
-        if !self.roomy || self.server.spilled_len() > 0 {
+        if !self.roomy || self.server.leftover.spilled() > 0 {
             return;
         }
         let of = |n: usize| self.docs.values().filter(|(job, _)| self.is_of(job, n)).count();
         let over = |n: usize| of(n).saturating_sub(self.config.queue_len);
         let left = (0..self.hosts.len()).map(over).sum::<usize>();
-        assert_eq!(self.server.leftover_len(), left, "what fits into queues is there");
+        assert_eq!(self.server.leftover.len(), left, "what fits into queues is there");
         if self.restarted {
             return;
         }
@@ -282,7 +282,7 @@ impl Model {
         assert_eq!(self.server.open(), self.open.len());
         assert_eq!(self.server.stats().late, self.late);
         assert_eq!(self.server.stats().moved_on, self.moved_on);
-        let in_memory = self.server.leftover_len() - self.server.spilled_len();
+        let in_memory = self.server.leftover.len() - self.server.leftover.spilled();
         assert!(in_memory <= self.config.leftover_urls, "leftovers in memory are bounded");
     }
 
@@ -320,7 +320,7 @@ impl Model {
                 continue;
             }
             let answered = self.docs.is_empty() && self.errands.is_empty();
-            if answered || !self.asks.is_empty() || self.server.has_spill_asks() {
+            if answered || self.disk_is_asked() {
                 continue;
             }
             let unplaced = self.errands.values().any(|ask| !ask.placed);
@@ -331,8 +331,8 @@ impl Model {
             };
             self.now += due;
         }
-        assert_eq!((self.server.len(), self.server.open(), self.server.leftover_len()), (0, 0, 0));
-        while !self.asks.is_empty() || self.server.has_spill_asks() {
+        assert_eq!((self.server.len(), self.server.open(), self.server.leftover.len()), (0, 0, 0));
+        while self.disk_is_asked() {
             self.disk_turn();
         }
         assert!(self.disk.is_empty(), "nobody comes back for {:?}", self.disk.keys());

@@ -1,7 +1,7 @@
 //! The URL server against a simple model of what it promises, under random events in virtual time.
 //!
 //! The model keeps plain lists and judges from the outside: every URL is answered once, no host or address is asked
-//! too soon or too often at once, nothing passes the robots gate, credits hold, and nobody starves. It is no copy of
+//! too soon or too often at once, nothing passes the robots gate, credits hold, and no host starves. It is no copy of
 //! the server: it says when something must not happen yet, and when it must have happened.
 //!
 //! `NEPHILA_MODEL_SEEDS=20000` runs longer; `NEPHILA_MODEL_SEED=n` runs one. A failure prints its seed.
@@ -52,7 +52,7 @@ pub(super) struct Open {
     pub kind: Kind,
     pub host: usize,
     pub ip: usize,
-    /// Nobody will take the connection.
+    /// The connection will fail.
     pub dead: bool,
     /// There was said to be another address.
     pub more: bool,
@@ -61,7 +61,7 @@ pub(super) struct Open {
     pub at: u64,
     pub taker: u16,
     pub sent: bool,
-    /// Nobody will ever speak of it again.
+    /// Its spider will never report on it.
     pub mute: bool,
     pub last_word: u64,
 }
@@ -93,7 +93,7 @@ pub(super) struct Model {
     pub base: u64,
     pub hosts: Vec<Host>,
     pub ips: Vec<Manners>,
-    /// Addresses at which nobody is.
+    /// Addresses that cannot be connected to.
     pub dead: Vec<bool>,
     pub moved_on: u64,
     /// Every host has a slot of its own, so nothing of it is ever forgotten.
@@ -116,7 +116,7 @@ pub(super) struct Model {
     pub journal: String,
 }
 
-/// Names the seed of whatever panics while it lives.
+/// Prints the seed if the test panics while this value lives.
 struct Named(u64);
 
 impl Drop for Named {
@@ -590,9 +590,14 @@ impl Model {
         self.spiders.push(Spider { id, credits: pull.then_some(0), held: false });
     }
 
-    /// The disk is slow, and writes are sometimes lost without a word.
-    pub(super) fn disk_turn(&mut self) {
+    pub(super) fn disk_is_asked(&mut self) -> bool {
         self.asks.extend(std::iter::from_fn(|| self.server.spill_ask()));
+        !self.asks.is_empty()
+    }
+
+    /// The disk is slow, and writes are sometimes lost silently.
+    pub(super) fn disk_turn(&mut self) {
+        self.disk_is_asked();
         if !self.calm && self.rng.chance(600) {
             return;
         }

@@ -93,7 +93,7 @@ pub(super) enum Gate {
         at: u64,
         since: u64,
     },
-    /// Somebody asks at another host; so many hops.
+    /// They are requested at another host, after this many hops.
     Elsewhere {
         hops: u8,
     },
