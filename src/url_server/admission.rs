@@ -14,7 +14,7 @@ impl UrlServer {
     /// Takes a URL into the queue of its host, or among the leftovers.
     pub fn admit(&mut self, job: Job, now: Now) {
         self.pages += 1;
-        if let Err((job, is_rowless)) = self.enqueue(job, now) {
+        if let Some((job, is_rowless)) = self.enqueue(job, now) {
             self.leftover.push(job, is_rowless);
         }
     }
@@ -46,7 +46,7 @@ impl UrlServer {
     /// that came later.
     pub(super) fn take_back(&mut self, read: Option<(u32, &[u8])>, now: Now) {
         for job in self.leftover.take_back(read) {
-            if let Err((job, is_rowless)) = self.enqueue(job, now) {
+            if let Some((job, is_rowless)) = self.enqueue(job, now) {
                 self.leftover.keep(job, is_rowless);
             }
         }
@@ -54,7 +54,7 @@ impl UrlServer {
 
     /// Puts a URL into the queue of its host. Gives the job back if that is full or, with the flag set, if the host
     /// gets no row.
-    fn enqueue(&mut self, job: Job, now: Now) -> Result<(), (Job, bool)> {
+    fn enqueue(&mut self, job: Job, now: Now) -> Option<(Job, bool)> {
         let (origin, others) = (job.candidate.url.origin(), job.others.as_deref());
         let slot = match self.hosts.find(origin) {
             Some(slot) => {
@@ -65,7 +65,7 @@ impl UrlServer {
             }
             None => match self.place_host(origin, job.ip, others, now) {
                 Some(slot) => slot,
-                None => return Err((job, true)),
+                None => return Some((job, true)),
             },
         };
         if let Some(refusal) = self.refusal(slot, now) {
@@ -74,14 +74,14 @@ impl UrlServer {
             if self.hosts[slot].is_empty() && self.hosts[slot].waits_in() == WaitsIn::Rest {
                 self.hosts.rest(slot);
             }
-            return Ok(());
+            return None;
         }
         if !self.has_room(slot) {
-            return Err((job, false));
+            return Some((job, false));
         }
         self.hosts.push_back(slot, job.candidate);
         self.settle(slot, now);
-        Ok(())
+        None
     }
 
     fn has_room(&self, slot: u32) -> bool {

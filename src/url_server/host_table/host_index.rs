@@ -20,6 +20,12 @@ pub(super) struct HostIndex {
     seed: u32,
 }
 
+/// The host that had a row before.
+pub(super) struct Former {
+    pub origin: Box<str>,
+    pub host: Host,
+}
+
 impl HostIndex {
     /// Makes the index for all rows at once, so that it is never built anew while hosts wait. `seed` decides where
     /// generations start: a spider may still report on requests of another process.
@@ -80,7 +86,7 @@ impl HostIndex {
         address: u32,
         due: Now,
         now: Now,
-    ) -> Result<(u32, Option<(Box<str>, Host)>), Now> {
+    ) -> Result<(u32, Option<Former>), Now> {
         let (slot, former) = if self.rows.len() < self.rows_max {
             let slot = self.rows.len() as u32;
             let generation = self.seed.wrapping_add(slot.wrapping_mul(0x9e37_79b9)) >> 8;
@@ -90,7 +96,7 @@ impl HostIndex {
         } else {
             let slot = self.idle_row(now)?;
             self.unlist(slot);
-            let name: Box<str> = self.origin(slot).into();
+            let before: Box<str> = self.origin(slot).into();
             let row = &mut self.rows[slot as usize];
             debug_assert_eq!(row.waits_in(), WaitsIn::Rest);
             let fresh = Host::new(self.names.replace(row.name, origin), address, due, row.generation);
@@ -98,7 +104,7 @@ impl HostIndex {
             if self.names.is_wasteful() {
                 self.names.gather(self.rows.iter_mut().map(|host| &mut host.name));
             }
-            (slot, Some((name, host)))
+            (slot, Some(Former { origin: before, host }))
         };
         let (rows, names, hashes) = (&self.rows, &self.names, &self.hashes);
         let hash = hashes.hash_one(origin.as_bytes());

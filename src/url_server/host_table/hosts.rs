@@ -1,7 +1,7 @@
 use super::address_table::{Address, AddressTable};
 use super::fallback::Fallback;
 use super::host::{Host, MULTI_ADDRESS, WaitsIn};
-use super::host_index::HostIndex;
+use super::host_index::{Former, HostIndex};
 use super::host_memory::HostMemory;
 use super::robots_state::RobotsState;
 use super::url_arena::UrlArena;
@@ -145,8 +145,8 @@ impl Hosts {
         now: Now,
     ) -> Result<(u32, Option<u32>), Now> {
         let (slot, former) = self.index.place(origin, address, self.quiet_until, now)?;
-        let left = former.as_ref().map(|(_, host)| host.address);
-        if let Some((origin, host)) = former {
+        let left = former.as_ref().map(|former| former.host.address);
+        if let Some(Former { origin, host }) = former {
             if host.is(MULTI_ADDRESS) {
                 self.fallbacks.remove(&slot);
             }
