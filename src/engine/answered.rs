@@ -3,7 +3,7 @@ use crate::doc_index::{Note, Outcome};
 use crate::handler::Handled;
 use crate::limits::REDIRECTS_MAX;
 use crate::proto::http1::Validators;
-use crate::proto::lines::{Candidate, DocKind, Held};
+use crate::proto::job::{Candidate, DocKind, Held};
 use crate::proto::record::ResultCode;
 
 /// A page that is stored and read: what the doc index is told of it, whether it was fetched just now or by a process that

@@ -1,6 +1,6 @@
 use super::names::Addresses;
 use crate::base::fingerprint;
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::RapidHashMap;
 use std::net::IpAddr;

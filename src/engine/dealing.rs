@@ -8,7 +8,7 @@ use super::words::{HostWord, RobotsAnswer, ToIndex, ToShard};
 use crate::base::fingerprint;
 use crate::doc_index::Outcome;
 use crate::limits::{ADDRESSES_PER_HOST_MAX, HOMES_MAX};
-use crate::proto::lines::{Candidate, Job};
+use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::url_server::RemoteRobots;

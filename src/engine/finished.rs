@@ -3,7 +3,7 @@
 use crate::base::{Now, Wall};
 use crate::doc_index::Note;
 use crate::proto::http1::http_date;
-use crate::proto::lines::Job;
+use crate::proto::job::Job;
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::spider::Fetched;
 use crate::store_server::NewRecord;

@@ -6,7 +6,7 @@ use crate::config::Sitemaps;
 use crate::doc_index::{DocIndex, DossierLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
 use crate::handler::{Scope, Verdict, WhyOut};
 use crate::limits::INDEX_RING_WORDS;
-use crate::proto::lines::{Candidate, DocKind};
+use crate::proto::job::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
 use crate::proto::url::{CrawlUrl, RecrawlRules};
 use crate::rings::{Doorbell, Receiver, Sender, ring};

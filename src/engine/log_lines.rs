@@ -3,7 +3,7 @@
 use super::finished::retry_after_s;
 use crate::base::{Now, Wall};
 use crate::proto::crawl_log::{LogLine, Path, Rules, Timing};
-use crate::proto::lines::{Candidate, Job};
+use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::spider::Fetched;
 use crate::url_server::RobotsStep;

@@ -15,7 +15,7 @@ use crate::driver::Driver;
 use crate::handler::{Handler, Page, Scope};
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::lines::{Job, TransId};
+use crate::proto::job::{Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};

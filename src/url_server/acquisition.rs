@@ -6,7 +6,7 @@ use super::order::{Acquired, Order, OrderKind, Refusal};
 use super::server::UrlServer;
 use super::spider_credits::LOCAL;
 use crate::base::Now;
-use crate::proto::lines::Job;
+use crate::proto::job::Job;
 use crate::proto::url::CrawlUrl;
 
 impl UrlServer {

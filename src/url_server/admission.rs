@@ -4,7 +4,7 @@ use super::host_table::{RobotsState, WaitsIn};
 use super::order::{Refusal, RemoteRobots};
 use super::server::UrlServer;
 use crate::base::Now;
-use crate::proto::lines::Job;
+use crate::proto::job::Job;
 use std::net::IpAddr;
 
 /// Larger rules are not kept for a host that has nothing to do; they are requested again.

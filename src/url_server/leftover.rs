@@ -1,5 +1,5 @@
 use super::spill::{Chunk, SpillAsk};
-use crate::proto::lines::Job;
+use crate::proto::job::Job;
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-use crate::proto::lines::{Held, Job, TransId};
+use crate::proto::job::{Held, Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;

@@ -7,7 +7,7 @@ use super::order::Refusal;
 use super::robots_gate::{Meaning, RobotsStep, Robotstxt};
 use super::server::UrlServer;
 use crate::base::{Now, shown};
-use crate::proto::lines::{Job, TransId};
+use crate::proto::job::{Job, TransId};
 use crate::proto::record::{Fault, ResultCode};
 use crate::proto::robots::Robots;
 use std::net::IpAddr;

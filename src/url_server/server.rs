@@ -7,7 +7,7 @@ use super::robots_gate::RobotsGate;
 use super::spider_credits::SpiderCredits;
 use super::spill::{SpillAsk, SpillEvent};
 use crate::base::{Now, Wall};
-use crate::proto::lines::{Job, TransId};
+use crate::proto::job::{Job, TransId};
 use std::collections::VecDeque;
 
 /// The settings of this role, as built.

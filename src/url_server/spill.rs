@@ -1,5 +1,5 @@
 use crate::proto::http1::Validators;
-use crate::proto::lines::{Candidate, Chain, DocKind, Held, Job};
+use crate::proto::job::{Candidate, Chain, DocKind, Held, Job};
 use crate::proto::url::CrawlUrl;
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -2,7 +2,7 @@ use super::host_table::{Host, RobotsState, WaitsIn, Work};
 use super::niceness::Pace;
 use super::server::UrlServer;
 use crate::base::Now;
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 use crate::proto::robots::Robots;
 use crate::proto::url::CrawlUrl;
 

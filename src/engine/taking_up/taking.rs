@@ -5,7 +5,7 @@ use super::super::words::ToIndex;
 use crate::doc_index::DocIndex;
 use crate::handler::Handler;
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{Located, ReadError, Reader, Record};

@@ -8,7 +8,7 @@ use crate::config::{Dedup, ScopeKind};
 use crate::doc_index::{DocIndex, DocState, Dossier, IndexRules, Note, Origin, Outcome, RejectList};
 use crate::handler::{Handler, Scope};
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::lines::Held;
+use crate::proto::job::Held;
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;

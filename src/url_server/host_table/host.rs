@@ -3,7 +3,7 @@ use super::robots_state::RobotsState;
 use super::url_arena::Queue;
 use super::window::{Active, Window};
 use crate::base::Now;
-use crate::proto::lines::TransId;
+use crate::proto::job::TransId;
 use crate::url_server::niceness::{Niceness, Pace};
 
 /// One row of the table: a host, its waiting URLs and its active window. A waiting host is this and its name.

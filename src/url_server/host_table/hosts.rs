@@ -7,7 +7,7 @@ use super::robots_state::RobotsState;
 use super::url_arena::UrlArena;
 use super::window::Active;
 use crate::base::{Now, Wall};
-use crate::proto::lines::{Candidate, TransId};
+use crate::proto::job::{Candidate, TransId};
 use crate::url_server::niceness::Niceness;
 use rapidhash::fast::RapidHashMap;
 use std::net::IpAddr;

@@ -2,7 +2,7 @@ use super::host::Host;
 use super::hosts::Hosts;
 use super::window::{Active, Window, Work};
 use crate::base::Now;
-use crate::proto::lines::TransId;
+use crate::proto::job::TransId;
 use slab::Slab;
 
 /// All requests that are with a spider, and when to look for spiders that fell silent.

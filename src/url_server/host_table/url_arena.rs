@@ -1,4 +1,4 @@
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 
 /// The waiting URLs of all hosts in one arena. The URLs of one host are linked through it, so that an empty queue costs
 /// its host eight bytes and a full one no allocation of its own.

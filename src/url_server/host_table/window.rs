@@ -1,5 +1,5 @@
 use crate::base::Now;
-use crate::proto::lines::{Candidate, TransId};
+use crate::proto::job::{Candidate, TransId};
 use crate::url_server::niceness::Pace;
 use crate::url_server::order::RemoteRobots;
 

@@ -4,7 +4,7 @@ use super::addresses::address;
 use super::model::{Host, Kind, Model, Open, Spider};
 use super::web::{DAY, Gate, Manners, RobotsAnswer, SECOND};
 use crate::base::Now;
-use crate::proto::lines::Job;
+use crate::proto::job::Job;
 use crate::proto::url::CrawlUrl;
 use crate::url_server::{Order, OrderKind, Refusal, RobotsStep};
 

@@ -10,7 +10,7 @@ use super::addresses::{address, some_of};
 use super::judge::TICKS;
 use super::web::{Gate, Manners, RobotsAnswer, SECOND, Temper, report};
 use crate::base::{Now, Rng, Wall};
-use crate::proto::lines::{Candidate, Job, TransId};
+use crate::proto::job::{Candidate, Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::url_server::*;

@@ -1,7 +1,7 @@
 //! Queues, windows, pauses and robots, one promise a test. The simulation tries them all at once.
 
 use crate::base::{Now, Wall};
-use crate::proto::lines::{Candidate, Job};
+use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::url_server::view::{RobotsWord, WaitsFor};
