@@ -98,4 +98,4 @@ pub mod rings;
 pub mod sim;
 pub mod spider;
 pub mod store_server;
-pub mod url_server;
+pub(crate) mod url_server;

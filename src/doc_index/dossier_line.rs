@@ -4,7 +4,7 @@ use super::row::{DocState, Row};
 use super::view::Dossier;
 use crate::base::rfc3339;
 use crate::proto::http1::Validators;
-use crate::proto::lines::{DocKind, Held};
+use crate::proto::job::{DocKind, Held};
 use crate::proto::record::ResultCode;
 use crate::proto::warc::read_date;
 use serde::{Deserialize, Serialize};

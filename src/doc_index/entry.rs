@@ -1,5 +1,5 @@
 use super::varint::{put, take, take_bytes, take_u32};
-use crate::proto::lines::DocKind;
+use crate::proto::job::DocKind;
 
 /// Where a URL was come by, and what it is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::line::InLine;
 use super::rules::Segments;
 use crate::base::fingerprint;
-use crate::proto::lines::{Candidate, Chain};
+use crate::proto::job::{Candidate, Chain};
 use crate::proto::url::CrawlUrl;
 use std::io;
 

@@ -8,7 +8,7 @@ use crate::proto::charset::CharsetReader;
 use crate::proto::coding;
 use crate::proto::html::{self, Fact, RobotsMeta};
 use crate::proto::http1::{Head, Span};
-use crate::proto::lines::{Candidate, DocKind};
+use crate::proto::job::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
 use crate::proto::url::{CrawlUrl, LinkBase, LinkError};
 use std::borrow::Cow;

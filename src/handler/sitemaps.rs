@@ -1,7 +1,7 @@
 use super::found::{Handled, Handler};
 use crate::base::fingerprint;
 use crate::limits::SITEMAPS_DEEP_MAX;
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 use crate::proto::sitemap::{self, SitemapEntry, SitemapLimits};
 use crate::proto::url::{CrawlUrl, LinkBase};
 

@@ -13,7 +13,7 @@ use crate::engine::{
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::url_server::Memory;
+use crate::url_server::HostMemory;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -177,7 +177,7 @@ impl World {
         self.net.borrow_mut().forget_driver(index);
         // What it had said is in the journal, from which the next one learns how hosts are to be treated.
         self.node.log_writer.actor.turn(now);
-        let mut memory = Memory::new(self.plan.config.url_server.queue_count);
+        let mut memory = HostMemory::new(self.plan.config.url_server.queue_count);
         let (_, journal) = self.node.log_writer.actor.written();
         assert_eq!(memory.read(journal.as_bytes(), WALL, now), 0, "the journal reads");
         let maker = &self.node.shards[index].maker;

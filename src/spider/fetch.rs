@@ -1,7 +1,7 @@
 use super::manners::Asked;
 use crate::base::{Key, Now};
 use crate::proto::http1::{BodyDecoder, Flags, Head, HeadParser, Validators};
-use crate::proto::lines::TransId;
+use crate::proto::job::TransId;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::net::SocketAddr;

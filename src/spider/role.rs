@@ -7,7 +7,7 @@ use crate::base::{AddressGuard, Key, NetAsk, NetError, NetEvent, Now, Slots, Tim
 use crate::proto::auth::Sites;
 use crate::proto::coding::ContentDecoder;
 use crate::proto::http1::{BodyEnd, BodyLimits, Flags, HeadLimits, Method};
-use crate::proto::lines::TransId;
+use crate::proto::job::TransId;
 use crate::proto::record::ResultCode;
 use crate::proto::tls::{TlsClient, TlsSettings};
 use crate::proto::url::{CrawlUrl, Scheme};

@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::{AddressGuard, Key, NetAsk, NetError, NetEvent, Now, Wall};
 use crate::proto::http1::{BodyLimits, Flags, HeadLimits, Validators};
-use crate::proto::lines::TransId;
+use crate::proto::job::TransId;
 use crate::proto::record::ResultCode;
 use crate::proto::tls::TlsSettings;
 use crate::proto::url::CrawlUrl;

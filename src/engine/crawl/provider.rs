@@ -4,7 +4,7 @@ use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
 use crate::handler::{Scope, Verdict, WhyOut};
-use crate::proto::lines::{Candidate, DocKind};
+use crate::proto::job::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
 use crate::proto::url::{CrawlUrl, RecrawlRules};
 use std::io;

@@ -5,7 +5,7 @@ use crate::engine::crawl::stored::Stored;
 use crate::engine::runtime::counters::Counters;
 use crate::engine::split::messages::{FromSpider, SpiderOrder, SpiderTask, ToSpider};
 use crate::engine::split::order_sink::EndedOrder;
-use crate::proto::lines::TransId;
+use crate::proto::job::TransId;
 use crate::spider::{Again, FetchOrder, Fetched};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;

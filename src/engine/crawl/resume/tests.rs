@@ -7,7 +7,7 @@ use crate::engine::crawl::open_index::index_folder;
 use crate::engine::crawl::provider::{Provider, ProviderRules};
 use crate::handler::{Handler, Scope};
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::lines::Held;
+use crate::proto::job::Held;
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};

@@ -1,6 +1,5 @@
-use super::host::{Host, IDLE_LISTED, Place, RESTING};
-use super::names::Names;
-use super::niceness::Pace;
+use super::host::{Host, IDLE_LISTED, RESTING, WaitsIn};
+use super::host_names::HostNames;
 use crate::base::Now;
 use hashbrown::HashTable;
 use rapidhash::fast::RandomState;
@@ -9,9 +8,9 @@ use std::hash::BuildHasher;
 
 /// The rows, and where each host's is. A row belongs to no host for ever: when it has been empty and its host's
 /// pause is over, any host may take it. One host is never in two rows.
-pub(super) struct HostTable {
-    pub rows: Vec<Host>,
-    pub names: Names,
+pub(super) struct HostIndex {
+    rows: Vec<Host>,
+    names: HostNames,
     rows_max: usize,
     by_origin: HashTable<u32>,
     hashes: RandomState,
@@ -21,23 +20,19 @@ pub(super) struct HostTable {
     seed: u32,
 }
 
-/// A row for a host that had none.
-pub(super) enum Vacancy {
-    /// This row, which nobody had before.
-    Fresh(u32),
-    /// This row, and the host that had it.
-    Reused(u32, Box<(Box<str>, Host)>),
-    /// None yet; one may be free then.
-    None { soonest: Now },
+/// The host that had a row before.
+pub(super) struct Former {
+    pub origin: Box<str>,
+    pub host: Host,
 }
 
-impl HostTable {
-    /// The index is made for all rows at once, so that it never has to be built anew while hosts wait. Generations
-    /// start at a point of `seed`'s choosing: a spider may still speak of what another process gave it.
-    pub fn new(rows_max: usize, seed: u32) -> HostTable {
-        HostTable {
+impl HostIndex {
+    /// Makes the index for all rows at once, so that it is never built anew while hosts wait. `seed` decides where
+    /// generations start: a spider may still report on requests of another process.
+    pub fn new(rows_max: usize, seed: u32) -> HostIndex {
+        HostIndex {
             rows: Vec::new(),
-            names: Names::default(),
+            names: HostNames::default(),
             rows_max,
             by_origin: HashTable::with_capacity(rows_max),
             hashes: RandomState::default(),
@@ -58,6 +53,20 @@ impl HostTable {
         self.names.get(self.rows[slot as usize].name)
     }
 
+    pub fn rows(&self) -> &[Host] {
+        &self.rows
+    }
+
+    pub fn rows_mut(&mut self) -> &mut [Host] {
+        &mut self.rows
+    }
+
+    /// A row and its host's name.
+    pub fn named_mut(&mut self, slot: u32) -> (&str, &mut Host) {
+        let host = &mut self.rows[slot as usize];
+        (self.names.get(host.name), host)
+    }
+
     /// Rows with something to do.
     pub fn busy(&self) -> usize {
         self.rows.len() - self.resting
@@ -68,42 +77,43 @@ impl HostTable {
         self.busy() < self.rows_max
     }
 
-    /// Finds a row for a host: a fresh one, or the one that has been idle longest and whose pause is over.
-    /// Forgetting that host forgets nothing that niceness needs before its next request.
-    pub fn place(&mut self, origin: &str, ip: u32, due: Now, now: Now) -> Vacancy {
-        let vacancy = if self.rows.len() < self.rows_max {
+    /// Finds a row for a host: a fresh one, or the one that has been idle longest and whose pause is over; with it
+    /// comes the host that had it. Forgetting that host forgets nothing that niceness needs before its next request.
+    /// Without a row it returns when one may be free.
+    pub fn place(
+        &mut self,
+        origin: &str,
+        address: u32,
+        due: Now,
+        now: Now,
+    ) -> Result<(u32, Option<Former>), Now> {
+        let (slot, former) = if self.rows.len() < self.rows_max {
             let slot = self.rows.len() as u32;
             let generation = self.seed.wrapping_add(slot.wrapping_mul(0x9e37_79b9)) >> 8;
-            self.rows.push(Host::new(self.names.insert(origin), ip, due, generation));
+            self.rows.push(Host::new(self.names.insert(origin), address, due, generation));
             self.resting += 1;
-            Vacancy::Fresh(slot)
+            (slot, None)
         } else {
-            let slot = match self.idle_row(now) {
-                Ok(slot) => slot,
-                Err(soonest) => return Vacancy::None { soonest },
-            };
+            let slot = self.idle_row(now)?;
             self.unlist(slot);
             let before: Box<str> = self.origin(slot).into();
             let row = &mut self.rows[slot as usize];
-            debug_assert_eq!(row.place, Place::Rest);
-            let fresh = Host::new(self.names.replace(row.name, origin), ip, due, row.generation);
+            debug_assert_eq!(row.waits_in(), WaitsIn::Rest);
+            let fresh = Host::new(self.names.replace(row.name, origin), address, due, row.generation);
             let host = std::mem::replace(row, fresh);
             if self.names.is_wasteful() {
                 self.names.gather(self.rows.iter_mut().map(|host| &mut host.name));
             }
-            Vacancy::Reused(slot, Box::new((before, host)))
-        };
-        let (Vacancy::Fresh(slot) | Vacancy::Reused(slot, _)) = vacancy else {
-            unreachable!("a row was found");
+            (slot, Some(Former { origin: before, host }))
         };
         let (rows, names, hashes) = (&self.rows, &self.names, &self.hashes);
         let hash = hashes.hash_one(origin.as_bytes());
         self.by_origin
             .insert_unique(hash, slot, |&slot| hashes.hash_one(names.bytes(rows[slot as usize].name)));
-        vacancy
+        Ok((slot, former))
     }
 
-    /// A host has something to do again.
+    /// Notes that a host has something to do again.
     pub fn wake(&mut self, slot: u32) {
         let host = &mut self.rows[slot as usize];
         if host.set(RESTING, false) {
@@ -111,7 +121,7 @@ impl HostTable {
         }
     }
 
-    /// A host has nothing to do: its row may go to another.
+    /// Notes that a host has nothing to do: its row may go to another.
     pub fn rest(&mut self, slot: u32) {
         let host = &mut self.rows[slot as usize];
         if !host.set(RESTING, true) {
@@ -130,17 +140,17 @@ impl HostTable {
         }
     }
 
-    /// The oldest row that is idle still and whose pause is over, or when there may be one.
+    /// The oldest row that is still idle and whose pause is over, or when there may be one.
     fn idle_row(&mut self, now: Now) -> Result<u32, Now> {
-        // The rows that are not looked at this time may be free already.
+        // The rows that are not examined this time may be free already.
         let mut soonest =
-            if self.idle.len() > IDLE_LOOKED_AT { now.plus_us(IDLE_AGAIN_US) } else { Now::NEVER };
-        for _ in 0..self.idle.len().min(IDLE_LOOKED_AT) {
+            if self.idle.len() > IDLE_EXAMINED_MAX { now.plus_us(IDLE_AGAIN_US) } else { Now::NEVER };
+        for _ in 0..self.idle.len().min(IDLE_EXAMINED_MAX) {
             let Some(slot) = self.idle.pop_front() else {
                 break;
             };
             let host = &mut self.rows[slot as usize];
-            let due = Pace::due(&host.pace);
+            let due = host.pace.due();
             if !host.is(RESTING) {
                 host.set(IDLE_LISTED, false);
             } else if due <= now {
@@ -153,8 +163,20 @@ impl HostTable {
         }
         Err(soonest)
     }
+
+    /// A host is in one row only, and a row at rest waits nowhere.
+    pub fn invariants(&self) -> bool {
+        for (slot, host) in self.rows.iter().enumerate() {
+            let found = self.find(self.names.get(host.name));
+            assert_eq!(found, Some(slot as u32), "a host is in one row only");
+            assert!(!(host.is(RESTING) && host.waits_in() != WaitsIn::Rest), "a host at rest waits nowhere");
+        }
+        assert_eq!(self.resting, self.rows.iter().filter(|host| host.is(RESTING)).count());
+        assert!(self.rows.len() <= self.rows_max && self.by_origin.len() == self.rows.len());
+        true
+    }
 }
 
-/// Idle rows looked at for one host; the rest have their turn with the next.
-const IDLE_LOOKED_AT: usize = 64;
+/// Idle rows examined for one host; the rest have their turn with the next.
+const IDLE_EXAMINED_MAX: usize = 64;
 const IDLE_AGAIN_US: u64 = 10_000;

@@ -1,19 +1,19 @@
 //! The URL server against a simple model of what it promises, under random events in virtual time.
 //!
 //! The model keeps plain lists and judges from the outside: every URL is answered once, no host or address is asked
-//! too soon or too often at once, nothing passes the robots gate, credits hold, and nobody starves. It is no copy of
+//! too soon or too often at once, nothing passes the robots gate, credits hold, and no host starves. It is no copy of
 //! the server: it says when something must not happen yet, and when it must have happened.
 //!
 //! `NEPHILA_MODEL_SEEDS=20000` runs longer; `NEPHILA_MODEL_SEED=n` runs one. A failure prints its seed.
 
-use super::model_judge::TICKS;
-use super::model_ways::{address, some_of};
-use super::model_web::{Gate, Manners, RobotsAnswer, SECOND, Temper, report};
-use super::*;
+use super::addresses::{address, some_of};
+use super::judge::TICKS;
+use super::web::{Gate, Manners, RobotsAnswer, SECOND, Temper, report};
 use crate::base::{Now, Rng, Wall};
-use crate::proto::lines::{Candidate, Job, TransId};
+use crate::proto::job::{Candidate, Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
+use crate::url_server::*;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 const STEPS: usize = 1_500;
@@ -44,7 +44,7 @@ pub(super) struct Host {
 pub(super) enum Kind {
     Page(u32),
     Robots { hops: u8 },
-    Errand(u64),
+    RemoteRobots(u64),
 }
 
 pub(super) struct Open {
@@ -52,7 +52,7 @@ pub(super) struct Open {
     pub kind: Kind,
     pub host: usize,
     pub ip: usize,
-    /// Nobody will take the connection.
+    /// The connection will fail.
     pub dead: bool,
     /// There was said to be another address.
     pub more: bool,
@@ -61,7 +61,7 @@ pub(super) struct Open {
     pub at: u64,
     pub taker: u16,
     pub sent: bool,
-    /// Nobody will ever speak of it again.
+    /// Its spider will never report on it.
     pub mute: bool,
     pub last_word: u64,
 }
@@ -93,7 +93,7 @@ pub(super) struct Model {
     pub base: u64,
     pub hosts: Vec<Host>,
     pub ips: Vec<Manners>,
-    /// Addresses at which nobody is.
+    /// Addresses that cannot be connected to.
     pub dead: Vec<bool>,
     pub moved_on: u64,
     /// Every host has a slot of its own, so nothing of it is ever forgotten.
@@ -116,7 +116,7 @@ pub(super) struct Model {
     pub journal: String,
 }
 
-/// Names the seed of whatever panics while it lives.
+/// Prints the seed if the test panics while this value lives.
 struct Named(u64);
 
 impl Drop for Named {
@@ -320,7 +320,7 @@ impl Model {
                 self.hosts[open.host].gate = Gate::Unknown;
                 self.hosts[open.host].hop = None;
             }
-            Kind::Errand(id) => self.errands.get_mut(&id).unwrap().open = false,
+            Kind::RemoteRobots(id) => self.errands.get_mut(&id).unwrap().open = false,
         }
         self.gone.push(open.trans);
     }
@@ -400,7 +400,7 @@ impl Model {
         match open.kind {
             Kind::Page(doc_id) => self.answer_page(&open, doc_id),
             Kind::Robots { hops } => self.answer_robots(&open, hops),
-            Kind::Errand(id) => self.answer_errand(&open, id),
+            Kind::RemoteRobots(id) => self.answer_errand(&open, id),
         }
     }
 
@@ -462,7 +462,7 @@ impl Model {
     fn answer_errand(&mut self, open: &Open, id: u64) {
         let (answer, status) = self.robots_answer(open);
         let report = self.report(open, status);
-        assert_eq!(self.server.release_errand(open.trans, &report, self.at()), Some(id));
+        assert_eq!(self.server.release_remote_robots(open.trans, &report, self.at()), Some(id));
         self.pace(open, Some(&report));
         self.reached(open, &report);
         let ask = self.errands.remove(&id).unwrap();
@@ -491,7 +491,8 @@ impl Model {
         for (id, host) in unplaced {
             let (ip, others) = self.addresses(host);
             let ask = self.errands.get_mut(&id).unwrap();
-            ask.placed = self.server.admit_errand(Errand { id, url: ask.url.clone(), ip, others }, at);
+            ask.placed =
+                self.server.admit_remote_robots(RemoteRobots { id, url: ask.url.clone(), ip, others }, at);
             assert!(ask.placed || !self.roomy);
         }
         let given_up = |ask: &Ask| !ask.placed && ask.since + 60 * SECOND < self.now;
@@ -534,7 +535,7 @@ impl Model {
         let (at, report) = (self.at(), report(&mut self.rng, 429));
         match self.rng.below(5) {
             0 => self.server.working(trans, at),
-            1 => assert_eq!(self.server.release_errand(trans, &report, at), None),
+            1 => assert_eq!(self.server.release_remote_robots(trans, &report, at), None),
             2 => assert_eq!(self.server.robots(trans, &Robotstxt::Failed, &report, at), RobotsStep::Late),
             3 => self.server.put_back(trans, at),
             _ => assert_eq!(self.server.release(trans, &report, at), None),
@@ -589,9 +590,14 @@ impl Model {
         self.spiders.push(Spider { id, credits: pull.then_some(0), held: false });
     }
 
-    /// The disk is slow, and writes are sometimes lost without a word.
-    pub(super) fn disk_turn(&mut self) {
+    pub(super) fn disk_is_asked(&mut self) -> bool {
         self.asks.extend(std::iter::from_fn(|| self.server.spill_ask()));
+        !self.asks.is_empty()
+    }
+
+    /// The disk is slow, and writes are sometimes lost silently.
+    pub(super) fn disk_turn(&mut self) {
+        self.disk_is_asked();
         if !self.calm && self.rng.chance(600) {
             return;
         }
@@ -651,7 +657,7 @@ impl Model {
         let zero = self.config.wall.unix_ms_at_zero + self.base / 1_000;
         let mut config = UrlServerConfig { wall: Wall { unix_ms_at_zero: zero }, ..self.config.clone() };
         config.seed = self.rng.next_u64() as u32;
-        let mut memory = Memory::new(1_000);
+        let mut memory = HostMemory::new(1_000);
         assert_eq!(memory.read(self.journal.as_bytes(), config.wall, self.at()), 0);
         self.server = UrlServer::new(config, self.at())
             .after(self.at().plus_us(self.config.host.gap_us.max(self.config.ip.gap_us)), memory);

@@ -1,9 +1,9 @@
-//! Hosts of several addresses in the model: where nobody is, and what that may and may not lead to.
+//! Hosts of several addresses in the model: which ones are dead, and what that may and may not lead to.
 
 use super::model::{Model, Open};
-use super::niceness::Report;
 use crate::base::Rng;
 use crate::proto::record::ResultCode;
+use crate::url_server::Report;
 use std::net::IpAddr;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 
-/// URLs that wait, of all hosts, in one arena; a host's are linked through it, so that an empty queue costs its
-/// host eight bytes and a full one no allocation of its own.
+/// The waiting URLs of all hosts in one arena. The URLs of one host are linked through it, so that an empty queue costs
+/// its host eight bytes and a full one no allocation of its own.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct UrlArena {
     rows: Vec<Row>,
     /// First of the rows that are free.
     free: Option<u32>,
@@ -24,28 +24,28 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn len(self) -> usize {
+    pub fn len(self) -> usize {
         self.len as usize
     }
 
-    pub(super) fn is_empty(self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.len == 0
     }
 }
 
-impl Waiting {
+impl UrlArena {
     /// URLs in all queues.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn push_back(&mut self, queue: &mut Queue, candidate: Candidate) {
+    pub fn push_back(&mut self, queue: &mut Queue, candidate: Candidate) {
         self.push_front(queue, candidate);
         // In a ring, what was put before the first is the new last once the mark moves on.
         queue.last = self.rows[queue.last as usize].next;
     }
 
-    pub(super) fn push_front(&mut self, queue: &mut Queue, candidate: Candidate) {
+    pub fn push_front(&mut self, queue: &mut Queue, candidate: Candidate) {
         let row = self.take_free(candidate);
         if queue.len == 0 {
             self.rows[row as usize].next = row;
@@ -58,7 +58,7 @@ impl Waiting {
         self.len += 1;
     }
 
-    pub(super) fn pop_front(&mut self, queue: &mut Queue) -> Option<Candidate> {
+    pub fn pop_front(&mut self, queue: &mut Queue) -> Option<Candidate> {
         if queue.len == 0 {
             return None;
         }
@@ -76,7 +76,7 @@ impl Waiting {
         candidate
     }
 
-    pub(super) fn front(&self, queue: Queue) -> Option<&Candidate> {
+    pub fn front(&self, queue: Queue) -> Option<&Candidate> {
         if queue.len == 0 {
             return None;
         }
@@ -84,8 +84,8 @@ impl Waiting {
         self.rows[first as usize].candidate.as_ref()
     }
 
-    /// How many of a queue are before the first one that `is` says yes to. Goes through the queue.
-    pub(super) fn position(&self, queue: Queue, is: impl Fn(&Candidate) -> bool) -> Option<usize> {
+    /// How many URLs of a queue are before the first that `is` says yes to. It walks the queue.
+    pub fn position(&self, queue: Queue, is: impl Fn(&Candidate) -> bool) -> Option<usize> {
         let mut row = self.rows.get(queue.last as usize)?.next;
         for before in 0..queue.len() {
             let Row { candidate, next } = self.rows.get(row as usize)?;
@@ -125,7 +125,7 @@ mod tests {
     fn many_queues_in_one_arena_are_as_many_queues() {
         for seed in 0..20 {
             let mut rng = Rng::new(seed);
-            let mut waiting = Waiting::default();
+            let mut waiting = UrlArena::default();
             let mut queues = [Queue::default(); 5];
             let mut model: [VecDeque<u32>; 5] = Default::default();
             for doc_id in 0..4_000 {

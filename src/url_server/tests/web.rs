@@ -1,10 +1,10 @@
 //! The web of the model: what hosts answer, and what their answers oblige us to. Written from the rules for the web
 //! (niceness, robots.txt), not from the code under test.
 
-use super::niceness::{Niceness, Report};
 use crate::base::Rng;
 use crate::proto::record::{Fault, ResultCode};
 use crate::proto::url::CrawlUrl;
+use crate::url_server::{Niceness, Report};
 
 pub(super) const SECOND: u64 = 1_000_000;
 pub(super) const DAY: u64 = 86_400 * SECOND;
@@ -93,7 +93,7 @@ pub(super) enum Gate {
         at: u64,
         since: u64,
     },
-    /// Somebody asks at another host; so many hops.
+    /// They are requested at another host, after this many hops.
     Elsewhere {
         hops: u8,
     },

@@ -1,10 +1,11 @@
 //! Queues, windows, pauses and robots, one promise a test. The simulation tries them all at once.
 
-use super::*;
 use crate::base::{Now, Wall};
-use crate::proto::lines::{Candidate, Job};
+use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
+use crate::url_server::view::{RobotsWord, WaitsFor};
+use crate::url_server::*;
 
 const OK: Report = Report { result: ResultCode::Ok, status: 200, took_us: 0, retry_after_s: None };
 
@@ -134,7 +135,7 @@ fn leftovers_come_in_order_and_slots_change_hosts_only_after_their_pause() {
         server.admit(job(page + 1, &format!("http://a/{page}"), "1.1.1.1"), Now::ZERO);
     }
     server.admit(job(9, "http://b/", "2.2.2.2"), Now::ZERO);
-    assert_eq!((server.len(), server.leftover_len()), (6, 4));
+    assert_eq!((server.len(), server.leftover.len()), (6, 4));
     robots(&mut server, Now::ZERO, 404, b"");
     let mut now = Now::ZERO;
     for doc_id in 1..=5 {
@@ -217,7 +218,7 @@ fn a_host_that_cannot_be_connected_to_is_asked_at_its_next_address_at_once() {
     assert!(first.more && first.ip.to_string() == "1.1.1.1");
     assert!(server.unreachable(first.trans, ResultCode::ConnectRefused, at(300)));
     assert!(!server.unreachable(first.trans, ResultCode::ConnectRefused, at(300)), "once");
-    // Nobody was asked, so nobody's pause runs but that of the address that did not answer.
+    // No host was asked, so no pause runs but that of the address that did not answer.
     let second = fetch(&mut server, at(300));
     assert!(second.more && second.ip.to_string() == "2.2.2.2" && second.kind == OrderKind::Robots);
     server.sent(second.trans, at(310));

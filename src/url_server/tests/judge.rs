@@ -1,12 +1,12 @@
 //! What the model holds the server to: whether a request may go out, whether one must, and what an answer means.
 
+use super::addresses::address;
 use super::model::{Host, Kind, Model, Open, Spider};
-use super::model_ways::address;
-use super::model_web::{DAY, Gate, Manners, RobotsAnswer, SECOND};
-use super::{Order, OrderKind, Refusal, RobotsStep};
+use super::web::{DAY, Gate, Manners, RobotsAnswer, SECOND};
 use crate::base::Now;
-use crate::proto::lines::Job;
+use crate::proto::job::Job;
 use crate::proto::url::CrawlUrl;
+use crate::url_server::{Order, OrderKind, Refusal, RobotsStep};
 
 /// A timer may be late by a tick, and ticks are whole milliseconds.
 pub(super) const TICKS: u64 = 2_000;
@@ -73,7 +73,7 @@ impl Model {
                 assert_eq!(job.candidate.url, order.url);
                 assert!(!asked, "a page beside robots.txt");
                 assert!(host.gate.allows(order.url.path_and_query(), now), "{}: {:?}", order.url, host.gate);
-                self.credited(n, order.taker, bound);
+                self.credited(n, order.spider, bound);
                 Kind::Page(order.doc_id)
             }
             OrderKind::Robots => {
@@ -82,10 +82,10 @@ impl Model {
                 self.hosts[n].gate = Gate::Unknown;
                 kind
             }
-            OrderKind::Errand(id) => {
+            OrderKind::RemoteRobots(id) => {
                 let ask = self.errands.get_mut(&id).expect("an errand of ours");
                 assert!(!std::mem::replace(&mut ask.open, true) && ask.placed && ask.url == order.url);
-                Kind::Errand(id)
+                Kind::RemoteRobots(id)
             }
         };
         self.slots.retain(|_, host| *host != n);
@@ -103,7 +103,7 @@ impl Model {
             *address = Manners { latest: address.latest, ..Manners::default() };
         }
         address.asked(&ip_rules, now);
-        let (trans, taker) = (order.trans, order.taker);
+        let (trans, taker) = (order.trans, order.spider);
         let mute = !self.calm && self.rng.chance(30);
         // What is dead may live for a moment, and the other way round. In the end everybody can be had somewhere.
         let somewhere = self.hosts[n].ips.iter().any(|&ip| !self.dead[ip]);
@@ -168,20 +168,20 @@ impl Model {
         }
     }
 
-    /// Whoever may go has gone; whoever may go later is waited for.
+    /// Checks that every request that may go out has gone, and that the server wakes for every one that may go later.
     pub(super) fn nobody_starves(&self, due: Option<Now>) {
         let silence = self.config.spider_silence_us * 5 / 4 + TICKS;
         if let Some(first) = self.open.iter().map(|open| open.last_word).min() {
             let due = due.expect("spiders may fall silent");
             assert!(due.us() + self.base <= first + silence, "silence would be noticed too late");
         }
-        if !self.roomy || self.server.spilled_len() > 0 {
+        if !self.roomy || self.server.leftover.spilled() > 0 {
             return;
         }
         let of = |n: usize| self.docs.values().filter(|(job, _)| self.is_of(job, n)).count();
         let over = |n: usize| of(n).saturating_sub(self.config.queue_len);
         let left = (0..self.hosts.len()).map(over).sum::<usize>();
-        assert_eq!(self.server.leftover_len(), left, "what fits into queues is there");
+        assert_eq!(self.server.leftover.len(), left, "what fits into queues is there");
         if self.restarted {
             return;
         }
@@ -282,7 +282,7 @@ impl Model {
         assert_eq!(self.server.open(), self.open.len());
         assert_eq!(self.server.stats().late, self.late);
         assert_eq!(self.server.stats().moved_on, self.moved_on);
-        let in_memory = self.server.leftover_len() - self.server.spilled_len();
+        let in_memory = self.server.leftover.len() - self.server.leftover.spilled();
         assert!(in_memory <= self.config.leftover_urls, "leftovers in memory are bounded");
     }
 
@@ -320,7 +320,7 @@ impl Model {
                 continue;
             }
             let answered = self.docs.is_empty() && self.errands.is_empty();
-            if answered || !self.asks.is_empty() || self.server.has_spill_asks() {
+            if answered || self.disk_is_asked() {
                 continue;
             }
             let unplaced = self.errands.values().any(|ask| !ask.placed);
@@ -331,8 +331,8 @@ impl Model {
             };
             self.now += due;
         }
-        assert_eq!((self.server.len(), self.server.open(), self.server.leftover_len()), (0, 0, 0));
-        while !self.asks.is_empty() || self.server.has_spill_asks() {
+        assert_eq!((self.server.len(), self.server.open(), self.server.leftover.len()), (0, 0, 0));
+        while self.disk_is_asked() {
             self.disk_turn();
         }
         assert!(self.disk.is_empty(), "nobody comes back for {:?}", self.disk.keys());
