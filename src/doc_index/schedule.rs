@@ -1,5 +1,5 @@
+use super::documents::{DocState, Row};
 use super::outcome::Outcome;
-use super::row::{DocState, Row};
 use crate::proto::record::{Fault, ResultCode, StatusAction};
 
 /// When a document is asked for again, by what came of it.

@@ -3,7 +3,7 @@ use super::rereading::Rereading;
 use super::words::{Found, FromIndex, ToIndex};
 use crate::base::Now;
 use crate::config::Sitemaps;
-use crate::doc_index::{DocIndex, DossierLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
+use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
 use crate::handler::{Scope, Verdict, WhyOut};
 use crate::limits::INDEX_RING_WORDS;
 use crate::proto::lines::{Candidate, DocKind};
@@ -245,7 +245,7 @@ impl IndexDesk {
         let found = self.index.look(url.as_str()).and_then(|found| match found {
             Some(found) => {
                 let via = self.index.document(found.discovered.origin.via)?;
-                Ok(Some(DossierLine::of(&found, via.as_ref().map(|via| &*via.discovered.url))))
+                Ok(Some(DocumentLine::of(&found, via.as_ref().map(|via| &*via.discovered.url))))
             }
             None => Ok(None),
         });

@@ -1,6 +1,6 @@
 use super::scribe::JOURNAL;
 use crate::base::{Now, Wall, rfc3339};
-use crate::doc_index::{DossierLine, HostCounts};
+use crate::doc_index::{DocumentLine, HostCounts};
 use crate::handler::{Verdict, WhyOut};
 use crate::url_server::{DocPlace, HostView, Memory, PauseView, RobotsView};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use std::path::Path;
 pub struct Looked {
     /// A running node said so.
     pub live: bool,
-    pub dossier: Option<DossierLine>,
+    pub dossier: Option<DocumentLine>,
     pub scope: Option<ScopeLine>,
     pub host: Option<CountsLine>,
     /// URLs known of its domain, if that is limited.

@@ -5,7 +5,7 @@ use super::super::index_start::index_folder;
 use super::taking::{TakenUp, TakingUp};
 use crate::base::Now;
 use crate::config::{Dedup, ScopeKind};
-use crate::doc_index::{DocIndex, DocState, Dossier, IndexRules, Note, Origin, Outcome, RejectList};
+use crate::doc_index::{DocIndex, DocState, DocumentInfo, IndexRules, Note, Origin, Outcome, RejectList};
 use crate::handler::{Handler, Scope};
 use crate::proto::http1::{Flags, Validators};
 use crate::proto::lines::Held;
@@ -117,7 +117,7 @@ fn pending(desk: &mut IndexDesk) -> Vec<String> {
     urls
 }
 
-fn known(desk: &IndexDesk, url: &str) -> Dossier {
+fn known(desk: &IndexDesk, url: &str) -> DocumentInfo {
     desk.index().look(url).unwrap().unwrap_or_else(|| panic!("{url} is known"))
 }
 

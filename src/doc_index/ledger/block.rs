@@ -1,3 +1,4 @@
+use crate::base::u32_at;
 use crate::storage::Bytes;
 use std::io;
 use std::ops::ControlFlow;
@@ -13,7 +14,7 @@ use std::ops::ControlFlow;
 /// | 16     | 4     | documents in it                                               |
 /// | 20     | 4     | when it was closed, seconds since 1970                        |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BlockHeader {
+pub(crate) struct BlockHeader {
     pub payload_bytes: u32,
     pub first_doc: u32,
     pub docs: u32,
@@ -23,9 +24,9 @@ pub(super) struct BlockHeader {
 const MAGIC: [u8; 4] = [0xfe, b'N', 0xff, 0x01];
 const CRC: usize = 4;
 const CHECKED: usize = 8;
-pub(super) const BLOCK_HEADER_BYTES: usize = 24;
+pub(crate) const BLOCK_HEADER_BYTES: usize = 24;
 /// No block is larger: an entry with the longest URL begins before a block is full.
-pub(super) const BLOCK_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const BLOCK_BYTES_MAX: usize = 64 * 1024;
 
 impl BlockHeader {
     /// Writes a block.
@@ -45,13 +46,8 @@ impl BlockHeader {
     /// A header, its block not checked.
     fn parse(bytes: &[u8]) -> Option<BlockHeader> {
         let head = bytes.get(..BLOCK_HEADER_BYTES)?;
-        let u32_at = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let header = BlockHeader {
-            payload_bytes: u32_at(8),
-            first_doc: u32_at(12),
-            docs: u32_at(16),
-            at_s: u32_at(20),
-        };
+        let [payload_bytes, first_doc, docs, at_s] = [8, 12, 16, 20].map(|at| u32_at(head, at));
+        let header = BlockHeader { payload_bytes, first_doc, docs, at_s };
         (head[..4] == MAGIC && header.payload_bytes as usize <= BLOCK_BYTES_MAX).then_some(header)
     }
 
@@ -60,8 +56,7 @@ impl BlockHeader {
         let header = BlockHeader::parse(bytes)?;
         let end = BLOCK_HEADER_BYTES + header.payload_bytes as usize;
         let checked = bytes.get(CHECKED..end)?;
-        let crc = u32::from_le_bytes(bytes[CRC..CHECKED].try_into().ok()?);
-        (crc32c::crc32c(checked) == crc).then(|| (header, &bytes[BLOCK_HEADER_BYTES..end]))
+        (crc32c::crc32c(checked) == u32_at(bytes, CRC)).then(|| (header, &bytes[BLOCK_HEADER_BYTES..end]))
     }
 
     pub fn bytes(&self) -> u64 {
@@ -71,7 +66,7 @@ impl BlockHeader {
 
 /// What a scan came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Scanned {
+pub(crate) struct Scanned {
     /// The end of the last good block: what lies behind is a torn tail.
     pub end: u64,
     /// Bytes in the middle that are no blocks, with good ones behind them.
@@ -79,7 +74,7 @@ pub(super) struct Scanned {
 }
 
 /// The first good block from a place on, if there is one nearby.
-pub(super) fn block_from(bytes: &Bytes, at: u64) -> io::Result<Option<(u64, BlockHeader)>> {
+pub(crate) fn block_from(bytes: &Bytes, at: u64) -> io::Result<Option<(u64, BlockHeader)>> {
     let mut buffer = vec![0; 2 * (BLOCK_HEADER_BYTES + BLOCK_BYTES_MAX)];
     let read = bytes.read_at(&mut buffer, at)?;
     let good = |&from: &usize| BlockHeader::read(&buffer[from..read]).is_some();
@@ -91,7 +86,7 @@ const READ_BYTES_FIRST: usize = 2 * (BLOCK_HEADER_BYTES + BLOCK_BYTES_MAX);
 const READ_BYTES: usize = 1 << 20;
 
 /// Goes through all blocks from `at`, one after the other. Where there is none, the next good one is looked for.
-pub(super) fn scan(
+pub(crate) fn scan(
     bytes: &Bytes,
     mut at: u64,
     mut each: impl FnMut(u64, BlockHeader, &[u8]) -> ControlFlow<()>,

@@ -1,13 +1,9 @@
 //! Documents are handed out.
 
-use super::bits::Bits;
-use super::documents::Documents;
-use super::entry::Origin;
-use super::frontier::split;
-use super::index::{DocIndex, RejectList};
-use super::ledger::Ledger;
-use super::line::InLine;
-use super::rules::Segments;
+use super::super::documents::Documents;
+use super::super::ledger::{Ledger, Origin};
+use super::super::rules::Segments;
+use super::{DocIndex, RejectList};
 use crate::base::fingerprint;
 use crate::proto::lines::{Candidate, Chain};
 use crate::proto::url::CrawlUrl;
@@ -20,28 +16,24 @@ impl DocIndex {
     /// Up to `want` documents to fetch, of hosts that are not in the reject list: the most urgent first, then the nearest
     /// to a seed, a few of each host in turn.
     pub fn candidates(&mut self, want: usize, reject: &RejectList, now_s: u32) -> Vec<Candidate> {
-        self.wake_due(now_s);
-        if self.frontier.len() < want as u64 && !self.doubts.is_empty() {
-            self.settle_doubts(now_s);
+        let woken = self.wake_due(now_s);
+        self.trouble.or_default(woken);
+        if self.frontier.len() < want as u64 && !self.known.unresolved().is_empty() {
+            self.resolve(now_s);
         }
         let mut found = Vec::with_capacity(want.min(self.frontier.len() as usize));
-        let (mut url, mut via, mut trouble) = (String::new(), LastVia::default(), None);
-        let (taken, open) = (&mut self.taken, &mut self.open);
-        let papers = Papers {
-            ledger: &self.ledger,
-            documents: &self.documents,
-            rowed: &self.rowed,
-            segments: &self.rules.segments,
-        };
-        let took = self.frontier.take(
+        let (mut url, mut via) = (String::new(), LastVia::default());
+        let DocIndex { frontier, books, trouble, ledger, documents, rules, .. } = self;
+        let sources = Sources { ledger, documents, segments: &rules.segments };
+        let taken = frontier.take(
             want,
             |origin| reject.contains(&fingerprint(origin.as_bytes())),
             |host, origin, doc| {
-                // It may have stood in a line twice.
-                if taken.get(doc.doc_id) {
+                // It may have stood in a queue twice.
+                if !books.is_pending(doc.doc_id) {
                     return false;
                 }
-                taken.set(doc.doc_id, true);
+                books.take(doc.doc_id);
                 url.clear();
                 url.push_str(origin);
                 url.push_str(doc.path);
@@ -51,81 +43,64 @@ impl DocIndex {
                     url.push_str(doc.via);
                     via = LastVia { doc_id: doc.origin.via, url: Some(url.as_str().into()) };
                 }
-                open.insert(doc.doc_id, host);
-                match papers.candidate(doc.doc_id, doc.origin, parsed, &mut via) {
+                books.hand_out(doc.doc_id, host);
+                match sources.candidate(doc.doc_id, doc.origin, parsed, &mut via) {
                     Ok(candidate) => found.push(candidate),
-                    Err(error) => trouble = Some(error),
+                    Err(error) => trouble.note(error),
                 }
                 true
             },
         );
+        trouble.or_default(taken);
         for candidate in &found {
-            if let Some(&host) = self.open.get(&candidate.doc_id) {
-                self.frontier.counts(host).fetching += 1;
+            if let Some(host) = books.host_of(candidate.doc_id) {
+                frontier.counts(host).fetching += 1;
             }
-        }
-        if let Some(error) = took.err().or(trouble) {
-            self.trouble.get_or_insert(error);
         }
         found
     }
 
     /// Documents whose time has come are pending.
-    fn wake_due(&mut self, now_s: u32) {
+    fn wake_due(&mut self, now_s: u32) -> io::Result<()> {
         for _ in 0..DUE_PER_ASK {
-            let woken = match self.due.take(now_s, &mut self.frontier.keep.spill) {
-                Ok(Some((doc_id, due_s))) => self.wake(doc_id, due_s),
-                Ok(None) => return,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = woken {
-                self.trouble.get_or_insert(error);
-                return;
-            }
+            let Some((doc_id, due_s)) = self.due.take(now_s, self.frontier.spill_mut())? else { break };
+            self.wake(doc_id, due_s)?;
         }
+        Ok(())
     }
 
     fn wake(&mut self, doc_id: u32, due_s: u32) -> io::Result<()> {
-        // It is in line, or with somebody, for another reason.
-        if !self.taken.get(doc_id) || self.open.contains_key(&doc_id) {
+        // It is queued, or handed out, for another reason.
+        if self.books.is_pending(doc_id) || self.books.is_open(doc_id) {
             return Ok(());
         }
         let Some(row) = self.documents.get(doc_id)?.filter(|row| row.due_s == due_s) else { return Ok(()) };
         let Some(discovered) = self.ledger.doc(doc_id)? else { return Ok(()) };
-        let Some((origin, path)) = split(&discovered.url) else { return Ok(()) };
-        let host = self.frontier.host(origin);
-        self.uncount(host, &row);
-        self.taken.set(doc_id, false);
-        self.frontier
-            .push_back(host, &InLine { doc_id, origin: row.raise(discovered.origin), path, via: "" });
+        let origin = row.raise(discovered.origin);
+        if let Some(host) = self.frontier.push_url(&discovered.url, doc_id, origin) {
+            self.uncount(host, &row);
+            self.books.make_pending(doc_id);
+        }
         Ok(())
     }
 
-    /// A document as it would be handed out; for whoever has to look at it once more.
+    /// A document as it would be handed out, to be looked at once more.
     pub fn candidate(&mut self, doc_id: u32) -> Option<Candidate> {
-        let papers = Papers {
-            ledger: &self.ledger,
-            documents: &self.documents,
-            rowed: &self.rowed,
-            segments: &self.rules.segments,
-        };
-        let read = self.ledger.doc(doc_id).and_then(|found| {
+        let DocIndex { ledger, documents, rules, .. } = self;
+        let sources = Sources { ledger, documents, segments: &rules.segments };
+        let read = ledger.doc(doc_id).and_then(|found| {
             let Some(found) = found else { return Ok(None) };
             let Ok(url) = CrawlUrl::from_normal(&found.url) else { return Ok(None) };
-            papers.candidate(doc_id, found.origin, url, &mut LastVia::default()).map(Some)
+            sources.candidate(doc_id, found.origin, url, &mut LastVia::default()).map(Some)
         });
-        read.unwrap_or_else(|error| {
-            self.trouble.get_or_insert(error);
-            None
-        })
+        self.trouble.or_default(read)
     }
 }
 
-/// What has to be looked up for a document that is handed out.
-struct Papers<'a> {
+/// Where it is looked up what a document is handed out with.
+struct Sources<'a> {
     ledger: &'a Ledger,
     documents: &'a Documents,
-    rowed: &'a Bits,
     segments: &'a Segments,
 }
 
@@ -136,7 +111,7 @@ struct LastVia {
     url: Option<Box<str>>,
 }
 
-impl Papers<'_> {
+impl Sources<'_> {
     fn candidate(
         &self,
         doc_id: u32,
@@ -149,10 +124,10 @@ impl Papers<'_> {
             *via = LastVia { doc_id: origin.via, url: found.map(|found| found.url) };
         }
         let mut held = None;
-        if self.rowed.get(doc_id)
+        if self.documents.has_row(doc_id)
             && let Some(row) = self.documents.get(doc_id)?
         {
-            // It may have stood in its line since before somebody wished for something else.
+            // It may have stood in its queue since before something else was wanted of it.
             origin = row.raise(origin);
             let note = self.documents.note(doc_id, &row)?;
             let whole = !note.head_only || origin.head_only;

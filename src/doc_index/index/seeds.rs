@@ -1,43 +1,29 @@
-//! URLs that somebody typed, and what they want of them.
+//! URLs that a user typed, and what is wanted of them.
 
-use super::entry::{Entry, Origin};
-use super::frontier::split;
-use super::index::DocIndex;
-use super::line::InLine;
-use super::row::{DocState, Row};
-use super::view::Dossier;
+use super::super::document_info::DocumentInfo;
+use super::super::documents::{DocState, Row};
+use super::super::ledger::{Entry, Origin};
+use super::DocIndex;
 use crate::proto::url::CrawlUrl;
-use crate::storage::seen::Answer;
 use std::io;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 impl DocIndex {
-    /// A URL that somebody typed. One that is known is asked for again if its head is wanted, or if only that was had.
-    /// Reads the disk: what is typed is never parked, as a doubt that turns out to be known would forget the wish.
+    /// A URL that a user typed. One that is known is asked for again if its head is wanted, or if only that was had.
+    /// Reads the disk: a seed is never parked, as one that turns out to be known would forget the wish.
     pub fn seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) {
         let seeded = self.try_seed(url, head_only, now_s);
-        seeded.unwrap_or_else(|error| {
-            self.trouble.get_or_insert(error);
-        });
+        self.trouble.or_default(seeded);
     }
 
     fn try_seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) -> io::Result<()> {
-        let origin = Origin { head_only, ..Origin::SEED };
-        let fingerprint = xxh3_64_with_seed(url.as_str().as_bytes(), self.seed);
-        let mut answer = Vec::with_capacity(1);
-        self.seen.ask(&[fingerprint], &mut answer);
-        if answer[0] == Answer::New {
-            self.admit_one(url.as_str(), fingerprint, origin, now_s);
-            return Ok(());
-        }
-        self.seen.order();
-        let Some(doc_id) = self.seen.find(fingerprint)? else {
-            self.admit_one(url.as_str(), fingerprint, origin, now_s);
+        let fingerprint = self.known.fingerprint(url.as_str());
+        let Some(doc_id) = self.known.find(fingerprint)? else {
+            self.admit_one(url.as_str(), fingerprint, Origin { head_only, ..Origin::SEED }, now_s);
             return Ok(());
         };
         // Two URLs of one fingerprint: the first stands for both.
         let found = self.document(doc_id)?.filter(|found| *found.discovered.url == *url.as_str());
-        let Some(found) = found.filter(|found| !self.open.contains_key(&found.doc_id)) else {
+        let Some(found) = found.filter(|found| !self.books.is_open(found.doc_id)) else {
             return Ok(());
         };
         if !found.discovered.origin.seed_chain {
@@ -48,40 +34,36 @@ impl DocIndex {
         Ok(())
     }
 
-    /// Notes what is wanted of a document that is known, and gives it a place in line if that is more than was had. The
-    /// wish is kept with its row, where it outlasts this process.
-    fn wish(&mut self, url: &CrawlUrl, found: &Dossier, head_only: bool) {
-        let Dossier { doc_id, discovered, note, .. } = found;
+    /// Notes what is wanted of a document that is known, and queues it if that is more than was had. The wish is kept with
+    /// its row, where it outlasts this process.
+    fn wish(&mut self, url: &CrawlUrl, found: &DocumentInfo, head_only: bool) {
+        let DocumentInfo { doc_id, discovered, note, .. } = found;
         let (doc_id, before) = (*doc_id, found.row.unwrap_or_default());
         let wished = before.raise(discovered.origin).head_only;
-        let was_taken = self.taken.get(doc_id);
+        let was_pending = self.books.is_pending(doc_id);
         let lacks_document = note.head_only || (wished && note.held.is_none());
-        let is_wanted = if was_taken { head_only || lacks_document } else { head_only != wished };
+        let is_wanted = if was_pending { head_only != wished } else { head_only || lacks_document };
         let mut row = Row { head_only: Some(head_only), ..before };
-        if is_wanted && let Some((host, path)) = split(url.as_str()) {
-            let host = self.frontier.host(host);
-            if was_taken {
+        if is_wanted && let Some(host) = self.frontier.push_url(url.as_str(), doc_id, row.raise(Origin::SEED))
+        {
+            if was_pending {
+                // It is queued already, and is passed over there.
+                self.frontier.pass_over(host);
+            } else {
                 self.uncount(host, &before);
+                self.books.make_pending(doc_id);
                 // When it was due is of no meaning any more.
                 (row.state, row.due_s) = (DocState::Pending, 0);
             }
-            self.taken.set(doc_id, false);
-            let origin = row.raise(Origin::SEED);
-            self.frontier.push_back(host, &InLine { doc_id, origin, path, via: "" });
-            if !was_taken {
-                // It stands in its line already, and is passed over there.
-                self.frontier.let_go(host);
-            }
         }
         if is_wanted || head_only != wished {
-            self.keep_row(doc_id, row);
+            self.documents.put(doc_id, row);
         }
     }
 
     /// Where a seed's redirects ended, so that the next process knows. Told once, however often it is fetched.
     pub fn into_scope(&mut self, url: &CrawlUrl, now_s: u32) {
-        let fingerprint = xxh3_64_with_seed(url.as_str().as_bytes(), self.seed);
-        if self.scoped.insert(fingerprint) {
+        if self.known.put_in_scope(url.as_str()) {
             self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
         }
     }
@@ -89,9 +71,9 @@ impl DocIndex {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Folder, NOW_S, candidates, done, link};
-    use super::super::{IndexRules, Note, Outcome, RejectList};
     use super::*;
+    use crate::doc_index::tests::{Folder, NOW_S, candidates, done, link};
+    use crate::doc_index::{IndexRules, Note, Outcome, RejectList};
     use crate::proto::record::ResultCode;
 
     fn url(text: &str) -> CrawlUrl {
@@ -193,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_wish_for_what_only_the_disk_knows_is_heard() {
-        let folder = Folder::new("wish-doubt");
+        let folder = Folder::new("wish-parked");
         let rules = IndexRules { memory_bytes: 2_000, ..IndexRules::default() };
         let (mut index, _) = folder.open(rules.clone());
         let urls: Vec<String> = (0..9_000).map(|n| format!("http://a/{n}")).collect();

@@ -1,5 +1,7 @@
-use super::block::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, Scanned, block_from, scan};
-use super::entry::{Entry, Origin};
+use super::block::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, Scanned, scan};
+use super::entry::Entry;
+use super::origin::Origin;
+use crate::base::{u32_at, u64_at};
 use crate::limits::URL_BYTES_MAX;
 use crate::storage::Bytes;
 use std::io;
@@ -9,16 +11,18 @@ use std::ops::ControlFlow;
 /// documents' rows can be made again. Append-only; entries are gathered into blocks with a checksum each.
 ///
 /// Between two calls of [`Ledger::write`] what is new is in memory.
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     bytes: Bytes,
     /// Bytes that are in the file.
     written: u64,
     /// Whole blocks that are not.
     unwritten: Vec<u8>,
     block: OpenBlock,
-    /// For every so many documents, where the block begins that has the first of them.
+    /// For every [`PLACE_DOCS`] documents, where the block begins that has the first of them.
     places: Vec<u64>,
     next_doc: u32,
+    /// From where on links were followed by the rules of today.
+    rules_since: u64,
 }
 
 /// The block that entries are added to.
@@ -53,10 +57,10 @@ const _: () = assert!(BLOCK_BYTES + URL_BYTES_MAX + 64 < BLOCK_BYTES_MAX);
 
 /// The header of the file: magic, the seed of the fingerprints, and a checksum.
 const MAGIC: &[u8; 8] = b"NEPHIDX1";
-pub(super) const FILE_HEADER_BYTES: usize = 64;
+pub(crate) const FILE_HEADER_BYTES: usize = 64;
 
 /// An entry of the ledger in its place.
-pub(super) struct Told<'a> {
+pub(crate) struct Told<'a> {
     /// The number of the document, for entries that have one.
     pub doc_id: u32,
     pub at_s: u32,
@@ -83,10 +87,8 @@ impl Ledger {
     pub fn seed_of(bytes: &Bytes) -> io::Result<Option<u64>> {
         let mut header = [0; FILE_HEADER_BYTES];
         let whole = bytes.read_at(&mut header, 0)? == header.len();
-        let crc = u32::from_le_bytes([header[16], header[17], header[18], header[19]]);
-        let good = whole && header[..8] == *MAGIC && crc32c::crc32c(&header[..16]) == crc;
-        let seed = u64::from_le_bytes(header[8..16].try_into().unwrap_or_default());
-        Ok(good.then_some(seed))
+        let good = whole && header[..8] == *MAGIC && crc32c::crc32c(&header[..16]) == u32_at(&header, 16);
+        Ok(good.then(|| u64_at(&header, 8)))
     }
 
     /// Goes through a ledger from its beginning, tells every entry, cuts a torn tail off and takes more at the end.
@@ -125,7 +127,18 @@ impl Ledger {
             block: OpenBlock::default(),
             places: Vec::new(),
             next_doc: 1,
+            rules_since: 0,
         }
+    }
+
+    /// From where on links were followed by the rules of today, up to the end.
+    pub fn rules_since(&self) -> u64 {
+        self.rules_since
+    }
+
+    /// Links are followed by the rules of today since the ledger was this long; by other rules up to its end if `None`.
+    pub fn set_rules_since(&mut self, since: Option<u64>) {
+        self.rules_since = since.unwrap_or(self.told());
     }
 
     /// The number that the next document will have.
@@ -227,56 +240,6 @@ impl Ledger {
     }
 }
 
-/// A ledger that another process may be writing to.
-pub(super) struct LedgerView {
-    bytes: Bytes,
-}
-
-impl LedgerView {
-    pub fn new(bytes: Bytes) -> LedgerView {
-        LedgerView { bytes }
-    }
-
-    pub fn bytes(&self) -> u64 {
-        self.bytes.len()
-    }
-
-    /// A document as it was discovered. Its block is looked for by halves.
-    pub fn doc(&self, doc_id: u32) -> io::Result<Option<Discovered>> {
-        read_doc(&self.bytes, self.place(doc_id)?, doc_id)
-    }
-
-    /// Tells the entries from the block on that has a document.
-    pub fn each_from(
-        &self,
-        doc_id: u32,
-        mut each: impl FnMut(Told<'_>) -> ControlFlow<()>,
-    ) -> io::Result<Scanned> {
-        scan(&self.bytes, self.place(doc_id)?, |at, header, payload| {
-            let mut flow = ControlFlow::Continue(());
-            tell(at, &header, payload, &mut |told| {
-                if flow.is_continue() {
-                    flow = each(told);
-                }
-            });
-            flow
-        })
-    }
-
-    /// A place of a block at or before the one that has a document.
-    fn place(&self, doc_id: u32) -> io::Result<u64> {
-        let (mut low, mut high) = (FILE_HEADER_BYTES as u64, self.bytes.len());
-        while high - low > 4 * BLOCK_BYTES_MAX as u64 {
-            let middle = low + (high - low) / 2;
-            match block_from(&self.bytes, middle)? {
-                Some((at, header)) if header.first_doc <= doc_id && at < high => low = at,
-                _ => high = middle,
-            }
-        }
-        Ok(low)
-    }
-}
-
 fn note_place(places: &mut Vec<u64>, header: &BlockHeader, at: u64) {
     // What is missing before it, as it was damaged, is looked for here and not found.
     while (places.len() as u64 * u64::from(PLACE_DOCS)) < u64::from(header.first_doc + header.docs) {
@@ -293,7 +256,7 @@ fn place_of(places: &[u64], doc_id: u32) -> Option<u64> {
 /// unless the ledger is damaged there.
 const LOOK_BYTES: [usize; 2] = [BLOCK_BYTES + 512, 16 * BLOCK_BYTES];
 
-fn read_doc(bytes: &Bytes, at: u64, doc_id: u32) -> io::Result<Option<Discovered>> {
+pub(super) fn read_doc(bytes: &Bytes, at: u64, doc_id: u32) -> io::Result<Option<Discovered>> {
     let mut short = [0; LOOK_BYTES[0]];
     let read = bytes.read_at(&mut short, at)?;
     if let Some(found) = doc_among(&short[..read], doc_id) {
@@ -342,7 +305,7 @@ fn doc_in(header: &BlockHeader, payload: &[u8], doc_id: u32) -> Option<Discovere
     None
 }
 
-fn tell(at: u64, header: &BlockHeader, payload: &[u8], each: &mut impl FnMut(Told<'_>)) {
+pub(super) fn tell(at: u64, header: &BlockHeader, payload: &[u8], each: &mut impl FnMut(Told<'_>)) {
     let (mut rest, mut last, mut doc_id) = (payload, String::new(), header.first_doc);
     while let Some(entry) = Entry::read(&mut rest, &mut last) {
         let is_doc = matches!(entry, Entry::Doc { .. });
@@ -354,6 +317,7 @@ fn tell(at: u64, header: &BlockHeader, payload: &[u8], each: &mut impl FnMut(Tol
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doc_index::ledger::LedgerView;
 
     fn url(number: u32) -> String {
         format!("http://h{}.test/{}/{number}", number % 7, "x".repeat(number as usize % 90))

@@ -1,7 +1,6 @@
-use super::entry::{Origin, PRIORITY_MAX};
-use super::note::Note;
-use super::row::{DocState, Row};
-use super::view::Dossier;
+use super::document_info::DocumentInfo;
+use super::documents::{DocState, Note, Row};
+use super::ledger::{Origin, PRIORITY_MAX};
 use crate::base::rfc3339;
 use crate::proto::http1::Validators;
 use crate::proto::lines::{DocKind, Held};
@@ -9,10 +8,10 @@ use crate::proto::record::ResultCode;
 use crate::proto::warc::read_date;
 use serde::{Deserialize, Serialize};
 
-/// A dossier as text: one line of `index export`, and what `index show` tells. Times are RFC 3339, digests are hex.
+/// A document's information as text: one line of `index export`, and what `index show` tells. Times are RFC 3339, digests are hex.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct DossierLine {
+pub struct DocumentLine {
     pub doc_id: u32,
     pub url: String,
     pub kind: String,
@@ -57,21 +56,21 @@ fn seconds(time: Option<&str>) -> u32 {
     u32::try_from(unix_ms / 1_000).unwrap_or(u32::MAX)
 }
 
-impl DossierLine {
+impl DocumentLine {
     /// `via` is the URL of the page that named it.
-    pub fn of(dossier: &Dossier, via: Option<&str>) -> DossierLine {
-        let Dossier { doc_id, discovered, note, .. } = dossier;
-        let row = dossier.row.unwrap_or_default();
+    pub fn of(info: &DocumentInfo, via: Option<&str>) -> DocumentLine {
+        let DocumentInfo { doc_id, discovered, note, .. } = info;
+        let row = info.row.unwrap_or_default();
         let origin = row.raise(discovered.origin);
         let text =
             |bytes: &[u8]| str::from_utf8(bytes).ok().filter(|text| !text.is_empty()).map(str::to_string);
         let held = note.held.as_ref();
         let words = |text: &Option<Box<str>>| text.as_deref().map(str::to_string);
-        DossierLine {
+        DocumentLine {
             doc_id: *doc_id,
             url: discovered.url.to_string(),
             kind: origin.kind.name().to_string(),
-            state: dossier.state().name().to_string(),
+            state: info.state().name().to_string(),
             discovered_at: time(discovered.at_s),
             via: via.map(str::to_string),
             depth: origin.depth,

@@ -1,12 +1,12 @@
 //! What the index takes of memory and disk, and how it keeps within its bounds.
 
-use super::index::DocIndex;
+use super::DocIndex;
 use std::io;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexBytes {
     pub seen_ram: u64,
-    /// Of it, `tables_ram` is not the lines themselves.
+    /// Of it, `tables_ram` is not the queues themselves.
     pub frontier_ram: u64,
     pub other_ram: u64,
     /// What grows with every host and every document, and cannot go to disk. It is counted in the others.
@@ -15,7 +15,7 @@ pub struct IndexBytes {
     pub documents_disk: u64,
     pub seen_disk: u64,
     pub frontier_disk: u64,
-    /// Memory tells of every URL whether it is known, without the disk.
+    /// Memory alone tells of every URL whether it is known.
     pub seen_is_complete: bool,
 }
 
@@ -31,19 +31,19 @@ impl DocIndex {
     /// Writes to disk what memory has no room for. What hosts and documents take of it in any case is taken, one half
     /// each, from the seen-set, which stops growing, and from the pending URLs, which go to disk sooner.
     pub(super) fn make_room(&mut self) -> io::Result<()> {
-        let memory = self.rules.memory_bytes;
-        self.seen.bound(self.left(SEEN_SHARE, SEEN_FLOOR));
-        self.frontier.bound(self.left(FRONTIER_SHARE, FRONTIER_FLOOR));
-        self.frontier.make_room()?;
-        if self.due.ram_bytes() > memory / DUE_SHARE {
-            self.due.spill(&mut self.frontier.keep.spill)?;
+        let seen_max = self.left(SEEN_SHARE, SEEN_FLOOR);
+        self.known.seen_mut().bound(seen_max);
+        self.frontier.make_room(self.left(FRONTIER_SHARE, FRONTIER_FLOOR))?;
+        if self.due.ram_bytes() > self.rules.memory_bytes / DUE_SHARE {
+            self.due.spill(self.frontier.spill_mut())?;
         }
         Ok(())
     }
 
-    /// The seen-set was loaded before anybody knew how many hosts there are: it gives back what they take.
+    /// Makes the seen-set, which was loaded before it was known how many hosts there are, give back what they take.
     pub(super) fn shrink_seen(&mut self) -> io::Result<()> {
-        self.seen.shrink(self.left(SEEN_SHARE, SEEN_FLOOR))
+        let seen_max = self.left(SEEN_SHARE, SEEN_FLOOR);
+        self.known.seen_mut().shrink(seen_max)
     }
 
     /// What a share of the memory is without its half of what hosts and documents take.
@@ -53,47 +53,40 @@ impl DocIndex {
     }
 
     /// Memory that grows with every host and every document.
-    pub(super) fn table_bytes(&self) -> usize {
+    fn table_bytes(&self) -> usize {
         self.frontier.table_bytes()
-            + self.taken.ram_bytes()
-            + self.rowed.ram_bytes()
+            + self.books.table_bytes()
+            + self.documents.table_bytes()
             + self.ledger.ram_bytes()
-            + self.variants.ram_bytes()
-            + self.by_domain.capacity() * PER_DOMAIN
-            + self.scoped.capacity() * PER_FINGERPRINT
+            + self.budgets.ram_bytes()
+            + self.known.table_bytes()
     }
 
     /// Memory and disk that it takes.
     pub fn bytes(&self) -> IndexBytes {
         let tables = self.table_bytes();
+        let other = self.known.unresolved().ram_bytes()
+            + self.due.ram_bytes()
+            + self.documents.ram_bytes()
+            + self.books.ram_bytes();
         IndexBytes {
-            seen_ram: self.seen.ram_bytes() as u64,
+            seen_ram: self.known.seen().ram_bytes() as u64,
             frontier_ram: self.frontier.ram_bytes() as u64,
-            other_ram: (self.doubts.ram_bytes()
-                + self.due.ram_bytes()
-                + self.documents.ram_bytes()
-                + self.open.capacity() * PER_OPEN
-                + tables
-                - self.frontier.table_bytes()) as u64,
+            other_ram: (other + tables - self.frontier.table_bytes()) as u64,
             tables_ram: tables as u64,
             ledger_disk: self.ledger.disk_bytes(),
             documents_disk: self.documents.disk_bytes(),
-            seen_disk: self.seen.disk_bytes(),
-            frontier_disk: self.frontier.keep.spill.disk_bytes(),
-            seen_is_complete: self.seen.is_complete(),
+            seen_disk: self.known.seen().disk_bytes(),
+            frontier_disk: self.frontier.spill().disk_bytes(),
+            seen_is_complete: self.known.seen().is_complete(),
         }
     }
 }
 
-/// Entries of hash maps, with the byte that each has beside it.
-const PER_DOMAIN: usize = size_of::<(u64, u32)>() + 1;
-const PER_FINGERPRINT: usize = size_of::<u64>() + 1;
-const PER_OPEN: usize = size_of::<(u32, u32)>() + 1;
-
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Folder, NOW_S, candidates};
-    use super::super::{IndexRules, Origin};
+    use crate::doc_index::tests::{Folder, NOW_S, candidates};
+    use crate::doc_index::{IndexRules, Origin};
 
     #[test]
     fn what_hosts_take_is_taken_from_the_rest_but_not_all_of_it() {
@@ -115,10 +108,10 @@ mod tests {
         let per_host = (bytes.tables_ram - before) / hosts;
         assert!((200..370).contains(&per_host), "{per_host} bytes a host, its place on disk among them");
         assert!(bytes.tables_ram > memory_bytes as u64 / 2, "the test is of nothing if they are few");
-        let lines = index.frontier.keep.cells.used_bytes();
-        assert!(lines <= memory_bytes / super::FRONTIER_FLOOR, "{lines} bytes of lines");
+        let queues = index.frontier.used_bytes();
+        assert!(queues <= memory_bytes / super::FRONTIER_FLOOR, "{queues} bytes of queues");
         assert!(bytes.seen_ram < memory_bytes as u64 / 4, "{} bytes of the seen-set", bytes.seen_ram);
-        assert!(bytes.frontier_disk > 0, "lines are on disk");
+        assert!(bytes.frontier_disk > 0, "queues are on disk");
         index.close().unwrap();
         let seen_ram = index.bytes().seen_ram;
         drop(index);

@@ -3,15 +3,15 @@ use crate::storage::{HUGE_LINES, HugeBuffer, LINE_BYTES};
 /// Memory for very many small queues of bytes: cells of one size that are linked to each other, and given back when
 /// they were read. Nothing is moved when a queue grows, and nothing is asked of the allocator for each.
 ///
-/// A cell is a line of the cache: [`CELL_BYTES`] bytes, and the number of the next cell.
+/// A cell is a cache line: [`CELL_BYTES`] bytes, and the number of the next cell.
 #[derive(Default)]
-pub(super) struct Cells {
+pub(super) struct QueueArena {
     /// The first of them are small, so that small crawls take little.
     small: Vec<HugeBuffer>,
-    large: Vec<HugeBuffer>,
+    huge: Vec<HugeBuffer>,
     /// The first of the cells that were used and given back, linked like a queue; [`NONE`] if there is none.
     free: u32,
-    /// Cells that were ever used, and those that are.
+    /// QueueArena that were ever used, and those that are.
     made: u32,
     used: usize,
 }
@@ -32,24 +32,24 @@ const CELL_BYTES: usize = LINE_BYTES - LINK_BYTES;
 const LINK_BYTES: usize = size_of::<u32>();
 const CELLS_PER_SMALL: usize = 512;
 const CELLS_IN_SMALL: usize = HUGE_LINES;
-const CELLS_PER_LARGE: usize = HUGE_LINES;
+const CELLS_PER_HUGE: usize = HUGE_LINES;
 const NONE: u32 = 0;
 
-impl Cells {
+impl QueueArena {
     /// Memory in use. What was used and is free is used again, and not given back.
     pub fn used_bytes(&self) -> usize {
         self.used * LINE_BYTES
     }
 
     pub fn ram_bytes(&self) -> usize {
-        (self.small.len() * CELLS_PER_SMALL + self.large.len() * CELLS_PER_LARGE) * LINE_BYTES
+        (self.small.len() * CELLS_PER_SMALL + self.huge.len() * CELLS_PER_HUGE) * LINE_BYTES
     }
 
-    /// Cells are numbered from 1.
+    /// QueueArena are numbered from 1.
     fn cell(&self, number: u32) -> &[u8; LINE_BYTES] {
         let at = number as usize - 1;
         match at.checked_sub(CELLS_IN_SMALL) {
-            Some(at) => self.large[at / CELLS_PER_LARGE].line(at % CELLS_PER_LARGE),
+            Some(at) => self.huge[at / CELLS_PER_HUGE].line(at % CELLS_PER_HUGE),
             None => self.small[at / CELLS_PER_SMALL].line(at % CELLS_PER_SMALL),
         }
     }
@@ -57,7 +57,7 @@ impl Cells {
     fn cell_mut(&mut self, number: u32) -> &mut [u8; LINE_BYTES] {
         let at = number as usize - 1;
         match at.checked_sub(CELLS_IN_SMALL) {
-            Some(at) => self.large[at / CELLS_PER_LARGE].line_mut(at % CELLS_PER_LARGE),
+            Some(at) => self.huge[at / CELLS_PER_HUGE].line_mut(at % CELLS_PER_HUGE),
             None => self.small[at / CELLS_PER_SMALL].line_mut(at % CELLS_PER_SMALL),
         }
     }
@@ -81,8 +81,8 @@ impl Cells {
         let at = self.made as usize;
         if at < CELLS_IN_SMALL && at.is_multiple_of(CELLS_PER_SMALL) {
             self.small.push(HugeBuffer::new(CELLS_PER_SMALL));
-        } else if at >= CELLS_IN_SMALL && at.is_multiple_of(CELLS_PER_LARGE) {
-            self.large.push(HugeBuffer::new(CELLS_PER_LARGE));
+        } else if at >= CELLS_IN_SMALL && at.is_multiple_of(CELLS_PER_HUGE) {
+            self.huge.push(HugeBuffer::new(CELLS_PER_HUGE));
         }
         self.made += 1;
         self.made
@@ -101,28 +101,28 @@ impl ByteQueue {
     }
 
     /// Loads the cell that is written to next.
-    pub fn touch(&self, cells: &Cells) -> u32 {
-        if self.len == 0 { 0 } else { cells.link(self.last) }
+    pub fn touch(&self, arena: &QueueArena) -> u32 {
+        if self.len == 0 { 0 } else { arena.link(self.last) }
     }
 
     /// Loads the cell that is read next.
-    pub fn touch_first(&self, cells: &Cells) -> u32 {
-        if self.len == 0 { 0 } else { cells.link(self.first) }
+    pub fn touch_first(&self, arena: &QueueArena) -> u32 {
+        if self.len == 0 { 0 } else { arena.link(self.first) }
     }
 
-    pub fn push(&mut self, cells: &mut Cells, mut bytes: &[u8]) {
+    pub fn push(&mut self, arena: &mut QueueArena, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.len == 0 || usize::from(self.written) == CELL_BYTES {
-                let fresh = cells.take();
+                let fresh = arena.take();
                 match self.len {
                     0 => (self.first, self.read) = (fresh, 0),
-                    _ => cells.set_link(self.last, fresh),
+                    _ => arena.set_link(self.last, fresh),
                 }
                 (self.last, self.written) = (fresh, 0);
             }
             let at = usize::from(self.written);
             let count = bytes.len().min(CELL_BYTES - at);
-            cells.cell_mut(self.last)[at..at + count].copy_from_slice(&bytes[..count]);
+            arena.cell_mut(self.last)[at..at + count].copy_from_slice(&bytes[..count]);
             self.written += count as u8;
             self.len += count as u32;
             bytes = &bytes[count..];
@@ -130,20 +130,20 @@ impl ByteQueue {
     }
 
     /// Takes so many bytes off the front, all of which must be there, into `out`.
-    pub fn take(&mut self, cells: &mut Cells, count: usize, out: &mut Vec<u8>) {
+    pub fn take(&mut self, arena: &mut QueueArena, count: usize, out: &mut Vec<u8>) {
         debug_assert!(count <= self.len());
         let mut left = count.min(self.len());
         while left > 0 {
             let at = usize::from(self.read);
             let end = if self.first == self.last { usize::from(self.written) } else { CELL_BYTES };
             let taken = left.min(end - at);
-            out.extend_from_slice(&cells.cell(self.first)[at..at + taken]);
+            out.extend_from_slice(&arena.cell(self.first)[at..at + taken]);
             left -= taken;
             self.len -= taken as u32;
             self.read += taken as u8;
             if usize::from(self.read) == CELL_BYTES || self.len == 0 {
-                let next = cells.link(self.first);
-                cells.give_back(self.first);
+                let next = arena.link(self.first);
+                arena.give_back(self.first);
                 (self.first, self.read) = (next, 0);
             }
         }
@@ -159,28 +159,28 @@ mod tests {
     #[test]
     fn bytes_come_out_as_they_went_in_and_cells_are_used_again() {
         let mut rng = Rng::new(3);
-        let mut cells = Cells::default();
+        let mut arena = QueueArena::default();
         let mut queues: Vec<(ByteQueue, VecDeque<u8>)> = (0..50).map(|_| Default::default()).collect();
         for step in 0..50_000u32 {
             let (queue, model) = &mut queues[rng.below(50) as usize];
             if rng.below(2) == 0 {
                 let bytes: Vec<u8> = (0..rng.below(400)).map(|n| (step + n as u32) as u8).collect();
-                queue.push(&mut cells, &bytes);
+                queue.push(&mut arena, &bytes);
                 model.extend(bytes);
             } else {
                 let count = rng.below(model.len() as u64 + 1) as usize;
                 let mut out = Vec::new();
-                queue.take(&mut cells, count, &mut out);
+                queue.take(&mut arena, count, &mut out);
                 assert_eq!(out, model.drain(..count).collect::<Vec<_>>());
             }
             assert_eq!(queue.len(), model.len());
             let needed: usize = queues.iter().map(|(_, model)| model.len().div_ceil(CELL_BYTES) + 1).sum();
-            assert!(cells.used <= needed, "{} cells for {needed}", cells.used);
+            assert!(arena.used <= needed, "{} cells for {needed}", arena.used);
         }
         for (queue, model) in &mut queues {
-            queue.take(&mut cells, model.len(), &mut Vec::new());
+            queue.take(&mut arena, model.len(), &mut Vec::new());
         }
-        assert_eq!(cells.used, 0);
-        assert!(cells.made <= 32_768, "what was free was used again");
+        assert_eq!(arena.used, 0);
+        assert!(arena.made <= 32_768, "what was free was used again");
     }
 }

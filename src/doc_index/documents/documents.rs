@@ -1,8 +1,10 @@
+use super::super::bits::Bits;
 use super::note::{Note, NoteOwner};
 use super::recent_rows::{RECENT_BYTES, RecentRow, RecentRows};
 use super::row::{NotePlace, ROW_BYTES, Row};
 use crate::storage::Bytes;
 use rapidhash::fast::RapidHashMap;
+use std::borrow::Cow;
 use std::io;
 
 /// The rows of all documents, and their notes. What is put in is written with the next [`Documents::write`]: one after
@@ -10,7 +12,7 @@ use std::io;
 /// table in the order of their numbers, many to a page of the disk, and the log begins anew.
 ///
 /// An entry of the log: the document's number 4, a checksum of it and of the row's own 4, the row.
-pub(super) struct Documents {
+pub(crate) struct Documents {
     table: Bytes,
     log: Bytes,
     notes: Bytes,
@@ -19,6 +21,8 @@ pub(super) struct Documents {
     recent_max: usize,
     unlogged: Vec<u8>,
     log_end: u64,
+    /// Documents that have a row.
+    has_row: Bits,
     /// Notes that keep their place, on their way to the disk.
     notes_changed: RapidHashMap<u64, Vec<u8>>,
     /// Notes that are new, one after the other from this place.
@@ -29,16 +33,15 @@ pub(super) struct Documents {
 }
 
 /// The files of the documents.
-pub(super) struct DocumentFiles {
+pub(crate) struct DocumentFiles {
     pub table: Bytes,
     pub log: Bytes,
     pub notes: Bytes,
 }
 
 const ENTRY_BYTES: usize = 8 + ROW_BYTES;
-/// Entries of the log read at once, and rows of the table by whoever goes through all of them.
+/// Entries of the log that are read at once.
 const ENTRIES_PER_READ: usize = 4 * 1024;
-const ROWS_PER_READ: usize = 16 * 1024;
 /// Rows of the table that are written together: those of one page of the disk.
 const ROWS_PER_PAGE: u32 = 64;
 /// How many rows there are in the log at least and at most.
@@ -59,6 +62,7 @@ impl Documents {
             recent_max: (memory_bytes / RECENT_BYTES).clamp(RECENT_MIN, RECENT_MAX),
             unlogged: Vec::new(),
             log_end: 0,
+            has_row: Bits::default(),
             notes_changed: RapidHashMap::default(),
             notes_end,
             notes_new: Vec::new(),
@@ -93,12 +97,28 @@ impl Documents {
         Ok((read == ROW_BYTES).then(|| Row::decode(&bytes)).flatten())
     }
 
+    /// The row of a document of an index that is open for writing: an empty one if it has none.
+    pub fn row(&self, doc_id: u32) -> io::Result<Row> {
+        let row = if self.has_row.get(doc_id) { self.get(doc_id)? } else { None };
+        Ok(row.unwrap_or_default())
+    }
+
+    pub fn has_row(&self, doc_id: u32) -> bool {
+        self.has_row.get(doc_id)
+    }
+
+    /// Remembers that the table has a row of this document.
+    pub fn set_has_row(&mut self, doc_id: u32) {
+        self.has_row.set(doc_id, true);
+    }
+
     /// A row that is not in the table yet.
     pub fn recent(&self, doc_id: u32) -> Option<Row> {
         self.recent.get(doc_id)
     }
 
     pub fn put(&mut self, doc_id: u32, row: Row) {
+        self.has_row.set(doc_id, true);
         let bytes = row.encode();
         self.unlogged.extend_from_slice(&doc_id.to_le_bytes());
         self.unlogged.extend_from_slice(&check(doc_id, &bytes).to_le_bytes());
@@ -108,35 +128,32 @@ impl Documents {
 
     /// The note of a document, as its row tells of it.
     pub fn note(&self, doc_id: u32, row: &Row) -> io::Result<Note> {
-        let (owner, place) = (row.note_owner(doc_id), row.note);
-        if place.bytes == 0 {
+        if row.note.bytes == 0 {
             return Ok(Note::default());
         }
+        Ok(Note::decode(row.note_owner(doc_id), &self.note_bytes(row.note)?).unwrap_or_default())
+    }
+
+    /// What there is at the place of a note.
+    fn note_bytes(&self, place: NotePlace) -> io::Result<Cow<'_, [u8]>> {
         if let Some(bytes) = self.notes_changed.get(&place.at) {
-            return Ok(Note::decode(owner, bytes).unwrap_or_default());
+            return Ok(Cow::Borrowed(bytes));
         }
         if let Some(at) = place.at.checked_sub(self.notes_end) {
-            let bytes = self.notes_new.get(at as usize..).unwrap_or_default();
-            return Ok(Note::decode(owner, bytes).unwrap_or_default());
+            return Ok(Cow::Borrowed(self.notes_new.get(at as usize..).unwrap_or_default()));
         }
         let mut bytes = vec![0; usize::from(place.bytes)];
         let read = self.notes.read_at(&mut bytes, place.at)?;
-        Ok(Note::decode(owner, &bytes[..read]).unwrap_or_default())
+        bytes.truncate(read);
+        Ok(Cow::Owned(bytes))
     }
 
-    /// Whether a place has a note of this owner.
+    /// Whether a place is whole, and has a note of this owner.
     fn has_note(&self, owner: NoteOwner, place: NotePlace) -> bool {
-        let mut read = Vec::new();
-        let bytes = match (self.notes_changed.get(&place.at), place.at.checked_sub(self.notes_end)) {
-            (Some(bytes), _) => &bytes[..],
-            (None, Some(at)) => self.notes_new.get(at as usize..).unwrap_or_default(),
-            (None, None) => {
-                read.resize(usize::from(place.bytes), 0);
-                let count = self.notes.read_at(&mut read, place.at).unwrap_or(0);
-                &read[..count]
-            }
+        let is_there = |bytes: Cow<'_, [u8]>| {
+            bytes.len() >= usize::from(place.bytes) && Note::decode(owner, &bytes).is_some()
         };
-        bytes.len() >= usize::from(place.bytes) && Note::decode(owner, bytes).is_some()
+        place.bytes > 0 && self.note_bytes(place).is_ok_and(is_there)
     }
 
     /// Keeps a note for a row that is about to be put, in the old place if it fits. `before` is whose note was there.
@@ -146,7 +163,7 @@ impl Documents {
             return;
         }
         // A place that a crash took the note of may be another's by now.
-        if place.bytes == 0 || !self.has_note(before, place) {
+        if !self.has_note(before, place) {
             row.note = self.append(owner, note);
             return;
         }
@@ -174,6 +191,11 @@ impl Documents {
 
     pub fn ram_bytes(&self) -> usize {
         self.recent.ram_bytes() + self.unlogged.capacity()
+    }
+
+    /// Memory that grows with every document.
+    pub fn table_bytes(&self) -> usize {
+        self.has_row.ram_bytes()
     }
 
     /// Hands what is new to the files. If that fails, all of it is still here to be tried again.
@@ -256,39 +278,7 @@ fn read_entry(entry: &[u8]) -> Option<(u32, Row)> {
     Some((doc_id, Row::decode(row.try_into().ok()?).filter(|_| is_right)?))
 }
 
-/// Rows of the table in the order of their numbers, many at a time.
-pub(super) struct RowsInOrder {
-    rows: Bytes,
-    buffer: Vec<u8>,
-    /// The number of the first row in the buffer.
-    first: u32,
-}
-
-impl RowsInOrder {
-    pub fn new(rows: Bytes) -> RowsInOrder {
-        RowsInOrder { rows, buffer: Vec::new(), first: 0 }
-    }
-
-    /// The row of a document; asked for in ascending order.
-    pub fn get(&mut self, doc_id: u32) -> io::Result<Option<Row>> {
-        let held = (self.buffer.len() / ROW_BYTES) as u32;
-        if doc_id < self.first || doc_id - self.first >= held {
-            self.buffer.resize(ROWS_PER_READ * ROW_BYTES, 0);
-            let read = self.rows.read_at(&mut self.buffer, place(doc_id))?;
-            self.buffer.truncate(read - read % ROW_BYTES);
-            self.first = doc_id;
-        }
-        // Past the end there are none, which need not be found out again for each.
-        if self.buffer.is_empty() {
-            self.buffer.resize(ROWS_PER_READ * ROW_BYTES, 0);
-        }
-        let at = (doc_id - self.first) as usize * ROW_BYTES;
-        let bytes = self.buffer.get(at..at + ROW_BYTES).and_then(|bytes| bytes.try_into().ok());
-        Ok(bytes.and_then(Row::decode))
-    }
-}
-
-fn place(doc_id: u32) -> u64 {
+pub(super) fn place(doc_id: u32) -> u64 {
     u64::from(doc_id) * ROW_BYTES as u64
 }
 
@@ -296,7 +286,8 @@ fn place(doc_id: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::base::Rng;
-    use crate::doc_index::row::DocState;
+    use crate::doc_index::DocState;
+    use crate::doc_index::documents::RowsInOrder;
     use std::collections::BTreeMap;
 
     fn documents() -> Documents {

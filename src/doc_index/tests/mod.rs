@@ -293,7 +293,7 @@ fn crawl_with_kills(seed: u64, memory_bytes: usize) {
                 let stats = index.stats();
                 let answered = model.known.values().filter(|&&answers| answers > 0).count() as u64;
                 assert_eq!(stats.success, answered, "seed {seed} step {step}");
-                // A doubt may stand twice until it is settled.
+                // A parked link may stand twice until it is resolved.
                 assert!(stats.pending >= model.known.len() as u64 - answered, "seed {seed} step {step}");
             }
         }

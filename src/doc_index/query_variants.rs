@@ -41,28 +41,24 @@ impl QueryVariants {
 
     /// How many were counted of the kind of a URL. What was pushed out is not.
     pub fn count(&self, url: &str) -> u32 {
+        let place = self.place_of(url);
+        place
+            .and_then(|(set, tag)| self.sets[set].iter().find(|place| place.tag == tag))
+            .map_or(0, |place| place.count)
+    }
+
+    /// The set and the tag of a URL; `None` of one that is not counted.
+    fn place_of(&self, url: &str) -> Option<(usize, u32)> {
         let url = url.as_bytes();
-        let Some(mark) = memchr::memchr(b'?', url).filter(|_| self.max > 0) else {
-            return 0;
-        };
+        let mark = memchr::memchr(b'?', url).filter(|_| self.max > 0)?;
         let kind = kind_of(&url[..mark], &url[mark + 1..]);
-        let tag = ((kind >> 32) as u32).max(1);
-        let set = &self.sets[kind as usize & (SETS - 1)];
-        set.iter().find(|place| place.tag == tag).map_or(0, |place| place.count)
+        Some((kind as usize & (SETS - 1), ((kind >> 32) as u32).max(1)))
     }
 
     /// Whether a URL, in normal form and known to be new, may be taken in. If it may, it is counted.
     pub fn admit(&mut self, url: &str) -> bool {
-        if self.max == 0 {
-            return true;
-        }
-        let url = url.as_bytes();
-        let Some(mark) = memchr::memchr(b'?', url) else {
-            return true;
-        };
-        let kind = kind_of(&url[..mark], &url[mark + 1..]);
-        let tag = ((kind >> 32) as u32).max(1);
-        let set = &mut self.sets[kind as usize & (SETS - 1)];
+        let Some((set, tag)) = self.place_of(url) else { return true };
+        let set = &mut self.sets[set];
         if let Some(place) = set.iter_mut().find(|place| place.tag == tag) {
             let admitted = place.count < self.max;
             place.count += u32::from(admitted);
@@ -83,20 +79,20 @@ fn kind_of(before: &[u8], query: &[u8]) -> u64 {
     let mut count = 0;
     for part in query.split(|&octet| octet == b'&').filter(|part| !part.is_empty()) {
         let name = &part[..memchr::memchr(b'=', part).unwrap_or(part.len())];
-        let fingerprint = fingerprint(name);
-        if names[..count].contains(&fingerprint) {
+        let name = fingerprint(name);
+        if names[..count].contains(&name) {
             continue;
         }
         if count == NAMES_MAX {
             return mixed(kind, u64::MAX);
         }
-        names[count] = fingerprint;
+        names[count] = name;
         count += 1;
     }
     let names = &mut names[..count];
     names.sort_unstable();
-    for fingerprint in names {
-        kind = mixed(kind, *fingerprint);
+    for name in names {
+        kind = mixed(kind, *name);
     }
     mixed(kind, count as u64)
 }

@@ -1,5 +1,6 @@
-use super::entry::{Origin, PRIORITY_MAX};
 use super::note::NoteOwner;
+use crate::base;
+use crate::doc_index::ledger::{Origin, PRIORITY_MAX};
 use crate::proto::record::ResultCode;
 
 /// What became of a document. In a table of rows of one size, by the document's number; one that was never answered for
@@ -48,13 +49,13 @@ pub struct Row {
     pub hits: u32,
     /// Whether its head alone is wanted, if that was told since it was discovered: the last word counts.
     pub head_only: Option<bool>,
-    pub(super) after: u64,
-    pub(super) note: NotePlace,
+    pub(crate) after: u64,
+    pub(crate) note: NotePlace,
 }
 
 /// Where the note of a document is, and how much room it has there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct NotePlace {
+pub(crate) struct NotePlace {
     pub at: u64,
     pub bytes: u16,
 }
@@ -96,14 +97,14 @@ impl DocState {
     }
 }
 
-pub(super) const ROW_BYTES: usize = 64;
+pub(crate) const ROW_BYTES: usize = 64;
 /// Beside the state.
 const WISH: u8 = 64;
 const WISH_HEAD: u8 = 128;
 
 impl Row {
     /// Whose note it finds.
-    pub(super) fn note_owner(&self, doc_id: u32) -> NoteOwner {
+    pub(crate) fn note_owner(&self, doc_id: u32) -> NoteOwner {
         NoteOwner { doc_id, digest: self.digest }
     }
 
@@ -115,12 +116,12 @@ impl Row {
     }
 
     /// As if no answer had ever come: what was told of the document is left.
-    pub(super) fn unanswered(&self) -> Row {
+    pub(crate) fn unanswered(&self) -> Row {
         let Row { priority, hits, head_only, update_tag, .. } = *self;
         Row { priority, hits, head_only, update_tag, ..Row::default() }
     }
 
-    pub(super) fn encode(&self) -> [u8; ROW_BYTES] {
+    pub(crate) fn encode(&self) -> [u8; ROW_BYTES] {
         let mut bytes = [0; ROW_BYTES];
         debug_assert_ne!(self.state, DocState::Fetching);
         bytes[4] =
@@ -154,10 +155,10 @@ impl Row {
     }
 
     /// `None` where there is no row, or a damaged one.
-    pub(super) fn decode(bytes: &[u8; ROW_BYTES]) -> Option<Row> {
-        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+    pub(crate) fn decode(bytes: &[u8; ROW_BYTES]) -> Option<Row> {
+        let u16_at = |at: usize| base::u16_at(bytes, at);
+        let u32_at = |at: usize| base::u32_at(bytes, at);
+        let u64_at = |at: usize| base::u64_at(bytes, at);
         let crc = u32_at(0);
         if crc == 0 || crc != crc32c::crc32c(&bytes[4..]).max(1) {
             return None;

@@ -1,17 +1,13 @@
-use super::dossier_line::DossierLine;
-use super::entry::{Origin, PRIORITY_MAX};
-use super::frontier::split;
-use super::index::DocIndex;
-use super::line::InLine;
-use super::note::Note;
-use super::row::{DocState, Row};
+use super::super::document_line::DocumentLine;
+use super::super::documents::{DocState, Note, Row};
+use super::super::ledger::{Origin, PRIORITY_MAX};
+use super::DocIndex;
 use crate::proto::url::{CrawlUrl, UrlError};
-use crate::storage::seen::Answer;
 use std::io;
 use thiserror::Error;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64;
 
-/// A URL that somebody hands in, and what they say of it.
+/// A URL that is handed in, and what is said of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
     pub url: CrawlUrl,
@@ -76,7 +72,7 @@ impl Import {
     }
 
     fn exported(line: &str) -> Result<Import, ImportError> {
-        let read: DossierLine =
+        let read: DocumentLine =
             serde_json::from_str(line).map_err(|error| ImportError::Json(error.to_string()))?;
         let url = CrawlUrl::parse(&read.url)?;
         let origin = read.origin().ok_or_else(|| ImportError::Json("its kind is none".to_string()))?;
@@ -101,40 +97,32 @@ impl Import {
 }
 
 impl DocIndex {
-    /// Takes in what somebody hands in. Reads the disk.
+    /// Takes in what is handed in. Reads the disk.
     pub fn import(&mut self, import: &Import, now_s: u32) -> io::Result<Imported> {
-        let url = import.url.as_str();
-        let fingerprint = xxh3_64_with_seed(url.as_bytes(), self.seed);
-        // Most of a long list are new, which memory alone can tell.
-        let mut answer = Vec::with_capacity(1);
-        self.seen.ask(&[fingerprint], &mut answer);
-        if answer[0] == Answer::New {
-            return self.import_new(fingerprint, import, now_s);
-        }
-        self.seen.order();
-        match self.seen.find(fingerprint)? {
+        let fingerprint = self.known.fingerprint(import.url.as_str());
+        match self.known.find(fingerprint)? {
             Some(doc_id) => self.import_known(doc_id, import),
-            None => self.import_new(fingerprint, import, now_s),
+            None => Ok(self.import_new(fingerprint, import, now_s)),
         }
     }
 
-    fn import_new(&mut self, fingerprint: u64, import: &Import, now_s: u32) -> io::Result<Imported> {
+    fn import_new(&mut self, fingerprint: u64, import: &Import, now_s: u32) -> Imported {
         let doc_id = self.ledger.next_doc();
         self.admit_one(import.url.as_str(), fingerprint, import.origin, now_s);
         if self.ledger.next_doc() == doc_id {
-            return Ok(Imported::Refused);
+            return Imported::Refused;
         }
-        let tag = import.update_tag.map_or(0, |tag| tag.0);
+        let update_tag = import.update_tag.map_or(0, |tag| tag.0);
         match import.known.as_deref() {
             Some((row, note)) => {
-                let mut row = Row { update_tag: tag, ..*row };
+                let mut row = Row { update_tag, ..*row };
                 self.documents.put_note(doc_id, row.note_owner(doc_id), &mut row, note);
                 self.restore(doc_id, import, row, now_s);
             }
-            None if tag != 0 => self.keep_row(doc_id, Row { update_tag: tag, ..Row::default() }),
+            None if update_tag != 0 => self.documents.put(doc_id, Row { update_tag, ..Row::default() }),
             None => {}
         }
-        Ok(Imported::New)
+        Imported::New
     }
 
     /// Gives a document that was just taken in the row that it had elsewhere.
@@ -145,22 +133,19 @@ impl DocIndex {
             DocState::Success | DocState::Error | DocState::Excluded => false,
         };
         if is_pending {
-            return self.keep_row(doc_id, Row { due_s: 0, ..row });
+            return self.documents.put(doc_id, Row { due_s: 0, ..row });
         }
         let host = self.frontier.host(import.url.origin());
-        // It stands in a line, where it is passed over in its turn.
-        self.frontier.let_go(host);
-        self.taken.set(doc_id, true);
+        // It is queued, and is passed over in its turn.
+        self.frontier.pass_over(host);
+        self.books.take(doc_id);
         self.put_row(doc_id, host, row);
     }
 
     fn import_known(&mut self, doc_id: u32, import: &Import) -> io::Result<Imported> {
-        let Some(found) = self.ledger.doc(doc_id)? else { return Ok(Imported::Known) };
-        let Some((host_origin, path)) = split(&found.url) else { return Ok(Imported::Known) };
         // Two URLs of one fingerprint: the first stands for both.
-        if *found.url != *import.url.as_str() {
-            return Ok(Imported::Known);
-        }
+        let found = self.ledger.doc(doc_id)?.filter(|found| *found.url == *import.url.as_str());
+        let Some(found) = found else { return Ok(Imported::Known) };
         let before = self.row(doc_id);
         let mut row = before;
         let told = before.raise(found.origin);
@@ -172,33 +157,37 @@ impl DocIndex {
         let tag = import.update_tag.map_or(row.update_tag, |tag| tag.0);
         let changed = row.update_tag != 0 && tag != row.update_tag;
         row.update_tag = tag;
-        let is_open = self.open.contains_key(&doc_id);
-        let host = self.frontier.host(host_origin);
-        let in_line = InLine { doc_id, origin: row.raise(found.origin), path, via: "" };
-        if changed && self.taken.get(doc_id) && !is_open {
-            self.uncount(host, &before);
-            (row.state, row.due_s, row.retries) = (DocState::Pending, 0, 0);
-            self.taken.set(doc_id, false);
-            self.frontier.push_back(host, &in_line);
-            self.keep_row(doc_id, row);
-            return Ok(Imported::Due);
-        }
+        let (is_pending, is_open) = (self.books.is_pending(doc_id), self.books.is_open(doc_id));
+        let is_due = changed && !is_pending && !is_open;
         if row == before {
             return Ok(Imported::Known);
         }
-        self.keep_row(doc_id, row);
-        if raised && !self.taken.get(doc_id) {
-            self.frontier.push_again(host, &in_line);
-            return Ok(Imported::MovedUp);
+        let moves_up = raised && is_pending;
+        if (is_due || moves_up)
+            && let Some(host) = self.frontier.push_url(&found.url, doc_id, row.raise(found.origin))
+        {
+            if is_due {
+                self.uncount(host, &before);
+                self.books.make_pending(doc_id);
+                (row.state, row.due_s, row.retries) = (DocState::Pending, 0, 0);
+            } else {
+                // What is left of it in the other queue is passed over.
+                self.frontier.pass_over(host);
+            }
         }
-        Ok(Imported::Known)
+        self.documents.put(doc_id, row);
+        Ok(match (is_due, moves_up) {
+            (true, _) => Imported::Due,
+            (_, true) => Imported::MovedUp,
+            _ => Imported::Known,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{IndexRules, RejectList};
     use super::*;
+    use crate::doc_index::{IndexRules, RejectList};
     use std::path::PathBuf;
 
     const NOW_S: u32 = 1_800_000_000;
@@ -284,7 +273,7 @@ mod tests {
         assert_eq!(import(&mut index, &line("v1")), Imported::New);
         assert_eq!(import(&mut index, &line("v2")), Imported::Known, "pending anyhow");
         assert_eq!(next(&mut index).len(), 1);
-        let outcome = super::super::Outcome::new(1, crate::proto::record::ResultCode::Ok, NOW_S);
+        let outcome = crate::doc_index::Outcome::new(1, crate::proto::record::ResultCode::Ok, NOW_S);
         assert!(index.record(&outcome, None));
         assert_eq!(import(&mut index, &line("v2")), Imported::Known);
         assert_eq!(import(&mut index, &line("")), Imported::Known, "nothing said");
@@ -300,7 +289,7 @@ mod tests {
     fn what_another_index_knew_is_restored() {
         let folder = Folder::new("restored");
         let mut index = folder.open();
-        let line = DossierLine {
+        let line = DocumentLine {
             doc_id: 77,
             url: "http://a/1".to_string(),
             kind: "content".to_string(),
@@ -315,9 +304,9 @@ mod tests {
             digest: Some("00000000000000ff".to_string()),
             etag: Some("\"x\"".to_string()),
             canonical: Some("http://a/one".to_string()),
-            ..DossierLine::default()
+            ..DocumentLine::default()
         };
-        let waiting = DossierLine {
+        let waiting = DocumentLine {
             url: "http://a/2".to_string(),
             state: "pending".to_string(),
             due_at: Some("2099-01-01T00:00:00Z".to_string()),
@@ -332,8 +321,8 @@ mod tests {
             assert_eq!((stats.known, stats.pending, stats.waiting, stats.success), (2, 0, 1, 1));
             assert!(next(&mut index).is_empty());
             let found = index.look("http://a/1").unwrap().unwrap();
-            let back = DossierLine::of(&found, None);
-            let expected = DossierLine {
+            let back = DocumentLine::of(&found, None);
+            let expected = DocumentLine {
                 doc_id: 1,
                 via: None,
                 discovered_at: back.discovered_at.clone(),

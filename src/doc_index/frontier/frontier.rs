@@ -1,14 +1,16 @@
+use super::host_queue::{HostQueue, QueueStore};
+use super::host_queues::HostQueues;
 use super::host_table::HostTable;
-use super::line::{InLine, Keep, Line};
-use super::lines::Lines;
+use super::queued_doc::QueuedDoc;
+use crate::doc_index::Origin;
 use crate::storage::Spill;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Pending documents, in lines per host, and the hosts in turn by the rank of their first: one host can never clog an
+/// Pending documents, in queues per host, and the hosts in turn by the rank of their first: one host can never clog an
 /// answer. Within its memory: what does not fit is on disk until its turn comes.
-pub(super) struct Frontier {
+pub(crate) struct Frontier {
     hosts: Vec<Host>,
     /// Places in `hosts`, by the fingerprint of their origin.
     by_fingerprint: HostTable,
@@ -16,24 +18,23 @@ pub(super) struct Frontier {
     seed: u64,
     /// Hosts with something pending, the lowest rank first, in the order of their turns.
     turns: BTreeMap<u16, VecDeque<Turn>>,
-    /// Turns in the queues that count no more: their hosts are queued by a lower rank.
+    /// Turns that count no more: their hosts are queued by a lower rank.
     stale: usize,
     len: u64,
     /// Scheme and authority of all hosts, one after the other.
     origins: String,
-    /// Places in lines that nobody will be given: their documents moved up, or are done with. They are not counted.
+    /// Places in queues that are passed over: their documents moved up, or are done with. They are not counted.
     moved: u64,
-    ram_max: usize,
-    pub keep: Keep,
+    store: QueueStore,
 }
 
 /// A host, as the doc index knows it.
-pub(super) struct Host {
+struct Host {
     /// Scheme and authority, among those of all.
     origin_at: u32,
     origin_len: u16,
-    pub counts: HostCounts,
-    lines: Lines,
+    counts: HostCounts,
+    queues: HostQueues,
     /// The rank it is queued by, and its place among the turns: with another ticket it has moved on.
     queued: Option<u16>,
     ticket: u32,
@@ -65,18 +66,18 @@ pub struct HostCounts {
     pub refused: u32,
 }
 
-/// Hosts that are brought near at once.
-pub(super) const NEAR_MAX: usize = 64;
+/// The most hosts that are brought near at once.
+pub(crate) const NEAR_MAX: usize = 64;
 /// Documents of one host in one turn.
 const PER_TURN: usize = 8;
-/// So many turns that count no more, or as many as there are hosts, are left in the queues.
+/// Turns that count no more are left where they are, up to this many or as many as there are hosts.
 const STALE_MIN: usize = 64;
-/// Lines with less than this are left in memory at first, when memory is short. One that is shorter than the last takes
+/// Queues with less than this are left in memory at first, when memory is short. One that is shorter than the last takes
 /// less there than it takes to know where it is on disk.
 const SPILL_BYTES: [usize; 3] = [4_096, 512, 128];
 
 impl Frontier {
-    pub fn new(spill: Spill, ram_max: usize, seed: u64) -> Frontier {
+    pub fn new(spill: Spill, seed: u64) -> Frontier {
         Frontier {
             hosts: Vec::new(),
             by_fingerprint: HostTable::default(),
@@ -86,8 +87,7 @@ impl Frontier {
             len: 0,
             origins: String::new(),
             moved: 0,
-            ram_max,
-            keep: Keep::new(spill),
+            store: QueueStore::new(spill),
         }
     }
 
@@ -95,8 +95,18 @@ impl Frontier {
         self.len
     }
 
-    pub fn hosts(&self) -> &[Host] {
-        &self.hosts
+    /// Hosts that are known.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// What pending documents and due times have on disk.
+    pub fn spill(&self) -> &Spill {
+        self.store.spill()
+    }
+
+    pub fn spill_mut(&mut self) -> &mut Spill {
+        self.store.spill_mut()
     }
 
     /// Hosts with something pending.
@@ -104,23 +114,23 @@ impl Frontier {
         self.hosts.iter().filter(|host| host.queued.is_some()).count()
     }
 
+    /// What the queues take of memory.
+    pub fn used_bytes(&self) -> usize {
+        self.store.arena().used_bytes()
+    }
+
     pub fn ram_bytes(&self) -> usize {
-        self.keep.cells.ram_bytes() + self.table_bytes()
+        self.store.arena().ram_bytes() + self.table_bytes()
     }
 
     /// Memory that every host takes, whatever it has pending.
     pub fn table_bytes(&self) -> usize {
-        let lines = self.turns.values().map(VecDeque::len).sum::<usize>() * size_of::<Line>();
-        lines
-            + self.keep.before_bytes()
+        let turns = self.turns.values().map(VecDeque::len).sum::<usize>() * size_of::<HostQueue>();
+        turns
+            + self.store.front_bytes()
             + self.origins.capacity()
             + self.hosts.capacity() * size_of::<Host>()
             + self.by_fingerprint.ram_bytes()
-    }
-
-    /// What the lines may take of memory from here on.
-    pub fn bound(&mut self, ram_max: usize) {
-        self.ram_max = ram_max;
     }
 
     /// What an origin is found by.
@@ -128,11 +138,13 @@ impl Frontier {
         xxh3_64_with_seed(origin.as_bytes(), self.seed)
     }
 
-    pub fn find(&self, origin: &str) -> Option<u32> {
-        self.by_fingerprint.find(self.fingerprint(origin))
+    /// The counts of a host, by its origin.
+    pub fn counts_of(&self, origin: &str) -> Option<HostCounts> {
+        let host = self.by_fingerprint.find(self.fingerprint(origin))?;
+        Some(self.hosts[host as usize].counts)
     }
 
-    /// The place of a host, which is made if there is none.
+    /// The number of a host, which is made if there is none.
     pub fn host(&mut self, origin: &str) -> u32 {
         self.host_of(self.fingerprint(origin), origin)
     }
@@ -146,7 +158,7 @@ impl Frontier {
             origin_at: self.origins.len() as u32,
             origin_len: origin.len() as u16,
             counts: HostCounts::default(),
-            lines: Lines::default(),
+            queues: HostQueues::default(),
             queued: None,
             ticket: 0,
         });
@@ -166,9 +178,10 @@ impl Frontier {
         }
         let known = || hosts.iter().filter_map(|&host| self.hosts.get(host as usize));
         near ^= known().fold(0, |near, host| near ^ u64::from(host.ticket));
-        near ^= known().fold(0, |near, host| near ^ host.lines.last().map_or(0, |line| u64::from(line.rank)));
+        near ^=
+            known().fold(0, |near, host| near ^ host.queues.last().map_or(0, |queue| u64::from(queue.rank)));
         near ^= known().fold(0, |near, host| {
-            near ^ host.lines.last().map_or(0, |line| u64::from(line.touch(&self.keep)))
+            near ^ host.queues.last().map_or(0, |queue| u64::from(queue.touch(&self.store)))
         });
         std::hint::black_box(near);
     }
@@ -177,33 +190,39 @@ impl Frontier {
         &mut self.hosts[host as usize].counts
     }
 
-    pub fn push_back(&mut self, host: u32, doc: &InLine<'_>) {
-        self.push(host, doc, Line::push_back);
+    /// Queues a document by its URL, and returns the number of its host. `None` of what is no URL.
+    pub fn push_url(&mut self, url: &str, doc_id: u32, origin: Origin) -> Option<u32> {
+        let (host, path) = split(url)?;
+        let host = self.host(host);
+        self.push_back(host, &QueuedDoc { doc_id, origin, path, via: "" });
+        Some(host)
     }
 
-    /// The next of its host.
-    pub fn push_front(&mut self, host: u32, doc: &InLine<'_>) {
-        self.push(host, doc, Line::push_front);
+    pub fn push_back(&mut self, host: u32, doc: &QueuedDoc<'_>) {
+        self.push(host, doc, HostQueue::push_back);
     }
 
-    /// A document that stands in another line of its host comes sooner by this one. What is left of it there is passed
-    /// over in its turn.
-    pub fn push_again(&mut self, host: u32, doc: &InLine<'_>) {
-        self.push(host, doc, Line::push_back);
-        self.let_go(host);
+    /// Makes a document the next of its host.
+    pub fn push_front(&mut self, host: u32, doc: &QueuedDoc<'_>) {
+        self.push(host, doc, HostQueue::push_front);
     }
 
-    /// One document of a host that stands in a line does so no more: it will not be given.
-    pub fn let_go(&mut self, host: u32) {
+    /// Passes over one document of a host that stands in a queue, when its turn comes.
+    pub fn pass_over(&mut self, host: u32) {
         self.len -= 1;
         self.moved += 1;
         self.hosts[host as usize].counts.pending -= 1;
     }
 
-    fn push(&mut self, number: u32, doc: &InLine<'_>, push: impl FnOnce(&mut Line, &InLine<'_>, &mut Keep)) {
+    fn push(
+        &mut self,
+        number: u32,
+        doc: &QueuedDoc<'_>,
+        push: impl FnOnce(&mut HostQueue, &QueuedDoc<'_>, &mut QueueStore),
+    ) {
         let host = &mut self.hosts[number as usize];
         let rank = doc.origin.rank();
-        push(host.lines.of(rank), doc, &mut self.keep);
+        push(host.queues.of(rank), doc, &mut self.store);
         self.len += 1;
         host.counts.pending += 1;
         if host.queued.is_none_or(|queued| rank < queued) {
@@ -218,8 +237,8 @@ impl Frontier {
         }
     }
 
-    /// Takes turns out of the queues that count no more. Where low ranks come again and again, nobody gets to the queues
-    /// of the high ones, and what is left behind there would grow without an end.
+    /// Takes turns out of the queues that count no more. Where low ranks come again and again, the queues of the high
+    /// ones are never reached, and what is left behind there would grow without an end.
     fn drop_stale(&mut self) {
         let hosts = &self.hosts;
         self.turns.retain(|&rank, turns| {
@@ -234,7 +253,7 @@ impl Frontier {
         &mut self,
         want: usize,
         rejected: impl Fn(&str) -> bool,
-        mut give: impl FnMut(u32, &str, InLine<'_>) -> bool,
+        mut give: impl FnMut(u32, &str, QueuedDoc<'_>) -> bool,
     ) -> io::Result<()> {
         let mut left = want;
         let mut next = Some(0);
@@ -252,9 +271,10 @@ impl Frontier {
                 // What the next hosts need of memory is on its way while this one has its turn.
                 let ahead = |by: usize| turns.get(by).map(|turn| &self.hosts[turn.host as usize]);
                 let near = ahead(8).map_or(0, |host| host.ticket)
-                    ^ ahead(5).map_or(0, |host| host.lines.first().map_or(0, |line| u32::from(line.rank)))
-                    ^ ahead(2)
-                        .map_or(0, |host| host.lines.first().map_or(0, |line| line.touch_first(&self.keep)));
+                    ^ ahead(5).map_or(0, |host| host.queues.first().map_or(0, |queue| u32::from(queue.rank)))
+                    ^ ahead(2).map_or(0, |host| {
+                        host.queues.first().map_or(0, |queue| queue.touch_first(&self.store))
+                    });
                 std::hint::black_box(near);
                 let number = place.host;
                 let host = &mut self.hosts[number as usize];
@@ -271,12 +291,12 @@ impl Frontier {
                 passed_over = 0;
                 let mut turn = PER_TURN.min(left);
                 while turn > 0
-                    && let Some(line) = host.lines.first_mut().filter(|line| line.rank == rank)
+                    && let Some(queue) = host.queues.first_mut().filter(|queue| queue.rank == rank)
                 {
                     let mut given = false;
-                    let popped = line.pop(&mut self.keep, |doc| given = give(number, origin, doc));
+                    let popped = queue.pop(&mut self.store, |doc| given = give(number, origin, doc));
                     let popped = popped.inspect_err(|_| turns.push_front(place))?;
-                    debug_assert!(popped, "a line without documents is not kept");
+                    debug_assert!(popped, "a queue without documents is not kept");
                     if given || self.moved == 0 {
                         self.len -= 1;
                         host.counts.pending -= 1;
@@ -284,11 +304,11 @@ impl Frontier {
                         self.moved -= 1;
                     }
                     (turn, left) = if given { (turn - 1, left - 1) } else { (turn, left) };
-                    if line.is_empty() || !popped {
-                        host.lines.remove_first();
+                    if queue.is_empty() || !popped {
+                        host.queues.remove_first();
                     }
                 }
-                host.queued = host.lines.first().map(|line| line.rank);
+                host.queued = host.queues.first().map(|queue| queue.rank);
                 match host.queued {
                     Some(next) if next == rank => turns.push_back(place),
                     Some(next) => self.turns.entry(next).or_default().push_back(place),
@@ -302,16 +322,16 @@ impl Frontier {
         Ok(())
     }
 
-    /// Writes to disk what memory has no room for.
-    pub fn make_room(&mut self) -> io::Result<()> {
-        if self.keep.cells.used_bytes() <= self.ram_max {
+    /// Writes to disk what does not fit into `ram_max` bytes of memory.
+    pub fn make_room(&mut self, ram_max: usize) -> io::Result<()> {
+        if self.used_bytes() <= ram_max {
             return Ok(());
         }
         for bytes_min in SPILL_BYTES {
-            for line in self.hosts.iter_mut().flat_map(|host| host.lines.iter_mut()) {
-                line.spill(bytes_min, &mut self.keep)?;
+            for queue in self.hosts.iter_mut().flat_map(|host| host.queues.iter_mut()) {
+                queue.spill(bytes_min, &mut self.store)?;
             }
-            if self.keep.cells.used_bytes() <= self.ram_max / 2 {
+            if self.used_bytes() <= ram_max / 2 {
                 break;
             }
         }
@@ -324,8 +344,8 @@ fn origin_of<'a>(origins: &'a str, host: &Host) -> &'a str {
     &origins[at..at + usize::from(host.origin_len)]
 }
 
-/// The parts of a URL in normal form that a line and its host keep.
-pub(super) fn split(url: &str) -> Option<(&str, &str)> {
+/// The parts of a URL in normal form that a queue and its host keep.
+pub(crate) fn split(url: &str) -> Option<(&str, &str)> {
     let scheme = memchr::memchr(b':', url.as_bytes())?;
     let rest = url[scheme..].strip_prefix("://")?;
     let path = memchr::memchr(b'/', rest.as_bytes()).filter(|&path| path > 0)?;
@@ -334,22 +354,19 @@ pub(super) fn split(url: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::Origin;
     use super::*;
 
-    fn frontier(ram_max: usize) -> Frontier {
-        Frontier::new(Spill::in_memory(), ram_max, 7)
+    fn frontier() -> Frontier {
+        Frontier::new(Spill::in_memory(), 7)
     }
 
     fn push(frontier: &mut Frontier, doc_id: u32, url: &str, origin: Origin) {
-        let (host, path) = split(url).unwrap();
-        let host = frontier.host(host);
-        frontier.push_back(host, &InLine { doc_id, origin, path, via: "" });
+        frontier.push_url(url, doc_id, origin).unwrap();
     }
 
     fn take(frontier: &mut Frontier, want: usize, rejected: &[&str]) -> Vec<(u32, String)> {
         let mut found = Vec::new();
-        let give = |_, origin: &str, doc: InLine<'_>| {
+        let give = |_, origin: &str, doc: QueuedDoc<'_>| {
             found.push((doc.doc_id, format!("{origin}{}", doc.path)));
             true
         };
@@ -359,7 +376,7 @@ mod tests {
 
     #[test]
     fn hosts_take_turns_and_rejected_ones_wait() {
-        let mut frontier = frontier(usize::MAX);
+        let mut frontier = frontier();
         for page in 0..20 {
             for host in ["a", "b", "c"] {
                 push(&mut frontier, page, &format!("http://{host}/{page}"), Origin::SEED);
@@ -376,7 +393,7 @@ mod tests {
 
     #[test]
     fn the_urgent_and_the_near_come_first_over_all_hosts() {
-        let mut frontier = frontier(usize::MAX);
+        let mut frontier = frontier();
         let origin = |priority, depth, hits| Origin { priority, depth, hits, ..Origin::SEED };
         push(&mut frontier, 1, "http://a/deep", origin(5, 3, 0));
         push(&mut frontier, 2, "http://a/near", origin(5, 1, 0));
@@ -390,7 +407,7 @@ mod tests {
 
     #[test]
     fn turns_left_behind_do_not_pile_up() {
-        let (mut frontier, mut rng) = (frontier(usize::MAX), crate::base::Rng::new(3));
+        let (mut frontier, mut rng) = (frontier(), crate::base::Rng::new(3));
         let (hosts, mut doc_id, mut pushed) = (100, 0, 0);
         let mut taken = 0;
         for round in 0..2_000 {
@@ -412,7 +429,7 @@ mod tests {
 
     #[test]
     fn what_memory_has_no_room_for_comes_back_in_order() {
-        let (mut small, mut large) = (frontier(20_000), frontier(usize::MAX));
+        let (mut small, mut large) = (frontier(), frontier());
         let mut rng = crate::base::Rng::new(7);
         let (mut doc_id, mut spilled) = (0, false);
         for _ in 0..2_000 {
@@ -423,9 +440,9 @@ mod tests {
                 push(&mut small, doc_id, &url, origin);
                 push(&mut large, doc_id, &url, origin);
             }
-            small.make_room().unwrap();
-            spilled |= small.keep.spill.pieces() > 0;
-            assert!(small.keep.cells.used_bytes() <= 20_000);
+            small.make_room(20_000).unwrap();
+            spilled |= small.store.spill().pieces() > 0;
+            assert!(small.used_bytes() <= 20_000);
             let want = rng.below(5) as usize;
             assert_eq!(take(&mut small, want, &["http://h3"]), take(&mut large, want, &["http://h3"]));
         }

@@ -1,4 +1,4 @@
-use super::varint::{put, take, take_bytes};
+use crate::doc_index::varint::{put, take, take_bytes};
 use crate::proto::http1::Validators;
 use crate::proto::lines::Held;
 
@@ -20,7 +20,7 @@ pub struct Note {
 /// Whose a note is: a document, and the version of it that its row tells of. A note keeps its place when the row moves on,
 /// and a crash may take one of the two: the validators of one version are never found by the row of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NoteOwner {
+pub(crate) struct NoteOwner {
     pub doc_id: u32,
     pub digest: u64,
 }
@@ -41,7 +41,7 @@ impl Note {
     }
 
     /// A checksum 4, the length 2, then the fields. The bytes fill a place of their own; how many they are is returned.
-    pub(super) fn encode(&self, owner: NoteOwner, out: &mut Vec<u8>) -> usize {
+    pub(crate) fn encode(&self, owner: NoteOwner, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         out.resize(start + HEADER_BYTES, 0);
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
@@ -68,7 +68,7 @@ impl Note {
     }
 
     /// `None` for what is damaged, or another's: nothing but the need to fetch the document whole follows from that.
-    pub(super) fn decode(owner: NoteOwner, bytes: &[u8]) -> Option<Note> {
+    pub(crate) fn decode(owner: NoteOwner, bytes: &[u8]) -> Option<Note> {
         let len = usize::from(u16::from_le_bytes(bytes.get(4..6)?.try_into().ok()?));
         let checked = bytes.get(4..HEADER_BYTES + len)?;
         if check(owner, checked).to_le_bytes() != bytes[..4] {

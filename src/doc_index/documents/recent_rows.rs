@@ -5,13 +5,13 @@ use std::cell::RefCell;
 /// Rows that are not in the table yet, as they are written there, one after the other. Most crawls never ask for one of
 /// them: where each is, is found out for all of them when somebody does.
 #[derive(Default)]
-pub(super) struct RecentRows {
+pub(crate) struct RecentRows {
     /// A document that came twice is here twice, and the later one counts.
     rows: Vec<RecentRow>,
     places: RefCell<Places>,
 }
 
-pub(super) struct RecentRow {
+pub(crate) struct RecentRow {
     pub doc_id: u32,
     pub bytes: [u8; ROW_BYTES],
 }
@@ -24,7 +24,7 @@ struct Places {
 }
 
 /// Memory that one takes, with the room that tables leave.
-pub(super) const RECENT_BYTES: usize = 2 * size_of::<RecentRow>();
+pub(crate) const RECENT_BYTES: usize = 2 * size_of::<RecentRow>();
 
 impl RecentRows {
     pub fn len(&self) -> usize {

@@ -1,10 +1,10 @@
-use super::entry::Origin;
+use super::ledger::Origin;
 use crate::storage::runs::Query;
 
 /// Links of which only the disk can tell whether they are known, until it is asked about many of them at once.
 #[derive(Default)]
-pub(super) struct Doubts {
-    questions: Vec<Query>,
+pub(super) struct Unresolved {
+    queries: Vec<Query>,
     parked: Vec<Parked>,
     text: String,
     bytes_max: usize,
@@ -20,14 +20,14 @@ struct Parked {
 const BYTES_MIN: usize = 64 * 1024;
 const PER_LINK: usize = size_of::<Query>() + size_of::<Parked>();
 
-impl Doubts {
-    pub fn new(bytes_max: usize) -> Doubts {
+impl Unresolved {
+    pub fn new(bytes_max: usize) -> Unresolved {
         let bytes_max = bytes_max.clamp(BYTES_MIN, 1 << 30);
-        Doubts { bytes_max, ..Doubts::default() }
+        Unresolved { bytes_max, ..Unresolved::default() }
     }
 
     pub fn park(&mut self, fingerprint: u64, url: &str, origin: Origin) {
-        self.questions.push(Query { fingerprint, index: self.parked.len() as u32, known: false });
+        self.queries.push(Query { fingerprint, index: self.parked.len() as u32, known: false });
         self.text.push_str(url);
         self.parked.push(Parked { origin, end: self.text.len() as u32 });
     }
@@ -45,13 +45,13 @@ impl Doubts {
     }
 
     pub fn ram_bytes(&self) -> usize {
-        self.questions.capacity() * size_of::<Query>()
+        self.queries.capacity() * size_of::<Query>()
             + self.parked.capacity() * size_of::<Parked>()
             + self.text.capacity()
     }
 
-    pub fn questions(&mut self) -> &mut [Query] {
-        &mut self.questions
+    pub fn queries(&mut self) -> &mut [Query] {
+        &mut self.queries
     }
 
     /// Every link as it came.
@@ -63,23 +63,23 @@ impl Doubts {
         })
     }
 
-    /// Every link once, in the order they came, with what the disk said.
-    pub fn settled(&self) -> impl Iterator<Item = (u64, &str, Origin, bool)> {
-        let mut order: Vec<&Query> = self.questions.iter().collect();
-        order.sort_unstable_by_key(|doubt| (doubt.fingerprint, doubt.index));
-        order.dedup_by_key(|doubt| doubt.fingerprint);
-        order.sort_unstable_by_key(|doubt| doubt.index);
-        order.into_iter().map(|doubt| {
-            let at = doubt.index as usize;
+    /// Every link once, in the order they came, with what the disk said of it.
+    pub fn answered(&self) -> impl Iterator<Item = (u64, &str, Origin, bool)> {
+        let mut order: Vec<&Query> = self.queries.iter().collect();
+        order.sort_unstable_by_key(|query| (query.fingerprint, query.index));
+        order.dedup_by_key(|query| query.fingerprint);
+        order.sort_unstable_by_key(|query| query.index);
+        order.into_iter().map(|query| {
+            let at = query.index as usize;
             let start = at.checked_sub(1).map_or(0, |before| self.parked[before].end as usize);
             let url = &self.text[start..self.parked[at].end as usize];
-            (doubt.fingerprint, url, self.parked[at].origin, doubt.known)
+            (query.fingerprint, url, self.parked[at].origin, query.known)
         })
     }
 
-    /// The same without links, for its memory.
-    pub fn emptied(mut self) -> Doubts {
-        self.questions.clear();
+    /// The same without links, kept for its memory.
+    pub fn emptied(mut self) -> Unresolved {
+        self.queries.clear();
         self.parked.clear();
         self.text.clear();
         self
