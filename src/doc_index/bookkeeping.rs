@@ -1,6 +1,7 @@
 use super::bits::Bits;
 use super::documents::DocState;
 use super::frontier::HostCounts;
+use super::index::IndexStats;
 use rapidhash::fast::RapidHashMap;
 
 /// Where every document stands, and how many stand where: pending, handed out, or answered for.
@@ -10,16 +11,8 @@ pub(super) struct Bookkeeping {
     open: RapidHashMap<u32, u32>,
     /// Documents that were handed out or answered for, and are not pending.
     taken: Bits,
-    pub counts: Counts,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub known: u64,
-    pub success: u64,
-    pub errors: u64,
-    pub excluded: u64,
-    pub refused: u64,
+    /// Of what is counted here: known, success, errors, excluded and refused.
+    pub counts: IndexStats,
 }
 
 /// An entry of the map, with the byte that it has beside it.
@@ -65,32 +58,30 @@ impl Bookkeeping {
 
     /// Counts a document by what became of it.
     pub fn count(&mut self, of_host: &mut HostCounts, state: DocState) {
-        match state {
-            DocState::Success => {
-                of_host.success += 1;
-                self.counts.success += 1;
-            }
-            DocState::Error => {
-                of_host.errors += 1;
-                self.counts.errors += 1;
-            }
-            DocState::Excluded => self.counts.excluded += 1,
-            DocState::Pending | DocState::Fetching => {}
+        self.counts.excluded += u64::from(state == DocState::Excluded);
+        if let Some((of_host, of_all)) = self.counters(of_host, state) {
+            *of_host += 1;
+            *of_all += 1;
         }
     }
 
-    /// Takes back what `count` did.
+    /// Takes back what `count` did, but for what was excluded.
     pub fn uncount(&mut self, of_host: &mut HostCounts, state: DocState) {
+        if let Some((of_host, of_all)) = self.counters(of_host, state) {
+            *of_host -= 1;
+            *of_all -= 1;
+        }
+    }
+
+    fn counters<'a>(
+        &'a mut self,
+        of_host: &'a mut HostCounts,
+        state: DocState,
+    ) -> Option<(&'a mut u32, &'a mut u64)> {
         match state {
-            DocState::Success => {
-                of_host.success -= 1;
-                self.counts.success -= 1;
-            }
-            DocState::Error => {
-                of_host.errors -= 1;
-                self.counts.errors -= 1;
-            }
-            DocState::Excluded | DocState::Pending | DocState::Fetching => {}
+            DocState::Success => Some((&mut of_host.success, &mut self.counts.success)),
+            DocState::Error => Some((&mut of_host.errors, &mut self.counts.errors)),
+            DocState::Excluded | DocState::Pending | DocState::Fetching => None,
         }
     }
 

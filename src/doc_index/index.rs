@@ -6,7 +6,7 @@ mod outcomes;
 mod replay;
 mod seeds;
 
-pub use import::{Import, ImportError, Imported, TagHash};
+pub use import::{Import, Imported};
 pub use memory::IndexBytes;
 pub use replay::{IndexError, Opened};
 
@@ -317,18 +317,13 @@ impl DocIndex {
     }
 
     pub fn stats(&self) -> IndexStats {
-        let counts = &self.books.counts;
         IndexStats {
-            known: counts.known,
             pending: self.frontier.len() + self.known.unresolved().len() as u64,
             fetching: self.books.open_count() as u64,
             waiting: self.due.len(),
             next_due_s: self.due.next_s(),
-            success: counts.success,
-            errors: counts.errors,
-            excluded: counts.excluded,
-            refused: counts.refused,
             hosts: self.frontier.hosts() as u64,
+            ..self.books.counts
         }
     }
 

@@ -28,12 +28,8 @@ impl Entry<'_> {
     /// Writes an entry. A URL is told by how much of it is as in the one before, `last`, and the rest.
     pub fn write(&self, out: &mut Vec<u8>, last: &mut String) {
         match self {
-            Entry::Doc { origin, url } => {
-                origin.write(out, DOC);
-                write_url(out, url, last);
-            }
-            Entry::Unresolved { origin, url } => {
-                origin.write(out, UNRESOLVED);
+            Entry::Doc { origin, url } | Entry::Unresolved { origin, url } => {
+                origin.write(out, if matches!(self, Entry::Doc { .. }) { DOC } else { UNRESOLVED });
                 write_url(out, url, last);
             }
             Entry::Resolved => out.push(RESOLVED),

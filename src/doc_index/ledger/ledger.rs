@@ -257,15 +257,12 @@ fn place_of(places: &[u64], doc_id: u32) -> Option<u64> {
 const LOOK_BYTES: [usize; 2] = [BLOCK_BYTES + 512, 16 * BLOCK_BYTES];
 
 pub(super) fn read_doc(bytes: &Bytes, at: u64, doc_id: u32) -> io::Result<Option<Discovered>> {
-    let mut short = [0; LOOK_BYTES[0]];
-    let read = bytes.read_at(&mut short, at)?;
-    if let Some(found) = doc_among(&short[..read], doc_id) {
-        return Ok(found);
-    }
-    let mut long = vec![0; LOOK_BYTES[1]];
-    let read = bytes.read_at(&mut long, at)?;
-    if let Some(found) = doc_among(&long[..read], doc_id) {
-        return Ok(found);
+    for look_bytes in LOOK_BYTES {
+        let mut blocks = vec![0; look_bytes];
+        let read = bytes.read_at(&mut blocks, at)?;
+        if let Some(found) = doc_among(&blocks[..read], doc_id) {
+            return Ok(found);
+        }
     }
     let mut found = None;
     scan(bytes, at, |_, header, payload| {

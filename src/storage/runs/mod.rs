@@ -31,4 +31,4 @@ pub(crate) use query::Query;
 pub(crate) use run::Run;
 #[cfg(test)]
 pub(crate) use run::Span;
-pub(crate) use runs::{Position, Removed, Runs, find_in, position_of, spans};
+pub(crate) use runs::{Position, Runs, find_in, position_of, spans};

@@ -25,13 +25,6 @@ pub(crate) struct Runs {
     merging: Option<(Merging, Range<usize>)>,
 }
 
-/// A run that was thrown away because it could not be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Removed {
-    pub name: String,
-    pub why: String,
-}
-
 /// Runs of one tier that become one.
 const TIER_RUNS: usize = 8;
 /// The most entries that a run of the lowest tier has; each tier has eight times as many as the one below.
@@ -40,28 +33,28 @@ const TIER_ENTRIES: u64 = if cfg!(test) { 16 } else { 4_096 };
 const RUNS_MAX: usize = 64;
 
 impl Runs {
-    /// Reads every run of the folder. Those that are broken, of another seed, or behind a gap are removed.
-    pub fn open(folder: &Path, seed_check: u64) -> io::Result<(Runs, Vec<Removed>)> {
+    /// Reads every run of the folder. Those that are broken, of another seed, or behind a gap are removed, and named.
+    pub fn open(folder: &Path, seed_check: u64) -> io::Result<(Runs, Vec<String>)> {
         remove_fresh(folder)?;
         let mut runs = Runs { folder: folder.to_path_buf(), seed_check, list: Vec::new(), merging: None };
         let mut removed = Vec::new();
         for span in spans(folder)? {
-            let why = match position_of(span, runs.covered()) {
+            let is_missed = match position_of(span, runs.covered()) {
                 Position::Next => {
                     match Run::open(folder, span, seed_check).and_then(|run| run.verify().map(|()| run)) {
                         Ok(run) => {
                             runs.list.push(Arc::new(run));
                             continue;
                         }
-                        Err(e) if e.kind() == io::ErrorKind::InvalidData => Some(e.to_string()),
+                        Err(e) if e.kind() == io::ErrorKind::InvalidData => true,
                         Err(e) => return Err(e),
                     }
                 }
-                Position::Within => None,
-                Position::Beyond => Some("documents before this run are in none".to_string()),
+                Position::Within => false,
+                Position::Beyond => true,
             };
             fs::remove_file(folder.join(span.name()))?;
-            removed.extend(why.map(|why| Removed { name: span.name(), why }));
+            removed.extend(is_missed.then(|| span.name()));
         }
         Ok((runs, removed))
     }

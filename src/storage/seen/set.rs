@@ -1,6 +1,6 @@
 use super::table::{Answer, SeenTable};
 use super::unwritten::Unwritten;
-use crate::storage::runs::{Entry, Pages, Query, Removed, Runs};
+use crate::storage::runs::{Entry, Pages, Query, Runs};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(crate) struct Seen {
     unwritten_max: usize,
     /// The document that was inserted last.
     last: u32,
-    removed: Vec<Removed>,
+    removed: Vec<String>,
 }
 
 /// What a set may take of memory.
@@ -78,8 +78,8 @@ impl Seen {
         })
     }
 
-    /// Runs that were there and could not be used.
-    pub fn removed(&self) -> &[Removed] {
+    /// The names of runs that were there and could not be used.
+    pub fn removed(&self) -> &[String] {
         &self.removed
     }
 
