@@ -8,7 +8,8 @@ use crate::proto::record::ResultCode;
 use crate::proto::warc::read_date;
 use serde::{Deserialize, Serialize};
 
-/// A document's information as text: one line of `index export`, and what `index show` tells. Times are RFC 3339, digests are hex.
+/// A document's information as text: one line of `index export`, and what `index show` tells. Times are RFC 3339,
+/// digests are hex.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DocumentLine {

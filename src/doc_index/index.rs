@@ -287,8 +287,8 @@ impl DocIndex {
     }
 
     /// Hands everything to the disk, the ledger first: a row counts only if what it tells of is there. Once a second is
-    /// enough for `sync`, which waits for the disk: a crash of the machine costs what was found and fetched since, which
-    /// is found and fetched again.
+    /// enough for `sync`, which waits for the disk: a crash of the machine costs what was found and fetched since,
+    /// which is found and fetched again.
     pub fn flush(&mut self, sync: bool) -> io::Result<()> {
         if self.known.has_untold() {
             self.trouble = Trouble::default();

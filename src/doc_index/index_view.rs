@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A doc index as it is on disk, for a process that only looks. A crawl may be writing to it: what is seen is true of some
-/// moment of the last second.
+/// A doc index as it is on disk, for a process that only looks. A crawl may be writing to it: what is seen is true of
+/// some moment of the last second.
 pub struct IndexView {
     folder: PathBuf,
     ledger: LedgerView,

@@ -66,8 +66,8 @@ impl KnownUrls {
         self.seen.holds(fingerprint) || self.untold.iter().any(|&(untold, _)| untold == fingerprint)
     }
 
-    /// The document of a URL. Reads the disk, unless memory alone can tell that the URL is new, as it can of most of a long
-    /// list.
+    /// The document of a URL. Reads the disk, unless memory alone can tell that the URL is new, as it can of most of a
+    /// long list.
     pub fn find(&mut self, fingerprint: u64) -> io::Result<Option<u32>> {
         let mut answers = Vec::with_capacity(1);
         self.seen.ask(&[fingerprint], &mut answers);

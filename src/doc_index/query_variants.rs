@@ -5,9 +5,10 @@ use crate::base::fingerprint;
 /// Counts the URLs that were taken in of one host, path and set of parameter names, and says when there are too many: a
 /// calendar, a filter that combines with all others, a search that answers to anything.
 ///
-/// The order of parameters does not matter, nor how often one is repeated. The counts live in a table of fixed size, two
-/// places for each hash; the smaller count makes room. What is pushed out begins again from one, so a trap that is one of
-/// very many may get further than it should, and no honest path is ever counted for another but by a clash of 49 bits.
+/// The order of parameters does not matter, nor how often one is repeated. The counts live in a table of fixed size,
+/// two places for each hash; the smaller count makes room. What is pushed out begins again from one, so a trap that is
+/// one of very many may get further than it should, and no honest path is ever counted for another but by a clash of 49
+/// bits.
 pub struct QueryVariants {
     /// 0 = no guard, and no table.
     max: u32,

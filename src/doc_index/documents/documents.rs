@@ -1,21 +1,20 @@
 use super::super::bits::Bits;
 use super::note::{Note, NoteOwner};
+use super::notes::Notes;
 use super::recent_rows::{RECENT_BYTES, RecentRow, RecentRows};
-use super::row::{NotePlace, ROW_BYTES, Row};
+use super::row::{ROW_BYTES, Row};
 use crate::storage::Bytes;
-use rapidhash::fast::RapidHashMap;
-use std::borrow::Cow;
 use std::io;
 
 /// The rows of all documents, and their notes. What is put in is written with the next [`Documents::write`]: one after
-/// the other into a log, whichever documents they are of. When the log has enough of them, they go to their places in the
-/// table in the order of their numbers, many to a page of the disk, and the log begins anew.
+/// the other into a log, whichever documents they are of. When the log has enough of them, they go to their places in
+/// the table in the order of their numbers, many to a page of the disk, and the log begins anew.
 ///
 /// An entry of the log: the document's number 4, a checksum of it and of the row's own 4, the row.
 pub(crate) struct Documents {
     table: Bytes,
     log: Bytes,
-    notes: Bytes,
+    notes: Notes,
     /// Rows that are not in the table. Those that are not in the log either stand in `unlogged` too.
     recent: RecentRows,
     recent_max: usize,
@@ -23,13 +22,6 @@ pub(crate) struct Documents {
     log_end: u64,
     /// Documents that have a row.
     has_row: Bits,
-    /// Notes that keep their place, on their way to the disk.
-    notes_changed: RapidHashMap<u64, Vec<u8>>,
-    /// Notes that are new, one after the other from this place.
-    notes_end: u64,
-    notes_new: Vec<u8>,
-    /// Kept for its memory.
-    scratch: Vec<u8>,
 }
 
 /// The files of the documents.
@@ -52,21 +44,15 @@ impl Documents {
     /// Takes up the rows that the log has. What a crash tore of its end counts for nothing.
     pub fn open(files: DocumentFiles, memory_bytes: usize) -> io::Result<Documents> {
         let DocumentFiles { table, log, notes } = files;
-        // Place 0 is none.
-        let notes_end = notes.len().next_multiple_of(32).max(32);
         let mut documents = Documents {
             table,
             log,
-            notes,
+            notes: Notes::new(notes),
             recent: RecentRows::default(),
             recent_max: (memory_bytes / RECENT_BYTES).clamp(RECENT_MIN, RECENT_MAX),
             unlogged: Vec::new(),
             log_end: 0,
             has_row: Bits::default(),
-            notes_changed: RapidHashMap::default(),
-            notes_end,
-            notes_new: Vec::new(),
-            scratch: Vec::new(),
         };
         documents.read_log()?;
         Ok(documents)
@@ -128,60 +114,12 @@ impl Documents {
 
     /// The note of a document, as its row tells of it.
     pub fn note(&self, doc_id: u32, row: &Row) -> io::Result<Note> {
-        if row.note.bytes == 0 {
-            return Ok(Note::default());
-        }
-        Ok(Note::decode(row.note_owner(doc_id), &self.note_bytes(row.note)?).unwrap_or_default())
+        self.notes.get(row.note_owner(doc_id), row.note)
     }
 
-    /// What there is at the place of a note.
-    fn note_bytes(&self, place: NotePlace) -> io::Result<Cow<'_, [u8]>> {
-        if let Some(bytes) = self.notes_changed.get(&place.at) {
-            return Ok(Cow::Borrowed(bytes));
-        }
-        if let Some(at) = place.at.checked_sub(self.notes_end) {
-            return Ok(Cow::Borrowed(self.notes_new.get(at as usize..).unwrap_or_default()));
-        }
-        let mut bytes = vec![0; usize::from(place.bytes)];
-        let read = self.notes.read_at(&mut bytes, place.at)?;
-        bytes.truncate(read);
-        Ok(Cow::Owned(bytes))
-    }
-
-    /// Whether a place is whole, and has a note of this owner.
-    fn has_note(&self, owner: NoteOwner, place: NotePlace) -> bool {
-        let is_there = |bytes: Cow<'_, [u8]>| {
-            bytes.len() >= usize::from(place.bytes) && Note::decode(owner, &bytes).is_some()
-        };
-        place.bytes > 0 && self.note_bytes(place).is_ok_and(is_there)
-    }
-
-    /// Keeps a note for a row that is about to be put, in the old place if it fits. `before` is whose note was there.
+    /// Keeps a note for a row that is about to be put. `before` is whose note was at the place that the row tells.
     pub fn put_note(&mut self, doc_id: u32, before: NoteOwner, row: &mut Row, note: &Note) {
-        let (owner, place) = (row.note_owner(doc_id), row.note);
-        if note.is_empty() && place.bytes == 0 {
-            return;
-        }
-        // A place that a crash took the note of may be another's by now.
-        if !self.has_note(before, place) {
-            row.note = self.append(owner, note);
-            return;
-        }
-        self.scratch.clear();
-        let bytes = note.encode(owner, &mut self.scratch);
-        if usize::from(place.bytes) < bytes {
-            row.note = self.append(owner, note);
-        } else if let Some(at) = place.at.checked_sub(self.notes_end) {
-            self.notes_new[at as usize..at as usize + bytes].copy_from_slice(&self.scratch);
-        } else {
-            self.notes_changed.insert(place.at, self.scratch.clone());
-        }
-    }
-
-    fn append(&mut self, owner: NoteOwner, note: &Note) -> NotePlace {
-        let at = self.notes_end + self.notes_new.len() as u64;
-        let bytes = note.encode(owner, &mut self.notes_new) as u16;
-        NotePlace { at, bytes }
+        row.note = self.notes.put(row.note_owner(doc_id), note, before, row.note);
     }
 
     /// Whether there is something to write.
@@ -200,15 +138,7 @@ impl Documents {
 
     /// Hands what is new to the files. If that fails, all of it is still here to be tried again.
     pub fn write(&mut self) -> io::Result<()> {
-        for (&at, bytes) in &self.notes_changed {
-            self.notes.write_at(bytes, at)?;
-        }
-        self.notes_changed.clear();
-        if !self.notes_new.is_empty() {
-            self.notes.write_at(&self.notes_new, self.notes_end)?;
-            self.notes_end += self.notes_new.len() as u64;
-            self.notes_new.clear();
-        }
+        self.notes.write()?;
         if !self.unlogged.is_empty() {
             self.log.write_at(&self.unlogged, self.log_end)?;
             self.log_end += self.unlogged.len() as u64;
@@ -222,11 +152,11 @@ impl Documents {
         self.recent.len() >= self.recent_max
     }
 
-    /// Brings the rows of the log to their places in the table. Killed in between, it is done again from the log. What the
-    /// rows rely upon is to be durable before.
+    /// Brings the rows of the log to their places in the table. Killed in between, it is done again from the log. What
+    /// the rows rely upon is to be durable before.
     pub fn settle(&mut self) -> io::Result<()> {
         debug_assert!(self.unlogged.is_empty());
-        self.notes.sync()?;
+        self.notes.file().sync()?;
         let rows: Vec<&RecentRow> = self.recent.in_order().collect();
         let mut page = [0; ROWS_PER_PAGE as usize * ROW_BYTES];
         for group in rows.chunk_by(|a, b| a.doc_id / ROWS_PER_PAGE == b.doc_id / ROWS_PER_PAGE) {
@@ -257,12 +187,12 @@ impl Documents {
     }
 
     pub fn sync(&self) -> io::Result<()> {
-        self.notes.sync()?;
+        self.notes.file().sync()?;
         self.log.sync()
     }
 
     pub fn disk_bytes(&self) -> u64 {
-        self.table.disk_bytes() + self.log.disk_bytes() + self.notes.disk_bytes()
+        self.table.disk_bytes() + self.log.disk_bytes() + self.notes.file().disk_bytes()
     }
 }
 
@@ -314,7 +244,7 @@ mod tests {
         let files = DocumentFiles {
             table: memory(held(&documents.table)),
             log: memory(log),
-            notes: memory(held(&documents.notes)),
+            notes: memory(held(documents.notes.file())),
         };
         Documents::open(files, 0).unwrap()
     }

@@ -7,7 +7,7 @@ use crate::proto::lines::Held;
 pub struct Note {
     /// How the server can be asked whether the stored document has changed, and where that is.
     pub held: Option<Held>,
-    /// Only its head was asked for: whoever wants the document does not have it.
+    /// Only its head was asked for: the document itself is not there.
     pub head_only: bool,
     /// One to use in place of the URL.
     pub new_url: Option<Box<str>>,
@@ -17,8 +17,8 @@ pub struct Note {
     pub reason: Option<Box<str>>,
 }
 
-/// Whose a note is: a document, and the version of it that its row tells of. A note keeps its place when the row moves on,
-/// and a crash may take one of the two: the validators of one version are never found by the row of another.
+/// Whose a note is: a document, and the version of it that its row tells of. A note keeps its place when the row moves
+/// on, and a crash may take one of the two: the validators of one version are never found by the row of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoteOwner {
     pub doc_id: u32,

@@ -3,7 +3,7 @@ use rapidhash::fast::RapidHashMap;
 use std::cell::RefCell;
 
 /// Rows that are not in the table yet, as they are written there, one after the other. Most crawls never ask for one of
-/// them: where each is, is found out for all of them when somebody does.
+/// them: where each is, is found out for all of them when one is asked for.
 #[derive(Default)]
 pub(crate) struct RecentRows {
     /// A document that came twice is here twice, and the later one counts.
@@ -16,7 +16,7 @@ pub(crate) struct RecentRow {
     pub bytes: [u8; ROW_BYTES],
 }
 
-/// Where the row of a document is, for so many rows from the first on.
+/// Where the rows of documents are, for those from the first on that are `known`.
 #[derive(Default)]
 struct Places {
     by_doc: RapidHashMap<u32, u32>,

@@ -28,8 +28,8 @@ use crate::proto::record::ResultCode;
 /// | 60     | 4     | hits that were told later                                               |
 ///
 /// A row tells of links that the ledger has: if a crash took the end of the ledger, rows that were written after it are
-/// void, and their pages are read once more. The same number tells by which rules the links of a page were read: those of
-/// the process that the ledger says was at work there.
+/// void, and their pages are read once more. The same number tells by which rules the links of a page were read: those
+/// of the process that the ledger says was at work there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub state: DocState,

@@ -72,8 +72,8 @@ pub(crate) const NEAR_MAX: usize = 64;
 const PER_TURN: usize = 8;
 /// Turns that count no more are left where they are, up to this many or as many as there are hosts.
 const STALE_MIN: usize = 64;
-/// Queues with less than this are left in memory at first, when memory is short. One that is shorter than the last takes
-/// less there than it takes to know where it is on disk.
+/// Queues with less than this are left in memory at first, when memory is short. One that is shorter than the last
+/// takes less there than it takes to know where it is on disk.
 const SPILL_BYTES: [usize; 3] = [4_096, 512, 128];
 
 impl Frontier {
@@ -167,8 +167,8 @@ impl Frontier {
         host
     }
 
-    /// Loads what a push to each of these hosts will need. No load of a step waits for another of the same step, so that
-    /// memory works on all of them at once.
+    /// Loads what a push to each of these hosts will need. No load of a step waits for another of the same step, so
+    /// that memory works on all of them at once.
     pub fn bring_near(&mut self, fingerprints: impl Iterator<Item = u64> + Clone) {
         let mut near =
             fingerprints.clone().fold(0, |near, fingerprint| near ^ self.by_fingerprint.touch(fingerprint));
@@ -248,7 +248,8 @@ impl Frontier {
         self.stale = 0;
     }
 
-    /// Takes up to `want` documents, a few from each host in turn, none from hosts that `rejected` names by their origin.
+    /// Takes up to `want` documents, a few from each host in turn, none from hosts that `rejected` names by their
+    /// origin.
     pub fn take(
         &mut self,
         want: usize,

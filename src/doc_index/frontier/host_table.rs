@@ -1,5 +1,5 @@
-/// Hosts by the fingerprint of their origin, a keyed hash of 64 bits that the caller makes: no page can name two hosts that have
-/// one fingerprint, and of ten million hosts the odds that two do are one in three hundred thousand.
+/// Hosts by the fingerprint of their origin, a keyed hash of 64 bits that the caller makes: no page can name two hosts
+/// that have one fingerprint, and of ten million hosts the odds that two do are one in three hundred thousand.
 #[derive(Default)]
 pub(super) struct HostTable {
     /// A power of two of them, a third empty at least.

@@ -129,7 +129,7 @@ impl ByteQueue {
         }
     }
 
-    /// Takes so many bytes off the front, all of which must be there, into `out`.
+    /// Takes `count` bytes off the front, all of which must be there, into `out`.
     pub fn take(&mut self, arena: &mut QueueArena, count: usize, out: &mut Vec<u8>) {
         debug_assert!(count <= self.len());
         let mut left = count.min(self.len());

@@ -13,8 +13,8 @@ use std::io;
 const DUE_PER_ASK: usize = 16_384;
 
 impl DocIndex {
-    /// Up to `want` documents to fetch, of hosts that are not in the reject list: the most urgent first, then the nearest
-    /// to a seed, a few of each host in turn.
+    /// Up to `want` documents to fetch, of hosts that are not in the reject list: the most urgent first, then the
+    /// nearest to a seed, a few of each host in turn.
     pub fn candidates(&mut self, want: usize, reject: &RejectList, now_s: u32) -> Vec<Candidate> {
         let woken = self.wake_due(now_s);
         self.trouble.or_default(woken);

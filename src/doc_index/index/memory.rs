@@ -19,8 +19,8 @@ pub struct IndexBytes {
     pub seen_is_complete: bool,
 }
 
-/// Shares of the memory, as divisors of it: what the seen-set and the pending URLs may take, and what they are left with
-/// however many hosts there are.
+/// Shares of the memory, as divisors of it: what the seen-set and the pending URLs may take, and what they are left
+/// with however many hosts there are.
 const SEEN_SHARE: usize = 2;
 const FRONTIER_SHARE: usize = 4;
 const DUE_SHARE: usize = 16;

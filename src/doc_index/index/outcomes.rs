@@ -109,8 +109,8 @@ impl DocIndex {
         self.row(doc_id).fetched_s >= at_s
     }
 
-    /// Hands out one document whose answer a process that was killed has stored already: it is to be recorded. Wherever it
-    /// stands, it stands there no more. False if it is handed out, or not known.
+    /// Hands out one document whose answer a process that was killed has stored already: it is to be recorded. Wherever
+    /// it stands, it stands there no more. False if it is handed out, or not known.
     pub fn take_up(&mut self, doc_id: u32) -> bool {
         if self.books.is_open(doc_id) {
             return false;

@@ -34,8 +34,8 @@ impl DocIndex {
         Ok(())
     }
 
-    /// Notes what is wanted of a document that is known, and queues it if that is more than was had. The wish is kept with
-    /// its row, where it outlasts this process.
+    /// Notes what is wanted of a document that is known, and queues it if that is more than was had. The wish is kept
+    /// with its row, where it outlasts this process.
     fn wish(&mut self, url: &CrawlUrl, found: &DocumentInfo, head_only: bool) {
         let DocumentInfo { doc_id, discovered, note, .. } = found;
         let (doc_id, before) = (*doc_id, found.row.unwrap_or_default());

@@ -47,7 +47,8 @@ const LAST: usize = 20;
 const COUNT: usize = 24;
 const HEAD_BYTES: usize = 32;
 
-/// Interpolation is right within a page or two for fingerprints as they should be. What is not found by then is bisected.
+/// Interpolation is right within a page or two for fingerprints as they should be. What is not found by then is
+/// bisected.
 const GUESSES: u32 = 6;
 /// A point search reads a few pages from anywhere, which costs as much as this many pages in a row.
 const SEARCH_PAGES: u64 = if cfg!(test) { 1 } else { 16 };

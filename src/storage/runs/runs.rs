@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// The runs of a folder, the oldest first. Together they tell of every document from the first to [`Runs::covered`],
 /// each in one of them.
 ///
-/// Eight runs of one tier become one, so that there are never many to ask, and an entry is written again once in a tier.
-/// That is done bit by bit, as entries come in. The merged run is durable before those it was made of are removed. What a
-/// crash leaves of them lies within its span, and is removed at the next opening.
+/// Eight runs of one tier become one, so that there are never many to ask, and an entry is written again once in a
+/// tier. That is done bit by bit, as entries come in. The merged run is durable before those it was made of are
+/// removed. What a crash leaves of them lies within its span, and is removed at the next opening.
 pub(crate) struct Runs {
     folder: PathBuf,
     seed_check: u64,

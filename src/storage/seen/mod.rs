@@ -8,10 +8,11 @@
 //!                               └─► unwritten ──full──► a run ──eight of a size──► one run
 //! ```
 //!
-//! A URL is a *fingerprint* here: 64 bits of a keyed hash, which the caller makes. Two URLs with one fingerprint are one
-//! URL. The table has the fingerprints alone. As long as it may grow, it has all of them, and what it does not have is
-//! new. Once the next growth would pass the budget it becomes a cache, and what it does not have is unresolved. The caller
-//! gathers such URLs and takes them to the disk by the million, where one pass over sorted files answers for all of them.
+//! A URL is a *fingerprint* here: 64 bits of a keyed hash, which the caller makes. Two URLs with one fingerprint are
+//! one URL. The table has the fingerprints alone. As long as it may grow, it has all of them, and what it does not have
+//! is new. Once the next growth would pass the budget it becomes a cache, and what it does not have is unresolved. The
+//! caller gathers such URLs and takes them to the disk by the million, where one pass over sorted files answers for all
+//! of them.
 //!
 //! The [runs](crate::storage::runs) are derived data. The caller's own log has every URL: [`Seen::covered`] says up to
 //! which document the runs tell of it, and the caller inserts the rest again after a crash.

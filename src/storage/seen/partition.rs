@@ -8,9 +8,9 @@ use crate::storage::{HugeBuffer, LINE_BYTES};
 ///   pair   2 lines, one beside the other: what it reads ahead
 /// ```
 ///
-/// The home line of a fingerprint is where the rest of its bits, taken as a fraction, points to. A fingerprint is there, or in the
-/// first line that had buffer: the other one of the pair, those of the next pair, and so on. So lines are in the order of
-/// their fingerprints, or nearly, and growing is one walk from the beginning to the end.
+/// The home line of a fingerprint is where the rest of its bits, taken as a fraction, points to. A fingerprint is
+/// there, or in the first line that had room: the other one of the pair, those of the next pair, and so on. So lines
+/// are in the order of their fingerprints, or nearly, and growing is one walk from the beginning to the end.
 pub(super) struct Partition {
     /// Of an even number of lines.
     buffer: HugeBuffer,
@@ -34,12 +34,12 @@ impl Partition {
         Partition { buffer: HugeBuffer::new(2 * pairs), used: 0 }
     }
 
-    /// How many pairs one has that is made for so many.
+    /// How many pairs a partition has that is made for at least `pairs`.
     pub fn pairs_of(pairs: usize) -> usize {
         HugeBuffer::lines_for(2 * pairs) / 2
     }
 
-    /// The most of which one has no more than it is made for.
+    /// The most pairs, up to `pairs`, of which a partition has no more than it is made for.
     pub fn pairs_within(pairs: usize) -> usize {
         HugeBuffer::lines_within(2 * pairs) / 2
     }
@@ -58,7 +58,7 @@ impl Partition {
         ((u128::from(fingerprint << PARTITION_BITS) * self.buffer.len() as u128) >> 64) as usize
     }
 
-    /// The line that is looked into after so many others: the home line after none.
+    /// The line that is looked into after `others` others: the home line after none.
     pub fn line(&self, home: usize, others: usize) -> Line<'_> {
         Line(self.buffer.line(self.step(home, others)))
     }
@@ -169,7 +169,7 @@ impl LineMut<'_> {
     }
 }
 
-/// Pairs that so many fingerprints want. Four places of five are used, so that few lines are full.
+/// Pairs that `count` fingerprints want. Four places of five are used, so that few lines are full.
 pub(super) fn pairs_for(count: usize) -> usize {
     (count * 5).div_ceil(PAIR_PLACES * 4)
 }

@@ -59,8 +59,9 @@ impl Seen {
         }
     }
 
-    /// Opens the folder, makes it if need be, and loads as many fingerprints as the budget has room for. Runs that cannot be
-    /// used are removed: [`Seen::removed`] names them, and [`Seen::covered`] says what is to be inserted again.
+    /// Opens the folder, makes it if need be, and loads as many fingerprints as the budget has room for. Runs that
+    /// cannot be used are removed: [`Seen::removed`] names them, and [`Seen::covered`] says what is to be inserted
+    /// again.
     pub fn open(folder: &Path, seed: u64, bytes_max: usize) -> io::Result<Seen> {
         Seen::open_with(folder, seed, Sizes::of(bytes_max))
     }
@@ -100,8 +101,8 @@ impl Seen {
     }
 
     /// Takes in a URL that is new for certain. Documents come in the order of their numbers. This may write a run, or
-    /// go on with merging others; if that fails, nothing was taken in. `InvalidData` means that a run went bad: open the
-    /// set again, which throws it away.
+    /// go on with merging others; if that fails, nothing was taken in. `InvalidData` means that a run went bad: open
+    /// the set again, which throws it away.
     pub fn insert(&mut self, fingerprint: u64, doc_id: u32) -> io::Result<()> {
         assert!(doc_id > self.last, "documents come in the order of their numbers");
         if self.unwritten.len() >= self.unwritten_max {

@@ -12,10 +12,10 @@ pub(crate) enum Answer {
 
 /// Fingerprints in memory, eight bytes each and a little air.
 ///
-/// There are 32 partitions, so that only one in 32 is ever in memory twice when it grows, and no insertion waits for the
-/// whole to be moved; with more of them, a table of ten million would have none that fills huge pages. As a cache the
-/// table looks at the home line of a fingerprint alone, and a fingerprint that finds it full takes the place of any other
-/// there.
+/// There are 32 partitions, so that only one in 32 is ever in memory twice when it grows, and no insertion waits for
+/// the whole to be moved; with more of them, a table of ten million would have none that fills huge pages. As a cache
+/// the table looks at the home line of a fingerprint alone, and a fingerprint that finds it full takes the place of any
+/// other there.
 pub(super) struct SeenTable {
     partitions: Vec<Partition>,
     pairs: usize,
@@ -91,7 +91,7 @@ impl SeenTable {
                 touched ^= partition.line(*home, 0).touch();
             }
             std::hint::black_box(touched);
-            // The few that may be further on come last, so that nobody waits for their second line.
+            // The few that may be further on come last, so that no other waits for their second line.
             let first = answers.len();
             let mut open_count = 0;
             for (index, (&fingerprint, &home)) in batch.iter().zip(&homes).enumerate() {
@@ -151,8 +151,8 @@ impl SeenTable {
         partition.line(home, 0).has(fingerprint) || partition.line_mut(home, 0).put(fingerprint)
     }
 
-    /// Lets the partition of a fingerprint grow if it is crowded. The table is a cache from the first growth on that it has
-    /// no budget for.
+    /// Lets the partition of a fingerprint grow if it is crowded. The table is a cache from the first growth on that it
+    /// has no budget for.
     fn make_room(&mut self, fingerprint: u64) {
         let partition = self.partition(fingerprint);
         if !self.complete || !partition.is_crowded() {

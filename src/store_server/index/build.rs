@@ -46,7 +46,7 @@ impl Entries {
         self.lists
     }
 
-    /// Writes them as the index of a segment of so many bytes.
+    /// Writes them as the index of a segment of `bytes` bytes.
     pub fn write(self, path: &Path, segment: u64, bytes: u64) -> io::Result<()> {
         let lists = self.sorted();
         let counts = [lists[0].len(), lists[1].len(), lists[2].len()];

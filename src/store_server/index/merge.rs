@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// So many indexes become one.
+/// How many indexes become one.
 pub const FAN_IN: usize = 16;
 
 /// A merged index, by its name.
