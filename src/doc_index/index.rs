@@ -331,9 +331,4 @@ impl DocIndex {
     pub fn host(&self, origin: &str) -> Option<HostCounts> {
         self.frontier.counts_of(origin)
     }
-
-    /// Hosts with something pending.
-    pub fn hosts_pending(&self) -> usize {
-        self.frontier.hosts_pending()
-    }
 }
