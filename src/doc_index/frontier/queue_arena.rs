@@ -6,12 +6,11 @@ use crate::storage::{HUGE_LINES, HugeBuffer, LINE_BYTES};
 /// A cell is a cache line: [`CELL_BYTES`] bytes, and the number of the next cell.
 #[derive(Default)]
 pub(super) struct QueueArena {
-    /// The first of them are small, so that small crawls take little.
-    small: Vec<HugeBuffer>,
-    huge: Vec<HugeBuffer>,
+    /// The first [`SMALL_BUFFERS`] of them are small, so that small crawls take little.
+    buffers: Vec<HugeBuffer>,
     /// The first of the cells that were used and given back, linked like a queue; [`NONE`] if there is none.
     free: u32,
-    /// QueueArena that were ever used, and those that are.
+    /// Cells that were ever used, and those that are.
     made: u32,
     used: usize,
 }
@@ -31,8 +30,7 @@ pub(super) struct ByteQueue {
 const CELL_BYTES: usize = LINE_BYTES - LINK_BYTES;
 const LINK_BYTES: usize = size_of::<u32>();
 const CELLS_PER_SMALL: usize = 512;
-const CELLS_IN_SMALL: usize = HUGE_LINES;
-const CELLS_PER_HUGE: usize = HUGE_LINES;
+const SMALL_BUFFERS: usize = HUGE_LINES / CELLS_PER_SMALL;
 const NONE: u32 = 0;
 
 impl QueueArena {
@@ -42,24 +40,26 @@ impl QueueArena {
     }
 
     pub fn ram_bytes(&self) -> usize {
-        (self.small.len() * CELLS_PER_SMALL + self.huge.len() * CELLS_PER_HUGE) * LINE_BYTES
+        self.buffers.iter().map(HugeBuffer::len).sum::<usize>() * LINE_BYTES
     }
 
-    /// QueueArena are numbered from 1.
-    fn cell(&self, number: u32) -> &[u8; LINE_BYTES] {
+    /// The buffer of a cell, and its line there. Cells are numbered from 1.
+    fn place(number: u32) -> (usize, usize) {
         let at = number as usize - 1;
-        match at.checked_sub(CELLS_IN_SMALL) {
-            Some(at) => self.huge[at / CELLS_PER_HUGE].line(at % CELLS_PER_HUGE),
-            None => self.small[at / CELLS_PER_SMALL].line(at % CELLS_PER_SMALL),
+        match at < HUGE_LINES {
+            true => (at / CELLS_PER_SMALL, at % CELLS_PER_SMALL),
+            false => (SMALL_BUFFERS - 1 + at / HUGE_LINES, at % HUGE_LINES),
         }
+    }
+
+    fn cell(&self, number: u32) -> &[u8; LINE_BYTES] {
+        let (buffer, line) = QueueArena::place(number);
+        self.buffers[buffer].line(line)
     }
 
     fn cell_mut(&mut self, number: u32) -> &mut [u8; LINE_BYTES] {
-        let at = number as usize - 1;
-        match at.checked_sub(CELLS_IN_SMALL) {
-            Some(at) => self.huge[at / CELLS_PER_HUGE].line_mut(at % CELLS_PER_HUGE),
-            None => self.small[at / CELLS_PER_SMALL].line_mut(at % CELLS_PER_SMALL),
-        }
+        let (buffer, line) = QueueArena::place(number);
+        self.buffers[buffer].line_mut(line)
     }
 
     fn link(&self, number: u32) -> u32 {
@@ -78,13 +78,12 @@ impl QueueArena {
             self.free = self.link(number);
             return number;
         }
-        let at = self.made as usize;
-        if at < CELLS_IN_SMALL && at.is_multiple_of(CELLS_PER_SMALL) {
-            self.small.push(HugeBuffer::new(CELLS_PER_SMALL));
-        } else if at >= CELLS_IN_SMALL && at.is_multiple_of(CELLS_PER_HUGE) {
-            self.huge.push(HugeBuffer::new(CELLS_PER_HUGE));
-        }
         self.made += 1;
+        let (buffer, _) = QueueArena::place(self.made);
+        if buffer == self.buffers.len() {
+            let cells = if buffer < SMALL_BUFFERS { CELLS_PER_SMALL } else { HUGE_LINES };
+            self.buffers.push(HugeBuffer::new(cells));
+        }
         self.made
     }
 

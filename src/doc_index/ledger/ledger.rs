@@ -226,9 +226,7 @@ impl Ledger {
             };
             return Ok(doc_in(&header, &self.block.payload, doc_id));
         }
-        let Some(at) = place_of(&self.places, doc_id) else {
-            return Ok(None);
-        };
+        let Some(&at) = self.places.get((doc_id / PLACE_DOCS) as usize) else { return Ok(None) };
         if at >= self.written {
             return Ok(doc_among(&self.unwritten[(at - self.written) as usize..], doc_id).flatten());
         }
@@ -245,11 +243,6 @@ fn note_place(places: &mut Vec<u64>, header: &BlockHeader, at: u64) {
     while (places.len() as u64 * u64::from(PLACE_DOCS)) < u64::from(header.first_doc + header.docs) {
         places.push(at);
     }
-}
-
-/// Where to begin to look for a document.
-fn place_of(places: &[u64], doc_id: u32) -> Option<u64> {
-    places.get((doc_id / PLACE_DOCS) as usize).copied()
 }
 
 /// Bytes read for one look: most often the block that is looked for. If it is not among them, the second look finds it,

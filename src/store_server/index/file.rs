@@ -93,28 +93,15 @@ impl IndexFile {
 
     /// The entries of a key, the newest first.
     pub fn find(&self, list: List, key: u64) -> impl Iterator<Item = Entry> {
-        let bytes = self.bytes(list);
-        let first = first_of(bytes, key);
-        let rest = bytes[first * ENTRY_BYTES..].chunks_exact(ENTRY_BYTES).map(Entry::from_bytes);
+        let (entries, _) = self.bytes(list).as_chunks::<ENTRY_BYTES>();
+        let first = entries.partition_point(|entry| u64_at(entry, 0) < key);
+        let rest = entries[first..].iter().map(|entry| Entry::from_bytes(entry));
         rest.take_while(move |entry| entry.key == key)
     }
 
     fn bytes(&self, list: List) -> &[u8] {
         &self.view[self.starts[list as usize]..self.starts[list as usize + 1]]
     }
-}
-
-/// Where the entries of a key would begin.
-fn first_of(bytes: &[u8], key: u64) -> usize {
-    let (mut low, mut high) = (0, bytes.len() / ENTRY_BYTES);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match u64_at(bytes, middle * ENTRY_BYTES) < key {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    low
 }
 
 /// Writes an index, which gets its name when it is whole and on the disk.
