@@ -52,18 +52,12 @@ impl IndexView {
             return Ok(Some(found));
         }
         // What came since the last run was written is in the ledger alone.
-        let (from, mut doc_id) = (self.seen.covered().saturating_add(1), None);
-        self.ledger.each_from(from, |told| match told.entry {
-            Entry::Doc { url: found, .. } if found == url => {
-                doc_id = Some(told.doc_id);
-                ControlFlow::Break(())
-            }
+        let from = self.seen.covered().saturating_add(1);
+        let doc_id = self.ledger.each_from(from, |told| match told.entry {
+            Entry::Doc { url: found, .. } if found == url => ControlFlow::Break(told.doc_id),
             _ => ControlFlow::Continue(()),
         })?;
-        match doc_id {
-            Some(doc_id) => self.document(doc_id),
-            None => Ok(None),
-        }
+        doc_id.map_or(Ok(None), |doc_id| self.document(doc_id))
     }
 
     pub fn document(&self, doc_id: u32) -> io::Result<Option<DocumentInfo>> {
@@ -79,23 +73,18 @@ impl IndexView {
         mut each: impl FnMut(u32, &Discovered, Option<&Row>) -> ControlFlow<()>,
     ) -> io::Result<()> {
         let mut rows = RowsInOrder::new(Bytes::read_only(&self.folder.join(ROWS))?);
-        let mut failed = Ok(());
         let bytes = self.ledger.bytes();
-        self.ledger.each_from(0, |told| {
+        let ended = self.ledger.each_from(0, |told| {
             let Entry::Doc { origin, url } = told.entry else { return ControlFlow::Continue(()) };
             let recent = self.documents.recent(told.doc_id);
-            match recent.map_or_else(|| rows.get(told.doc_id), |row| Ok(Some(row))) {
-                Ok(row) => {
-                    let discovered = Discovered { url: url.into(), origin, at_s: told.at_s };
-                    each(told.doc_id, &discovered, row.filter(|row| row.after <= bytes).as_ref())
-                }
-                Err(error) => {
-                    failed = Err(error);
-                    ControlFlow::Break(())
-                }
-            }
+            let row = match recent.map_or_else(|| rows.get(told.doc_id), |row| Ok(Some(row))) {
+                Ok(row) => row.filter(|row| row.after <= bytes),
+                Err(error) => return ControlFlow::Break(Err(error)),
+            };
+            let discovered = Discovered { url: url.into(), origin, at_s: told.at_s };
+            each(told.doc_id, &discovered, row.as_ref()).map_break(Ok)
         })?;
-        failed
+        ended.unwrap_or(Ok(()))
     }
 
     pub fn note(&self, doc_id: u32, row: &Row) -> io::Result<Note> {
@@ -113,7 +102,7 @@ impl IndexView {
                 }
                 _ => {}
             }
-            ControlFlow::Continue(())
+            ControlFlow::<()>::Continue(())
         })?;
         Ok(urls)
     }

@@ -26,9 +26,8 @@ impl NewFile {
         Ok(NewFile { file, names })
     }
 
-    /// Hands what was written so far to the disk.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Makes the file durable, then gives it its name in place of what was there, then makes the name durable.
@@ -41,16 +40,6 @@ impl NewFile {
     }
 }
 
-impl Write for NewFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
 impl Drop for Names {
     /// After a commit there is nothing under the first name.
     fn drop(&mut self) {
@@ -60,9 +49,9 @@ impl Drop for Names {
 
 /// Puts bytes in place of what a file says, whole or not at all.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = NewFile::create(path)?;
-    file.write_all(bytes)?;
-    file.commit().map(drop)
+    let new = NewFile::create(path)?;
+    new.file().write_all(bytes)?;
+    new.commit().map(drop)
 }
 
 /// Makes the names in a directory durable.
@@ -106,8 +95,8 @@ mod tests {
         let path = folder.join("a/b/name.json");
         replace(&path, b"first").unwrap();
         replace(&path, b"second").unwrap();
-        let mut third = NewFile::create(&path).unwrap();
-        third.write_all(b"third").unwrap();
+        let third = NewFile::create(&path).unwrap();
+        third.file().write_all(b"third").unwrap();
         assert!(path.with_extension(FRESH).exists());
         drop(third);
         assert_eq!(fs::read(&path).unwrap(), b"second");

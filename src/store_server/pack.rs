@@ -37,7 +37,8 @@ fn write(last: &SegmentFile, sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -
     let (file, _) = last.open()?.ok_or_else(gone)?;
     let unknown = SegmentHeader { number: last.number, shard: 0, made_unix_ms: 0, agent: String::new() };
     let header = SegmentHeader::of(&file, last.number)?.unwrap_or(unknown);
-    let mut out = BufWriter::with_capacity(1 << 18, NewFile::create(&last.path)?);
+    let packed = NewFile::create(&last.path)?;
+    let mut out = BufWriter::with_capacity(1 << 18, packed.file());
     out.write_all(&header.to_bytes())?;
     for (source, kept) in sources {
         let (file, _) = source.open()?.ok_or_else(gone)?;
@@ -53,8 +54,9 @@ fn write(last: &SegmentFile, sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -
         })?;
         written?;
     }
-    let packed = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    packed.sync()?;
+    out.flush()?;
+    drop(out);
+    packed.file().sync_all()?;
     Ok(packed)
 }
 

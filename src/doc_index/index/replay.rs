@@ -153,21 +153,19 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    fn take(&mut self, told: Told<'_>) {
-        let index = &mut self.index;
+    fn take(&mut self, told: Told<'_>) -> io::Result<()> {
         match told.entry {
             Entry::Doc { origin, url } => {
                 if origin.seed_chain && origin.hops == 0 {
                     CrawlUrl::from_normal(url).into_iter().for_each(&mut self.seed_told);
                 }
-                let taken = self.take_doc(told.doc_id, origin, url);
-                self.index.trouble.or_default(taken);
+                self.take_doc(told.doc_id, origin, url)?;
             }
             Entry::Unresolved { origin, url } => self.unresolved.push((origin, url.into())),
             Entry::Resolved => self.unresolved.clear(),
             Entry::Scope { url } => {
                 // Ledgers of earlier builds may say it again and again.
-                if index.known.put_in_scope(url) {
+                if self.index.known.put_in_scope(url) {
                     CrawlUrl::from_normal(url).into_iter().for_each(&mut self.seed_told);
                 }
             }
@@ -176,6 +174,7 @@ impl Replay<'_> {
                 self.rules = Some((rules, since.unwrap_or(told.at)));
             }
         }
+        Ok(())
     }
 
     fn take_doc(&mut self, doc_id: u32, origin: Origin, url: &str) -> io::Result<()> {

@@ -85,16 +85,17 @@ pub(crate) fn block_from(bytes: &Bytes, at: u64) -> io::Result<Option<(u64, Bloc
 const READ_BYTES_FIRST: usize = 2 * (BLOCK_HEADER_BYTES + BLOCK_BYTES_MAX);
 const READ_BYTES: usize = 1 << 20;
 
-/// Goes through all blocks from `at`, one after the other. Where there is none, the next good one is looked for.
-pub(crate) fn scan(
+/// Goes through all blocks from `at`, one after the other, until `each` breaks with what it has found. Where there is no
+/// block, the next good one is looked for.
+pub(crate) fn scan<B>(
     bytes: &Bytes,
     mut at: u64,
-    mut each: impl FnMut(u64, BlockHeader, &[u8]) -> ControlFlow<()>,
-) -> io::Result<Scanned> {
+    mut each: impl FnMut(u64, BlockHeader, &[u8]) -> ControlFlow<B>,
+) -> io::Result<(Scanned, Option<B>)> {
     let mut scanned = Scanned { end: at, damaged_bytes: 0 };
     // A short look needs no long read.
     let mut buffer = vec![0; READ_BYTES_FIRST];
-    'read: loop {
+    loop {
         let read = bytes.read_at(&mut buffer, at)?;
         let mut rest = &buffer[..read];
         let is_end = read < buffer.len();
@@ -102,9 +103,9 @@ pub(crate) fn scan(
             match BlockHeader::read(rest) {
                 Some((header, payload)) => {
                     scanned.damaged_bytes += at - scanned.end;
-                    if each(at, header, payload).is_break() {
+                    if let ControlFlow::Break(found) = each(at, header, payload) {
                         scanned.end = at;
-                        return Ok(scanned);
+                        return Ok((scanned, Some(found)));
                     }
                     at += header.bytes();
                     scanned.end = at;
@@ -120,9 +121,8 @@ pub(crate) fn scan(
             }
         }
         if is_end {
-            break 'read;
+            return Ok((scanned, None));
         }
         buffer.resize(READ_BYTES, 0);
     }
-    Ok(scanned)
 }

@@ -92,15 +92,20 @@ impl Ledger {
     }
 
     /// Goes through a ledger from its beginning, tells every entry, cuts a torn tail off and takes more at the end.
-    pub fn open(bytes: Bytes, mut each: impl FnMut(Told<'_>)) -> io::Result<(Ledger, Scanned)> {
+    pub fn open(
+        bytes: Bytes,
+        mut each: impl FnMut(Told<'_>) -> io::Result<()>,
+    ) -> io::Result<(Ledger, Scanned)> {
         let mut ledger = Ledger::at_end(bytes, FILE_HEADER_BYTES as u64);
         let (mut places, mut next_doc) = (Vec::new(), 1);
-        let scanned = scan(&ledger.bytes, FILE_HEADER_BYTES as u64, |at, header, payload| {
+        let (scanned, failed) = scan(&ledger.bytes, FILE_HEADER_BYTES as u64, |at, header, payload| {
             note_place(&mut places, &header, at);
             next_doc = header.first_doc + header.docs;
-            tell(at, &header, payload, &mut each);
-            ControlFlow::Continue(())
+            tell(at, &header, payload, |told| {
+                each(told).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+            })
         })?;
+        failed.map_or(Ok(()), Err)?;
         if scanned.end < ledger.bytes.len() {
             ledger.bytes.truncate(scanned.end)?;
         }
@@ -112,11 +117,10 @@ impl Ledger {
     pub fn end_of(bytes: &Bytes) -> io::Result<u64> {
         let first = FILE_HEADER_BYTES as u64;
         let tail = bytes.len().saturating_sub(TAIL_BYTES).max(first);
-        let scanned = scan(bytes, tail, |_, _, _| ControlFlow::Continue(()))?;
-        if scanned.end > tail || tail == first {
-            return Ok(scanned.end);
-        }
-        Ok(scan(bytes, first, |_, _, _| ControlFlow::Continue(()))?.end)
+        let end_from =
+            |at| scan(bytes, at, |_, _, _| ControlFlow::<()>::Continue(())).map(|(scanned, _)| scanned.end);
+        let end = end_from(tail)?;
+        if end > tail || tail == first { Ok(end) } else { end_from(first) }
     }
 
     fn at_end(bytes: Bytes, written: u64) -> Ledger {
@@ -257,18 +261,11 @@ pub(super) fn read_doc(bytes: &Bytes, at: u64, doc_id: u32) -> io::Result<Option
             return Ok(found);
         }
     }
-    let mut found = None;
-    scan(bytes, at, |_, header, payload| {
-        if doc_id < header.first_doc {
-            return ControlFlow::Break(());
-        }
-        if doc_id >= header.first_doc + header.docs {
-            return ControlFlow::Continue(());
-        }
-        found = doc_in(&header, payload, doc_id);
-        ControlFlow::Break(())
+    let (_, found) = scan(bytes, at, |_, header, payload| match doc_id >= header.first_doc + header.docs {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(doc_in(&header, payload, doc_id)),
     })?;
-    Ok(found)
+    Ok(found.flatten())
 }
 
 /// A document in one of these blocks; `None` if none of them has it.
@@ -283,25 +280,29 @@ fn doc_among(mut blocks: &[u8], doc_id: u32) -> Option<Option<Discovered>> {
 }
 
 fn doc_in(header: &BlockHeader, payload: &[u8], doc_id: u32) -> Option<Discovered> {
-    let (mut rest, mut last, mut next) = (payload, String::new(), header.first_doc);
-    while let Some(entry) = Entry::read(&mut rest, &mut last) {
-        if let Entry::Doc { origin, url } = entry {
-            if next == doc_id {
-                return Some(Discovered { url: url.into(), origin, at_s: header.at_s });
-            }
-            next += 1;
+    let found = tell(0, header, payload, |told| match told.entry {
+        Entry::Doc { origin, url } if told.doc_id == doc_id => {
+            ControlFlow::Break(Discovered { url: url.into(), origin, at_s: told.at_s })
         }
-    }
-    None
+        _ => ControlFlow::Continue(()),
+    });
+    found.break_value()
 }
 
-pub(super) fn tell(at: u64, header: &BlockHeader, payload: &[u8], each: &mut impl FnMut(Told<'_>)) {
+/// Tells the entries of a block, until `each` breaks.
+pub(super) fn tell<B>(
+    at: u64,
+    header: &BlockHeader,
+    payload: &[u8],
+    mut each: impl FnMut(Told<'_>) -> ControlFlow<B>,
+) -> ControlFlow<B> {
     let (mut rest, mut last, mut doc_id) = (payload, String::new(), header.first_doc);
     while let Some(entry) = Entry::read(&mut rest, &mut last) {
         let is_doc = matches!(entry, Entry::Doc { .. });
-        each(Told { doc_id, at_s: header.at_s, at, entry });
+        each(Told { doc_id, at_s: header.at_s, at, entry })?;
         doc_id += u32::from(is_doc);
     }
+    ControlFlow::Continue(())
 }
 
 #[cfg(test)]
@@ -326,8 +327,8 @@ mod tests {
         }
         for cut in [whole.len() - 1, whole.len() / 2, FILE_HEADER_BYTES + 3, FILE_HEADER_BYTES] {
             let bytes = Bytes::Memory(whole[..cut].to_vec());
-            let scanned =
-                scan(&bytes, FILE_HEADER_BYTES as u64, |_, _, _| ControlFlow::Continue(())).unwrap();
+            let (scanned, _) =
+                scan(&bytes, FILE_HEADER_BYTES as u64, |_, _, _| ControlFlow::<()>::Continue(())).unwrap();
             assert_eq!(Ledger::end_of(&bytes).unwrap(), scanned.end, "cut at {cut}");
         }
     }
@@ -359,6 +360,7 @@ mod tests {
                 assert_eq!(told.doc_id as usize, urls.len() + 1);
                 urls.push(url.to_string());
             }
+            Ok(())
         })
         .unwrap();
         (ledger, scanned, urls)
@@ -412,6 +414,7 @@ mod tests {
                 if let Entry::Doc { url, .. } = told.entry {
                     seen.push((told.doc_id, url.to_string()));
                 }
+                Ok(())
             })
             .unwrap();
             assert!(seen.iter().all(|(doc_id, text)| *text == url(*doc_id)), "flipped at {at}");

@@ -1,4 +1,4 @@
-use super::block::{BLOCK_BYTES_MAX, Scanned, block_from, scan};
+use super::block::{BLOCK_BYTES_MAX, BlockHeader, block_from, scan};
 use super::ledger::{Discovered, FILE_HEADER_BYTES, Told, read_doc, tell};
 use crate::storage::Bytes;
 use std::io;
@@ -23,21 +23,14 @@ impl LedgerView {
         read_doc(&self.bytes, self.place(doc_id)?, doc_id)
     }
 
-    /// Tells the entries from the block on that has a document.
-    pub fn each_from(
+    /// Tells the entries from the block on that has a document, until `each` breaks with what it has found.
+    pub fn each_from<B>(
         &self,
         doc_id: u32,
-        mut each: impl FnMut(Told<'_>) -> ControlFlow<()>,
-    ) -> io::Result<Scanned> {
-        scan(&self.bytes, self.place(doc_id)?, |at, header, payload| {
-            let mut flow = ControlFlow::Continue(());
-            tell(at, &header, payload, &mut |told| {
-                if flow.is_continue() {
-                    flow = each(told);
-                }
-            });
-            flow
-        })
+        mut each: impl FnMut(Told<'_>) -> ControlFlow<B>,
+    ) -> io::Result<Option<B>> {
+        let told = |at, header: BlockHeader, payload: &[u8]| tell(at, &header, payload, &mut each);
+        Ok(scan(&self.bytes, self.place(doc_id)?, told)?.1)
     }
 
     /// A place of a block at or before the one that has a document.

@@ -62,12 +62,12 @@ impl RunWriter {
     }
 
     fn write_out(&mut self) -> io::Result<()> {
-        self.file.write_all(&self.buffer)?;
+        self.file.file().write_all(&self.buffer)?;
         self.unsynced_bytes += self.buffer.len();
         self.buffer.clear();
         if self.unsynced_bytes >= UNSYNCED_BYTES_MAX {
             self.unsynced_bytes = 0;
-            self.file.sync()?;
+            self.file.file().sync_data()?;
         }
         Ok(())
     }

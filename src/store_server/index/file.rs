@@ -124,10 +124,13 @@ pub fn write<L: Iterator<Item = io::Result<Entry>>>(
     }
     let crc = crc32c::crc32c(&header[SEGMENTS..]);
     header[CRC..SEGMENTS].copy_from_slice(&crc.to_le_bytes());
-    let mut out = BufWriter::with_capacity(1 << 18, NewFile::create(path)?);
+    let new = NewFile::create(path)?;
+    let mut out = BufWriter::with_capacity(1 << 18, new.file());
     out.write_all(&header)?;
     for entry in lists.into_iter().flatten() {
         out.write_all(&entry?.to_bytes())?;
     }
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.commit().map(drop)
+    out.flush()?;
+    drop(out);
+    new.commit().map(drop)
 }
