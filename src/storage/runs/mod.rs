@@ -28,7 +28,6 @@ pub(crate) use merge::Merge;
 pub(crate) use page::Entry;
 pub(crate) use pages::Pages;
 pub(crate) use query::Query;
-pub(crate) use run::Run;
 #[cfg(test)]
-pub(crate) use run::Span;
-pub(crate) use runs::{Position, Runs, find_in, position_of, spans};
+pub(crate) use run::{Run, Span};
+pub(crate) use runs::Runs;

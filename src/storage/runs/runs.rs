@@ -31,37 +31,44 @@ const TIER_RUNS: usize = 8;
 const TIER_ENTRIES: u64 = if cfg!(test) { 16 } else { 4_096 };
 /// Above this the merges are waited for: each run holds a descriptor, and is one more to ask.
 const RUNS_MAX: usize = 64;
+/// Listings that are tried. Runs vanish under one only while the writer merges, which it does not do that often.
+const TRIES: usize = 8;
 
 impl Runs {
     /// Reads every run of the folder. Those that are broken, of another seed, or behind a gap are removed, and named.
     pub fn open(folder: &Path, seed_check: u64) -> io::Result<(Runs, Vec<String>)> {
         remove_fresh(folder)?;
-        let mut runs = Runs { folder: folder.to_path_buf(), seed_check, list: Vec::new(), merging: None };
+        let (list, unused) = open_all(folder, |span| {
+            let run = Run::open(folder, span, seed_check)?;
+            run.verify().map(|()| run)
+        })?;
         let mut removed = Vec::new();
-        for span in spans(folder)? {
-            let is_missed = match position_of(span, runs.covered()) {
-                Position::Next => {
-                    match Run::open(folder, span, seed_check).and_then(|run| run.verify().map(|()| run)) {
-                        Ok(run) => {
-                            runs.list.push(Arc::new(run));
-                            continue;
-                        }
-                        Err(e) if e.kind() == io::ErrorKind::InvalidData => true,
-                        Err(e) => return Err(e),
-                    }
-                }
-                Position::Within => false,
-                Position::Beyond => true,
-            };
+        for (span, why) in unused {
             fs::remove_file(folder.join(span.name()))?;
-            removed.extend(is_missed.then(|| span.name()));
+            removed.extend((why != Unused::Within).then(|| span.name()));
         }
-        Ok((runs, removed))
+        Ok((Runs { folder: folder.to_path_buf(), seed_check, list, merging: None }, removed))
+    }
+
+    /// Opens the runs of a folder that another process may be writing to, and changes nothing there. A run that is broken,
+    /// and all that come after it, are as if they were not there. Runs that are merged and removed later stay open.
+    pub fn open_read_only(folder: &Path, seed_check: u64) -> io::Result<Runs> {
+        let mut runs = Runs { folder: folder.to_path_buf(), seed_check, list: Vec::new(), merging: None };
+        for _ in 0..TRIES {
+            let (list, unused) = open_all(folder, |span| Run::open(folder, span, seed_check))?;
+            if covered(&list) >= runs.covered() {
+                runs.list = list;
+            }
+            if unused.iter().all(|&(_, why)| why != Unused::Gap) {
+                break;
+            }
+        }
+        Ok(runs)
     }
 
     /// Every document up to this one is in a run.
     pub fn covered(&self) -> u32 {
-        self.list.last().map_or(0, |run| run.span().last)
+        covered(&self.list)
     }
 
     pub fn count(&self) -> u64 {
@@ -139,43 +146,60 @@ impl Runs {
         self.newest_first().try_for_each(|run| run.resolve(queries))
     }
 
+    /// The document of a fingerprint, from the newest run that has it.
     pub fn find(&self, fingerprint: u64) -> io::Result<Option<u32>> {
-        find_in(self.newest_first(), fingerprint)
-    }
-}
-
-/// The document of a fingerprint, from the first run that has it.
-pub(crate) fn find_in<'a>(
-    runs: impl IntoIterator<Item = &'a Run>,
-    fingerprint: u64,
-) -> io::Result<Option<u32>> {
-    for run in runs {
-        if let Some(doc_id) = run.find(fingerprint)? {
-            return Ok(Some(doc_id));
+        for run in self.newest_first() {
+            if let Some(doc_id) = run.find(fingerprint)? {
+                return Ok(Some(doc_id));
+            }
         }
+        Ok(None)
     }
-    Ok(None)
 }
 
-/// Where a run belongs when everything up to `covered` is in others.
-pub(crate) enum Position {
-    Next,
+/// Why a run that a folder names is of no use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unused {
     /// Others have all of it.
     Within,
-    Beyond,
+    Broken,
+    /// It vanished, or documents before it are in no run.
+    Gap,
 }
 
-pub(crate) fn position_of(span: Span, covered: u32) -> Position {
-    match span {
-        Span { last, .. } if last <= covered => Position::Within,
-        Span { first, .. } if first == covered.saturating_add(1) => Position::Next,
-        _ => Position::Beyond,
+/// Opens the runs of a folder, as far as they tell of every document, and names those that are of no use.
+fn open_all(
+    folder: &Path,
+    open: impl Fn(Span) -> io::Result<Run>,
+) -> io::Result<(Vec<Arc<Run>>, Vec<(Span, Unused)>)> {
+    let (mut list, mut unused) = (Vec::new(), Vec::new());
+    for span in spans(folder)? {
+        let why = match covered(&list) {
+            covered if span.last <= covered => Unused::Within,
+            covered if span.first != covered.saturating_add(1) => Unused::Gap,
+            _ => match open(span) {
+                Ok(run) => {
+                    list.push(Arc::new(run));
+                    continue;
+                }
+                Err(e) if e.kind() == io::ErrorKind::InvalidData => Unused::Broken,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Unused::Gap,
+                Err(e) => return Err(e),
+            },
+        };
+        unused.push((span, why));
     }
+    Ok((list, unused))
+}
+
+/// Every document up to this one is in a run.
+fn covered(list: &[Arc<Run>]) -> u32 {
+    list.last().map_or(0, |run| run.span().last)
 }
 
 /// The runs that a folder names, in the order of their documents; of those that begin together the longest first, for
 /// it was made of the others.
-pub(crate) fn spans(folder: &Path) -> io::Result<Vec<Span>> {
+fn spans(folder: &Path) -> io::Result<Vec<Span>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         found.extend(entry?.file_name().to_str().and_then(Span::of_name));
