@@ -3,7 +3,7 @@ use super::index::{line_of, now_ms, typed, view};
 use super::index_stat::origin_of;
 use super::output::print;
 use crate::base::{Wall, rfc3339, shown};
-use crate::doc_index::{DossierLine, IndexView, QueryVariants};
+use crate::doc_index::{DocumentLine, IndexView, QueryVariants};
 use crate::engine::{
     CONTROL_SOCKET, CountsLine, CrawlRules, Explanation, NicenessLine, PlaceLine, RobotsLine, ScopeLine,
     Status, index_folder, remembered, scope_of,
@@ -57,7 +57,7 @@ struct ExplainedJson<'a> {
     robots: Option<&'a RobotsLine>,
     niceness: Option<&'a NicenessLine>,
     place: &'a PlaceLine,
-    dossier: Option<&'a DossierLine>,
+    dossier: Option<&'a DocumentLine>,
     trouble: Option<&'a str>,
 }
 

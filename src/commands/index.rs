@@ -4,7 +4,7 @@ use super::index_import::import;
 use super::index_stat::stat;
 use super::output::{print, written};
 use crate::base::shown;
-use crate::doc_index::{Discovered, DocState, Dossier, DossierLine, IndexView, Row};
+use crate::doc_index::{Discovered, DocState, DocumentInfo, DocumentLine, IndexView, Row};
 use crate::engine::{CrawlRules, index_folder};
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::{Canon, CrawlUrl, UrlError};
@@ -171,20 +171,20 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn of(&mut self, doc_id: u32, discovered: &Discovered, row: Option<&Row>) -> io::Result<DossierLine> {
+    fn of(&mut self, doc_id: u32, discovered: &Discovered, row: Option<&Row>) -> io::Result<DocumentLine> {
         let via = discovered.origin.via;
         if via != self.via.0 {
             let found = if via == 0 { None } else { self.view.document(via)? };
             self.via = (via, found.map(|found| found.discovered.url));
         }
         let note = row.map_or(Ok(Default::default()), |row| self.view.note(doc_id, row))?;
-        let dossier = Dossier { doc_id, discovered: discovered.clone(), row: row.copied(), note };
-        Ok(DossierLine::of(&dossier, self.via.1.as_deref()))
+        let dossier = DocumentInfo { doc_id, discovered: discovered.clone(), row: row.copied(), note };
+        Ok(DocumentLine::of(&dossier, self.via.1.as_deref()))
     }
 }
 
 /// A dossier with the URL of the page that named it.
-pub fn line_of(view: &IndexView, dossier: &Dossier) -> Result<DossierLine, Failure> {
+pub fn line_of(view: &IndexView, dossier: &DocumentInfo) -> Result<DocumentLine, Failure> {
     let mut lines = Lines { view, via: (0, None) };
     lines.of(dossier.doc_id, &dossier.discovered, dossier.row.as_ref()).map_err(Failure::cannot_run)
 }
@@ -204,7 +204,7 @@ fn show(view: &IndexView, url: &CrawlUrl, json: bool) -> Result<(), Failure> {
 }
 
 /// What is told of a URL, a line each.
-fn text_of(line: &DossierLine) -> String {
+fn text_of(line: &DocumentLine) -> String {
     let number = |count: u64| Some(count).filter(|&count| count > 0).map(|count| count.to_string());
     let flag = |set: bool| set.then(|| "yes".to_string());
     let rows: [(&str, Option<String>); 27] = [

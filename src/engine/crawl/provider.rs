@@ -1,5 +1,5 @@
 use crate::config::Sitemaps;
-use crate::doc_index::{DocIndex, DossierLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
+use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
@@ -142,7 +142,7 @@ impl Provider {
         let found = self.index.look(url.as_str()).and_then(|found| match found {
             Some(found) => {
                 let via = self.index.document(found.discovered.origin.via)?;
-                Ok(Some(DossierLine::of(&found, via.as_ref().map(|via| &*via.discovered.url))))
+                Ok(Some(DocumentLine::of(&found, via.as_ref().map(|via| &*via.discovered.url))))
             }
             None => Ok(None),
         });

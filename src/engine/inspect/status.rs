@@ -1,5 +1,5 @@
 use crate::base::{Now, Wall, rfc3339};
-use crate::doc_index::{DossierLine, HostCounts};
+use crate::doc_index::{DocumentLine, HostCounts};
 use crate::engine::runtime::log_writer::JOURNAL;
 use crate::handler::{Verdict, WhyOut};
 use crate::url_server::{DocPlace, HostMemory, HostView, PauseView, RobotsView};
@@ -13,7 +13,7 @@ use std::path::Path;
 pub struct Status {
     /// A running node said so.
     pub live: bool,
-    pub dossier: Option<DossierLine>,
+    pub dossier: Option<DocumentLine>,
     pub scope: Option<ScopeLine>,
     pub host: Option<CountsLine>,
     /// URLs known of its domain, if that is limited.

@@ -5,6 +5,7 @@ use crate::engine::runtime::health::{Health, Part};
 use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
 use crate::proto::crawl_log::RunRules;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
+use crate::storage::replace;
 use crate::url_server::{HostMemory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
@@ -427,11 +428,7 @@ fn compact(path: &Path) -> io::Result<(File, u64)> {
     };
     let after = compacted(&before);
     if after.len() < before.len() {
-        let fresh = path.with_extension("fresh");
-        let mut file = File::create(&fresh)?;
-        file.write_all(&after)?;
-        file.sync_all()?;
-        fs::rename(&fresh, path)?;
+        replace(path, &after)?;
     }
     Ok((open()?, after.len() as u64))
 }
