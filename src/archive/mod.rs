@@ -44,6 +44,6 @@ mod warc_files;
 
 pub use export::{ArchiveError, Export, Exported};
 pub use import::{Import, Imported};
-pub use index::{Indexing, index_export, index_files};
+pub use index::{index_export, index_files};
 pub use source::Fault;
 pub use wacz::export_wacz;

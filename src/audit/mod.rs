@@ -31,5 +31,4 @@ mod tests;
 mod timeline;
 
 pub use intake::{Intake, Overrides};
-pub use report::{Gap, Kind, Place, Report, Subject, Tally, VIOLATIONS_KEPT, Violation, Why};
-pub use row::ROW_BYTES;
+pub use report::{Gap, Kind, Place, Report, Subject, Tally, Violation};

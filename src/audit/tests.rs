@@ -1,5 +1,6 @@
 //! Each promise is held, and each can be broken; what no crawler can know in time is not held against it.
 
+use super::report::VIOLATIONS_KEPT;
 use super::*;
 use crate::proto::crawl_log::{LogLine, Path, Rules, RunRules, Timing};
 use crate::proto::record::ResultCode;

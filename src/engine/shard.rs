@@ -18,7 +18,7 @@ use crate::proto::http1::{Flags, Validators};
 use crate::proto::lines::{Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::rings::{Doorbell, Receiver, Sender};
-use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
+use crate::spider::{Action, FetchOrder, Fetched, Retry, Spider, SpiderConfig};
 use crate::store_server::{AppendError, ShardShare, ShardStore};
 use crate::url_server::{
     Acquired, Memory, Order, OrderKind, Refusal, SpillEvent, UrlServer, UrlServerConfig,
@@ -330,10 +330,10 @@ impl<D: Driver> Shard<D> {
     /// A fetch has ended: its place is freed, and what it brought is stored and read.
     fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
         let report = report_of(&fetched, now, self.wall);
-        if let Some(again) = fetched.again {
+        if let Some(again) = fetched.retry {
             match again {
-                Again::Stale => self.url_server.put_back(fetched.trans, now),
-                Again::Differently => {
+                Retry::StaleConnection => self.url_server.put_back(fetched.trans, now),
+                Retry::NewRequest => {
                     self.papers.log_again(&self.url_server, &fetched, now);
                     self.url_server.ask_again(fetched.trans, &report, now);
                 }

@@ -16,7 +16,7 @@ use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
 use crate::proto::lines::{Reported, TransId};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::rings::{Doorbell, Receiver, Sender};
-use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
+use crate::spider::{Action, FetchOrder, Fetched, Retry, Spider, SpiderConfig};
 use crate::store_server::{AppendError, NewRecord};
 use hdrhistogram::Histogram;
 use rapidhash::fast::RapidHashMap;
@@ -239,16 +239,16 @@ impl<D: Driver> SpiderShard<D> {
         let OpenFetch { doc_id, sent } =
             self.open.remove(&fetched.trans).expect("an open fetch has its document");
         let span = Span { sent: sent.unwrap_or(fetched.started), ended: now };
-        if let Some(again) = fetched.again {
-            if again == Again::Differently {
+        if let Some(again) = fetched.retry {
+            if again == Retry::NewRequest {
                 self.book.logger.order(&mut self.book.lines, doc_id, &fetched, span);
             }
             let Fetched { trans, url, addr, bytes, .. } = *fetched;
             self.spider.recycle(bytes);
             let order = SpiderOrder { trans, doc_id, task: SpiderTask::Fetch { url, ip: addr.ip() } };
             match again {
-                Again::Stale => self.waiting.push_front(order),
-                Again::Differently => self.later.push_back((now.plus_us(self.again_gap_us), order)),
+                Retry::StaleConnection => self.waiting.push_front(order),
+                Retry::NewRequest => self.later.push_back((now.plus_us(self.again_gap_us), order)),
             }
             return;
         }

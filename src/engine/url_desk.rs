@@ -18,7 +18,7 @@ use crate::limits::{DRAIN_US, LINK_UNSENT_MAX};
 use crate::proto::lines::{Dialect, Job, LineBuffer, Reported, SpiderWord, TransId, WorkOrder};
 use crate::proto::record::{ResultCode, StatusAction};
 use crate::rings::{Doorbell, Receiver, Sender};
-use crate::spider::{Action, Again, FetchOrder, Fetched, Spider, SpiderConfig};
+use crate::spider::{Action, FetchOrder, Fetched, Retry, Spider, SpiderConfig};
 use crate::url_server::{
     Acquired, Memory, Order, OrderKind, Refusal, Report, SpillEvent, UrlServer, UrlServerConfig,
 };
@@ -322,9 +322,9 @@ impl<D: Driver> UrlDesk<D> {
     }
 
     fn finished(&mut self, fetched: Fetched, now: Now) {
-        match fetched.again {
-            Some(Again::Stale) => self.url_server.put_back(fetched.trans, now),
-            Some(Again::Differently) => {
+        match fetched.retry {
+            Some(Retry::StaleConnection) => self.url_server.put_back(fetched.trans, now),
+            Some(Retry::NewRequest) => {
                 self.papers.log_again(&self.url_server, &fetched, now);
                 let report = report_of(&fetched, now, self.papers.book.logger.wall);
                 self.url_server.ask_again(fetched.trans, &report, now);

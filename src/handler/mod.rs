@@ -14,7 +14,8 @@
 //!
 //! Sans-IO and per shard: it reads a document and says what it found.
 
-mod found;
+#[allow(clippy::module_inception)]
+mod handler;
 mod link_batch;
 mod link_header;
 mod recent;
@@ -25,7 +26,7 @@ mod tests;
 mod traps;
 mod verdict;
 
-pub use found::{Handled, Handler, Page, redirect_target};
+pub use handler::{Handled, Handler, Page, redirect_target};
 pub use link_batch::LinkBatch;
 pub use scope::Scope;
-pub use verdict::{Verdict, WhyIn, WhyOut};
+pub use verdict::{Verdict, WhyOut};

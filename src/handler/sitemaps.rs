@@ -1,4 +1,4 @@
-use super::found::{Handled, Handler};
+use super::handler::{Handled, Handler};
 use crate::base::fingerprint;
 use crate::limits::SITEMAPS_DEEP_MAX;
 use crate::proto::lines::Candidate;

@@ -1,5 +1,6 @@
 //! The resolver in virtual time, against name servers that follow a script.
 
+use super::lookup::{Answer, Failure};
 use super::*;
 use crate::base::{Key, NetAsk, NetEvent, Now, Rng, Transport};
 use crate::driver::{ConnectFate, Driver, Reaction, SimDriver, SimNet, SimWeb, Then};

@@ -123,10 +123,12 @@ impl Resolver {
     }
 
     /// Sockets: open and being let go.
+    #[cfg(test)]
     pub fn conns(&self) -> usize {
         self.conns.len()
     }
 
+    #[cfg(test)]
     pub fn cached(&self) -> usize {
         self.cache.len()
     }

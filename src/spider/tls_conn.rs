@@ -1,10 +1,11 @@
+use super::buffers::Buffers;
 use crate::base::{Key, NetAsk};
-use crate::proto::tls::{CertFault, TlsConn, TlsError};
+use crate::proto::tls::{self, CertFault, TlsError};
 
-/// A connection's TLS, and what waits to go out under it: the kernel takes one send at a time.
-pub(super) struct Secure {
-    tls: TlsConn,
-    /// With the kernel; `None` if nothing is.
+/// The TLS of a connection, and the bytes that wait to be sent under it: the kernel takes one send at a time.
+pub(super) struct TlsConn {
+    tls: tls::TlsConn,
+    /// The send that the kernel has, if any.
     sending: Option<Load>,
     pending: Vec<u8>,
     pending_load: Load,
@@ -15,15 +16,15 @@ pub(super) struct Secure {
 /// What a send carries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
-    /// Of TLS's own.
+    /// Bytes of TLS itself.
     Handshake,
     /// The request, to its last byte.
     Request,
 }
 
-impl Secure {
-    pub fn new(tls: TlsConn) -> Secure {
-        Secure { tls, sending: None, pending: Vec::new(), pending_load: Load::Handshake, fault: None }
+impl TlsConn {
+    pub fn new(tls: tls::TlsConn) -> TlsConn {
+        TlsConn { tls, sending: None, pending: Vec::new(), pending_load: Load::Handshake, fault: None }
     }
 
     pub fn is_handshaking(&self) -> bool {
@@ -35,12 +36,12 @@ impl Secure {
         self.tls.peer_closed()
     }
 
-    /// What is wrong with the server's certificate, whether it was let pass or not.
+    /// What is wrong with the server's certificate, whether it was accepted or not.
     pub fn cert_fault(&self) -> Option<CertFault> {
         self.fault.or_else(|| self.tls.facts().certificate)
     }
 
-    /// Takes bytes of the wire; what is in them is appended to `plain`.
+    /// Takes received bytes and appends what they decrypt to.
     pub fn receive(&mut self, wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
         let received = self.tls.receive(wire, plain);
         // An alert that tells the peer what was wrong goes out as well.
@@ -57,18 +58,18 @@ impl Secure {
         self.pending_load = Load::Request;
     }
 
-    /// The last send was taken by the kernel: whether the request was in it.
+    /// The kernel has taken the last send. True if the request was in it.
     pub fn sent(&mut self) -> bool {
         self.sending.take() == Some(Load::Request)
     }
 
-    /// What is to be sent next, if anything is and nothing is on its way.
-    pub fn next_send(&mut self, conn: Key, mut spare: impl FnMut() -> Vec<u8>) -> Option<NetAsk> {
+    /// The next send, if there is anything to send and the kernel has no send yet.
+    pub fn next_send(&mut self, conn: Key, buffers: &mut Buffers) -> Option<NetAsk> {
         self.tls.take_output(&mut self.pending);
         if self.sending.is_some() || self.pending.is_empty() {
             return None;
         }
-        let mut bytes = spare();
+        let mut bytes = buffers.request();
         bytes.clear();
         std::mem::swap(&mut bytes, &mut self.pending);
         self.sending = Some(std::mem::replace(&mut self.pending_load, Load::Handshake));
