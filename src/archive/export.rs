@@ -1,7 +1,7 @@
 use super::capture::{Became, Capture};
 use super::originals::Originals;
+use super::output::{FileOutput, Output};
 use super::selection::Selection;
-use super::shelves::{FileShelf, Shelf};
 use super::warc_files::{FileNames, WarcFiles};
 use crate::store_server::{Damage, Located, ReadError, Reader};
 use rapidhash::fast::RapidHashMap;
@@ -82,14 +82,14 @@ impl Export {
         if !self.force && first.exists() {
             return Err(ArchiveError::Exists(first));
         }
-        let files = WarcFiles::new(FileShelf::new(&folder, self.force), names, None);
-        let (shelf, mut exported) = self.walk(reader, files, watch)?;
-        exported.files = shelf.finish()?;
+        let files = WarcFiles::new(FileOutput::new(&folder, self.force), names, None);
+        let (output, mut exported) = self.walk(reader, files, watch)?;
+        exported.files = output.finish()?;
         Ok(exported)
     }
 
     /// Writes what is selected to files, and ends the last of them.
-    pub(super) fn walk<S: Shelf>(
+    pub(super) fn walk<S: Output>(
         &self,
         reader: &Reader,
         mut files: WarcFiles<'_, S>,
@@ -114,12 +114,12 @@ impl Export {
         if let Some(error) = failed {
             return Err(error);
         }
-        let (shelf, count, bytes) = files.finish()?;
+        let (output, count, bytes) = files.finish()?;
         let mut exported = writing.exported;
         exported.records += u64::from(count);
         exported.bytes = bytes;
         exported.damaged = damaged;
-        Ok((shelf, exported))
+        Ok((output, exported))
     }
 }
 
@@ -136,7 +136,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    fn write<S: Shelf>(
+    fn write<S: Output>(
         &mut self,
         located: &Located,
         bytes: &[u8],

@@ -1,7 +1,7 @@
 use super::export::{ArchiveError, Export, Exported, split_path};
-use super::shelves::{CountShelf, FileShelf, Shelf};
-use super::source::{Fault, Seen, Step, WarcSource};
+use super::output::{CountOutput, FileOutput, Output};
 use super::warc_files::{FileNames, WarcFiles};
+use super::warc_source::{Fault, Seen, Step, WarcSource};
 use crate::proto::warc::{CdxjLine, Indexed, Place, WarcHead, WarcParser, WarcStep, sha1_label};
 use crate::store_server::Reader;
 use memchr::memchr;
@@ -134,8 +134,8 @@ pub fn index_export(
     let stem = name.strip_suffix(".cdxj").unwrap_or(&name);
     let names = FileNames::new(&format!("{stem}.warc.gz"), export.size);
     let mut index = Index::default();
-    let files = WarcFiles::new(CountShelf, names, Some(&mut index));
-    let (CountShelf, exported) = export.walk(reader, files, watch)?;
+    let files = WarcFiles::new(CountOutput, names, Some(&mut index));
+    let (CountOutput, exported) = export.walk(reader, files, watch)?;
     let lines = write_lines(&mut index, &folder, &name, export.force)?;
     Ok(Indexing { lines, exported: Some(exported), ..Indexing::default() })
 }
@@ -188,14 +188,14 @@ fn check_free(path: &Path, force: bool) -> Result<(), ArchiveError> {
 }
 
 fn write_lines(index: &mut Index, folder: &Path, name: &str, force: bool) -> Result<u64, ArchiveError> {
-    let mut shelf = FileShelf::new(folder, force);
-    shelf.open(name)?;
+    let mut output = FileOutput::new(folder, force);
+    output.open(name)?;
     let lines = index.sorted();
     for line in lines {
-        shelf.write(line.as_bytes())?;
+        output.write(line.as_bytes())?;
     }
     let count = lines.len() as u64;
-    shelf.close()?;
-    shelf.finish()?;
+    output.close()?;
+    output.finish()?;
     Ok(count)
 }

@@ -382,3 +382,50 @@ fn a_revisit_finds_its_document_even_behind_itself() {
     assert_eq!(rows.len(), 2);
     assert_eq!((&*rows[1].0, &rows[1].4[..]), ("http://h/b", &b"hello"[..]));
 }
+
+/// Two thousand documents and as many revisits of them, the last first, in one gzip member: each record is read once, and
+/// those that come before their documents twice.
+#[test]
+fn revisits_within_one_gzip_member_cost_one_read_each() {
+    let dir = TestDir::new();
+    const COUNT: usize = 2_000;
+    let body = |n: usize| format!("document {n} {}", "x".repeat(100));
+    let responses: Vec<(String, String)> = (0..COUNT)
+        .map(|n| {
+            let fields = format!(
+                "WARC-Type: response\r\nWARC-Target-URI: http://h/{n}\r\nWARC-Payload-Digest: sha1:{n}\r\n"
+            );
+            (fields, format!("HTTP/1.1 200 OK\r\n\r\n{}", body(n)))
+        })
+        .collect();
+    let revisits: Vec<(String, String)> = (0..COUNT)
+        .rev()
+        .map(|n| {
+            let fields = format!(
+                "WARC-Type: revisit\r\nWARC-Target-URI: http://h/again/{n}\r\nWARC-Payload-Digest: sha1:{n}\r\n"
+            );
+            (fields, "HTTP/1.1 200 OK\r\n\r\n".to_string())
+        })
+        .collect();
+    for (name, first, second, read) in
+        [("behind", &responses, &revisits, 2 * COUNT), ("before", &revisits, &responses, 3 * COUNT)]
+    {
+        let records: Vec<(&str, &[u8])> =
+            first.iter().chain(second).map(|(fields, block)| (&**fields, block.as_bytes())).collect();
+        let file = dir.join(&format!("{name}.warc.gz"));
+        fs::write(&file, gzip(&foreign("WARC/1.0", &records))).unwrap();
+        let data = dir.join(name);
+        // The second import finds every document in the store already.
+        for _ in 0..2 {
+            let imported = import(std::slice::from_ref(&file), &data);
+            assert_eq!((imported.records, imported.skipped), (2 * COUNT as u64, 0), "{name}: {imported:?}");
+            assert_eq!(imported.records_read, read as u64, "{name}");
+        }
+        let rows = rows(&data);
+        assert_eq!(rows.len(), 4 * COUNT);
+        for (url, _, _, _, document) in rows {
+            let n = url.rsplit('/').next().unwrap().parse().unwrap();
+            assert_eq!(document, body(n).into_bytes(), "{url}");
+        }
+    }
+}

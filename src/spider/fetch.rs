@@ -170,7 +170,7 @@ impl Fetch {
         };
         if unwanted {
             // The connection costs less than the rest of the document.
-            return Some(complete(head.status).into());
+            return Some(StatusAction::of(head.status).result().into());
         }
         self.bytes.reserve(expected);
         self.receive_body(body)
@@ -183,12 +183,12 @@ impl Fetch {
             Ok(BodyStep::Done { consumed }) => {
                 let trailed = consumed < bytes.len();
                 let reusable = head.keep_alive && decoder.keep_alive() && !trailed;
-                Some(FetchEnd { result: complete(head.status), reusable, trailed })
+                Some(FetchEnd { result: StatusAction::of(head.status).result(), reusable, trailed })
             }
             Ok(BodyStep::TooLarge) => {
                 self.flags.insert(Flags::CUT);
                 // An error page is one however long it is.
-                let result = match complete(head.status) {
+                let result = match StatusAction::of(head.status).result() {
                     ResultCode::Ok => ResultCode::TooLarge,
                     other => other,
                 };
@@ -206,7 +206,7 @@ impl Fetch {
                     self.flags.insert(Flags::NO_CLOSE_NOTIFY);
                 }
                 match decoder.end() {
-                    BodyEnd::Complete => complete(head.status),
+                    BodyEnd::Complete => StatusAction::of(head.status).result(),
                     BodyEnd::Truncated => ResultCode::Truncated,
                 }
             }
@@ -257,15 +257,5 @@ impl Fetch {
             took_us: now.since_us(started),
             ..Fetched::without_response(self.order, result, started)
         }
-    }
-}
-
-/// What a whole response means by its status.
-fn complete(status: u16) -> ResultCode {
-    match StatusAction::of(status) {
-        StatusAction::Document => ResultCode::Ok,
-        StatusAction::Unchanged => ResultCode::NotModified,
-        StatusAction::Follow => ResultCode::Redirect,
-        StatusAction::Retry | StatusAction::Drop | StatusAction::BackOff => ResultCode::HttpError,
     }
 }

@@ -67,11 +67,6 @@ impl ShardShare {
             !self.appending.load(Ordering::SeqCst)
         })
     }
-
-    /// Whether a segment waits to be written.
-    pub fn has_segment(&self) -> bool {
-        !self.ready.is_empty()
-    }
 }
 
 /// Some milliseconds of looking.
@@ -96,8 +91,11 @@ pub struct Appended {
     pub bytes: usize,
     /// Of the document, under the store's key; 0 without one.
     pub digest: u128,
-    /// The segment it is in.
+    /// The segment it is in, and where.
     pub segment: u64,
+    pub offset: u64,
+    /// Its document is another record's.
+    pub is_reference: bool,
 }
 
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -165,7 +163,7 @@ impl ShardStore {
         let bytes_max = aligned(HEADER_BYTES + names + get_maximum_output_size(plain.len()));
         self.room_for(bytes_max)?;
         let writer = self.writer.as_mut().ok_or(AppendError::NoSegment)?;
-        let number = writer.segment().number();
+        let (number, offset) = (writer.segment().number(), writer.tail() as u64);
         let record = &mut writer.rest()[..bytes_max];
         record[HEADER_BYTES..HEADER_BYTES + new.url.len()].copy_from_slice(new.url.as_bytes());
         record[HEADER_BYTES + new.url.len()..HEADER_BYTES + names].copy_from_slice(new_url.as_bytes());
@@ -193,7 +191,14 @@ impl ShardStore {
         if !is_stored && !new.is_unchanged() {
             self.digests.note(new.url, digest, self.sequence, number);
         }
-        Ok(Appended { sequence: self.sequence, bytes: lengths.record, digest, segment: number })
+        Ok(Appended {
+            sequence: self.sequence,
+            bytes: lengths.record,
+            digest,
+            segment: number,
+            offset,
+            is_reference: is_stored,
+        })
     }
 
     /// As [`ShardShare::retired`].

@@ -121,6 +121,11 @@ impl SegmentWriter {
         &self.segment
     }
 
+    /// Where the next record begins.
+    pub fn tail(&self) -> usize {
+        self.tail
+    }
+
     pub fn room(&self) -> usize {
         self.segment.map.len() - self.tail
     }

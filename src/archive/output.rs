@@ -7,16 +7,16 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Takes files one after the other, each from its first byte to its last.
-pub(super) trait Shelf {
+pub(super) trait Output {
     fn open(&mut self, name: &str) -> Result<(), ArchiveError>;
     fn write(&mut self, bytes: &[u8]) -> Result<(), ArchiveError>;
     fn close(&mut self) -> Result<(), ArchiveError>;
 }
 
 /// Keeps nothing: for those who want to know how long everything would be.
-pub(super) struct CountShelf;
+pub(super) struct CountOutput;
 
-impl Shelf for CountShelf {
+impl Output for CountOutput {
     fn open(&mut self, _name: &str) -> Result<(), ArchiveError> {
         Ok(())
     }
@@ -31,7 +31,7 @@ impl Shelf for CountShelf {
 }
 
 /// Files in a directory. They have another name until all of them are whole and on disk; if that never comes, they go.
-pub(super) struct FileShelf {
+pub(super) struct FileOutput {
     folder: PathBuf,
     force: bool,
     open: Option<(BufWriter<File>, PathBuf)>,
@@ -41,9 +41,9 @@ pub(super) struct FileShelf {
 
 const BUFFER_BYTES: usize = 1 << 18;
 
-impl FileShelf {
-    pub fn new(folder: &Path, force: bool) -> FileShelf {
-        FileShelf { folder: folder.to_path_buf(), force, open: None, closed: Vec::new() }
+impl FileOutput {
+    pub fn new(folder: &Path, force: bool) -> FileOutput {
+        FileOutput { folder: folder.to_path_buf(), force, open: None, closed: Vec::new() }
     }
 
     /// Writes over what stands at a place of the open file.
@@ -67,7 +67,7 @@ impl FileShelf {
     }
 }
 
-impl Shelf for FileShelf {
+impl Output for FileOutput {
     fn open(&mut self, name: &str) -> Result<(), ArchiveError> {
         let path = self.folder.join(name);
         if !self.force && path.exists() {
@@ -93,7 +93,7 @@ impl Shelf for FileShelf {
     }
 }
 
-impl Drop for FileShelf {
+impl Drop for FileOutput {
     fn drop(&mut self) {
         // What is still here never became whole.
         for (part, _) in &self.closed {

@@ -23,6 +23,7 @@ pub(super) struct WarcSource {
     /// A record of a member with several, whose head came with the one before.
     pending: Option<WarcHead>,
     is_over: bool,
+    records: u64,
 }
 
 enum Input {
@@ -95,18 +96,27 @@ impl WarcSource {
             nth: 0,
             pending: None,
             is_over: false,
+            records: 0,
         })
     }
 
-    /// The file from a place on that was shown before.
-    pub fn open_at(path: &Path, place: RecordPlace) -> Result<WarcSource, ArchiveError> {
-        let mut source = WarcSource::open(path)?;
-        let sought = source.seek(place.offset);
-        sought.map_err(|cause| ArchiveError::Source { path: path.to_path_buf(), cause })?;
-        for _ in 0..place.nth {
-            source.next(&mut |_| {});
+    /// Goes to a record that was shown before. Within a gzip member it goes forward, so that records of one member in their
+    /// order cost one pass over it.
+    pub fn go_to(&mut self, place: RecordPlace) -> io::Result<()> {
+        let is_ahead = matches!(self.input, Input::Packed(_)) && self.member == place.offset;
+        if !is_ahead || self.nth > place.nth {
+            self.reset();
+            self.seek(place.offset)?;
         }
-        Ok(source)
+        for _ in self.nth..place.nth {
+            self.next(&mut |_| {});
+        }
+        Ok(())
+    }
+
+    /// Records that were shown, or passed by on the way to another.
+    pub fn records(&self) -> u64 {
+        self.records
     }
 
     /// Shows the next record.
@@ -119,6 +129,7 @@ impl WarcSource {
         match step {
             Ok(Some(length)) => {
                 self.nth += 1;
+                self.records += 1;
                 let alone = length.filter(|_| at.nth == 0 && self.pending.is_none());
                 Step::Record { at, length: alone }
             }
@@ -250,9 +261,7 @@ impl WarcSource {
 
     /// Finds the next place where a record may begin, behind one at `offset` that was none.
     fn recover(&mut self, offset: u64, trouble: &Trouble) -> io::Result<()> {
-        self.parser = WarcParser::new(BLOCK_BYTES_MAX);
-        self.pending = None;
-        (self.start, self.end) = (0, 0);
+        self.reset();
         match (&mut self.input, trouble) {
             (_, Trouble::Read(_)) => Err(io::Error::other(trouble.to_string())),
             (Input::Plain(file), _) => {
@@ -272,6 +281,13 @@ impl WarcSource {
             (Input::Between(_), Trouble::Warc(_)) => Ok(()),
             _ => self.seek_member(offset + 1),
         }
+    }
+
+    /// Forgets what was read and not shown.
+    fn reset(&mut self) {
+        self.parser = WarcParser::new(BLOCK_BYTES_MAX);
+        self.pending = None;
+        (self.start, self.end) = (0, 0);
     }
 
     fn seek_behind_member(&mut self) -> io::Result<()> {
@@ -318,7 +334,7 @@ impl WarcSource {
         let is_plain = matches!(self.input, Input::Plain(_));
         let mut file = self.take_file();
         file.seek_to(offset)?;
-        self.at = offset;
+        (self.at, self.member, self.nth, self.is_over) = (offset, offset, 0, false);
         self.input = if is_plain { Input::Plain(file) } else { Input::Between(file) };
         Ok(())
     }

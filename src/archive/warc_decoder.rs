@@ -1,4 +1,5 @@
 use super::capture::FLAGS_FIELD;
+use super::export::ArchiveError;
 use crate::handler::redirect_target;
 use crate::proto::coding::{CodingLimits, ContentDecoder, Decoded, header_of};
 use crate::proto::http1::{
@@ -8,12 +9,12 @@ use crate::proto::http1::{
 use crate::proto::record::{HttpCode, ResultCode, StatusAction};
 use crate::proto::url::{CrawlUrl, UrlError};
 use crate::proto::warc::{WarcHead, read_date};
-use crate::store_server::NewRecord;
+use crate::store_server::{NewRecord, Record};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// What a WARC record is to the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
+#[derive(Debug)]
+pub(super) struct DecodedRecord {
     url: CrawlUrl,
     new_url: Option<CrawlUrl>,
     result: ResultCode,
@@ -26,14 +27,22 @@ pub(super) struct Taken {
     head_len: usize,
 }
 
-/// Why a record is not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// It is of no use to this store, and sound.
+/// Why a record is not stored.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// It is sound, and of a kind that a store does not hold.
     NotOurs,
-    /// It refers to a document that was not seen.
+    /// It refers to a document that was not read yet.
     Missing,
     Bad(String),
+    /// The import itself cannot go on.
+    Failed(ArchiveError),
+}
+
+impl From<ArchiveError> for Refusal {
+    fn from(error: ArchiveError) -> Refusal {
+        Refusal::Failed(error)
+    }
 }
 
 /// The block of a record, as far as it was kept.
@@ -45,12 +54,12 @@ pub(super) struct Block<'a> {
 }
 
 /// Turns records into what a fetch would have stored.
-pub(super) struct Intake {
+pub(super) struct WarcDecoder {
     doc_bytes_max: u64,
     decoder: ContentDecoder,
 }
 
-impl Taken {
+impl DecodedRecord {
     pub fn record(&self) -> NewRecord<'_> {
         NewRecord {
             doc_id: 0,
@@ -75,11 +84,11 @@ impl Taken {
         self.result == ResultCode::NotModified
     }
 
-    /// The same with the document of another.
-    pub fn with_document_of(mut self, original: &Taken) -> Taken {
+    /// The same with the document of another record.
+    pub fn with_document_of(mut self, original: &Record, document: &[u8]) -> DecodedRecord {
         self.bytes.truncate(self.head_len);
-        self.bytes.extend_from_slice(&original.bytes[original.head_len..]);
-        self.flags.insert(Flags::from_bits(original.flags.bits() & Flags::DECODED.bits()));
+        self.bytes.extend_from_slice(document);
+        self.flags.insert(Flags::from_bits(original.flags & Flags::DECODED.bits()));
         if original.result == ResultCode::TooLarge && self.result == ResultCode::Ok {
             self.result = ResultCode::TooLarge;
             self.flags.insert(Flags::CUT);
@@ -88,9 +97,9 @@ impl Taken {
     }
 }
 
-impl Intake {
-    pub fn new(doc_bytes_max: u64) -> Intake {
-        Intake { doc_bytes_max, decoder: ContentDecoder::new() }
+impl WarcDecoder {
+    pub fn new(doc_bytes_max: u64) -> WarcDecoder {
+        WarcDecoder { doc_bytes_max, decoder: ContentDecoder::new() }
     }
 
     /// How much of a block is of use: a head, and a document in chunks.
@@ -100,140 +109,140 @@ impl Intake {
     }
 
     /// A document without a response.
-    pub fn resource(&self, head: &WarcHead, block: Block<'_>) -> Result<Taken, Refused> {
-        let mut taken = bare(head)?;
+    pub fn resource(&self, head: &WarcHead, block: Block<'_>) -> Result<DecodedRecord, Refusal> {
+        let mut decoded = bare(head)?;
         let kept = block.bytes.len().min(usize::try_from(self.doc_bytes_max).unwrap_or(usize::MAX));
-        taken.bytes = block.bytes[..kept].to_vec();
-        taken.result = ResultCode::Ok;
+        decoded.bytes = block.bytes[..kept].to_vec();
+        decoded.result = ResultCode::Ok;
         if block.cut || kept < block.bytes.len() {
-            taken.flags.insert(Flags::CUT);
+            decoded.flags.insert(Flags::CUT);
         }
-        self.cut_by_writer(head, &mut taken);
-        Ok(taken)
+        self.cut_by_writer(head, &mut decoded);
+        Ok(decoded)
     }
 
     /// A response with its document.
-    pub fn response(&mut self, head: &WarcHead, block: Block<'_>) -> Result<Taken, Refused> {
-        let mut taken = bare(head)?;
-        let parsed = response_head(&mut taken, block.bytes)?;
-        self.read_body(&parsed, block, &mut taken);
-        self.cut_by_writer(head, &mut taken);
-        self.undo_coding(&parsed, &mut taken);
-        Ok(taken)
+    pub fn response(&mut self, head: &WarcHead, block: Block<'_>) -> Result<DecodedRecord, Refusal> {
+        let mut decoded = bare(head)?;
+        let parsed = response_head(&mut decoded, block.bytes)?;
+        self.read_body(&parsed, block, &mut decoded);
+        self.cut_by_writer(head, &mut decoded);
+        self.undo_coding(&parsed, &mut decoded);
+        Ok(decoded)
     }
 
     /// A response whose document is elsewhere, or still the one of before.
-    pub fn revisit(&mut self, head: &WarcHead, block: Block<'_>) -> Result<Taken, Refused> {
-        let mut taken = bare(head)?;
+    pub fn revisit(&mut self, head: &WarcHead, block: Block<'_>) -> Result<DecodedRecord, Refusal> {
+        let mut decoded = bare(head)?;
         if block.bytes.is_empty() {
             // A head is not required; that it answered well is the point of a revisit.
-            taken.status = if is_not_modified(head) { 304 } else { 200 };
-            taken.result = complete(taken.status);
-            return Ok(taken);
+            decoded.status = if is_not_modified(head) { 304 } else { 200 };
+            decoded.result = StatusAction::of(decoded.status).result();
+            return Ok(decoded);
         }
-        response_head(&mut taken, block.bytes)?;
+        response_head(&mut decoded, block.bytes)?;
         if is_not_modified(head) {
-            taken.result = ResultCode::NotModified;
+            decoded.result = ResultCode::NotModified;
         }
-        Ok(taken)
+        Ok(decoded)
     }
 
-    fn read_body(&self, head: &Head, block: Block<'_>, taken: &mut Taken) {
-        let rest = &block.bytes[taken.head_len..];
+    fn read_body(&self, head: &Head, block: Block<'_>, decoded: &mut DecodedRecord) {
+        let rest = &block.bytes[decoded.head_len..];
         let limits = BodyLimits { doc_bytes_max: self.doc_bytes_max, ..BodyLimits::default() };
         let mut body = BodyDecoder::new(head.framing, limits);
-        let is_cut = match body.push(rest, &mut taken.bytes) {
+        let is_cut = match body.push(rest, &mut decoded.bytes) {
             Ok(BodyStep::Done { .. }) => false,
             Ok(BodyStep::TooLarge) => true,
             Ok(BodyStep::NeedMore) => {
                 if !block.cut && body.end() == BodyEnd::Truncated {
-                    taken.result = ResultCode::Truncated;
+                    decoded.result = ResultCode::Truncated;
                 }
                 block.cut
             }
             // Many a crawler leaves the header and takes the chunks away.
-            Err(_) if head.framing == Framing::Chunked && taken.bytes.len() == taken.head_len => {
+            Err(_) if head.framing == Framing::Chunked && decoded.bytes.len() == decoded.head_len => {
                 let kept = rest.len().min(usize::try_from(self.doc_bytes_max).unwrap_or(usize::MAX));
-                taken.bytes.extend_from_slice(&rest[..kept]);
+                decoded.bytes.extend_from_slice(&rest[..kept]);
                 block.cut || kept < rest.len()
             }
             Err(_) => {
-                taken.result = ResultCode::Malformed;
+                decoded.result = ResultCode::Malformed;
                 false
             }
         };
-        taken.flags.insert(body.flags());
+        decoded.flags.insert(body.flags());
         if is_cut {
-            taken.flags.insert(Flags::CUT);
+            decoded.flags.insert(Flags::CUT);
         }
-        too_large(taken);
+        too_large(decoded);
     }
 
     /// What the writer of the file says that is missing.
-    fn cut_by_writer(&self, head: &WarcHead, taken: &mut Taken) {
+    fn cut_by_writer(&self, head: &WarcHead, decoded: &mut DecodedRecord) {
         match head.get("WARC-Truncated").map(|reason| reason.trim().to_ascii_lowercase()).as_deref() {
             None | Some("") => {}
-            Some("length") => taken.flags.insert(Flags::CUT),
-            Some("time") => taken.result = ResultCode::TotalTimeout,
-            Some(_) if taken.result != ResultCode::Malformed => taken.result = ResultCode::Truncated,
+            Some("length") => decoded.flags.insert(Flags::CUT),
+            Some("time") => decoded.result = ResultCode::TotalTimeout,
+            Some(_) if decoded.result != ResultCode::Malformed => decoded.result = ResultCode::Truncated,
             Some(_) => {}
         }
-        too_large(taken);
+        too_large(decoded);
     }
 
     /// As a fetch does it, see `spider`.
-    fn undo_coding(&mut self, head: &Head, taken: &mut Taken) {
-        let codings = header_of(head, &taken.bytes).into_owned();
-        if codings.is_empty() || taken.bytes.len() == taken.head_len {
+    fn undo_coding(&mut self, head: &Head, decoded: &mut DecodedRecord) {
+        let codings = header_of(head, &decoded.bytes).into_owned();
+        if codings.is_empty() || decoded.bytes.len() == decoded.head_len {
             return;
         }
-        let mut plain = taken.bytes[..taken.head_len].to_vec();
+        let mut plain = decoded.bytes[..decoded.head_len].to_vec();
         let limits = CodingLimits::new(self.doc_bytes_max);
-        let coded = &taken.bytes[taken.head_len..];
-        let whole = taken.result == ResultCode::Ok;
+        let coded = &decoded.bytes[decoded.head_len..];
+        let whole = decoded.result == ResultCode::Ok;
         match self.decoder.decode(&codings, coded, &limits, &mut plain) {
             Decoded::Plain => return,
             Decoded::Whole => {}
-            Decoded::TooLarge => taken.flags.insert(Flags::CUT),
+            Decoded::TooLarge => decoded.flags.insert(Flags::CUT),
             Decoded::Broken | Decoded::Bomb | Decoded::Unknown => {
                 // What a writer has decoded and not said so is not in the coding at all.
-                if plain.len() == taken.head_len {
+                if plain.len() == decoded.head_len {
                     if !whole || !looks_coded(coded) {
                         return;
                     }
-                } else if taken.result == ResultCode::Truncated || taken.flags.contains(Flags::CUT) {
-                    taken.flags.insert(Flags::DECODED);
-                    taken.bytes = plain;
+                } else if decoded.result == ResultCode::Truncated || decoded.flags.contains(Flags::CUT) {
+                    decoded.flags.insert(Flags::DECODED);
+                    decoded.bytes = plain;
                     return;
                 }
-                taken.flags.insert(Flags::CONTENT_CODING_BROKEN);
+                decoded.flags.insert(Flags::CONTENT_CODING_BROKEN);
                 if whole {
-                    taken.result = ResultCode::DecodeFailed;
+                    decoded.result = ResultCode::DecodeFailed;
                 }
-                if plain.len() == taken.head_len {
+                if plain.len() == decoded.head_len {
                     return;
                 }
             }
         }
-        taken.flags.insert(Flags::DECODED);
-        taken.bytes = plain;
-        too_large(taken);
+        decoded.flags.insert(Flags::DECODED);
+        decoded.bytes = plain;
+        too_large(decoded);
     }
 }
 
 /// What every record has; status and result are still to be found out.
-fn bare(head: &WarcHead) -> Result<Taken, Refused> {
-    let target = head.target().ok_or_else(|| Refused::Bad("a record without WARC-Target-URI".to_string()))?;
+fn bare(head: &WarcHead) -> Result<DecodedRecord, Refusal> {
+    let target = head.target().ok_or_else(|| Refusal::Bad("a record without WARC-Target-URI".to_string()))?;
     let url = match CrawlUrl::parse(&target) {
         Ok(url) => url,
-        Err(UrlError::Scheme(_)) => return Err(Refused::NotOurs),
-        Err(error) => return Err(Refused::Bad(format!("WARC-Target-URI: {error}"))),
+        Err(UrlError::Scheme(_)) => return Err(Refusal::NotOurs),
+        Err(error) => return Err(Refusal::Bad(format!("WARC-Target-URI: {error}"))),
     };
     let date = head.get("WARC-Date").and_then(read_date);
-    let unix_ms = date.ok_or_else(|| Refused::Bad("a record without a good WARC-Date".to_string()))?;
+    let unix_ms = date.ok_or_else(|| Refusal::Bad("a record without a good WARC-Date".to_string()))?;
     let ip = head.get("WARC-IP-Address").and_then(|ip| ip.trim().parse().ok());
     let flags = head.get(FLAGS_FIELD).unwrap_or_default().split(',').filter_map(Flags::from_name);
-    Ok(Taken {
+    Ok(DecodedRecord {
         url,
         new_url: None,
         result: ResultCode::Other,
@@ -247,20 +256,20 @@ fn bare(head: &WarcHead) -> Result<Taken, Refused> {
 }
 
 /// Reads the response head that a block begins with.
-fn response_head(taken: &mut Taken, block: &[u8]) -> Result<Head, Refused> {
-    let method = if taken.flags.contains(Flags::HEAD_ONLY) { Method::Head } else { Method::Get };
+fn response_head(decoded: &mut DecodedRecord, block: &[u8]) -> Result<Head, Refusal> {
+    let method = if decoded.flags.contains(Flags::HEAD_ONLY) { Method::Head } else { Method::Get };
     let head = match HeadParser::new(HeadLimits::default(), method).parse(block) {
         Ok(HeadStep::Done(head)) => head,
-        Ok(HeadStep::NeedMore) => return Err(Refused::Bad("the response head has no end".to_string())),
-        Err(error) => return Err(Refused::Bad(format!("the response: {error}"))),
+        Ok(HeadStep::NeedMore) => return Err(Refusal::Bad("the response head has no end".to_string())),
+        Err(error) => return Err(Refusal::Bad(format!("the response: {error}"))),
     };
-    taken.head_len = head.head_bytes as usize;
-    taken.bytes = block[..taken.head_len].to_vec();
-    taken.status = head.status;
-    taken.result = complete(head.status);
-    taken.flags.insert(head.flags);
-    if taken.result == ResultCode::Redirect {
-        taken.new_url = redirect_target(&taken.url, &head, block);
+    decoded.head_len = head.head_bytes as usize;
+    decoded.bytes = block[..decoded.head_len].to_vec();
+    decoded.status = head.status;
+    decoded.result = StatusAction::of(head.status).result();
+    decoded.flags.insert(head.flags);
+    if decoded.result == ResultCode::Redirect {
+        decoded.new_url = redirect_target(&decoded.url, &head, block);
     }
     Ok(head)
 }
@@ -269,20 +278,10 @@ fn is_not_modified(head: &WarcHead) -> bool {
     head.get("WARC-Profile").is_some_and(|profile| profile.trim().ends_with("/server-not-modified"))
 }
 
-/// What a whole response means by its status.
-fn complete(status: u16) -> ResultCode {
-    match StatusAction::of(status) {
-        StatusAction::Document => ResultCode::Ok,
-        StatusAction::Unchanged => ResultCode::NotModified,
-        StatusAction::Follow => ResultCode::Redirect,
-        StatusAction::Retry | StatusAction::Drop | StatusAction::BackOff => ResultCode::HttpError,
-    }
-}
-
 /// An error page is one however long it is.
-fn too_large(taken: &mut Taken) {
-    if taken.flags.contains(Flags::CUT) && taken.result == ResultCode::Ok {
-        taken.result = ResultCode::TooLarge;
+fn too_large(decoded: &mut DecodedRecord) {
+    if decoded.flags.contains(Flags::CUT) && decoded.result == ResultCode::Ok {
+        decoded.result = ResultCode::TooLarge;
     }
 }
 
