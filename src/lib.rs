@@ -59,6 +59,7 @@
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
+//! | 2     | `storage`                 | sorted runs, the seen-set, spilled pieces, files that are there whole or not at all |
 //! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, TLS, codings, charsets, URLs, robots, HTML, sitemaps, DNS, lines |
 //! | 0     | `base`, `config`, `limits`| time, keys, timers, the address guard; settings; bounds            |
 //!
@@ -97,5 +98,6 @@ pub(crate) mod resolver;
 pub(crate) mod rings;
 pub mod sim;
 pub(crate) mod spider;
+pub(crate) mod storage;
 pub mod store_server;
 pub mod url_server;

@@ -1,6 +1,7 @@
 //! Where the bytes of files go.
 
 use super::export::ArchiveError;
+use crate::storage::sync_directory;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -61,8 +62,7 @@ impl FileOutput {
             fs::rename(&part, &name).map_err(|cause| ArchiveError::write(&name, cause))?;
             names.push(name);
         }
-        let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
-        folder.map_err(|cause| ArchiveError::write(&self.folder, cause))?;
+        sync_directory(&self.folder).map_err(|cause| ArchiveError::write(&self.folder, cause))?;
         Ok(names)
     }
 }

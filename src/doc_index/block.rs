@@ -1,4 +1,4 @@
-use super::file::Bytes;
+use crate::storage::Bytes;
 use std::io;
 use std::ops::ControlFlow;
 

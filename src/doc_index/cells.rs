@@ -1,4 +1,4 @@
-use super::room::{LARGE_LINES, LINE_BYTES, Room};
+use crate::storage::{HUGE_LINES, HugeBuffer, LINE_BYTES};
 
 /// Memory for very many small queues of bytes: cells of one size that are linked to each other, and given back when
 /// they were read. Nothing is moved when a queue grows, and nothing is asked of the allocator for each.
@@ -7,8 +7,8 @@ use super::room::{LARGE_LINES, LINE_BYTES, Room};
 #[derive(Default)]
 pub(super) struct Cells {
     /// The first of them are small, so that small crawls take little.
-    small: Vec<Room>,
-    large: Vec<Room>,
+    small: Vec<HugeBuffer>,
+    large: Vec<HugeBuffer>,
     /// The first of the cells that were used and given back, linked like a queue; [`NONE`] if there is none.
     free: u32,
     /// Cells that were ever used, and those that are.
@@ -31,8 +31,8 @@ pub(super) struct ByteQueue {
 const CELL_BYTES: usize = LINE_BYTES - LINK_BYTES;
 const LINK_BYTES: usize = size_of::<u32>();
 const CELLS_PER_SMALL: usize = 512;
-const CELLS_IN_SMALL: usize = LARGE_LINES;
-const CELLS_PER_LARGE: usize = LARGE_LINES;
+const CELLS_IN_SMALL: usize = HUGE_LINES;
+const CELLS_PER_LARGE: usize = HUGE_LINES;
 const NONE: u32 = 0;
 
 impl Cells {
@@ -80,9 +80,9 @@ impl Cells {
         }
         let at = self.made as usize;
         if at < CELLS_IN_SMALL && at.is_multiple_of(CELLS_PER_SMALL) {
-            self.small.push(Room::new(CELLS_PER_SMALL));
+            self.small.push(HugeBuffer::new(CELLS_PER_SMALL));
         } else if at >= CELLS_IN_SMALL && at.is_multiple_of(CELLS_PER_LARGE) {
-            self.large.push(Room::new(CELLS_PER_LARGE));
+            self.large.push(HugeBuffer::new(CELLS_PER_LARGE));
         }
         self.made += 1;
         self.made

@@ -1,7 +1,7 @@
-use super::file::Bytes;
 use super::note::{Note, NoteOwner};
 use super::recent_rows::{RECENT_BYTES, RecentRow, RecentRows};
 use super::row::{NotePlace, ROW_BYTES, Row};
+use crate::storage::Bytes;
 use rapidhash::fast::RapidHashMap;
 use std::io;
 

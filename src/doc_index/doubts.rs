@@ -1,10 +1,10 @@
 use super::entry::Origin;
-use super::seen::Doubt;
+use crate::storage::runs::Query;
 
 /// Links of which only the disk can tell whether they are known, until it is asked about many of them at once.
 #[derive(Default)]
 pub(super) struct Doubts {
-    questions: Vec<Doubt>,
+    questions: Vec<Query>,
     parked: Vec<Parked>,
     text: String,
     bytes_max: usize,
@@ -18,7 +18,7 @@ struct Parked {
 
 /// A table that is too small for anything else still asks about some at once.
 const BYTES_MIN: usize = 64 * 1024;
-const PER_LINK: usize = size_of::<Doubt>() + size_of::<Parked>();
+const PER_LINK: usize = size_of::<Query>() + size_of::<Parked>();
 
 impl Doubts {
     pub fn new(bytes_max: usize) -> Doubts {
@@ -26,8 +26,8 @@ impl Doubts {
         Doubts { bytes_max, ..Doubts::default() }
     }
 
-    pub fn park(&mut self, print: u64, url: &str, origin: Origin) {
-        self.questions.push(Doubt { print, index: self.parked.len() as u32, known: false });
+    pub fn park(&mut self, fingerprint: u64, url: &str, origin: Origin) {
+        self.questions.push(Query { fingerprint, index: self.parked.len() as u32, known: false });
         self.text.push_str(url);
         self.parked.push(Parked { origin, end: self.text.len() as u32 });
     }
@@ -45,12 +45,12 @@ impl Doubts {
     }
 
     pub fn ram_bytes(&self) -> usize {
-        self.questions.capacity() * size_of::<Doubt>()
+        self.questions.capacity() * size_of::<Query>()
             + self.parked.capacity() * size_of::<Parked>()
             + self.text.capacity()
     }
 
-    pub fn questions(&mut self) -> &mut [Doubt] {
+    pub fn questions(&mut self) -> &mut [Query] {
         &mut self.questions
     }
 
@@ -65,15 +65,15 @@ impl Doubts {
 
     /// Every link once, in the order they came, with what the disk said.
     pub fn settled(&self) -> impl Iterator<Item = (u64, &str, Origin, bool)> {
-        let mut order: Vec<&Doubt> = self.questions.iter().collect();
-        order.sort_unstable_by_key(|doubt| (doubt.print, doubt.index));
-        order.dedup_by_key(|doubt| doubt.print);
+        let mut order: Vec<&Query> = self.questions.iter().collect();
+        order.sort_unstable_by_key(|doubt| (doubt.fingerprint, doubt.index));
+        order.dedup_by_key(|doubt| doubt.fingerprint);
         order.sort_unstable_by_key(|doubt| doubt.index);
         order.into_iter().map(|doubt| {
             let at = doubt.index as usize;
             let start = at.checked_sub(1).map_or(0, |before| self.parked[before].end as usize);
             let url = &self.text[start..self.parked[at].end as usize];
-            (doubt.print, url, self.parked[at].origin, doubt.known)
+            (doubt.fingerprint, url, self.parked[at].origin, doubt.known)
         })
     }
 

@@ -1,4 +1,4 @@
-use super::spill::{Piece, Spill};
+use crate::storage::{Piece, Spill};
 use std::collections::BTreeMap;
 use std::io;
 

@@ -1,7 +1,7 @@
 use super::host_table::HostTable;
 use super::line::{InLine, Keep, Line};
 use super::lines::Lines;
-use super::spill::Spill;
+use crate::storage::Spill;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -10,9 +10,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// answer. Within its memory: what does not fit is on disk until its turn comes.
 pub(super) struct Frontier {
     hosts: Vec<Host>,
-    /// Places in `hosts`, by the print of their origin.
-    by_print: HostTable,
-    /// Of the prints.
+    /// Places in `hosts`, by the fingerprint of their origin.
+    by_fingerprint: HostTable,
+    /// Of the fingerprints.
     seed: u64,
     /// Hosts with something pending, the lowest rank first, in the order of their turns.
     turns: BTreeMap<u16, VecDeque<Turn>>,
@@ -79,7 +79,7 @@ impl Frontier {
     pub fn new(spill: Spill, ram_max: usize, seed: u64) -> Frontier {
         Frontier {
             hosts: Vec::new(),
-            by_print: HostTable::default(),
+            by_fingerprint: HostTable::default(),
             seed,
             turns: BTreeMap::new(),
             stale: 0,
@@ -115,7 +115,7 @@ impl Frontier {
             + self.keep.before_bytes()
             + self.origins.capacity()
             + self.hosts.capacity() * size_of::<Host>()
-            + self.by_print.ram_bytes()
+            + self.by_fingerprint.ram_bytes()
     }
 
     /// What the lines may take of memory from here on.
@@ -124,21 +124,21 @@ impl Frontier {
     }
 
     /// What an origin is found by.
-    pub fn print(&self, origin: &str) -> u64 {
+    pub fn fingerprint(&self, origin: &str) -> u64 {
         xxh3_64_with_seed(origin.as_bytes(), self.seed)
     }
 
     pub fn find(&self, origin: &str) -> Option<u32> {
-        self.by_print.find(self.print(origin))
+        self.by_fingerprint.find(self.fingerprint(origin))
     }
 
     /// The place of a host, which is made if there is none.
     pub fn host(&mut self, origin: &str) -> u32 {
-        self.host_of(self.print(origin), origin)
+        self.host_of(self.fingerprint(origin), origin)
     }
 
-    pub fn host_of(&mut self, print: u64, origin: &str) -> u32 {
-        if let Some(host) = self.by_print.find(print) {
+    pub fn host_of(&mut self, fingerprint: u64, origin: &str) -> u32 {
+        if let Some(host) = self.by_fingerprint.find(fingerprint) {
             return host;
         }
         let host = self.hosts.len() as u32;
@@ -151,17 +151,18 @@ impl Frontier {
             ticket: 0,
         });
         self.origins.push_str(origin);
-        self.by_print.insert(print, host);
+        self.by_fingerprint.insert(fingerprint, host);
         host
     }
 
     /// Loads what a push to each of these hosts will need. No load of a step waits for another of the same step, so that
     /// memory works on all of them at once.
-    pub fn bring_near(&mut self, prints: impl Iterator<Item = u64> + Clone) {
-        let mut near = prints.clone().fold(0, |near, print| near ^ self.by_print.touch(print));
+    pub fn bring_near(&mut self, fingerprints: impl Iterator<Item = u64> + Clone) {
+        let mut near =
+            fingerprints.clone().fold(0, |near, fingerprint| near ^ self.by_fingerprint.touch(fingerprint));
         let mut hosts = [u32::MAX; NEAR_MAX];
-        for (host, print) in hosts.iter_mut().zip(prints) {
-            *host = self.by_print.find(print).unwrap_or(u32::MAX);
+        for (host, fingerprint) in hosts.iter_mut().zip(fingerprints) {
+            *host = self.by_fingerprint.find(fingerprint).unwrap_or(u32::MAX);
         }
         let known = || hosts.iter().filter_map(|&host| self.hosts.get(host as usize));
         near ^= known().fold(0, |near, host| near ^ u64::from(host.ticket));

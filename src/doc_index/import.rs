@@ -5,8 +5,8 @@ use super::index::DocIndex;
 use super::line::InLine;
 use super::note::Note;
 use super::row::{DocState, Row};
-use super::seen::Answer;
 use crate::proto::url::{CrawlUrl, UrlError};
+use crate::storage::seen::Answer;
 use std::io;
 use thiserror::Error;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -104,23 +104,23 @@ impl DocIndex {
     /// Takes in what somebody hands in. Reads the disk.
     pub fn import(&mut self, import: &Import, now_s: u32) -> io::Result<Imported> {
         let url = import.url.as_str();
-        let print = xxh3_64_with_seed(url.as_bytes(), self.seed);
+        let fingerprint = xxh3_64_with_seed(url.as_bytes(), self.seed);
         // Most of a long list are new, which memory alone can tell.
         let mut answer = Vec::with_capacity(1);
-        self.seen.ask(&[print], &mut answer);
+        self.seen.ask(&[fingerprint], &mut answer);
         if answer[0] == Answer::New {
-            return self.import_new(print, import, now_s);
+            return self.import_new(fingerprint, import, now_s);
         }
         self.seen.order();
-        match self.seen.find(print)? {
+        match self.seen.find(fingerprint)? {
             Some(doc_id) => self.import_known(doc_id, import),
-            None => self.import_new(print, import, now_s),
+            None => self.import_new(fingerprint, import, now_s),
         }
     }
 
-    fn import_new(&mut self, print: u64, import: &Import, now_s: u32) -> io::Result<Imported> {
+    fn import_new(&mut self, fingerprint: u64, import: &Import, now_s: u32) -> io::Result<Imported> {
         let doc_id = self.ledger.next_doc();
-        self.admit_one(import.url.as_str(), print, import.origin, now_s);
+        self.admit_one(import.url.as_str(), fingerprint, import.origin, now_s);
         if self.ledger.next_doc() == doc_id {
             return Ok(Imported::Refused);
         }

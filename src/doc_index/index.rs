@@ -10,11 +10,11 @@ use super::note::Note;
 use super::outcome::Outcome;
 use super::row::{DocState, Row};
 use super::rules::IndexRules;
-use super::seen::{Answer, Seen};
 use super::variants::QueryVariants;
 use crate::base::fingerprint;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
+use crate::storage::seen::{Answer, Seen};
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
 use std::io;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -42,7 +42,7 @@ pub struct DocIndex {
     /// URLs taken in by domain, if that is limited.
     pub(super) by_domain: RapidHashMap<u64, u32>,
     pub(super) counts: Counts,
-    /// Prints of the URLs that the ledger says are in scope: as many as seeds led elsewhere.
+    /// Fingerprints of the URLs that the ledger says are in scope: as many as seeds led elsewhere.
     pub(super) scoped: RapidHashSet<u64>,
     /// Where the ledger says that links are followed by the rules of today, and have been since.
     pub(super) rules_since: u64,
@@ -51,7 +51,7 @@ pub struct DocIndex {
     /// New URLs that the seen-set is to be told of.
     unseen: Vec<(u64, u32)>,
     answers: Vec<Answer>,
-    prints: Vec<u64>,
+    fingerprints: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,7 +100,7 @@ pub struct Link<'a> {
 #[derive(Clone, Copy)]
 struct New<'a> {
     url: &'a str,
-    print: u64,
+    fingerprint: u64,
     origin: Origin,
     via: &'a str,
 }
@@ -109,12 +109,12 @@ struct New<'a> {
 #[derive(Clone, Copy, Default)]
 struct Cut {
     path_at: usize,
-    host_print: u64,
+    host_fingerprint: u64,
 }
 
 impl Default for New<'_> {
     fn default() -> Self {
-        New { url: "", print: 0, origin: Origin::SEED, via: "" }
+        New { url: "", fingerprint: 0, origin: Origin::SEED, via: "" }
     }
 }
 
@@ -133,11 +133,11 @@ impl Default for DocIndex {
 impl DocIndex {
     /// One that leaves nothing behind.
     pub fn in_memory(rules: IndexRules) -> DocIndex {
-        let bytes = || super::file::Bytes::Memory(Vec::new());
+        let bytes = || crate::storage::Bytes::Memory(Vec::new());
         let ledger = Ledger::create(bytes(), 0).expect("memory does not fail");
         let files = DocumentFiles { table: bytes(), log: bytes(), notes: bytes() };
         let documents = Documents::open(files, rules.memory_bytes / 64).expect("memory does not fail");
-        DocIndex::of_parts(rules, 0, ledger, documents, Seen::in_memory(), super::spill::Spill::in_memory())
+        DocIndex::of_parts(rules, 0, ledger, documents, Seen::in_memory(), crate::storage::Spill::in_memory())
     }
 
     pub(super) fn of_parts(
@@ -146,7 +146,7 @@ impl DocIndex {
         ledger: Ledger,
         documents: Documents,
         seen: Seen,
-        spill: super::spill::Spill,
+        spill: crate::storage::Spill,
     ) -> DocIndex {
         DocIndex {
             doubts: Doubts::new(rules.memory_bytes / 8),
@@ -168,7 +168,7 @@ impl DocIndex {
             trouble: None,
             unseen: Vec::new(),
             answers: Vec::new(),
-            prints: Vec::new(),
+            fingerprints: Vec::new(),
         }
     }
 
@@ -194,39 +194,40 @@ impl DocIndex {
     }
 
     fn discover_batch(&mut self, links: &[Link<'_>], now_s: u32) {
-        let (mut prints, mut answers) = (std::mem::take(&mut self.prints), std::mem::take(&mut self.answers));
-        prints.clear();
-        prints.extend(links.iter().map(|link| xxh3_64_with_seed(link.url.as_bytes(), self.seed)));
-        self.seen.ask(&prints, &mut answers);
+        let (mut fingerprints, mut answers) =
+            (std::mem::take(&mut self.fingerprints), std::mem::take(&mut self.answers));
+        fingerprints.clear();
+        fingerprints.extend(links.iter().map(|link| xxh3_64_with_seed(link.url.as_bytes(), self.seed)));
+        self.seen.ask(&fingerprints, &mut answers);
         let mut new: [New<'_>; NEAR_MAX] = [New::default(); NEAR_MAX];
         let mut count = 0;
-        for ((link, &print), answer) in links.iter().zip(&prints).zip(&answers) {
+        for ((link, &fingerprint), answer) in links.iter().zip(&fingerprints).zip(&answers) {
             match answer {
                 Answer::Known => {}
                 Answer::New => {
-                    new[count] = New { url: link.url, print, origin: link.origin, via: link.via };
+                    new[count] = New { url: link.url, fingerprint, origin: link.origin, via: link.via };
                     count += 1;
                     if count == NEAR_MAX {
                         self.admit_all(&new[..count], now_s);
                         count = 0;
                     }
                 }
-                Answer::Doubt => {
+                Answer::Unresolved => {
                     let Link { url, origin, .. } = *link;
                     self.ledger.push(&Entry::Doubt { origin, url }, now_s);
-                    self.doubts.park(print, url, origin);
+                    self.doubts.park(fingerprint, url, origin);
                 }
             }
         }
         self.admit_all(&new[..count], now_s);
-        (self.prints, self.answers) = (prints, answers);
+        (self.fingerprints, self.answers) = (fingerprints, answers);
         if self.doubts.is_full() {
             self.settle_doubts(now_s);
         }
     }
 
-    pub(super) fn admit_one(&mut self, url: &str, print: u64, origin: Origin, now_s: u32) {
-        self.admit_all(&[New { url, print, origin, via: "" }], now_s);
+    pub(super) fn admit_one(&mut self, url: &str, fingerprint: u64, origin: Origin, now_s: u32) {
+        self.admit_all(&[New { url, fingerprint, origin, via: "" }], now_s);
     }
 
     fn admit_all(&mut self, new: &[New<'_>], now_s: u32) {
@@ -234,11 +235,11 @@ impl DocIndex {
         for (cut, new) in cuts.iter_mut().zip(new) {
             *cut = split(new.url).map_or(Cut::default(), |(origin, _)| Cut {
                 path_at: origin.len(),
-                host_print: self.frontier.print(origin),
+                host_fingerprint: self.frontier.fingerprint(origin),
             });
         }
         if new.len() > 1 {
-            self.frontier.bring_near(cuts[..new.len()].iter().map(|cut| cut.host_print));
+            self.frontier.bring_near(cuts[..new.len()].iter().map(|cut| cut.host_fingerprint));
         }
         for (new, &cut) in new.iter().zip(&cuts) {
             self.admit(new, cut, now_s);
@@ -247,14 +248,14 @@ impl DocIndex {
 
     /// Takes in a URL that no table knows, unless it stood twice in one batch or is one too many.
     fn admit(&mut self, new: &New<'_>, cut: Cut, now_s: u32) {
-        let New { url, print, origin, via } = *new;
+        let New { url, fingerprint, origin, via } = *new;
         let doc_id = self.ledger.next_doc();
         let (host_origin, path) = url.split_at(cut.path_at);
-        let waits = || self.unseen.iter().any(|&(waiting, _)| waiting == print);
-        if host_origin.is_empty() || doc_id == u32::MAX || self.seen.holds(print) || waits() {
+        let waits = || self.unseen.iter().any(|&(waiting, _)| waiting == fingerprint);
+        if host_origin.is_empty() || doc_id == u32::MAX || self.seen.holds(fingerprint) || waits() {
             return;
         }
-        let host = self.frontier.host_of(cut.host_print, host_origin);
+        let host = self.frontier.host_of(cut.host_fingerprint, host_origin);
         // What somebody typed, and where it leads, is not counted against anything.
         if !origin.seed_chain && !self.is_within_budget(host, url) {
             self.counts.refused += 1;
@@ -264,7 +265,7 @@ impl DocIndex {
         }
         self.ledger.push(&Entry::Doc { origin, url }, now_s);
         let waits = !self.unseen.is_empty();
-        self.unseen.push((print, doc_id));
+        self.unseen.push((fingerprint, doc_id));
         if !waits {
             self.insert_unseen();
         }
@@ -278,8 +279,8 @@ impl DocIndex {
     /// word is taken.
     fn insert_unseen(&mut self) {
         let mut told = 0;
-        for &(print, doc_id) in &self.unseen {
-            if let Err(error) = self.seen.insert(print, doc_id) {
+        for &(fingerprint, doc_id) in &self.unseen {
+            if let Err(error) = self.seen.insert(fingerprint, doc_id) {
                 self.trouble.get_or_insert(error);
                 break;
             }
@@ -297,7 +298,7 @@ impl DocIndex {
             return false;
         }
         if rules.pages_per_domain > 0 {
-            let known = self.by_domain.entry(domain_print(url)).or_default();
+            let known = self.by_domain.entry(domain_fingerprint(url)).or_default();
             if *known >= rules.pages_per_domain {
                 return false;
             }
@@ -314,10 +315,10 @@ impl DocIndex {
             return;
         }
         let doubts = std::mem::take(&mut self.doubts);
-        for (print, url, origin, known) in doubts.settled() {
+        for (fingerprint, url, origin, known) in doubts.settled() {
             match known {
-                true => self.seen.note(print),
-                false => self.admit_one(url, print, origin, now_s),
+                true => self.seen.note(fingerprint),
+                false => self.admit_one(url, fingerprint, origin, now_s),
             }
         }
         self.ledger.push(&Entry::Settled, now_s);
@@ -557,7 +558,7 @@ impl DocIndex {
     }
 }
 
-pub(super) fn domain_print(url: &str) -> u64 {
+pub(super) fn domain_fingerprint(url: &str) -> u64 {
     let url = CrawlUrl::from_normal(url).ok();
     fingerprint(url.as_ref().map_or("", CrawlUrl::registrable_domain).as_bytes())
 }

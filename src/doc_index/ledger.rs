@@ -1,7 +1,7 @@
 use super::block::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, Scanned, block_from, scan};
 use super::entry::{Entry, Origin};
-use super::file::Bytes;
 use crate::limits::URL_BYTES_MAX;
+use crate::storage::Bytes;
 use std::io;
 use std::ops::ControlFlow;
 

@@ -1,7 +1,7 @@
 use super::cells::{ByteQueue, Cells};
 use super::entry::{DOC, Origin};
-use super::spill::{Piece, Spill};
 use super::varint::{put, take, take_bytes};
+use crate::storage::{Piece, Spill};
 use std::collections::VecDeque;
 use std::io;
 

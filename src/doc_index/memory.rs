@@ -60,7 +60,7 @@ impl DocIndex {
             + self.ledger.ram_bytes()
             + self.variants.ram_bytes()
             + self.by_domain.capacity() * PER_DOMAIN
-            + self.scoped.capacity() * PER_PRINT
+            + self.scoped.capacity() * PER_FINGERPRINT
     }
 
     /// Memory and disk that it takes.
@@ -87,7 +87,7 @@ impl DocIndex {
 
 /// Entries of hash maps, with the byte that each has beside it.
 const PER_DOMAIN: usize = size_of::<(u64, u32)>() + 1;
-const PER_PRINT: usize = size_of::<u64>() + 1;
+const PER_FINGERPRINT: usize = size_of::<u64>() + 1;
 const PER_OPEN: usize = size_of::<(u32, u32)>() + 1;
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
 use super::block::Scanned;
 use super::documents::{DocumentFiles, Documents, RowsInOrder};
 use super::entry::{Entry, Origin};
-use super::file::{Bytes, sync_directory};
 use super::frontier::split;
-use super::index::{DocIndex, domain_print};
+use super::index::{DocIndex, domain_fingerprint};
 use super::ledger::{Ledger, Told};
 use super::line::InLine;
 use super::row::{DocState, Row};
 use super::rules::IndexRules;
-use super::seen::Seen;
-use super::spill::Spill;
+use crate::base::random_u64;
 use crate::proto::url::CrawlUrl;
+use crate::storage::Spill;
+use crate::storage::seen::Seen;
+use crate::storage::{Bytes, sync_directory};
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -94,7 +95,7 @@ impl DocIndex {
             Some(seed) => (seed, ledger),
             // Killed before its header was written: nothing can be in it.
             None if ledger_bytes < super::ledger::FILE_HEADER_BYTES as u64 => {
-                let seed = random().map_err(unusable)?;
+                let seed = random_u64();
                 for name in [ROWS, ROWS_LOG, NOTES] {
                     fs::write(folder.join(name), []).map_err(unusable)?;
                 }
@@ -182,8 +183,8 @@ impl<'a> Retelling<'a> {
                     CrawlUrl::from_normal(url).into_iter().for_each(&mut self.seed_told);
                 }
                 if told.doc_id > self.covered {
-                    let print = xxh3_64_with_seed(url.as_bytes(), index.seed);
-                    self.error = self.error.take().or(index.seen.insert(print, told.doc_id).err());
+                    let fingerprint = xxh3_64_with_seed(url.as_bytes(), index.seed);
+                    self.error = self.error.take().or(index.seen.insert(fingerprint, told.doc_id).err());
                 }
                 if told.doc_id.is_multiple_of(DOCS_PER_TIDYING) {
                     self.error = self.error.take().or(self.make_room(index).err());
@@ -231,7 +232,7 @@ impl<'a> Retelling<'a> {
         if !origin.seed_chain {
             index.variants.admit(url);
             if index.rules.pages_per_domain > 0 {
-                *index.by_domain.entry(domain_print(url)).or_default() += 1;
+                *index.by_domain.entry(domain_fingerprint(url)).or_default() += 1;
             }
         }
         let mut origin = origin;
@@ -280,8 +281,8 @@ impl<'a> Retelling<'a> {
         index.seen.order();
         // The ledger has them, and will until they are settled.
         for (origin, url) in std::mem::take(&mut self.doubts) {
-            let print = xxh3_64_with_seed(url.as_bytes(), index.seed);
-            index.doubts.park(print, &url, origin);
+            let fingerprint = xxh3_64_with_seed(url.as_bytes(), index.seed);
+            index.doubts.park(fingerprint, &url, origin);
         }
         if index.doubts.is_full() {
             index.settle_doubts(self.now_s);
@@ -298,12 +299,6 @@ impl<'a> Retelling<'a> {
         self.opened.first_new = index.ledger.next_doc();
         Ok(self.opened)
     }
-}
-
-fn random() -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 fn remove_all(folder: &Path) -> io::Result<()> {

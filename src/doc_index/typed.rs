@@ -5,9 +5,9 @@ use super::frontier::split;
 use super::index::DocIndex;
 use super::line::InLine;
 use super::row::{DocState, Row};
-use super::seen::Answer;
 use super::view::Dossier;
 use crate::proto::url::CrawlUrl;
+use crate::storage::seen::Answer;
 use std::io;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -23,16 +23,16 @@ impl DocIndex {
 
     fn try_seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) -> io::Result<()> {
         let origin = Origin { head_only, ..Origin::SEED };
-        let print = xxh3_64_with_seed(url.as_str().as_bytes(), self.seed);
+        let fingerprint = xxh3_64_with_seed(url.as_str().as_bytes(), self.seed);
         let mut answer = Vec::with_capacity(1);
-        self.seen.ask(&[print], &mut answer);
+        self.seen.ask(&[fingerprint], &mut answer);
         if answer[0] == Answer::New {
-            self.admit_one(url.as_str(), print, origin, now_s);
+            self.admit_one(url.as_str(), fingerprint, origin, now_s);
             return Ok(());
         }
         self.seen.order();
-        let Some(doc_id) = self.seen.find(print)? else {
-            self.admit_one(url.as_str(), print, origin, now_s);
+        let Some(doc_id) = self.seen.find(fingerprint)? else {
+            self.admit_one(url.as_str(), fingerprint, origin, now_s);
             return Ok(());
         };
         // Two URLs of one fingerprint: the first stands for both.
@@ -80,8 +80,8 @@ impl DocIndex {
 
     /// Where a seed's redirects ended, so that the next process knows. Told once, however often it is fetched.
     pub fn into_scope(&mut self, url: &CrawlUrl, now_s: u32) {
-        let print = xxh3_64_with_seed(url.as_str().as_bytes(), self.seed);
-        if self.scoped.insert(print) {
+        let fingerprint = xxh3_64_with_seed(url.as_str().as_bytes(), self.seed);
+        if self.scoped.insert(fingerprint) {
             self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
         }
     }

@@ -83,20 +83,20 @@ fn kind_of(before: &[u8], query: &[u8]) -> u64 {
     let mut count = 0;
     for part in query.split(|&octet| octet == b'&').filter(|part| !part.is_empty()) {
         let name = &part[..memchr::memchr(b'=', part).unwrap_or(part.len())];
-        let print = fingerprint(name);
-        if names[..count].contains(&print) {
+        let fingerprint = fingerprint(name);
+        if names[..count].contains(&fingerprint) {
             continue;
         }
         if count == NAMES_MAX {
             return mixed(kind, u64::MAX);
         }
-        names[count] = print;
+        names[count] = fingerprint;
         count += 1;
     }
     let names = &mut names[..count];
     names.sort_unstable();
-    for print in names {
-        kind = mixed(kind, *print);
+    for fingerprint in names {
+        kind = mixed(kind, *fingerprint);
     }
     mixed(kind, count as u64)
 }

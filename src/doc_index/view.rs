@@ -1,13 +1,13 @@
 use super::documents::{DocumentFiles, Documents, RowsInOrder};
 use super::entry::Entry;
-use super::file::Bytes;
-use super::index::{DocIndex, domain_print};
+use super::index::{DocIndex, domain_fingerprint};
 use super::ledger::{Discovered, Ledger, LedgerView};
 use super::note::Note;
 use super::open::{IndexError, LEDGER, NOTES, ROWS, ROWS_LOG, SEEN};
 use super::row::{DocState, Row};
-use super::seen::SeenReader;
 use crate::proto::url::CrawlUrl;
+use crate::storage::Bytes;
+use crate::storage::seen::SeenReader;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -66,8 +66,8 @@ impl IndexView {
 
     /// What is known of a URL in normal form.
     pub fn find(&self, url: &str) -> io::Result<Option<Dossier>> {
-        let print = xxh3_64_with_seed(url.as_bytes(), self.seed);
-        if let Some(doc_id) = self.seen.find(print)?
+        let fingerprint = xxh3_64_with_seed(url.as_bytes(), self.seed);
+        if let Some(doc_id) = self.seen.find(fingerprint)?
             && let Some(found) = self.document(doc_id)?.filter(|found| *found.discovered.url == *url)
         {
             return Ok(Some(found));
@@ -150,8 +150,8 @@ impl IndexView {
 impl DocIndex {
     /// All that is known of a URL in normal form. Reads the disk.
     pub fn look(&self, url: &str) -> io::Result<Option<Dossier>> {
-        let print = xxh3_64_with_seed(url.as_bytes(), self.seed);
-        let Some(doc_id) = self.seen.find(print)? else { return Ok(None) };
+        let fingerprint = xxh3_64_with_seed(url.as_bytes(), self.seed);
+        let Some(doc_id) = self.seen.find(fingerprint)? else { return Ok(None) };
         Ok(self.document(doc_id)?.filter(|found| *found.discovered.url == *url))
     }
 
@@ -174,7 +174,7 @@ impl DocIndex {
     /// URLs that count against the budget of a domain; `None` without one.
     pub fn domain_known(&self, url: &CrawlUrl) -> Option<u32> {
         let limited = self.rules.pages_per_domain > 0;
-        limited.then(|| self.by_domain.get(&domain_print(url.as_str())).copied().unwrap_or(0))
+        limited.then(|| self.by_domain.get(&domain_fingerprint(url.as_str())).copied().unwrap_or(0))
     }
 
     /// URLs that differ from this one in the values of their query only; `None` without a guard.

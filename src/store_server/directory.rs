@@ -1,13 +1,15 @@
 use super::digests::StoredDigests;
 use super::index::{Entry, IndexFile, List, Place, index_path};
 use super::walk::{Walking, walk};
+use crate::base::random_u64;
 use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
+use crate::storage::{make_directory, replace, sync_parent};
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::statvfs::statvfs;
 use rapidhash::fast::RapidHashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -290,29 +292,6 @@ fn list_once(segments: &Path) -> io::Result<Vec<SegmentFile>> {
     Ok(found)
 }
 
-/// Makes a directory and those above it, each with its name on the disk before anything is put into it.
-fn make_directory(path: &Path) -> io::Result<()> {
-    match fs::create_dir(path) {
-        Ok(()) => sync_parent(path),
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).ok_or(e)?;
-            make_directory(parent)?;
-            fs::create_dir(path)?;
-            sync_parent(path)
-        }
-        Err(e) => Err(e),
-    }
-}
-
-pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
 /// The key of a store, by its directory of segments.
 pub(super) fn key_of(segments: &Path) -> Option<u64> {
     read_key(&segments.parent()?.join(KEY)).ok()?
@@ -332,14 +311,7 @@ fn key(path: &Path) -> io::Result<u64> {
     if let Some(key) = read_key(path)? {
         return Ok(key);
     }
-    let mut bytes = [0; 8];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    let key = u64::from_le_bytes(bytes);
-    let fresh = path.with_extension("fresh");
-    let mut file = File::create(&fresh)?;
-    writeln!(file, "{key:016x}")?;
-    file.sync_all()?;
-    fs::rename(&fresh, path)?;
-    sync_parent(path)?;
+    let key = random_u64();
+    replace(path, format!("{key:016x}\n").as_bytes())?;
     Ok(key)
 }

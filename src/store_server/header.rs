@@ -2,7 +2,7 @@ use super::layout::{
     SEGMENT_AGENT, SEGMENT_AGENT_LEN, SEGMENT_AGENT_MAX, SEGMENT_CRC, SEGMENT_MADE_AT, SEGMENT_MAGIC,
     SEGMENT_NUMBER, SEGMENT_SHARD,
 };
-use super::record::{u16_at, u32_at, u64_at};
+use crate::base::{u16_at, u32_at, u64_at};
 use crate::limits::SEGMENT_HEADER_BYTES;
 use std::fs::File;
 use std::io;

@@ -1,13 +1,13 @@
-use super::directory::{SegmentFile, sync_parent};
+use super::directory::SegmentFile;
 use super::header::SegmentHeader;
 use super::index::{IndexFile, Place, index_path, runs_of};
 use super::librarian::index_file;
 use super::record::move_to;
 use super::walk::walk;
+use crate::storage::{NewFile, sync_directory, sync_parent};
 use rapidhash::fast::RapidHashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
 /// Writes what is to stay of some sealed segments into one that takes the place and the number of the last of them, and
 /// removes the others. A number tells the age of records, and of what stays there is nothing newer in between.
@@ -18,15 +18,11 @@ pub(super) fn pack(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Resu
         return Ok(());
     };
     let stays = sources.iter().any(|(_, kept)| !kept.is_empty());
-    let fresh = last.path.with_extension("fresh");
-    if stays {
-        write(&fresh, last, sources).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
-    }
+    let packed = stays.then(|| write(last, sources)).transpose()?;
     // Indexes first: one that tells of a segment as it was would hide what it is.
     forget(sources, stays.then_some(last.number))?;
-    if stays {
-        fs::rename(&fresh, &last.path)?;
-        sync_parent(&last.path)?;
+    if let Some(packed) = packed {
+        packed.commit()?;
         // Without an index it is read itself.
         let _ = index_file(last);
     }
@@ -36,16 +32,12 @@ pub(super) fn pack(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Resu
     sync_parent(&last.path)
 }
 
-fn write(
-    fresh: &Path,
-    last: &SegmentFile,
-    sources: &[(&SegmentFile, &RapidHashSet<Place>)],
-) -> io::Result<()> {
+fn write(last: &SegmentFile, sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Result<NewFile> {
     let gone = || io::Error::from(io::ErrorKind::NotFound);
     let (file, _) = last.open()?.ok_or_else(gone)?;
     let unknown = SegmentHeader { number: last.number, shard: 0, made_unix_ms: 0, agent: String::new() };
     let header = SegmentHeader::of(&file, last.number)?.unwrap_or(unknown);
-    let mut out = BufWriter::with_capacity(1 << 18, File::create(fresh)?);
+    let mut out = BufWriter::with_capacity(1 << 18, NewFile::create(&last.path)?);
     out.write_all(&header.to_bytes())?;
     for (source, kept) in sources {
         let (file, _) = source.open()?.ok_or_else(gone)?;
@@ -61,7 +53,9 @@ fn write(
         })?;
         written?;
     }
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    let packed = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    packed.sync()?;
+    Ok(packed)
 }
 
 /// Removes the indexes of these segments, and the runs that tell of the one that is written anew. What runs tell of segments
@@ -82,5 +76,5 @@ fn forget(sources: &[(&SegmentFile, &RapidHashSet<Place>)], rewritten: Option<u6
             _ => {}
         }
     }
-    File::open(directory)?.sync_all()
+    sync_directory(directory)
 }

@@ -1,4 +1,5 @@
 use super::layout::*;
+use crate::base::{u16_at, u32_at, u64_at};
 use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode};
 use std::net::{IpAddr, Ipv6Addr};
@@ -281,20 +282,4 @@ pub(super) fn unpack(record: &Record, bytes: &[u8]) -> Option<Document> {
     let mut head = plain;
     head.truncate(record.head_len as usize);
     Some(Document { head, body })
-}
-
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut word = [0; 4];
-    word.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(word)
-}
-
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
 }

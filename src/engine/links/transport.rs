@@ -1,7 +1,7 @@
 use super::dial::{Dial, DialState};
 use super::link::{Link, Phase};
 use super::port::{Command, LinkEvent, LinkPort};
-use crate::base::{Key, Rng, Slots};
+use crate::base::{Key, Rng, Slots, random_u64};
 use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS, RECV_BUFFER_BYTES};
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use mio::net::{TcpListener, TcpStream};
@@ -110,7 +110,7 @@ impl Links {
             owner,
             bell: bell.clone(),
             buffer: vec![0; RECV_BUFFER_BYTES].into(),
-            rng: Rng::new(seed()),
+            rng: Rng::new(random_u64()),
             end: end.clone(),
             said_full: false,
         };
@@ -522,10 +522,4 @@ fn dials_of(addresses: Vec<String>, now: Instant) -> Vec<Dial> {
         dials.push(Dial::new(address, is_mute, now));
     }
     dials
-}
-
-/// Different for every process and start; it only spreads reconnections.
-fn seed() -> u64 {
-    let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    unix.as_nanos() as u64 ^ u64::from(std::process::id()) << 40
 }

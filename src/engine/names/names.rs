@@ -1,11 +1,11 @@
 use super::desk::{Answered, NamesDesk};
 use super::hosts_file::HostsFile;
+use crate::base::random_u64;
 use crate::driver::{Bell, Driver};
 use crate::limits::NAMES_ASKED_MAX;
 use crate::resolver::ResolverConfig;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use rapidhash::fast::RapidHashSet;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,7 +119,8 @@ impl NamesThread {
                     }
                 };
                 let _ = hook.set(driver.bell());
-                let desk = NamesDesk::new(driver, config, seed(), (asked, answer), (bell, asker));
+                // Ids and spellings of questions must not be foreseen.
+                let desk = NamesDesk::new(driver, config, random_u64(), (asked, answer), (bell, asker));
                 let _ = ready.send(Ok(()));
                 run(desk, &end);
             }
@@ -192,12 +193,6 @@ fn run<D: Driver>(mut desk: NamesDesk<D>, end: &AtomicBool) {
             return;
         }
     }
-}
-
-/// Ids and spellings of questions must not be foreseen: the system's own randomness, as the standard library gets
-/// it for its hash maps.
-fn seed() -> u64 {
-    RandomState::new().hash_one(0u8)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@ use crate::config::Config;
 use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
 use crate::proto::crawl_log::RunRules;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
+use crate::storage::replace;
 use crate::url_server::{Memory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
@@ -378,11 +379,7 @@ fn compact(path: &Path) -> io::Result<(File, u64)> {
     };
     let after = compacted(&before);
     if after.len() < before.len() {
-        let fresh = path.with_extension("fresh");
-        let mut file = File::create(&fresh)?;
-        file.write_all(&after)?;
-        file.sync_all()?;
-        fs::rename(&fresh, path)?;
+        replace(path, &after)?;
     }
     Ok((open()?, after.len() as u64))
 }

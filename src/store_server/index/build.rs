@@ -41,7 +41,7 @@ impl Entries {
     /// The three lists, sorted.
     pub fn sorted(mut self) -> [Vec<Entry>; 3] {
         for list in &mut self.lists {
-            list.sort_unstable_by_key(Entry::order);
+            list.sort_unstable();
         }
         self.lists
     }
@@ -50,6 +50,6 @@ impl Entries {
     pub fn write(self, path: &Path, segment: u64, bytes: u64) -> io::Result<()> {
         let lists = self.sorted();
         let counts = [lists[0].len(), lists[1].len(), lists[2].len()];
-        file::write(path, &[(segment, bytes)], counts, lists.into_iter().map(Vec::into_iter))
+        file::write(path, &[(segment, bytes)], counts, lists.map(|list| list.into_iter().map(Ok)))
     }
 }

@@ -1,8 +1,8 @@
-use super::super::directory::sync_parent;
 use super::super::mmap::View;
-use super::super::record::{u32_at, u64_at};
 use super::entry::{ENTRY_BYTES, Entry};
-use std::fs::{self, File};
+use crate::base::{u32_at, u64_at};
+use crate::storage::NewFile;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -117,14 +117,13 @@ fn first_of(bytes: &[u8], key: u64) -> usize {
     low
 }
 
-/// Writes an index under another name first, and gives it its own when it is whole and on the disk.
-pub fn write<I: Iterator<Item = Entry>>(
+/// Writes an index, which gets its name when it is whole and on the disk.
+pub fn write<L: Iterator<Item = io::Result<Entry>>>(
     path: &Path,
     segments: &[(u64, u64)],
     counts: [usize; 3],
-    lists: impl IntoIterator<Item = I>,
+    lists: [L; 3],
 ) -> io::Result<()> {
-    let fresh = path.with_extension("fresh");
     let mut header = vec![0; FIXED_BYTES];
     header[..8].copy_from_slice(MAGIC);
     header[SEGMENTS..COUNTS].copy_from_slice(&(segments.len() as u32).to_le_bytes());
@@ -138,18 +137,10 @@ pub fn write<I: Iterator<Item = Entry>>(
     }
     let crc = crc32c::crc32c(&header[SEGMENTS..]);
     header[CRC..SEGMENTS].copy_from_slice(&crc.to_le_bytes());
-    let written = (|| {
-        let mut out = BufWriter::with_capacity(1 << 18, File::create(&fresh)?);
-        out.write_all(&header)?;
-        for list in lists {
-            for entry in list {
-                out.write_all(&entry.to_bytes())?;
-            }
-        }
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        fs::rename(&fresh, path)?;
-        sync_parent(path)
-    })();
-    written.inspect_err(|_| drop(fs::remove_file(&fresh)))
+    let mut out = BufWriter::with_capacity(1 << 18, NewFile::create(path)?);
+    out.write_all(&header)?;
+    for entry in lists.into_iter().flatten() {
+        out.write_all(&entry?.to_bytes())?;
+    }
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.commit().map(drop)
 }

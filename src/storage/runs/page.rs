@@ -1,20 +1,21 @@
+use crate::base::{u32_at, u64_at};
 use std::io;
 
-/// A print and the document that has it.
+/// A fingerprint and the document that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
-    pub print: u64,
+pub(crate) struct Entry {
+    pub fingerprint: u64,
     pub doc_id: u32,
 }
 
 /// A run is made of pages, and everything in a page is checked whenever it is read. All numbers are little-endian.
 ///
 /// ```text
-///   0      entries, 12 bytes each: print 8, doc_id 4; zeros after the last one of a run
+///   0      entries, 12 bytes each: fingerprint 8, doc_id 4; zeros after the last one of a run
 ///   4092   crc32c of everything before it
 /// ```
 #[derive(Clone, Copy)]
-pub(super) struct Page<'a> {
+pub(crate) struct Page<'a> {
     /// Never empty.
     entries: &'a [[u8; ENTRY_BYTES]],
 }
@@ -41,26 +42,26 @@ impl<'a> Page<'a> {
 
     pub fn entry(&self, at: usize) -> Entry {
         let bytes = &self.entries[at];
-        Entry { print: print_of(bytes), doc_id: u32_at(bytes, ENTRY_DOC_ID) }
+        Entry { fingerprint: fingerprint_of(bytes), doc_id: u32_at(bytes, ENTRY_DOC_ID) }
     }
 
     pub fn iter(self) -> impl Iterator<Item = Entry> + 'a {
         (0..self.len()).map(move |at| self.entry(at))
     }
 
-    pub fn print_first(&self) -> u64 {
-        print_of(&self.entries[0])
+    pub fn fingerprint_first(&self) -> u64 {
+        fingerprint_of(&self.entries[0])
     }
 
-    pub fn print_last(&self) -> u64 {
-        print_of(&self.entries[self.len() - 1])
+    pub fn fingerprint_last(&self) -> u64 {
+        fingerprint_of(&self.entries[self.len() - 1])
     }
 
-    pub fn find(&self, print: u64) -> Option<u32> {
-        let at = self.entries.partition_point(|bytes| print_of(bytes) < print);
+    pub fn find(&self, fingerprint: u64) -> Option<u32> {
+        let at = self.entries.partition_point(|bytes| fingerprint_of(bytes) < fingerprint);
         (at < self.len())
             .then(|| self.entry(at))
-            .filter(|entry| entry.print == print)
+            .filter(|entry| entry.fingerprint == fingerprint)
             .map(|entry| entry.doc_id)
     }
 }
@@ -77,7 +78,7 @@ pub(super) fn check(bytes: &[u8]) -> io::Result<&[u8]> {
 /// Puts an entry into a page that is being made.
 pub(super) fn put(page: &mut [u8], at: usize, entry: Entry) {
     let bytes = &mut page[at * ENTRY_BYTES..][..ENTRY_BYTES];
-    bytes[..ENTRY_DOC_ID].copy_from_slice(&entry.print.to_le_bytes());
+    bytes[..ENTRY_DOC_ID].copy_from_slice(&entry.fingerprint.to_le_bytes());
     bytes[ENTRY_DOC_ID..].copy_from_slice(&entry.doc_id.to_le_bytes());
 }
 
@@ -92,14 +93,6 @@ pub(super) fn broken(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
-}
-
-fn print_of(entry: &[u8; ENTRY_BYTES]) -> u64 {
+fn fingerprint_of(entry: &[u8; ENTRY_BYTES]) -> u64 {
     u64_at(entry, 0)
 }

@@ -7,6 +7,7 @@ mod rot;
 
 use super::set::Sizes;
 use super::*;
+use crate::storage::runs::Query;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -59,8 +60,8 @@ impl Drop for Folder {
     }
 }
 
-/// The print of a document: in the high bits few values, so that partitions of a small table get full.
-fn print_of(doc_id: u32) -> u64 {
+/// The fingerprint of a document: in the high bits few values, so that partitions of a small table get full.
+fn fingerprint_of(doc_id: u32) -> u64 {
     let mixed = xxhash_rust::xxh3::xxh3_64(&doc_id.to_le_bytes());
     (mixed >> 8) | (mixed & 3) << 56
 }
@@ -68,32 +69,32 @@ fn print_of(doc_id: u32) -> u64 {
 /// Inserts what comes after the last document that is in a run, up to `last`.
 fn insert(seen: &mut Seen, last: u32) {
     for doc_id in seen.covered() + 1..=last {
-        seen.insert(print_of(doc_id), doc_id).unwrap();
+        seen.insert(fingerprint_of(doc_id), doc_id).unwrap();
     }
 }
 
-fn ask(seen: &Seen, print: u64) -> Answer {
+fn ask(seen: &Seen, fingerprint: u64) -> Answer {
     let mut answers = Vec::new();
-    seen.ask(&[print], &mut answers);
+    seen.ask(&[fingerprint], &mut answers);
     answers[0]
 }
 
 /// Which of the documents are known, by whatever way it takes to find out.
 fn known(seen: &mut Seen, doc_ids: std::ops::RangeInclusive<u32>) -> Vec<u32> {
-    let prints: Vec<u64> = doc_ids.clone().map(print_of).collect();
+    let fingerprints: Vec<u64> = doc_ids.clone().map(fingerprint_of).collect();
     let mut answers = Vec::new();
-    seen.ask(&prints, &mut answers);
-    let mut doubts = Vec::new();
+    seen.ask(&fingerprints, &mut answers);
+    let mut queries = Vec::new();
     let mut known = Vec::new();
-    for ((doc_id, print), answer) in doc_ids.zip(prints).zip(answers) {
+    for ((doc_id, fingerprint), answer) in doc_ids.zip(fingerprints).zip(answers) {
         match answer {
             Answer::Known => known.push(doc_id),
             Answer::New => {}
-            Answer::Doubt => doubts.push(Doubt { print, index: doc_id, known: false }),
+            Answer::Unresolved => queries.push(Query { fingerprint, index: doc_id, known: false }),
         }
     }
-    seen.resolve(&mut doubts).unwrap();
-    known.extend(doubts.iter().filter(|doubt| doubt.known).map(|doubt| doubt.index));
+    seen.resolve(&mut queries).unwrap();
+    known.extend(queries.iter().filter(|query| query.known).map(|query| query.index));
     known.sort_unstable();
     known
 }
@@ -110,12 +111,12 @@ fn in_memory_it_is_complete_and_leaves_the_disk_alone() {
     assert_eq!(known(&mut seen, 1..=30_000), ids(20_000));
     assert!(seen.is_complete());
     assert_eq!((seen.len(), seen.disk_bytes(), seen.covered()), (20_000, 0, 0));
-    assert_eq!(seen.find(print_of(777)).unwrap(), Some(777));
-    assert_eq!(seen.find(print_of(20_001)).unwrap(), None);
+    assert_eq!(seen.find(fingerprint_of(777)).unwrap(), Some(777));
+    assert_eq!(seen.find(fingerprint_of(20_001)).unwrap(), None);
 }
 
 #[test]
-fn without_room_it_doubts_and_the_runs_know() {
+fn without_room_it_cannot_tell_and_the_runs_know() {
     let folder = Folder::new();
     let mut seen = folder.filled(2_000, TINY);
     assert!(!seen.is_complete());
@@ -123,32 +124,35 @@ fn without_room_it_doubts_and_the_runs_know() {
     assert_eq!((seen.len(), seen.covered()), (2_000, 2_000));
     insert(&mut seen, 2_005);
     assert_eq!(known(&mut seen, 1..=3_000), ids(2_005), "what is in no run yet is known as well");
-    assert_eq!(seen.find(print_of(2_003)).unwrap(), Some(2_003));
-    assert_eq!(seen.find(print_of(3)).unwrap(), Some(3));
+    assert_eq!(seen.find(fingerprint_of(2_003)).unwrap(), Some(2_003));
+    assert_eq!(seen.find(fingerprint_of(3)).unwrap(), Some(3));
 }
 
 #[test]
-fn a_doubt_that_was_noted_is_known() {
+fn an_unresolved_url_that_was_noted_is_known() {
     let folder = Folder::new();
     let mut seen = folder.filled(2_000, TINY);
-    let doubted = (1..=2_000).map(print_of).find(|&print| ask(&seen, print) == Answer::Doubt).unwrap();
-    seen.note(doubted);
-    assert_eq!(ask(&seen, doubted), Answer::Known);
+    let unresolved = (1..=2_000)
+        .map(fingerprint_of)
+        .find(|&fingerprint| ask(&seen, fingerprint) == Answer::Unresolved)
+        .unwrap();
+    seen.note(unresolved);
+    assert_eq!(ask(&seen, unresolved), Answer::Known);
 }
 
 #[test]
-fn with_room_nothing_is_doubted_before_and_after_an_opening() {
+fn with_room_nothing_is_unresolved_before_and_after_an_opening() {
     let folder = Folder::new();
     for _ in 0..2 {
         let mut seen = folder.filled(3_000, ROOMY);
         assert!(seen.is_complete());
         assert_eq!(known(&mut seen, 1..=4_000), ids(3_000));
-        assert_eq!(ask(&seen, print_of(3_001)), Answer::New);
+        assert_eq!(ask(&seen, fingerprint_of(3_001)), Answer::New);
     }
 }
 
 #[test]
-fn a_print_of_nothing_is_a_print() {
+fn a_fingerprint_of_nothing_is_a_fingerprint() {
     let folder = Folder::new();
     let mut seen = folder.open(TINY);
     assert_eq!(ask(&seen, 0), Answer::New);
@@ -156,10 +160,12 @@ fn a_print_of_nothing_is_a_print() {
     assert_eq!(ask(&seen, 0), Answer::Known);
     seen.flush().unwrap();
     assert_eq!(seen.find(0).unwrap(), Some(1));
-    let mut doubts =
-        [Doubt { print: u64::MAX, index: 0, known: false }, Doubt { print: 0, index: 1, known: false }];
-    seen.resolve(&mut doubts).unwrap();
-    assert_eq!(doubts.map(|doubt| (doubt.index, doubt.known)), [(1, true), (0, false)]);
+    let mut queries = [
+        Query { fingerprint: u64::MAX, index: 0, known: false },
+        Query { fingerprint: 0, index: 1, known: false },
+    ];
+    seen.resolve(&mut queries).unwrap();
+    assert_eq!(queries.map(|query| (query.index, query.known)), [(1, true), (0, false)]);
     assert_eq!(folder.reader().find(0).unwrap(), Some(1));
 }
 
@@ -170,7 +176,7 @@ fn runs_are_few_however_many_were_written() {
     insert(&mut seen, 4_000);
     assert!(folder.names().len() < 40, "{:?}", folder.names());
     for doc_id in 4_001..=4_100 {
-        seen.insert(print_of(doc_id), doc_id).unwrap();
+        seen.insert(fingerprint_of(doc_id), doc_id).unwrap();
         seen.flush().unwrap();
     }
     assert!(folder.names().len() < 40, "{:?}", folder.names());
@@ -182,7 +188,7 @@ fn documents_may_be_left_out_and_are_covered_all_the_same() {
     let folder = Folder::new();
     let mut seen = folder.open(TINY);
     for doc_id in (3..=900).step_by(3) {
-        seen.insert(print_of(doc_id), doc_id).unwrap();
+        seen.insert(fingerprint_of(doc_id), doc_id).unwrap();
     }
     seen.flush().unwrap();
     assert_eq!((seen.covered(), seen.len()), (900, 300));
@@ -202,9 +208,9 @@ fn a_reader_finds_what_is_in_runs_and_changes_nothing() {
     let reader = folder.reader();
     assert_eq!(reader.covered(), 500);
     for doc_id in 1..=500 {
-        assert_eq!(reader.find(print_of(doc_id)).unwrap(), Some(doc_id));
+        assert_eq!(reader.find(fingerprint_of(doc_id)).unwrap(), Some(doc_id));
     }
-    assert_eq!(reader.find(print_of(501)).unwrap(), None);
+    assert_eq!(reader.find(fingerprint_of(501)).unwrap(), None);
     assert_eq!(folder.names(), names);
     assert_eq!(SeenReader::open(&folder.0, SEED + 1).unwrap().covered(), 0, "another seed");
 }
@@ -227,9 +233,9 @@ fn a_reader_opens_while_runs_are_merged_under_it() {
             let before = covered.load(Ordering::Acquire);
             let reader = folder.reader();
             assert!(reader.covered() >= before, "{} of {before}", reader.covered());
-            assert_eq!(reader.find(print_of(before)).unwrap(), Some(before));
+            assert_eq!(reader.find(fingerprint_of(before)).unwrap(), Some(before));
         }
     });
     assert!(!folder.names().contains(&"0000000001-0000000010.run".to_string()));
-    assert_eq!(first.find(print_of(10)).unwrap(), Some(10), "it holds what it opened");
+    assert_eq!(first.find(fingerprint_of(10)).unwrap(), Some(10), "it holds what it opened");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Bytes that grow at their end and are read and written at any place: a file, or memory for crawls that leave nothing
 /// behind.
-pub(super) enum Bytes {
+pub(crate) enum Bytes {
     File { file: File, len: u64 },
     Memory(Vec<u8>),
 }
@@ -17,7 +17,7 @@ impl Bytes {
         Ok(Bytes::File { file, len })
     }
 
-    /// For whoever only looks. A file that is not there is empty.
+    /// Opens it for reading alone. A file that is not there is empty.
     pub fn read_only(path: &Path) -> io::Result<Bytes> {
         match File::open(path) {
             Ok(file) => {
@@ -104,9 +104,4 @@ impl Bytes {
             Bytes::Memory(_) => 0,
         }
     }
-}
-
-/// Makes the names in a directory durable.
-pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }

@@ -106,10 +106,10 @@ fn an_insertion_that_the_disk_refuses_took_nothing_in() {
     // The run cannot be made: a folder has its name.
     let in_the_way = folder.0.join("0000000001-0000000010.fresh");
     fs::create_dir(&in_the_way).unwrap();
-    assert!(seen.insert(print_of(11), 11).is_err());
+    assert!(seen.insert(fingerprint_of(11), 11).is_err());
     assert_eq!(known(&mut seen, 1..=20), ids(10));
     fs::remove_dir(in_the_way).unwrap();
-    seen.insert(print_of(11), 11).unwrap();
+    seen.insert(fingerprint_of(11), 11).unwrap();
     assert_eq!((seen.covered(), seen.len()), (10, 11));
     assert_eq!(known(&mut seen, 1..=20), ids(11));
 }

@@ -26,7 +26,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Prints asked for that nobody inserted.
+/// Fingerprints asked for that nobody inserted.
 const STRANGERS: u32 = 200;
 
 struct Checked {
@@ -47,8 +47,8 @@ impl Checked {
         match step {
             Step::Insert(count) => {
                 for doc_id in self.last + 1..=self.last + count {
-                    self.seen.insert(print_of(doc_id), doc_id).unwrap();
-                    self.model.insert(print_of(doc_id), doc_id);
+                    self.seen.insert(fingerprint_of(doc_id), doc_id).unwrap();
+                    self.model.insert(fingerprint_of(doc_id), doc_id);
                 }
                 self.last += count;
             }
@@ -64,38 +64,38 @@ impl Checked {
         assert_eq!(self.seen.len(), self.model.len() as u64);
     }
 
-    fn prints(&self) -> Vec<u64> {
-        (1..=self.last + STRANGERS).map(print_of).collect()
+    fn fingerprints(&self) -> Vec<u64> {
+        (1..=self.last + STRANGERS).map(fingerprint_of).collect()
     }
 
     fn ask(&mut self) {
-        let prints = self.prints();
+        let fingerprints = self.fingerprints();
         let mut answers = vec![Answer::New; 3];
-        self.seen.ask(&prints, &mut answers);
-        assert_eq!(answers.len(), prints.len());
-        for (print, answer) in prints.iter().zip(answers) {
-            let expected = match (self.model.contains_key(print), self.seen.is_complete()) {
+        self.seen.ask(&fingerprints, &mut answers);
+        assert_eq!(answers.len(), fingerprints.len());
+        for (fingerprint, answer) in fingerprints.iter().zip(answers) {
+            let expected = match (self.model.contains_key(fingerprint), self.seen.is_complete()) {
                 (true, true) => answer == Answer::Known,
                 (false, true) => answer == Answer::New,
                 (true, false) => answer != Answer::New,
-                (false, false) => answer == Answer::Doubt,
+                (false, false) => answer == Answer::Unresolved,
             };
-            assert!(expected, "{print:x}: {answer:?}");
+            assert!(expected, "{fingerprint:x}: {answer:?}");
         }
     }
 
     fn resolve(&mut self) {
-        let prints = self.prints();
-        let doubt = |(index, &print)| Doubt { print, index: index as u32, known: false };
-        let mut many: Vec<Doubt> = prints.iter().enumerate().map(doubt).collect();
-        let mut few: Vec<Doubt> = many.iter().copied().step_by(997).collect();
-        for doubts in [&mut many, &mut few] {
-            self.seen.resolve(doubts).unwrap();
-            for doubt in doubts {
-                assert_eq!(doubt.print, prints[doubt.index as usize]);
-                assert_eq!(doubt.known, self.model.contains_key(&doubt.print));
-                if doubt.known {
-                    self.seen.note(doubt.print);
+        let fingerprints = self.fingerprints();
+        let query = |(index, &fingerprint)| Query { fingerprint, index: index as u32, known: false };
+        let mut many: Vec<Query> = fingerprints.iter().enumerate().map(query).collect();
+        let mut few: Vec<Query> = many.iter().copied().step_by(997).collect();
+        for queries in [&mut many, &mut few] {
+            self.seen.resolve(queries).unwrap();
+            for query in queries {
+                assert_eq!(query.fingerprint, fingerprints[query.index as usize]);
+                assert_eq!(query.known, self.model.contains_key(&query.fingerprint));
+                if query.known {
+                    self.seen.note(query.fingerprint);
                 }
             }
         }
@@ -104,11 +104,11 @@ impl Checked {
     fn find(&mut self) {
         let reader = self.folder.reader();
         assert_eq!(reader.covered(), self.seen.covered());
-        for print in self.prints().into_iter().step_by(7) {
-            let doc_id = self.model.get(&print).copied();
-            assert_eq!(self.seen.find(print).unwrap(), doc_id);
+        for fingerprint in self.fingerprints().into_iter().step_by(7) {
+            let doc_id = self.model.get(&fingerprint).copied();
+            assert_eq!(self.seen.find(fingerprint).unwrap(), doc_id);
             let in_run = doc_id.filter(|&doc_id| doc_id <= reader.covered());
-            assert_eq!(reader.find(print).unwrap(), in_run);
+            assert_eq!(reader.find(fingerprint).unwrap(), in_run);
         }
     }
 

@@ -1,4 +1,4 @@
-use super::file::Bytes;
+use super::bytes::Bytes;
 use rapidhash::fast::RapidHashMap;
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// What memory has no room for, for the length of a process: pieces that are written once and read once, one after the
 /// other into files that go when their last piece is read. All of it can be made again from the ledger.
-pub(super) struct Spill {
+pub(crate) struct Spill {
     /// `None` keeps everything in memory.
     folder: Option<PathBuf>,
     files: RapidHashMap<u32, SpillFile>,
@@ -21,7 +21,7 @@ struct SpillFile {
 
 /// One piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     file: u32,
     at: u32,
     bytes: u32,

@@ -1,12 +1,13 @@
-use super::page::{self, PAGE_BYTES, PAGE_ENTRIES, Page, broken, u32_at, u64_at};
+use super::page::{self, PAGE_BYTES, PAGE_ENTRIES, Page, broken};
 use super::pages::Pages;
-use super::set::Doubt;
+use super::query::Query;
+use crate::base::{u32_at, u64_at};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A file of entries sorted by print: those of the documents from `first` to `last`.
+/// A file of entries sorted by fingerprint: those of the documents from `first` to `last`.
 ///
 /// ```text
 ///   0      the header page: crc32c at 4092 like every page, zeros where nothing is said
@@ -19,13 +20,13 @@ use std::path::Path;
 /// ```
 ///
 /// The header has a page of its own, so that the pages of the file are those of the kernel's cache.
-pub(super) struct Run {
+pub(crate) struct Run {
     file: File,
     head: RunHead,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RunHead {
+pub(crate) struct RunHead {
     pub seed_check: u64,
     pub span: Span,
     pub count: u64,
@@ -34,7 +35,7 @@ pub(super) struct RunHead {
 /// The documents of a run, by the numbers of the first and the last. Not every number between has an entry; none of
 /// them has one elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     pub first: u32,
     pub last: u32,
 }
@@ -46,9 +47,9 @@ const LAST: usize = 20;
 const COUNT: usize = 24;
 const HEAD_BYTES: usize = 32;
 
-/// Interpolation is right within a page or two for prints as they should be. What is not found by then is bisected.
+/// Interpolation is right within a page or two for fingerprints as they should be. What is not found by then is bisected.
 const GUESSES: u32 = 6;
-/// A point search reads a few pages from anywhere: as dear as so many pages in a row.
+/// A point search reads a few pages from anywhere, which costs as much as this many pages in a row.
 const SEARCH_PAGES: u64 = if cfg!(test) { 1 } else { 16 };
 
 impl Span {
@@ -149,64 +150,64 @@ impl Run {
         read_exact(&self.file, buffer, (1 + first) * PAGE_BYTES as u64)
     }
 
-    /// Reads all of it: every page checks, prints ascend, documents are of the span.
+    /// Reads all of it: every page checks, fingerprints ascend, documents are of the span.
     pub fn verify(&self) -> io::Result<()> {
         let Span { first, last } = self.head.span;
         let mut pages = Pages::of(self);
         let mut before = 0;
         while let Some(page) = pages.advance()? {
             for entry in page.iter() {
-                if entry.print < before.max(1) || !(first..=last).contains(&entry.doc_id) {
+                if entry.fingerprint < before.max(1) || !(first..=last).contains(&entry.doc_id) {
                     return Err(broken("a run that is out of order"));
                 }
-                before = entry.print;
+                before = entry.fingerprint;
             }
         }
         Ok(())
     }
 
-    /// The document of a print.
-    pub fn find(&self, print: u64) -> io::Result<Option<u32>> {
+    /// The document of a fingerprint.
+    pub fn find(&self, fingerprint: u64) -> io::Result<Option<u32>> {
         let mut buffer = [0; PAGE_BYTES];
-        // The page, if there is one, is in low..high, and its prints are in least..=most.
+        // The page, if there is one, is in low..high, and its fingerprints are in least..=most.
         let (mut low, mut high) = (0, self.pages());
         let (mut least, mut most) = (0, u64::MAX);
         let mut guesses = 0;
         while low < high {
             let middle = match guesses < GUESSES {
-                true => low + fraction(print - least, most - least, high - low),
+                true => low + fraction(fingerprint - least, most - least, high - low),
                 false => low + (high - low) / 2,
             };
             guesses += 1;
             self.read_pages(middle, &mut buffer)?;
             let page = Page::read(&buffer, self.entries_of(middle))?;
-            if print < page.print_first() {
-                (high, most) = (middle, page.print_first());
-            } else if print > page.print_last() {
-                (low, least) = (middle + 1, page.print_last());
+            if fingerprint < page.fingerprint_first() {
+                (high, most) = (middle, page.fingerprint_first());
+            } else if fingerprint > page.fingerprint_last() {
+                (low, least) = (middle + 1, page.fingerprint_last());
             } else {
-                return Ok(page.find(print));
+                return Ok(page.find(fingerprint));
             }
         }
         Ok(None)
     }
 
-    /// Marks those of the doubts, sorted by print, that this run has.
-    pub fn resolve(&self, doubts: &mut [Doubt]) -> io::Result<()> {
-        let open = doubts.iter().filter(|doubt| !doubt.known).count() as u64;
+    /// Marks those of the queries, sorted by fingerprint, that this run has.
+    pub fn resolve(&self, queries: &mut [Query]) -> io::Result<()> {
+        let open = queries.iter().filter(|query| !query.known).count() as u64;
         if open.saturating_mul(SEARCH_PAGES) < self.pages() {
-            for doubt in doubts.iter_mut().filter(|doubt| !doubt.known) {
-                doubt.known = self.find(doubt.print.max(1))?.is_some();
+            for query in queries.iter_mut().filter(|query| !query.known) {
+                query.known = self.find(query.fingerprint.max(1))?.is_some();
             }
             return Ok(());
         }
-        let mut doubts = doubts.iter_mut().filter(|doubt| !doubt.known).peekable();
+        let mut queries = queries.iter_mut().filter(|query| !query.known).peekable();
         let mut pages = Pages::of(self);
-        while doubts.peek().is_some()
+        while queries.peek().is_some()
             && let Some(page) = pages.advance()?
         {
-            while let Some(doubt) = doubts.next_if(|doubt| doubt.print <= page.print_last()) {
-                doubt.known = page.find(doubt.print.max(1)).is_some();
+            while let Some(query) = queries.next_if(|query| query.fingerprint <= page.fingerprint_last()) {
+                query.known = page.find(query.fingerprint.max(1)).is_some();
             }
         }
         Ok(())

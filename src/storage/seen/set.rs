@@ -1,14 +1,12 @@
-use super::page::Entry;
-use super::pages::Pages;
-use super::runs::{Removed, Runs};
 use super::table::{Answer, SeenTable};
 use super::unwritten::Unwritten;
+use crate::storage::runs::{Entry, Pages, Query, Removed, Runs};
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// See the folder's docs. A print of 0 is taken for 1.
-pub struct Seen {
+/// See the folder's docs. A fingerprint of 0 is taken for 1.
+pub(crate) struct Seen {
     table: SeenTable,
     unwritten: Unwritten,
     /// None for a set that lives in memory alone.
@@ -17,15 +15,6 @@ pub struct Seen {
     /// The document that was inserted last.
     last: u32,
     removed: Vec<Removed>,
-}
-
-/// A print that the table could not answer for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Doubt {
-    pub print: u64,
-    /// The caller's own, to tell which one it was.
-    pub index: u32,
-    pub known: bool,
 }
 
 /// What a set may take of memory.
@@ -42,7 +31,7 @@ const UNWRITTEN_SHARE: usize = 8;
 const UNWRITTEN_MIN: usize = 4_096;
 const UNWRITTEN_MAX: usize = 4 << 20;
 
-/// Merging goes on after every so many insertions, and moves so many entries for each of them. An entry is moved once in
+/// Merging goes on after this many insertions, and moves this many entries for each of them. An entry is moved once in
 /// each tier, of which there are seven: at this pace a merge is over long before the next of its tier.
 const INSERTS_PER_WORK: usize = 256;
 const MOVES_PER_INSERT: u64 = 32;
@@ -70,7 +59,7 @@ impl Seen {
         }
     }
 
-    /// Opens the folder, makes it if need be, and loads as many prints as the budget has room for. Runs that cannot be
+    /// Opens the folder, makes it if need be, and loads as many fingerprints as the budget has room for. Runs that cannot be
     /// used are removed: [`Seen::removed`] names them, and [`Seen::covered`] says what is to be inserted again.
     pub fn open(folder: &Path, seed: u64, bytes_max: usize) -> io::Result<Seen> {
         Seen::open_with(folder, seed, Sizes::of(bytes_max))
@@ -100,20 +89,20 @@ impl Seen {
         self.runs.as_ref().map_or(0, Runs::covered)
     }
 
-    /// One answer for each print, in their order, in place of what was in `answers`.
-    pub fn ask(&self, prints: &[u64], answers: &mut Vec<Answer>) {
-        self.table.ask(prints, answers);
+    /// One answer for each fingerprint, in their order, in place of what was in `answers`.
+    pub fn ask(&self, fingerprints: &[u64], answers: &mut Vec<Answer>) {
+        self.table.ask(fingerprints, answers);
     }
 
     /// Whether memory knows of one.
-    pub fn holds(&self, print: u64) -> bool {
-        self.table.holds(print)
+    pub fn holds(&self, fingerprint: u64) -> bool {
+        self.table.holds(fingerprint)
     }
 
     /// Takes in a URL that is new for certain. Documents come in the order of their numbers. This may write a run, or
     /// go on with merging others; if that fails, nothing was taken in. `InvalidData` means that a run went bad: open the
     /// set again, which throws it away.
-    pub fn insert(&mut self, print: u64, doc_id: u32) -> io::Result<()> {
+    pub fn insert(&mut self, fingerprint: u64, doc_id: u32) -> io::Result<()> {
         assert!(doc_id > self.last, "documents come in the order of their numbers");
         if self.unwritten.len() >= self.unwritten_max {
             self.write_out()?;
@@ -123,36 +112,36 @@ impl Seen {
         {
             runs.work(INSERTS_PER_WORK as u64 * MOVES_PER_INSERT)?;
         }
-        let print = print.max(1);
-        self.table.insert(print);
-        self.unwritten.push(Entry { print, doc_id });
+        let fingerprint = fingerprint.max(1);
+        self.table.insert(fingerprint);
+        self.unwritten.push(Entry { fingerprint, doc_id });
         self.last = doc_id;
         Ok(())
     }
 
-    /// Keeps in mind that a doubt turned out to be known.
-    pub fn note(&mut self, print: u64) {
-        self.table.insert(print);
+    /// Remembers a fingerprint that the disk turned out to know.
+    pub fn note(&mut self, fingerprint: u64) {
+        self.table.insert(fingerprint);
     }
 
-    /// Finds out about doubts, many at a time: sorts them by print, and marks those that are known.
-    pub fn resolve(&mut self, doubts: &mut [Doubt]) -> io::Result<()> {
-        doubts.sort_unstable_by_key(|doubt| doubt.print);
-        doubts.iter_mut().for_each(|doubt| doubt.known = false);
-        self.unwritten.resolve(doubts);
-        self.runs.as_ref().map_or(Ok(()), |runs| runs.resolve(doubts))
+    /// Asks the disk about many at a time: sorts them by fingerprint, and marks those that are known.
+    pub fn resolve(&mut self, queries: &mut [Query]) -> io::Result<()> {
+        queries.sort_unstable_by_key(|query| query.fingerprint);
+        queries.iter_mut().for_each(|query| query.known = false);
+        self.unwritten.resolve(queries);
+        self.runs.as_ref().map_or(Ok(()), |runs| runs.resolve(queries))
     }
 
-    /// The document of a print. For people: it may look through all that is in no run yet.
-    pub fn find(&self, print: u64) -> io::Result<Option<u32>> {
-        let print = print.max(1);
-        match (self.unwritten.find(print), &self.runs) {
-            (None, Some(runs)) => runs.find(print),
+    /// The document of a fingerprint. For people: it may look through all that is in no run yet.
+    pub fn find(&self, fingerprint: u64) -> io::Result<Option<u32>> {
+        let fingerprint = fingerprint.max(1);
+        match (self.unwritten.find(fingerprint), &self.runs) {
+            (None, Some(runs)) => runs.find(fingerprint),
             (found, _) => Ok(found),
         }
     }
 
-    /// Makes finding quick, for whoever finds many between what is taken in.
+    /// Makes finding quick, for a caller that finds many between what is inserted.
     pub fn order(&mut self) {
         self.unwritten.order();
     }
@@ -194,7 +183,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Whether no question ends in a doubt.
+    /// Whether every question is answered without the disk.
     pub fn is_complete(&self) -> bool {
         self.table.is_complete()
     }
@@ -222,7 +211,7 @@ fn load(runs: &Runs, bytes_max: usize) -> io::Result<SeenTable> {
         let mut pages = Pages::of(run);
         while let Some(page) = pages.advance()? {
             for entry in page.iter() {
-                table.fill(entry.print);
+                table.fill(entry.fingerprint);
             }
         }
         loaded += run.count();

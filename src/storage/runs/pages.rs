@@ -1,10 +1,11 @@
-use super::page::{PAGE_BYTES, Page};
+use super::page::{Entry, PAGE_BYTES, Page};
 use super::run::Run;
 use std::io;
 use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 /// A run from its beginning to its end, many pages a read.
-pub(super) struct Pages<R> {
+pub(crate) struct Pages<R> {
     run: R,
     buffer: Vec<u8>,
     /// The pages that are in the buffer.
@@ -21,7 +22,7 @@ impl<R: Deref<Target = Run>> Pages<R> {
         Pages { run, buffer: Vec::new(), held: 0..0, next: 0 }
     }
 
-    /// The page after the last one, if there is one more and it checks.
+    /// Returns the page after the last one, if there is one more and it checks.
     pub fn advance(&mut self) -> io::Result<Option<Page<'_>>> {
         if self.next == self.run.pages() {
             return Ok(None);
@@ -36,5 +37,36 @@ impl<R: Deref<Target = Run>> Pages<R> {
         let page = Page::read(&self.buffer[at..at + PAGE_BYTES], self.run.entries_of(self.next))?;
         self.next += 1;
         Ok(Some(page))
+    }
+}
+
+/// The entries of a run, in order. After an error it is of no use any more.
+pub(super) struct Entries {
+    pages: Pages<Arc<Run>>,
+    /// Of the page that is being read.
+    entries: Vec<Entry>,
+    at: usize,
+}
+
+impl Entries {
+    pub fn of(run: Arc<Run>) -> Entries {
+        Entries { pages: Pages::of(run), entries: Vec::new(), at: 0 }
+    }
+}
+
+impl Iterator for Entries {
+    type Item = io::Result<Entry>;
+
+    fn next(&mut self) -> Option<io::Result<Entry>> {
+        if self.at == self.entries.len() {
+            self.entries.clear();
+            self.at = 0;
+            match self.pages.advance() {
+                Ok(page) => self.entries.extend(page?.iter()),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.at += 1;
+        Some(Ok(self.entries[self.at - 1]))
     }
 }

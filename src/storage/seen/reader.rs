@@ -1,14 +1,13 @@
-use super::run::Run;
-use super::runs::{Place, find_in, follows, spans};
 use super::set::seed_check;
+use crate::storage::runs::{Position, Run, find_in, position_of, spans};
 use std::io;
 use std::path::Path;
 
-/// Look-ups in the runs of a folder that somebody else may be writing to. It changes nothing there.
+/// Look-ups in the runs of a folder that another process may be writing to. It changes nothing there.
 ///
 /// It sees the runs as they were when it was opened: it holds them open, so it does not matter to it that they are
 /// merged and removed meanwhile.
-pub struct SeenReader {
+pub(crate) struct SeenReader {
     /// The oldest first.
     runs: Vec<Run>,
 }
@@ -38,15 +37,15 @@ impl SeenReader {
         let mut reader = SeenReader { runs: Vec::new() };
         let mut whole = true;
         for span in spans(folder)? {
-            match follows(reader.covered(), span) {
-                Place::Next => match Run::open(folder, span, seed_check) {
+            match position_of(span, reader.covered()) {
+                Position::Next => match Run::open(folder, span, seed_check) {
                     Ok(run) => reader.runs.push(run),
                     Err(e) if e.kind() == io::ErrorKind::InvalidData => {}
                     Err(e) if e.kind() == io::ErrorKind::NotFound => whole = false,
                     Err(e) => return Err(e),
                 },
-                Place::Within => {}
-                Place::Beyond => whole = false,
+                Position::Within => {}
+                Position::Beyond => whole = false,
             }
         }
         Ok((reader, whole))
@@ -57,8 +56,8 @@ impl SeenReader {
         self.runs.last().map_or(0, |run| run.span().last)
     }
 
-    /// The document of a print.
-    pub fn find(&self, print: u64) -> io::Result<Option<u32>> {
-        find_in(self.runs.iter().rev(), print.max(1))
+    /// The document of a fingerprint.
+    pub fn find(&self, fingerprint: u64) -> io::Result<Option<u32>> {
+        find_in(self.runs.iter().rev(), fingerprint.max(1))
     }
 }

@@ -1,11 +1,10 @@
-use super::page::Entry;
-use super::set::Doubt;
+use crate::storage::runs::{Entry, Query};
 
-/// Entries that are in no run yet. Taking one in is a push; they are put in order when somebody asks.
+/// Entries that are in no run yet. Taking one in is a push; they are put in order when they are asked for.
 #[derive(Default)]
 pub(super) struct Unwritten {
     entries: Vec<Entry>,
-    /// So many from the beginning are in order.
+    /// How many of them, from the beginning, are in order.
     sorted: usize,
 }
 
@@ -34,7 +33,7 @@ impl Unwritten {
         self.sorted = 0;
     }
 
-    /// All of them by print.
+    /// All of them by fingerprint.
     pub fn sorted(&mut self) -> &[Entry] {
         if self.sorted < self.entries.len() {
             // The stable sort merges what is sorted already with the rest; the other begins anew.
@@ -54,31 +53,31 @@ impl Unwritten {
         }
     }
 
-    /// The document of a print. What is not in order is looked through.
-    pub fn find(&self, print: u64) -> Option<u32> {
+    /// The document of a fingerprint. What is not in order is looked through.
+    pub fn find(&self, fingerprint: u64) -> Option<u32> {
         let (sorted, rest) = self.entries.split_at(self.sorted);
-        let at = sorted.partition_point(|entry| entry.print < print);
-        let found = sorted.get(at).filter(|entry| entry.print == print);
-        found.or_else(|| rest.iter().find(|entry| entry.print == print)).map(|entry| entry.doc_id)
+        let at = sorted.partition_point(|entry| entry.fingerprint < fingerprint);
+        let found = sorted.get(at).filter(|entry| entry.fingerprint == fingerprint);
+        found.or_else(|| rest.iter().find(|entry| entry.fingerprint == fingerprint)).map(|entry| entry.doc_id)
     }
 
-    /// Marks those of the doubts, sorted by print, that are here.
-    pub fn resolve(&mut self, doubts: &mut [Doubt]) {
+    /// Marks those of the queries, sorted by fingerprint, that are here.
+    pub fn resolve(&mut self, queries: &mut [Query]) {
         let mut rest = self.sorted();
-        for doubt in doubts.iter_mut().filter(|doubt| !doubt.known) {
-            let print = doubt.print.max(1);
-            rest = &rest[first_from(rest, print)..];
-            doubt.known = rest.first().is_some_and(|entry| entry.print == print);
+        for query in queries.iter_mut().filter(|query| !query.known) {
+            let fingerprint = query.fingerprint.max(1);
+            rest = &rest[first_from(rest, fingerprint)..];
+            query.known = rest.first().is_some_and(|entry| entry.fingerprint == fingerprint);
         }
     }
 }
 
-/// Where the first entry from `print` on is: in steps that double, for it is near when there are many doubts.
-fn first_from(entries: &[Entry], print: u64) -> usize {
+/// Where the first entry from `fingerprint` on is: in steps that double, for it is near when there are many queries.
+fn first_from(entries: &[Entry], fingerprint: u64) -> usize {
     let mut step = 1;
-    while step < entries.len() && entries[step].print < print {
+    while step < entries.len() && entries[step].fingerprint < fingerprint {
         step *= 2;
     }
     let end = entries.len().min(step + 1);
-    step / 2 + entries[step / 2..end].partition_point(|entry| entry.print < print)
+    step / 2 + entries[step / 2..end].partition_point(|entry| entry.fingerprint < fingerprint)
 }

@@ -1,8 +1,8 @@
 //! A file that is not byte by byte what was written is never believed.
 
-use super::super::run::{Run, Span};
 use super::super::set::seed_check;
 use super::*;
+use crate::storage::runs::{Run, Span};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -72,10 +72,10 @@ fn a_page_that_goes_bad_later_is_an_error_and_no_answer() {
     let (folder, file) = one_run(TINY);
     let mut seen = folder.open(TINY);
     let reader = folder.reader();
-    // The smallest print is in the first page, the largest in the last.
-    let mut prints: Vec<u64> = (1..=COUNT).map(print_of).collect();
-    prints.sort_unstable();
-    let (least, most) = (prints[0], prints[prints.len() - 1]);
+    // The smallest fingerprint is in the first page, the largest in the last.
+    let mut fingerprints: Vec<u64> = (1..=COUNT).map(fingerprint_of).collect();
+    fingerprints.sort_unstable();
+    let (least, most) = (fingerprints[0], fingerprints[fingerprints.len() - 1]);
     flip(&file, 4_096 + 100);
     let is_bad = |result: io::Result<Option<u32>>| {
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::InvalidData);
@@ -84,9 +84,12 @@ fn a_page_that_goes_bad_later_is_an_error_and_no_answer() {
     is_bad(reader.find(least));
     // One pass over all of it, and a search.
     for count in [COUNT as usize, 1] {
-        let mut doubts: Vec<Doubt> =
-            prints.iter().take(count).map(|&print| Doubt { print, index: 0, known: false }).collect();
-        assert_eq!(seen.resolve(&mut doubts).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        let mut queries: Vec<Query> = fingerprints
+            .iter()
+            .take(count)
+            .map(|&fingerprint| Query { fingerprint, index: 0, known: false })
+            .collect();
+        assert_eq!(seen.resolve(&mut queries).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
     flip(&file, 4_096 + 100);
     assert!(seen.find(most).unwrap().is_some() && seen.find(least).unwrap().is_some());

@@ -1,8 +1,9 @@
-use super::merge::Merge;
+use super::merging::Merging;
 use super::page::Entry;
+use super::query::Query;
 use super::run::{Run, RunHead, Span};
-use super::set::Doubt;
-use super::writer::{FRESH, RunWriter};
+use super::writer::RunWriter;
+use crate::storage::files::FRESH;
 use std::cmp::Ordering;
 use std::fs;
 use std::io;
@@ -13,27 +14,27 @@ use std::sync::Arc;
 /// The runs of a folder, the oldest first. Together they tell of every document from the first to [`Runs::covered`],
 /// each in one of them.
 ///
-/// Eight runs of one tier become one, so there are never many to ask, and an entry is written again once in a tier.
-/// That is done bit by bit, as entries come in. The merged run is durable before those it was made of are removed. What a crash leaves of them lies within its span,
-/// and is removed at the next opening.
-pub(super) struct Runs {
+/// Eight runs of one tier become one, so that there are never many to ask, and an entry is written again once in a tier.
+/// That is done bit by bit, as entries come in. The merged run is durable before those it was made of are removed. What a
+/// crash leaves of them lies within its span, and is removed at the next opening.
+pub(crate) struct Runs {
     folder: PathBuf,
     seed_check: u64,
     list: Vec<Arc<Run>>,
     /// Runs of these places are becoming one. Others may come after them meanwhile.
-    merging: Option<(Merge, Range<usize>)>,
+    merging: Option<(Merging, Range<usize>)>,
 }
 
 /// A run that was thrown away because it could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removed {
+pub(crate) struct Removed {
     pub name: String,
     pub why: String,
 }
 
 /// Runs of one tier that become one.
 const TIER_RUNS: usize = 8;
-/// A run of the lowest tier has at most so many entries; each tier has eight times as many as the one below.
+/// The most entries that a run of the lowest tier has; each tier has eight times as many as the one below.
 const TIER_ENTRIES: u64 = if cfg!(test) { 16 } else { 4_096 };
 /// Above this the merges are waited for: each run holds a descriptor, and is one more to ask.
 const RUNS_MAX: usize = 64;
@@ -45,8 +46,8 @@ impl Runs {
         let mut runs = Runs { folder: folder.to_path_buf(), seed_check, list: Vec::new(), merging: None };
         let mut removed = Vec::new();
         for span in spans(folder)? {
-            let why = match follows(runs.covered(), span) {
-                Place::Next => {
+            let why = match position_of(span, runs.covered()) {
+                Position::Next => {
                     match Run::open(folder, span, seed_check).and_then(|run| run.verify().map(|()| run)) {
                         Ok(run) => {
                             runs.list.push(Arc::new(run));
@@ -56,8 +57,8 @@ impl Runs {
                         Err(e) => return Err(e),
                     }
                 }
-                Place::Within => None,
-                Place::Beyond => Some("documents before this run are in none".to_string()),
+                Position::Within => None,
+                Position::Beyond => Some("documents before this run are in none".to_string()),
             };
             fs::remove_file(folder.join(span.name()))?;
             removed.extend(why.map(|why| Removed { name: span.name(), why }));
@@ -82,7 +83,7 @@ impl Runs {
         self.list.iter().rev().map(Arc::as_ref)
     }
 
-    /// Writes the documents after those covered, up to `last`: sorted by print.
+    /// Writes the documents after those covered, up to `last`: sorted by fingerprint.
     pub fn write(&mut self, entries: &[Entry], last: u32) -> io::Result<()> {
         let span = Span { first: self.covered() + 1, last };
         let head = RunHead { seed_check: self.seed_check, span, count: entries.len() as u64 };
@@ -92,19 +93,19 @@ impl Runs {
         Ok(())
     }
 
-    /// Does what is to be merged, but moves no more than so many entries.
+    /// Does what is to be merged, but moves no more than `entries_max` entries.
     pub fn work(&mut self, entries_max: u64) -> io::Result<()> {
         let mut left = if self.list.len() > RUNS_MAX { u64::MAX } else { entries_max };
         while left > 0 {
             // A merge that fails is dropped, and its file with it.
-            let (mut merge, range) = match (self.merging.take(), self.to_merge()) {
+            let (mut merging, range) = match (self.merging.take(), self.to_merge()) {
                 (Some(merging), _) => merging,
-                (None, Some(range)) => (Merge::begin(&self.folder, &self.list[range.clone()])?, range),
+                (None, Some(range)) => (Merging::begin(&self.folder, &self.list[range.clone()])?, range),
                 (None, None) => return Ok(()),
             };
-            match merge.step(&mut left)? {
-                true => self.replace(range, merge.finish()?)?,
-                false => self.merging = Some((merge, range)),
+            match merging.step(&mut left)? {
+                true => self.replace(range, merging.finish()?)?,
+                false => self.merging = Some((merging, range)),
             }
         }
         Ok(())
@@ -140,20 +141,23 @@ impl Runs {
         (0..=highest).find_map(in_tier).or(too_many)
     }
 
-    /// Marks those of the doubts, sorted by print, that are in a run.
-    pub fn resolve(&self, doubts: &mut [Doubt]) -> io::Result<()> {
-        self.newest_first().try_for_each(|run| run.resolve(doubts))
+    /// Marks those of the queries, sorted by fingerprint, that are in a run.
+    pub fn resolve(&self, queries: &mut [Query]) -> io::Result<()> {
+        self.newest_first().try_for_each(|run| run.resolve(queries))
     }
 
-    pub fn find(&self, print: u64) -> io::Result<Option<u32>> {
-        find_in(self.newest_first(), print)
+    pub fn find(&self, fingerprint: u64) -> io::Result<Option<u32>> {
+        find_in(self.newest_first(), fingerprint)
     }
 }
 
-/// The document of a print, from the first run that has it.
-pub(super) fn find_in<'a>(runs: impl IntoIterator<Item = &'a Run>, print: u64) -> io::Result<Option<u32>> {
+/// The document of a fingerprint, from the first run that has it.
+pub(crate) fn find_in<'a>(
+    runs: impl IntoIterator<Item = &'a Run>,
+    fingerprint: u64,
+) -> io::Result<Option<u32>> {
     for run in runs {
-        if let Some(doc_id) = run.find(print)? {
+        if let Some(doc_id) = run.find(fingerprint)? {
             return Ok(Some(doc_id));
         }
     }
@@ -161,24 +165,24 @@ pub(super) fn find_in<'a>(runs: impl IntoIterator<Item = &'a Run>, print: u64) -
 }
 
 /// Where a run belongs when everything up to `covered` is in others.
-pub(super) enum Place {
+pub(crate) enum Position {
     Next,
     /// Others have all of it.
     Within,
     Beyond,
 }
 
-pub(super) fn follows(covered: u32, span: Span) -> Place {
+pub(crate) fn position_of(span: Span, covered: u32) -> Position {
     match span {
-        Span { last, .. } if last <= covered => Place::Within,
-        Span { first, .. } if first == covered.saturating_add(1) => Place::Next,
-        _ => Place::Beyond,
+        Span { last, .. } if last <= covered => Position::Within,
+        Span { first, .. } if first == covered.saturating_add(1) => Position::Next,
+        _ => Position::Beyond,
     }
 }
 
 /// The runs that a folder names, in the order of their documents; of those that begin together the longest first, for
 /// it was made of the others.
-pub(super) fn spans(folder: &Path) -> io::Result<Vec<Span>> {
+pub(crate) fn spans(folder: &Path) -> io::Result<Vec<Span>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         found.extend(entry?.file_name().to_str().and_then(Span::of_name));
