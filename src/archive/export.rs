@@ -58,7 +58,7 @@ pub enum ArchiveError {
     #[error(transparent)]
     Keep(#[from] crate::store_server::KeeperError),
     #[error(transparent)]
-    Library(#[from] crate::store_server::LibraryError),
+    Library(#[from] crate::store_server::MaintenanceError),
 }
 
 impl ArchiveError {

@@ -6,7 +6,7 @@ use super::warc_source::{Fault, RecordPlace, Seen, Step, WarcSource};
 use crate::config::Dedup;
 use crate::proto::warc::{Kind, WarcHead, base32};
 use crate::store_server::{
-    AppendError, Appended, DataDir, Keeper, Keeping, Librarian, Medium, ShardStore, StoreRules,
+    AppendError, Appended, DataDir, Keeper, Maintenance, Medium, RetentionRules, ShardStore, StoreRules,
 };
 use sha1::{Digest, Sha1};
 use std::path::{Path, PathBuf};
@@ -56,13 +56,13 @@ impl Import {
         let mut keeper = Keeper::new(Medium::Directory(DataDir::open(data)?), rules, 1);
         keeper.prepare(unix_ms)?;
         let store = ShardStore::new(keeper.share(0));
-        let keeping = Keeping::all(self.segment_bytes);
-        let librarian = Librarian::new(data, keeping, keeper.shares());
+        let rules = RetentionRules::all(self.segment_bytes);
+        let maintenance = Maintenance::new(data, rules, keeper.shares());
         let mut importing = Importing {
             decoder: WarcDecoder::new(self.doc_bytes_max),
             files: &self.files,
             keeper,
-            librarian,
+            maintenance,
             store,
             unix_ms,
             originals: StoredOriginals::new(data),
@@ -73,7 +73,7 @@ impl Import {
         importing.store.finish();
         // What was read before a failure stays.
         importing.keeper.close()?;
-        importing.librarian.turn(&importing.keeper.take_sealed())?;
+        importing.maintenance.turn(&importing.keeper.take_sealed())?;
         read.map(|()| importing.imported)
     }
 }
@@ -83,7 +83,7 @@ struct Importing<'a> {
     decoder: WarcDecoder,
     files: &'a [PathBuf],
     keeper: Keeper,
-    librarian: Librarian,
+    maintenance: Maintenance,
     store: ShardStore,
     unix_ms: u64,
     originals: StoredOriginals,
@@ -284,7 +284,7 @@ impl Importing<'_> {
     /// Makes everything durable, and indexes what was sealed.
     fn commit(&mut self) -> Result<(), ArchiveError> {
         self.keeper.turn(self.unix_ms)?;
-        Ok(self.librarian.turn(&self.keeper.take_sealed())?)
+        Ok(self.maintenance.turn(&self.keeper.take_sealed())?)
     }
 
     fn skip(&mut self, file: usize, fault: Fault) {

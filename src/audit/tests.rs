@@ -76,7 +76,7 @@ impl Log {
     }
 
     fn judge(&self) -> Report {
-        let mut intake = Intake::new(Overrides::default());
+        let mut intake = LogReader::new(Overrides::default());
         intake.open_file("crawl.log");
         self.text.split_inclusive(|&octet| octet == b'\n').for_each(|line| intake.line(line));
         intake.close_file();

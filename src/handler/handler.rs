@@ -62,7 +62,7 @@ pub struct Handler {
     pub(super) resolved: String,
     pub(super) canonical: String,
     resolved_all: LinkBatch,
-    prints: Vec<u64>,
+    fingerprints: Vec<u64>,
 }
 
 /// Stands in for a fingerprint that the shard remembers; no URL of ours has it.
@@ -82,7 +82,7 @@ impl Handler {
             resolved: String::new(),
             canonical: String::new(),
             resolved_all: LinkBatch::default(),
-            prints: Vec::new(),
+            fingerprints: Vec::new(),
         }
     }
 
@@ -173,21 +173,21 @@ impl Handler {
     /// Keeps the links that are new to this shard and in scope.
     fn read_links(&mut self, base: &LinkBase, targets: &[Cow<'_, [u8]>], handled: &mut Handled) {
         self.resolved_all.clear();
-        self.prints.clear();
+        self.fingerprints.clear();
         for target in targets {
             if base.resolve(target, &mut self.resolved).is_ok() {
                 let url = self.scope.canon().apply(&self.resolved, &mut self.canonical);
-                self.prints.push(fingerprint(url.as_bytes()).max(SEEN + 1));
+                self.fingerprints.push(fingerprint(url.as_bytes()).max(SEEN + 1));
                 self.resolved_all.push(url);
             }
         }
         // One after the other, with nothing between: the table is larger than the cache, and so its misses overlap.
-        for print in &mut self.prints {
+        for print in &mut self.fingerprints {
             if self.recent.holds(*print) {
                 *print = SEEN;
             }
         }
-        for (url, &print) in self.resolved_all.iter().zip(&self.prints) {
+        for (url, &print) in self.resolved_all.iter().zip(&self.fingerprints) {
             // A link that stands twice on the page was noted in this very loop.
             if print == SEEN || self.recent.holds(print) {
                 continue;

@@ -1,7 +1,7 @@
 use super::judge::Judge;
 use super::plan::Plan;
 use super::web::{MisbehavingWeb, PORT, addresses_of};
-use crate::audit::{Intake, Overrides};
+use crate::audit::{LogReader, Overrides};
 use crate::base::{AddressGuard, Now, Rng, Wall};
 use crate::doc_index::DocIndex;
 use crate::driver::{SimDriver, SimNet};
@@ -279,7 +279,7 @@ impl World {
     /// The crawl log proves that every host and address was treated as it must be.
     fn audit(&mut self) {
         self.scribe.turn().expect("memory does not fail");
-        let mut intake = Intake::new(Overrides::default());
+        let mut intake = LogReader::new(Overrides::default());
         intake.open_file("the crawl log");
         let (log, _) = self.scribe.written();
         log.split_inclusive(|&byte| byte == b'\n').for_each(|line| intake.line(line));

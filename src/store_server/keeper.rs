@@ -1,15 +1,15 @@
-use super::append::ShardShare;
-use super::digests::StoredDigests;
-use super::directory::{DataDir, SegmentFile};
-use super::header::SegmentHeader;
+use super::data_dir::DataDir;
+use super::dedup::StoredDigests;
 use super::mmap::{Segment, SegmentWriter};
-use super::rescue::rescue;
+use super::rewrite::rewrite;
+use super::segment_file::SegmentFile;
+use super::segment_header::SegmentHeader;
+use super::shard_share::ShardShare;
 use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use thiserror::Error;
 
 /// Makes segments ready ahead of need, commits what shards have published, seals what is full. Everything that
@@ -155,10 +155,10 @@ impl Keeper {
     /// Keeps a segment ready for every shard.
     pub fn prepare(&mut self, unix_ms: u64) -> Result<(), KeeperError> {
         for (index, shard) in self.shards.iter_mut().enumerate() {
-            while !shard.share.ready.is_full() {
+            while !shard.share.has_enough() {
                 let writer = self.medium.make(&self.rules, index as u32, unix_ms)?;
                 shard.live.push_back(Live { segment: writer.segment().clone(), synced: 0, bad_from: None });
-                if shard.share.ready.push(writer).is_err() {
+                if shard.share.offer(writer).is_err() {
                     break;
                 }
             }
@@ -186,7 +186,7 @@ impl Keeper {
                         }),
                         Some(from) if finished => {
                             let make = || self.medium.make(&self.rules, index as u32, unix_ms);
-                            rescue(&live.segment, from, make).map(|rescued| self.sealed.push(rescued))
+                            rewrite(&live.segment, from, make).map(|rescued| self.sealed.push(rescued))
                         }
                         // Its shard has not let go of it.
                         Some(_) => break,
@@ -196,7 +196,7 @@ impl Keeper {
                         break;
                     }
                     live.synced = tail;
-                    moved |= shard.share.durable.fetch_max(sequence, Ordering::AcqRel) < sequence;
+                    moved |= shard.share.advance_durable(sequence);
                 }
                 // Records of a later segment count only after those of this one.
                 if !finished {
@@ -239,7 +239,7 @@ impl Keeper {
     /// The crawl is over and the shards are gone: commits and seals everything. Unused segments vanish.
     pub fn close(&mut self) -> Result<(), KeeperError> {
         for shard in &mut self.shards {
-            while shard.share.ready.pop().is_some() {}
+            while shard.share.take_ready().is_some() {}
         }
         // A segment that the disk refuses now is written again in the second round.
         self.commit().or_else(|_| self.commit())?;

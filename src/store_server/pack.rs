@@ -1,9 +1,8 @@
-use super::directory::SegmentFile;
-use super::header::SegmentHeader;
 use super::index::{IndexFile, Place, index_path, runs_of};
-use super::librarian::index_file;
+use super::maintenance::index_file;
 use super::record::move_to;
-use super::walk::walk;
+use super::segment_file::SegmentFile;
+use super::segment_header::SegmentHeader;
 use crate::storage::{NewFile, sync_directory, sync_parent};
 use rapidhash::fast::RapidHashSet;
 use std::fs;
@@ -40,17 +39,17 @@ fn write(last: &SegmentFile, sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -
     let mut out = BufWriter::with_capacity(1 << 18, NewFile::create(&last.path)?);
     out.write_all(&header.to_bytes())?;
     for (source, kept) in sources {
-        let (file, _) = source.open()?.ok_or_else(gone)?;
         let mut written = Ok(());
         let mut moved = Vec::new();
-        walk(&file, source.number, source.walking(true), |record, offset, bytes| {
-            if written.is_ok() && kept.contains(&Place::of(record.glance(), source.number, offset)) {
+        let scanned = source.scan(|record, offset, bytes| {
+            if written.is_ok() && kept.contains(&Place::of(record.summary(), source.number, offset)) {
                 moved.clear();
                 moved.extend_from_slice(bytes);
                 move_to(&mut moved, last.number);
                 written = out.write_all(&moved);
             }
-        })?;
+        });
+        scanned?.ok_or_else(gone)?;
         written?;
     }
     let packed = out.into_inner().map_err(io::IntoInnerError::into_error)?;

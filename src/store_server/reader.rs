@@ -1,15 +1,14 @@
-use super::digests::url_hash;
-use super::directory::{SegmentFile, list};
-use super::header::SegmentHeader;
+use super::dedup::url_hash;
 use super::index::{AllPlaces, Catalog, Entries, List, Place};
 use super::layout::DIGEST;
-use super::record::{self, Document, Glance, Record};
-use super::walk::{self, Walked};
+use super::record::{self, Document, Record, RecordSummary};
+use super::scan::{self, ScanResult};
+use super::segment_file::{SegmentFile, list};
+use super::segment_header::SegmentHeader;
 use crate::base::u64_at;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use crate::proto::record::ResultCode;
 use rapidhash::fast::RapidHashMap;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -60,7 +59,7 @@ pub struct Located {
 
 impl Located {
     pub(super) fn place(&self) -> Place {
-        Place::of(self.record.glance(), self.segment, self.offset)
+        Place::of(self.record.summary(), self.segment, self.offset)
     }
 }
 
@@ -108,7 +107,7 @@ impl Reader {
         let mut bytes = 0;
         let mut first = self.segments.len();
         for segment in self.segments.iter().rev() {
-            bytes += segment.path.metadata().map_or(0, |meta| meta.len());
+            bytes += segment.bytes();
             if bytes > bytes_max {
                 break;
             }
@@ -121,7 +120,7 @@ impl Reader {
 
     /// Bytes the segment files take.
     pub fn file_bytes(&self) -> u64 {
-        self.segments.iter().filter_map(|segment| segment.path.metadata().ok()).map(|meta| meta.len()).sum()
+        self.segments.iter().map(SegmentFile::bytes).sum()
     }
 
     /// Shows every record, oldest segment first. Returns the places where a sealed segment is damaged; what lies
@@ -129,9 +128,9 @@ impl Reader {
     pub fn each(&self, mut show: impl FnMut(Located, &[u8])) -> Result<Vec<Damage>, ReadError> {
         let mut damages = Vec::new();
         for segment in &self.segments {
-            if let Some(walked) = self.each_of(segment, &mut show)? {
+            if let Some(scanned) = self.each_of(segment, &mut show)? {
                 let path = &segment.path;
-                damages.extend(walked.damaged.into_iter().map(|bytes| Damage { path: path.clone(), bytes }));
+                damages.extend(scanned.damaged.into_iter().map(|bytes| Damage { path: path.clone(), bytes }));
             }
         }
         Ok(damages)
@@ -143,18 +142,17 @@ impl Reader {
         &self,
         segment: &SegmentFile,
         show: &mut impl FnMut(Located, &[u8]),
-    ) -> Result<Option<Walked>, ReadError> {
-        let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
-        let Some((file, sealed)) = segment.open().map_err(unreadable)? else {
-            return Ok(None);
-        };
+    ) -> Result<Option<ScanResult>, ReadError> {
         let number = segment.number;
         let shown = |record, offset, bytes: &[u8]| show(Located { record, segment: number, offset }, bytes);
-        let mut walked = walk::walk(&file, number, segment.walking(sealed), shown).map_err(unreadable)?;
+        let unreadable = |cause| segment.unreadable(cause);
+        let Some((file, sealed, mut scanned)) = segment.scan(shown).map_err(unreadable)? else {
+            return Ok(None);
+        };
         if sealed && SegmentHeader::of(&file, number).map_err(unreadable)?.is_none() {
-            walked.damaged.insert(0, 0..SEGMENT_HEADER_BYTES as u64);
+            scanned.damaged.insert(0, 0..SEGMENT_HEADER_BYTES as u64);
         }
-        Ok(Some(walked))
+        Ok(Some(scanned))
     }
 
     /// What tells the newest record of a URL from older ones.
@@ -168,7 +166,7 @@ impl Reader {
         for segment in catalog.bare() {
             self.each_of(segment, &mut |located, _| {
                 let url = located.record.url.as_bytes();
-                bare.note(located.record.glance(), url, located.segment, located.offset);
+                bare.note(located.record.summary(), url, located.segment, located.offset);
             })?;
         }
         Ok(AllPlaces::new(catalog, bare))
@@ -247,8 +245,9 @@ impl Reader {
 
     /// The newest record of a document number, and its document.
     pub fn find_document(&self, doc_id: u32) -> Result<Option<(Located, Option<Document>)>, ReadError> {
-        let places =
-            self.places(List::Document, u64::from(doc_id), |header, _| Glance::of(header).doc_id == doc_id)?;
+        let places = self.places(List::Document, u64::from(doc_id), |header, _| {
+            RecordSummary::of(header).doc_id == doc_id
+        })?;
         for place in places {
             if let Some((located, _)) = self.read(place)?
                 && located.record.doc_id == doc_id
@@ -315,9 +314,9 @@ impl Reader {
         }
         let mut known = RapidHashMap::default();
         self.skim_bare(|segment, header, _, offset| {
-            let glance = Glance::of(header);
-            if glance.digest != 0 && !glance.is_reference {
-                known.insert(glance.digest as u64, Place::of(glance, segment, offset));
+            let summary = RecordSummary::of(header);
+            if summary.digest != 0 && !summary.is_reference {
+                known.insert(summary.digest as u64, Place::of(summary, segment, offset));
             }
         })?;
         Ok(self.bare_digests.get_or_init(|| known))
@@ -328,7 +327,7 @@ impl Reader {
     fn skim_bare(&self, mut show: impl FnMut(u64, &[u8], &[u8], u64)) -> Result<(), ReadError> {
         for segment in self.catalog()?.bare() {
             let skimmed = segment.open().and_then(|opened| match opened {
-                Some((file, _)) => walk::skim(&file, segment.number, |header, url, offset| {
+                Some((file, _)) => scan::skim(&file, segment.number, |header, url, offset| {
                     show(segment.number, header, url, offset);
                 }),
                 None => Ok(()),
@@ -336,7 +335,7 @@ impl Reader {
             if let Err(cause) = skimmed
                 && !segment.is_bad()
             {
-                return Err(ReadError::Unreadable { path: segment.path.clone(), cause });
+                return Err(segment.unreadable(cause));
             }
         }
         Ok(())
@@ -381,7 +380,7 @@ impl Reader {
         let mut places = self.catalog()?.find(list, key);
         self.skim_bare(|segment, header, url, offset| {
             if matches(header, url) {
-                places.push(Place::of(Glance::of(header), segment, offset));
+                places.push(Place::of(RecordSummary::of(header), segment, offset));
             }
         })?;
         places.sort_unstable_by(|a, b| b.cmp(a));
@@ -394,11 +393,11 @@ impl Reader {
             return Ok(None);
         };
         let segment = &self.segments[index];
-        let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
+        let unreadable = |cause| segment.unreadable(cause);
         let Some((file, _)) = segment.open().map_err(unreadable)? else {
             return Ok(None);
         };
-        let found = walk::read_record(&file, number, place.offset()).map_err(unreadable)?;
+        let found = scan::read_record(&file, number, place.offset()).map_err(unreadable)?;
         Ok(found.map(|(record, bytes)| (Located { record, segment: number, offset: place.offset() }, bytes)))
     }
 }
@@ -416,23 +415,5 @@ impl Newest<'_> {
     pub fn is_newest(&self, located: &Located) -> bool {
         let newest = self.0.find(List::Url, url_hash(located.record.url.as_bytes())).first().copied();
         newest.is_none_or(|newest| newest <= located.place())
-    }
-}
-
-impl SegmentFile {
-    /// Opens the file, and says whether it is sealed by now; `None` if it is gone. One may be sealed, and so renamed,
-    /// between listing and opening.
-    pub(super) fn open(&self) -> io::Result<Option<(File, bool)>> {
-        let missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
-        match File::open(&self.path) {
-            Ok(file) => return Ok(Some((file, self.sealed))),
-            Err(e) if !missing(&e) => return Err(e),
-            Err(_) => {}
-        }
-        match File::open(self.path.with_extension("seg")) {
-            Ok(file) => Ok(Some((file, true))),
-            Err(e) if missing(&e) => Ok(None),
-            Err(e) => Err(e),
-        }
     }
 }

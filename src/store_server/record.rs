@@ -62,16 +62,16 @@ pub struct Document {
 
 /// What an index needs to know of a record, from a header that was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Glance {
+pub(super) struct RecordSummary {
     pub doc_id: u32,
     pub digest: u128,
     pub is_reference: bool,
     pub is_unchanged: bool,
 }
 
-impl Glance {
-    pub fn of(header: &[u8]) -> Glance {
-        Glance {
+impl RecordSummary {
+    pub fn of(header: &[u8]) -> RecordSummary {
+        RecordSummary {
             doc_id: u32_at(header, DOC_ID),
             digest: u128::from(u64_at(header, DIGEST)) | u128::from(u64_at(header, DIGEST + 8)) << 64,
             is_reference: header[KIND] == KIND_REFERENCE,
@@ -94,8 +94,8 @@ impl NewRecord<'_> {
 }
 
 impl Record {
-    pub(super) fn glance(&self) -> Glance {
-        Glance {
+    pub(super) fn summary(&self) -> RecordSummary {
+        RecordSummary {
             doc_id: self.doc_id,
             digest: self.digest,
             is_reference: self.is_reference,
@@ -232,7 +232,7 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
     let mut address = [0; 16];
     address.copy_from_slice(&header[ADDRESS..ADDRESS + 16]);
     let v6 = Ipv6Addr::from(address);
-    let glance = Glance::of(header);
+    let summary = RecordSummary::of(header);
     Ok(Record {
         doc_id: u32_at(header, DOC_ID),
         url: text(&payload[..lengths.url])?,
@@ -250,8 +250,8 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
         head_len: u32_at(header, HEAD_LEN),
         document_len: u32_at(header, DOCUMENT_LEN),
         record_bytes: lengths.record as u32,
-        digest: glance.digest,
-        is_reference: glance.is_reference,
+        digest: summary.digest,
+        is_reference: summary.is_reference,
         codec: header[CODEC],
         block_len: lengths.block as u32,
     })

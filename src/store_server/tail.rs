@@ -1,8 +1,8 @@
 //! The newest part of a store, for whoever knows the rest.
 
-use super::directory::SegmentFile;
 use super::index::Place;
 use super::reader::{Located, ReadError, Reader};
+use super::segment_file::SegmentFile;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use rapidhash::fast::RapidHashSet;
 

@@ -1,6 +1,6 @@
-use super::directory::SegmentFile;
 use super::index::{Entries, Entry, IndexFile, List, index_path, runs_of};
 use super::reader::{Damage, Located, ReadError, Reader};
+use super::segment_file::SegmentFile;
 use std::path::PathBuf;
 
 /// What reading everything came to.
@@ -60,12 +60,12 @@ impl Reader {
     ) -> Result<(), ReadError> {
         let mut entries = Entries::default();
         let mut failed = None;
-        let walked = self.each_of(segment, &mut |located, bytes| {
+        let scanned = self.each_of(segment, &mut |located, bytes| {
             let record = &located.record;
             verified.records += 1;
             verified.references += u64::from(record.is_reference);
             verified.document_bytes += u64::from(record.document_len);
-            entries.note(record.glance(), record.url.as_bytes(), located.segment, located.offset);
+            entries.note(record.summary(), record.url.as_bytes(), located.segment, located.offset);
             match self.document_of(&located, bytes) {
                 Ok(Some(_)) => {}
                 Ok(None) => verified.broken.push(broken(segment, &located)),
@@ -75,15 +75,17 @@ impl Reader {
         if let Some(error) = failed {
             return Err(error);
         }
-        let Some(walked) = walked else {
+        let Some(scanned) = scanned else {
             return Ok(());
         };
         verified.segments += 1;
         let path = &segment.path;
-        if walked.is_torn {
-            verified.torn.push((path.clone(), walked.end));
+        if scanned.is_torn {
+            verified.torn.push((path.clone(), scanned.end));
         }
-        verified.damages.extend(walked.damaged.into_iter().map(|bytes| Damage { path: path.clone(), bytes }));
+        verified
+            .damages
+            .extend(scanned.damaged.into_iter().map(|bytes| Damage { path: path.clone(), bytes }));
         if segment.sealed {
             verify_index(segment, &entries.sorted(), runs, verified)?;
         }
@@ -107,7 +109,7 @@ fn verify_index(
     match IndexFile::open(&path) {
         Ok(Some(index)) => {
             // Cut between two records, a segment looks whole; its index knows better.
-            let bytes = segment.path.metadata().map_or(0, |meta| meta.len());
+            let bytes = segment.bytes();
             let had = index.segments().iter().find(|(number, _)| *number == segment.number);
             if let Some((_, had)) = had.filter(|(_, had)| *had > bytes) {
                 verified.damages.push(Damage { path: segment.path.clone(), bytes: bytes..*had });

@@ -2,7 +2,7 @@ use crate::base::Wall;
 use crate::config::Config;
 use crate::engine::runtime::threads::{Health, NodeError, joined, spawn};
 use crate::rings::Doorbell;
-use crate::store_server::{Keeper, KeeperError, Keeping, Librarian, Sealed};
+use crate::store_server::{Keeper, KeeperError, Maintenance, RetentionRules, Sealed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -46,7 +46,7 @@ impl StoreThreads {
         trouble: &Arc<Health>,
     ) -> Result<StoreThreads, NodeError> {
         let end = Arc::new(AtomicBool::new(false));
-        let librarian = Librarian::new(&config.store.data, keeping(config), keeper.shares());
+        let librarian = Maintenance::new(&config.store.data, keeping(config), keeper.shares());
         let (sealed, sealed_in) = sync_channel(SEALED_WAITING);
         let to_librarian = ToLibrarian { sealed, missed: Arc::default() };
         let librarian = spawn("librarian", {
@@ -71,9 +71,9 @@ impl StoreThreads {
     }
 }
 
-fn keeping(config: &Config) -> Keeping {
+fn keeping(config: &Config) -> RetentionRules {
     let store = &config.store;
-    Keeping {
+    RetentionRules {
         bytes_max: store.bytes_max,
         history: store.history,
         segment_bytes: store.segment_bytes,
@@ -136,7 +136,7 @@ fn hand_on(keeper: &mut Keeper, librarian: &ToLibrarian) {
 }
 
 /// The librarian's thread, until the keeper is gone.
-fn tend(mut librarian: Librarian, sealed: &Receiver<Vec<Sealed>>, missed: &AtomicBool, trouble: &Health) {
+fn tend(mut librarian: Maintenance, sealed: &Receiver<Vec<Sealed>>, missed: &AtomicBool, trouble: &Health) {
     let mut is_told = false;
     loop {
         let (fresh, is_over) = match sealed.recv_timeout(LIBRARIAN_PAUSE) {

@@ -1,5 +1,5 @@
 use crate::proto::record::BadRecord;
-use crate::store_server::{Fed, Intake, ShardStore, Stored};
+use crate::store_server::{Fed, RecordIntake, ShardStore, Stored};
 use mio::net::TcpStream;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Conn {
     pub stream: TcpStream,
     pub peer: SocketAddr,
-    intake: Intake,
+    intake: RecordIntake,
     counts: CountWriter,
     pub phase: Phase,
     /// It is on its worker's list of connections that may have something to read.
@@ -105,7 +105,7 @@ impl Conn {
         Conn {
             stream,
             peer,
-            intake: Intake::new(doc_bytes_max),
+            intake: RecordIntake::new(doc_bytes_max),
             counts: CountWriter::default(),
             phase: Phase::Open,
             on_readable: false,

@@ -1,4 +1,4 @@
-use super::super::header::SegmentHeader;
+use super::super::segment_header::SegmentHeader;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use std::fs::File;

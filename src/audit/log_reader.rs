@@ -10,7 +10,7 @@ use std::net::IpAddr;
 ///
 /// The life of a file: `open_file`, `line` for each of its lines, `close_file`.
 #[derive(Default)]
-pub struct Intake {
+pub struct LogReader {
     overrides: Overrides,
     rows: Vec<Row>,
     learnt: Vec<Learnt>,
@@ -43,9 +43,9 @@ impl Overrides {
     }
 }
 
-impl Intake {
-    pub fn new(overrides: Overrides) -> Intake {
-        Intake { overrides, ..Intake::default() }
+impl LogReader {
+    pub fn new(overrides: Overrides) -> LogReader {
+        LogReader { overrides, ..LogReader::default() }
     }
 
     /// The lines that follow are of this file. Until it says its rules, the defaults hold.

@@ -1,6 +1,7 @@
-use super::digests::StoredDigests;
+use super::dedup::StoredDigests;
 use super::index::{Entry, IndexFile, List, Place, index_path};
-use super::walk::{Walking, walk};
+use super::scan::{ScanMode, scan};
+use super::segment_file::{BAD, FRESH, OPEN, SEALED, SegmentFile, list};
 use crate::base::random_u64;
 use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
@@ -24,7 +25,7 @@ pub struct DataDir {
     key: u64,
 }
 
-/// Keeps a directory locked for whoever has more to write there when its store is at its end.
+/// Keeps a directory locked for a writer that still has something to write there after the store is closed.
 pub struct HeldDirectory {
     segments: PathBuf,
     _lock: Arc<File>,
@@ -48,34 +49,11 @@ pub enum OpenError {
 /// The key of a store's digests.
 const KEY: &str = "digest.key";
 
-/// Name endings of a segment in use and of a sealed one.
-const OPEN: &str = "open";
-const SEALED: &str = "seg";
-/// Of one that the disk refused: what lies before the first bad byte counts.
-const BAD: &str = "bad";
-/// Of what is not whole yet; after a crash it is removed.
-const FRESH: &str = "fresh";
-
 /// Bytes of a disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Space {
     pub free: u64,
     pub total: u64,
-}
-
-impl SegmentFile {
-    /// One that the disk refused.
-    pub(super) fn is_bad(&self) -> bool {
-        self.path.extension().is_some_and(|extension| extension == BAD)
-    }
-
-    /// How a sealed one is walked.
-    pub(super) fn walking(&self, sealed: bool) -> Walking {
-        match sealed {
-            true => Walking::Sealed { key: self.path.parent().and_then(key_of) },
-            false => Walking::InUse,
-        }
-    }
 }
 
 impl DataDir {
@@ -114,7 +92,7 @@ impl DataDir {
         Ok(directory)
     }
 
-    /// What was being written anew when a process was killed.
+    /// Removes files that were being written when a process was killed.
     fn remove_unfinished(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.segments)? {
             let path = entry?.path();
@@ -154,8 +132,8 @@ impl DataDir {
         self.key
     }
 
-    /// What is stored already, as far as there is room to remember it. Without the indexes it is stored again, which
-    /// costs room and nothing else.
+    /// The digests of the documents that are stored already, up to a bound. What is not in an index is stored again, which
+    /// costs space and nothing else.
     pub(super) fn stored_digests(&self, dedup: Dedup) -> StoredDigests {
         let mut stored = StoredDigests::default();
         let Ok(segments) = list(&self.segments) else {
@@ -165,7 +143,7 @@ impl DataDir {
             let Ok(Some(index)) = IndexFile::open(&index_path(&segment.path)) else {
                 continue;
             };
-            // A reference or a 304 has no document of its own that another could stand for.
+            // A reference or a 304 has no document of its own that another record could refer to.
             let whole = index
                 .entries(List::Digest)
                 .filter(|Entry { place, .. }| !place.is_reference() && !place.is_unchanged());
@@ -197,7 +175,7 @@ impl DataDir {
         Ok((file, path, number))
     }
 
-    /// Cuts a segment to `bytes` and gives it its lasting name, which is returned. Doing it twice does no harm.
+    /// Cuts a segment to `bytes` and gives it its final name, which is returned. Doing it twice does no harm.
     pub(super) fn seal_file(file: &File, path: &Path, bytes: u64) -> io::Result<PathBuf> {
         let sealed = path.with_extension(SEALED);
         file.set_len(bytes)?;
@@ -231,65 +209,13 @@ impl DataDir {
 
     fn recover(&mut self, segment: &SegmentFile) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(&segment.path)?;
-        let end = walk(&file, segment.number, Walking::InUse, |_, _, _| {})?.end;
+        let end = scan(&file, segment.number, ScanMode::InUse, |_, _, _| {})?.end;
         if end <= SEGMENT_HEADER_BYTES as u64 {
             return fs::remove_file(&segment.path);
         }
         self.recovered += 1;
         DataDir::seal_file(&file, &segment.path, end).map(drop)
     }
-}
-
-/// A segment file, by its name.
-#[derive(Clone, Debug)]
-pub(super) struct SegmentFile {
-    pub number: u64,
-    pub sealed: bool,
-    pub path: PathBuf,
-}
-
-/// All segments of a directory, oldest first, each once. A file that is renamed while a directory is read may be seen
-/// under both of its names or under none, so it is read until two readings are the same.
-pub(super) fn list(segments: &Path) -> io::Result<Vec<SegmentFile>> {
-    let numbers = |found: &[SegmentFile]| found.iter().map(|segment| segment.number).collect::<Vec<u64>>();
-    let mut found = list_once(segments)?;
-    for _ in 0..LIST_TRIES {
-        let again = list_once(segments)?;
-        let is_same = numbers(&again) == numbers(&found);
-        found = again;
-        if is_same {
-            break;
-        }
-    }
-    Ok(found)
-}
-
-/// A directory in which segments come and go faster than that is read as it is.
-const LIST_TRIES: usize = 8;
-
-/// Files with other names are not ours and are left alone.
-fn list_once(segments: &Path) -> io::Result<Vec<SegmentFile>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(segments)? {
-        let path = entry?.path();
-        let sealed = match path.extension().and_then(|e| e.to_str()) {
-            Some(SEALED) => true,
-            Some(OPEN | BAD) => false,
-            _ => continue,
-        };
-        let number = path
-            .file_stem()
-            .and_then(|stem| stem.to_str())
-            .and_then(|stem| stem.split_once('-'))
-            .and_then(|(number, _)| number.parse().ok());
-        if let Some(number) = number {
-            found.push(SegmentFile { number, sealed, path });
-        }
-    }
-    // Under two names, the sealed one is the later.
-    found.sort_by_key(|segment: &SegmentFile| (segment.number, !segment.sealed));
-    found.dedup_by_key(|segment| segment.number);
-    Ok(found)
 }
 
 /// The key of a store, by its directory of segments.
@@ -305,8 +231,8 @@ fn read_key(path: &Path) -> io::Result<Option<u64>> {
     }
 }
 
-/// The key of a store's digests: made by chance with the store, and the same for as long as it lives. A store that has
-/// lost it gets another, and stores once more what it has.
+/// The key of a store's digests: drawn at random when the store is made, and never changed. A store that has lost it gets
+/// another, and stores again what it has.
 fn key(path: &Path) -> io::Result<u64> {
     if let Some(key) = read_key(path)? {
         return Ok(key);

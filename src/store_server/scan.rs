@@ -1,6 +1,6 @@
 //! Reading a segment from its first record to its last, whatever has happened to it.
 
-use super::digests::digest;
+use super::dedup::digest;
 use super::layout::{HEADER_BYTES, RECORD_MAGIC};
 use super::record::{self, NotARecord, Record};
 use crate::limits::{RECORD_ALIGN, SEGMENT_HEADER_BYTES};
@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 
 /// What a walk came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Walked {
+pub struct ScanResult {
     /// Where the last whole record ends.
     pub end: u64,
     /// Bytes of a sealed segment that are no record.
@@ -22,7 +22,7 @@ pub struct Walked {
 
 /// What bytes that are no record mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Walking {
+pub enum ScanMode {
     /// The end of a segment in use.
     InUse,
     /// Damage to a sealed one: the walk goes on behind it. Where it does is found by the store's key, as bytes that look
@@ -31,23 +31,23 @@ pub enum Walking {
 }
 
 /// Shows every whole record.
-pub fn walk(
+pub fn scan(
     file: &File,
     segment: u64,
-    walking: Walking,
+    scan_mode: ScanMode,
     mut show: impl FnMut(Record, u64, &[u8]),
-) -> io::Result<Walked> {
+) -> io::Result<ScanResult> {
     let file_bytes = file.metadata()?.len();
-    let mut walked = Walked { end: SEGMENT_HEADER_BYTES as u64, ..Walked::default() };
+    let mut scanned = ScanResult { end: SEGMENT_HEADER_BYTES as u64, ..ScanResult::default() };
     let mut reader = BufReader::with_capacity(1 << 18, file);
-    let mut offset = walked.end;
+    let mut offset = scanned.end;
     reader.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
         (&mut reader).take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
         if bytes.is_empty() {
-            return Ok(walked);
+            return Ok(scanned);
         }
         let header = record::check_header(&bytes, segment);
         if let Ok(lengths) = header {
@@ -57,13 +57,13 @@ pub fn walk(
             {
                 show(record, offset, &bytes);
                 offset += lengths.record as u64;
-                walked.end = offset;
+                scanned.end = offset;
                 continue;
             }
         }
-        let Walking::Sealed { key } = walking else {
-            walked.is_torn = !matches!(header, Err(NotARecord::Empty));
-            return Ok(walked);
+        let ScanMode::Sealed { key } = scan_mode else {
+            scanned.is_torn = !matches!(header, Err(NotARecord::Empty));
+            return Ok(scanned);
         };
         let next = match header {
             // The header holds, and with it the length: only this record is lost.
@@ -73,7 +73,7 @@ pub fn walk(
                 None => file_bytes,
             },
         };
-        walked.damaged.push(offset..next);
+        scanned.damaged.push(offset..next);
         offset = next;
         reader.seek(SeekFrom::Start(offset))?;
     }

@@ -1,12 +1,10 @@
-use super::append::ShardShare;
-use super::directory::{SegmentFile, list};
 use super::index::{Catalog, Entries, FAN_IN, IndexFile, index_path, merge, runs_of};
 use super::keeper::Sealed;
 use super::mmap::Segment;
 use super::reader::ReadError;
-use super::retention::{Retention, RetentionError};
-use super::walk::walk;
-use crate::config::History;
+use super::retention::{Retention, RetentionError, RetentionRules};
+use super::segment_file::{SegmentFile, list};
+use super::shard_share::ShardShare;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -14,36 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Keeps the house of sealed segments: indexes them, merges indexes, lets the oldest go when there are too many, and
-/// packs anew what is mostly out of date. On a thread of its own; nothing that it does is ever waited for.
-pub struct Librarian {
+/// Looks after sealed segments: indexes them, merges indexes, drops the oldest when there are too many, and packs those that
+/// are mostly out of date. It has a thread of its own, for which no other thread waits.
+pub struct Maintenance {
     directory: PathBuf,
     retention: Retention,
-    /// The indexes of sealed segments are to be looked through: at the start, and after something went wrong.
+    /// The indexes of sealed segments have to be checked: at the start, and after an error.
     is_behind: bool,
 }
 
-/// Which sealed segments stay.
-#[derive(Clone, Copy, Debug)]
-pub struct Keeping {
-    pub bytes_max: Option<u64>,
-    pub history: History,
-    /// Segments are packed up to this size.
-    pub segment_bytes: u64,
-    /// What is done while the keeper is waited for.
-    pub pause: fn(),
-}
-
-impl Keeping {
-    /// Everything stays.
-    pub fn all(segment_bytes: u64) -> Keeping {
-        Keeping { bytes_max: None, history: History::All, segment_bytes, pause: std::hint::spin_loop }
-    }
-}
-
 #[derive(Debug, Error)]
-pub enum LibraryError {
-    #[error("cannot write the index of {path}: {cause} (what it tells is read from the segment meanwhile)")]
+pub enum MaintenanceError {
+    #[error("cannot write the index of {path}: {cause} (lookups read the segment itself meanwhile)")]
     Index { path: PathBuf, cause: io::Error },
     #[error("cannot merge indexes in {path}: {cause}")]
     Merge { path: PathBuf, cause: io::Error },
@@ -53,36 +33,36 @@ pub enum LibraryError {
     Read(#[from] ReadError),
 }
 
-/// What making all indexes anew came to.
+/// The result of [`Maintenance::reindex`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reindexed {
     pub segments: usize,
     pub records: usize,
 }
 
-impl Librarian {
+impl Maintenance {
     /// For a data directory whose lock the caller holds. `shares` are those of the shards that write to it.
-    pub fn new(data: &Path, keeping: Keeping, shares: Vec<Arc<ShardShare>>) -> Librarian {
-        Librarian {
+    pub fn new(data: &Path, keeping: RetentionRules, shares: Vec<Arc<ShardShare>>) -> Maintenance {
+        Maintenance {
             directory: data.join("segments"),
             retention: Retention::new(data, keeping, shares),
             is_behind: true,
         }
     }
 
-    /// Sees to what was sealed, and to what was left undone.
-    pub fn turn(&mut self, sealed: &[Sealed]) -> Result<(), LibraryError> {
-        let turned = self.see_to(sealed);
+    /// Indexes what was sealed, and finishes what an earlier turn left undone.
+    pub fn turn(&mut self, sealed: &[Sealed]) -> Result<(), MaintenanceError> {
+        let turned = self.process(sealed);
         self.is_behind |= turned.is_err();
         turned
     }
 
-    /// Something may have been sealed that it was not told of.
+    /// Checks every segment in the next turn: something may have been sealed that was not handed to it.
     pub fn look_again(&mut self) {
         self.is_behind = true;
     }
 
-    fn see_to(&mut self, sealed: &[Sealed]) -> Result<(), LibraryError> {
+    fn process(&mut self, sealed: &[Sealed]) -> Result<(), MaintenanceError> {
         for Sealed { segment, file } in sealed {
             // It may have been packed since, and then another file has its name.
             if let Some(bytes) = segment.written().filter(|_| is_still(segment, file)) {
@@ -101,7 +81,7 @@ impl Librarian {
     }
 
     /// Indexes every sealed segment that has none.
-    fn catch_up(&mut self) -> Result<(), LibraryError> {
+    fn catch_up(&mut self) -> Result<(), MaintenanceError> {
         for segment in self.segments()?.into_iter().filter(|segment| segment.sealed) {
             let path = index_path(&segment.path);
             if !matches!(IndexFile::open(&path), Ok(Some(_))) {
@@ -111,9 +91,9 @@ impl Librarian {
         Ok(())
     }
 
-    /// Makes every index anew.
-    pub fn reindex(&mut self) -> Result<Reindexed, LibraryError> {
-        let merging = |cause| LibraryError::Merge { path: self.directory.clone(), cause };
+    /// Writes every index again.
+    pub fn reindex(&mut self) -> Result<Reindexed, MaintenanceError> {
+        let merging = |cause| MaintenanceError::Merge { path: self.directory.clone(), cause };
         for run in runs_of(&self.directory).map_err(merging)? {
             fs::remove_file(&run.path).map_err(merging)?;
         }
@@ -127,8 +107,8 @@ impl Librarian {
     }
 
     /// Merges the indexes of one tier, once there are enough of them. True if it did.
-    fn merge_some(&self) -> Result<bool, LibraryError> {
-        let merging = |cause| LibraryError::Merge { path: self.directory.clone(), cause };
+    fn merge_some(&self) -> Result<bool, MaintenanceError> {
+        let merging = |cause| MaintenanceError::Merge { path: self.directory.clone(), cause };
         let runs = runs_of(&self.directory).map_err(merging)?;
         let mut tiers: Vec<Vec<PathBuf>> = vec![Vec::new()];
         let segments = self.segments()?;
@@ -149,7 +129,7 @@ impl Librarian {
         for path in paths {
             match IndexFile::open(path).map_err(merging)? {
                 Some(index) => sources.push(index),
-                // Not whole: it is made anew before anything is merged.
+                // Not whole: the next turn writes it again before anything is merged.
                 None => {
                     let _ = fs::remove_file(path);
                     return Err(merging(io::Error::other("an index is broken and was removed")));
@@ -157,14 +137,14 @@ impl Librarian {
             }
         }
         merge(&self.directory, tier as u32 + 1, &sources).map_err(merging)?;
-        // The index of a segment stays beside it; a run goes once a larger one tells the same.
+        // The index of a segment stays beside it; a run is removed once a larger one holds the same.
         for path in paths.iter().filter(|_| tier > 0) {
             fs::remove_file(path).map_err(merging)?;
         }
         Ok(true)
     }
 
-    fn segments(&self) -> Result<Vec<SegmentFile>, LibraryError> {
+    fn segments(&self) -> Result<Vec<SegmentFile>, MaintenanceError> {
         let unreadable = |cause| ReadError::Unreadable { path: self.directory.clone(), cause };
         Ok(list(&self.directory).map_err(unreadable)?)
     }
@@ -178,25 +158,22 @@ fn is_still(segment: &Segment, file: &SegmentFile) -> bool {
         .is_some_and(|(named, mapped)| named.ino() == mapped.ino() && named.dev() == mapped.dev())
 }
 
-fn write_index(file: &SegmentFile, entries: Entries, bytes: u64) -> Result<(), LibraryError> {
+fn write_index(file: &SegmentFile, entries: Entries, bytes: u64) -> Result<(), MaintenanceError> {
     entries
         .write(&index_path(&file.path), file.number, bytes)
-        .map_err(|cause| LibraryError::Index { path: file.path.clone(), cause })
+        .map_err(|cause| MaintenanceError::Index { path: file.path.clone(), cause })
 }
 
 /// Reads a sealed segment and writes its index. Returns how many records it has.
-pub(super) fn index_file(segment: &SegmentFile) -> Result<usize, LibraryError> {
-    let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
+pub(super) fn index_file(segment: &SegmentFile) -> Result<usize, MaintenanceError> {
     let mut entries = Entries::default();
     let mut records = 0;
-    let Some((file, _)) = segment.open().map_err(unreadable)? else {
-        return Ok(0);
-    };
-    walk(&file, segment.number, segment.walking(true), |record, offset, _| {
+    let scanned = segment.scan(|record, offset, _| {
         records += 1;
-        entries.note(record.glance(), record.url.as_bytes(), segment.number, offset);
-    })
-    .map_err(unreadable)?;
-    write_index(segment, entries, file.metadata().map_err(unreadable)?.len())?;
+        entries.note(record.summary(), record.url.as_bytes(), segment.number, offset);
+    });
+    if scanned.map_err(|cause| segment.unreadable(cause))?.is_some() {
+        write_index(segment, entries, segment.bytes())?;
+    }
     Ok(records)
 }

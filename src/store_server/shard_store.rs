@@ -1,82 +1,18 @@
-use super::digests::{Digests, Solid, StoredDigests};
+use super::dedup::{Digests, Solid};
 use super::layout::{CODEC_LZ4, CODEC_PLAIN, HEADER_BYTES, KIND_REFERENCE, KIND_WHOLE, aligned};
 use super::mmap::SegmentWriter;
 use super::record::{Lengths, NewRecord, Stamp, write_header};
-use crate::config::Dedup;
-use crate::limits::{SEGMENTS_AHEAD, URL_BYTES_MAX};
-use crossbeam_queue::ArrayQueue;
+use super::shard_share::ShardShare;
+use crate::limits::URL_BYTES_MAX;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thiserror::Error;
 
-/// What a shard and the keeper have in common.
-pub struct ShardShare {
-    /// Segments ready to be written.
-    pub(super) ready: ArrayQueue<SegmentWriter>,
-    /// Sequence number of the last record that survives anything.
-    pub(super) durable: AtomicU64,
-    /// Sequence number of the last record written; a shard that takes over goes on from here.
-    written: AtomicU64,
-    /// Documents in segments up to this number may go away: nothing new may stand for them.
-    retired: AtomicU64,
-    /// A record is being written that may stand for an older one.
-    appending: AtomicBool,
-    /// The key of the store's digests, what is not stored twice, and what is stored already.
-    key: u64,
-    dedup: Dedup,
-    stored: Arc<StoredDigests>,
-}
-
-impl ShardShare {
-    pub(super) fn new(key: u64, dedup: Dedup, stored: Arc<StoredDigests>) -> ShardShare {
-        ShardShare {
-            ready: ArrayQueue::new(SEGMENTS_AHEAD),
-            durable: AtomicU64::new(0),
-            written: AtomicU64::new(0),
-            retired: AtomicU64::new(0),
-            appending: AtomicBool::new(false),
-            key,
-            dedup,
-            stored,
-        }
-    }
-
-    pub fn durable(&self) -> u64 {
-        self.durable.load(Ordering::Acquire)
-    }
-
-    /// Sequence number of the last record that was written.
-    pub(super) fn written(&self) -> u64 {
-        self.written.load(Ordering::Acquire)
-    }
-
-    /// Documents in segments up to this number may go away at any time.
-    pub fn retired(&self) -> u64 {
-        self.retired.load(Ordering::SeqCst)
-    }
-
-    /// From the return of this on, no record is written that stands for a document in segments up to this number.
-    /// False if a shard did not get out of the way in time.
-    pub(super) fn retire(&self, segment: u64) -> bool {
-        self.retired.fetch_max(segment, Ordering::SeqCst);
-        // A record takes microseconds, and the one after it sees the number. A shard that was put aside in the middle of
-        // one is not waited for.
-        (0..RETIRE_SPINS).any(|_| {
-            std::hint::spin_loop();
-            !self.appending.load(Ordering::SeqCst)
-        })
-    }
-}
-
-/// Some milliseconds of looking.
-const RETIRE_SPINS: u32 = 200_000;
-
-/// A shard's way into the store.
+/// A shard's access to the store.
 pub struct ShardStore {
     share: Arc<ShardShare>,
     writer: Option<SegmentWriter>,
-    /// The compressor's memory. The large kind hashes five bytes and not four: a sixth faster on web pages, for
+    /// The compressor's memory. The large variant hashes five bytes and not four: a sixth faster on web pages, for
     /// half a per cent of ratio.
     table: CompressTable,
     digests: Digests,
@@ -110,14 +46,14 @@ pub enum AppendError {
 
 impl ShardStore {
     pub fn new(share: Arc<ShardShare>) -> ShardStore {
-        let sequence = share.written.load(Ordering::Acquire);
-        // The shard that stood here before may have died in the middle of a record.
-        share.appending.store(false, Ordering::SeqCst);
-        let digests = Digests::new(share.key, share.dedup, share.stored.clone());
+        let sequence = share.written();
+        // The shard that was here before may have died in the middle of a record.
+        share.set_appending(false);
+        let digests = share.digests();
         ShardStore { share, writer: None, table: CompressTable::large(), digests, sequence }
     }
 
-    /// Sees to it that a response of `bytes` bytes can be appended, whatever its URLs.
+    /// Makes sure that a response of `bytes` bytes can be appended, whatever its URLs.
     pub fn make_room(&mut self, bytes: usize) -> Result<(), AppendError> {
         self.room_for(aligned(HEADER_BYTES + 2 * URL_BYTES_MAX + get_maximum_output_size(bytes)))
     }
@@ -132,7 +68,7 @@ impl ShardStore {
         }
         // Dropping the writer finishes its segment.
         self.writer = None;
-        let writer = self.share.ready.pop().ok_or(AppendError::NoSegment)?;
+        let writer = self.share.take_ready().ok_or(AppendError::NoSegment)?;
         let fits = writer.room() >= bytes;
         self.writer = Some(writer);
         if fits { Ok(()) } else { Err(AppendError::TooLarge) }
@@ -141,18 +77,17 @@ impl ShardStore {
     /// Compresses a record straight into the shard's segment.
     /// A document that is stored already becomes a reference, which has the response head alone.
     pub fn append(&mut self, new: &NewRecord<'_>) -> Result<Appended, AppendError> {
-        self.share.appending.store(true, Ordering::SeqCst);
+        self.share.set_appending(true);
         let appended = self.append_record(new);
-        self.share.appending.store(false, Ordering::SeqCst);
+        self.share.set_appending(false);
         appended
     }
 
     fn append_record(&mut self, new: &NewRecord<'_>) -> Result<Appended, AppendError> {
         let document = &new.bytes[new.head_len..];
-        let solid =
-            Solid { durable: self.share.durable(), retired: self.share.retired.load(Ordering::SeqCst) };
+        let solid = Solid { durable: self.share.durable(), retired: self.share.retired() };
         let (digest, is_stored) = self.digests.look(new.url, document, solid);
-        // One that reads like another's document is nothing to stand on, nor does it stand on more.
+        // A record that repeats the document of another is neither an original nor a reference.
         let is_stored = is_stored && !new.is_unchanged();
         let (kind, plain) = match is_stored {
             true => (KIND_REFERENCE, &new.bytes[..new.head_len]),
@@ -184,7 +119,7 @@ impl ShardStore {
         let scratch_end = (lengths.record + HEADER_BYTES).min(bytes_max);
         record[lengths.record..scratch_end].fill(0);
         self.sequence += 1;
-        self.share.written.store(self.sequence, Ordering::Release);
+        self.share.set_written(self.sequence);
         let stamp = Stamp { sequence: self.sequence, segment: number, codec, kind, digest, lengths };
         write_header(record, new, stamp);
         writer.publish(lengths.record, self.sequence);
@@ -206,14 +141,14 @@ impl ShardStore {
         self.share.retired()
     }
 
-    /// Lets go of a segment that the disk refused, so that the keeper can write its records again elsewhere.
+    /// Drops a segment that the disk refused, so that the keeper can write its records again elsewhere.
     pub fn tidy(&mut self) {
         if self.writer.as_ref().is_some_and(|writer| writer.segment().is_condemned()) {
             self.writer = None;
         }
     }
 
-    /// The shard is done: the keeper may seal its segment.
+    /// Ends writing: the keeper may seal the segment.
     pub fn finish(&mut self) {
         self.writer = None;
     }

@@ -6,7 +6,7 @@ use std::io;
 /// Writes the records that the disk refused once more, into a segment of their own, which is synced and sealed before
 /// any of them counts. The records are in memory still; each is checked, as a page that failed to reach the disk may have
 /// been dropped.
-pub(super) fn rescue(
+pub(super) fn rewrite(
     bad: &Segment,
     from: usize,
     make: impl FnOnce() -> Result<SegmentWriter, KeeperError>,

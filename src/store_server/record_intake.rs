@@ -1,5 +1,5 @@
-use super::append::{AppendError, ShardStore};
 use super::record::NewRecord;
+use super::shard_store::{AppendError, ShardStore};
 use crate::proto::record::{BadRecord, WireDecoder, WireRecord};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 ///                                                                    │ durable point of the shard
 ///   count ◄───────────────────── records that survive anything ◄────┘
 /// ```
-pub struct Intake {
+pub struct RecordIntake {
     decoder: WireDecoder,
     /// Sequence numbers of records that were not durable when last looked at. Other connections write to the same shard,
     /// so there are gaps between them.
@@ -43,9 +43,9 @@ pub enum Fed {
     Bad(BadRecord),
 }
 
-impl Intake {
-    pub fn new(doc_bytes_max: u64) -> Intake {
-        Intake {
+impl RecordIntake {
+    pub fn new(doc_bytes_max: u64) -> RecordIntake {
+        RecordIntake {
             decoder: WireDecoder::new(doc_bytes_max),
             waiting: VecDeque::new(),
             durable: 0,
@@ -178,7 +178,7 @@ mod tests {
         keeper.prepare(0).unwrap();
         let share = keeper.share(0);
         let mut store = ShardStore::new(share.clone());
-        let (mut one, mut two) = (Intake::new(DOC_BYTES_MAX), Intake::new(DOC_BYTES_MAX));
+        let (mut one, mut two) = (RecordIntake::new(DOC_BYTES_MAX), RecordIntake::new(DOC_BYTES_MAX));
         let stream = [wire(1, b"a"), wire(2, b"b"), wire(3, b"c")].concat();
         assert_eq!(one.feed(&stream[..stream.len() - 1], &mut store, 0), Fed::All);
         assert_eq!((one.stored().records, one.is_between_records()), (2, false));
@@ -200,7 +200,7 @@ mod tests {
         let mut keeper = keeper(1 << 20);
         keeper.prepare(0).unwrap();
         let mut store = ShardStore::new(keeper.share(0));
-        let mut intake = Intake::new(DOC_BYTES_MAX);
+        let mut intake = RecordIntake::new(DOC_BYTES_MAX);
         let mut bad = wire(2, b"b");
         bad[4] = 9;
         let stream = [wire(1, b"a"), bad, wire(3, b"c")].concat();
@@ -214,7 +214,7 @@ mod tests {
     fn without_a_segment_everything_waits_and_goes_on() {
         let mut keeper = keeper(256 << 10);
         let mut store = ShardStore::new(keeper.share(0));
-        let mut intake = Intake::new(DOC_BYTES_MAX);
+        let mut intake = RecordIntake::new(DOC_BYTES_MAX);
         let mut noise = crate::base::Rng::new(1);
         let document: Vec<u8> = (0..60_000).map(|_| noise.below(256) as u8).collect();
         let stream: Vec<u8> = (0..20).flat_map(|id| wire(id, &document)).collect();
