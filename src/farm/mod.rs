@@ -37,7 +37,7 @@
 //! | `tls.rs`      | the farm's certificate, and TLS below requests where it is asked for |
 //! | `stats.rs`    | counters |
 //! | `server.rs`   | the farm: threads, figures, seeds |
-//! | `tests.rs`    | the whole of it over sockets; `tls_tests.rs` over TLS |
+//! | `tests`       | the whole of it over sockets, plain and with TLS |
 
 mod answer;
 mod conn;
@@ -55,8 +55,6 @@ mod worker;
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tls_tests;
 
 pub use answer::{Answer, Resource, Then};
 pub use misbehaviour::Misbehaviour;

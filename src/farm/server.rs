@@ -1,6 +1,5 @@
-//! The farm: listeners, threads, and what a test or a benchmark asks of it.
+//! The farm: listeners, threads, and its interface to tests and benchmarks.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::TcpListener;
@@ -15,8 +14,9 @@ use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
+use thiserror::Error;
 
-use super::conn::Desk;
+use super::conn::Responder;
 use super::listener::{bind_all, bind_deaf};
 use super::misbehaviour::Misbehaviour;
 use super::site::{Origin, Site, push_path};
@@ -50,7 +50,7 @@ pub struct Farm {
     site: Arc<Site>,
     port: u16,
     identity: Option<Identity>,
-    /// A port at which nobody listens, for the hosts that refuse.
+    /// A port without a listener, for the hosts that refuse.
     deaf: Option<(OwnedFd, u16)>,
     counters: Arc<[Counters]>,
     stop: Arc<AtomicBool>,
@@ -85,11 +85,11 @@ impl Farm {
     }
 
     fn spawn(&mut self, thread: usize, listener: TcpListener, core: Option<usize>) -> Result<(), FarmError> {
-        let desk = Desk::new(self.site.clone(), self.port, self.counters.clone(), thread);
+        let responder = Responder::new(self.site.clone(), self.port, self.counters.clone(), thread);
         let listener = mio::net::TcpListener::from_std(listener);
         let tls = self.identity.as_ref().map(|identity| identity.config.clone());
         let (worker, waker) =
-            Worker::new(listener, desk, tls, self.stop.clone()).map_err(FarmError::Start)?;
+            Worker::new(listener, responder, tls, self.stop.clone()).map_err(FarmError::Start)?;
         let (pinned, is_pinned) = mpsc::channel();
         let handle = std::thread::Builder::new()
             .name(format!("farm-{thread}"))
@@ -166,7 +166,7 @@ impl Farm {
     fn join(&mut self) {
         self.stop.store(true, Ordering::Release);
         for (waker, handle) in self.threads.drain(..) {
-            // Without a wake-up the thread would sleep on, and so would whoever joins it.
+            // Without a wake-up the thread would sleep on, and this one with it.
             waker.wake().expect("the farm's own event descriptor fails");
             let ended = handle.join();
             if ended.is_err() && !std::thread::panicking() {
@@ -183,63 +183,28 @@ impl Drop for Farm {
 }
 
 /// Why a farm did not start.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum FarmError {
+    #[error(transparent)]
     Spec(SpecError),
+    #[error("{0} threads: from 1 to {THREADS_MAX}")]
     Threads(u16),
-    AddressInUse {
-        port: u16,
-    },
-    /// A port below 1024, for one without the right to it.
-    PortDenied {
-        port: u16,
-    },
+    #[error("port {port} is in use: choose another one, or 0 for any that is free")]
+    AddressInUse { port: u16 },
+    /// A port below 1024, without the right to it.
+    #[error("no permission to listen on port {port}: choose one from 1024 on, or 0 for any that is free")]
+    PortDenied { port: u16 },
+    #[error("cannot listen on loopback: {}", .0.desc())]
     Listen(Errno),
+    #[error("cannot raise the limit of open files: {}", .0.desc())]
     Nofile(Errno),
-    Pin {
-        core: usize,
-        errno: Errno,
-    },
+    #[error("cannot run on core {core} ({}): choose from those that nproc counts", .errno.desc())]
+    Pin { core: usize, errno: Errno },
     /// No certificate could be made for TLS.
+    #[error("cannot make a certificate: {0}")]
     Identity(IdentityError),
+    #[error("cannot start the farm: {0}")]
     Start(io::Error),
-}
-
-impl fmt::Display for FarmError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FarmError::Spec(error) => write!(f, "{error}"),
-            FarmError::Threads(threads) => write!(f, "{threads} threads: from 1 to {THREADS_MAX}"),
-            FarmError::AddressInUse { port } => {
-                write!(f, "port {port} is in use: choose another one, or 0 for any that is free")
-            }
-            FarmError::PortDenied { port } => {
-                write!(
-                    f,
-                    "no permission to listen on port {port}: choose one from 1024 on, or 0 for any that is free"
-                )
-            }
-            FarmError::Listen(errno) => write!(f, "cannot listen on loopback: {}", errno.desc()),
-            FarmError::Nofile(errno) => write!(f, "cannot raise the limit of open files: {}", errno.desc()),
-            FarmError::Pin { core, errno } => {
-                write!(f, "cannot run on core {core} ({}): choose from those that nproc counts", errno.desc())
-            }
-            FarmError::Identity(error) => write!(f, "cannot make a certificate: {error}"),
-            FarmError::Start(error) => write!(f, "cannot start the farm: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for FarmError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            FarmError::Spec(error) => Some(error),
-            FarmError::Listen(errno) | FarmError::Nofile(errno) | FarmError::Pin { errno, .. } => Some(errno),
-            FarmError::Identity(error) => Some(error),
-            FarmError::Start(error) => Some(error),
-            FarmError::Threads(_) | FarmError::AddressInUse { .. } | FarmError::PortDenied { .. } => None,
-        }
-    }
 }
 
 fn page_url(origin: Origin, page: u32) -> String {

@@ -1,7 +1,8 @@
 //! What to make up: sizes and shares, and where hosts live.
 
-use std::fmt;
 use std::net::Ipv4Addr;
+
+use thiserror::Error;
 
 /// Host indices stay below this: 127.16.0.0 to 127.143.255.255.
 pub const HOSTS_MAX: u32 = 1 << 23;
@@ -117,34 +118,23 @@ impl SiteSpec {
 }
 
 /// Why a [`SiteSpec`] cannot be made up.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Error, PartialEq)]
 pub enum SpecError {
+    #[error("{0} hosts: from 1 to {HOSTS_MAX} fit into 127.0.0.0/8")]
     Hosts(u32),
+    #[error("0 pages: a host has at least the page at /")]
     NoPages,
+    #[error("pages of {0} bytes: at most {PAGE_BYTES_MAX}")]
     PageBytes(u32),
+    #[error("0 links: pages beyond the first need at least 1 to be reached")]
     NoLinks,
+    #[error("share of {name} is {share}: from 0 to 1")]
     Share { name: &'static str, share: f64 },
+    #[error("shares of redirects, errors, slow and broken sum to {0}: at most 1")]
     SharesSum(f64),
+    #[error("crawl delay of {0} s: 0 or more")]
     CrawlDelay(f64),
 }
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SpecError::Hosts(hosts) => write!(f, "{hosts} hosts: from 1 to {HOSTS_MAX} fit into 127.0.0.0/8"),
-            SpecError::NoPages => write!(f, "0 pages: a host has at least the page at /"),
-            SpecError::PageBytes(bytes) => write!(f, "pages of {bytes} bytes: at most {PAGE_BYTES_MAX}"),
-            SpecError::NoLinks => write!(f, "0 links: pages beyond the first need at least 1 to be reached"),
-            SpecError::Share { name, share } => write!(f, "share of {name} is {share}: from 0 to 1"),
-            SpecError::SharesSum(sum) => {
-                write!(f, "shares of redirects, errors, slow and broken sum to {sum}: at most 1")
-            }
-            SpecError::CrawlDelay(delay_s) => write!(f, "crawl delay of {delay_s} s: 0 or more"),
-        }
-    }
-}
-
-impl std::error::Error for SpecError {}
 
 /// `h{host}.farm.test`.
 pub fn host_name(host: u32) -> String {

@@ -1,6 +1,5 @@
 //! TLS for the farm: an authority of its own, one certificate for all hosts, and the server's side of a connection.
 
-use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use rcgen::{
 use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection};
+use thiserror::Error;
 
 use super::spec::host_addr;
 
@@ -56,35 +56,14 @@ impl Identity {
 }
 
 /// Why there is no certificate to show.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum IdentityError {
-    Certificate(rcgen::Error),
-    Tls(rustls::Error),
+    #[error(transparent)]
+    Certificate(#[from] rcgen::Error),
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    #[error("a key that cannot be used")]
     Key,
-}
-
-impl fmt::Display for IdentityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IdentityError::Certificate(error) => write!(f, "{error}"),
-            IdentityError::Tls(error) => write!(f, "{error}"),
-            IdentityError::Key => f.write_str("a key that cannot be used"),
-        }
-    }
-}
-
-impl std::error::Error for IdentityError {}
-
-impl From<rcgen::Error> for IdentityError {
-    fn from(error: rcgen::Error) -> IdentityError {
-        IdentityError::Certificate(error)
-    }
-}
-
-impl From<rustls::Error> for IdentityError {
-    fn from(error: rustls::Error) -> IdentityError {
-        IdentityError::Tls(error)
-    }
 }
 
 /// The server's side of one connection: between the socket and plain bytes.

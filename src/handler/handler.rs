@@ -182,20 +182,20 @@ impl Handler {
             }
         }
         // One after the other, with nothing between: the table is larger than the cache, and so its misses overlap.
-        for print in &mut self.fingerprints {
-            if self.recent.holds(*print) {
-                *print = SEEN;
+        for fingerprint in &mut self.fingerprints {
+            if self.recent.holds(*fingerprint) {
+                *fingerprint = SEEN;
             }
         }
-        for (url, &print) in self.resolved_all.iter().zip(&self.fingerprints) {
+        for (url, &fingerprint) in self.resolved_all.iter().zip(&self.fingerprints) {
             // A link that stands twice on the page was noted in this very loop.
-            if print == SEEN || self.recent.holds(print) {
+            if fingerprint == SEEN || self.recent.holds(fingerprint) {
                 continue;
             }
             match CrawlUrl::from_normal(url) {
                 // Only what is in scope is remembered: the rest may come into scope later.
                 Ok(parsed) if self.scope.holds(&parsed) => {
-                    self.recent.note(print);
+                    self.recent.note(fingerprint);
                     handled.links.push(url);
                 }
                 Ok(_) => handled.out_of_scope += 1,

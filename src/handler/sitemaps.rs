@@ -39,13 +39,13 @@ impl Handler {
             return;
         }
         let url = self.scope.canon().apply(&self.resolved, &mut self.canonical);
-        let print = fingerprint(url.as_bytes());
-        if lastmod == 0 && self.recent.holds(print) {
+        let fingerprint = fingerprint(url.as_bytes());
+        if lastmod == 0 && self.recent.holds(fingerprint) {
             return;
         }
         match CrawlUrl::from_normal(url) {
             Ok(parsed) if self.scope.holds(&parsed) => {
-                self.recent.note(print);
+                self.recent.note(fingerprint);
                 handled.links.push(url);
                 handled.lastmods.push(lastmod);
             }

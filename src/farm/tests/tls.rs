@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-use super::{Farm, FarmOptions, SiteSpec, host_addr, host_name};
+use super::super::{Farm, FarmOptions, SiteSpec, host_addr, host_name};
 use crate::proto::tls::{TlsClient, TlsConn, TlsError, TlsSettings};
 
 fn farm(spec: SiteSpec) -> (Farm, TlsClient) {

@@ -1,5 +1,7 @@
 //! What a farm promises its clients: the bytes on the wire are those of the site, kept or broken as drawn.
 
+mod tls;
+
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::{Duration, Instant};
