@@ -127,7 +127,7 @@ impl Capture<'_> {
         fields
     }
 
-    /// The request, without what was said of earlier answers and without what nobody else may know.
+    /// The request, without validators of earlier answers and without secrets.
     fn request(&self, flags: Flags) -> Option<Vec<u8>> {
         let agent = self.agent?;
         let url = CrawlUrl::parse(&self.located.record.url).ok()?;

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What is taken out of a store.
+/// What is exported from a store.
 #[derive(Clone, Debug)]
 pub struct Export {
     /// One record of each URL, not all of them.
@@ -20,7 +20,7 @@ pub struct Export {
     pub force: bool,
 }
 
-/// What an export came to.
+/// The result of an export.
 #[derive(Clone, Debug, Default)]
 pub struct Exported {
     /// As they are called.

@@ -5,8 +5,8 @@ use memchr::memchr;
 
 const ORIGINAL: &[u8] = b"X-Archive-Orig-";
 
-/// The final head of a response, changed where what is stored is not what came: the names of headers that are not true
-/// any more get a prefix. `None` for bytes that are no head.
+/// The final head of a response, changed where the stored document is not what came: the names of headers that are no longer
+/// true get a prefix. `None` for bytes that are no head.
 pub(super) fn archived(head: &[u8], flags: Flags, body_bytes: usize) -> Option<Vec<u8>> {
     let method = if flags.contains(Flags::HEAD_ONLY) { Method::Head } else { Method::Get };
     let Ok(HeadStep::Done(parsed)) = HeadParser::new(HeadLimits::default(), method).parse(head) else {

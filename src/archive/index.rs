@@ -16,7 +16,7 @@ pub(super) struct Index {
     pub pages: Option<Vec<(String, String)>>,
 }
 
-/// What indexing came to.
+/// The result of indexing.
 #[derive(Debug, Default)]
 pub struct Indexing {
     pub lines: u64,
@@ -27,7 +27,7 @@ pub struct Indexing {
     pub exported: Option<Exported>,
 }
 
-/// Faults that are told one by one.
+/// Faults that are reported one by one.
 pub(super) const FAULTS_TOLD: usize = 100;
 /// Bytes of a response head that are looked at.
 const RESPONSE_HEAD_BYTES_MAX: usize = 1 << 20;

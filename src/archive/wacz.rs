@@ -90,7 +90,7 @@ fn write_pages(zip: &mut ZipOutput, pages: Vec<(String, String)>) -> Result<(), 
     zip.write(format!("{first}\n").as_bytes())?;
     for (url, ts) in pages {
         let id = format!("{:016x}", xxh3_64(format!("{ts} {url}").as_bytes()));
-        // Nothing here reads titles, and a list without them is of no use to anybody.
+        // Titles are not parsed, and a list of pages without titles is of no use.
         let page = json!({ "id": id, "url": url, "title": url, "ts": ts });
         zip.write(format!("{page}\n").as_bytes())?;
     }

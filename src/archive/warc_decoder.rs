@@ -285,7 +285,7 @@ fn too_large(decoded: &mut DecodedRecord) {
     }
 }
 
-/// Bytes that are no text: text in place of a coded document was decoded by somebody before.
+/// Bytes that are no text: text in place of a coded document was decoded by the writer of the file.
 fn looks_coded(bytes: &[u8]) -> bool {
     bytes.iter().take(64).any(|&byte| byte < b'\t' || (b'\x0e'..b' ').contains(&byte))
 }

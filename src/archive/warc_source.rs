@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// A WARC file, plain or gzipped, record by record. What cannot be read is told, and the next record that can be found is
-/// gone on with.
+/// A WARC file, plain or gzipped, record by record. What cannot be read is reported, and reading continues with the next
+/// record that can be found.
 pub(super) struct WarcSource {
     input: Input,
     parser: WarcParser,
@@ -71,7 +71,7 @@ pub struct Fault {
 const BUFFER_BYTES: usize = 1 << 16;
 /// A block that says that it is longer is not believed.
 const BLOCK_BYTES_MAX: u64 = 1 << 36;
-/// Of a gzip member that holds no record, so much is read to find its end.
+/// Bytes that are read to find the end of a gzip member that holds no record.
 const DRAINED_BYTES_MAX: u64 = 1 << 30;
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 const RECORD_BEGIN: &[u8] = b"WARC/";
@@ -81,7 +81,7 @@ impl WarcSource {
         let source = |cause| ArchiveError::Source { path: path.to_path_buf(), cause };
         let mut file = Counted::new(File::open(path).map_err(source)?);
         let begin = file.fill_buf().map_err(source)?;
-        // Of a file whose begin is damaged its name tells.
+        // If the beginning is damaged, the name of the file decides.
         let is_packed = begin.starts_with(&GZIP_MAGIC[..2])
             || !begin.starts_with(RECORD_BEGIN) && path.extension().is_some_and(|ending| ending == "gz");
         let input = if is_packed { Input::Between(file) } else { Input::Plain(file) };

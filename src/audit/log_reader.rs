@@ -19,12 +19,12 @@ pub struct LogReader {
     ips: RapidHashMap<IpAddr, u32>,
     /// Lines of the open file so far.
     line: u32,
-    /// The last line did not read. If a run opens next, a killed process left it.
+    /// The last line did not parse. If a run opens next, a killed process left it.
     fault: Option<(Place, LogError)>,
     report: Report,
 }
 
-/// Rules that hold whatever the log says.
+/// Rules that replace those of the log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Overrides {
     pub req_host_per_sec: Option<f64>,
@@ -60,7 +60,7 @@ impl LogReader {
         self.line = self.line.saturating_add(1);
         let place = self.place();
         let Some(text) = line.strip_suffix(b"\n") else {
-            // It may read by accident, but with a number cut short.
+            // It may parse by accident, with a number cut short.
             self.settle_fault();
             return self.report.torn.push(place);
         };
@@ -78,7 +78,7 @@ impl LogReader {
         self.settle_fault();
     }
 
-    /// Nothing more comes.
+    /// Checks all lines, after the last one.
     pub fn judge(mut self) -> Report {
         self.settle_fault();
         let names = in_order(&self.origins);
@@ -139,7 +139,7 @@ impl LogReader {
         }
     }
 
-    /// A line that does not read: perhaps a killed process left it, and the next run wrote right behind it.
+    /// A line that does not parse: perhaps a killed process left it, and the next run wrote right behind it.
     fn fault(&mut self, text: &[u8], place: Place, error: LogError) {
         let glued = memmem::find(text, RunRules::PREFIX.as_bytes()).map(|at| RunRules::parse(&text[at..]));
         match glued {
@@ -152,7 +152,7 @@ impl LogReader {
         }
     }
 
-    /// No run opened after a line that did not read, so nobody was killed there.
+    /// No run opened after a line that did not parse, so no process was killed there.
     fn settle_fault(&mut self) {
         if let Some((place, error)) = self.fault.take() {
             self.blame(place, error);

@@ -1,4 +1,4 @@
-//! The audit: reads a crawl log again and proves it, or shows the lines that break a promise.
+//! The audit: reads a crawl log and proves its promises, or shows the lines that break one.
 //!
 //! ```text
 //!   lines of crawl.log ──► LogReader ──► rows by host, by send time ──► Timeline ──► tallies, violations

@@ -49,7 +49,7 @@ impl Row {
     }
 }
 
-/// What a fetch of robots.txt came to, for the origin whose rules they are.
+/// The result of a fetch of robots.txt, for the origin whose rules they are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Learnt {
     pub end_us: u64,

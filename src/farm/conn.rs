@@ -15,7 +15,7 @@
 //!                 └── a host that keeps its peers waiting ──→ Linger
 //! ```
 //!
-//! Readiness is edge-triggered: it is told once and must be remembered until a read or write finds nothing
+//! Readiness is edge-triggered: it is reported once and must be remembered until a read or write finds nothing
 //! left to do. While an answer waits or is being sent nothing is read, so a connection holds at most one
 //! buffer of pipelined requests.
 
@@ -195,7 +195,7 @@ impl Conn {
                 }
                 Head::Refused(status) => {
                     responder.refuse(status);
-                    // Its body may be on the way, and nothing tells where it ends.
+                    // Its body may follow, and its end is not known.
                     start = end;
                     self.readable = true;
                     Then::Close
@@ -220,7 +220,7 @@ impl Conn {
         }
     }
 
-    /// Goes on with an answer that the peer's window had no room for.
+    /// Continues an answer that the peer's window had no room for.
     fn resume(&mut self, responder: &mut Responder) -> Next {
         let State::Send { answer, sent, then } = std::mem::replace(&mut self.state, State::Head) else {
             unreachable!("only an answer under way is resumed");
@@ -277,7 +277,7 @@ impl Conn {
         Next::Readable
     }
 
-    /// Goes on with an answer that has no end. What the peer's window has no room for is left out.
+    /// Continues an answer that has no end. What the peer's window has no room for is left out.
     fn linger(&mut self, responder: &mut Responder) -> Next {
         let State::Linger(linger) = &mut self.state else {
             unreachable!("only an answer without an end is continued");

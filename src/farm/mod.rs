@@ -56,10 +56,10 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Answer, Resource, Then};
 pub use misbehaviour::Misbehaviour;
 pub use server::{Farm, FarmError, FarmOptions};
 pub use site::{Breakage, PageKind, Site};
-pub use spec::{HOSTS_MAX, SiteSpec, SpecError, host_addr, host_index, host_name};
-pub use stats::FarmStats;
-pub use tls::IdentityError;
+pub use spec::{SiteSpec, host_addr};
+
+pub(crate) use answer::{Answer, Resource, Then};
+pub(crate) use spec::host_name;

@@ -69,7 +69,7 @@ pub enum IdentityError {
 /// The server's side of one connection: between the socket and plain bytes.
 pub(super) struct TlsSide(ServerConnection);
 
-/// What a read came to.
+/// The result of a read.
 pub(super) struct Opened {
     /// Plain bytes; 0 is the end.
     pub(super) bytes: usize,
@@ -94,7 +94,7 @@ impl TlsSide {
                 Ok(bytes) => {
                     return Ok(Opened { bytes, more: !wire.drained || bytes == room.len() });
                 }
-                // The peer closed without a word.
+                // The peer closed without a notification.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                     return Ok(Opened { bytes: 0, more: false });
                 }

@@ -35,7 +35,7 @@ pub(super) struct Worker {
     listener: TcpListener,
     accepting: Accepting,
     conns: Slots<Conn>,
-    /// Earliest first. A connection that closes leaves its timer behind, which then finds nobody.
+    /// Earliest first. A connection that closes leaves its timer behind, which then finds no connection.
     timers: BinaryHeap<Reverse<(Instant, Token)>>,
     responder: Responder,
     /// Connections speak TLS, and this is how.
@@ -53,7 +53,7 @@ enum Accepting {
 }
 
 impl Accepting {
-    /// The backlog has grown; a pause goes on none the less.
+    /// The backlog has grown; a pause continues all the same.
     fn wake(&mut self) {
         if let Accepting::Idle = self {
             *self = Accepting::Pending;

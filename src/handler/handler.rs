@@ -26,7 +26,7 @@ pub struct Page<'a> {
     pub document: &'a [u8],
 }
 
-/// What a page came to.
+/// The result of handling a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Handled {
     /// One URL to use in place of the page's own.
@@ -40,7 +40,7 @@ pub struct Handled {
     pub lastmods: Vec<u32>,
     /// Sitemaps that a sitemap names: in scope, or on its own host.
     pub sitemaps: LinkBatch,
-    /// What the page would rather be known by, if that is another URL. Noted, and not followed for it.
+    /// The canonical URL that the page names, if it is another one. Noted, and not followed.
     pub canonical: Option<CrawlUrl>,
     /// A seed's chain of redirects ends here: this host is in scope from now on.
     pub into_scope: bool,
@@ -86,7 +86,7 @@ impl Handler {
         }
     }
 
-    /// Another shard found where a seed leads.
+    /// Adds a host to the scope, to which another shard found that a seed leads.
     pub fn extend_scope(&mut self, url: &CrawlUrl) {
         Arc::make_mut(&mut self.scope).add(url);
     }
@@ -230,7 +230,7 @@ impl Handler {
     }
 }
 
-/// What a page says, before any of it is resolved.
+/// The facts of a page, before any of them is resolved.
 #[derive(Default)]
 struct Facts<'a> {
     base: Option<Cow<'a, [u8]>>,
@@ -289,7 +289,7 @@ fn header_says(head: &Head, head_bytes: &[u8], product_token: &str) -> RobotsMet
     said
 }
 
-/// `nofollow`, `noindex`, or `none` for both, said to everybody or to us: `otherbot: nofollow` is not. A name counts
+/// `nofollow`, `noindex`, or `none` for both, for every agent or for ours: `otherbot: nofollow` is neither. A name counts
 /// up to the end of its header.
 fn add_directives(value: &[u8], product_token: &str, said: &mut RobotsMeta) {
     let mut ours = true;

@@ -9,8 +9,8 @@
 //!               LinkBatch ──► doc index (which knows for certain)
 //! ```
 //!
-//! A sitemap goes the same way; besides pages it may name sitemaps. What a page would rather be known by (rel=canonical)
-//! is noted beside what it links to.
+//! A sitemap goes the same way; besides pages it may name sitemaps. The canonical URL of a page (rel=canonical) is
+//! noted beside its links.
 //!
 //! Sans-IO and per shard: it reads a document and says what it found.
 

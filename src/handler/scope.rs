@@ -11,7 +11,7 @@ use std::sync::Arc;
 ///   (spanned by the seeds  or  allowed by a rule)  and  denied by none  and  no sign of a trap
 /// ```
 ///
-/// What somebody typed is not asked about: a seed is in scope by itself, unless a rule denies it.
+/// A URL that a user typed is not checked: a seed is in scope by itself, unless a rule denies it.
 #[derive(Clone, Debug)]
 pub struct Scope {
     kind: ScopeKind,
@@ -85,7 +85,7 @@ impl Scope {
         self.traps.caught(url).map_or(Verdict::In(why), Verdict::Out)
     }
 
-    /// The rule that keeps a URL out, whoever named it: this alone counts for seeds, too.
+    /// The rule that keeps a URL out, wherever it was found: only this counts for seeds, too.
     pub fn denies(&self, url: &CrawlUrl) -> Option<RuleRef<'_>> {
         self.rules.deny.which(url)
     }

@@ -6,7 +6,7 @@ use crate::proto::sitemap::{self, SitemapEntry, SitemapLimits};
 use crate::proto::url::{CrawlUrl, LinkBase};
 
 impl Handler {
-    /// Reads a document as a sitemap. Its pages are one link away from nowhere: whoever names them is not a page. The
+    /// Reads a document as a sitemap. Its pages are one link deep: what names them is not a page. The
     /// depth of a sitemap is how many sitemaps led to it.
     pub(super) fn read_sitemap(&mut self, candidate: &Candidate, document: &[u8], handled: &mut Handled) {
         let base = LinkBase::new(&candidate.url);
@@ -33,7 +33,7 @@ impl Handler {
         debug_assert_eq!(handled.links.len(), handled.lastmods.len());
     }
 
-    /// A page that was seen lately is told again if the sitemap says when it changed: that may be news.
+    /// A page that was seen recently is reported again if the sitemap says when it changed: the date may be new.
     fn add_page(&mut self, base: &LinkBase, loc: &str, lastmod: u32, handled: &mut Handled) {
         if base.resolve(loc.as_bytes(), &mut self.resolved).is_err() {
             return;

@@ -22,7 +22,7 @@ pub struct ResolverConfig {
     pub cache_max: usize,
     /// Names asked for at once.
     pub lookups_max: usize,
-    /// Sockets open at once, those being let go among them.
+    /// Sockets open at once, including those being closed.
     pub sockets_max: usize,
 }
 
@@ -62,7 +62,7 @@ pub struct Resolver {
     /// Of lookups. A timer whose lookup is gone, or has moved on, finds nothing to do.
     wheel: TimerWheel<Key>,
     due: Vec<Key>,
-    /// Ids and spellings. Whoever could see enough of them to foretell the next need not guess any.
+    /// Source of ids and spellings. An attacker who sees enough of them to predict the next need not guess.
     rng: Rng,
 }
 
@@ -79,7 +79,7 @@ enum ConnState {
     Datagram { question: Question, strays: u8 },
     /// An answer that did not fit in a datagram: length and message, as far as they have come.
     Stream { question: Question, received: Vec<u8> },
-    /// Let go; the slot is free when the driver says `Closed`.
+    /// Closed by the resolver; the slot is free when the driver reports `Closed`.
     Closing,
 }
 
@@ -94,13 +94,13 @@ const FRESH_MS: u64 = 20;
 const NO_SOCKET_MS: u64 = 10;
 /// Tries that may still be answered while the latest one runs.
 const TRIES_OPEN_MAX: usize = 4;
-/// So many strays at one socket, and somebody is guessing.
+/// More stray datagrams at one socket mean that a third party is guessing.
 const STRAYS_MAX: u8 = 32;
 /// Rounds after which the time-out doubles no more.
 const DOUBLINGS_MAX: u32 = 2;
 
 impl Resolver {
-    /// The seed should be of the kind that nobody can guess.
+    /// The seed should be one that an attacker cannot guess.
     pub fn new(config: ResolverConfig, now: Now, seed: u64) -> Resolver {
         Resolver {
             servers: Servers::new(&config.servers),
@@ -122,7 +122,7 @@ impl Resolver {
         self.lookups.len()
     }
 
-    /// Sockets: open and being let go.
+    /// Sockets: open and being closed.
     #[cfg(test)]
     pub fn conns(&self) -> usize {
         self.conns.len()
@@ -186,7 +186,7 @@ impl Resolver {
                 self.conns.remove(conn);
                 return;
             }
-            // What comes after we let go is of no interest.
+            // What comes after the close is of no interest.
             (ConnState::Closing, _) => return,
             (ConnState::Datagram { question, .. }, NetEvent::Connected) => {
                 let bytes = question.datagram(edns(&mut self.lookups, lookup, kind));
@@ -245,7 +245,7 @@ impl Resolver {
     }
 
     pub fn next_due(&self) -> Option<Now> {
-        // Whoever was turned away for the sake of the fresh ones may ask again when they are no longer.
+        // A caller that got `Full` because of the fresh names may ask again when they have aged.
         let aged = self.fresh.front().filter(|_| self.fresh_open >= FRESH_MAX).map(|&(_, until)| until);
         [self.wheel.next_due(), aged].into_iter().flatten().min()
     }
@@ -414,7 +414,7 @@ impl Resolver {
         true
     }
 
-    /// A try came to nothing. If it was the latest one, the next server is asked at once.
+    /// A try has failed. If it was the latest one, the next server is asked at once.
     fn give_up_try(&mut self, conn: Key, now: Now, out: &mut Vec<Action>) {
         let slot = self.conns.get(conn).expect("the caller's socket is open");
         let (key, kind) = (slot.lookup, slot.kind);

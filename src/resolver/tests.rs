@@ -185,7 +185,7 @@ impl World {
         assert_eq!((self.resolver.open(), self.resolver.conns()), (0, 0), "all is let go");
         let (at, told, answer) = self.answers.pop().expect("an answer");
         assert!(self.answers.is_empty() && &*told == name, "one answer");
-        (answer, at.since_ms(from))
+        (answer, at.since_us(from) / 1_000)
     }
 
     /// Server, over TCP, of every question about A.

@@ -157,12 +157,12 @@ fn an_idle_connection_is_room_for_its_own_host() {
     spider.step(conn, NetEvent::Received(PAGE), Now::ZERO, &mut out);
     acted(&mut out);
     assert!(spider.has_room_for(&order(2).url, order(2).addr, &mut out));
-    assert!(out.is_empty(), "nothing is let go");
+    assert!(out.is_empty(), "nothing is closed");
     spider.take(order(2), Now::ZERO, &mut out);
     assert!(matches!(acted(&mut out).0.as_slice(), [NetAsk::Send { conn: same, .. }] if *same == conn));
 }
 
-/// Whoever looks for room while all are busy must not forget those that will be idle again.
+/// A search for room while all are busy must not forget connections that will be idle again.
 #[test]
 fn a_connection_that_was_busy_makes_room_later() {
     let (mut spider, mut out) = (spider(1), Vec::new());
@@ -283,7 +283,7 @@ fn an_address_that_is_not_allowed_is_never_connected_to() {
     assert_eq!(finished[0].result, ResultCode::BlockedAddress);
 }
 
-/// What one fetch of `order` comes to when the server answers with `response`.
+/// The result of one fetch of `order` that the server answers with `response`.
 fn answered(
     spider: &mut Spider,
     order: FetchOrder,
@@ -308,7 +308,7 @@ fn answered(
     (request, fetched.pop().expect("it ends"))
 }
 
-/// Nobody waits for the last of many timers.
+/// No fetch waits for the last of many timers.
 #[test]
 fn ten_thousand_that_stall_end_within_a_tick_of_their_deadline() {
     let (mut spider, mut out) = (spider(10_000), Vec::new());

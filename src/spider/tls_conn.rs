@@ -44,7 +44,7 @@ impl TlsConn {
     /// Takes received bytes and appends what they decrypt to.
     pub fn receive(&mut self, wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
         let received = self.tls.receive(wire, plain);
-        // An alert that tells the peer what was wrong goes out as well.
+        // An alert that says what was wrong goes out to the peer as well.
         self.tls.take_output(&mut self.pending);
         if let Err(TlsError::Certificate(fault)) = received {
             self.fault = Some(fault);

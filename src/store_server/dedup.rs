@@ -16,7 +16,7 @@ pub(super) fn digest(document: &[u8], key: u64) -> u128 {
     xxh3_128_with_seed(document, key).max(1)
 }
 
-/// What was stored before this process: the documents that a reference may stand for. Filled from the indexes, the newest
+/// The documents that were stored before this process, to which a reference may point. Filled from the indexes, the newest
 /// first, and never changed.
 #[derive(Default)]
 pub struct StoredDigests {
@@ -30,7 +30,7 @@ struct Known {
     segment: u32,
 }
 
-/// What a reference may stand for: documents that are durable, and in no segment that may go away.
+/// What a reference may point to: documents that are durable, and in no segment that may be dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Solid {
     pub durable: u64,
@@ -52,7 +52,7 @@ impl StoredDigests {
 }
 
 /// A shard's memory of what is stored. That of its own documents is a table in which the later one takes the place of
-/// an earlier: what was forgotten is stored again, which costs room and nothing else.
+/// an earlier: what was forgotten is stored again, which costs space and nothing else.
 pub(super) struct Digests {
     key: u64,
     dedup: Dedup,
@@ -74,8 +74,8 @@ impl Digests {
         Digests { key, dedup, base, live: Vec::new() }
     }
 
-    /// The digest of a document, and whether it is stored already so that a reference may stand for it. What is not
-    /// durable may be gone after a power loss.
+    /// The digest of a document, and whether a reference may point to a stored copy. What is not durable may be lost after a
+    /// power loss.
     pub fn look(&self, url: &str, document: &[u8], solid: Solid) -> (u128, bool) {
         if document.is_empty() {
             return (0, false);

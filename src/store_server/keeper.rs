@@ -12,13 +12,13 @@ use std::io;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Makes segments ready ahead of need, commits what shards have published, seals what is full. Everything that
-/// may wait for a disk happens here and on no shard.
+/// Makes segments ready ahead of need, commits what shards have published, and seals full segments. Everything that may
+/// wait for a disk happens here and on no shard.
 pub struct Keeper {
     medium: Medium,
     rules: StoreRules,
     shards: Vec<KeptShard>,
-    /// Sealed since somebody last asked.
+    /// Sealed since [`Keeper::take_sealed`] was last called.
     sealed: Vec<Sealed>,
     /// When it last turned.
     unix_ms: u64,
@@ -28,7 +28,7 @@ pub struct Keeper {
 #[derive(Clone, Debug)]
 pub struct StoreRules {
     pub segment_bytes: u64,
-    /// What documents are asked for with, as segments tell it; empty where it is not known.
+    /// The user agent of requests, for the headers of segments; empty where it is not known.
     pub agent: String,
     pub dedup: Dedup,
     /// No segment is made that would leave less than this free. Without a figure: 64 MiB, or a twentieth of a small disk.
@@ -36,7 +36,7 @@ pub struct StoreRules {
 }
 
 impl StoreRules {
-    /// Of a store that is told nothing but the size of its segments.
+    /// Defaults but for the size of segments.
     pub fn of_size(segment_bytes: u64) -> StoreRules {
         StoreRules { segment_bytes, agent: String::new(), dedup: Dedup::default(), free_bytes_min: None }
     }
@@ -87,7 +87,7 @@ pub enum KeeperError {
     Sync { number: u64, cause: io::Error },
     #[error("cannot seal segment {number}: {cause} (look at the disk)")]
     Seal { number: u64, cause: io::Error },
-    /// What the disk refused is not in memory any more, either.
+    /// The records that the disk refused are no longer in memory, either.
     #[error("the disk refused records of segment {number}, and they cannot be read back: {cause}")]
     Lost { number: u64, cause: io::Error },
 }
@@ -167,7 +167,7 @@ impl Keeper {
     }
 
     /// Group commit: whatever was published since the last time becomes durable. Full segments are sealed. What the disk
-    /// refuses is written once more elsewhere, as soon as its shard has let go of the segment.
+    /// refuses is written again elsewhere, as soon as its shard has dropped the segment.
     pub fn commit(&mut self) -> Result<bool, KeeperError> {
         let mut moved = false;
         let mut trouble = None;
@@ -188,7 +188,7 @@ impl Keeper {
                             let make = || self.medium.make(&self.rules, index as u32, unix_ms);
                             rewrite(&live.segment, from, make).map(|rescued| self.sealed.push(rescued))
                         }
-                        // Its shard has not let go of it.
+                        // Its shard has not dropped it yet.
                         Some(_) => break,
                     };
                     if let Err(error) = kept {
@@ -219,18 +219,18 @@ impl Keeper {
             }
         }
         match trouble {
-            // What has moved is told in the next turn, which finds the shards' durable points where they are.
+            // What has moved is reported by the next turn, which finds the shards' durable points where they are.
             Some(error) => Err(error),
             None => Ok(moved),
         }
     }
 
-    /// Segments sealed since this was last asked, for whoever makes indexes.
+    /// Segments sealed since the last call, for [`Maintenance`](super::Maintenance).
     pub fn take_sealed(&mut self) -> Vec<Sealed> {
         std::mem::take(&mut self.sealed)
     }
 
-    /// The disk has refused a segment that its shard still holds: shards are to be woken, so that they let go.
+    /// The disk has refused a segment that its shard still holds: shards have to be woken, so that they drop it.
     pub fn waits_for_shards(&self) -> bool {
         let mut live = self.shards.iter().flat_map(|shard| &shard.live);
         live.any(|live| live.bad_from.is_some() && !live.segment.is_finished())

@@ -62,13 +62,16 @@ mod tail;
 mod tests;
 mod verify;
 
-pub use data_dir::{DataDir, HeldDirectory, OpenError};
-pub use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
-pub use maintenance::{Maintenance, MaintenanceError};
+pub use data_dir::{DataDir, OpenError};
 pub use reader::{Damage, Located, ReadError, Reader};
-pub use record::{Document, NewRecord, Record};
-pub use record_intake::{Fed, RecordIntake, Stored};
-pub use retention::{Dropped, Retention, RetentionRules};
-pub use shard_share::ShardShare;
-pub use shard_store::{AppendError, Appended, ShardStore};
-pub use verify::Verified;
+pub use record::{Document, Record};
+
+pub(crate) use data_dir::HeldDirectory;
+pub(crate) use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
+pub(crate) use maintenance::{Maintenance, MaintenanceError};
+pub(crate) use record::NewRecord;
+pub(crate) use record_intake::{Fed, RecordIntake, Stored};
+pub(crate) use retention::{Dropped, Retention, RetentionRules};
+pub(crate) use shard_share::ShardShare;
+pub(crate) use shard_store::{AppendError, Appended, ShardStore};
+pub(crate) use verify::Verified;

@@ -8,17 +8,17 @@ use rapidhash::fast::RapidHashSet;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 
-/// Writes what is to stay of some sealed segments into one that takes the place and the number of the last of them, and
-/// removes the others. A number tells the age of records, and of what stays there is nothing newer in between.
+/// Writes the records that stay of several sealed segments into one that takes the place and the number of the last, and
+/// removes the others. A number gives the age of records, and between these segments there is nothing newer of what stays.
 ///
-/// Killed at any point, everything that is to stay is there: in the old segments, in the new one, or in both.
+/// If the process is killed at any point, every record that stays is in the old segments, in the new one, or in both.
 pub(super) fn pack(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Result<()> {
     let Some((last, _)) = sources.last() else {
         return Ok(());
     };
     let stays = sources.iter().any(|(_, kept)| !kept.is_empty());
     let packed = stays.then(|| write(last, sources)).transpose()?;
-    // Indexes first: one that tells of a segment as it was would hide what it is.
+    // Indexes first: an index of the old segment would hide the records of the new one.
     forget(sources, stays.then_some(last.number))?;
     if let Some(packed) = packed {
         packed.commit()?;
@@ -57,8 +57,8 @@ fn write(last: &SegmentFile, sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -
     Ok(packed)
 }
 
-/// Removes the indexes of these segments, and the runs that tell of the one that is written anew. What runs tell of segments
-/// that are gone is passed over.
+/// Removes the indexes of these segments, and the runs that cover the rewritten one. Entries of runs for removed segments are
+/// skipped.
 fn forget(sources: &[(&SegmentFile, &RapidHashSet<Place>)], rewritten: Option<u64>) -> io::Result<()> {
     let Some(directory) = sources.last().and_then(|(last, _)| last.path.parent()) else {
         return Ok(());

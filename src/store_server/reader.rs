@@ -45,7 +45,7 @@ pub enum ReadError {
     NoStore(PathBuf),
     #[error("cannot read {path}: {cause}")]
     Unreadable { path: PathBuf, cause: io::Error },
-    #[error("it is not in the store, or in what is damaged of it: {path} from byte {} (nephila store verify tells more)", .bytes.start)]
+    #[error("it is not in the store, unless in a damaged part of it: {path} from byte {} (nephila store verify lists the damage)", .bytes.start)]
     Damaged { path: PathBuf, bytes: Range<u64> },
 }
 
@@ -70,7 +70,7 @@ pub struct Damage {
     pub bytes: Range<u64>,
 }
 
-/// Tells whether a record is the newest of its URL.
+/// Decides whether a record is the newest of its URL.
 pub struct Newest<'a>(AllPlaces<'a>);
 
 impl Reader {
@@ -155,7 +155,7 @@ impl Reader {
         Ok(Some(scanned))
     }
 
-    /// What tells the newest record of a URL from older ones.
+    /// Decides which record of a URL is the newest.
     pub fn newest(&self) -> Result<Newest<'_>, ReadError> {
         self.all_places().map(Newest)
     }
@@ -258,7 +258,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// The record at a place that [`Reader::each`] has shown, and its document; `None` if it is not there any more.
+    /// The record at a place that [`Reader::each`] has shown, and its document; `None` if it is no longer there.
     pub fn read_at(&self, segment: u64, offset: u64) -> Result<Option<(Record, Document)>, ReadError> {
         let Some((located, bytes)) = self.read(Place::at(segment, offset))? else {
             return Ok(None);

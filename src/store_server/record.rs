@@ -4,7 +4,7 @@ use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What is to be stored about a fetch.
+/// A fetch as it is to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct NewRecord<'a> {
     pub doc_id: u32,
@@ -60,7 +60,7 @@ pub struct Document {
     pub body: Vec<u8>,
 }
 
-/// What an index needs to know of a record, from a header that was checked.
+/// The facts of a record that an index needs, from a header that was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordSummary {
     pub doc_id: u32,
@@ -103,7 +103,7 @@ impl Record {
         }
     }
 
-    /// Reads like the document that was stored for its URL before: it has none of its own.
+    /// Repeats the document that was stored for its URL before: it has none of its own.
     pub fn is_unchanged(&self) -> bool {
         is_unchanged(self.result as u8, self.flags)
     }
@@ -139,7 +139,7 @@ pub(super) enum NotARecord {
     Payload,
 }
 
-/// What a record's header says beside the facts of the fetch.
+/// What a record's header holds beside the facts of the fetch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamp {
     pub sequence: u64,

@@ -4,8 +4,8 @@ use crate::proto::record::{BadRecord, WireDecoder, WireRecord};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// What comes in over one connection from a spider: whole records go to the store, in order, and are counted once they
-/// are durable.
+/// The records that arrive over one connection from a spider. Whole records go to the store, in order, and are counted once
+/// they are durable.
 ///
 /// ```text
 ///   bytes ──► feed ──► WireDecoder ──► ShardStore::append     sequence numbers wait here
@@ -17,13 +17,13 @@ pub struct RecordIntake {
     /// Sequence numbers of records that were not durable when last looked at. Other connections write to the same shard,
     /// so there are gaps between them.
     waiting: VecDeque<u64>,
-    /// Records that are durable, and how many of them the peer was told of. `told <= durable`
+    /// Records that are durable, and how many of them were reported to the peer. `told <= durable`
     durable: u64,
     told: u64,
     stored: Stored,
 }
 
-/// What an intake has stored.
+/// Counts of an intake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     pub records: u64,
@@ -37,7 +37,7 @@ pub struct Stored {
 pub enum Fed {
     /// Every whole record is stored.
     All,
-    /// There is no segment: the rest waits, and no more is to be read until another `feed` gets through.
+    /// There is no segment: the rest waits, and the caller reads no more until another `feed` succeeds.
     NoSegment,
     /// The stream makes no sense from here on. What came before is stored.
     Bad(BadRecord),
@@ -54,7 +54,7 @@ impl RecordIntake {
         }
     }
 
-    /// Takes bytes that came at `unix_ms`, perhaps none, and stores the whole records among all that came.
+    /// Takes bytes that arrived at `unix_ms`, perhaps none, and stores every record that is whole by now.
     pub fn feed(&mut self, bytes: &[u8], store: &mut ShardStore, unix_ms: u64) -> Fed {
         if !bytes.is_empty() {
             self.decoder.push(bytes);
@@ -81,7 +81,7 @@ impl RecordIntake {
         }
     }
 
-    /// The count to be told when the shard's durable point is there; `None` if it did not move.
+    /// The count to report when the shard's durable point is here; `None` if it did not move.
     pub fn count(&mut self, durable: u64) -> Option<u64> {
         while self.waiting.front().is_some_and(|&sequence| sequence <= durable) {
             self.waiting.pop_front();
@@ -93,7 +93,7 @@ impl RecordIntake {
         })
     }
 
-    /// The count that was told last.
+    /// The count that was reported last.
     pub fn told(&self) -> u64 {
         self.told
     }
@@ -108,7 +108,7 @@ impl RecordIntake {
         self.decoder.held() == 0
     }
 
-    /// No more comes: what is no whole record is let go.
+    /// Ends the stream: bytes that are no whole record are dropped.
     pub fn close(&mut self) {
         self.decoder.clear();
     }
@@ -123,7 +123,7 @@ impl RecordIntake {
     }
 }
 
-/// The wire tells nothing of the server's address, of the response head and of flags.
+/// The wire format has no server address, response head or flags.
 fn record_of<'a>(record: &WireRecord<'a>, unix_ms: u64) -> NewRecord<'a> {
     NewRecord {
         doc_id: record.doc_id,

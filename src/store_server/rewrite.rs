@@ -3,7 +3,7 @@ use super::mmap::{Segment, SegmentWriter};
 use super::record;
 use std::io;
 
-/// Writes the records that the disk refused once more, into a segment of their own, which is synced and sealed before
+/// Writes the records that the disk refused again, into a segment of their own, which is synced and sealed before
 /// any of them counts. The records are in memory still; each is checked, as a page that failed to reach the disk may have
 /// been dropped.
 pub(super) fn rewrite(

@@ -9,7 +9,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// What a walk came to.
+/// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanResult {
     /// Where the last whole record ends.
@@ -20,13 +20,13 @@ pub struct ScanResult {
     pub is_torn: bool,
 }
 
-/// What bytes that are no record mean.
+/// What bytes that are no record mean to a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanMode {
     /// The end of a segment in use.
     InUse,
-    /// Damage to a sealed one: the walk goes on behind it. Where it does is found by the store's key, as bytes that look
-    /// like a record may be part of a page that somebody made up. Without the key only lengths that are sure are believed.
+    /// Damage to a sealed one: the scan continues behind it. Where it does is found by the store's key, as bytes that look
+    /// like a record may be part of a page that an attacker made up. Without the key only checked lengths are trusted.
     Sealed { key: Option<u64> },
 }
 
@@ -79,11 +79,11 @@ pub fn scan(
     }
 }
 
-/// Places that look like a record and are none; behind more of them the rest of a segment is given up.
+/// Places that look like a record and are none; after more of them the rest of a segment is given up.
 const LOOKED_AT_MAX: u32 = 1_000;
 
-/// Where the next whole record begins that nobody outside can have made, or the end of the file: its document has the
-/// digest that the store's key gives it. One without a document is passed over.
+/// Where the next whole record begins that no server can have made up, or the end of the file: its document has the
+/// digest that the store's key gives it. A record without a document is skipped.
 fn next_record(file: &File, segment: u64, from: u64, file_bytes: u64, key: u64) -> io::Result<u64> {
     let is_ours = |(record, bytes): (Record, Vec<u8>)| {
         let document = record::unpack(&record, &bytes).filter(|_| !record.is_reference);
@@ -112,7 +112,7 @@ fn next_record(file: &File, segment: u64, from: u64, file_bytes: u64, key: u64) 
     Ok(file_bytes)
 }
 
-/// A record is read with so many bytes at first; most are whole with that.
+/// Bytes of the first read of a record; most records are whole with them.
 const FIRST_READ: usize = 8 << 10;
 
 /// The whole record at a place and its bytes; `None` if there is none.

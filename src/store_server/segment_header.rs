@@ -8,13 +8,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// What the first page of a segment says.
+/// The first page of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
     pub number: u64,
     pub shard: u32,
     pub made_unix_ms: u64,
-    /// What the documents were asked for with; empty where that is not known.
+    /// The user agent that requested the documents; empty where it is not known.
     pub agent: String,
 }
 

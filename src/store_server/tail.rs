@@ -1,4 +1,4 @@
-//! The newest part of a store, for whoever knows the rest.
+//! The newest part of a store, for a caller that knows the rest.
 
 use super::index::Place;
 use super::reader::{Located, ReadError, Reader};

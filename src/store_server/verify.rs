@@ -3,7 +3,7 @@ use super::reader::{Damage, Located, ReadError, Reader};
 use super::segment_file::SegmentFile;
 use std::path::PathBuf;
 
-/// What reading everything came to.
+/// The result of [`Reader::verify`].
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
     pub segments: usize,

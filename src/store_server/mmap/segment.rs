@@ -95,7 +95,7 @@ impl Segment {
         // JUSTIFICATION: the keeper copies records elsewhere when the disk has refused them, and indexes are made from
         // what is in memory still; both without a second copy of the segment.
         // SAFETY: `finished` is set when the only writer is dropped, after its last write and with release order, so from
-        // here on nobody writes to the map; `tail` lies within it. A file is cut to its tail at the earliest, so every
+        // here on no thread writes to the map; `tail` lies within it. A file is cut to its tail at the earliest, so every
         // page below it is there.
         Some(unsafe { std::slice::from_raw_parts(self.map.as_ptr(), tail) })
     }
@@ -135,7 +135,7 @@ impl SegmentWriter {
         let len = self.segment.map.len();
         // JUSTIFICATION: the map is shared with the keeper, so no safe exclusive slice of it can exist.
         // SAFETY: there is one `SegmentWriter` per segment and it is borrowed exclusively; `tail <= len` is kept by
-        // `publish`; nobody else makes a reference into the map, the keeper only names ranges of it to the kernel.
+        // `publish`; no other code makes a reference into the map, the keeper only names ranges of it to the kernel.
         // The file was allocated in full before it was mapped and is cut only after the writer is gone, so no
         // page of it can be missing.
         unsafe {
