@@ -29,4 +29,4 @@ mod verdict;
 pub use handler::{Handled, Handler, Page, redirect_target};
 pub use link_batch::LinkBatch;
 pub use scope::Scope;
-pub use verdict::{Verdict, WhyOut};
+pub use verdict::Verdict;

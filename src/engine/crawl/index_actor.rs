@@ -4,7 +4,7 @@ use crate::doc_index::{DocIndex, DossierLine, Link, Origin, Outcome, PRIORITY_US
 use crate::engine::crawl::messages::{Found, FromIndex, ToIndex};
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
-use crate::handler::{Scope, Verdict, WhyOut};
+use crate::handler::{Scope, Verdict};
 use crate::limits::INDEX_RING_WORDS;
 use crate::proto::lines::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
@@ -330,12 +330,12 @@ impl IndexActor {
         let Some(scope) = &self.papers.scope else { return true };
         // What somebody typed is in scope, but for a rule that denies it.
         let why = match candidate.seed_chain {
-            true => scope.denies(&candidate.url).map(|rule| Verdict::Out(WhyOut::Denied(rule))),
+            true => scope.denies(&candidate.url).map(Verdict::Denied),
             false if candidate.doc_id >= self.papers.first_new || scope.holds(&candidate.url) => None,
             false => Some(scope.judge(&candidate.url)),
         };
-        let Some(Verdict::Out(why)) = why else { return true };
-        self.index.exclude(candidate.doc_id, &why.to_string(), now_s);
+        let Some(why) = why.filter(|why| !why.is_in()) else { return true };
+        self.index.exclude(candidate.doc_id, &why.reason(), now_s);
         false
     }
 
