@@ -94,7 +94,7 @@ impl Capture<'_> {
         if let Some(reason) = truncated(record.result, flags) {
             fields.push(("WARC-Truncated", reason.to_string()));
         }
-        put(main, &fields, &[&head, body]);
+        write_record(main, &fields, &[&head, body]);
         if is_revisit { Became::Revisit } else { Became::Response }
     }
 
@@ -105,7 +105,7 @@ impl Capture<'_> {
         fields.push(("Content-Type", "application/octet-stream".to_string()));
         fields.push(("WARC-Payload-Digest", digest(&[body])));
         fields.push(("WARC-Block-Digest", digest(&[body])));
-        put(main, &fields, &[body]);
+        write_record(main, &fields, &[body]);
     }
 
     fn fields(&self, kind: &str, id: &str) -> Vec<(&'static str, String)> {
@@ -167,9 +167,4 @@ fn digest(parts: &[&[u8]]) -> String {
     let mut hash = Sha1::new();
     parts.iter().for_each(|part| hash.update(part));
     sha1_label(hash)
-}
-
-fn put(out: &mut Vec<u8>, fields: &[(&'static str, String)], block: &[&[u8]]) {
-    let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    write_record(out, &fields, block);
 }

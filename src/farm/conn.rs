@@ -28,10 +28,10 @@ use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::answer::{Resource, Then, push_json, push_refusal};
+use super::farm_stats::{Counters, FarmStats};
 use super::misbehaviour::Linger;
 use super::request::{self, HEAD_BYTES_MAX, Head, Request};
 use super::site::Site;
-use super::stats::{Counters, FarmStats};
 use super::tls::TlsSide;
 
 /// What one read may bring.

@@ -10,7 +10,7 @@ use nix::sys::socket::{
     sockopt,
 };
 
-use super::server::FarmError;
+use super::farm::FarmError;
 
 /// One listener per thread on the same port, among which the kernel spreads connections.
 pub(super) fn bind_all(port: u16, threads: u16) -> Result<Vec<TcpListener>, FarmError> {

@@ -152,7 +152,7 @@ impl Site {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::SiteSpec;
+    use super::super::site_spec::SiteSpec;
     use super::*;
 
     #[test]

@@ -13,7 +13,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection};
 use thiserror::Error;
 
-use super::spec::host_addr;
+use super::site_spec::host_addr;
 
 /// Hosts whose address is in the certificate beside all names: a certificate with a thousand of them would be
 /// none that the web has.

@@ -17,7 +17,7 @@ use rustls::ServerConfig;
 use crate::base::{Key, Slots};
 
 use super::conn::{Conn, Next, Readiness, Responder};
-use super::spec::host_index;
+use super::site_spec::host_index;
 use super::tls::TlsSide;
 
 const EVENTS: usize = 1024;

@@ -20,7 +20,6 @@ mod link_batch;
 mod link_header;
 mod recent;
 mod scope;
-mod sitemaps;
 #[cfg(test)]
 mod tests;
 mod traps;

@@ -1,5 +1,6 @@
 use super::SpiderConfig;
 use crate::base::Now;
+use crate::proto::record::ResultCode;
 
 /// The times by which a fetch must have moved on.
 pub(super) struct Deadlines {
@@ -8,19 +9,6 @@ pub(super) struct Deadlines {
     state_by: Now,
     working_at: Now,
     rate: Rate,
-}
-
-/// A time of [`Deadlines`] that has passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Passed {
-    /// The fetch as a whole took too long.
-    Total,
-    /// Its state did.
-    State,
-    /// The server sends too slowly.
-    Rate,
-    /// WORKING is due; the next one is scheduled.
-    Working,
 }
 
 impl Deadlines {
@@ -47,25 +35,28 @@ impl Deadlines {
         self.rate.received(bytes, now);
     }
 
-    /// The earliest of the times, so the latest moment to call [`Deadlines::passed`].
+    /// The earliest of the times, so the latest moment to call [`Deadlines::check`].
     pub fn due(&self, total_us: u64) -> Now {
         let total_by = self.started.plus_us(total_us);
         self.state_by.min(total_by).min(self.working_at).min(self.rate.check_at)
     }
 
-    pub fn passed(&mut self, config: &SpiderConfig, now: Now) -> Option<Passed> {
+    /// The result if a time has passed, `late` if it is that of the state. True if WORKING is due.
+    pub fn check(&mut self, late: ResultCode, config: &SpiderConfig, now: Now) -> Result<bool, ResultCode> {
         if self.started.plus_us(config.total_us) <= now {
-            Some(Passed::Total)
-        } else if self.state_by <= now {
-            Some(Passed::State)
-        } else if self.rate.check_at <= now && !self.rate.is_enough(config.rate_bytes_per_s, now) {
-            Some(Passed::Rate)
-        } else if self.working_at <= now {
-            self.working_at = now.plus_us(config.working_us);
-            Some(Passed::Working)
-        } else {
-            None
+            return Err(ResultCode::TotalTimeout);
         }
+        if self.state_by <= now {
+            return Err(late);
+        }
+        if self.rate.check_at <= now && !self.rate.is_enough(config.rate_bytes_per_s, now) {
+            return Err(ResultCode::TooSlow);
+        }
+        let is_working = self.working_at <= now;
+        if is_working {
+            self.working_at = now.plus_us(config.working_us);
+        }
+        Ok(is_working)
     }
 }
 

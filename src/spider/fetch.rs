@@ -1,4 +1,4 @@
-use super::deadlines::{Deadlines, Passed};
+use super::deadlines::Deadlines;
 use super::fetched::Fetched;
 use super::origin_policy::{Asked, OriginPolicy};
 use super::request::Request;
@@ -222,16 +222,11 @@ impl Fetch {
 
     /// Checks the deadlines: WORKING may be due (`Ok(true)`), or the fetch has to end.
     pub fn overdue(&mut self, config: &SpiderConfig, now: Now) -> Result<bool, ResultCode> {
-        match self.deadlines.passed(config, now) {
-            None => Ok(false),
-            Some(Passed::Working) => Ok(true),
-            Some(Passed::Total) => Err(ResultCode::TotalTimeout),
-            Some(Passed::Rate) => Err(ResultCode::TooSlow),
-            Some(Passed::State) => Err(match self.state {
-                FetchState::Connect | FetchState::Handshake => ResultCode::ConnectTimeout,
-                FetchState::Await { .. } | FetchState::Body { .. } => ResultCode::ReadTimeout,
-            }),
-        }
+        let late = match self.state {
+            FetchState::Connect | FetchState::Handshake => ResultCode::ConnectTimeout,
+            FetchState::Await { .. } | FetchState::Body { .. } => ResultCode::ReadTimeout,
+        };
+        self.deadlines.check(late, config, now)
     }
 
     /// The connection brought no response to this request: it ended, or what came may be the rest of the response

@@ -17,11 +17,11 @@ use nix::unistd::Pid;
 use thiserror::Error;
 
 use super::conn::Responder;
+use super::farm_stats::{Counters, FarmStats};
 use super::listener::{bind_all, bind_deaf};
 use super::misbehaviour::Misbehaviour;
 use super::site::{Origin, Site, push_path};
-use super::spec::{SiteSpec, SpecError, host_addr, host_name};
-use super::stats::{Counters, FarmStats};
+use super::site_spec::{SiteSpec, SpecError, host_addr, host_name};
 use super::tls::{Identity, IdentityError};
 use super::worker::Worker;
 
