@@ -17,13 +17,13 @@ pub(super) struct Capture<'a> {
     pub document: &'a Document,
     /// The record that has the document, if that is another one.
     pub original: Option<&'a Original>,
-    /// What it was asked for with.
+    /// The user agent of the request.
     pub agent: Option<&'a str>,
     /// The id of the file's first record.
     pub warcinfo: &'a str,
 }
 
-/// What a record became.
+/// What a stored record became in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Became {
     Response,
@@ -98,7 +98,7 @@ impl Capture<'_> {
         if is_revisit { Became::Revisit } else { Became::Response }
     }
 
-    /// A document of which nothing is known but where it came from.
+    /// A document of which only the URL is known.
     fn write_resource(&self, main: &mut Vec<u8>) {
         let body = &self.document.body[..];
         let mut fields = self.fields("resource", &self.id("main"));

@@ -23,7 +23,7 @@ pub struct Export {
 /// The result of an export.
 #[derive(Clone, Debug, Default)]
 pub struct Exported {
-    /// As they are called.
+    /// By their names.
     pub files: Vec<PathBuf>,
     /// WARC records, those that describe files and requests included.
     pub records: u64,
@@ -123,7 +123,7 @@ impl Export {
     }
 }
 
-/// A walk in progress.
+/// An export in progress.
 struct Writing<'a> {
     reader: &'a Reader,
     originals: Originals,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Default)]
 pub(super) struct Index {
     lines: Vec<String>,
-    /// URL and date of the pages among the records, where they are wanted.
+    /// URL and date of the pages among the records, if they are wanted.
     pub pages: Option<Vec<(String, String)>>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Index {
 #[derive(Debug, Default)]
 pub struct Indexing {
     pub lines: u64,
-    /// What could not be read, and where: the first of them, and how many there are.
+    /// The first places that could not be read, and how many there are.
     pub faults: Vec<(PathBuf, Fault)>,
     pub faults_total: u64,
     /// Of an index of a store.
@@ -29,16 +29,16 @@ pub struct Indexing {
 
 /// Faults that are reported one by one.
 pub(super) const FAULTS_TOLD: usize = 100;
-/// Bytes of a response head that are looked at.
+/// Bytes of a response head that are read.
 const RESPONSE_HEAD_BYTES_MAX: usize = 1 << 20;
 
 impl Index {
-    /// One that notes pages.
+    /// An index that notes pages.
     pub fn with_pages() -> Index {
         Index { lines: Vec::new(), pages: Some(Vec::new()) }
     }
 
-    /// A record of our own making, whole.
+    /// Adds a whole record of an export.
     pub fn add_record(&mut self, record: &[u8], place: &Place<'_>) {
         let mut parser = WarcParser::new(u64::MAX);
         let mut looking = None;
@@ -78,13 +78,13 @@ impl Index {
     }
 }
 
-/// A record that is to be listed, while its block goes by.
+/// A record that is being indexed, while its block is read.
 struct Looking {
     head: WarcHead,
     /// The head of the response, until its blank line.
     response: Vec<u8>,
     in_response: bool,
-    /// Of the payload, where the record does not tell it.
+    /// Of the payload, if the record does not name its digest.
     hash: Option<Sha1>,
 }
 
@@ -121,8 +121,8 @@ impl Looking {
     }
 }
 
-/// The index of the WARC files that an export of a store writes, which are not written. They are called like `out`, with
-/// another ending.
+/// Writes the index of the WARC files that an export of a store would write. They are named like `out`, with another
+/// extension.
 pub fn index_export(
     export: &Export,
     reader: &Reader,
@@ -140,7 +140,7 @@ pub fn index_export(
     Ok(Indexing { lines, exported: Some(exported), ..Indexing::default() })
 }
 
-/// The index of WARC files of any maker.
+/// Writes the index of WARC files of any origin.
 pub fn index_files(paths: &[PathBuf], out: &Path, force: bool) -> Result<Indexing, ArchiveError> {
     let (folder, name) = split_path(out)?;
     check_free(&folder.join(&name), force)?;

@@ -14,7 +14,7 @@ pub(super) trait Output {
     fn close(&mut self) -> Result<(), ArchiveError>;
 }
 
-/// Keeps nothing: for those who want to know how long everything would be.
+/// Keeps nothing: for an index, which needs only lengths.
 pub(super) struct CountOutput;
 
 impl Output for CountOutput {
@@ -31,12 +31,12 @@ impl Output for CountOutput {
     }
 }
 
-/// Files in a directory. They have another name until all of them are whole and on disk; if that never comes, they go.
+/// Files in a directory. They have other names until all of them are whole and on disk; if that never happens, they are removed.
 pub(super) struct FileOutput {
     folder: PathBuf,
     force: bool,
     open: Option<(BufWriter<File>, PathBuf)>,
-    /// As they are called while they grow, and as they will be called.
+    /// Their temporary and their final names.
     closed: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -47,7 +47,7 @@ impl FileOutput {
         FileOutput { folder: folder.to_path_buf(), force, open: None, closed: Vec::new() }
     }
 
-    /// Writes over what stands at a place of the open file.
+    /// Overwrites bytes of the open file.
     pub fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ArchiveError> {
         let (file, path) = self.open.as_mut().expect("a file is open");
         let patched = file.flush().and_then(|()| file.get_ref().write_all_at(bytes, offset));
@@ -95,7 +95,7 @@ impl Output for FileOutput {
 
 impl Drop for FileOutput {
     fn drop(&mut self) {
-        // What is still here never became whole.
+        // A file that is still here never became whole.
         for (part, _) in &self.closed {
             let _ = fs::remove_file(part);
         }

@@ -12,7 +12,7 @@ use crate::proto::warc::{WarcHead, read_date};
 use crate::store_server::{NewRecord, Record};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// What a WARC record is to the store.
+/// A WARC record as a record of the store.
 #[derive(Debug)]
 pub(super) struct DecodedRecord {
     url: CrawlUrl,
@@ -79,7 +79,7 @@ impl DecodedRecord {
         }
     }
 
-    /// It says that what was had before is still true, and needs no document.
+    /// It says that the document of before still holds, and needs none of its own.
     pub fn is_unchanged(&self) -> bool {
         self.result == ResultCode::NotModified
     }
@@ -131,11 +131,11 @@ impl WarcDecoder {
         Ok(decoded)
     }
 
-    /// A response whose document is elsewhere, or still the one of before.
+    /// A response whose document is in another record, or has not changed.
     pub fn revisit(&mut self, head: &WarcHead, block: Block<'_>) -> Result<DecodedRecord, Refusal> {
         let mut decoded = bare(head)?;
         if block.bytes.is_empty() {
-            // A head is not required; that it answered well is the point of a revisit.
+            // A head is not required; a revisit implies a good answer.
             decoded.status = if is_not_modified(head) { 304 } else { 200 };
             decoded.result = StatusAction::of(decoded.status).result();
             return Ok(decoded);
@@ -160,7 +160,7 @@ impl WarcDecoder {
                 }
                 block.cut
             }
-            // Many a crawler leaves the header and takes the chunks away.
+            // Some crawlers keep the header and remove the chunks.
             Err(_) if head.framing == Framing::Chunked && decoded.bytes.len() == decoded.head_len => {
                 let kept = rest.len().min(usize::try_from(self.doc_bytes_max).unwrap_or(usize::MAX));
                 decoded.bytes.extend_from_slice(&rest[..kept]);
@@ -178,7 +178,7 @@ impl WarcDecoder {
         too_large(decoded);
     }
 
-    /// What the writer of the file says that is missing.
+    /// Notes what is missing according to the writer of the file.
     fn cut_by_writer(&self, head: &WarcHead, decoded: &mut DecodedRecord) {
         match head.get("WARC-Truncated").map(|reason| reason.trim().to_ascii_lowercase()).as_deref() {
             None | Some("") => {}
@@ -190,7 +190,7 @@ impl WarcDecoder {
         too_large(decoded);
     }
 
-    /// As a fetch does it, see `spider`.
+    /// Removes the content coding, as the spider does.
     fn undo_coding(&mut self, head: &Head, decoded: &mut DecodedRecord) {
         let codings = header_of(head, &decoded.bytes).into_owned();
         if codings.is_empty() || decoded.bytes.len() == decoded.head_len {
@@ -205,7 +205,7 @@ impl WarcDecoder {
             Decoded::Whole => {}
             Decoded::TooLarge => decoded.flags.insert(Flags::CUT),
             Decoded::Broken | Decoded::Bomb | Decoded::Unknown => {
-                // What a writer has decoded and not said so is not in the coding at all.
+                // A document that the writer decoded without saying so is not in the coding at all.
                 if plain.len() == decoded.head_len {
                     if !whole || !looks_coded(coded) {
                         return;
@@ -230,7 +230,7 @@ impl WarcDecoder {
     }
 }
 
-/// What every record has; status and result are still to be found out.
+/// Reads the fields that every record has; status and result follow.
 fn bare(head: &WarcHead) -> Result<DecodedRecord, Refusal> {
     let target = head.target().ok_or_else(|| Refusal::Bad("a record without WARC-Target-URI".to_string()))?;
     let url = match CrawlUrl::parse(&target) {

@@ -5,7 +5,7 @@ use crate::proto::warc::{Place, RECORD_END, record_id, sha1_label, warc_date, wr
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use sha1::{Digest, Sha1};
 
-/// How the files of an export are called and how long they get.
+/// Names and size of the files of an export.
 #[derive(Clone, Debug)]
 pub(super) struct FileNames {
     /// Up to its first dot, and from it on.
@@ -108,7 +108,7 @@ impl<'a, S: Output> WarcFiles<'a, S> {
 
     /// Ends the last file. The output, how many files there are, and their bytes.
     pub fn finish(mut self) -> Result<(S, u32, u64), ArchiveError> {
-        // An archive of nothing is one, too.
+        // An empty archive is valid, too.
         if self.warcinfo.is_none() {
             self.warcinfo(0, None)?;
         }

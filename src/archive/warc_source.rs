@@ -20,7 +20,7 @@ pub(super) struct WarcSource {
     /// Of a gzip member: where it begins, and records of it that were shown.
     member: u64,
     nth: u32,
-    /// A record of a member with several, whose head came with the one before.
+    /// The head of the next record of the member, which was read with the record before.
     pending: Option<WarcHead>,
     is_over: bool,
     records: u64,
@@ -32,7 +32,7 @@ enum Input {
     Packed(Box<GzDecoder<Counted>>),
     /// Between members.
     Between(Counted),
-    /// For the moment between two of the others.
+    /// While one of the others is replaced.
     Moved,
 }
 
@@ -56,7 +56,7 @@ pub(super) enum Step {
         at: RecordPlace,
         length: Option<u64>,
     },
-    /// What was shown since the last step is not to be used.
+    /// What was shown since the last step must not be used.
     Fault(Fault),
     End,
 }
@@ -69,7 +69,7 @@ pub struct Fault {
 }
 
 const BUFFER_BYTES: usize = 1 << 16;
-/// A block that says that it is longer is not believed.
+/// A block that claims to be longer is an error.
 const BLOCK_BYTES_MAX: u64 = 1 << 36;
 /// Bytes that are read to find the end of a gzip member that holds no record.
 const DRAINED_BYTES_MAX: u64 = 1 << 30;
@@ -114,7 +114,7 @@ impl WarcSource {
         Ok(())
     }
 
-    /// Records that were shown, or passed by on the way to another.
+    /// Records that were shown, or skipped on the way to another.
     pub fn records(&self) -> u64 {
         self.records
     }

@@ -48,7 +48,7 @@ impl LogReader {
         LogReader { overrides, ..LogReader::default() }
     }
 
-    /// The lines that follow are of this file. Until it says its rules, the defaults hold.
+    /// Begins a file: the lines that follow are of it. Until it names its rules, the defaults hold.
     pub fn open_file(&mut self, name: &str) {
         self.report.files.push(name.to_string());
         self.line = 0;

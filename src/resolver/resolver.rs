@@ -84,7 +84,7 @@ enum ConnState {
 }
 
 /// Once IPv4 addresses are in, IPv6 ones may take this much longer. Servers are asked for both at once and a cache
-/// answers both at once; who needs longer would hold up every page of the host for an address it can do without.
+/// answers both at once; a server that needs longer would delay every page of the host for an address it can do without.
 const SETTLE_MS: u64 = 50;
 /// Questions wait in the server's receive buffer, which by default holds some 270 of them. So no more names than
 /// this are asked for within a moment unless they are answered; a burst would be lost and cost a time-out.
@@ -216,7 +216,7 @@ impl Resolver {
                     self.replied(conn, reply, now, out);
                 }
             }
-            // Our own want of descriptors or memory is not the server's fault.
+            // A lack of descriptors or memory here is not the server's fault.
             (_, NetEvent::Failed(NetError::Exhausted)) => self.give_up_try(conn, now, out),
             (_, NetEvent::Failed(_) | NetEvent::Ended) => {
                 self.servers.missed(slot.server, now);
@@ -250,7 +250,7 @@ impl Resolver {
         [self.wheel.next_due(), aged].into_iter().flatten().min()
     }
 
-    /// What was asked for a moment ago has left the server's buffer, with or without an answer.
+    /// Names asked for a moment ago have left the server's buffer, with or without an answer.
     fn age(&mut self, now: Now) {
         while let Some(&(key, _)) = self.fresh.front().filter(|(_, until)| *until <= now) {
             self.fresh.pop_front();
@@ -284,7 +284,7 @@ impl Resolver {
         self.settle(key, now, out);
     }
 
-    /// A server has spoken to the point.
+    /// A server has answered the question, or refused to.
     fn replied(&mut self, conn: Key, reply: Reply, now: Now, out: &mut Vec<Action>) {
         let slot = self.conns.get(conn).expect("the caller's socket is open");
         let (key, kind, server) = (slot.lookup, slot.kind, slot.server);
@@ -371,7 +371,7 @@ impl Resolver {
         }
     }
 
-    /// The same server over TCP, in place of a datagram that told nothing.
+    /// Asks the same server over TCP, in place of a datagram without an answer.
     fn over_tcp(&mut self, conn: Key, now: Now, out: &mut Vec<Action>) {
         let slot = self.conns.get(conn).expect("the caller's socket is open");
         let (key, kind, server) = (slot.lookup, slot.kind, slot.server);
@@ -382,7 +382,7 @@ impl Resolver {
         }
     }
 
-    /// Opens a socket for a question and lets its time-out run. False if there is none to be had.
+    /// Opens a socket for a question and starts its time-out. False if no socket is free.
     fn open_try(
         &mut self,
         key: Key,
@@ -438,7 +438,7 @@ impl Resolver {
         out.push(Action::Net(NetAsk::Close { conn }));
     }
 
-    /// Sees to it that the lookup's timer fires no later than it needs.
+    /// Makes sure that the lookup's timer fires no later than it needs.
     fn arm(&mut self, key: Key) {
         let Some(lookup) = self.lookups.get_mut(key) else {
             return;

@@ -13,7 +13,7 @@ struct Server {
     last_until: Now,
 }
 
-/// How often each server was asked in one matter.
+/// How often each server was asked one question.
 pub(super) type AskedCounts = [u8; NAME_SERVERS_MAX];
 
 /// After this many misses in a row a server is asked last for a while.
@@ -30,7 +30,7 @@ impl Servers {
         self.0[server].addr
     }
 
-    /// Whose turn it is: in every round each once, those that fail last. `None` after the last round.
+    /// The server to ask next: in every round each once, those that fail last. `None` after the last round.
     pub(super) fn choose(&self, asked: &AskedCounts, rounds: u8, now: Now) -> Option<usize> {
         (0..self.0.len())
             .filter(|&server| asked[server] < rounds)

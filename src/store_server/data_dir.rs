@@ -57,7 +57,7 @@ pub(super) struct Space {
 }
 
 impl DataDir {
-    /// Opens or makes the directory, takes its lock, and seals what a crash left open.
+    /// Opens or makes the directory, takes its lock, and seals the segments that a crash left open.
     pub fn open(path: &Path) -> Result<DataDir, OpenError> {
         let unusable = |cause| OpenError::Unusable { path: path.to_path_buf(), cause };
         let segments = path.join("segments");
@@ -107,7 +107,7 @@ impl DataDir {
         &self.path
     }
 
-    /// The directory is in use for as long as this is there, too.
+    /// Keeps the lock for as long as the returned value lives.
     pub fn hold(&self) -> HeldDirectory {
         HeldDirectory { segments: self.segments.clone(), _lock: self.lock.clone() }
     }
@@ -187,8 +187,8 @@ impl DataDir {
         Ok(sealed)
     }
 
-    /// Gives a segment that the disk refused a name of its own. It is read up to the first bytes that are no record,
-    /// also if it cannot be cut where that is.
+    /// Gives a segment that the disk refused another extension. Readers read it up to the first bytes that are no record,
+    /// also if it cannot be cut there.
     pub(super) fn set_aside(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
         if bytes <= SEGMENT_HEADER_BYTES as u64 {
             return fs::remove_file(path);

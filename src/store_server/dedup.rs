@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
 /// A document shorter than this is stored again: a reference would hardly be smaller.
 const DOCUMENT_BYTES_MIN: usize = 64;
 
-/// Hash of a URL, as indexes have it.
+/// Hash of a URL, as in indexes.
 pub(super) fn url_hash(url: &[u8]) -> u64 {
     xxh3_64(url)
 }
@@ -38,8 +38,8 @@ pub(super) struct Solid {
 }
 
 impl StoredDigests {
-    /// Notes a document; of two of one URL the first that is noted stays. Digests by their lower half, as indexes have
-    /// them. False once there is no room for more.
+    /// Notes a document; of two of one URL the first that is noted stays. Digests by their lower half, as in
+    /// indexes. False once the table is full.
     pub(super) fn note(&mut self, dedup: Dedup, url_hash: u64, digest_low: u64, segment: u32) -> bool {
         let name = match dedup {
             Dedup::Off => return false,
@@ -51,8 +51,7 @@ impl StoredDigests {
     }
 }
 
-/// A shard's memory of what is stored. That of its own documents is a table in which the later one takes the place of
-/// an earlier: what was forgotten is stored again, which costs space and nothing else.
+/// A shard's memory of stored documents. Its own are in a table in which a later one replaces an earlier one: what was forgotten is stored again, which costs space and nothing else.
 pub(super) struct Digests {
     key: u64,
     dedup: Dedup,

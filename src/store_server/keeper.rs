@@ -20,11 +20,11 @@ pub struct Keeper {
     shards: Vec<KeptShard>,
     /// Sealed since [`Keeper::take_sealed`] was last called.
     sealed: Vec<Sealed>,
-    /// When it last turned.
+    /// Time of the last turn.
     unix_ms: u64,
 }
 
-/// How documents are kept.
+/// How documents are stored.
 #[derive(Clone, Debug)]
 pub struct StoreRules {
     pub segment_bytes: u64,
@@ -51,7 +51,7 @@ pub enum Medium {
     },
 }
 
-/// A segment that has its lasting name, and is in memory still.
+/// A segment that has its final name, and is still in memory.
 pub struct Sealed {
     pub(super) segment: Arc<Segment>,
     pub(super) file: SegmentFile,
@@ -93,12 +93,12 @@ pub enum KeeperError {
 }
 
 impl KeeperError {
-    /// Another turn may do better, and nothing is lost meanwhile.
+    /// Another turn may succeed, and nothing is lost meanwhile.
     pub fn is_passing(&self) -> bool {
         !matches!(self, KeeperError::Lost { .. })
     }
 
-    /// There is no room on the disk, which a user can make.
+    /// The disk is full, which a user can mend.
     pub fn is_full(&self) -> bool {
         match self {
             KeeperError::LowDisk { .. } => true,
@@ -134,12 +134,12 @@ impl Keeper {
         Keeper { medium, rules, shards, sealed: Vec::new(), unix_ms: 0 }
     }
 
-    /// What a shard needs to write, and others to know what is durable.
+    /// The share of one shard: it writes through it, and others learn from it what is durable.
     pub fn share(&self, shard: usize) -> Arc<ShardShare> {
         self.shards[shard].share.clone()
     }
 
-    /// What every shard needs.
+    /// The shares of all shards.
     pub fn shares(&self) -> Vec<Arc<ShardShare>> {
         self.shards.iter().map(|shard| shard.share.clone()).collect()
     }
@@ -236,7 +236,7 @@ impl Keeper {
         live.any(|live| live.bad_from.is_some() && !live.segment.is_finished())
     }
 
-    /// The crawl is over and the shards are gone: commits and seals everything. Unused segments vanish.
+    /// Commits and seals everything, after the shards have ended. Unused segments are removed.
     pub fn close(&mut self) -> Result<(), KeeperError> {
         for shard in &mut self.shards {
             while shard.share.take_ready().is_some() {}
@@ -247,8 +247,8 @@ impl Keeper {
     }
 }
 
-/// Cuts a finished segment to its records and gives it its lasting name; one without records is removed. Of a bad one
-/// only what had been synced before counts, and its name says so.
+/// Cuts a finished segment to its records and gives it its final name; one without records is removed. Of a bad one
+/// only what was synced before counts, and its extension says so.
 fn seal(segment: &Arc<Segment>, bad_from: Option<usize>) -> io::Result<Option<Sealed>> {
     let Some((file, path)) = segment.file() else {
         return Ok(None);
@@ -301,5 +301,5 @@ impl Medium {
     }
 }
 
-/// What stays free without a setting: room for indexes, logs and whatever else is on the disk.
+/// Free space kept without a setting: for indexes, logs and other files of the disk.
 const FREE_BYTES_MIN: u64 = 64 << 20;

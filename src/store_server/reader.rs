@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use thiserror::Error;
 
-/// Reads a store, also while a crawl is writing it. By plain reads: a file that is cut or vanishes under us is
-/// an error, not a fault. What is written after it was opened is found by opening another.
+/// Reads a store, also while a crawl is writing it. It uses plain reads, not a map: a file that is cut or removed meanwhile
+/// is an error, not a fault. What is written after the reader was opened is found by opening another.
 ///
 /// ```no_run
 /// use nephila::store_server::Reader;
@@ -102,7 +102,7 @@ impl Reader {
         &self.segments
     }
 
-    /// Leaves the oldest segments aside, so that no more than about this much has to be read.
+    /// Ignores the oldest segments, so that no more than about this many bytes have to be read.
     pub fn keep_newest(&mut self, bytes_max: u64) {
         let mut bytes = 0;
         let mut first = self.segments.len();
@@ -136,7 +136,7 @@ impl Reader {
         Ok(damages)
     }
 
-    /// The same of one segment; `None` if it is gone. A record carries all that is needed to believe it, so those of a
+    /// The same of one segment; `None` if it was removed. A record carries all that is needed to check it, so those of a
     /// segment with a damaged header are read, too.
     pub(super) fn each_of(
         &self,
@@ -172,13 +172,13 @@ impl Reader {
         Ok(AllPlaces::new(catalog, bare))
     }
 
-    /// The newest record of one URL and its document. One that says that nothing has changed, or of which only the head
-    /// was asked for, has the document that was stored before.
+    /// The newest record of one URL and its document. A record that says that nothing has changed, or of
+    /// which only the head was requested, has the document that was stored before.
     pub fn find(&self, url: &str) -> Result<Option<(Located, Option<Document>)>, ReadError> {
         if let Some(found) = self.find_indexed(url)? {
             return Ok(found);
         }
-        // Segments were packed since we looked, or something is damaged.
+        // Segments were packed since this reader was opened, or something is damaged.
         let fresh = Reader::open(&self.data)?;
         match fresh.find_indexed(url)? {
             Some(found) => Ok(found),
@@ -186,7 +186,7 @@ impl Reader {
         }
     }
 
-    /// By the indexes; `None` if they do not lead to what they say: they are out of date, or a record is damaged.
+    /// Finds a record by the indexes; `None` if they lead to another one: they are out of date, or a record is damaged.
     fn find_indexed(&self, url: &str) -> Result<Option<Finding>, ReadError> {
         let key = url_hash(url.as_bytes());
         let places = self.places(List::Url, key, |_, found| found == url.as_bytes())?;
@@ -267,8 +267,8 @@ impl Reader {
         Ok(document.map(|document| (located.record, document)))
     }
 
-    /// The response that a record reads like: its own head, and where its document is another record's, that one.
-    /// `None` if the document is not there.
+    /// The response of a record: its own head, and the document, also where another record has it. `None` if the document
+    /// is not there.
     pub fn document_of(&self, located: &Located, bytes: &[u8]) -> Result<Option<Document>, ReadError> {
         let own = record::unpack(&located.record, bytes);
         if !located.record.is_reference {
@@ -284,7 +284,7 @@ impl Reader {
         if let Some(body) = self.body_of(digest, likely)? {
             return Ok(Some(Document { head: own.head, body }));
         }
-        // It may have been written since we looked.
+        // It may have been written since this reader was opened.
         let places = self.places(List::Digest, low, |header, _| u64_at(header, DIGEST) == low)?;
         let body = self.body_of(digest, places.into_iter().filter(|place| !place.is_reference()))?;
         Ok(body.map(|body| Document { head: own.head, body }))
@@ -322,8 +322,8 @@ impl Reader {
         Ok(self.bare_digests.get_or_init(|| known))
     }
 
-    /// Shows headers and URLs of the segments that are in no index. One that the disk refused, and refuses still, is
-    /// passed over: what counted of it is what can be read.
+    /// Shows headers and URLs of the segments that are in no index. A segment that the
+    /// disk refused, and still refuses, is skipped: only what can be read of it counts.
     fn skim_bare(&self, mut show: impl FnMut(u64, &[u8], &[u8], u64)) -> Result<(), ReadError> {
         for segment in self.catalog()?.bare() {
             let skimmed = segment.open().and_then(|opened| match opened {
@@ -341,7 +341,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The user agent that the documents of a segment were asked for with, where it is known.
+    /// The user agent that requested the documents of a segment, where it is known.
     pub fn agent(&self, segment: u64) -> Option<String> {
         let index = self.segments.binary_search_by_key(&segment, |known| known.number).ok()?;
         let (file, _) = self.segments[index].open().ok()??;
@@ -354,7 +354,7 @@ impl Reader {
         record::unpack(record, bytes)
     }
 
-    /// Index files that a lookup asks, and segments that it must read itself.
+    /// Index files that a lookup searches, and segments without an index that it must read.
     pub fn index_files(&self) -> Result<(usize, usize), ReadError> {
         let catalog = self.catalog()?;
         Ok((catalog.files(), catalog.bare().len()))
@@ -402,8 +402,8 @@ impl Reader {
     }
 }
 
-/// Of a record that reads like one before it, and there is none: a head that was all that was asked for is one, a 304 is
-/// not.
+/// The document of a record that repeats an earlier one, of which there is none: the head alone if only that was requested,
+/// and nothing for a 304.
 fn own_document(located: &Located, bytes: &[u8]) -> Option<Document> {
     match located.record.result {
         ResultCode::NotModified => None,

@@ -150,7 +150,7 @@ pub(super) struct Stamp {
     pub lengths: Lengths,
 }
 
-/// Writes the header of a record whose payload stands already behind it.
+/// Writes the header of a record whose payload is already in place.
 pub(super) fn write_header(record: &mut [u8], new: &NewRecord<'_>, stamp: Stamp) {
     let lengths = stamp.lengths;
     let payload_crc = crc32c::crc32c(&record[HEADER_BYTES..HEADER_BYTES + lengths.payload()]);
@@ -187,13 +187,13 @@ pub(super) fn write_header(record: &mut [u8], new: &NewRecord<'_>, stamp: Stamp)
     seal_header(header);
 }
 
-/// The checksum of a header that is otherwise as it is to be.
+/// Writes the checksum of a header that is otherwise complete.
 fn seal_header(header: &mut [u8]) {
     let crc = crc32c::crc32c(&header[PAYLOAD_CRC..HEADER_BYTES]);
     header[HEADER_CRC..HEADER_CRC + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Makes a whole record one of another segment.
+/// Moves a whole record to another segment: its header names the segment.
 pub(super) fn move_to(record: &mut [u8], segment: u64) {
     record[RECORD_SEGMENT..RECORD_SEGMENT + 8].copy_from_slice(&segment.to_le_bytes());
     seal_header(&mut record[..HEADER_BYTES]);
@@ -226,7 +226,7 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
     if crc32c::crc32c(payload) != u32_at(header, PAYLOAD_CRC) {
         return Err(NotARecord::Payload);
     }
-    // Only text is ever written. Mending it would also move what stands behind it.
+    // Only UTF-8 is ever written. A lossy conversion would change the lengths.
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| NotARecord::Payload);
     let new_url = &payload[lengths.url..lengths.url + lengths.new_url];
     let mut address = [0; 16];
@@ -257,7 +257,7 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
     })
 }
 
-/// A byte of an LZ4 block stands for no more bytes than this.
+/// A byte of an LZ4 block expands to no more bytes than this.
 const LZ4_RATIO_MAX: usize = 255;
 
 /// Unpacks the block of a record whose checksums hold; `None` if it does not hold what it promises. The body of a

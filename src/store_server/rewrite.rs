@@ -4,7 +4,7 @@ use super::record;
 use std::io;
 
 /// Writes the records that the disk refused again, into a segment of their own, which is synced and sealed before
-/// any of them counts. The records are in memory still; each is checked, as a page that failed to reach the disk may have
+/// any of them counts. The records are still in memory; each is checked, as a page that failed to reach the disk may have
 /// been dropped.
 pub(super) fn rewrite(
     bad: &Segment,

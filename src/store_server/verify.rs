@@ -13,11 +13,11 @@ pub struct Verified {
     pub document_bytes: u64,
     /// Bytes of sealed segments that are no record.
     pub damages: Vec<Damage>,
-    /// Records whose document cannot be had, and where they are.
+    /// Records whose document cannot be read, and where they are.
     pub broken: Vec<(String, Damage)>,
-    /// Indexes that do not say what their segments say.
+    /// Indexes that differ from their segments.
     pub wrong_indexes: Vec<PathBuf>,
-    /// Sealed segments without an index. They are read themselves, and indexed by the next process that writes.
+    /// Sealed segments without an index. Lookups read them, and the next process that writes indexes them.
     pub unindexed: usize,
     /// Segments in use that end in the middle of a record, and where: a process is writing it, or was killed.
     pub torn: Vec<(PathBuf, u64)>,
@@ -98,7 +98,7 @@ fn broken(segment: &SegmentFile, located: &Located) -> (String, Damage) {
     (located.record.url.clone(), Damage { path: segment.path.clone(), bytes })
 }
 
-/// Compares what a segment has with its own index, and with the runs that tell of it.
+/// Compares the records of a segment with its own index, and with the runs that cover it.
 fn verify_index(
     segment: &SegmentFile,
     entries: &[Vec<Entry>; 3],

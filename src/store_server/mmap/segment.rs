@@ -19,7 +19,7 @@ pub struct Segment {
     sequence: AtomicU64,
     /// The writer is gone; nothing more will be published.
     finished: AtomicBool,
-    /// The disk refused some of it: the writer is to take another.
+    /// The disk refused some of it: the writer has to take another.
     condemned: AtomicBool,
 }
 
@@ -93,7 +93,7 @@ impl Segment {
         }
         let tail = self.published().1;
         // JUSTIFICATION: the keeper copies records elsewhere when the disk has refused them, and indexes are made from
-        // what is in memory still; both without a second copy of the segment.
+        // what is still in memory; both without a second copy of the segment.
         // SAFETY: `finished` is set when the only writer is dropped, after its last write and with release order, so from
         // here on no thread writes to the map; `tail` lies within it. A file is cut to its tail at the earliest, so every
         // page below it is there.
