@@ -226,11 +226,9 @@ impl Importing<'_> {
         let decoded = self.decode(gathered)?;
         let appended = self.append(&decoded)?;
         let kind = gathered.head.kind();
-        if kind != Kind::Revisit
-            && let Some(payload) = payload_key(&gathered.head)
-        {
-            self.originals.note(payload, &appended);
-        }
+        // A revisit is no original.
+        let payload = payload_key(&gathered.head).filter(|_| kind != Kind::Revisit);
+        self.originals.note(payload, &appended);
         match kind {
             Kind::Response => self.imported.responses += 1,
             Kind::Revisit => self.imported.revisits += 1,

@@ -31,27 +31,40 @@ impl StoredOriginals {
         }
     }
 
-    /// Notes a record. Of several with one payload the first is used.
-    pub fn note(&mut self, payload: u128, appended: &Appended) {
-        let own = (appended.segment, appended.offset);
-        let place = match appended.is_reference {
-            // Without an entry the document was stored before this import, and the indexes know where.
-            true => self.by_digest.get(&appended.digest).copied().unwrap_or(own),
-            false => *self.by_digest.entry(appended.digest).or_insert(own),
-        };
-        self.by_payload.entry(payload).or_insert(place);
+    /// Notes a record that was stored, by the payload digest that it names. Of several with one payload the first is used.
+    pub fn note(&mut self, payload: Option<u128>, appended: &Appended) {
+        let place = (appended.segment, appended.offset);
+        if let Some(payload) = payload {
+            self.by_payload.entry(payload).or_insert(place);
+        }
+        if !appended.is_reference && appended.digest != 0 {
+            self.by_digest.entry(appended.digest).or_insert(place);
+        }
         self.newest_noted = self.newest_noted.max(appended.segment);
     }
 
+    /// The record that was noted for a payload, and its document.
     pub fn find(&mut self, payload: u128) -> Result<Option<(Record, Document)>, ReadError> {
-        let Some(&(segment, offset)) = self.by_payload.get(&payload) else { return Ok(None) };
-        let reader = match self.reader.take().filter(|_| segment <= self.newest_known) {
+        let Some(&own) = self.by_payload.get(&payload) else { return Ok(None) };
+        let Some((located, bytes)) = self.reader(own)?.record_at(own.0, own.1)? else { return Ok(None) };
+        let elsewhere = self.by_digest.get(&located.record.digest).filter(|_| located.record.is_reference);
+        let document = match elsewhere.copied() {
+            Some(place) => self.reader(place)?.read_at(place.0, place.1)?.map(|(_, document)| document),
+            // Its own, or one that was stored before this import: the indexes know where.
+            None => self.reader(own)?.document_of(&located, &bytes)?,
+        };
+        Ok(document.map(|document| (located.record, document)))
+    }
+
+    /// A reader that knows the segment of a place.
+    fn reader(&mut self, place: Place) -> Result<&Reader, ReadError> {
+        let reader = match self.reader.take().filter(|_| place.0 <= self.newest_known) {
             Some(reader) => reader,
             None => {
                 self.newest_known = self.newest_noted;
                 Reader::open(&self.data)?
             }
         };
-        self.reader.insert(reader).read_at(segment, offset)
+        Ok(self.reader.insert(reader))
     }
 }

@@ -258,9 +258,14 @@ impl Reader {
         Ok(None)
     }
 
+    /// The record at a place, and its bytes; `None` if it is not there.
+    pub fn record_at(&self, segment: u64, offset: u64) -> Result<Option<(Located, Vec<u8>)>, ReadError> {
+        self.read(Place::at(segment, offset))
+    }
+
     /// The record at a place that [`Reader::each`] has shown, and its document; `None` if it is no longer there.
     pub fn read_at(&self, segment: u64, offset: u64) -> Result<Option<(Record, Document)>, ReadError> {
-        let Some((located, bytes)) = self.read(Place::at(segment, offset))? else {
+        let Some((located, bytes)) = self.record_at(segment, offset)? else {
             return Ok(None);
         };
         let document = self.document_of(&located, &bytes)?;
