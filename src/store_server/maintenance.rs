@@ -3,7 +3,7 @@ use super::keeper::Sealed;
 use super::mmap::Segment;
 use super::reader::ReadError;
 use super::retention::{Retention, RetentionError, RetentionRules};
-use super::segment_file::{SegmentFile, list};
+use super::segment_file::{SegmentFile, list_readable};
 use super::shard_share::ShardShare;
 use std::fs;
 use std::io;
@@ -82,7 +82,7 @@ impl Maintenance {
 
     /// Indexes every sealed segment that has none.
     fn catch_up(&mut self) -> Result<(), MaintenanceError> {
-        for segment in self.segments()?.into_iter().filter(|segment| segment.sealed) {
+        for segment in list_readable(&self.directory)?.into_iter().filter(|segment| segment.sealed) {
             let path = index_path(&segment.path);
             if !matches!(IndexFile::open(&path), Ok(Some(_))) {
                 index_file(&segment)?;
@@ -98,7 +98,7 @@ impl Maintenance {
             fs::remove_file(&run.path).map_err(merging)?;
         }
         let mut reindexed = Reindexed::default();
-        for segment in self.segments()?.into_iter().filter(|segment| segment.sealed) {
+        for segment in list_readable(&self.directory)?.into_iter().filter(|segment| segment.sealed) {
             reindexed.records += index_file(&segment)?;
             reindexed.segments += 1;
         }
@@ -111,7 +111,7 @@ impl Maintenance {
         let merging = |cause| MaintenanceError::Merge { path: self.directory.clone(), cause };
         let runs = runs_of(&self.directory).map_err(merging)?;
         let mut tiers: Vec<Vec<PathBuf>> = vec![Vec::new()];
-        let segments = self.segments()?;
+        let segments = list_readable(&self.directory)?;
         let catalog = Catalog::open(&self.directory, &segments).map_err(merging)?;
         for segment in segments.iter().filter(|segment| segment.sealed && catalog.is_single(segment.number)) {
             tiers[0].push(index_path(&segment.path));
@@ -142,11 +142,6 @@ impl Maintenance {
             fs::remove_file(path).map_err(merging)?;
         }
         Ok(true)
-    }
-
-    fn segments(&self) -> Result<Vec<SegmentFile>, MaintenanceError> {
-        let unreadable = |cause| ReadError::Unreadable { path: self.directory.clone(), cause };
-        Ok(list(&self.directory).map_err(unreadable)?)
     }
 }
 

@@ -3,7 +3,7 @@ use super::index::{AllPlaces, Catalog, Entries, List, Place};
 use super::layout::DIGEST;
 use super::record::{self, Document, Record, RecordSummary};
 use super::scan::{self, ScanResult};
-use super::segment_file::{SegmentFile, list};
+use super::segment_file::{SegmentFile, list_readable};
 use super::segment_header::SegmentHeader;
 use crate::base::u64_at;
 use crate::limits::SEGMENT_HEADER_BYTES;
@@ -79,8 +79,7 @@ impl Reader {
         if !directory.is_dir() {
             return Err(ReadError::NoStore(data.to_path_buf()));
         }
-        let segments =
-            list(&directory).map_err(|cause| ReadError::Unreadable { path: directory.clone(), cause })?;
+        let segments = list_readable(&directory)?;
         Ok(Reader {
             data: data.to_path_buf(),
             directory,

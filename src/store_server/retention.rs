@@ -1,7 +1,7 @@
 use super::keep_set::{KeepSet, KeepSets};
 use super::pack::pack;
 use super::reader::{ReadError, Reader};
-use super::segment_file::{SegmentFile, list};
+use super::segment_file::{SegmentFile, list_readable};
 use super::shard_share::ShardShare;
 use crate::config::History;
 use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_HEADER_BYTES};
@@ -259,8 +259,7 @@ impl Retention {
     }
 
     fn sealed(&self) -> Result<Vec<SegmentFile>, RetentionError> {
-        let directory = self.data.join("segments");
-        let all = list(&directory).map_err(|cause| ReadError::Unreadable { path: directory, cause })?;
+        let all = list_readable(&self.data.join("segments"))?;
         Ok(all.into_iter().filter(|segment| segment.sealed).collect())
     }
 }

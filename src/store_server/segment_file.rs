@@ -83,6 +83,11 @@ pub(super) fn list(segments: &Path) -> io::Result<Vec<SegmentFile>> {
     Ok(found)
 }
 
+/// The same for a reader of the store.
+pub(super) fn list_readable(segments: &Path) -> Result<Vec<SegmentFile>, ReadError> {
+    list(segments).map_err(|cause| ReadError::Unreadable { path: segments.to_path_buf(), cause })
+}
+
 /// A directory in which segments come and go faster than that is read as it is.
 const LIST_TRIES: usize = 8;
 
