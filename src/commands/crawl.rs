@@ -10,7 +10,8 @@ use crate::config::{Config, ScopeKind, Sitemaps};
 use crate::doc_index::IndexView;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    CrawlTask, HostsFile, Names, Node, NodeSetup, OpenIndex, ResolvConf, SpiderSetup, Summary, index_folder,
+    CrawlStore, CrawlTask, HostsFile, Names, Node, NodeSetup, OpenIndex, ResolvConf, SpiderSetup, Summary,
+    index_folder,
 };
 use crate::proto::url::{Canon, CrawlUrl, UrlRules};
 use crate::resolver::ResolverConfig;
@@ -262,7 +263,7 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
     let setup = NodeSetup { config, kit };
     let config = &setup.config;
     let (fetches_max, sockets_max) = (config.spider.fetches_max, resolver.sockets_max);
-    let task = CrawlTask { seeds, directory, index };
+    let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.name {
         "uring" => Node::start(
             &setup,
@@ -286,7 +287,7 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
         ),
     }
     .map_err(Failure::cannot_run)?;
-    let taken_up = node.taken_up();
+    let taken_up = node.resumed();
     if taken_up.pages > 0 {
         eprintln!("taken up from the store: {} pages ({} ms)", taken_up.pages, taken_up.took.as_millis());
     }
@@ -313,7 +314,7 @@ fn watch(node: &Node, config: &Config, mut signals: Signals, started: Instant) {
             stopping = true;
             node.stop();
         }
-        node.notices().iter().for_each(|text| progress.say(text));
+        node.notices().iter().for_each(|notice| progress.say(&notice.text));
         let waits = node.waiting_for();
         if waits != waiting_for {
             if let Some(text) = &waits {
@@ -323,5 +324,6 @@ fn watch(node: &Node, config: &Config, mut signals: Signals, started: Instant) {
         }
         progress.show(Instant::now(), || node.snapshot());
     }
+    node.notices().iter().for_each(|notice| progress.say(&notice.text));
     progress.end();
 }

@@ -2,7 +2,8 @@ use super::line::StoreLine;
 use super::sink::{LinePort, LineShare, Parcel};
 use crate::base::{Key, Now};
 use crate::engine::links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
-use crate::engine::runtime::threads::{Health, NodeError, SLEEP_MAX, joined, spawn, thread_bell};
+use crate::engine::runtime::actor::{ActorBell, SLEEP_MAX, joined, spawn};
+use crate::engine::runtime::health::{Health, NodeError};
 use crate::limits::STORE_LINE_WORDS;
 use crate::rings::{Doorbell, Receiver, ThreadBell, ring};
 use std::sync::Arc;
@@ -76,7 +77,8 @@ impl StoreThread {
         trouble: Arc<Health>,
         started: Instant,
     ) -> Result<(StoreThread, Vec<LinePort>), NodeError> {
-        let (thread, bell) = thread_bell();
+        let actor_bell = ActorBell::default();
+        let (thread, bell) = (actor_bell.thread.clone(), actor_bell.door.clone());
         let dial = vec![address.to_string(); shards];
         // One that is gone may be told of after its successor was dialed.
         let config = LinksConfig { listen: None, dial, links_max: 2 * shards };

@@ -1,3 +1,4 @@
+use crate::engine::runtime::shard_lane::DurablePoint;
 use crate::limits::{STORE_LINE_BYTES_MAX, URL_BYTES_MAX};
 use crate::proto::record::{WIRE_HEADER_BYTES, WireRecord};
 use crate::rings::{Doorbell, Sender};
@@ -56,12 +57,17 @@ impl RecordPlace {
         }
     }
 
-    /// Sequence number of the last record that survives anything, as far as is known here.
-    pub fn durable(&self) -> u64 {
+    pub fn durable_point(&self) -> Arc<dyn DurablePoint> {
         match self {
-            RecordPlace::Segments(share) => share.durable(),
-            RecordPlace::Line(port) => port.share.durable.load(Ordering::Acquire),
+            RecordPlace::Segments(share) => share.clone(),
+            RecordPlace::Line(port) => port.share.clone(),
         }
+    }
+}
+
+impl DurablePoint for LineShare {
+    fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
     }
 }
 

@@ -2,8 +2,13 @@ use super::door::{Door, WorkerDoor};
 use super::worker::{WAKER, Worker, WorkerParts};
 use crate::config::Config;
 use crate::engine::crawl::settings::store_rules;
-use crate::engine::runtime::store_threads::{StoreBells, StoreThreads};
-use crate::engine::runtime::threads::{Health, NodeError, cpu_us, joined, pin, spawn, wall_at};
+use crate::engine::runtime::actor::{joined, spawn};
+use crate::engine::runtime::counters::cpu_us;
+use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::notices::Notice;
+use crate::engine::runtime::shard_thread::pin;
+use crate::engine::runtime::store_actors::{KeeperActor, StoreThreads};
+use crate::engine::runtime::wiring::wall_at;
 use crate::limits::{STORE_CONNECTIONS_MAX, STORE_HELD_BYTES_MAX, STORE_NEWCOMERS};
 use crate::rings::{Doorbell, ring};
 use crate::store_server::{DataDir, Keeper, Medium, StoreRules, Stored};
@@ -119,8 +124,8 @@ impl StoreNode {
             let trouble = trouble.clone();
             workers.push(spawn(&format!("store-{index}"), move || run_worker(worker, core, &trouble))?);
         }
-        let store_bells = StoreBells { owner: keepers_bell, shards: bells.clone() };
-        let store = StoreThreads::start(keeper, config, wall, started, store_bells, &trouble)?;
+        let keeper = KeeperActor::new(keeper, config, wall, keepers_bell, bells.clone(), &trouble);
+        let store = StoreThreads::start(keeper, config, started, &trouble)?;
         let door = Door::new(listener, door_poll, doors, STORE_CONNECTIONS_MAX, stop.clone());
         let door = spawn("door", move || door.run())?;
         Ok(StoreNode { started, bound, stop, door, door_waker, workers, bells, store, stats, trouble })
@@ -155,8 +160,8 @@ impl StoreNode {
     }
 
     /// Things a user should know that happened since this was last asked.
-    pub fn notices(&self) -> Vec<String> {
-        self.trouble.take_notes()
+    pub fn notices(&self) -> Vec<Notice> {
+        self.trouble.notices().take()
     }
 
     /// Waits for the end, seals everything and sums up.

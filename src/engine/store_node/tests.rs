@@ -3,7 +3,7 @@
 use super::door::{Door, WorkerDoor};
 use super::node::StoreStats;
 use super::worker::{Newcomer, WAKER, Worker, WorkerParts};
-use crate::engine::runtime::threads::Health;
+use crate::engine::runtime::health::Health;
 use crate::proto::record::{HttpCode, ResultCode, WireRecord};
 use crate::rings::{Doorbell, Receiver, ring};
 use crate::store_server::{Keeper, Medium, StoreRules};

@@ -1,6 +1,7 @@
 use super::conn::{Conn, End, Phase, Seen};
 use super::node::StoreStats;
-use crate::engine::runtime::threads::{Health, SLEEP_MAX};
+use crate::engine::runtime::actor::SLEEP_MAX;
+use crate::engine::runtime::health::Health;
 use crate::limits::STORE_READ_BYTES;
 use crate::rings::{Doorbell, Receiver};
 use crate::store_server::{ShardShare, ShardStore};
