@@ -83,13 +83,13 @@ impl Export {
             return Err(ArchiveError::Exists(first));
         }
         let files = WarcFiles::new(FileOutput::new(&folder, self.force), names, None);
-        let (output, mut exported) = self.walk(reader, files, watch)?;
+        let (output, mut exported) = self.write_to(reader, files, watch)?;
         exported.files = output.finish()?;
         Ok(exported)
     }
 
     /// Writes what is selected to files, and ends the last of them.
-    pub(super) fn walk<S: Output>(
+    pub(super) fn write_to<S: Output>(
         &self,
         reader: &Reader,
         mut files: WarcFiles<'_, S>,

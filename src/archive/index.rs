@@ -135,7 +135,7 @@ pub fn index_export(
     let names = FileNames::new(&format!("{stem}.warc.gz"), export.size);
     let mut index = Index::default();
     let files = WarcFiles::new(CountOutput, names, Some(&mut index));
-    let (CountOutput, exported) = export.walk(reader, files, watch)?;
+    let (CountOutput, exported) = export.write_to(reader, files, watch)?;
     let lines = write_lines(&mut index, &folder, &name, export.force)?;
     Ok(Indexing { lines, exported: Some(exported), ..Indexing::default() })
 }

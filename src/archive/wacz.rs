@@ -40,7 +40,7 @@ pub fn export_wacz(
     };
     let mut index = Index::with_pages();
     let files = WarcFiles::new(zip, FileNames::new("data.warc.gz", None), Some(&mut index));
-    let (mut zip, mut exported) = export.walk(reader, files, watch)?;
+    let (mut zip, mut exported) = export.write_to(reader, files, watch)?;
     write_index(&mut zip, &mut index)?;
     write_pages(&mut zip, index.pages.unwrap_or_default())?;
     let package = json!({
