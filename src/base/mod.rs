@@ -33,7 +33,7 @@ pub(crate) use civil::Civil;
 pub(crate) use guard::AddressGuard;
 pub use key::Key;
 pub use le::{u16_at, u32_at, u64_at};
-pub use net::{NetAsk, NetError, NetEvent, Transport};
+pub use net::{Accepted, NetAsk, NetError, NetEvent, Socket, Transport};
 pub use now::{Now, Wall, rfc3339};
 pub use random::random_u64;
 pub use rng::Rng;

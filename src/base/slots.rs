@@ -24,6 +24,10 @@ impl<T> Slots<T> {
         self.slab.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.slab.is_empty()
+    }
+
     pub fn is_full(&self) -> bool {
         self.slab.len() >= self.count_max
     }

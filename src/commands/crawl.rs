@@ -268,8 +268,14 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
         "uring" => Node::start(
             &setup,
             task,
-            move |bell| {
-                Names::with_servers(hosts, resolver, move || UringDriver::new(sockets_max, started), bell)
+            move |bell, notices| {
+                Names::with_servers(
+                    hosts,
+                    resolver,
+                    move || UringDriver::new(sockets_max, started),
+                    bell,
+                    notices,
+                )
             },
             "uring",
             move |_| UringDriver::new(fetches_max, started),
@@ -278,8 +284,14 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
         _ => Node::start(
             &setup,
             task,
-            move |bell| {
-                Names::with_servers(hosts, resolver, move || EpollDriver::new(sockets_max, started), bell)
+            move |bell, notices| {
+                Names::with_servers(
+                    hosts,
+                    resolver,
+                    move || EpollDriver::new(sockets_max, started),
+                    bell,
+                    notices,
+                )
             },
             "epoll",
             move |_| EpollDriver::new(fetches_max, started),

@@ -41,8 +41,6 @@ mod links;
 mod names;
 mod runtime;
 mod split;
-mod store_line;
-mod store_node;
 
 pub use crawl::assembly::{CrawlSeat, CrawlShard, CrawlStore, CrawlTask, NodeCore, assemble};
 pub use crawl::index_actor::IndexActor;
@@ -72,5 +70,5 @@ pub use runtime::log_writer::{CRAWL_LOG, LogWriter};
 pub use runtime::notices::{Level, Notice, Notices};
 pub use runtime::shard_thread::ShardMaker;
 pub use split::spider_node::{SpiderNode, StoreAt};
+pub use split::store_node::{StoreNode, StoreStats, StoreSummary};
 pub use split::url_node::{UrlList, UrlNode};
-pub use store_node::{StoreNode, StoreStats, StoreSummary};

@@ -90,7 +90,7 @@ impl World {
         config.store.segment_bytes = SEGMENT_BYTES;
         let index = OpenIndex::over(DocIndex::default(), &config);
         let task = CrawlTask { seeds, store: CrawlStore::Memory, index };
-        let names = |_| Ok(Names::table(HostsFile::parse(&hosts)));
+        let names = |_, _| Ok(Names::table(HostsFile::parse(&hosts)));
         let node = assemble(&NodeSetup::new(config), task, names, WALL).expect("memory does not fail");
         let shard = |(number, seat): (usize, &crate::engine::CrawlSeat)| {
             let driver = SimDriver::new(net.clone(), number, plan.conns_max);

@@ -116,7 +116,7 @@ fn crawl_with_panics<D: Driver + 'static>(
     let directory = DataDir::open(&data).unwrap();
     let index = OpenIndex::open(&config, &directory).unwrap();
     let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
-    let names = move |_| Ok(Names::table(hosts));
+    let names = move |_, _| Ok(Names::table(hosts));
     let node =
         Node::start(&NodeSetup::new(config.clone()), task, names, "panicky", make_driver, started).unwrap();
     while !node.is_finished() {

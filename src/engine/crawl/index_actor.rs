@@ -207,7 +207,7 @@ impl Actor for IndexActor {
         !self.is_idle()
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, _: Now) {
         self.is_ending = true;
     }
 }

@@ -12,7 +12,7 @@ use crate::engine::runtime::counters::{
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
-use crate::engine::runtime::notices::Notice;
+use crate::engine::runtime::notices::{Notice, Notices};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
 use crate::engine::runtime::wiring::wall_at;
@@ -52,7 +52,7 @@ impl Node {
     pub fn start<D: Driver + 'static>(
         setup: &NodeSetup,
         task: CrawlTask,
-        names: impl FnOnce(Arc<Doorbell>) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,

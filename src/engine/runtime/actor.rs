@@ -36,7 +36,7 @@ pub trait Actor {
     fn has_messages(&self) -> bool;
 
     /// Nothing more will come: once what is there is worked off, the actor is finished.
-    fn end(&mut self) {}
+    fn end(&mut self, _now: Now) {}
 }
 
 /// What a turn came to.
@@ -58,6 +58,10 @@ impl Turned {
 
     pub fn busy_if(busy: bool) -> Turned {
         if busy { Turned::Busy } else { Turned::IDLE }
+    }
+
+    pub fn finished_if(finished: bool) -> Turned {
+        if finished { Turned::Finished } else { Turned::IDLE }
     }
 }
 
@@ -172,11 +176,11 @@ pub(crate) fn run<A: Actor>(
 ) -> io::Result<()> {
     let mut is_told = false;
     loop {
+        let now = sleeper.now(actor);
         if !is_told && end.load(Ordering::Acquire) {
             is_told = true;
-            actor.end();
+            actor.end(now);
         }
-        let now = sleeper.now(actor);
         match actor.turn(now) {
             Turned::Finished => return Ok(()),
             Turned::Busy => sleeper.glance(actor)?,

@@ -236,7 +236,7 @@ impl Actor for LogWriter {
         !self.words.is_empty() || self.stuck.is_some()
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, _: Now) {
         self.is_ending = true;
     }
 }

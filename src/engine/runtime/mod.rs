@@ -2,6 +2,7 @@
 
 pub(crate) mod actor;
 pub(crate) mod counters;
+pub(crate) mod driver_thread;
 pub(crate) mod health;
 pub(crate) mod log_writer;
 pub(crate) mod notices;

@@ -158,7 +158,7 @@ impl Actor for KeeperActor {
         false
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, _: Now) {
         self.is_ending = true;
     }
 }
@@ -194,7 +194,7 @@ impl Actor for MaintenanceActor {
         !self.sealed.is_empty()
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, _: Now) {
         self.is_ending = true;
     }
 }

@@ -3,7 +3,7 @@ use crate::engine::crawl::completion::{record_of, reported_ms, retry_after_s};
 use crate::engine::crawl::shard::{RecordSink, ShardOut};
 use crate::engine::crawl::shard_log::Span;
 use crate::engine::split::messages::{FromSpider, SpiderDone, SpiderOrder, SpiderTask};
-use crate::engine::store_line::RecordSink as Records;
+use crate::engine::split::record_sender::RecordSink as Records;
 use crate::handler::redirect_target;
 use crate::proto::lines::Reported;
 use crate::proto::record::{HttpCode, ResultCode};

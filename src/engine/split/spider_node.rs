@@ -4,7 +4,7 @@ use crate::engine::crawl::assembly::shard_parts;
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
 use crate::engine::crawl::settings::{gap_us, store_rules};
 use crate::engine::crawl::shard::Shard;
-use crate::engine::links::{Links, LinksConfig, LinksThread};
+use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::runtime::actor::{ActorThread, Seated};
 use crate::engine::runtime::counters::{
     Counter, CounterTable, ShardStats, SpiderSummary, cpu_us, merged_histogram,
@@ -18,8 +18,8 @@ use crate::engine::runtime::wiring::{ShardWire, Wiring, wall_at};
 use crate::engine::split::messages::{FromSpider, ToSpider};
 use crate::engine::split::order_queue::OrderQueue;
 use crate::engine::split::order_sink::OrderSink;
+use crate::engine::split::record_sender::{RecordPlace, SenderParts, StoreThread};
 use crate::engine::split::spider_dispatcher::{DispatcherConfig, SpiderDispatcher};
-use crate::engine::store_line::{RecordPlace, StoreThread};
 use crate::rings::Doorbell;
 use crate::store_server::{DataDir, Keeper, Medium};
 use std::io;
@@ -77,12 +77,8 @@ impl SpiderNode {
         let mut wiring = Wiring::open(config, &log_medium, wall_at(started))?;
         let dispatcher_bell = wiring.dealer.door.clone();
         // Before anything that takes long: a process that is refused the address learns it at once.
-        let listen = links.listen;
         let (port, links, bound) =
-            Links::start(links, dispatcher_bell.clone()).map_err(|cause| match listen {
-                Some(addr) => NodeError::Listen { addr, cause },
-                None => NodeError::Thread(cause),
-            })?;
+            LinksThread::start(links, driver, started, dispatcher_bell.clone(), &wiring.health)?;
         let shard_count = config.cores.len();
         let (stop, health) = (wiring.stop.clone(), wiring.health.clone());
         let (keeper, server, places) = match store {
@@ -94,9 +90,10 @@ impl SpiderNode {
                 (Some(keeper), None, places)
             }
             StoreAt::Server(address) => {
-                let (bell, stop, health) = (dispatcher_bell.clone(), stop.clone(), health.clone());
-                let (thread, ports) = StoreThread::start(&address, shard_count, bell, stop, health, started)?;
-                (None, Some(thread), ports.into_iter().map(RecordPlace::Line).collect())
+                let (owner, stop, health) = (dispatcher_bell.clone(), stop.clone(), health.clone());
+                let parts = SenderParts { address, owner, stop, health };
+                let (thread, ports) = StoreThread::start(parts, shard_count, driver, started)?;
+                (None, Some(thread), ports.into_iter().map(RecordPlace::Server).collect())
             }
         };
         let mut lanes = Vec::new();

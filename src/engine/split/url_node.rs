@@ -8,13 +8,13 @@ use crate::engine::crawl::open_index::OpenIndex;
 use crate::engine::crawl::provider::Provider;
 use crate::engine::crawl::scheduler::{Scheduler, SchedulerConfig};
 use crate::engine::crawl::shard::Shard;
-use crate::engine::links::{LinkPort, Links, LinksConfig, LinksThread};
+use crate::engine::links::{LinkPort, LinksConfig, LinksThread};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{Counter, CounterTable, UrlSummary, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter, PreviousRun};
-use crate::engine::runtime::notices::Notice;
+use crate::engine::runtime::notices::{Notice, Notices};
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, ShardThreads, ShardsSetup, send_up};
 use crate::engine::runtime::wiring::{ShardWire, Wiring, wall_at};
 use crate::engine::split::remote_queues::{NoRecords, RemoteQueues};
@@ -58,7 +58,7 @@ impl UrlNode {
         setup: &NodeSetup,
         list: UrlList,
         links: LinksConfig,
-        names: impl FnOnce(Arc<Doorbell>) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
@@ -67,11 +67,8 @@ impl UrlNode {
         let mut wiring = Wiring::open(config, &LogMedium::Directory(&config.store.data), wall_at(started))?;
         // Nothing is stored here, so nothing waits to become durable.
         let (lane, wire) = wiring.shard(Arc::new(()));
-        let listen = links.listen;
-        let (port, links, bound) = Links::start(links, wire.bell.clone()).map_err(|cause| match listen {
-            Some(addr) => NodeError::Listen { addr, cause },
-            None => NodeError::Thread(cause),
-        })?;
+        let (port, links, bound) =
+            LinksThread::start(links, driver, started, wire.bell.clone(), &wiring.health)?;
         let (slot, bell) = (wire.slot.clone(), wire.bell.clone());
         let maker = RemoteMaker {
             config: config.clone(),

@@ -53,7 +53,7 @@ fn stage(hosts: &str) -> Stage {
     };
     let provider = Provider::new(DocIndex::default(), ProviderRules::plain());
     let dealer = Dealer { provider, seeds: Vec::new(), config };
-    let names = |_| Ok(Names::table(HostsFile::parse(hosts)));
+    let names = |_, _| Ok(Names::table(HostsFile::parse(hosts)));
     let (scheduler, index) = dealer.join(&mut wiring, lanes, names).unwrap();
     let (health, stop) = (wiring.health.clone(), wiring.stop.clone());
     Stage { scheduler: scheduler.actor, index: index.actor, shards, health, stop, _wiring: wiring }
