@@ -82,8 +82,8 @@
 //! its end; `nephila audit` does so for a crawl on the real web.
 #![deny(unsafe_code)]
 
-pub mod archive;
-pub mod audit;
+pub(crate) mod archive;
+pub(crate) mod audit;
 pub mod base;
 pub mod commands;
 pub mod config;
@@ -91,13 +91,13 @@ pub mod doc_index;
 pub mod driver;
 pub mod engine;
 pub mod farm;
-pub mod handler;
+pub(crate) mod handler;
 pub mod limits;
 pub mod proto;
-pub mod resolver;
-pub mod rings;
+pub(crate) mod resolver;
+pub(crate) mod rings;
 pub mod sim;
-pub mod spider;
+pub(crate) mod spider;
 pub(crate) mod storage;
 pub mod store_server;
 pub(crate) mod url_server;

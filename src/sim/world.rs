@@ -1,7 +1,7 @@
 use super::judge::Judge;
 use super::plan::Plan;
 use super::web::{MisbehavingWeb, PORT, addresses_of};
-use crate::audit::{Intake, Overrides};
+use crate::audit::{LogReader, Overrides};
 use crate::base::{Now, Rng, Wall};
 use crate::doc_index::DocIndex;
 use crate::driver::Driver;
@@ -189,7 +189,7 @@ impl World {
     /// The crawl log proves that every host and address was treated as it must be.
     fn audit(&mut self) {
         self.node.log_writer.actor.turn(self.net.borrow().now());
-        let mut intake = Intake::new(Overrides::default());
+        let mut intake = LogReader::new(Overrides::default());
         intake.open_file("the crawl log");
         let (log, _) = self.node.log_writer.actor.written();
         log.split_inclusive(|&byte| byte == b'\n').for_each(|line| intake.line(line));

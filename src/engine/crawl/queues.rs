@@ -10,7 +10,7 @@ use crate::handler::redirect_target;
 use crate::proto::job::Job;
 use crate::proto::record::ResultCode;
 use crate::rings::Receiver;
-use crate::spider::{Again, Fetched};
+use crate::spider::{Fetched, Retry};
 use crate::url_server::{
     OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SpillEvent, UrlServer, UrlServerConfig,
 };
@@ -131,9 +131,9 @@ impl Queues {
     pub(crate) fn settle(&mut self, fetched: &Fetched, out: &mut Out, now: Now) -> Settled {
         let report = report_of(fetched, now, self.wall);
         let is_page = self.url_server.doc_id(fetched.trans).is_some();
-        match fetched.again {
-            Some(Again::Stale) => self.url_server.put_back(fetched.trans, now),
-            Some(Again::Differently) => {
+        match fetched.retry {
+            Some(Retry::StaleConnection) => self.url_server.put_back(fetched.trans, now),
+            Some(Retry::NewRequest) => {
                 self.log_again(fetched, out, now);
                 self.url_server.ask_again(fetched.trans, &report, now);
             }

@@ -1,7 +1,7 @@
 use crate::base::{Now, Wall, rfc3339};
 use crate::doc_index::{DocumentLine, HostCounts};
 use crate::engine::runtime::log_writer::JOURNAL;
-use crate::handler::{Verdict, WhyOut};
+use crate::handler::Verdict;
 use crate::url_server::{DocPlace, HostMemory, HostView, PauseView, RobotsView};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -119,10 +119,10 @@ pub struct RobotsLine {
 impl ScopeLine {
     pub fn of(verdict: &Verdict<'_>) -> ScopeLine {
         let why_out = match verdict {
-            Verdict::In(_) => None,
-            Verdict::Out(WhyOut::Seeds(_)) => Some(Out::OutOfScope),
-            Verdict::Out(WhyOut::Denied(_)) => Some(Out::Denied),
-            Verdict::Out(WhyOut::PathDepth { .. } | WhyOut::RepeatedSegment { .. }) => Some(Out::Trap),
+            Verdict::Spanned(_) | Verdict::Allowed(_) => None,
+            Verdict::NotSpanned(_) => Some(Out::OutOfScope),
+            Verdict::Denied(_) => Some(Out::Denied),
+            Verdict::PathDepth { .. } | Verdict::RepeatedSegment { .. } => Some(Out::Trap),
         };
         ScopeLine {
             in_scope: verdict.is_in(),
