@@ -209,3 +209,41 @@ impl Leftover {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::job::Candidate;
+    use crate::proto::url::CrawlUrl;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn leftovers_come_back_in_the_order_they_came_whether_written_or_not() {
+        for is_written in [false, true] {
+            let mut leftover = Leftover::new(4, 7);
+            let (mut disk, mut order) = (BTreeMap::new(), Vec::new());
+            for doc_id in 0..10 {
+                let url = CrawlUrl::parse(&format!("http://a/{doc_id}")).unwrap();
+                leftover.push(Job::at([10, 0, 0, 1].into(), Candidate::seed(doc_id, url)), true);
+            }
+            assert_eq!((leftover.len(), leftover.spilled(), leftover.len_of("http://a")), (10, 6, 4));
+            while is_written && let Some(SpillAsk::Write { chunk, bytes }) = leftover.next_ask() {
+                disk.insert(chunk, bytes);
+                leftover.written(chunk);
+            }
+            while leftover.len() > 0 {
+                let read = match leftover.make_progress() {
+                    true => leftover.take_back(None),
+                    false => match leftover.next_ask() {
+                        Some(SpillAsk::Read { chunk }) => leftover.take_back(Some((chunk, &disk[&chunk]))),
+                        _ => Vec::new(),
+                    },
+                };
+                read.into_iter().for_each(|job| leftover.keep(job, true));
+                order.extend(leftover.pop_of("http://a").map(|job| job.candidate.doc_id));
+                assert!(leftover.invariants());
+            }
+            assert_eq!(order, Vec::from_iter(0..10), "written: {is_written}");
+        }
+    }
+}

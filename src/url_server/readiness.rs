@@ -159,7 +159,7 @@ impl Readiness {
 
     /// Notes that a host no longer uses an address.
     pub fn leave_address(&mut self, hosts: &mut Hosts, address: u32, now: Now) {
-        hosts.leave_address(address);
+        hosts.address_mut(address).hosts -= 1;
         self.free_address(hosts, address, now);
     }
 
@@ -209,7 +209,7 @@ impl Readiness {
 
     /// The timer of an address has fired.
     pub fn address_due(&mut self, hosts: &mut Hosts, address: u32, now: Now) {
-        hosts.address_mut(address).timer_fired();
+        hosts.address_mut(address).timer = false;
         self.wake_address(hosts, address, now);
         self.free_address(hosts, address, now);
     }

@@ -81,11 +81,12 @@ impl SpiderCredits {
     /// Finds the spider for a host that may be asked now, binds the host to it and takes one of its credits; `None` puts
     /// the host in line.
     pub fn take(&mut self, host: &mut Host, slot: u32) -> Option<u16> {
-        match self.choose(slot, host.spider) {
+        let chosen = self.choose(slot, host.spider);
+        match chosen {
             Some(spider) => host.spider = spider,
             None => host.enter(WaitsIn::Spider),
         }
-        (host.waits_in() != WaitsIn::Spider).then_some(host.spider)
+        chosen
     }
 
     fn choose(&mut self, slot: u32, bound_to: u16) -> Option<u16> {
@@ -163,5 +164,36 @@ impl SpiderCredits {
         assert!(in_line.iter().all(|&slot| hosts[slot].waits_in() == WaitsIn::Spider));
         assert_eq!(hosts.iter().filter(|host| host.waits_in() == WaitsIn::Spider).count(), in_line.len());
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Now;
+
+    #[test]
+    fn a_host_stays_with_its_spider_and_waits_for_its_credit() {
+        let mut hosts = Hosts::new(2, 1);
+        for n in 0..2u8 {
+            let address = hosts.join_address([10, 0, 0, n].into());
+            hosts.place(&format!("http://h{n}"), address, None, Now::ZERO).unwrap();
+        }
+        let mut spiders = SpiderCredits::behind_links();
+        assert_eq!(spiders.take(&mut hosts[0], 0), None, "no spider has joined");
+        let (first, second) = (spiders.join(true), spiders.join(false));
+        assert!(spiders.has_next_host() && spiders.next_host(&mut hosts) == Some(0));
+        assert_eq!(spiders.take(&mut hosts[0], 0), Some(second), "the other gave no credit");
+        spiders.hold(second, true);
+        assert_eq!(spiders.take(&mut hosts[0], 0), None, "the link of its spider is full");
+        spiders.credit(first, 1);
+        assert_eq!(spiders.take(&mut hosts[1], 1), Some(first));
+        assert_eq!(spiders.next_host(&mut hosts), None);
+        assert!(spiders.invariants(&hosts));
+        spiders.leave(second);
+        spiders.credit(first, 1);
+        assert_eq!(spiders.next_host(&mut hosts), Some(0), "its spider is gone");
+        assert_eq!(spiders.take(&mut hosts[0], 0), Some(first));
+        assert!(spiders.invariants(&hosts));
     }
 }

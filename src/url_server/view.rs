@@ -189,7 +189,7 @@ impl UrlServer {
             return (Some(host.pace.why(&self.config.host)), Some(host.pace.due()));
         }
         if address.pace.due() > now {
-            let why = if address.is_shared() { WaitsFor::Address } else { address.pace.why(&self.config.ip) };
+            let why = if address.hosts > 1 { WaitsFor::Address } else { address.pace.why(&self.config.ip) };
             return (Some(why), Some(address.pace.due()));
         }
         let why = match host.robots() {

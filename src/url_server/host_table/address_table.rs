@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 /// Every address that some host of the table has, and the hosts that wait for their turn at it.
 pub(super) struct AddressTable {
-    rows: Vec<Address>,
+    pub rows: Vec<Address>,
     free: Vec<u32>,
     by_ip: HashTable<u32>,
     hashes: RandomState,
@@ -19,14 +19,14 @@ pub(crate) struct Address {
     pub ip: IpAddr,
     /// A host of this address is on the ready list; the others wait until it was sent.
     pub claimed: bool,
-    /// A timer will look at it.
-    timer: bool,
+    /// A timer for the end of its pause is set.
+    pub timer: bool,
     pub pace: Pace,
     open: u8,
     /// Of those, the ones that are not on the wire yet.
     unsent: u8,
     /// Rows that use this address.
-    pub(super) hosts: u32,
+    pub hosts: u32,
     /// The last of the hosts that wait, linked through their rows in a ring: behind the last comes the first.
     last: u32,
 }
@@ -43,10 +43,6 @@ impl Address {
     /// Whether its hosts may have another request out, time aside.
     pub fn has_room(&self, rules: &Niceness) -> bool {
         self.open < rules.concurrent && !(self.unsent > 0 && self.pace.gap_us(rules) > 0)
-    }
-
-    pub fn is_shared(&self) -> bool {
-        self.hosts > 1
     }
 
     pub fn is_waited_for(&self) -> bool {
@@ -76,10 +72,6 @@ impl Address {
     #[must_use]
     pub fn set_timer(&mut self) -> Option<Now> {
         (!std::mem::replace(&mut self.timer, true)).then_some(self.pace.due())
-    }
-
-    pub fn timer_fired(&mut self) {
-        self.timer = false;
     }
 
     /// Whether no host uses it, nothing is open at it, and no timer looks at it.
@@ -122,18 +114,6 @@ impl AddressTable {
             by_ip: HashTable::with_capacity(hosts),
             hashes: RandomState::default(),
         }
-    }
-
-    pub fn get(&self, slot: u32) -> &Address {
-        &self.rows[slot as usize]
-    }
-
-    pub fn get_mut(&mut self, slot: u32) -> &mut Address {
-        &mut self.rows[slot as usize]
-    }
-
-    pub fn rows(&self) -> &[Address] {
-        &self.rows
     }
 
     /// The slot of an address that a host is about to use. For an address without a slot `pace` says when it may be

@@ -131,7 +131,8 @@ impl Host {
 
     /// The requests that are with a spider.
     pub fn active(&self) -> impl Iterator<Item = &Active> {
-        self.window.iter().flat_map(|window| window.active())
+        let places = self.window.as_ref().map_or(&[][..], |window| window.places());
+        places.iter().filter_map(Option::as_ref)
     }
 
     /// Whether a request is not on the wire yet, because its connection is being made: the start of the pause after it

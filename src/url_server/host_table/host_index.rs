@@ -9,7 +9,7 @@ use std::hash::BuildHasher;
 /// The rows, and where each host's is. A row belongs to no host for ever: when it has been empty and its host's
 /// pause is over, any host may take it. One host is never in two rows.
 pub(super) struct HostIndex {
-    rows: Vec<Host>,
+    pub rows: Vec<Host>,
     names: HostNames,
     rows_max: usize,
     by_origin: HashTable<u32>,
@@ -51,14 +51,6 @@ impl HostIndex {
 
     pub fn origin(&self, slot: u32) -> &str {
         self.names.get(self.rows[slot as usize].name)
-    }
-
-    pub fn rows(&self) -> &[Host] {
-        &self.rows
-    }
-
-    pub fn rows_mut(&mut self) -> &mut [Host] {
-        &mut self.rows
     }
 
     /// A row and its host's name.

@@ -31,13 +31,13 @@ impl Index<u32> for Hosts {
     type Output = Host;
 
     fn index(&self, slot: u32) -> &Host {
-        &self.index.rows()[slot as usize]
+        &self.index.rows[slot as usize]
     }
 }
 
 impl IndexMut<u32> for Hosts {
     fn index_mut(&mut self, slot: u32) -> &mut Host {
-        &mut self.index.rows_mut()[slot as usize]
+        &mut self.index.rows[slot as usize]
     }
 }
 
@@ -69,11 +69,11 @@ impl Hosts {
     }
 
     pub fn get_mut(&mut self, slot: u32) -> Option<&mut Host> {
-        self.index.rows_mut().get_mut(slot as usize)
+        self.index.rows.get_mut(slot as usize)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Host> {
-        self.index.rows().iter()
+        self.index.rows.iter()
     }
 
     /// All hosts with their names.
@@ -101,7 +101,7 @@ impl Hosts {
 
     /// The open request of that name.
     pub fn active(&self, trans: TransId) -> Option<&Active> {
-        self.index.rows().get(trans.host_slot() as usize)?.active_ref(trans)
+        self.index.rows.get(trans.host_slot() as usize)?.active_ref(trans)
     }
 
     pub fn active_mut(&mut self, trans: TransId) -> Option<&mut Active> {
@@ -113,15 +113,15 @@ impl Hosts {
     /// Puts a URL at the end of a host's queue.
     pub fn push_back(&mut self, slot: u32, candidate: Candidate) {
         self.index.wake(slot);
-        self.urls.push_back(&mut self.index.rows_mut()[slot as usize].queue, candidate);
+        self.urls.push_back(&mut self.index.rows[slot as usize].queue, candidate);
     }
 
     pub fn push_front(&mut self, slot: u32, candidate: Candidate) {
-        self.urls.push_front(&mut self.index.rows_mut()[slot as usize].queue, candidate);
+        self.urls.push_front(&mut self.index.rows[slot as usize].queue, candidate);
     }
 
     pub fn pop_front(&mut self, slot: u32) -> Option<Candidate> {
-        self.urls.pop_front(&mut self.index.rows_mut()[slot as usize].queue)
+        self.urls.pop_front(&mut self.index.rows[slot as usize].queue)
     }
 
     pub fn front(&self, slot: u32) -> Option<&Candidate> {
@@ -181,7 +181,7 @@ impl Hosts {
 
     /// Notes what is known of a host's robots rules. No other way leads to or from known rules, whose bytes are counted.
     pub fn set_robots(&mut self, slot: u32, robots: RobotsState) {
-        let host = &mut self.index.rows_mut()[slot as usize];
+        let host = &mut self.index.rows[slot as usize];
         self.rules_bytes -= host.robots.rules_bytes();
         self.rules_bytes += robots.rules_bytes();
         host.robots = robots;
@@ -190,15 +190,15 @@ impl Hosts {
     // Addresses.
 
     pub fn address(&self, address: u32) -> &Address {
-        self.addresses.get(address)
+        &self.addresses.rows[address as usize]
     }
 
     pub fn address_mut(&mut self, address: u32) -> &mut Address {
-        self.addresses.get_mut(address)
+        &mut self.addresses.rows[address as usize]
     }
 
     pub fn addresses(&self) -> &[Address] {
-        self.addresses.rows()
+        &self.addresses.rows
     }
 
     /// Where a host stands.
@@ -208,8 +208,8 @@ impl Hosts {
 
     /// A host and the address it stands at.
     pub fn with_address(&mut self, slot: u32) -> (&mut Host, &mut Address) {
-        let host = &mut self.index.rows_mut()[slot as usize];
-        let address = self.addresses.get_mut(host.address);
+        let host = &mut self.index.rows[slot as usize];
+        let address = &mut self.addresses.rows[host.address as usize];
         (host, address)
     }
 
@@ -222,16 +222,11 @@ impl Hosts {
         })
     }
 
-    /// Notes that a host no longer uses an address, which is then to be freed.
-    pub fn leave_address(&mut self, address: u32) {
-        self.address_mut(address).hosts -= 1;
-    }
-
     /// Forgets an address that no host uses and at which nothing is open. While its pause lasts it is kept: then this
     /// returns the time of the timer to set.
     #[must_use]
     pub fn free_address(&mut self, address: u32, now: Now) -> Option<Now> {
-        let row = self.addresses.get_mut(address);
+        let row = &mut self.addresses.rows[address as usize];
         if !row.is_unused() {
             return None;
         }
@@ -245,13 +240,13 @@ impl Hosts {
 
     /// Puts a host behind those that wait at its address.
     pub fn queue_at_address(&mut self, slot: u32) {
-        let rows = self.index.rows_mut();
-        self.addresses.get_mut(rows[slot as usize].address).push_host(slot, rows);
+        let rows = &mut self.index.rows;
+        self.addresses.rows[rows[slot as usize].address as usize].push_host(slot, rows);
     }
 
     /// Takes the host that has waited longest at an address.
     pub fn first_at_address(&mut self, address: u32) -> Option<u32> {
-        self.addresses.get_mut(address).pop_host(self.index.rows_mut())
+        self.addresses.rows[address as usize].pop_host(&mut self.index.rows)
     }
 
     // Hosts of several addresses.

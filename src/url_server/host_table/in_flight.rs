@@ -98,3 +98,30 @@ impl InFlight {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_closed_once_and_its_place_is_used_again() {
+        let mut hosts = Hosts::new(1, 1);
+        let address = hosts.join_address([10, 0, 0, 1].into());
+        let (slot, _) = hosts.place("http://a", address, None, Now::ZERO).unwrap();
+        let mut in_flight = InFlight::new(60_000_000, Now::ZERO);
+        let open = |in_flight: &mut InFlight, hosts: &mut Hosts| {
+            in_flight.open((slot, &mut hosts[slot]), Work::Robots { hops: 0 }, 0, false, Now::ZERO)
+        };
+        let first = open(&mut in_flight, &mut hosts);
+        let second = open(&mut in_flight, &mut hosts);
+        assert!(in_flight.close(&mut hosts[slot], first).is_some());
+        assert!(in_flight.close(&mut hosts[slot], first).is_none(), "once");
+        let third = open(&mut in_flight, &mut hosts);
+        assert_eq!(third.active_slot(), first.active_slot());
+        assert!(third != first && hosts[slot].open() == 2 && in_flight.invariants(&hosts));
+        let mut both = [second, third];
+        both.sort_unstable();
+        assert!(in_flight.silent(&hosts, Now::from_us(59_000_000)).is_empty());
+        assert_eq!(in_flight.silent(&hosts, Now::from_us(80_000_000)), both);
+    }
+}

@@ -108,3 +108,23 @@ fn is_past(at_s: u32, now: Now) -> bool {
 fn seconds(seconds: u64) -> u32 {
     seconds.min(u64::from(u32::MAX)) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreachable_file_is_requested_ever_later_and_given_up_after_a_month() {
+        let (mut state, mut now_s, mut pauses) = (RobotsState::Unknown, 0, Vec::new());
+        let at = |second: u32| Now::from_us(u64::from(second) * 1_000_000);
+        while let Some(next) = state.out_of_reach(at(now_s)) {
+            let RobotsState::Unreachable { until_s, .. } = next else { panic!("out of reach") };
+            assert!(next.disallows_all(at(until_s - 1)) && !next.disallows_all(at(until_s)));
+            pauses.push(until_s - now_s);
+            (state, now_s) = (next, until_s);
+        }
+        assert_eq!(pauses[..3], [60, 120, 240]);
+        assert_eq!(pauses.last(), Some(&86_400));
+        assert!(i64::from(now_s) >= GIVE_UP_S);
+    }
+}

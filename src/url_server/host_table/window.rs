@@ -40,9 +40,8 @@ pub(crate) enum Work {
 }
 
 impl Window {
-    /// The requests that are open.
-    pub fn active(&self) -> impl Iterator<Item = &Active> {
-        self.places.iter().flatten()
+    pub(super) fn places(&self) -> &[Option<Active>] {
+        &self.places
     }
 
     /// Puts a request into a free place and returns which.
