@@ -2,9 +2,10 @@ use super::export::ArchiveError;
 use super::index::FAULTS_TOLD;
 use super::intake::{Block, Intake, Refused, Taken};
 use super::source::{Fault, RecordPlace, Seen, Step, WarcSource};
-use crate::config::Dedup;
 use crate::proto::warc::{Kind, WarcHead, base32};
-use crate::store_server::{AppendError, DataDir, Keeper, Keeping, Librarian, Medium, ShardStore, StoreRules};
+use crate::store_server::{
+    AppendError, DataDir, Dedup, Keeper, Keeping, Librarian, Medium, ShardStore, StoreRules,
+};
 use rapidhash::fast::RapidHashMap;
 use sha1::{Digest, Sha1};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,9 @@
 //! What goes out comes back: documents, references, revisits; and what is damaged is told and passed by.
 
 use super::*;
-use crate::config::Dedup;
 use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode};
-use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
+use crate::store_server::{DataDir, Dedup, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::PathBuf;

@@ -8,6 +8,7 @@
 //! | `now`       | monotonic and wall time as plain numbers                         |
 //! | `civil`     | days as dates, and back                                          |
 //! | `key`       | a slab index with a generation, and how it packs into a token    |
+//! | `named`     | enums whose variants have names that people write                |
 //! | `net`       | what a role asks of the network, and what it is told             |
 //! | `slots`     | a bounded slab whose keys go stale when a slot is reused         |
 //! | `wheel`     | a hierarchical timer wheel, one millisecond a tick               |
@@ -18,6 +19,7 @@
 mod civil;
 mod guard;
 mod key;
+mod named;
 mod net;
 mod now;
 mod rng;
@@ -28,6 +30,8 @@ mod wheel;
 pub use civil::Civil;
 pub use guard::{AddressGuard, Refusal, port_is_bad};
 pub use key::Key;
+pub(crate) use named::named_enum;
+pub use named::variant_by_name;
 pub use net::{NetAsk, NetError, NetEvent, Transport};
 pub use now::{Now, Wall, rfc3339};
 pub use rng::Rng;

@@ -2,11 +2,11 @@
 
 use super::bench::median;
 use crate::base::Rng;
-use crate::config::Dedup;
 use crate::farm::{Site, SiteSpec};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::store_server::{
-    AppendError, DataDir, Keeper, Keeping, Librarian, Medium, NewRecord, Reader, ShardStore, StoreRules,
+    AppendError, DataDir, Dedup, Keeper, Keeping, Librarian, Medium, NewRecord, Reader, ShardStore,
+    StoreRules,
 };
 use hdrhistogram::Histogram;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};

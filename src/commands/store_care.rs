@@ -164,7 +164,7 @@ fn own(data: &Path) -> Result<DataDir, Failure> {
 }
 
 fn keeping() -> Keeping {
-    Keeping::all(StoreSettings::default().segment_bytes)
+    Keeping::all(StoreSettings::default().segment_bytes.0)
 }
 
 fn unix_ms_of(text: &str) -> Result<u64, Failure> {

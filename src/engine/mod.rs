@@ -81,7 +81,7 @@ pub use control::CONTROL_SOCKET;
 pub use crawl_rules::CrawlRules;
 pub use explained::{Answer, Explained};
 pub use index_desk::{DeskPapers, IndexDesk, IndexPort};
-pub use index_start::{OpenIndex, index_folder, index_rules};
+pub use index_start::{OpenIndex, index_folder};
 pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
 pub use looked::{
     CountsLine, Looked, NicenessLine, Out, Place, PlaceLine, RobotsLine, ScopeLine, remembered,
@@ -91,7 +91,7 @@ pub use node::{CrawlTask, Node};
 pub use questions::Questions;
 pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
 pub use scribe::{CRAWL_LOG, Heritage, Scribe, ScribePort, ToScribe};
-pub use settings::{scope_of, spider_config, url_server_config};
+pub use settings::{index_rules, scope_of, spider_config, url_server_config};
 pub use shard::{Shard, ShardParts, ShardState};
 pub use spider_kit::{KitError, NodeSetup, SpiderKit};
 pub use spider_node::{SpiderNode, StoreAt};

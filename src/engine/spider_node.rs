@@ -13,9 +13,10 @@ use super::threads::{
 };
 use super::words::{FromSpider, ToSpider};
 use crate::base::{Now, Wall};
-use crate::config::{Config, SpiderProtocol};
+use crate::config::Config;
 use crate::driver::Driver;
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
+use crate::proto::lines::Dialect;
 use crate::rings::{Doorbell, Receiver, Sender, ThreadBell, ring};
 use crate::store_server::{DataDir, Keeper, Medium};
 use std::io;
@@ -156,9 +157,9 @@ impl SpiderNode {
         };
         let desk_config = DeskConfig {
             slots: config.spider.fetches_max * shard_count,
-            pull: config.url_server.spider_protocol == SpiderProtocol::Pull,
+            pull: config.url_server.spider_protocol == Dialect::Pull,
             report: config.spider.report,
-            working_us: config.spider.timeout_update_ms * 1_000,
+            working_us: config.spider.timeout_update.us(),
         };
         let desk = SpiderDesk::new(desk_config, port, ports, stop.clone(), stats.clone(), now_since(started));
         let desk = spawn("desk", {

@@ -1,8 +1,9 @@
+use super::settings::keeping;
 use super::threads::{NodeError, Trouble, joined, spawn};
 use crate::base::Wall;
 use crate::config::Config;
 use crate::rings::Doorbell;
-use crate::store_server::{Keeper, KeeperError, Keeping, Librarian, Sealed};
+use crate::store_server::{Keeper, KeeperError, Librarian, Sealed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -55,7 +56,7 @@ impl StoreThreads {
         })?;
         let keeper = spawn("keeper", {
             let (end, trouble) = (end.clone(), trouble.clone());
-            let pause = Duration::from_millis(config.store.commit_ms);
+            let pause = Duration::from_millis(config.store.commit_ms.0);
             let clock = move || wall.unix_ms_at_zero + started.elapsed().as_millis() as u64;
             move || keep(keeper, pause, clock, &to_librarian, &end, &trouble, &bells)
         })?;
@@ -68,16 +69,6 @@ impl StoreThreads {
         let kept = joined(self.keeper);
         joined(self.librarian);
         kept
-    }
-}
-
-fn keeping(config: &Config) -> Keeping {
-    let store = &config.store;
-    Keeping {
-        bytes_max: store.bytes_max,
-        history: store.history,
-        segment_bytes: store.segment_bytes,
-        pause: || std::thread::sleep(Duration::from_millis(5)),
     }
 }
 

@@ -11,7 +11,6 @@ use super::stats::{ShardStats, UrlDeskStats};
 use super::threads::Turn;
 use super::words::{Done, FromShard, ToShard};
 use crate::base::{Key, Now, Wall, shown};
-use crate::config::SpiderProtocol;
 use crate::doc_index::Outcome;
 use crate::driver::Driver;
 use crate::limits::{DRAIN_US, LINK_UNSENT_MAX};
@@ -79,7 +78,7 @@ struct SpiderLink {
 pub(super) struct UrlDeskParts {
     pub url_server: UrlServerConfig,
     pub spider: SpiderConfig,
-    pub protocol: SpiderProtocol,
+    pub dialect: Dialect,
     pub work: Receiver<ToShard>,
     pub done: Sender<FromShard>,
     pub bell: Arc<Doorbell>,
@@ -120,7 +119,7 @@ impl<D: Driver> UrlDesk<D> {
             port: parts.port,
             links: RapidHashMap::default(),
             by_taker: RapidHashMap::default(),
-            dialect: parts.protocol.into(),
+            dialect: parts.dialect,
             epoch: parts.epoch,
             actions: Vec::new(),
             stop: parts.stop,

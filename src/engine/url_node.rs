@@ -96,7 +96,7 @@ impl UrlNode {
         // Nothing is stored here, so nothing waits to become durable.
         let share = Keeper::new(
             Medium::Memory { next_number: 0 },
-            StoreRules::of_size(config.store.segment_bytes),
+            StoreRules::of_size(config.store.segment_bytes.0),
             1,
         )
         .share(0);
@@ -275,7 +275,7 @@ impl DeskThread {
         UrlDeskParts {
             url_server,
             spider: spider_config(&self.config, &self.kit, self.wall),
-            protocol: self.config.url_server.spider_protocol,
+            dialect: self.config.url_server.spider_protocol,
             work: self.work.clone(),
             done: self.done.clone(),
             bell: self.bell.clone(),

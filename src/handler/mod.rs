@@ -19,6 +19,7 @@ mod link_batch;
 mod link_header;
 mod recent;
 mod scope;
+mod scope_kind;
 mod sitemaps;
 #[cfg(test)]
 mod tests;
@@ -27,5 +28,6 @@ mod verdict;
 
 pub use found::{Handled, Handler, Page, redirect_target};
 pub use link_batch::LinkBatch;
-pub use scope::Scope;
+pub use scope::{Scope, ScopeRules};
+pub use scope_kind::ScopeKind;
 pub use verdict::{Verdict, WhyIn, WhyOut};

@@ -1,8 +1,8 @@
 use super::digests::{Digests, Solid, StoredDigests};
 use super::layout::{CODEC_LZ4, CODEC_PLAIN, HEADER_BYTES, KIND_REFERENCE, KIND_WHOLE, aligned};
 use super::mmap::SegmentWriter;
+use super::policy::Dedup;
 use super::record::{Lengths, NewRecord, Stamp, write_header};
-use crate::config::Dedup;
 use crate::limits::{SEGMENTS_AHEAD, URL_BYTES_MAX};
 use crossbeam_queue::ArrayQueue;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};

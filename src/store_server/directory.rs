@@ -1,7 +1,7 @@
 use super::digests::StoredDigests;
 use super::index::{Entry, IndexFile, List, Place, index_path};
+use super::policy::Dedup;
 use super::walk::{Walking, walk};
-use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::statvfs::statvfs;

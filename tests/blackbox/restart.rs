@@ -3,12 +3,13 @@
 
 use crate::support::{TempDir, records, sha1_hex};
 use nephila::base::{Key, NetEvent, Now, Transport};
-use nephila::config::{Config, ScopeKind};
+use nephila::config::{Config, Rate};
 use nephila::driver::{Bell, Driver, EpollDriver, UringDriver};
 use nephila::engine::{
     CrawlTask, HostsFile, LinksConfig, Names, Node, NodeSetup, OpenIndex, SpiderNode, StoreAt, Summary,
 };
 use nephila::farm::{Farm, FarmOptions, SiteSpec};
+use nephila::handler::ScopeKind;
 use nephila::proto::url::CrawlUrl;
 use nephila::store_server::DataDir;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,7 +95,7 @@ fn crawl_with_panics<D: Driver + 'static>(
         ..Config::default()
     };
     config.store.data = data.clone();
-    config.url_server.req_host_per_sec = 0.0;
+    config.url_server.req_host_per_sec = Rate(0.0);
     config.spider.fetches_max = CONNS;
     config.check().unwrap();
     let seeds: Vec<CrawlUrl> = farm.seeds().map(|seed| CrawlUrl::parse(&seed).unwrap()).collect();
