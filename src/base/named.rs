@@ -1,7 +1,7 @@
 //! Enums whose variants have names that people write: in settings, on the command line, in files.
 
-use serde::de::{Deserializer, Error, Unexpected, Visitor};
-use std::fmt;
+use serde::de::{Deserialize, Deserializer, Error};
+use std::borrow::Cow;
 
 /// Defines an enum with the name of each variant; serde reads and writes the names.
 macro_rules! named_enum {
@@ -40,34 +40,13 @@ pub(crate) use named_enum;
 /// Reads the name of a variant; an error lists all names.
 pub fn variant_by_name<'de, D: Deserializer<'de>, T: Copy>(
     deserializer: D,
-    all: &'static [T],
+    all: &[T],
     name: fn(T) -> &'static str,
 ) -> Result<T, D::Error> {
-    deserializer.deserialize_str(Names { all, name })
-}
-
-struct Names<T: 'static> {
-    all: &'static [T],
-    name: fn(T) -> &'static str,
-}
-
-impl<T: Copy> Visitor<'_> for Names<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        for (at, &variant) in self.all.iter().enumerate() {
-            let before = match at {
-                0 => "",
-                _ if at + 1 == self.all.len() => " or ",
-                _ => ", ",
-            };
-            write!(f, "{before}\"{}\"", (self.name)(variant))?;
-        }
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        let found = self.all.iter().find(|&&variant| (self.name)(variant) == text);
-        found.copied().ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
-    }
+    let text = Cow::<str>::deserialize(deserializer)?;
+    all.iter().copied().find(|&variant| name(variant) == text).ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(|&variant| format!("\"{}\"", name(variant))).collect();
+        let (last, others) = names.split_at(names.len().saturating_sub(1));
+        D::Error::custom(format!("must be {} or {}", others.join(", "), last.concat()))
+    })
 }

@@ -84,7 +84,7 @@ impl CrawlArgs {
         let config = self.shared.config(&[&self.queues, &self.data, &self.links])?;
         Ok(Config {
             scope: self.scope,
-            depth: self.depth.unwrap_or(config.depth),
+            depth: self.depth,
             head_only: self.head,
             again: self.again,
             wait: self.wait,

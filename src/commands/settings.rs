@@ -126,8 +126,8 @@ pub struct SharedArgs {
     #[arg(long, value_name = "FILE")]
     hosts_file: Option<PathBuf>,
     /// A name server, on port 53 unless told otherwise (repeatable) [default: those of /etc/resolv.conf]
-    #[arg(long, value_name = "ADDR[:PORT]")]
-    dns: Vec<String>,
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_name_server)]
+    dns: Vec<SocketAddr>,
 }
 
 /// Enums that flags take by their names.
@@ -175,23 +175,17 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, Failure> {
 impl SharedArgs {
     /// What these flags say, and those that the command has besides.
     pub fn config(&self, flags: &[&dyn Overlay]) -> Result<Config, Failure> {
+        if self.dns.len() > NAME_SERVERS_MAX {
+            return Err(Failure::Usage(format!("--dns: at most {NAME_SERVERS_MAX} name servers")));
+        }
         let flags = [&[&self.fetch as &dyn Overlay], flags].concat();
         Ok(Config {
             allow_net: self.allow_net.clone(),
             hosts_file: self.hosts_file.clone(),
-            dns: self.name_servers()?,
+            dns: self.dns.clone(),
             driver: self.driver,
             ..load(self.config.as_deref(), self.cores.as_deref(), &flags)?
         })
-    }
-
-    fn name_servers(&self) -> Result<Vec<SocketAddr>, Failure> {
-        if self.dns.len() > NAME_SERVERS_MAX {
-            return Err(Failure::Usage(format!("--dns: at most {NAME_SERVERS_MAX} name servers")));
-        }
-        let parse =
-            |text: &String| parse_name_server(text).map_err(|e| Failure::Usage(format!("--dns: {e}")));
-        self.dns.iter().map(parse).collect()
     }
 }
 

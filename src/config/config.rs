@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Everything a node is told: the sections of the settings file, and what only flags can say.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     pub url_server: UrlServerSettings,
     pub spider: SpiderSettings,
@@ -25,7 +25,8 @@ pub struct Config {
     /// `[[recrawl]]`
     pub recrawl: RecrawlRules,
     pub scope: ScopeKind,
-    pub depth: u16,
+    /// Links followed from a seed; without a figure, any number.
+    pub depth: Option<u16>,
     /// Of the seeds only the heads are asked for.
     pub head_only: bool,
     /// Everything that was ever fetched is due at once.
@@ -54,31 +55,6 @@ named_enum! {
     }
 }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            url_server: UrlServerSettings::default(),
-            spider: SpiderSettings::default(),
-            store: StoreSettings::default(),
-            doc_index: DocIndexSettings::default(),
-            auth: Sites::default(),
-            recrawl: RecrawlRules::default(),
-            scope: ScopeKind::default(),
-            depth: u16::MAX,
-            head_only: false,
-            again: false,
-            wait: false,
-            pages_max: None,
-            seconds_max: None,
-            cores: Vec::new(),
-            driver: DriverChoice::default(),
-            allow_net: Vec::new(),
-            hosts_file: None,
-            dns: Vec::new(),
-        }
-    }
-}
-
 impl Config {
     /// Bounds of settings and relations between them. Called once, after the flags.
     pub fn check(&self) -> Result<(), ConfigError> {
@@ -92,14 +68,14 @@ impl Config {
         if url_server.timeout_spider_status.us() < 2 * spider.timeout_update.us() {
             return invalid(format!(
                 "timeout_spider_status ({} s) must be at least twice timeout_update ({} ms)",
-                url_server.timeout_spider_status, spider.timeout_update
+                url_server.timeout_spider_status.0, spider.timeout_update.0
             ));
         }
         let doc_bytes_max = spider.max_doc_size.0;
         if spider.body_memory.0 < doc_bytes_max {
             return invalid(format!(
                 "body_memory ({}) must hold a document of max_doc_size ({doc_bytes_max})",
-                spider.body_memory
+                spider.body_memory.0
             ));
         }
         // A document, its head and its URLs must fit into an empty segment, with a tenth more: what a compressor is given
@@ -123,7 +99,8 @@ impl Config {
         if spider.user_agent.is_empty() || spider.user_agent.bytes().any(|b| !(b' '..=b'~').contains(&b)) {
             return invalid("user_agent must be printable ASCII and not empty".to_string());
         }
-        let (min, start, max) = (doc_index.recrawl_min, doc_index.recrawl_start, doc_index.recrawl_max);
+        let [min, start, max] =
+            [doc_index.recrawl_min, doc_index.recrawl_start, doc_index.recrawl_max].map(|seconds| seconds.0);
         if start < min || start > max {
             return invalid(format!(
                 "recrawl_start ({start}) must lie between recrawl_min ({min}) and recrawl_max ({max})"

@@ -163,11 +163,13 @@ fn place<S: Section>(at: usize) -> String {
 /// What a value must be, by what serde expected. The value itself is not repeated: it may be a password.
 fn cause_of(message: &str, is_list: bool) -> String {
     const TEXTS: &str = "a list of texts in quotes, like [\"a\", \"b\"]";
-    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+    let typed = message.strip_prefix("invalid ").and_then(|said| said.rsplit_once(", expected "));
+    let Some((found, expected)) = typed else {
         return match message {
             "invalid socket address syntax" => {
                 " must be an address and port like \"0.0.0.0:7170\"".to_string()
             }
+            _ if message.starts_with("must be ") => format!(" {message}"),
             _ => format!(": {message}"),
         };
     };
@@ -264,6 +266,10 @@ mod tests {
                 "c.toml: line 2: url_server.listen must be an address and port like \"0.0.0.0:7170\"",
             ),
             (
+                "[doc_index]\ndeny = [\"(, expected u8\"]",
+                "c.toml: line 2: doc_index.deny: rule 1, \"(, expected u8\": unclosed group",
+            ),
+            (
                 "[url_server]\nspider_port = 70000",
                 "c.toml: line 2: url_server.spider_port must be a whole number of at most 65535",
             ),
@@ -274,8 +280,8 @@ mod tests {
         assert!(said("[store]\nsegment_bytes = 4096").contains("too small"));
         assert!(said("[store]\nsegment_bytes = 5000000000").contains("at most"));
         assert!(said("[store]\nbytes_max = 100000000").contains("four segments for every core"));
-        assert!(said("[store]\ndedup = \"some\"").contains("\"off\", \"url\" or \"any\""));
-        assert!(said("[store]\ndedup = 1").contains("store.dedup must be \"off\", \"url\" or \"any\""));
+        assert!(said("[store]\ndedup = \"some\"").contains("dedup must be \"off\", \"url\" or \"any\""));
+        assert!(said("[store]\ndedup = 1").contains("store.dedup must be a text in quotes"));
         assert!(said("\nx = [").starts_with("c.toml: line 2: "));
     }
 

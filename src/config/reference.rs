@@ -56,14 +56,14 @@ pub fn reference() -> String {
             section.header,
             section.about.trim(),
         );
-        for setting in section.settings {
-            let default = defaults.get(setting.name).map_or(String::new(), |value| format!("`{value}`"));
-            let flag = match setting.flag {
-                Some(value) => format!("`{}`", format!("--{} {value}", dashed(setting.name)).trim_end()),
+        for Setting { name, about, flag } in section.settings {
+            let default = defaults.get(name).map_or(String::new(), |value| format!("`{value}`"));
+            let flag = match flag {
+                Some(value) => format!("`{}`", format!("--{} {value}", name.replace('_', "-")).trim_end()),
                 None => String::new(),
             };
-            let about = setting.about.trim().replace('|', "\\|");
-            let _ = writeln!(text, "| `{}` | {default} | {flag} | {about} |", setting.name);
+            let cells = [default, flag, about.trim().to_string()].map(|cell| cell.replace('|', "\\|"));
+            let _ = writeln!(text, "| `{name}` | {} |", cells.join(" | "));
         }
     }
     text
@@ -89,10 +89,6 @@ fn find(section: &str, setting: &str) -> Option<(Outline, &'static Setting)> {
     let section = SECTIONS.into_iter().find(|known| known.name == section)?;
     let setting = section.settings.iter().find(|known| known.name == setting)?;
     Some((section, setting))
-}
-
-fn dashed(name: &str) -> String {
-    name.replace('_', "-")
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ macro_rules! figures {
         })+
     };
 }
-figures!(u8 u16 u32 u64 usize);
+figures!(u8 u16 u32 u64 usize f64);
 
 macro_rules! values {
     ($($Type:ty)+) => {

@@ -16,12 +16,6 @@ macro_rules! units {
                 }
             }
 
-            impl fmt::Display for $Unit {
-                fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                    self.0.fmt(f)
-                }
-            }
-
             /// As a flag has it.
             impl FromStr for $Unit {
                 type Err = &'static str;
@@ -40,12 +34,6 @@ units! {
     Bytes(u64), "a whole number of bytes";
     /// How often a second, or how many times as long: below 1, too.
     Rate(f64), "a number";
-}
-
-impl Value for f64 {
-    fn figure(&self) -> Option<f64> {
-        Some(*self)
-    }
 }
 
 impl Millis {

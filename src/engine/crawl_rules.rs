@@ -1,3 +1,4 @@
+use super::settings::depth_max;
 use crate::config::{Config, DocIndexSettings};
 use crate::handler::ScopeKind;
 use crate::proto::url::RecrawlRules;
@@ -37,7 +38,7 @@ impl CrawlRules {
         CrawlRules {
             user_agent: config.spider.agent(),
             scope: config.scope,
-            depth: config.depth,
+            depth: depth_max(config),
             doc_index: DocIndexSettings { memory: None, ..config.doc_index.clone() },
             recrawl_rules: config.recrawl.clone(),
         }
@@ -47,7 +48,7 @@ impl CrawlRules {
     pub fn config(&self) -> Config {
         let mut config = Config {
             scope: self.scope,
-            depth: self.depth,
+            depth: Some(self.depth),
             doc_index: self.doc_index.clone(),
             recrawl: self.recrawl_rules.clone(),
             ..Config::default()
@@ -95,7 +96,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("nephila-rules-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         assert!(CrawlRules::read(&folder).unwrap().is_none());
-        let mut config = Config { scope: ScopeKind::Prefix, depth: 7, ..Config::default() };
+        let mut config = Config { scope: ScopeKind::Prefix, depth: Some(7), ..Config::default() };
         config.spider.user_agent = "other/1 (\"x\")".to_string();
         config.doc_index.deny = vec![r"/a\d+$".to_string(), "surt:org,".to_string()].try_into().unwrap();
         config.doc_index.memory = Some(Bytes(1 << 30));

@@ -82,7 +82,7 @@ pub fn gap_us(config: &Config) -> u64 {
 /// The scope that the seeds span, with the rules of the settings.
 pub fn scope_of<'a>(config: &Config, seeds: impl IntoIterator<Item = &'a CrawlUrl>) -> Scope {
     let settings = &config.doc_index;
-    let mut scope = Scope::new(config.scope, config.depth).with_rules(ScopeRules {
+    let mut scope = Scope::new(config.scope, depth_max(config)).with_rules(ScopeRules {
         urls: UrlRules { allow: settings.allow.clone(), deny: settings.deny.clone() },
         path_depth_max: settings.path_depth_max,
         segment_repeats_max: settings.segment_repeats_max,
@@ -92,6 +92,11 @@ pub fn scope_of<'a>(config: &Config, seeds: impl IntoIterator<Item = &'a CrawlUr
         scope.add(seed);
     }
     scope
+}
+
+/// Links followed from a seed.
+pub(super) fn depth_max(config: &Config) -> u16 {
+    config.depth.unwrap_or(u16::MAX)
 }
 
 pub fn store_rules(config: &Config) -> StoreRules {
@@ -146,7 +151,7 @@ fn signature(config: &Config) -> u64 {
         "{} {:?} {} {:?} {:?} {} {}",
         settings.canon().signature(),
         config.scope,
-        config.depth,
+        depth_max(config),
         settings.allow.texts(),
         settings.deny.texts(),
         settings.path_depth_max,
