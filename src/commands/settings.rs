@@ -3,7 +3,7 @@
 use super::Failure;
 use super::machine::{cores, memory_bytes};
 use crate::base::shown;
-use crate::config::{Bytes, Config, DriverChoice, Millis, Rate, flag_help, flag_value};
+use crate::config::{Bytes, Config, Contact, DriverChoice, Millis, Rate, flag_help, flag_value};
 use crate::handler::ScopeKind;
 use crate::limits::NAME_SERVERS_MAX;
 use crate::proto::sitemap::Sitemaps;
@@ -59,6 +59,7 @@ setting_flags! {
     /// Of every process that fetches.
     FetchFlags {
         spider.user_agent: String,
+        spider.contact: Contact,
         spider.timeout_req: Millis,
         spider.timeout_update: Millis,
         spider.max_doc_size: Bytes,

@@ -40,7 +40,7 @@ pub use config::{Config, DriverChoice};
 pub use doc_index::DocIndexSettings;
 pub use file::ConfigError;
 pub use reference::{flag_help, flag_value, reference};
-pub use spider::SpiderSettings;
+pub use spider::{Contact, SpiderSettings};
 pub use store::StoreSettings;
 pub use units::{Bytes, Millis, Rate, Seconds};
 pub use url_server::UrlServerSettings;

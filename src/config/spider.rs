@@ -1,7 +1,9 @@
-use super::section::settings;
+use super::section::{Value, settings};
 use super::units::{Bytes, Millis};
 use crate::limits::FETCHES_PER_SHARD_MAX;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// No time is longer than a week.
 pub(super) const WEEK_MS: u64 = 7 * 86_400_000;
@@ -11,6 +13,8 @@ settings! {
     "[spider]" SpiderSettings {
         /// Who we say we are; its first word is our name in robots.txt.
         user_agent: String = concat!("nephila/", env!("CARGO_PKG_VERSION")).to_string(), flag "S";
+        /// Where we can be reached, a URL or a mail address; it is added to the user agent as `(+contact)`.
+        contact: Option<Contact> = None, flag "URL|MAIL";
         /// Milliseconds between two signs of life of an open fetch.
         timeout_update: Millis = Millis(20_000), in 1 to WEEK_MS, flag "MS";
         /// Milliseconds a fetch may take in all.
@@ -45,8 +49,96 @@ settings! {
 }
 
 impl SpiderSettings {
-    /// The agent that requests, records and robots rules go by.
+    /// The agent that requests, records and robots rules go by: `product/version (+contact)`.
     pub fn agent(&self) -> String {
-        self.user_agent.clone()
+        match &self.contact {
+            Some(Contact(contact)) if !self.user_agent.contains(contact) => {
+                format!("{} (+{contact})", self.user_agent)
+            }
+            _ => self.user_agent.clone(),
+        }
+    }
+}
+
+/// Where the operator of a crawl can be reached. It goes into a comment of a header field.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Contact(String);
+
+const CONTACT_BYTES_MAX: usize = 200;
+
+impl Value for Contact {}
+
+impl FromStr for Contact {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Contact, String> {
+        let is_url = url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+        let is_mail = text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
+        let fits = text.len() <= CONTACT_BYTES_MAX
+            && text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'(' | b')'));
+        match fits && (is_url || is_mail) {
+            true => Ok(Contact(text.to_string())),
+            false => Err(format!(
+                "must be an http or https URL or a mail address, printable ASCII without parentheses and at most {CONTACT_BYTES_MAX} bytes"
+            )),
+        }
+    }
+}
+
+impl TryFrom<String> for Contact {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Contact, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use std::path::Path;
+
+    #[test]
+    fn a_contact_is_a_url_or_an_address() {
+        for good in ["https://example.org/bot?a", "http://[::1]/", "mailto:me@example.org", "me@example.org"]
+        {
+            assert!(good.parse::<Contact>().is_ok(), "{good}");
+        }
+        let long = format!("https://example.org/{}", "a".repeat(CONTACT_BYTES_MAX - 19));
+        for bad in [
+            "",
+            "example.org",
+            "ftp://example.org/",
+            "@",
+            "me@",
+            "me@a\nX: 1",
+            "me@a)",
+            "(me@a",
+            "m\u{fc}@a",
+            &long,
+        ] {
+            assert!(bad.parse::<Contact>().is_err(), "{bad}");
+        }
+        assert!(long[..CONTACT_BYTES_MAX].parse::<Contact>().is_ok());
+        let said =
+            Config::parse("[spider]\ncontact = \"here\"", Path::new("c.toml")).unwrap_err().to_string();
+        assert!(
+            said.starts_with("c.toml: line 2: spider.contact must be an http or https URL or a mail"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_contact_is_added_to_the_agent_once() {
+        let agent =
+            |text: &str| Config::parse(&format!("[spider]\n{text}"), Path::new("c")).unwrap().spider.agent();
+        let plain = SpiderSettings::default().user_agent;
+        assert_eq!(agent(""), plain);
+        assert_eq!(agent("contact = \"me@a.test\""), format!("{plain} (+me@a.test)"));
+        assert_eq!(agent("contact = \"me@a.test\"\nuser_agent = \"Bot/1\""), "Bot/1 (+me@a.test)");
+        let own = "Bot/1 (see me@a.test)";
+        assert_eq!(agent(&format!("contact = \"me@a.test\"\nuser_agent = \"{own}\"")), own);
     }
 }
