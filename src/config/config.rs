@@ -56,6 +56,11 @@ named_enum! {
 }
 
 impl Config {
+    /// Links followed from a seed.
+    pub fn depth_max(&self) -> u16 {
+        self.depth.unwrap_or(u16::MAX)
+    }
+
     /// Bounds of settings and relations between them. Called once, after the flags.
     pub fn check(&self) -> Result<(), ConfigError> {
         let (url_server, spider, store, doc_index) =
