@@ -5,7 +5,7 @@ use crate::proto::sitemap::Sitemaps;
 use crate::proto::url::{Canon, QueryDrop, RuleList};
 
 /// An index with less cannot hold its own buffers.
-const MEMORY_BYTES_MIN: u64 = 16 << 20;
+pub const MEMORY_BYTES_MIN: u64 = 16 << 20;
 /// Nothing is planned further ahead than ten years.
 pub(super) const TIME_S_MAX: u64 = 10 * 365 * 86_400;
 

@@ -37,7 +37,7 @@ mod units;
 mod url_server;
 
 pub use config::{Config, DriverChoice};
-pub use doc_index::DocIndexSettings;
+pub use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
 pub use file::ConfigError;
 pub use reference::{flag_help, flag_value, reference};
 pub use spider::{Contact, SpiderSettings};

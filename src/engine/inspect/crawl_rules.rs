@@ -88,7 +88,7 @@ mod tests {
     use crate::engine::index_rules;
     use crate::proto::sitemap::Sitemaps;
 
-    const SIGNATURE: u64 = 0;
+    const SIGNATURE: u64 = 16_017_295_943_008_939_882;
 
     #[test]
     fn rules_come_back_as_they_went() {
