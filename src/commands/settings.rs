@@ -111,13 +111,13 @@ setting_flags! {
 /// What every process that fetches or resolves is told.
 #[derive(Args)]
 pub struct SharedArgs {
-    /// Settings in TOML: [url_server], [spider], [store], [doc_index], [[auth]], [[recrawl]]
+    /// A file of settings in TOML (see nephila help settings)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Cores to run a shard on each, like 0-3,6 [default: all]
+    /// The cores to use, one shard on each, like 0-3,6 [default: all]
     #[arg(long, value_name = "LIST")]
     cores: Option<String>,
-    /// How to talk to the kernel
+    /// The kernel interface for the network: io_uring, or epoll where it is switched off
     #[arg(long, value_enum, default_value = "auto")]
     driver: DriverChoice,
     #[command(flatten)]
@@ -128,7 +128,7 @@ pub struct SharedArgs {
     /// Names and addresses that need no name server, in the format of /etc/hosts [default: /etc/hosts]
     #[arg(long, value_name = "FILE")]
     hosts_file: Option<PathBuf>,
-    /// A name server, on port 53 unless told otherwise (repeatable) [default: those of /etc/resolv.conf]
+    /// A name server, on port 53 unless a port is given (repeatable) [default: those of /etc/resolv.conf]
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_name_server)]
     dns: Vec<SocketAddr>,
 }
@@ -161,7 +161,7 @@ pub fn load(file: Option<&Path>, core_list: Option<&str>, flags: &[&dyn Overlay]
     Ok(config)
 }
 
-/// Where others may dial in.
+/// Reads an address where others may dial in.
 pub fn listen_address(text: &str) -> Result<SocketAddr, Failure> {
     let mut found = text
         .to_socket_addrs()
@@ -238,7 +238,7 @@ mod tests {
         let mut documented = BTreeMap::new();
         let text = reference();
         for line in text.lines().filter(|line| line.starts_with("| `")) {
-            let cells: Vec<&str> = line.split(" | ").collect();
+            let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
             let Some(flag) = cells[2].trim_matches('`').strip_prefix("--") else { continue };
             documented.insert(flag.split(' ').next().unwrap(), cells[3].trim_end_matches(". |"));
         }

@@ -12,13 +12,13 @@ pub(super) const TIME_S_MAX: u64 = 10 * 365 * 86_400;
 settings! {
     /// Which URLs are taken in, in what form, and when they are asked for again. Times are in seconds.
     "[doc_index]" DocIndexSettings {
-        /// Bytes of memory for what is known, pending and on its way to the disk; unset, a quarter of the machine's.
+        /// Bytes of memory for the doc index; unset, a quarter of the machine's.
         memory: Option<Bytes> = None, in MEMORY_BYTES_MIN to u64::MAX, flag "BYTES";
         /// Seconds until a URL that failed for a reason that may pass is tried again; then twice as long, and so on.
         retry_first: Seconds = Seconds(3_600), in 1 to TIME_S_MAX;
         /// Tries after the first; 0 = none.
         retries_max: u8 = 5;
-        /// Look at documents again, sooner if they change and later if they do not.
+        /// Visit documents again, sooner if they change and later if they do not.
         recrawl: bool = false, flag "";
         /// The shortest time between two visits.
         recrawl_min: Seconds = Seconds(3_600), in 1 to TIME_S_MAX;
@@ -26,7 +26,7 @@ settings! {
         recrawl_start: Seconds = Seconds(86_400), in 1 to TIME_S_MAX;
         /// The longest time between two visits.
         recrawl_max: Seconds = Seconds(30 * 86_400), in 1 to TIME_S_MAX;
-        /// Which sitemaps to read: those that robots.txt names, or with "all" also /sitemap.xml of hosts that name none.
+        /// Sitemaps to read: "off" none, "robots" those that robots.txt names, "all" also /sitemap.xml of hosts that name none.
         sitemaps: Sitemaps = Sitemaps::default(), flag "WHICH";
         /// Pages taken in of one host; 0 = no limit.
         pages_per_host: u32 = 0;

@@ -44,27 +44,27 @@ pub(super) fn section_with(setting: &str) -> Option<&'static str> {
     SECTIONS.into_iter().find(has).map(|section| section.header)
 }
 
-/// Every setting of the file as Markdown: a table for each section.
+/// Every setting of the file as Markdown: a table for each section, in columns that also read well in a terminal.
 pub fn reference() -> String {
-    let mut text = String::new();
-    for section in SECTIONS {
-        let defaults = (section.defaults)();
-        let _ = write!(
-            text,
-            "{}## `{}`\n\n{}\n\n| setting | default | flag | what it does |\n|---|---|---|---|\n",
-            if text.is_empty() { "" } else { "\n" },
-            section.header,
-            section.about.trim(),
-        );
-        for Setting { name, about, flag } in section.settings {
-            let default = defaults.get(name).map_or(String::new(), |value| format!("`{value}`"));
-            let flag = match flag {
-                Some(value) => format!("`{}`", format!("--{} {value}", name.replace('_', "-")).trim_end()),
-                None => String::new(),
-            };
-            let cells = [default, flag, about.trim().to_string()].map(|cell| cell.replace('|', "\\|"));
-            let _ = writeln!(text, "| `{name}` | {} |", cells.join(" | "));
-        }
+    SECTIONS.iter().map(table).collect::<Vec<_>>().join("\n")
+}
+
+fn table(section: &Outline) -> String {
+    let defaults = (section.defaults)();
+    let mut rows = vec![["setting", "default", "flag", "what it does"].map(str::to_string)];
+    for Setting { name, about, flag } in section.settings {
+        let code = |text: String| format!("`{}`", text.trim_end());
+        let default = defaults.get(name).map(|value| code(value.to_string()));
+        let flag = flag.map(|value| code(format!("--{} {value}", name.replace('_', "-"))));
+        let row = [Some(code(name.to_string())), default, flag, Some(about.trim().to_string())];
+        rows.push(row.map(|cell| cell.unwrap_or_default().replace('|', "\\|")));
+    }
+    let widths = [0, 1, 2].map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
+    rows.insert(1, ["-"; 4].map(|dash| dash.repeat(3)));
+    let mut text = format!("## `{}`\n\n{}\n\n", section.header, section.about.trim());
+    for [name, default, flag, about] in &rows {
+        let [a, b, c] = widths;
+        let _ = writeln!(text, "| {name:a$} | {default:b$} | {flag:c$} | {about} |");
     }
     text
 }
@@ -113,7 +113,7 @@ mod tests {
             assert_eq!(lines.len(), section.settings.len(), "{}", section.header);
             let mut written = format!("{}\n", section.header);
             for (line, setting) in lines.iter().zip(section.settings) {
-                let cells: Vec<&str> = line.split(" | ").collect();
+                let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
                 assert_eq!((cells.len(), cells[0]), (4, &*format!("| `{}`", setting.name)), "{line}");
                 assert!(cells[3].len() > 12 && cells[3].ends_with(". |"), "{line}");
                 if !cells[1].is_empty() {
@@ -132,10 +132,7 @@ mod tests {
 
     #[test]
     fn the_help_of_a_flag_has_sentence_and_default() {
-        assert_eq!(
-            flag_help("spider", "timeout_req"),
-            "Milliseconds a fetch may take in all [default: 60000]"
-        );
+        assert_eq!(flag_help("spider", "timeout_req"), "Milliseconds that a fetch may take [default: 60000]");
         assert_eq!(flag_value("spider", "timeout_req"), "MS");
         assert_eq!(flag_help("doc_index", "recrawl").matches("default").count(), 0);
     }

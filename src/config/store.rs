@@ -8,7 +8,7 @@ use std::path::PathBuf;
 settings! {
     /// Where documents are stored, which of them, and for how long.
     "[store]" StoreSettings {
-        /// The directory that documents, index and logs are kept in.
+        /// The data directory: documents, URLs, log.
         data: PathBuf = PathBuf::from("./nephila-data"), flag "DIR";
         /// Bytes of a segment; a document of max_doc_size must fit into it.
         segment_bytes: Bytes = Bytes(32 << 20), in 1 to SEGMENT_BYTES_MAX;

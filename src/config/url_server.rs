@@ -23,9 +23,9 @@ settings! {
         req_ip_concurrent: Option<u8> = None, in 1 to u8::MAX;
         /// Requests per second and address; unset, as many as per host.
         req_ip_per_sec: Option<Rate> = None, in 0 to RATE_MAX;
-        /// A host rests at least this many times as long as its last answer took.
+        /// The pause after an answer is at least this many times as long as the answer took; 0 = no such rule.
         delay_factor: Rate = Rate(1.0), in 0 to RATE_MAX;
-        /// Seconds without a sign of life after which a spider's URLs are handed out again.
+        /// Seconds of silence after which a URL that a spider has is sent again.
         timeout_spider_status: Seconds = Seconds(60), in 0 to 7 * 86_400;
         /// Names that may share an address in one batch of candidates before all of them are left out of the next.
         hosts_per_ip_max: usize = 64, in 1 to usize::MAX;
