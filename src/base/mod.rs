@@ -32,7 +32,7 @@ pub use guard::{AddressGuard, Refusal, port_is_bad};
 pub use key::Key;
 pub(crate) use named::named_enum;
 pub use named::variant_by_name;
-pub use net::{NetAsk, NetError, NetEvent, Transport};
+pub use net::{Accepted, NetAsk, NetError, NetEvent, Socket, Transport};
 pub use now::{Now, Wall, rfc3339};
 pub use rng::Rng;
 pub use slots::Slots;
