@@ -57,11 +57,12 @@
 //! | 3     | `doc_index`               | every URL known: ledger, rows, seen-set, frontier, due times       |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
+//! | 3     | `config`                  | settings: typed, checked, told in one place                        |
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
 //! | 2     | `storage`                 | sorted runs, the seen-set, spilled pieces, files that are there whole or not at all |
 //! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, TLS, codings, charsets, URLs, robots, HTML, sitemaps, DNS, lines |
-//! | 0     | `base`, `config`, `limits`| time, keys, timers, the address guard; settings; bounds            |
+//! | 0     | `base`, `limits`          | time, keys, timers, the address guard; bounds                      |
 //!
 //! Roles (layer 3) are sans-IO: events and the time come in, actions go out. They know nothing of each other, of
 //! drivers or of threads, which is why the simulation can run them as they are.

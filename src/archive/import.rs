@@ -3,10 +3,10 @@ use super::index::FAULTS_TOLD;
 use super::stored_originals::StoredOriginals;
 use super::warc_decoder::{Block, DecodedRecord, Refusal, WarcDecoder};
 use super::warc_source::{Fault, RecordPlace, Seen, Step, WarcSource};
-use crate::config::Dedup;
 use crate::proto::warc::{Kind, WarcHead, base32};
 use crate::store_server::{
-    AppendError, Appended, DataDir, Keeper, Maintenance, Medium, RetentionRules, ShardStore, StoreRules,
+    AppendError, Appended, DataDir, Dedup, Keeper, Maintenance, Medium, RetentionRules, ShardStore,
+    StoreRules,
 };
 use sha1::{Digest, Sha1};
 use std::path::{Path, PathBuf};

@@ -2,11 +2,10 @@
 
 use super::bench::median;
 use crate::base::Rng;
-use crate::config::Dedup;
 use crate::farm::{Site, SiteSpec};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::store_server::{
-    AppendError, DataDir, Keeper, Maintenance, Medium, NewRecord, Reader, RetentionRules, ShardStore,
+    AppendError, DataDir, Dedup, Keeper, Maintenance, Medium, NewRecord, Reader, RetentionRules, ShardStore,
     StoreRules,
 };
 use hdrhistogram::Histogram;

@@ -164,7 +164,7 @@ fn own(data: &Path) -> Result<DataDir, Failure> {
 }
 
 fn keeping() -> RetentionRules {
-    RetentionRules::all(StoreSettings::default().segment_bytes)
+    RetentionRules::all(StoreSettings::default().segment_bytes.0)
 }
 
 fn unix_ms_of(text: &str) -> Result<u64, Failure> {

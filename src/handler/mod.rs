@@ -20,6 +20,7 @@ mod link_batch;
 mod link_header;
 mod recent;
 mod scope;
+mod scope_kind;
 #[cfg(test)]
 mod tests;
 mod traps;
@@ -27,5 +28,6 @@ mod verdict;
 
 pub use handler::{Handled, Handler, Page, redirect_target};
 pub use link_batch::LinkBatch;
-pub use scope::Scope;
+pub use scope::{Scope, ScopeRules};
+pub use scope_kind::ScopeKind;
 pub use verdict::Verdict;

@@ -1,5 +1,4 @@
 use super::verdict::Verdict;
-use crate::config::DocIndexSettings;
 use crate::limits::PATH_SEGMENTS_COMPARED;
 use crate::proto::url::CrawlUrl;
 
@@ -7,18 +6,11 @@ use crate::proto::url::CrawlUrl;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traps {
     /// 0 = no such guard, for both.
-    path_depth_max: usize,
-    segment_repeats_max: usize,
+    pub path_depth_max: usize,
+    pub segment_repeats_max: usize,
 }
 
 impl Traps {
-    pub fn of(settings: &DocIndexSettings) -> Traps {
-        Traps {
-            path_depth_max: settings.path_depth_max.into(),
-            segment_repeats_max: settings.segment_repeats_max.into(),
-        }
-    }
-
     /// Why a URL looks like one of a trap.
     #[inline]
     pub fn caught<'a>(&self, url: &'a CrawlUrl) -> Option<Verdict<'a>> {

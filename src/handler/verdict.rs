@@ -1,5 +1,5 @@
+use super::scope_kind::ScopeKind;
 use crate::base::shown;
-use crate::config::ScopeKind;
 use crate::proto::url::RuleRef;
 use std::fmt;
 

@@ -3,6 +3,7 @@ use super::plan::Plan;
 use super::web::{MisbehavingWeb, PORT, addresses_of};
 use crate::audit::{LogReader, Overrides};
 use crate::base::{Now, Rng, Wall};
+use crate::config::Bytes;
 use crate::doc_index::DocIndex;
 use crate::driver::Driver;
 use crate::driver::{SimDriver, SimNet};
@@ -87,7 +88,7 @@ impl World {
         }
         let mut config = plan.config.clone();
         config.cores = (0..plan.shards).collect();
-        config.store.segment_bytes = SEGMENT_BYTES;
+        config.store.segment_bytes = Bytes(SEGMENT_BYTES);
         let index = OpenIndex::over(DocIndex::default(), &config);
         let task = CrawlTask { seeds, store: CrawlStore::Memory, index };
         let names = |_, _| Ok(Names::table(HostsFile::parse(&hosts)));

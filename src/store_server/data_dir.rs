@@ -1,9 +1,9 @@
 use super::dedup::StoredDigests;
 use super::index::{Entry, IndexFile, List, Place, index_path};
+use super::policy::Dedup;
 use super::scan::{ScanMode, scan};
 use super::segment_file::{BAD, FRESH, OPEN, SEALED, SegmentFile, list};
 use crate::base::random_u64;
-use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use crate::storage::{make_directory, replace, sync_parent};
 use nix::fcntl::{FallocateFlags, fallocate};

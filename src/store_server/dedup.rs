@@ -1,4 +1,4 @@
-use crate::config::Dedup;
+use super::policy::Dedup;
 use crate::limits::{DIGESTS_BASE_MAX, DIGESTS_LIVE};
 use rapidhash::fast::RapidHashMap;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};

@@ -1,11 +1,11 @@
 use super::data_dir::DataDir;
 use super::dedup::StoredDigests;
 use super::mmap::{Segment, SegmentWriter};
+use super::policy::Dedup;
 use super::rewrite::rewrite;
 use super::segment_file::SegmentFile;
 use super::segment_header::SegmentHeader;
 use super::shard_share::ShardShare;
-use crate::config::Dedup;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use std::collections::VecDeque;
 use std::io;

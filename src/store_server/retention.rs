@@ -1,9 +1,9 @@
 use super::keep_set::{KeepSet, KeepSets};
 use super::pack::pack;
+use super::policy::History;
 use super::reader::{ReadError, Reader};
 use super::segment_file::{SegmentFile, list_readable};
 use super::shard_share::ShardShare;
-use crate::config::History;
 use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_HEADER_BYTES};
 use rapidhash::fast::RapidHashSet;
 use std::io;

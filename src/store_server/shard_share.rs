@@ -1,6 +1,6 @@
 use super::dedup::{Digests, StoredDigests};
 use super::mmap::SegmentWriter;
-use crate::config::Dedup;
+use super::policy::Dedup;
 use crate::limits::SEGMENTS_AHEAD;
 use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Stores to export and import.
 
 use super::super::*;
-use crate::config::Dedup;
 use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode};
+use crate::store_server::Dedup;
 use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,3 @@
-use crate::config::Sitemaps;
 use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::stored_pages::StoredPages;
@@ -6,6 +5,7 @@ use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
 use crate::handler::{Scope, Verdict};
 use crate::proto::job::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
+use crate::proto::sitemap::Sitemaps;
 use crate::proto::url::{CrawlUrl, RecrawlRules};
 use std::io;
 use std::sync::Arc;

@@ -438,10 +438,10 @@ fn run_rules(config: &Config, wall: Wall) -> RunRules {
     let settings = &config.url_server;
     RunRules {
         started_us: wall.unix_ms_at_zero * 1_000,
-        req_host_per_sec: settings.req_host_per_sec,
+        req_host_per_sec: settings.req_host_per_sec.0,
         req_host_concurrent: u32::from(settings.req_host_concurrent),
-        req_ip_per_sec: settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec),
+        req_ip_per_sec: settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec).0,
         req_ip_concurrent: u32::from(settings.req_ip_concurrent.unwrap_or(settings.req_host_concurrent)),
-        delay_factor: settings.delay_factor,
+        delay_factor: settings.delay_factor.0,
     }
 }

@@ -63,7 +63,7 @@ impl KeeperActor {
         KeeperActor {
             keeper,
             wall,
-            pause_ms: config.store.commit_ms,
+            pause_ms: config.store.commit_ms.0,
             turned_at: Now::ZERO,
             owner,
             shards,
@@ -78,9 +78,9 @@ impl KeeperActor {
     fn with_maintenance(&mut self, config: &Config) -> Seated<MaintenanceActor> {
         let store = &config.store;
         let keeping = RetentionRules {
-            bytes_max: store.bytes_max,
+            bytes_max: Some(store.bytes_max.0).filter(|&bytes| bytes > 0),
             history: store.history,
-            segment_bytes: store.segment_bytes,
+            segment_bytes: store.segment_bytes.0,
             pause: || std::thread::sleep(Duration::from_millis(5)),
         };
         let (sealed, sealed_in) = ring(SEALED_WAITING);

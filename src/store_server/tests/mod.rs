@@ -8,7 +8,6 @@ mod segments;
 mod tail;
 
 use super::*;
-use crate::config::{Dedup, History};
 use crate::proto::record::{HttpCode, ResultCode};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,186 +1,37 @@
-use super::ConfigError;
-use super::hints::nearest;
+use super::section::settings;
+use super::units::Secret;
 use crate::base::shown;
-use crate::limits::{CREDENTIAL_BYTES_MAX, SITES_MAX, URL_BYTES_MAX};
-use std::fmt;
+use crate::limits::CREDENTIAL_BYTES_MAX;
+use crate::proto::auth::{AuthKind, Credentials, Site};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// A user and what proves it. The password is not shown, wherever this is printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
-    pub user: String,
-    pub password: String,
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+settings! {
+    /// Credentials; an entry for each site.
+    "[[auth]]" AuthEntry {
+        /// Scheme, host and port, like "https://example.org"; the credentials go there and nowhere else.
+        site: Option<String> = None;
+        /// Who we are there.
+        user: Option<String> = None;
+        /// What proves it.
+        password: Option<Secret> = None;
+        /// A file whose first line is the password.
+        password_file: Option<PathBuf> = None;
+        /// How to answer: "basic" with the first request, "digest" only, or "any" that the site asks for.
+        scheme: AuthKind = AuthKind::default();
+        /// Send the credentials to this path and below it only.
+        path: String = "/".to_string();
     }
 }
 
-/// How a site may be answered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AuthKind {
-    /// Sent with the first request already: the site is known to take it.
-    Basic,
-    /// Only ever a digest: the password does not leave this process.
-    Digest,
-    /// Whatever the site asks for, once it has asked.
-    #[default]
-    Any,
-}
-
-/// `[[auth]]`: credentials for one origin, below one path.
-#[derive(Clone, Debug)]
-pub struct Site {
-    /// Its place among all sites, from 0 without gaps, for whoever keeps something by site.
-    pub number: usize,
-    pub credentials: Credentials,
-    pub kind: AuthKind,
-    /// Scheme, host and port in normal form, as they begin a URL; a default port is not written.
-    origin: Box<str>,
-    /// Begins with a slash; in normal form.
-    path: Box<str>,
-}
-
-impl Site {
-    pub fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// Whether a path, with or without a query, is this site's path or lies below it. `/private` is not the
-    /// beginning of `/privateer`.
-    fn covers(&self, target: &str) -> bool {
-        let path = target.split('?').next().unwrap_or_default();
-        path.strip_prefix(&*self.path)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || self.path.ends_with('/'))
-    }
-}
-
-/// Every site that we have credentials for. A look-up compares the whole origin, so that credentials cannot get
-/// to another scheme, host or port.
-#[derive(Clone, Debug, Default)]
-pub struct Sites {
-    /// By origin; in one origin the longest path first.
-    sites: Vec<Site>,
-}
-
-impl Sites {
-    /// The site that a request belongs to: `origin` as it begins the normal form of a URL, `target` the path and
-    /// query that follow. Of several paths of one origin the longest wins.
-    pub fn of(&self, origin: &str, target: &str) -> Option<&Site> {
-        let from = self.sites.partition_point(|site| *site.origin < *origin);
-        self.sites[from..].iter().take_while(|site| *site.origin == *origin).find(|site| site.covers(target))
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.sites.is_empty()
-    }
-
-    pub fn len(&self) -> usize {
-        self.sites.len()
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Site> {
-        self.sites.iter()
-    }
-
-    /// One line on passwords that others on the way can read. That is allowed, as it is how some intranets are,
-    /// but not unsaid.
-    pub fn notice(&self) -> Option<String> {
-        let readable: Vec<&str> = self
-            .sites
-            .iter()
-            .filter(|site| site.kind != AuthKind::Digest && site.origin.starts_with("http://"))
-            .map(Site::origin)
-            .collect();
-        let more = match readable.len().saturating_sub(NOTICE_SITES) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        (!readable.is_empty()).then(|| {
-            format!(
-                "auth: basic over plain http can be read on the way: {}{more} (https, or scheme = \"digest\", prevents it)",
-                readable[..readable.len().min(NOTICE_SITES)].join(", ")
-            )
-        })
-    }
-
-    /// The entries of a settings file. `path` is the file, for what is said about it.
-    pub(super) fn read(value: &toml::Value, path: &Path) -> Result<Sites, ConfigError> {
-        let Some(entries) = value.as_array() else {
-            return Err(ConfigError::Type {
-                path: path.to_path_buf(),
-                name: "auth".to_string(),
-                expected: "a list: each entry begins with [[auth]]",
-            });
-        };
-        let mut sites: Vec<Site> = Vec::new();
-        for (at, entry) in entries.iter().enumerate() {
-            let wrong = |cause| ConfigError::Auth { path: path.to_path_buf(), entry: at + 1, cause };
-            if at == SITES_MAX {
-                return Err(wrong(format!("at most {SITES_MAX} entries are read (drop some)")));
-            }
-            let site = Site::read(entry).map_err(wrong)?;
-            let same = |other: &Site| (&other.origin, &other.path) == (&site.origin, &site.path);
-            if let Some(first) = sites.iter().position(same) {
-                return Err(wrong(format!(
-                    "{} with path {} is entry {} already (drop one, or give it another path)",
-                    site.origin,
-                    shown(&site.path, 100),
-                    first + 1
-                )));
-            }
-            sites.push(site);
-        }
-        sites.sort_by(|a, b| a.origin.cmp(&b.origin).then(b.path.len().cmp(&a.path.len())));
-        for (number, site) in sites.iter_mut().enumerate() {
-            site.number = number;
-        }
-        Ok(Sites { sites })
-    }
-}
-
-/// Sites named in a notice; the rest is counted.
-const NOTICE_SITES: usize = 3;
-
-const KEYS: [&str; 6] = ["site", "user", "password", "password_file", "scheme", "path"];
-
-impl Site {
-    /// One entry, or what is wrong with it and how to mend it. What is said never holds a password, so a site that
-    /// may have one inside is not repeated.
-    fn read(entry: &toml::Value) -> Result<Site, String> {
-        let Some(table) = entry.as_table() else {
-            return Err("must be a section (begin it with [[auth]])".to_string());
-        };
-        if let Some(key) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            let known: Vec<String> = KEYS.iter().map(|key| (*key).to_string()).collect();
-            return Err(format!("unknown setting {}{}", shown(key, 60), nearest(key, &known)));
-        }
-        let text = |key: &str| match table.get(key) {
-            None => Ok(None),
-            Some(toml::Value::String(text)) => Ok(Some(text.as_str())),
-            Some(_) => Err(format!("{key} must be a text in quotes")),
-        };
-        let kind = match text("scheme")? {
-            None | Some("any") => AuthKind::Any,
-            Some("basic") => AuthKind::Basic,
-            Some("digest") => AuthKind::Digest,
-            Some(_) => return Err("scheme must be \"basic\", \"digest\" or \"any\"".to_string()),
-        };
-        let site = text("site")?.ok_or("site is missing (like site = \"https://example.org\")")?;
-        let mut url = site_url(site)?;
-        let origin: Box<str> = url[..url::Position::BeforePath].into();
-        let path = site_path(&mut url, text("path")?.unwrap_or("/"))?;
-        let user = text("user")?.ok_or("user is missing (like user = \"name\")")?.to_string();
-        let password = match (text("password")?, text("password_file")?) {
-            (Some(password), None) => password.to_string(),
-            (None, Some(file)) => first_line(Path::new(file))?,
+impl AuthEntry {
+    /// The site, or what is wrong with it and how to mend it.
+    pub fn site(self) -> Result<Site, String> {
+        let site = self.site.ok_or("site is missing (like site = \"https://example.org\")")?;
+        let user = self.user.ok_or("user is missing (like user = \"name\")")?;
+        let password = match (self.password, self.password_file) {
+            (Some(password), None) => password.0,
+            (None, Some(file)) => first_line(&file)?,
             (Some(_), Some(_)) => return Err("has password and password_file (keep one)".to_string()),
             (None, None) => {
                 return Err(
@@ -188,62 +39,10 @@ impl Site {
                 );
             }
         };
-        for (key, text) in [("user", &user), ("password", &password)] {
-            if text.len() > CREDENTIAL_BYTES_MAX {
-                return Err(format!("{key} is longer than {CREDENTIAL_BYTES_MAX} bytes (shorten it)"));
-            }
-            if text.chars().any(char::is_control) {
-                return Err(format!(
-                    "{key} has a control character in it (no scheme can carry one: drop it)"
-                ));
-            }
-        }
-        if user.contains(':') && kind != AuthKind::Digest {
-            return Err("user has a colon, which basic cannot carry (set scheme = \"digest\")".to_string());
-        }
-        let credentials = Credentials { user, password };
-        Ok(Site { number: 0, credentials, kind, origin, path })
+        Site::new(&site, &self.path, self.scheme, Credentials { user, password })
     }
 }
 
-/// A site as typed: an origin and nothing else.
-fn site_url(text: &str) -> Result<url::Url, String> {
-    if text.contains('@') {
-        return Err("site must not hold a user or password (give them as user and password)".to_string());
-    }
-    let wrong = || {
-        format!("site must be like \"https://example.org\" or \"http://host:8080\", not {}", shown(text, 100))
-    };
-    let url = url::Url::parse(text)
-        .ok()
-        .filter(|url| matches!(url.scheme(), "http" | "https"))
-        .ok_or_else(wrong)?;
-    if url.query().is_some() || url.fragment().is_some() || text.len() > URL_BYTES_MAX {
-        return Err(wrong());
-    }
-    if url.path() != "/" {
-        return Err(format!(
-            "site must end after its host and port (give path = \"{}\" beside it)",
-            shown(url.path(), 100)
-        ));
-    }
-    Ok(url)
-}
-
-/// A path as typed, in the normal form that paths of URLs have.
-fn site_path(url: &mut url::Url, text: &str) -> Result<Box<str>, String> {
-    let plain = text.starts_with('/') && !text.contains(['?', '#']) && !text.chars().any(char::is_control);
-    if !plain || text.len() > URL_BYTES_MAX {
-        return Err(format!(
-            "path must begin with a slash and have no query, like \"/private/\", not {}",
-            shown(text, 100)
-        ));
-    }
-    url.set_path(text);
-    Ok(url.path().into())
-}
-
-/// The first line of a file.
 fn first_line(path: &Path) -> Result<String, String> {
     let name = || shown(&path.display().to_string(), 200);
     let mut bytes = Vec::new();
@@ -270,12 +69,11 @@ fn first_line(path: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, ConfigError};
+    use crate::proto::auth::Sites;
 
     fn read(text: &str) -> Result<Config, ConfigError> {
-        let mut config = Config::default();
-        config.read_text(text, Path::new("c.toml"))?;
-        Ok(config)
+        Config::parse(text, Path::new("c.toml"))
     }
 
     /// One entry after the other, each with a user and a password unless it has its own.
@@ -292,7 +90,9 @@ mod tests {
 
     fn said(entry: &str) -> String {
         let said = sites(&["site = \"http://fine.test\"", entry]).unwrap_err();
-        said.strip_prefix("c.toml: [[auth]] entry 2: ").unwrap_or_else(|| panic!("{said}")).to_string()
+        let (place, said) = said.split_once("[[auth]] entry 2: ").unwrap_or_else(|| panic!("{said}"));
+        assert!(place.starts_with("c.toml: line "), "{place}");
+        said.to_string()
     }
 
     fn scratch_file(name: &str, bytes: &[u8]) -> std::path::PathBuf {
@@ -436,19 +236,19 @@ mod tests {
         );
         assert!(sites(&["site = \"http://h\"\nuser = \"a:b\"\nscheme = \"digest\""]).is_ok());
         let whole = |text: &str| read(text).unwrap_err().to_string();
-        assert_eq!(whole("[auth]\n"), "c.toml: auth must be a list: each entry begins with [[auth]]");
+        assert_eq!(whole("[auth]\n"), "c.toml: line 1: auth must be a list: each entry begins with [[auth]]");
         assert_eq!(
             whole("auth = [1]"),
-            "c.toml: [[auth]] entry 1: must be a section (begin it with [[auth]])"
+            "c.toml: line 1: [[auth]] entry 1: must be a section (begin it with [[auth]])"
         );
-        assert_eq!(whole("[[aut]]\n"), "c.toml: unknown setting aut (did you mean auth?)");
+        assert_eq!(whole("[[aut]]\n"), "c.toml: line 1: unknown setting aut (did you mean auth?)");
         assert_eq!(
             whole("[[auth]]\nsite = \"http://h\"\npassword = \"\""),
-            "c.toml: [[auth]] entry 1: user is missing (like user = \"name\")"
+            "c.toml: line 1: [[auth]] entry 1: user is missing (like user = \"name\")"
         );
         assert_eq!(
             whole("[[auth]]\nsite = \"http://h\"\nuser = \"\""),
-            "c.toml: [[auth]] entry 1: has no password (give password, or password_file whose first line it is)"
+            "c.toml: line 1: [[auth]] entry 1: has no password (give password, or password_file whose first line it is)"
         );
     }
 
@@ -459,6 +259,8 @@ mod tests {
             "site = \"htp://u:hunter2@h\"",
             "site = \"http://h\"\npassword = \"hunter2\\n\"",
             "site = \"http://h\"\npassword = [\"hunter2\"]",
+            "site = \"http://h\"\nscheme = \"hunter2\"",
+            "site = [\"http://h\", \"hunter2\"]",
             "site = \"http://h\"\npassword = hunter2",
             "site = \"http://h\"\npassword = \"hunter2",
             "site = \"http://h\"\npassword = \"hunter2\"\npassword = \"hunter2\"",
