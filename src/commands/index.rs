@@ -122,7 +122,9 @@ pub(super) fn typed(url: &str, data: &Path) -> Result<CrawlUrl, Failure> {
     let rules = CrawlRules::read(&index_folder(data))?;
     let Some(config) = rules.and_then(|rules| rules.config()) else { return Ok(parsed) };
     let mut scratch = String::new();
-    parse_url(Canon::of(&config.doc_index).apply(parsed.as_str(), &mut scratch))
+    let canonical = Canon::of(&config.doc_index);
+    CrawlUrl::from_normal(canonical.apply(parsed.as_str(), &mut scratch))
+        .map_err(|e| Failure::Usage(format!("{}: {e}", shown(url, 200))))
 }
 
 /// Whether a URL is of a host that was named: by its origin, by its authority or by its bare name.
@@ -243,15 +245,17 @@ fn lines(
         &mut dyn Write,
     ) -> io::Result<ControlFlow<()>>,
 ) -> Result<(), Failure> {
+    let mut read = Ok(());
     stream(|out| {
         let mut lines = Lines { view, via: (0, None) };
         let mut done = Ok(());
-        view.each(|doc_id, discovered, row| {
+        read = view.each(|doc_id, discovered, row| {
             each(&mut lines, doc_id, discovered, row, out).unwrap_or_else(|error| {
                 done = Err(error);
                 ControlFlow::Break(())
             })
-        })?;
+        });
         done
-    })
+    })?;
+    Ok(read?)
 }

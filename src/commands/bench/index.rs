@@ -1,8 +1,8 @@
 use super::cpu::thread_us;
 use super::record::RecordArgs;
 use super::stage::Stage;
-use crate::commands::shared::{Failure, on_cores};
-use crate::doc_index::{DocIndex, IndexBytes, IndexRules, Link, Note, Origin, Outcome, RejectList};
+use crate::commands::shared::{Failure, mb, on_cores};
+use crate::doc_index::{DocIndex, IndexRules, Link, Note, Origin, Outcome, RejectList};
 use crate::handler::LinkBatch;
 use crate::proto::http1::Validators;
 use crate::proto::lines::Held;
@@ -102,7 +102,8 @@ impl IndexBenchArgs {
         let rules = IndexRules { memory_bytes: self.memory, ..IndexRules::default() };
         let (mut index, _) = DocIndex::open(&self.data, rules.clone(), NOW_S)?;
         let mut load = Workload::new(self.urls);
-        let (mut clocks, mut open_docs) = (Clocks::default(), VecDeque::new());
+        let [mut discovering, mut choosing, mut recording, mut opening] = [Clock::default(); 4];
+        let mut open_docs = VecDeque::new();
         let started = Instant::now();
         let mut synced = started;
         let (mut pages, mut fetched, mut candidates) = (0, 0, 0);
@@ -112,7 +113,7 @@ impl IndexBenchArgs {
                 break;
             }
             pages += batches.len() as u64;
-            clocks.discover.run(|| {
+            discovering.run(|| {
                 for some in batches.chunks(PAGES_AT_ONCE) {
                     let links = some.iter().flat_map(|page| {
                         let origin = Origin::link(page.number as u32 + 1, load.depth_of(2 * page.number) + 1);
@@ -122,7 +123,7 @@ impl IndexBenchArgs {
                 }
             });
             if open_docs.len() < OPEN {
-                let found = clocks.candidates.run(|| index.candidates(2_048, &RejectList::default(), NOW_S));
+                let found = choosing.run(|| index.candidates(2_048, &RejectList::default(), NOW_S));
                 candidates += found.len() as u64;
                 open_docs.extend(found.iter().map(|candidate| candidate.doc_id));
             }
@@ -131,7 +132,7 @@ impl IndexBenchArgs {
             fetched += done.len() as u64;
             let sync = synced.elapsed() >= Duration::from_secs(1);
             synced = if sync { Instant::now() } else { synced };
-            clocks.record.run(|| {
+            recording.run(|| {
                 done.iter().for_each(|outcome| {
                     index.record(outcome, None);
                 });
@@ -141,19 +142,20 @@ impl IndexBenchArgs {
         let known_ns = known_links(&mut index, &mut load);
         let bytes = index.bytes();
         let links = pages * LINKS_PER_PAGE as u64;
-        let discover_ns = clocks.discover.ns;
+        let discover_ns = discovering.ns;
         let new_ns = (discover_ns - known_ns * (links - load.urls()) as f64) / load.urls() as f64;
         let seconds = started.elapsed().as_secs_f64();
         // As a kill would: what is in no run of the seen-set is made again from the ledger.
         drop(index);
-        let (begun, mut opening) = (Instant::now(), Clock::default());
+        let begun = Instant::now();
         let (index, _) = opening.run(|| DocIndex::open(&self.data, rules, NOW_S))?;
         let open_seconds = begun.elapsed().as_secs_f64();
         assert_eq!(index.stats().known, load.urls(), "every URL is known once");
         let per = |ns: f64, count: u64| ns / count.max(1) as f64;
-        let (ram_bytes, disk_bytes) = (ram(&bytes), disk(&bytes));
-        let candidate_ns = per(clocks.candidates.ns, candidates);
-        let record_ns = per(clocks.record.ns, fetched);
+        let ram_bytes = bytes.seen_ram + bytes.frontier_ram + bytes.other_ram;
+        let disk_bytes = bytes.ledger_disk + bytes.documents_disk + bytes.seen_disk + bytes.frontier_disk;
+        let candidate_ns = per(choosing.ns, candidates);
+        let record_ns = per(recording.ns, fetched);
         Ok(IndexCosts {
             urls: load.urls(),
             links,
@@ -228,11 +230,11 @@ fn known_links(index: &mut DocIndex, load: &mut Workload) -> f64 {
     const ROUNDS: u64 = 200;
     let (mut clock, mut url, mut links) = (Clock::default(), Vec::new(), 0);
     for _ in 0..ROUNDS {
-        let mut pages = Vec::with_capacity(100);
-        for _ in 0..100 {
+        let mut page = |_| {
             let links = load.known_links();
-            pages.push(batch(load, &links, &mut url));
-        }
+            batch(load, &links, &mut url)
+        };
+        let pages: Vec<LinkBatch> = (0..100).map(&mut page).collect();
         links += 100 * LINKS_PER_PAGE as u64;
         clock.run(|| {
             for some in pages.chunks(PAGES_AT_ONCE) {
@@ -260,15 +262,8 @@ fn outcome(doc_id: u32) -> Outcome {
     }
 }
 
-#[derive(Default)]
-struct Clocks {
-    discover: Clock,
-    candidates: Clock,
-    record: Clock,
-}
-
 /// CPU time of this thread, which does all the work.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Clock {
     ns: f64,
 }
@@ -282,21 +277,13 @@ impl Clock {
     }
 }
 
-fn ram(bytes: &IndexBytes) -> u64 {
-    bytes.seen_ram + bytes.frontier_ram + bytes.other_ram
-}
-
-fn disk(bytes: &IndexBytes) -> u64 {
-    bytes.ledger_disk + bytes.documents_disk + bytes.seen_disk + bytes.frontier_disk
-}
-
 impl IndexBenchReport {
     fn text(&self) -> String {
         let IndexCosts { urls, links, seconds, known_ns, new_ns, candidates_per_s, .. } = &self.ours;
         let IndexCosts { discover_ns_per_link, candidate_ns, record_ns, page_us, .. } = &self.ours;
         let IndexCosts { ram_bytes_per_url, disk_bytes_per_url, open_seconds, open_ns_per_url, .. } =
             &self.ours;
-        let [ram_mb, disk_mb] = [self.ours.ram_bytes, self.ours.disk_bytes].map(|bytes| bytes as f64 / 1e6);
+        let [ram_mb, disk_mb] = [self.ours.ram_bytes, self.ours.disk_bytes].map(mb);
         let cache = match self.ours.seen_is_complete {
             true => "",
             false => "; the seen-set is a cache of what is on disk",

@@ -14,6 +14,7 @@ use hdrhistogram::Histogram;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 use serde::Serialize;
 use std::fs::{self, File};
+use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -88,6 +89,9 @@ const COMMITS_FOR: Duration = Duration::from_secs(2);
 /// Ten seconds of them.
 const APPEND_TRIES: usize = 50_000;
 const WARCIO_PAGES: usize = 2_000;
+const WARCIO_SCRIPT: &str = include_str!("warcio_writer.py");
+/// Some milliseconds of either.
+const TURN_PAGES: usize = 128;
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 15 Nov 2026 05:10:27 GMT\r\nContent-Type: text/html\r\nContent-Length: 10000\r\nConnection: keep-alive\r\n\r\n";
 
 /// CPU of a page, in one round.
@@ -97,15 +101,6 @@ struct Round {
     shard_us: f64,
     plain_us: f64,
     stored_bytes: u64,
-}
-
-/// Some milliseconds of either.
-const TURN_PAGES: usize = 128;
-
-/// A store that is being written.
-struct Open {
-    keeper: Keeper,
-    store: ShardStore,
 }
 
 impl StoreWork {
@@ -120,12 +115,13 @@ impl StoreWork {
         self.pages.iter().map(Vec::len).sum::<usize>() / self.pages.len()
     }
 
+    fn page(&self, index: usize) -> &[u8] {
+        &self.pages[index % self.pages.len()]
+    }
+
     /// Both by turns of a few milliseconds, so that they meet the same machine. The last store stays, to be read.
     pub fn append(&self, rounds: usize) -> Result<Append, Failure> {
-        let mut turns = Vec::new();
-        for round in 0..rounds {
-            turns.push(self.round(round + 1 == rounds)?);
-        }
+        let turns = (0..rounds).map(|_| self.round()).collect::<Result<Vec<Round>, Failure>>()?;
         let bytes = self.page_bytes() as f64;
         let of = |value: fn(&Round) -> f64| median(turns.iter().map(value));
         let (ours_us, plain_us) = (of(|round| round.ours_us), of(|round| round.plain_us));
@@ -144,12 +140,12 @@ impl StoreWork {
     }
 
     /// As in a crawl, with the keeper beside; between the turns of the shard the compressor alone, into one buffer.
-    fn round(&self, keep: bool) -> Result<Round, Failure> {
+    fn round(&self) -> Result<Round, Failure> {
         let path = self.root.join("append");
         let _ = fs::remove_dir_all(&path);
         let mut table = CompressTable::large();
         let mut out = vec![0; get_maximum_output_size(self.pages.iter().map(Vec::len).max().unwrap_or(0))];
-        let Open { mut keeper, mut store } = open(&path)?;
+        let (mut keeper, mut store) = open(&path, SEGMENT_BYTES)?;
         let share = keeper.share(0);
         let over = AtomicBool::new(false);
         let before = process_us();
@@ -168,13 +164,12 @@ impl StoreWork {
                 let pages = first..(first + TURN_PAGES).min(self.count);
                 let begun = thread_us();
                 for index in pages.clone() {
-                    let page = &self.pages[index % self.pages.len()];
-                    std::hint::black_box(compress_into_with_table(page, &mut out, &mut table).unwrap_or(0));
+                    let packed = compress_into_with_table(self.page(index), &mut out, &mut table);
+                    black_box(packed.unwrap_or(0));
                 }
                 let between = thread_us();
                 for index in pages {
-                    let page = &self.pages[index % self.pages.len()];
-                    let bytes = append(&mut store, index as u32, &url_of(index as u64), page, pause)?;
+                    let bytes = append(&mut store, index, self.page(index), pause)?;
                     round.stored_bytes += bytes as u64;
                 }
                 plain_us += between - begun;
@@ -192,11 +187,7 @@ impl StoreWork {
         });
         let mut keeper = worked?;
         round.ours_us = (process_us() - before) / self.count as f64 - round.plain_us;
-        let mut librarian = Librarian::new(&path, keeping(), keeper.shares());
-        librarian.turn(&keeper.take_sealed())?;
-        if !keep {
-            let _ = fs::remove_dir_all(&path);
-        }
+        Librarian::new(&path, Keeping::all(SEGMENT_BYTES), keeper.shares()).turn(&keeper.take_sealed())?;
         Ok(round)
     }
 
@@ -225,29 +216,21 @@ impl StoreWork {
     /// One page, one commit; beside it the same bytes written to a file and synced.
     pub fn commits(&self) -> Result<Commits, Failure> {
         let path = self.root.join("commits");
-        let Open { mut keeper, mut store } = open(&path)?;
-        let begun = Instant::now();
-        let mut count = 0u64;
-        while begun.elapsed() < COMMITS_FOR {
-            let page = &self.pages[count as usize % self.pages.len()];
-            append(&mut store, 1, &url_of(count), page, pause)?;
-            keeper.turn(1)?;
-            count += 1;
-        }
-        let per_s = count as f64 / begun.elapsed().as_secs_f64();
+        let (mut keeper, mut store) = open(&path, SEGMENT_BYTES)?;
+        let per_s = times_per_s(|count| {
+            append(&mut store, count, self.page(count), pause)?;
+            Ok(keeper.turn(1).map(drop)?)
+        })?;
         let file = File::create(self.root.join("plain"))?;
         file.set_len(SEGMENT_BYTES)?;
-        let begun = Instant::now();
-        let (mut count, mut at) = (0u64, 0);
-        while begun.elapsed() < COMMITS_FOR {
-            let page = &self.pages[count as usize % self.pages.len()];
-            let packed = lz4_flex::block::compress(page);
+        let mut at = 0;
+        let plain_per_s = times_per_s(|count| {
+            let packed = lz4_flex::block::compress(self.page(count));
             file.write_all_at(&packed, at)?;
-            file.sync_data()?;
             at = (at + packed.len() as u64) % (SEGMENT_BYTES - (1 << 20));
-            count += 1;
-        }
-        Ok(Commits { per_s, plain_per_s: count as f64 / begun.elapsed().as_secs_f64() })
+            Ok(file.sync_data()?)
+        })?;
+        Ok(Commits { per_s, plain_per_s })
     }
 
     /// Documents by URL, in no order; beside it the records read and unpacked where they are known to be.
@@ -256,32 +239,26 @@ impl StoreWork {
         let mut places = Vec::new();
         reader.each(|located, _| places.push((located.segment, located.offset)))?;
         let mut rng = Rng::new(1);
-        let begun = Instant::now();
-        for _ in 0..reads {
-            let url = url_of(rng.below(self.count as u64));
-            let found = reader.find(&url)?;
-            if found.is_none_or(|(_, document)| document.is_none()) {
-                return Err(Failure::CannotRun(format!("{url} is not there")));
-            }
-        }
-        let page_us = begun.elapsed().as_secs_f64() * 1e6 / reads as f64;
-        let begun = Instant::now();
-        for _ in 0..reads {
+        let page_us = us_each(reads, || {
+            let url = url_of(rng.below(self.count as u64) as usize);
+            let found = reader.find(&url)?.and_then(|(_, document)| document);
+            found.map(drop).ok_or_else(|| Failure::CannotRun(format!("{url} is not there")))
+        })?;
+        let plain_us = us_each(reads, || {
             let (segment, offset) = places[rng.below(places.len() as u64) as usize];
-            reader.read_at(segment, offset)?.ok_or_else(|| Failure::cannot_run("a record is gone"))?;
-        }
-        let plain_us = begun.elapsed().as_secs_f64() * 1e6 / reads as f64;
+            let found = reader.read_at(segment, offset)?;
+            found.map(drop).ok_or_else(|| Failure::cannot_run("a record is gone"))
+        })?;
         Ok(Reads { reads, per_s: 1e6 / page_us, page_us, plain_us })
     }
 
     /// A store with many small records, found by URL.
     pub fn lookups(&self, records: u64) -> Result<Lookups, Failure> {
         let path = self.root.join("lookups");
-        let Open { mut keeper, mut store } = open(&path)?;
-        let mut librarian = Librarian::new(&path, keeping(), keeper.shares());
-        for index in 0..records {
-            let page = &self.pages[index as usize % self.pages.len()][..HEAD.len() + 64];
-            append(&mut store, index as u32, &url_of(index), page, || {
+        let (mut keeper, mut store) = open(&path, SEGMENT_BYTES)?;
+        let mut librarian = Librarian::new(&path, Keeping::all(SEGMENT_BYTES), keeper.shares());
+        for index in 0..records as usize {
+            append(&mut store, index, &self.page(index)[..HEAD.len() + 64], || {
                 keeper.turn(1)?;
                 Ok(librarian.turn(&keeper.take_sealed())?)
             })?;
@@ -299,7 +276,7 @@ impl StoreWork {
         let mut rng = Rng::new(2);
         let mut ns = Histogram::<u64>::new(3)?;
         for _ in 0..20_000.min(records * 4) {
-            let url = url_of(rng.below(records));
+            let url = url_of(rng.below(records) as usize);
             let begun = Instant::now();
             let found = reader.find(&url)?;
             ns.record(begun.elapsed().as_nanos() as u64)?;
@@ -313,76 +290,67 @@ impl StoreWork {
     /// A store is left as a kill leaves it, and opened; beside it the same file read and no more.
     pub fn recovery(&self) -> Result<Recovery, Failure> {
         let path = self.root.join("recovery");
-        let Open { mut keeper, mut store } = open_sized(&path, 1 << 30)?;
-        for (index, page) in self.pages.iter().cycle().take(self.count.max(50_000)).enumerate() {
-            append(&mut store, 1, &url_of(index as u64), page, pause)?;
+        let (mut keeper, mut store) = open(&path, 1 << 30)?;
+        for index in 0..self.count.max(50_000) {
+            append(&mut store, index, self.page(index), pause)?;
         }
         keeper.turn(1)?;
         drop(keeper);
         std::mem::forget(store);
-        let open = newest_file(&path.join("segments"))?;
-        let begun = Instant::now();
-        drop(DataDir::open(&path)?);
-        let seconds = begun.elapsed().as_secs_f64();
-        let sealed = open.with_extension("seg");
-        let begun = Instant::now();
-        let bytes =
-            fs::read(&sealed).map_err(|e| Failure::CannotRun(format!("{}: {e}", sealed.display())))?;
-        std::hint::black_box(&bytes);
-        let plain = begun.elapsed().as_secs_f64();
-        let gb = bytes.len() as f64 / 1e9;
+        let sealed = first_file(&path.join("segments"))?.with_extension("seg");
+        let open_us = us_each(1, || Ok(drop(DataDir::open(&path)?)))?;
+        let mut bytes = Vec::new();
+        let plain_us = us_each(1, || {
+            bytes =
+                fs::read(&sealed).map_err(|e| Failure::CannotRun(format!("{}: {e}", sealed.display())))?;
+            Ok(())
+        })?;
+        let us_per_s_gb = bytes.len() as f64 / 1e3;
         let _ = fs::remove_dir_all(&path);
-        Ok(Recovery { bytes: bytes.len() as u64, s_per_gb: seconds / gb, plain_s_per_gb: plain / gb })
+        Ok(Recovery {
+            bytes: bytes.len() as u64,
+            s_per_gb: open_us / us_per_s_gb,
+            plain_s_per_gb: plain_us / us_per_s_gb,
+        })
     }
 }
 
-const WARCIO_SCRIPT: &str = "
-import io, struct, sys, time, warcio
-from importlib.metadata import version
-from warcio.warcwriter import WARCWriter
-pages = []
-with open(sys.argv[1], 'rb') as f:
-    while size := f.read(4):
-        pages.append(f.read(struct.unpack('>I', size)[0]))
-class Nowhere(io.RawIOBase):
-    def write(self, data): return len(data)
-    def tell(self): return 0
-writer = WARCWriter(Nowhere(), gzip=True)
-begun = time.process_time()
-for index, page in enumerate(pages):
-    record = writer.create_warc_record('http://host-0.farm/p/%d' % index, 'response', payload=io.BytesIO(page))
-    writer.write_record(record)
-print(version('warcio'), (time.process_time() - begun) * 1e6 / len(pages))
-";
-
-fn open(path: &Path) -> Result<Open, Failure> {
-    open_sized(path, SEGMENT_BYTES)
+/// Does it again and again for a while: times a second. The work is told how often it was done.
+fn times_per_s(mut work: impl FnMut(usize) -> Result<(), Failure>) -> Result<f64, Failure> {
+    let (begun, mut count) = (Instant::now(), 0);
+    while begun.elapsed() < COMMITS_FOR {
+        work(count)?;
+        count += 1;
+    }
+    Ok(count as f64 / begun.elapsed().as_secs_f64())
 }
 
-fn open_sized(path: &Path, segment_bytes: u64) -> Result<Open, Failure> {
-    let directory = DataDir::open(path)?;
+/// Microseconds that it takes, done this many times.
+fn us_each(count: usize, mut work: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure> {
+    let begun = Instant::now();
+    (0..count).try_for_each(|_| work())?;
+    Ok(begun.elapsed().as_secs_f64() * 1e6 / count as f64)
+}
+
+/// A store to be written.
+fn open(path: &Path, segment_bytes: u64) -> Result<(Keeper, ShardStore), Failure> {
     let rules = StoreRules { dedup: Dedup::Url, ..StoreRules::of_size(segment_bytes) };
-    let mut keeper = Keeper::new(Medium::Directory(directory), rules, 1);
+    let mut keeper = Keeper::new(Medium::Directory(DataDir::open(path)?), rules, 1);
     keeper.prepare(1)?;
     let store = ShardStore::new(keeper.share(0));
-    Ok(Open { keeper, store })
-}
-
-fn keeping() -> Keeping {
-    Keeping::all(SEGMENT_BYTES)
+    Ok((keeper, store))
 }
 
 /// Appends a page; without a segment, `between` sees to it or waits.
 fn append(
     store: &mut ShardStore,
-    doc_id: u32,
-    url: &str,
+    index: usize,
     page: &[u8],
     mut between: impl FnMut() -> Result<(), Failure>,
 ) -> Result<usize, Failure> {
     let record = NewRecord {
-        doc_id,
-        url,
+        doc_id: index as u32,
+        url: &url_of(index),
         new_url: None,
         success: true,
         result: ResultCode::Ok,
@@ -412,14 +380,12 @@ fn pause() -> Result<(), Failure> {
     Ok(())
 }
 
-fn url_of(index: u64) -> String {
+fn url_of(index: usize) -> String {
     format!("http://host-{}.farm.test/section/page-{index}.html", index % 97)
 }
 
 /// The segment that was written to.
-fn newest_file(segments: &Path) -> Result<PathBuf, Failure> {
-    let paths = fs::read_dir(segments)?;
-    let mut paths: Vec<PathBuf> = paths.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
-    paths.sort();
-    paths.into_iter().next().ok_or_else(|| Failure::cannot_run("no segment was written"))
+fn first_file(segments: &Path) -> Result<PathBuf, Failure> {
+    let paths = fs::read_dir(segments)?.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.min().ok_or_else(|| Failure::cannot_run("no segment was written"))
 }
