@@ -65,7 +65,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Err(Failure::CannotRun(text)) => (text, 3),
     };
     if !text.is_empty() {
-        // Whatever it names was typed, or came from a file or a server.
+        // What it names was typed, or came from a file or a server.
         let lines: Vec<String> = text.lines().map(|line| shown(line, LINE_CHARS_MAX)).collect();
         eprintln!("nephila: {}", lines.join("\n"));
     }

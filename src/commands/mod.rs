@@ -29,5 +29,4 @@ mod storeserver;
 mod urlserver;
 
 pub use cli::{Cli, run};
-pub use shared::Failure;
-use shared::machine;
+use shared::{Failure, machine};

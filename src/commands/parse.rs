@@ -26,7 +26,7 @@ Names and values of headers are as sent: each byte is the code point of its numb
 is lost whatever their encoding; folded lines are joined with one space.
 A body that stops short is complete false. Of one larger than 16 MiB that much is taken: complete false, flag cut.
 A cut head, a rejected head and a malformed chunk are {\"error\":\"…\"} with these words first, and exit 1.")]
-pub struct ParseArgs {
+pub(super) struct ParseArgs {
     /// What was asked: the answer to HEAD has no body
     #[arg(long, value_name = "NAME", default_value = "GET", ignore_case = true)]
     method: Asked,

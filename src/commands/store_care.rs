@@ -88,7 +88,7 @@ pub(super) fn reindex(data: &DataArg) -> Result<(), Failure> {
 pub(super) enum ToGo {
     /// `YYYY-MM-DD`, or with a time as RFC 3339 has it in UTC.
     Before(String),
-    /// All but so many bytes, the oldest first.
+    /// The oldest, until no more than this many bytes are left.
     Beyond(u64),
     /// All but the newest record of each URL.
     OutOfDate,

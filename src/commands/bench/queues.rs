@@ -138,7 +138,7 @@ fn measure(hosts: u32, per_host: u64, hosts_per_ip: u32, decisions: u64) -> Resu
         now = Now::from_us(number);
         server.admit(job(hosts, hosts_per_ip, number), now);
         robots += serve(&mut server, now);
-        // What must outlive the process goes to a journal; here to nobody.
+        // What must outlive the process goes to a journal; here there is none.
         server.take_journal();
     }
     while robots < u64::from(hosts) {

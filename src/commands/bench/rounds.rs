@@ -28,3 +28,29 @@ pub(super) fn median_by<T>(values: impl IntoIterator<Item = T>, figure: impl Fn(
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     median_by(values, |value| *value).unwrap_or(f64::NAN)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_side_that_goes_first_changes_from_round_to_round() {
+        let mut order = Vec::new();
+        for round in 0..2 {
+            let sides = in_turns(round, |side| {
+                order.push(side);
+                Ok(side)
+            });
+            assert_eq!(sides.unwrap(), (0, 1), "round {round}");
+        }
+        assert_eq!(order, [0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn the_median_is_the_one_in_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([1.0, 2.0]), 2.0, "of two the upper");
+        assert_eq!(median_by(["ccc", "a", "bb"], |word| word.len() as f64), Some("bb"));
+        assert!(median([]).is_nan() && median_by([0.0; 0], |value| *value).is_none());
+    }
+}

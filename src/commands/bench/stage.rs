@@ -98,3 +98,24 @@ impl Drop for Stage {
 pub(super) fn is_installed(program: &str, flag: &str) -> bool {
     Command::new(program).arg(flag).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_removed_unless_it_was_to_last() {
+        let root = std::env::temp_dir().join(format!("nephila-stage-{}", std::process::id()));
+        let inside = root.join("inside");
+        drop(Stage::lasting(Some(&root)).unwrap());
+        assert!(root.exists() && Stage::lasting(Some(&root)).is_err(), "it must be new");
+        assert!(Stage::unmade(&root).is_err() && root.exists(), "what was there stays");
+        let stage = Stage::unmade(&inside).unwrap();
+        assert!(!inside.exists());
+        std::fs::create_dir(&inside).unwrap();
+        drop(stage);
+        assert!(!inside.exists());
+        drop(Stage::passing(Some(&root)).unwrap());
+        assert!(!root.exists());
+    }
+}

@@ -3,7 +3,7 @@ use std::fmt::Display;
 /// Why a command did not do what it was asked. What went wrong below commands, and is not of the user's making, turns
 /// into `CannotRun` by `?`.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// The answer is "no": exit 1. The text may be empty if the answer was printed.
     No(String),
     /// Usage or configuration: exit 2.

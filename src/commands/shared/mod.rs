@@ -15,7 +15,7 @@ mod ticker;
 mod url_list;
 
 pub(super) use data::{DataArg, has_index, now_ms, open_data, open_index};
-pub use failure::Failure;
+pub(super) use failure::Failure;
 pub(super) use machine::{cores, on_cores, raise_nofile};
 pub(super) use names::NameSource;
 pub(super) use output::{mb, print, stream, tell, write_json};
