@@ -1,8 +1,9 @@
 //! What is done to a store as a whole: looking through it, making its indexes anew, letting old records go.
 
 use super::shared::{DataArg, Failure, mb, print, tell};
-use crate::base::{Civil, shown};
+use crate::base::{rfc3339, shown};
 use crate::config::StoreSettings;
+use crate::proto::warc::read_date;
 use crate::store_server::{Damage, DataDir, Keeping, Librarian, Retention, Verified};
 use serde::Serialize;
 use std::fmt::Write;
@@ -129,31 +130,18 @@ fn keeping() -> Keeping {
     Keeping::all(StoreSettings::default().segment_bytes)
 }
 
+/// A day, or a time of it in seconds, in UTC: only what reads as it would be written.
 fn unix_ms_of(text: &str) -> Result<u64, Failure> {
-    let bad = || {
+    let as_written = |unix_ms: &u64| {
+        let written = rfc3339(*unix_ms);
+        text == &written[..10] || text.strip_suffix('Z') == Some(&written[..19])
+    };
+    read_date(text).filter(as_written).ok_or_else(|| {
         Failure::Usage(format!(
             "--before {}: not a date like 2026-11-15 or 2026-11-15T12:00:00Z",
             shown(text, 60)
         ))
-    };
-    let (date, time) = match text.split_once('T') {
-        Some((date, time)) => (date, time.strip_suffix('Z').ok_or_else(bad)?),
-        None => (text, "00:00:00"),
-    };
-    let numbers = |text: &str, mark: char, widths: [usize; 3]| -> Option<[u32; 3]> {
-        let parts: Vec<&str> = text.split(mark).collect();
-        let fits = parts.len() == 3
-            && parts
-                .iter()
-                .zip(widths)
-                .all(|(part, width)| part.len() == width && part.bytes().all(|byte| byte.is_ascii_digit()));
-        fits.then(|| [0, 1, 2].map(|index| parts[index].parse().unwrap_or(u32::MAX)))
-    };
-    let [year, month, day] = numbers(date, '-', [4, 2, 2]).ok_or_else(bad)?;
-    let [hour, minute, second] = numbers(time, ':', [2, 2, 2]).ok_or_else(bad)?;
-    let day = Civil::checked(year, month, day).filter(|_| hour < 24 && minute < 60 && second < 60);
-    let days = u64::from(day.ok_or_else(bad)?.days());
-    Ok((days * 86_400 + u64::from(hour * 3_600 + minute * 60 + second)) * 1_000)
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::rounds::median;
+use super::sampler::ProcessSample;
 use crate::base::{Now, Wall};
 use crate::commands::shared::{Failure, print};
 use crate::proto::lines::{Candidate, Job};
@@ -219,7 +220,8 @@ fn clock_cost_ns() -> f64 {
 }
 
 fn resident_bytes() -> Result<f64, Failure> {
-    let statm = std::fs::read_to_string("/proc/self/statm")?;
-    let pages: f64 = statm.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0.0);
-    Ok(pages * 4_096.0)
+    let sample = ProcessSample::of(std::process::id());
+    sample
+        .map(|sample| sample.rss_bytes as f64)
+        .ok_or_else(|| Failure::cannot_run("/proc tells nothing of memory"))
 }

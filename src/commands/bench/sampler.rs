@@ -31,7 +31,7 @@ impl ProcessSample {
     }
 
     /// `None` once the process has ended.
-    fn of(pid: u32) -> Option<ProcessSample> {
+    pub fn of(pid: u32) -> Option<ProcessSample> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
