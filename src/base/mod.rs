@@ -28,7 +28,7 @@ mod wheel;
 pub use civil::Civil;
 pub use guard::{AddressGuard, Refusal, port_is_bad};
 pub use key::Key;
-pub use net::{NetAsk, NetError, NetEvent, Transport};
+pub use net::{Accepted, NetAsk, NetError, NetEvent, Socket, Transport};
 pub use now::{Now, Wall, rfc3339};
 pub use rng::Rng;
 pub use slots::Slots;

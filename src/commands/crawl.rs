@@ -6,7 +6,7 @@ use super::shared::{
 use crate::base::shown;
 use crate::config::{Config, ScopeKind, Sitemaps};
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{CrawlTask, Node, NodeError, NodeSetup, SpiderSetup, Summary};
+use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SpiderSetup, Summary};
 use crate::proto::url::{Canon, CrawlUrl, UrlRules};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -164,12 +164,12 @@ pub(super) fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) 
     let signals = Signals::take()?;
     let until = config.seconds_max.map(|seconds| started + Duration::from_secs(seconds));
     let setup = NodeSetup { config, kit };
-    let task = CrawlTask { seeds, directory, index };
+    let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.is_uring {
         true => start::<UringDriver>(&setup, task, names, started)?,
         false => start::<EpollDriver>(&setup, task, names, started)?,
     };
-    let taken_up = node.taken_up();
+    let taken_up = node.resumed();
     if taken_up.pages > 0 {
         eprintln!("taken up from the store: {} pages ({} ms)", taken_up.pages, taken_up.took.as_millis());
     }
@@ -183,6 +183,6 @@ fn start<D: ProductDriver>(
     started: Instant,
 ) -> Result<Node, NodeError> {
     let fetches_max = setup.config.spider.fetches_max;
-    let names = |bell| names.open::<D>(bell, started);
+    let names = |bell, notices| names.open::<D>(bell, notices, started);
     Node::start(setup, task, names, D::NAME, move |_| D::open(fetches_max, started), started)
 }

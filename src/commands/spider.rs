@@ -1,13 +1,12 @@
 use super::settings::{SharedArgs, lay, listen_address};
 use super::shared::{
-    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, open_data,
-    run_to_end, tell,
+    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
+    open_data, run_to_end, tell,
 };
 use crate::base::shown;
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{LinksConfig, NodeError, NodeSetup, SpiderNode, SpiderSetup, SpiderSummary, StoreAt};
-use crate::limits::LINKS_MAX;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -53,7 +52,7 @@ impl SpiderArgs {
                 .iter()
                 .map(|at| dial_address("--urlserver", at))
                 .collect::<Result<_, _>>()?,
-            links_max: LINKS_MAX,
+            links_max: links_possible(),
         };
         let store = self.store.as_deref().map(|text| dial_address("--store", text)).transpose()?;
         let summary = spider(config, links, store, started)?;

@@ -1,14 +1,13 @@
 use super::settings::{MemoryArgs, NicenessArgs, SharedArgs, check, lay};
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
-    has_index, open_index, read_urls, run_to_end, tell,
+    has_index, links_possible, open_index, read_urls, run_to_end, tell,
 };
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
     LinksConfig, NodeError, NodeSetup, OpenIndex, SpiderSetup, UrlList, UrlNode, UrlSummary,
 };
-use crate::limits::LINKS_MAX;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::DataDir;
 use clap::Args;
@@ -60,8 +59,11 @@ impl UrlServerArgs {
         check(&config)?;
         let settings = &config.url_server;
         let dial = settings.spider_host.as_ref().map(|host| spider_address(host, settings.spider_port));
-        let links =
-            LinksConfig { listen: settings.listen, dial: dial.into_iter().collect(), links_max: LINKS_MAX };
+        let links = LinksConfig {
+            listen: settings.listen,
+            dial: dial.into_iter().collect(),
+            links_max: links_possible(),
+        };
         if links.listen.is_none() && links.dial.is_empty() {
             return Err(Failure::Usage(
                 "no way to a spider: set listen or spider_host under [url_server] in a file for --config"
@@ -136,6 +138,6 @@ fn start<D: ProductDriver>(
     started: Instant,
 ) -> Result<UrlNode, NodeError> {
     let fetches_max = setup.config.spider.fetches_max;
-    let names = |bell| names.open::<D>(bell, started);
+    let names = |bell, notices| names.open::<D>(bell, notices, started);
     UrlNode::start(setup, list, links, names, D::NAME, move |_| D::open(fetches_max, started), started)
 }

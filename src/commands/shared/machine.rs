@@ -1,6 +1,7 @@
 //! What the machine offers: cores, descriptors, memory. Looked at once, before anything starts.
 
 use super::Failure;
+use crate::limits::LINKS_MAX;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
@@ -37,6 +38,11 @@ pub(crate) fn raise_nofile() -> u64 {
         Ok((soft, _)) => soft,
         Err(_) => 1_024,
     }
+}
+
+/// Links that one process can hold.
+pub(crate) fn links_possible() -> usize {
+    LINKS_MAX.min(raise_nofile() as usize)
 }
 
 /// Memory of this machine, as far as the kernel tells.

@@ -16,7 +16,7 @@ mod url_list;
 
 pub(super) use data::{DataArg, has_index, now_ms, open_data, open_index};
 pub(super) use failure::Failure;
-pub(super) use machine::{cores, on_cores, raise_nofile};
+pub(super) use machine::{cores, links_possible, on_cores, raise_nofile};
 pub(super) use names::NameSource;
 pub(super) use output::{mb, print, stream, tell, write_json};
 pub(super) use product_driver::{ChosenDriver, ProductDriver};

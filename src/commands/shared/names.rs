@@ -1,7 +1,7 @@
 use super::Failure;
 use super::product_driver::{ChosenDriver, ProductDriver};
 use crate::config::Config;
-use crate::engine::{HostsFile, Names, ResolvConf};
+use crate::engine::{HostsFile, Names, Notices, ResolvConf};
 use crate::resolver::ResolverConfig;
 use crate::rings::Doorbell;
 use std::io;
@@ -33,8 +33,13 @@ impl NameSource {
     }
 
     /// Starts to ask for names; `asker` is rung when an answer has come.
-    pub fn open<D: ProductDriver>(self, asker: Arc<Doorbell>, started: Instant) -> io::Result<Names> {
+    pub fn open<D: ProductDriver>(
+        self,
+        asker: Arc<Doorbell>,
+        notices: Notices,
+        started: Instant,
+    ) -> io::Result<Names> {
         let sockets_max = self.resolver.sockets_max;
-        Names::with_servers(self.hosts, self.resolver, move || D::open(sockets_max, started), asker)
+        Names::with_servers(self.hosts, self.resolver, move || D::open(sockets_max, started), asker, notices)
     }
 }

@@ -2,7 +2,7 @@ use super::Failure;
 use super::progress::Progress;
 use super::signals::{Interrupt, Signals};
 use crate::engine::{
-    Node, NodeError, Snapshot, SpiderNode, SpiderSummary, StoreNode, StoreSummary, Summary, UrlNode,
+    Node, NodeError, Notice, Snapshot, SpiderNode, SpiderSummary, StoreNode, StoreSummary, Summary, UrlNode,
     UrlSummary,
 };
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ pub(crate) trait Running: Sized {
     /// What it waits for, if it is more than the network.
     fn waiting_for(&self) -> Option<String>;
     /// Things a user should know that happened since this was last asked.
-    fn notices(&self) -> Vec<String>;
+    fn notices(&self) -> Vec<Notice>;
     /// How far it is, where that is shown.
     fn snapshot(&self) -> Option<Snapshot>;
     fn finish(self) -> Result<Self::Summary, NodeError>;
@@ -54,7 +54,7 @@ pub(crate) fn run_to_end<N: Running>(
             is_stopping = true;
             node.stop();
         }
-        node.notices().iter().for_each(|text| progress.say(text));
+        node.notices().iter().for_each(|notice| progress.say(&notice.text));
         let waits = node.waiting_for();
         if waits != waiting_for {
             waits.iter().for_each(|text| progress.say(text));
@@ -62,7 +62,7 @@ pub(crate) fn run_to_end<N: Running>(
         }
         progress.show(|| node.snapshot());
     }
-    node.notices().iter().for_each(|text| progress.say(text));
+    node.notices().iter().for_each(|notice| progress.say(&notice.text));
     progress.end();
     Ok(node.finish()?)
 }
@@ -91,7 +91,7 @@ macro_rules! running {
                 <$node>::waiting_for(self)
             }
 
-            fn notices(&self) -> Vec<String> {
+            fn notices(&self) -> Vec<Notice> {
                 <$node>::notices(self)
             }
 
