@@ -8,34 +8,40 @@
 //! | `now`       | monotonic and wall time as plain numbers                         |
 //! | `civil`     | days as dates, and back                                          |
 //! | `key`       | a slab index with a generation, and how it packs into a token    |
-//! | `net`       | what a role asks of the network, and what it is told             |
+//! | `le`        | little-endian numbers at a place in bytes                        |
+//! | `net`       | what a role asks of the network, and the events it gets          |
 //! | `slots`     | a bounded slab whose keys go stale when a slot is reused         |
 //! | `wheel`     | a hierarchical timer wheel, one millisecond a tick               |
 //! | `guard`     | addresses and ports we never connect to                          |
+//! | `random`    | a number from the system that cannot be foreseen                 |
 //! | `rng`       | a small seeded generator for the simulation and the driver seeds |
 //! | `text`      | what came from the network, made safe for a terminal             |
 
 mod civil;
 mod guard;
 mod key;
+mod le;
 mod net;
 mod now;
+mod random;
 mod rng;
 mod slots;
 mod text;
 mod wheel;
 
-pub use civil::Civil;
-pub use guard::{AddressGuard, Refusal, port_is_bad};
+pub(crate) use civil::Civil;
+pub(crate) use guard::AddressGuard;
 pub use key::Key;
+pub use le::{u16_at, u32_at, u64_at};
 pub use net::{Accepted, NetAsk, NetError, NetEvent, Socket, Transport};
 pub use now::{Now, Wall, rfc3339};
+pub use random::random_u64;
 pub use rng::Rng;
-pub use slots::Slots;
+pub(crate) use slots::Slots;
 pub use text::shown;
-pub use wheel::{RowWheel, TimerWheel};
+pub(crate) use wheel::{RowWheel, TimerWheel};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.
-pub fn fingerprint(bytes: &[u8]) -> u64 {
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
     rapidhash::v3::rapidhash_v3(bytes)
 }

@@ -1,5 +1,5 @@
 use super::shared::{Failure, print};
-use crate::audit::{Gap, Intake, Kind, Overrides, Place, Report, Subject, Tally, Violation};
+use crate::audit::{Gap, Kind, LogReader, Overrides, Place, Report, Subject, Tally, Violation};
 use crate::base::{rfc3339, shown};
 use crate::proto::crawl_log::LINE_BYTES_MAX;
 use clap::Args;
@@ -82,7 +82,7 @@ fn rate(text: &str) -> Result<f64, String> {
 
 impl AuditArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let mut intake = Intake::new(Overrides {
+        let mut log = LogReader::new(Overrides {
             req_host_per_sec: self.req_host_per_sec,
             req_host_concurrent: self.req_host_concurrent,
             req_ip_per_sec: self.req_ip_per_sec,
@@ -90,9 +90,9 @@ impl AuditArgs {
         });
         for data in &self.data {
             let path = data.join(LOG_NAME);
-            read_log(&path, &mut intake).map_err(|e| cannot_read(data, &path, &e))?;
+            read_log(&path, &mut log).map_err(|e| cannot_read(data, &path, &e))?;
         }
-        let report = intake.judge();
+        let report = log.judge();
         let text = match self.json {
             true => to_json(&report, self.all).to_string() + "\n",
             false => to_text(&report, self.all),
@@ -106,9 +106,9 @@ impl AuditArgs {
 }
 
 /// Hands a log over line by line. A line that no writer of ours makes is cut, so that it is refused.
-fn read_log(path: &Path, intake: &mut Intake) -> io::Result<()> {
+fn read_log(path: &Path, log: &mut LogReader) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, File::open(path)?);
-    intake.open_file(&shown(&path.display().to_string(), 1_000));
+    log.open_file(&shown(&path.display().to_string(), 1_000));
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -121,9 +121,9 @@ fn read_log(path: &Path, intake: &mut Intake) -> io::Result<()> {
             reader.skip_until(b'\n')?;
             line.push(b'\n');
         }
-        intake.line(&line);
+        log.line(&line);
     }
-    intake.close_file();
+    log.close_file();
     Ok(())
 }
 

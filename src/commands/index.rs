@@ -3,7 +3,7 @@ use super::index_import::import;
 use super::index_stat::stat;
 use super::shared::{DataArg, Failure, now_ms, parse_url, stream, tell, write_json};
 use crate::base::shown;
-use crate::doc_index::{Discovered, DocState, Dossier, DossierLine, IndexView, Row};
+use crate::doc_index::{Discovered, DocState, DocumentInfo, DocumentLine, IndexView, Row};
 use crate::engine::{CrawlRules, index_folder};
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::{Canon, CrawlUrl};
@@ -145,20 +145,20 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn of(&mut self, doc_id: u32, discovered: &Discovered, row: Option<&Row>) -> io::Result<DossierLine> {
+    fn of(&mut self, doc_id: u32, discovered: &Discovered, row: Option<&Row>) -> io::Result<DocumentLine> {
         let via = discovered.origin.via;
         if via != self.via.0 {
             let found = if via == 0 { None } else { self.view.document(via)? };
             self.via = (via, found.map(|found| found.discovered.url));
         }
         let note = row.map_or(Ok(Default::default()), |row| self.view.note(doc_id, row))?;
-        let dossier = Dossier { doc_id, discovered: discovered.clone(), row: row.copied(), note };
-        Ok(DossierLine::of(&dossier, self.via.1.as_deref()))
+        let dossier = DocumentInfo { doc_id, discovered: discovered.clone(), row: row.copied(), note };
+        Ok(DocumentLine::of(&dossier, self.via.1.as_deref()))
     }
 }
 
 /// A dossier with the URL of the page that named it.
-pub(super) fn line_of(view: &IndexView, dossier: &Dossier) -> io::Result<DossierLine> {
+pub(super) fn line_of(view: &IndexView, dossier: &DocumentInfo) -> io::Result<DocumentLine> {
     Lines { view, via: (0, None) }.of(dossier.doc_id, &dossier.discovered, dossier.row.as_ref())
 }
 
@@ -173,7 +173,7 @@ fn show(view: &IndexView, url: &CrawlUrl, json: bool) -> Result<(), Failure> {
 }
 
 /// What is told of a URL, a line each.
-fn text_of(line: &DossierLine) -> String {
+fn text_of(line: &DocumentLine) -> String {
     let number = |count: u64| Some(count).filter(|&count| count > 0).map(|count| count.to_string());
     let flag = |set: bool| set.then(|| "yes".to_string());
     let rows: [(&str, Option<String>); 27] = [

@@ -4,7 +4,7 @@ use super::shared::{DataArg, Failure, mb, print, tell};
 use crate::base::{rfc3339, shown};
 use crate::config::StoreSettings;
 use crate::proto::warc::read_date;
-use crate::store_server::{Damage, DataDir, Keeping, Librarian, Retention, Verified};
+use crate::store_server::{Damage, DataDir, Maintenance, Retention, RetentionRules, Verified};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -81,7 +81,7 @@ fn verified_text(verified: &Verified) -> String {
 
 pub(super) fn reindex(data: &DataArg) -> Result<(), Failure> {
     let directory = own(data)?;
-    let made = Librarian::new(directory.path(), keeping(), Vec::new()).reindex()?;
+    let made = Maintenance::new(directory.path(), keeping(), Vec::new()).reindex()?;
     print(&format!("indexed {} records of {} segments\n", made.records, made.segments))
 }
 
@@ -106,7 +106,7 @@ pub(super) fn let_go(data: &DataArg, what: &ToGo) -> Result<(), Failure> {
         _ => retention.repack()?,
     };
     // Merged indexes of what has changed are gone; they are made anew here, not by the next crawl.
-    Librarian::new(directory.path(), keeping(), Vec::new()).turn(&[])?;
+    Maintenance::new(directory.path(), keeping(), Vec::new()).turn(&[])?;
     let (segments, records, gone_mb) = (gone.segments, gone.records, mb(gone.bytes));
     let mut text = format!("{segments} segments and {records} records ({gone_mb:.1} MB) are gone\n");
     if gone.kept > 0 {
@@ -126,8 +126,8 @@ fn own(data: &DataArg) -> Result<DataDir, Failure> {
     })
 }
 
-fn keeping() -> Keeping {
-    Keeping::all(StoreSettings::default().segment_bytes)
+fn keeping() -> RetentionRules {
+    RetentionRules::all(StoreSettings::default().segment_bytes)
 }
 
 /// A day, or a time of it in seconds, in UTC: only what reads as it would be written.

@@ -1,4 +1,5 @@
-use super::spill::{Piece, Spill};
+use crate::base::u32_at;
+use crate::storage::{Piece, Spill};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -75,11 +76,10 @@ impl Due {
         {
             while let Some(&piece) = first.get().pieces.last() {
                 let bytes = spill.read(piece)?;
-                let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
-                let count = bytes.len() / 8;
+                let (docs, _) = bytes.as_chunks::<8>();
                 first.get_mut().pieces.pop();
-                first.get_mut().docs.extend((0..count).map(|n| (word(8 * n), word(8 * n + 4))));
-                self.far_in_memory += count;
+                first.get_mut().docs.extend(docs.iter().map(|doc| (u32_at(doc, 0), u32_at(doc, 4))));
+                self.far_in_memory += docs.len();
             }
             let hour_end = (*first.key() + 1).saturating_mul(HOUR_S);
             let hour = first.remove();

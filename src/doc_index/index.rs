@@ -1,66 +1,42 @@
-use super::bits::Bits;
-use super::documents::{DocumentFiles, Documents};
-use super::doubts::Doubts;
+mod candidates;
+mod import;
+mod inspect;
+mod memory;
+mod outcomes;
+mod replay;
+mod seeds;
+
+pub use import::{Import, Imported};
+pub use replay::{IndexError, Opened};
+
+use super::bookkeeping::Bookkeeping;
+use super::budgets::Budgets;
+use super::documents::{DocumentFiles, Documents, Row};
 use super::due::Due;
-use super::entry::{Entry, Origin};
-use super::frontier::{Frontier, HostCounts, NEAR_MAX, split};
-use super::ledger::Ledger;
-use super::line::InLine;
-use super::note::Note;
-use super::outcome::Outcome;
-use super::row::{DocState, Row};
+use super::frontier::{Frontier, HostCounts, NEAR_MAX, QueuedDoc, split};
+use super::known_urls::{Asked, KnownUrls};
+use super::ledger::{Entry, Ledger, Origin};
 use super::rules::IndexRules;
-use super::seen::{Answer, Seen};
-use super::variants::QueryVariants;
-use crate::base::fingerprint;
-use crate::proto::record::ResultCode;
-use crate::proto::url::CrawlUrl;
-use rapidhash::fast::{RapidHashMap, RapidHashSet};
+use super::trouble::Trouble;
+use crate::storage::seen::{Answer, Seen};
+use crate::storage::{Bytes, Spill};
+use rapidhash::fast::RapidHashSet;
 use std::io;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// See the folder's docs.
 ///
 /// Nothing here fails at once: what the disk refuses is told by [`DocIndex::flush`], and until then it is in memory.
 pub struct DocIndex {
-    pub(super) rules: IndexRules,
-    /// Of the fingerprints.
-    pub(super) seed: u64,
-    pub(super) ledger: Ledger,
-    pub(super) documents: Documents,
-    pub(super) seen: Seen,
-    pub(super) doubts: Doubts,
-    pub(super) frontier: Frontier,
-    pub(super) due: Due,
-    pub(super) variants: QueryVariants,
-    /// Documents handed out and not answered for, and their hosts.
-    pub(super) open: RapidHashMap<u32, u32>,
-    /// Documents that were handed out or answered for, and are not pending.
-    pub(super) taken: Bits,
-    /// Documents that have a row.
-    pub(super) rowed: Bits,
-    /// URLs taken in by domain, if that is limited.
-    pub(super) by_domain: RapidHashMap<u64, u32>,
-    pub(super) counts: Counts,
-    /// Prints of the URLs that the ledger says are in scope: as many as seeds led elsewhere.
-    pub(super) scoped: RapidHashSet<u64>,
-    /// Where the ledger says that links are followed by the rules of today, and have been since.
-    pub(super) rules_since: u64,
-    /// What the disk refused since it was last told.
-    pub(super) trouble: Option<io::Error>,
-    /// New URLs that the seen-set is to be told of.
-    unseen: Vec<(u64, u32)>,
-    answers: Vec<Answer>,
-    prints: Vec<u64>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub known: u64,
-    pub success: u64,
-    pub errors: u64,
-    pub excluded: u64,
-    pub refused: u64,
+    rules: IndexRules,
+    ledger: Ledger,
+    documents: Documents,
+    known: KnownUrls,
+    frontier: Frontier,
+    due: Due,
+    budgets: Budgets,
+    books: Bookkeeping,
+    trouble: Trouble,
+    asked: Asked,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,26 +72,22 @@ pub struct Link<'a> {
     pub via: &'a str,
 }
 
+impl Link<'_> {
+    const NONE: Self = Link { url: "", origin: Origin::SEED, via: "" };
+}
+
 /// A link that is not known.
 #[derive(Clone, Copy)]
-struct New<'a> {
-    url: &'a str,
-    print: u64,
-    origin: Origin,
-    via: &'a str,
+struct NewLink<'a> {
+    link: Link<'a>,
+    fingerprint: u64,
 }
 
 /// Where the URL of a link is cut, and what its host is found by; a link that is none has nothing before the cut.
 #[derive(Clone, Copy, Default)]
 struct Cut {
     path_at: usize,
-    host_print: u64,
-}
-
-impl Default for New<'_> {
-    fn default() -> Self {
-        New { url: "", print: 0, origin: Origin::SEED, via: "" }
-    }
+    host_fingerprint: u64,
 }
 
 /// Hosts that nothing more is wanted of for now, by the fingerprint of their origin.
@@ -133,42 +105,32 @@ impl Default for DocIndex {
 impl DocIndex {
     /// One that leaves nothing behind.
     pub fn in_memory(rules: IndexRules) -> DocIndex {
-        let bytes = || super::file::Bytes::Memory(Vec::new());
+        let bytes = || Bytes::Memory(Vec::new());
         let ledger = Ledger::create(bytes(), 0).expect("memory does not fail");
         let files = DocumentFiles { table: bytes(), log: bytes(), notes: bytes() };
         let documents = Documents::open(files, rules.memory_bytes / 64).expect("memory does not fail");
-        DocIndex::of_parts(rules, 0, ledger, documents, Seen::in_memory(), super::spill::Spill::in_memory())
+        DocIndex::of_parts(rules, 0, ledger, documents, Seen::in_memory(), Spill::in_memory())
     }
 
-    pub(super) fn of_parts(
+    fn of_parts(
         rules: IndexRules,
         seed: u64,
         ledger: Ledger,
         documents: Documents,
         seen: Seen,
-        spill: super::spill::Spill,
+        spill: Spill,
     ) -> DocIndex {
         DocIndex {
-            doubts: Doubts::new(rules.memory_bytes / 8),
-            frontier: Frontier::new(spill, rules.memory_bytes / 4, seed),
-            variants: QueryVariants::new(rules.query_variants_max),
+            known: KnownUrls::new(seed, seen, rules.memory_bytes / 8),
+            frontier: Frontier::new(spill, seed),
+            budgets: Budgets::new(&rules),
             rules,
-            seed,
             ledger,
             documents,
-            seen,
             due: Due::default(),
-            open: RapidHashMap::default(),
-            taken: Bits::default(),
-            rowed: Bits::default(),
-            by_domain: RapidHashMap::default(),
-            counts: Counts::default(),
-            scoped: RapidHashSet::default(),
-            rules_since: 0,
-            trouble: None,
-            unseen: Vec::new(),
-            answers: Vec::new(),
-            prints: Vec::new(),
+            books: Bookkeeping::default(),
+            trouble: Trouble::default(),
+            asked: Asked::default(),
         }
     }
 
@@ -180,7 +142,7 @@ impl DocIndex {
     /// The same for links from anywhere. Many at once cost less than one after the other: what they need of memory is
     /// loaded for all of them together.
     pub fn discover_links<'a>(&mut self, links: impl IntoIterator<Item = Link<'a>>, now_s: u32) {
-        let mut batch = [Link { url: "", origin: Origin::SEED, via: "" }; LINKS_PER_ASK];
+        let mut batch = [Link::NONE; LINKS_PER_ASK];
         let mut count = 0;
         links.into_iter().for_each(|link| {
             batch[count] = link;
@@ -194,51 +156,49 @@ impl DocIndex {
     }
 
     fn discover_batch(&mut self, links: &[Link<'_>], now_s: u32) {
-        let (mut prints, mut answers) = (std::mem::take(&mut self.prints), std::mem::take(&mut self.answers));
-        prints.clear();
-        prints.extend(links.iter().map(|link| xxh3_64_with_seed(link.url.as_bytes(), self.seed)));
-        self.seen.ask(&prints, &mut answers);
-        let mut new: [New<'_>; NEAR_MAX] = [New::default(); NEAR_MAX];
+        let mut asked = std::mem::take(&mut self.asked);
+        self.known.ask(links.iter().map(|link| link.url), &mut asked);
+        let mut new = [NewLink { link: Link::NONE, fingerprint: 0 }; NEAR_MAX];
         let mut count = 0;
-        for ((link, &print), answer) in links.iter().zip(&prints).zip(&answers) {
+        for ((&link, &fingerprint), answer) in links.iter().zip(&asked.fingerprints).zip(&asked.answers) {
             match answer {
                 Answer::Known => {}
                 Answer::New => {
-                    new[count] = New { url: link.url, print, origin: link.origin, via: link.via };
+                    new[count] = NewLink { link, fingerprint };
                     count += 1;
                     if count == NEAR_MAX {
                         self.admit_all(&new[..count], now_s);
                         count = 0;
                     }
                 }
-                Answer::Doubt => {
-                    let Link { url, origin, .. } = *link;
-                    self.ledger.push(&Entry::Doubt { origin, url }, now_s);
-                    self.doubts.park(print, url, origin);
+                Answer::Unresolved => {
+                    let Link { url, origin, .. } = link;
+                    self.ledger.push(&Entry::Unresolved { origin, url }, now_s);
+                    self.known.park(fingerprint, url, origin);
                 }
             }
         }
         self.admit_all(&new[..count], now_s);
-        (self.prints, self.answers) = (prints, answers);
-        if self.doubts.is_full() {
-            self.settle_doubts(now_s);
+        self.asked = asked;
+        if self.known.unresolved().is_full() {
+            self.resolve(now_s);
         }
     }
 
-    pub(super) fn admit_one(&mut self, url: &str, print: u64, origin: Origin, now_s: u32) {
-        self.admit_all(&[New { url, print, origin, via: "" }], now_s);
+    fn admit_one(&mut self, url: &str, fingerprint: u64, origin: Origin, now_s: u32) {
+        self.admit_all(&[NewLink { link: Link { url, origin, via: "" }, fingerprint }], now_s);
     }
 
-    fn admit_all(&mut self, new: &[New<'_>], now_s: u32) {
+    fn admit_all(&mut self, new: &[NewLink<'_>], now_s: u32) {
         let mut cuts = [Cut::default(); NEAR_MAX];
         for (cut, new) in cuts.iter_mut().zip(new) {
-            *cut = split(new.url).map_or(Cut::default(), |(origin, _)| Cut {
+            *cut = split(new.link.url).map_or(Cut::default(), |(origin, _)| Cut {
                 path_at: origin.len(),
-                host_print: self.frontier.print(origin),
+                host_fingerprint: self.frontier.fingerprint(origin),
             });
         }
         if new.len() > 1 {
-            self.frontier.bring_near(cuts[..new.len()].iter().map(|cut| cut.host_print));
+            self.frontier.bring_near(cuts[..new.len()].iter().map(|cut| cut.host_fingerprint));
         }
         for (new, &cut) in new.iter().zip(&cuts) {
             self.admit(new, cut, now_s);
@@ -246,252 +206,78 @@ impl DocIndex {
     }
 
     /// Takes in a URL that no table knows, unless it stood twice in one batch or is one too many.
-    fn admit(&mut self, new: &New<'_>, cut: Cut, now_s: u32) {
-        let New { url, print, origin, via } = *new;
+    fn admit(&mut self, new: &NewLink<'_>, cut: Cut, now_s: u32) {
+        let NewLink { link: Link { url, origin, via }, fingerprint } = *new;
         let doc_id = self.ledger.next_doc();
         let (host_origin, path) = url.split_at(cut.path_at);
-        let waits = || self.unseen.iter().any(|&(waiting, _)| waiting == print);
-        if host_origin.is_empty() || doc_id == u32::MAX || self.seen.holds(print) || waits() {
+        if host_origin.is_empty() || doc_id == u32::MAX || self.known.holds(fingerprint) {
             return;
         }
-        let host = self.frontier.host_of(cut.host_print, host_origin);
-        // What somebody typed, and where it leads, is not counted against anything.
-        if !origin.seed_chain && !self.is_within_budget(host, url) {
-            self.counts.refused += 1;
-            let counts = self.frontier.counts(host);
-            counts.refused = counts.refused.saturating_add(1);
+        let host = self.frontier.host_of(cut.host_fingerprint, host_origin);
+        let of_host = self.frontier.counts(host);
+        // A seed, and where it leads, is not counted against anything.
+        if !origin.seed_chain && !self.budgets.admit(url, of_host.known) {
+            self.books.counts.refused += 1;
+            of_host.refused = of_host.refused.saturating_add(1);
             return;
         }
+        of_host.known += 1;
+        self.books.counts.known += 1;
         self.ledger.push(&Entry::Doc { origin, url }, now_s);
-        let waits = !self.unseen.is_empty();
-        self.unseen.push((print, doc_id));
-        if !waits {
-            self.insert_unseen();
+        if let Err(error) = self.known.insert(fingerprint, doc_id) {
+            self.trouble.note(error);
         }
-        self.counts.known += 1;
-        self.frontier.counts(host).known += 1;
         let via = via.strip_prefix(host_origin).filter(|path| path.starts_with('/')).unwrap_or(via);
-        self.frontier.push_back(host, &InLine { doc_id, origin, path, via });
-    }
-
-    /// Tells the seen-set of what is new, in order. What a full disk keeps from it is told later, and until then no
-    /// word is taken.
-    fn insert_unseen(&mut self) {
-        let mut told = 0;
-        for &(print, doc_id) in &self.unseen {
-            if let Err(error) = self.seen.insert(print, doc_id) {
-                self.trouble.get_or_insert(error);
-                break;
-            }
-            told += 1;
-        }
-        self.unseen.drain(..told);
-    }
-
-    fn is_within_budget(&mut self, host: u32, url: &str) -> bool {
-        let rules = &self.rules;
-        if rules.pages_per_host > 0 && self.frontier.counts(host).known >= rules.pages_per_host {
-            return false;
-        }
-        if !self.variants.admit(url) {
-            return false;
-        }
-        if rules.pages_per_domain > 0 {
-            let known = self.by_domain.entry(domain_print(url)).or_default();
-            if *known >= rules.pages_per_domain {
-                return false;
-            }
-            *known += 1;
-        }
-        true
+        self.frontier.push_back(host, &QueuedDoc { doc_id, origin, path, via });
     }
 
     /// Asks the disk about the links that memory could not tell.
-    pub(super) fn settle_doubts(&mut self, now_s: u32) {
-        if let Err(error) = self.seen.resolve(self.doubts.questions()) {
+    fn resolve(&mut self, now_s: u32) {
+        let resolved = match self.known.resolve() {
+            Ok(resolved) => resolved,
             // They are parked still, and in the ledger.
-            self.trouble.get_or_insert(error);
-            return;
-        }
-        let doubts = std::mem::take(&mut self.doubts);
-        for (print, url, origin, known) in doubts.settled() {
+            Err(error) => return self.trouble.note(error),
+        };
+        for (fingerprint, url, origin, known) in resolved.answered() {
             match known {
-                true => self.seen.note(print),
-                false => self.admit_one(url, print, origin, now_s),
+                true => self.known.seen_mut().note(fingerprint),
+                false => self.admit_one(url, fingerprint, origin, now_s),
             }
         }
-        self.ledger.push(&Entry::Settled, now_s);
-        self.doubts = doubts.emptied();
+        self.ledger.push(&Entry::Resolved, now_s);
+        self.known.resolved(resolved);
     }
 
-    /// What became of a document that was handed out. True the first time; a second answer changes nothing.
-    pub fn record(&mut self, outcome: &Outcome, fixed_s: Option<u32>) -> bool {
-        let doc_id = outcome.doc_id;
-        let Some(host) = self.open.remove(&doc_id) else { return false };
-        let before = self.row(doc_id);
-        let mut row = before;
-        self.rules.schedule.answered(&mut row, outcome, fixed_s);
-        // What is stored is still true, and so is what was noted of it. A head does not stand for a document, either.
-        let held_on = outcome.result == ResultCode::NotModified;
-        let is_head = outcome.note.as_ref().is_some_and(|note| note.head_only);
-        let is_kept = held_on || (is_head && self.holds_whole(doc_id, &before));
-        if !is_kept || row.digest != before.digest {
-            let kept = if is_kept { self.note(doc_id, &before) } else { Note::default() };
-            let note = outcome.note.as_deref().filter(|_| !is_kept).unwrap_or(&kept);
-            self.documents.put_note(doc_id, before.note_owner(doc_id), &mut row, note);
-        }
-        self.frontier.counts(host).fetching -= 1;
-        // A head has no links, nor has what failed: nothing of the ledger is needed for these. What has not changed was
-        // read before, and is told of apart if it is read once more.
-        let is_read = !held_on && (!is_head || outcome.result == ResultCode::Redirect);
-        if row.state == DocState::Success && is_read {
-            row.after = self.ledger.told();
-        }
-        self.put_row(doc_id, host, row);
-        true
+    fn row(&mut self, doc_id: u32) -> Row {
+        self.trouble.or_default(self.documents.row(doc_id))
     }
 
-    /// The links of a document that has not changed were read by the rules of today, and told.
-    pub fn was_read_again(&mut self, doc_id: u32) {
-        let row = self.row(doc_id);
-        self.keep_row(doc_id, Row { after: self.ledger.told(), ..row });
-    }
-
-    /// Whether the links of a document were last read by other rules than those of today, if at all.
-    pub fn was_read_by_other_rules(&mut self, doc_id: u32) -> bool {
-        self.row(doc_id).after <= self.rules_since
-    }
-
-    /// A sitemap says when a page changed: if that is after we had it, and pages are looked at again, it is due.
-    pub fn changed(&mut self, url: &str, lastmod_s: u32, now_s: u32) {
-        if lastmod_s == 0 || self.rules.schedule.recrawl.is_none() {
-            return;
-        }
-        let found = self.look(url).unwrap_or_else(|error| {
-            self.trouble.get_or_insert(error);
-            None
-        });
-        let Some(found) = found.filter(|found| self.taken.get(found.doc_id)) else { return };
-        let Some(row) = found.row.filter(|row| row.state == DocState::Success) else { return };
-        // One that a wrong clock dates after now may be of any time.
-        let is_newer = row.fetched_s < lastmod_s || row.fetched_s > now_s;
-        if is_newer && lastmod_s <= now_s && row.due_s > now_s {
-            self.documents.put(found.doc_id, Row { due_s: now_s, ..row });
-            self.due.put(found.doc_id, now_s);
-        }
-    }
-
-    fn note(&mut self, doc_id: u32, row: &Row) -> Note {
-        self.documents.note(doc_id, row).unwrap_or_else(|error| {
-            self.trouble.get_or_insert(error);
-            Note::default()
-        })
-    }
-
-    fn holds_whole(&mut self, doc_id: u32, row: &Row) -> bool {
-        let note = self.note(doc_id, row);
-        note.held.is_some() && !note.head_only
-    }
-
-    /// The rules of this crawl keep out what was handed out.
-    pub fn exclude(&mut self, doc_id: u32, reason: &str, now_s: u32) {
-        let Some(host) = self.open.remove(&doc_id) else { return };
-        let mut row = Row { state: DocState::Excluded, due_s: 0, ..self.row(doc_id) };
-        row.fetched_s = if row.fetched_s == 0 { now_s } else { row.fetched_s };
-        let mut note = self.note(doc_id, &row);
-        note.reason = Some(reason.into());
-        self.documents.put_note(doc_id, row.note_owner(doc_id), &mut row, &note);
-        self.frontier.counts(host).fetching -= 1;
-        self.put_row(doc_id, host, row);
-    }
-
-    pub(super) fn row(&mut self, doc_id: u32) -> Row {
-        if !self.rowed.get(doc_id) {
-            return Row::default();
-        }
-        let read = self.documents.get(doc_id);
-        read.unwrap_or_else(|error| {
-            self.trouble.get_or_insert(error);
-            None
-        })
-        .unwrap_or_default()
-    }
-
-    pub(super) fn put_row(&mut self, doc_id: u32, host: u32, row: Row) {
-        self.keep_row(doc_id, row);
+    fn put_row(&mut self, doc_id: u32, host: u32, row: Row) {
+        self.documents.put(doc_id, row);
         self.count(doc_id, host, &row);
     }
 
-    /// Keeps a row of which nothing that is counted has changed.
-    pub(super) fn keep_row(&mut self, doc_id: u32, row: Row) {
-        self.documents.put(doc_id, row);
-        self.rowed.set(doc_id, true);
-    }
-
     /// Counts a document by its row, and notes when it is due.
-    pub(super) fn count(&mut self, doc_id: u32, host: u32, row: &Row) {
-        let counts = self.frontier.counts(host);
-        match row.state {
-            DocState::Success => {
-                counts.success += 1;
-                self.counts.success += 1;
-            }
-            DocState::Error => {
-                counts.errors += 1;
-                self.counts.errors += 1;
-            }
-            DocState::Excluded => self.counts.excluded += 1,
-            DocState::Pending | DocState::Fetching => {}
-        }
+    fn count(&mut self, doc_id: u32, host: u32, row: &Row) {
+        self.books.count(self.frontier.counts(host), row.state);
         if row.due_s > 0 {
             self.due.put(doc_id, row.due_s);
         }
     }
 
     /// Takes back what `count` did, but for the due time.
-    pub(super) fn uncount(&mut self, host: u32, row: &Row) {
-        let counts = self.frontier.counts(host);
-        match row.state {
-            DocState::Success => {
-                counts.success -= 1;
-                self.counts.success -= 1;
-            }
-            DocState::Error => {
-                counts.errors -= 1;
-                self.counts.errors -= 1;
-            }
-            DocState::Excluded | DocState::Pending | DocState::Fetching => {}
-        }
+    fn uncount(&mut self, host: u32, row: &Row) {
+        self.books.uncount(self.frontier.counts(host), row.state);
     }
 
-    /// A document that was handed out comes back unfetched: it is the next of its host.
-    pub fn put_back(&mut self, doc_id: u32) {
-        let Some(host) = self.open.remove(&doc_id) else { return };
-        self.frontier.counts(host).fetching -= 1;
-        self.taken.set(doc_id, false);
-        let row = self.row(doc_id);
-        match self.ledger.doc(doc_id) {
-            Ok(Some(found)) => {
-                if let Some((_, path)) = split(&found.url) {
-                    let origin = row.raise(found.origin);
-                    self.frontier.push_front(host, &InLine { doc_id, origin, path, via: "" });
-                }
-            }
-            Ok(None) => {}
-            Err(error) => {
-                self.trouble.get_or_insert(error);
-            }
-        }
-    }
-
-    /// Whether a document was handed out and not answered for.
-    pub fn is_open(&self, doc_id: u32) -> bool {
-        self.open.contains_key(&doc_id)
+    #[cfg(test)]
+    pub(super) fn documents_mut(&mut self) -> &mut Documents {
+        &mut self.documents
     }
 
     /// The disk refused something: [`DocIndex::flush`] tells what.
     pub fn is_troubled(&self) -> bool {
-        self.trouble.is_some() || !self.unseen.is_empty()
+        self.trouble.is_some() || self.known.has_untold()
     }
 
     /// Whether there is something to hand to the disk.
@@ -500,16 +286,14 @@ impl DocIndex {
     }
 
     /// Hands everything to the disk, the ledger first: a row counts only if what it tells of is there. Once a second is
-    /// enough for `sync`, which waits for the disk: a crash of the machine costs what was found and fetched since, which
-    /// is found and fetched again.
+    /// enough for `sync`, which waits for the disk: a crash of the machine costs what was found and fetched since,
+    /// which is found and fetched again.
     pub fn flush(&mut self, sync: bool) -> io::Result<()> {
-        if !self.unseen.is_empty() {
-            self.trouble = None;
-            self.insert_unseen();
+        if self.known.has_untold() {
+            self.trouble = Trouble::default();
+            self.known.tell()?;
         }
-        if let Some(error) = self.trouble.take() {
-            return Err(error);
-        }
+        self.trouble.tell()?;
         self.ledger.write()?;
         self.documents.write()?;
         if self.documents.is_full() {
@@ -528,36 +312,22 @@ impl DocIndex {
     /// Makes the next start quick.
     pub fn close(&mut self) -> io::Result<()> {
         self.flush(true)?;
-        self.seen.flush()
+        self.known.seen_mut().flush()
     }
 
     pub fn stats(&self) -> IndexStats {
         IndexStats {
-            known: self.counts.known,
-            pending: self.frontier.len() + self.doubts.len() as u64,
-            fetching: self.open.len() as u64,
+            pending: self.frontier.len() + self.known.unresolved().len() as u64,
+            fetching: self.books.open_count() as u64,
             waiting: self.due.len(),
             next_due_s: self.due.next_s(),
-            success: self.counts.success,
-            errors: self.counts.errors,
-            excluded: self.counts.excluded,
-            refused: self.counts.refused,
-            hosts: self.frontier.hosts().len() as u64,
+            hosts: self.frontier.hosts() as u64,
+            ..self.books.counts
         }
     }
 
     /// The counts of a host, by its origin.
     pub fn host(&self, origin: &str) -> Option<HostCounts> {
-        self.frontier.find(origin).map(|host| self.frontier.hosts()[host as usize].counts)
+        self.frontier.counts_of(origin)
     }
-
-    /// Hosts with something pending.
-    pub fn hosts_pending(&self) -> usize {
-        self.frontier.hosts_pending()
-    }
-}
-
-pub(super) fn domain_print(url: &str) -> u64 {
-    let url = CrawlUrl::from_normal(url).ok();
-    fingerprint(url.as_ref().map_or("", CrawlUrl::registrable_domain).as_bytes())
 }

@@ -1,4 +1,4 @@
-use super::note::Note;
+use super::documents::Note;
 use crate::proto::record::ResultCode;
 
 /// What became of a document that was handed out. Told once its record is durable.

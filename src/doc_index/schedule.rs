@@ -1,5 +1,5 @@
+use super::documents::{DocState, Row};
 use super::outcome::Outcome;
-use super::row::{DocState, Row};
 use crate::proto::record::{Fault, ResultCode, StatusAction};
 
 /// When a document is asked for again, by what came of it.
@@ -33,8 +33,8 @@ impl Default for Schedule {
 
 impl Schedule {
     /// When a document is due whose row was written by a clock that was wrong: it is dated after now, and would perhaps
-    /// not be seen again for years. A row of an earlier time is left alone, whatever the intervals of today are, and so is
-    /// any by a clock that nobody has set.
+    /// not be seen again for years. A row of an earlier time is left alone, whatever the intervals of today are, and so
+    /// is any by a clock that was never set.
     pub fn mended_due_s(&self, row: &Row, now_s: u32) -> u32 {
         match row.fetched_s > now_s && now_s >= CLOCK_SET_S {
             true => row.due_s.min(self.latest_s(now_s)),
@@ -50,7 +50,8 @@ impl Schedule {
         now_s.saturating_add(retry_s.max(recrawl_s).max(self.fixed_s_max).max(1))
     }
 
-    /// Notes an answer in a document's row, and decides when it is due again. `fixed_s` is an interval that a rule gives it.
+    /// Notes an answer in a document's row, and decides when it is due again. `fixed_s` is an interval that a rule
+    /// gives it.
     pub fn answered(&self, row: &mut Row, outcome: &Outcome, fixed_s: Option<u32>) {
         let now_s = outcome.at_s;
         let unchanged = outcome.result == ResultCode::NotModified

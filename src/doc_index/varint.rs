@@ -26,7 +26,7 @@ pub(super) fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     take(bytes)?.try_into().ok()
 }
 
-/// So many bytes off the front.
+/// Takes `count` bytes off the front.
 pub(super) fn take_bytes<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(count)?;
     *bytes = rest;

@@ -1,5 +1,5 @@
 use super::traps::Traps;
-use super::verdict::{Verdict, WhyIn, WhyOut};
+use super::verdict::Verdict;
 use crate::config::{DocIndexSettings, ScopeKind};
 use crate::proto::url::{Canon, CrawlUrl, RuleRef, UrlRules};
 use rapidhash::fast::RapidHashSet;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 ///   (spanned by the seeds  or  allowed by a rule)  and  denied by none  and  no sign of a trap
 /// ```
 ///
-/// What somebody typed is not asked about: a seed is in scope by itself, unless a rule denies it.
+/// A URL that a user typed is not checked: a seed is in scope by itself, unless a rule denies it.
 #[derive(Clone, Debug)]
 pub struct Scope {
     kind: ScopeKind,
@@ -73,19 +73,19 @@ impl Scope {
     /// Whether a URL is in scope, and why.
     pub fn judge<'a>(&'a self, url: &'a CrawlUrl) -> Verdict<'a> {
         if let Some(rule) = self.denies(url) {
-            return Verdict::Out(WhyOut::Denied(rule));
+            return Verdict::Denied(rule);
         }
-        let why = match self.spans(url) {
-            true => WhyIn::Seeds(self.kind),
+        let inside = match self.spans(url) {
+            true => Verdict::Spanned(self.kind),
             false => match self.rules.allow.which(url) {
-                Some(rule) => WhyIn::Allowed(rule),
-                None => return Verdict::Out(WhyOut::Seeds(self.kind)),
+                Some(rule) => Verdict::Allowed(rule),
+                None => return Verdict::NotSpanned(self.kind),
             },
         };
-        self.traps.caught(url).map_or(Verdict::In(why), Verdict::Out)
+        self.traps.caught(url).unwrap_or(inside)
     }
 
-    /// The rule that keeps a URL out, whoever named it: this alone counts for seeds, too.
+    /// The rule that keeps a URL out, wherever it was found: only this counts for seeds, too.
     pub fn denies(&self, url: &CrawlUrl) -> Option<RuleRef<'_>> {
         self.rules.deny.which(url)
     }

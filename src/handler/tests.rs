@@ -3,7 +3,7 @@
 use super::{Handled, Handler, Page, Scope};
 use crate::config::{DocIndexSettings, ScopeKind};
 use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
-use crate::proto::lines::{Candidate, DocKind};
+use crate::proto::job::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
 use crate::proto::url::{CrawlUrl, UrlRules};
 use encoding_rs::{EUC_KR, Encoding, GBK, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};

@@ -1,4 +1,4 @@
-use super::verdict::WhyOut;
+use super::verdict::Verdict;
 use crate::config::DocIndexSettings;
 use crate::limits::PATH_SEGMENTS_COMPARED;
 use crate::proto::url::CrawlUrl;
@@ -21,18 +21,18 @@ impl Traps {
 
     /// Why a URL looks like one of a trap.
     #[inline]
-    pub fn caught<'a>(&self, url: &'a CrawlUrl) -> Option<WhyOut<'a>> {
+    pub fn caught<'a>(&self, url: &'a CrawlUrl) -> Option<Verdict<'a>> {
         let path = url.path();
         let depth = depth(path);
         if self.path_depth_max > 0 && depth > self.path_depth_max {
-            return Some(WhyOut::PathDepth { max: self.path_depth_max });
+            return Some(Verdict::PathDepth { max: self.path_depth_max });
         }
         // Most paths are too short to say anything that often.
         if self.segment_repeats_max == 0 || depth <= self.segment_repeats_max {
             return None;
         }
         let segment = repeated(path, self.segment_repeats_max)?;
-        Some(WhyOut::RepeatedSegment { segment, max: self.segment_repeats_max })
+        Some(Verdict::RepeatedSegment { segment, max: self.segment_repeats_max })
     }
 }
 

@@ -1,32 +1,27 @@
-use super::directory::{SegmentFile, sync_parent};
-use super::header::SegmentHeader;
 use super::index::{IndexFile, Place, index_path, runs_of};
-use super::librarian::index_file;
+use super::maintenance::index_file;
 use super::record::move_to;
-use super::walk::walk;
+use super::segment_file::SegmentFile;
+use super::segment_header::SegmentHeader;
+use crate::storage::{NewFile, sync_directory, sync_parent};
 use rapidhash::fast::RapidHashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
-/// Writes what is to stay of some sealed segments into one that takes the place and the number of the last of them, and
-/// removes the others. A number tells the age of records, and of what stays there is nothing newer in between.
+/// Writes the records that stay of several sealed segments into one that takes the place and the number of the last, and
+/// removes the others. A number gives the age of records, and between these segments there is nothing newer of what stays.
 ///
-/// Killed at any point, everything that is to stay is there: in the old segments, in the new one, or in both.
+/// If the process is killed at any point, every record that stays is in the old segments, in the new one, or in both.
 pub(super) fn pack(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Result<()> {
     let Some((last, _)) = sources.last() else {
         return Ok(());
     };
     let stays = sources.iter().any(|(_, kept)| !kept.is_empty());
-    let fresh = last.path.with_extension("fresh");
-    if stays {
-        write(&fresh, last, sources).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
-    }
-    // Indexes first: one that tells of a segment as it was would hide what it is.
+    let packed = stays.then(|| write(last, sources)).transpose()?;
+    // Indexes first: an index of the old segment would hide the records of the new one.
     forget(sources, stays.then_some(last.number))?;
-    if stays {
-        fs::rename(&fresh, &last.path)?;
-        sync_parent(&last.path)?;
+    if let Some(packed) = packed {
+        packed.commit()?;
         // Without an index it is read itself.
         let _ = index_file(last);
     }
@@ -36,36 +31,36 @@ pub(super) fn pack(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Resu
     sync_parent(&last.path)
 }
 
-fn write(
-    fresh: &Path,
-    last: &SegmentFile,
-    sources: &[(&SegmentFile, &RapidHashSet<Place>)],
-) -> io::Result<()> {
+fn write(last: &SegmentFile, sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Result<NewFile> {
     let gone = || io::Error::from(io::ErrorKind::NotFound);
     let (file, _) = last.open()?.ok_or_else(gone)?;
     let unknown = SegmentHeader { number: last.number, shard: 0, made_unix_ms: 0, agent: String::new() };
     let header = SegmentHeader::of(&file, last.number)?.unwrap_or(unknown);
-    let mut out = BufWriter::with_capacity(1 << 18, File::create(fresh)?);
+    let packed = NewFile::create(&last.path)?;
+    let mut out = BufWriter::with_capacity(1 << 18, packed.file());
     out.write_all(&header.to_bytes())?;
     for (source, kept) in sources {
-        let (file, _) = source.open()?.ok_or_else(gone)?;
         let mut written = Ok(());
         let mut moved = Vec::new();
-        walk(&file, source.number, source.walking(true), |record, offset, bytes| {
-            if written.is_ok() && kept.contains(&Place::of(record.glance(), source.number, offset)) {
+        let scanned = source.scan(|record, offset, bytes| {
+            if written.is_ok() && kept.contains(&Place::of(record.summary(), source.number, offset)) {
                 moved.clear();
                 moved.extend_from_slice(bytes);
                 move_to(&mut moved, last.number);
                 written = out.write_all(&moved);
             }
-        })?;
+        });
+        scanned?.ok_or_else(gone)?;
         written?;
     }
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    out.flush()?;
+    drop(out);
+    packed.file().sync_all()?;
+    Ok(packed)
 }
 
-/// Removes the indexes of these segments, and the runs that tell of the one that is written anew. What runs tell of segments
-/// that are gone is passed over.
+/// Removes the indexes of these segments, and the runs that cover the rewritten one. Entries of runs for removed segments are
+/// skipped.
 fn forget(sources: &[(&SegmentFile, &RapidHashSet<Place>)], rewritten: Option<u64>) -> io::Result<()> {
     let Some(directory) = sources.last().and_then(|(last, _)| last.path.parent()) else {
         return Ok(());
@@ -82,5 +77,5 @@ fn forget(sources: &[(&SegmentFile, &RapidHashSet<Place>)], rewritten: Option<u6
             _ => {}
         }
     }
-    File::open(directory)?.sync_all()
+    sync_directory(directory)
 }

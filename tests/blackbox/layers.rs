@@ -5,7 +5,7 @@
 //!   5  commands, main
 //!   4  engine  farm  sim  archive   (sim may use engine and farm)
 //!   3  url_server  spider  handler  store_server  doc_index  audit  resolver
-//!   2  driver  rings
+//!   2  driver  rings  storage
 //!   1  proto
 //!   0  base  config  limits         (these may use each other)
 //! ```
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: [(u8, &[&str]); 6] = [
     (0, &["base", "config", "limits"]),
     (1, &["proto"]),
-    (2, &["driver", "rings"]),
+    (2, &["driver", "rings", "storage"]),
     (3, ROLES),
     (4, &["engine", "farm", "sim", "archive"]),
     (5, &["commands", "main"]),

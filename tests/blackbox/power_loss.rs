@@ -8,9 +8,11 @@
 use crate::disks::{Cut, Disk};
 use crate::orders::*;
 use crate::support::*;
+use nephila::farm::SiteSpec;
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 #[test]
@@ -207,4 +209,54 @@ fn names_are_synced_like_what_they_name() {
     }
     assert!(made > 10, "{made} names were made");
     assert_eq!(unsynced, BTreeSet::new(), "directories with names that are not synced");
+}
+
+/// A file that takes the place of another is on the disk before it has its name, and its name before anything relies on
+/// it: of the rules beside the index, the mark of what the index was told, the journal of hosts, the key, the runs of the
+/// seen-set, the segments and their indexes.
+#[test]
+fn a_file_that_is_replaced_is_synced_and_then_its_directory() {
+    if !can_trace() {
+        return;
+    }
+    let farm = Farm::start(SiteSpec { hosts: 2, pages: 30, page_bytes: 2_000, ..SiteSpec::default() });
+    let (dir, mut named) = (TempDir::new(), BTreeSet::new());
+    let (data, trace) = (dir.join("data"), dir.join("trace"));
+    for round in 0..2 {
+        if round == 1 {
+            // A journal that says everything twice is written anew.
+            let journal = data.join("niceness.journal");
+            let lines = std::fs::read(&journal).unwrap();
+            std::fs::write(&journal, [&lines[..], &lines[..]].concat()).unwrap();
+        }
+        let mut crawl = crawl_command(&data);
+        crawl.args(farm.flags());
+        let calls = "trace=rename,renameat,renameat2,fsync,fdatasync";
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-y", "-s", "4096", "-e", calls, "-o"]).arg(&trace);
+        command.arg(crawl.get_program()).args(crawl.get_args()).stdin(std::process::Stdio::null());
+        Running::start(&mut command).wait(PATIENCE).done();
+
+        let (mut synced, mut unsynced) = (BTreeSet::new(), BTreeSet::new());
+        for line in std::fs::read_to_string(&trace).unwrap().lines().filter(|line| !line.contains(" = -1 ")) {
+            let call = line.split_once(' ').unwrap_or_default().1.trim_start();
+            if call.starts_with("rename") {
+                let names: Vec<PathBuf> = line.split('"').skip(1).step_by(2).map(PathBuf::from).collect();
+                assert!(synced.contains(&names[0]), "{line}: the file is not synced");
+                named.insert(names[1].strip_prefix(&data).unwrap().to_path_buf());
+                unsynced.insert(names[1].parent().unwrap().to_path_buf());
+            } else if let Some(path) = call.split('<').nth(1).and_then(|rest| rest.split('>').next()) {
+                synced.insert(PathBuf::from(path));
+                unsynced.remove(Path::new(path));
+            }
+        }
+        assert_eq!(unsynced, BTreeSet::new(), "directories with names that are not synced");
+    }
+    for name in ["index/rules.json", "index/told.segment", "niceness.journal"] {
+        assert!(named.contains(Path::new(name)), "{name} among {named:?}");
+    }
+    for ending in ["seg", "idx", "run"] {
+        let is_there = named.iter().any(|name| name.extension().is_some_and(|found| found == ending));
+        assert!(is_there, "{ending} among {named:?}");
+    }
 }

@@ -5,7 +5,7 @@ use crate::commands::shared::{Failure, mb, on_cores};
 use crate::doc_index::{DocIndex, IndexRules, Link, Note, Origin, Outcome, RejectList};
 use crate::handler::LinkBatch;
 use crate::proto::http1::Validators;
-use crate::proto::lines::Held;
+use crate::proto::job::Held;
 use crate::proto::record::ResultCode;
 use clap::Args;
 use index_workload::{LINKS_PER_PAGE, Workload};

@@ -2,7 +2,7 @@ use super::rounds::median;
 use super::sampler::ProcessSample;
 use crate::base::{Now, Wall};
 use crate::commands::shared::{Failure, print};
-use crate::proto::lines::{Candidate, Job};
+use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::url_server::{Acquired, Niceness, OrderKind, Report, Robotstxt, UrlServer, UrlServerConfig};

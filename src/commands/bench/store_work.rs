@@ -8,7 +8,8 @@ use crate::config::Dedup;
 use crate::farm::{Site, SiteSpec};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::store_server::{
-    AppendError, DataDir, Keeper, Keeping, Librarian, Medium, NewRecord, Reader, ShardStore, StoreRules,
+    AppendError, DataDir, Keeper, Maintenance, Medium, NewRecord, Reader, RetentionRules, ShardStore,
+    StoreRules,
 };
 use hdrhistogram::Histogram;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
@@ -187,7 +188,8 @@ impl StoreWork {
         });
         let mut keeper = worked?;
         round.ours_us = (process_us() - before) / self.count as f64 - round.plain_us;
-        Librarian::new(&path, Keeping::all(SEGMENT_BYTES), keeper.shares()).turn(&keeper.take_sealed())?;
+        Maintenance::new(&path, RetentionRules::all(SEGMENT_BYTES), keeper.shares())
+            .turn(&keeper.take_sealed())?;
         Ok(round)
     }
 
@@ -256,16 +258,16 @@ impl StoreWork {
     pub fn lookups(&self, records: u64) -> Result<Lookups, Failure> {
         let path = self.root.join("lookups");
         let (mut keeper, mut store) = open(&path, SEGMENT_BYTES)?;
-        let mut librarian = Librarian::new(&path, Keeping::all(SEGMENT_BYTES), keeper.shares());
+        let mut maintenance = Maintenance::new(&path, RetentionRules::all(SEGMENT_BYTES), keeper.shares());
         for index in 0..records as usize {
             append(&mut store, index, &self.page(index)[..HEAD.len() + 64], || {
                 keeper.turn(1)?;
-                Ok(librarian.turn(&keeper.take_sealed())?)
+                Ok(maintenance.turn(&keeper.take_sealed())?)
             })?;
         }
         store.finish();
         keeper.close()?;
-        librarian.turn(&keeper.take_sealed())?;
+        maintenance.turn(&keeper.take_sealed())?;
         let begun = Instant::now();
         let reader = Reader::open(&path)?;
         let (files, bare) = reader.index_files()?;

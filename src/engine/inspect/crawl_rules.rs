@@ -1,8 +1,9 @@
 use crate::config::{Config, DocIndexSettings, RecrawlRule, ScopeKind, Sitemaps};
 use crate::proto::url::{RecrawlRules, UrlRules};
+use crate::storage::replace;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// The rules by which a process follows links and keeps its doc index: `rules.json` beside the index, so that whoever
@@ -34,7 +35,6 @@ pub struct CrawlRules {
 }
 
 const RULES: &str = "rules.json";
-const FRESH: &str = "rules.fresh";
 /// More than the longest lists of the longest rules.
 const BYTES_MAX: u64 = 256 << 20;
 
@@ -104,11 +104,7 @@ impl CrawlRules {
 
     /// Takes the place of what was there, whole or not at all.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
-        let fresh = folder.join(FRESH);
-        let mut file = File::create(&fresh)?;
-        file.write_all(&serde_json::to_vec_pretty(self)?)?;
-        file.sync_all()?;
-        fs::rename(fresh, folder.join(RULES))
+        replace(&folder.join(RULES), &serde_json::to_vec_pretty(self)?)
     }
 
     /// `None` where none were noted, or what is there makes no sense.
@@ -126,6 +122,7 @@ impl CrawlRules {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn rules_come_back_as_they_went() {

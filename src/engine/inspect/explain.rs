@@ -1,4 +1,4 @@
-use crate::doc_index::DossierLine;
+use crate::doc_index::DocumentLine;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::status::{Out, Place, Status};
 
@@ -105,7 +105,7 @@ fn unknown(looked: &Status, rules: &CrawlRules) -> (Answer, String) {
     (Answer::NotKnown, "not known: it would be queued as soon as a page named it".to_string())
 }
 
-fn known(dossier: &DossierLine, looked: &Status, rules: &CrawlRules, now: &str) -> (Answer, String) {
+fn known(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &str) -> (Answer, String) {
     match dossier.state.as_str() {
         "fetching" => handed_out(looked),
         "pending" => pending(dossier, looked, rules, now),
@@ -185,7 +185,7 @@ fn words_for(waits_for: &str) -> &str {
     }
 }
 
-fn pending(dossier: &DossierLine, looked: &Status, rules: &CrawlRules, now: &str) -> (Answer, String) {
+fn pending(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &str) -> (Answer, String) {
     if let Some(due_at) = dossier.due_at.as_deref().filter(|&due_at| due_at > now) {
         let result = last_result(dossier);
         let said = format!(
@@ -219,7 +219,7 @@ fn pending(dossier: &DossierLine, looked: &Status, rules: &CrawlRules, now: &str
     (Answer::Queued, said.to_string())
 }
 
-fn last_result(dossier: &DossierLine) -> String {
+fn last_result(dossier: &DocumentLine) -> String {
     let result = dossier.result.as_deref().unwrap_or("no answer");
     let status = dossier.http_status.map_or(String::new(), |status| format!(", status {status}"));
     let reason = dossier.reason.as_deref().map_or(String::new(), |reason| format!(", {reason}"));
@@ -228,7 +228,7 @@ fn last_result(dossier: &DossierLine) -> String {
 
 /// When what is done with is looked at again, if this crawl looks again: one that does not passes over a time that another
 /// has noted.
-fn due_again<'a>(dossier: &'a DossierLine, rules: &CrawlRules) -> Option<&'a str> {
+fn due_again<'a>(dossier: &'a DocumentLine, rules: &CrawlRules) -> Option<&'a str> {
     dossier.due_at.as_deref().filter(|_| rules.recrawl)
 }
 
@@ -239,7 +239,7 @@ fn again(due_at: Option<&str>, now: &str) -> String {
     })
 }
 
-fn had(dossier: &DossierLine, rules: &CrawlRules, now: &str) -> (Answer, String) {
+fn had(dossier: &DocumentLine, rules: &CrawlRules, now: &str) -> (Answer, String) {
     let at = dossier.fetched_at.as_deref().unwrap_or("some time");
     let again = again(due_again(dossier, rules), now);
     if dossier.result.as_deref() == Some("redirect") {
@@ -258,7 +258,7 @@ fn had(dossier: &DossierLine, rules: &CrawlRules, now: &str) -> (Answer, String)
     }
 }
 
-fn failed(dossier: &DossierLine, rules: &CrawlRules, now: &str) -> (Answer, String) {
+fn failed(dossier: &DocumentLine, rules: &CrawlRules, now: &str) -> (Answer, String) {
     let at = dossier.fetched_at.as_deref().unwrap_or("some time");
     let due_at = due_again(dossier, rules);
     let again = again(due_at, now);
@@ -280,12 +280,12 @@ mod tests {
 
     const NOW: &str = "2026-06-01T00:00:00.000Z";
 
-    fn dossier(state: &str, result: Option<&str>) -> DossierLine {
-        DossierLine {
+    fn dossier(state: &str, result: Option<&str>) -> DocumentLine {
+        DocumentLine {
             state: state.to_string(),
             result: result.map(str::to_string),
             fetched_at: result.map(|_| "2026-05-01T00:00:00.000Z".to_string()),
-            ..DossierLine::default()
+            ..DocumentLine::default()
         }
     }
 
@@ -294,7 +294,7 @@ mod tests {
         Explanation::of(looked, &rules, NOW).answer.name()
     }
 
-    fn of(dossier: DossierLine) -> &'static str {
+    fn of(dossier: DocumentLine) -> &'static str {
         answer(&Status { dossier: Some(dossier), ..Status::default() })
     }
 
@@ -307,14 +307,14 @@ mod tests {
         assert_eq!(of(dossier("error", Some("http_error"))), "error");
         assert_eq!(of(dossier("error", Some("robots_denied"))), "robots_denied");
         assert_eq!(of(dossier("excluded", None)), "out_of_scope");
-        let due = |due_at: &str| DossierLine {
+        let due = |due_at: &str| DocumentLine {
             due_at: Some(due_at.to_string()),
             retries: 1,
             ..dossier("pending", Some("read_timeout"))
         };
         assert_eq!(of(due("2026-06-01T00:00:01.000Z")), "failed_due_again");
         assert_eq!(of(due("2026-05-31T23:59:59.000Z")), "queued", "its time has come");
-        let same = DossierLine {
+        let same = DocumentLine {
             fetches: 2,
             changed_at: Some("2026-04-01T00:00:00.000Z".to_string()),
             ..dossier("success", Some("ok"))
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn an_error_is_due_again_only_where_crawls_look_again() {
         let due_at = Some("2026-06-02T00:00:00.000Z".to_string());
-        let gone = DossierLine { due_at, ..dossier("error", Some("http_error")) };
+        let gone = DocumentLine { due_at, ..dossier("error", Some("http_error")) };
         let looked = Status { dossier: Some(gone), ..Status::default() };
         let of = |recrawl, now| {
             let rules = CrawlRules { recrawl, ..CrawlRules::default() };
@@ -369,7 +369,7 @@ mod tests {
     fn what_was_typed_is_kept_out_by_a_rule_that_denies_it_and_by_no_scope() {
         let of = |why_out| {
             let scope = Some(ScopeLine { why_out: Some(why_out), ..ScopeLine::default() });
-            let dossier = Some(DossierLine { seed_chain: true, ..dossier("pending", None) });
+            let dossier = Some(DocumentLine { seed_chain: true, ..dossier("pending", None) });
             answer(&Status { dossier, scope, ..Status::default() })
         };
         assert_eq!([of(Out::Denied), of(Out::OutOfScope), of(Out::Trap)], ["denied", "queued", "queued"]);

@@ -1,11 +1,11 @@
 use super::links::{Links, LinksConfig};
 use super::port::LinkPort;
+use crate::base::random_u64;
 use crate::driver::{EpollDriver, ServerDriver, UringDriver};
 use crate::engine::runtime::driver_thread::DriverThread;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::notices::Notices;
 use crate::rings::Doorbell;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn over<D: ServerDriver + 'static>(
         let notices = notices.clone();
         move |driver, bell| {
             // It only spreads reconnections.
-            let seed = RandomState::new().hash_one(0u8);
+            let seed = random_u64();
             let (links, port, bound) = Links::new(driver, config, (bell, owner), notices, seed)?;
             Ok((links, (port, bound)))
         }

@@ -1,5 +1,6 @@
 use super::hosts_file::HostsFile;
 use super::resolver_actor::{Answered, ResolverActor};
+use crate::base::random_u64;
 use crate::driver::Driver;
 use crate::engine::runtime::driver_thread::DriverThread;
 use crate::engine::runtime::notices::Notices;
@@ -7,7 +8,6 @@ use crate::limits::NAMES_ASKED_MAX;
 use crate::resolver::ResolverConfig;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use rapidhash::fast::RapidHashSet;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -96,8 +96,9 @@ impl NamesThread {
     ) -> io::Result<NamesThread> {
         let (questions, asked) = ring(NAMES_ASKED_MAX);
         let (answer, answers) = ring(NAMES_ASKED_MAX);
-        let make_actor =
-            move |driver, _| Ok((ResolverActor::new(driver, config, seed(), (asked, answer), asker), ()));
+        let make_actor = move |driver, _| {
+            Ok((ResolverActor::new(driver, config, random_u64(), (asked, answer), asker), ()))
+        };
         let failed = "names are no longer resolved";
         let (thread, ()) = DriverThread::start("names", make_driver, make_actor, failed, notices)?;
         Ok(NamesThread { questions, answers, open: RapidHashSet::default(), thread })
@@ -133,12 +134,6 @@ impl NamesThread {
     fn has_answers(&self) -> bool {
         !self.answers.is_empty() || (self.thread.is_dead() && !self.open.is_empty())
     }
-}
-
-/// Ids and spellings of questions must not be foreseen: the system's own randomness, as the standard library gets
-/// it for its hash maps.
-fn seed() -> u64 {
-    RandomState::new().hash_one(0u8)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use crate::engine::runtime::health::{Health, Part};
 use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
 use crate::proto::crawl_log::RunRules;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
-use crate::url_server::{Memory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
+use crate::storage::replace;
+use crate::url_server::{HostMemory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -350,7 +351,7 @@ impl Directory {
 
 /// What whoever was here before knew of hosts, and until when none of them is asked.
 pub(crate) struct InheritedState {
-    pub memory: Memory,
+    pub memory: HostMemory,
     pub quiet_until: Now,
 }
 
@@ -385,8 +386,8 @@ impl PreviousRun {
         InheritedState { memory: self.memory(rules.queue_count, rules.wall, now), quiet_until }
     }
 
-    fn memory(&self, hosts_max: usize, wall: Wall, now: Now) -> Memory {
-        let mut memory = Memory::new(hosts_max);
+    fn memory(&self, hosts_max: usize, wall: Wall, now: Now) -> HostMemory {
+        let mut memory = HostMemory::new(hosts_max);
         let bytes = match &self.journal {
             Journal::File(path) => fs::read(path).unwrap_or_default(),
             Journal::Memory(journal) => locked(journal).clone().into_bytes(),
@@ -427,11 +428,7 @@ fn compact(path: &Path) -> io::Result<(File, u64)> {
     };
     let after = compacted(&before);
     if after.len() < before.len() {
-        let fresh = path.with_extension("fresh");
-        let mut file = File::create(&fresh)?;
-        file.write_all(&after)?;
-        file.sync_all()?;
-        fs::rename(&fresh, path)?;
+        replace(path, &after)?;
     }
     Ok((open()?, after.len() as u64))
 }

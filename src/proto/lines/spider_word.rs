@@ -1,6 +1,7 @@
+use super::LineError;
 use super::fields::{decimal, fields};
-use super::{LineError, TransId};
 use crate::config::SpiderProtocol;
+use crate::proto::job::TransId;
 use std::io::Write;
 
 /// The two ways of speaking. Everybody understands both; whoever answers does so in the dialect it was spoken to.

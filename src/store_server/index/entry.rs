@@ -1,4 +1,6 @@
-use super::super::record::{Glance, u32_at, u64_at};
+use super::super::record::RecordSummary;
+use crate::base::{u32_at, u64_at};
+use std::cmp::{Ordering, Reverse};
 
 /// Where a record lies, and what kind it is. Ordered by age: the newer record is the greater one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,9 +15,9 @@ const UNCHANGED: u32 = 2;
 const BITS: u32 = 7;
 
 impl Place {
-    pub fn of(glance: Glance, segment: u64, offset: u64) -> Place {
+    pub fn of(summary: RecordSummary, segment: u64, offset: u64) -> Place {
         let Place { segment, packed } = Place::at(segment, offset);
-        let kind = u32::from(glance.is_reference) * REFERENCE + u32::from(glance.is_unchanged) * UNCHANGED;
+        let kind = u32::from(summary.is_reference) * REFERENCE + u32::from(summary.is_unchanged) * UNCHANGED;
         Place { segment, packed: packed | kind }
     }
 
@@ -67,9 +69,17 @@ impl Entry {
         let place = Place { segment: u32_at(bytes, 8), packed: u32_at(bytes, 12) };
         Entry { key: u64_at(bytes, 0), place }
     }
+}
 
-    /// By key, and of one key the newest first.
-    pub fn order(&self) -> (u64, std::cmp::Reverse<Place>) {
-        (self.key, std::cmp::Reverse(self.place))
+/// By key, and of one key the newest first.
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        (self.key, Reverse(self.place)).cmp(&(other.key, Reverse(other.place)))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }

@@ -1,8 +1,8 @@
-use super::super::directory::sync_parent;
 use super::super::mmap::View;
-use super::super::record::{u32_at, u64_at};
 use super::entry::{ENTRY_BYTES, Entry};
-use std::fs::{self, File};
+use crate::base::{u32_at, u64_at};
+use crate::storage::NewFile;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -93,9 +93,9 @@ impl IndexFile {
 
     /// The entries of a key, the newest first.
     pub fn find(&self, list: List, key: u64) -> impl Iterator<Item = Entry> {
-        let bytes = self.bytes(list);
-        let first = first_of(bytes, key);
-        let rest = bytes[first * ENTRY_BYTES..].chunks_exact(ENTRY_BYTES).map(Entry::from_bytes);
+        let (entries, _) = self.bytes(list).as_chunks::<ENTRY_BYTES>();
+        let first = entries.partition_point(|entry| u64_at(entry, 0) < key);
+        let rest = entries[first..].iter().map(|entry| Entry::from_bytes(entry));
         rest.take_while(move |entry| entry.key == key)
     }
 
@@ -104,27 +104,13 @@ impl IndexFile {
     }
 }
 
-/// Where the entries of a key would begin.
-fn first_of(bytes: &[u8], key: u64) -> usize {
-    let (mut low, mut high) = (0, bytes.len() / ENTRY_BYTES);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match u64_at(bytes, middle * ENTRY_BYTES) < key {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    low
-}
-
-/// Writes an index under another name first, and gives it its own when it is whole and on the disk.
-pub fn write<I: Iterator<Item = Entry>>(
+/// Writes an index, which gets its name when it is whole and on the disk.
+pub fn write<L: Iterator<Item = io::Result<Entry>>>(
     path: &Path,
     segments: &[(u64, u64)],
     counts: [usize; 3],
-    lists: impl IntoIterator<Item = I>,
+    lists: [L; 3],
 ) -> io::Result<()> {
-    let fresh = path.with_extension("fresh");
     let mut header = vec![0; FIXED_BYTES];
     header[..8].copy_from_slice(MAGIC);
     header[SEGMENTS..COUNTS].copy_from_slice(&(segments.len() as u32).to_le_bytes());
@@ -138,18 +124,13 @@ pub fn write<I: Iterator<Item = Entry>>(
     }
     let crc = crc32c::crc32c(&header[SEGMENTS..]);
     header[CRC..SEGMENTS].copy_from_slice(&crc.to_le_bytes());
-    let written = (|| {
-        let mut out = BufWriter::with_capacity(1 << 18, File::create(&fresh)?);
-        out.write_all(&header)?;
-        for list in lists {
-            for entry in list {
-                out.write_all(&entry.to_bytes())?;
-            }
-        }
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        fs::rename(&fresh, path)?;
-        sync_parent(path)
-    })();
-    written.inspect_err(|_| drop(fs::remove_file(&fresh)))
+    let new = NewFile::create(path)?;
+    let mut out = BufWriter::with_capacity(1 << 18, new.file());
+    out.write_all(&header)?;
+    for entry in lists.into_iter().flatten() {
+        out.write_all(&entry?.to_bytes())?;
+    }
+    out.flush()?;
+    drop(out);
+    new.commit().map(drop)
 }

@@ -1,12 +1,11 @@
-use super::entry::Entry;
 use super::file::{self, IndexFile, List};
+use crate::storage::runs::Merge;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// So many indexes become one.
+/// How many indexes become one.
 pub const FAN_IN: usize = 16;
 
 /// A merged index, by its name.
@@ -40,65 +39,8 @@ pub fn merge(segments: &Path, tier: u32, sources: &[IndexFile]) -> io::Result<Pa
     let (first, last) = (covered.first().map_or(0, |c| c.0), covered.last().map_or(0, |c| c.0));
     let path = segments.join(format!("{tier}-{first:010}-{last:010}.run"));
     let counts = List::ALL.map(|list| sources.iter().map(|source| source.entries(list).len()).sum());
-    let lists =
-        List::ALL.map(|list| Merged::new(sources.iter().map(|source| source.entries(list)).collect()));
-    file::write(&path, &covered, counts, lists)?;
+    let lists = List::ALL.map(|list| sources.iter().map(|source| source.entries(list).map(Ok)).collect());
+    let [urls, documents, digests] = lists.map(Merge::new);
+    file::write(&path, &covered, counts, [urls?, documents?, digests?])?;
     Ok(path)
-}
-
-/// Sorted lists as one.
-struct Merged<I> {
-    sources: Vec<I>,
-    heads: BinaryHeap<Reverse<Head>>,
-}
-
-/// The first entry of a source, in the order of an index.
-struct Head {
-    entry: Entry,
-    source: usize,
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Head) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Head {}
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Head) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Head {
-    fn cmp(&self, other: &Head) -> std::cmp::Ordering {
-        self.entry.order().cmp(&other.entry.order()).then(self.source.cmp(&other.source))
-    }
-}
-
-impl<I: Iterator<Item = Entry>> Merged<I> {
-    fn new(mut sources: Vec<I>) -> Merged<I> {
-        let heads = sources.iter_mut().enumerate();
-        let heads = heads
-            .filter_map(|(source, entries)| entries.next().map(|entry| Reverse(Head { entry, source })))
-            .collect();
-        Merged { sources, heads }
-    }
-}
-
-impl<I: Iterator<Item = Entry>> Iterator for Merged<I> {
-    type Item = Entry;
-
-    fn next(&mut self) -> Option<Entry> {
-        let mut top = self.heads.peek_mut()?;
-        let Reverse(Head { entry, source }) = &mut *top;
-        let taken = *entry;
-        match self.sources[*source].next() {
-            Some(next) => *entry = next,
-            None => drop(std::collections::binary_heap::PeekMut::pop(top)),
-        }
-        Some(taken)
-    }
 }

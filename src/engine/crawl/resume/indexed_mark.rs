@@ -1,5 +1,6 @@
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use crate::storage::replace;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// From which segment on the store may have pages that the doc index was not told of: a number, in a file beside the
@@ -13,7 +14,6 @@ pub(crate) struct IndexedMark {
 }
 
 const MARK: &str = "told.segment";
-const FRESH: &str = "told.fresh";
 /// Longer than any number.
 const BYTES_MAX: u64 = 32;
 
@@ -39,11 +39,7 @@ impl IndexedMark {
         if first == self.first {
             return Ok(());
         }
-        let fresh = self.folder.join(FRESH);
-        let mut file = File::create(&fresh)?;
-        writeln!(file, "{first}")?;
-        file.sync_all()?;
-        fs::rename(fresh, self.folder.join(MARK))?;
+        replace(&self.folder.join(MARK), format!("{first}\n").as_bytes())?;
         self.first = first;
         Ok(())
     }
@@ -52,6 +48,7 @@ impl IndexedMark {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_mark_is_read_as_it_was_written_and_anything_else_is_none() {

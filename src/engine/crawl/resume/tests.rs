@@ -2,12 +2,12 @@
 
 use super::resumption::{Resumed, Resumption};
 use crate::config::{Dedup, ScopeKind};
-use crate::doc_index::{DocIndex, DocState, Dossier, IndexRules, Note, Origin, Outcome, RejectList};
+use crate::doc_index::{DocIndex, DocState, DocumentInfo, IndexRules, Note, Origin, Outcome, RejectList};
 use crate::engine::crawl::open_index::index_folder;
 use crate::engine::crawl::provider::{Provider, ProviderRules};
 use crate::handler::{Handler, Scope};
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::lines::Held;
+use crate::proto::job::Held;
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
@@ -113,7 +113,7 @@ fn pending(provider: &mut Provider) -> Vec<String> {
     urls
 }
 
-fn known(provider: &Provider, url: &str) -> Dossier {
+fn known(provider: &Provider, url: &str) -> DocumentInfo {
     provider.index().look(url).unwrap().unwrap_or_else(|| panic!("{url} is known"))
 }
 

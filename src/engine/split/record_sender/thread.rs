@@ -1,9 +1,9 @@
 use super::record_sender::{RecordSender, SenderParts, links_max};
 use super::sink::SenderPort;
+use crate::base::random_u64;
 use crate::driver::{EpollDriver, ServerDriver, UringDriver};
 use crate::engine::runtime::driver_thread::DriverThread;
 use crate::engine::runtime::health::NodeError;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::time::Instant;
 
@@ -39,8 +39,7 @@ fn over<D: ServerDriver + 'static>(
 ) -> io::Result<(StoreThread, Vec<SenderPort>)> {
     let notices = parts.health.notices.clone();
     // The seed only spreads reconnections.
-    let make =
-        move |driver, bell| RecordSender::new(driver, parts, shards, &bell, RandomState::new().hash_one(0u8));
+    let make = move |driver, bell| RecordSender::new(driver, parts, shards, &bell, random_u64());
     let failed = "cannot wait for the store server";
     let (thread, ports) = DriverThread::start("record-sender", make_driver, make, failed, notices)?;
     Ok((StoreThread(thread), ports))

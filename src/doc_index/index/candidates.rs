@@ -1,0 +1,161 @@
+//! Documents are handed out.
+
+use super::super::documents::Documents;
+use super::super::ledger::{Ledger, Origin};
+use super::super::rules::Segments;
+use super::{DocIndex, RejectList};
+use crate::base::fingerprint;
+use crate::proto::job::{Candidate, Chain};
+use crate::proto::url::CrawlUrl;
+use std::io;
+
+/// Documents that become pending in one go because they are due.
+const DUE_PER_ASK: usize = 16_384;
+
+impl DocIndex {
+    /// Up to `want` documents to fetch, of hosts that are not in the reject list: the most urgent first, then the
+    /// nearest to a seed, a few of each host in turn.
+    pub fn candidates(&mut self, want: usize, reject: &RejectList, now_s: u32) -> Vec<Candidate> {
+        let woken = self.wake_due(now_s);
+        self.trouble.or_default(woken);
+        if self.frontier.len() < want as u64 && !self.known.unresolved().is_empty() {
+            self.resolve(now_s);
+        }
+        let mut found = Vec::with_capacity(want.min(self.frontier.len() as usize));
+        let (mut url, mut via) = (String::new(), LastVia::default());
+        let DocIndex { frontier, books, trouble, ledger, documents, rules, .. } = self;
+        let sources = Sources { ledger, documents, segments: &rules.segments };
+        let taken = frontier.take(
+            want,
+            |origin| reject.contains(&fingerprint(origin.as_bytes())),
+            |host, origin, doc| {
+                // It may have stood in a queue twice.
+                if !books.is_pending(doc.doc_id) {
+                    return false;
+                }
+                books.take(doc.doc_id);
+                url.clear();
+                url.push_str(origin);
+                url.push_str(doc.path);
+                let Ok(parsed) = CrawlUrl::from_normal(&url) else { return false };
+                if !doc.via.is_empty() && doc.origin.via != via.doc_id {
+                    url.truncate(if doc.via.starts_with('/') { origin.len() } else { 0 });
+                    url.push_str(doc.via);
+                    via = LastVia { doc_id: doc.origin.via, url: Some(url.as_str().into()) };
+                }
+                books.hand_out(doc.doc_id, host);
+                match sources.candidate(doc.doc_id, doc.origin, parsed, &mut via) {
+                    Ok(candidate) => found.push(candidate),
+                    Err(error) => trouble.note(error),
+                }
+                true
+            },
+        );
+        trouble.or_default(taken);
+        for candidate in &found {
+            if let Some(host) = books.host_of(candidate.doc_id) {
+                frontier.counts(host).fetching += 1;
+            }
+        }
+        found
+    }
+
+    /// Documents whose time has come are pending.
+    fn wake_due(&mut self, now_s: u32) -> io::Result<()> {
+        for _ in 0..DUE_PER_ASK {
+            let Some((doc_id, due_s)) = self.due.take(now_s, self.frontier.spill_mut())? else { break };
+            self.wake(doc_id, due_s)?;
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self, doc_id: u32, due_s: u32) -> io::Result<()> {
+        // It is queued, or handed out, for another reason.
+        if self.books.is_pending(doc_id) || self.books.is_open(doc_id) {
+            return Ok(());
+        }
+        let Some(row) = self.documents.get(doc_id)?.filter(|row| row.due_s == due_s) else { return Ok(()) };
+        let Some(discovered) = self.ledger.doc(doc_id)? else { return Ok(()) };
+        let origin = row.raise(discovered.origin);
+        if let Some(host) = self.frontier.push_url(&discovered.url, doc_id, origin) {
+            self.uncount(host, &row);
+            self.books.make_pending(doc_id);
+        }
+        Ok(())
+    }
+
+    /// A document as it would be handed out, to be looked at once more.
+    pub fn candidate(&mut self, doc_id: u32) -> Option<Candidate> {
+        let DocIndex { ledger, documents, rules, .. } = self;
+        let sources = Sources { ledger, documents, segments: &rules.segments };
+        let read = ledger.doc(doc_id).and_then(|found| {
+            let Some(found) = found else { return Ok(None) };
+            let Ok(url) = CrawlUrl::from_normal(&found.url) else { return Ok(None) };
+            sources.candidate(doc_id, found.origin, url, &mut LastVia::default()).map(Some)
+        });
+        self.trouble.or_default(read)
+    }
+}
+
+/// Where it is looked up what a document is handed out with.
+struct Sources<'a> {
+    ledger: &'a Ledger,
+    documents: &'a Documents,
+    segments: &'a Segments,
+}
+
+/// The page that named the candidate before: most often it named this one, too.
+#[derive(Default)]
+struct LastVia {
+    doc_id: u32,
+    url: Option<Box<str>>,
+}
+
+impl Sources<'_> {
+    fn candidate(
+        &self,
+        doc_id: u32,
+        mut origin: Origin,
+        url: CrawlUrl,
+        via: &mut LastVia,
+    ) -> io::Result<Candidate> {
+        if origin.via != via.doc_id {
+            let found = if origin.via == 0 { None } else { self.ledger.doc(origin.via)? };
+            *via = LastVia { doc_id: origin.via, url: found.map(|found| found.url) };
+        }
+        let mut held = None;
+        if self.documents.has_row(doc_id)
+            && let Some(row) = self.documents.get(doc_id)?
+        {
+            // It may have stood in its queue since before something else was wanted of it.
+            origin = row.raise(origin);
+            let note = self.documents.note(doc_id, &row)?;
+            let whole = !note.head_only || origin.head_only;
+            held = note.held.filter(|held| whole && self.segments.has(held.segment)).map(Box::new);
+        }
+        Ok(Candidate {
+            doc_id,
+            url,
+            kind: origin.kind,
+            depth: origin.depth,
+            hops: origin.hops,
+            seed_chain: origin.seed_chain,
+            head_only: origin.head_only,
+            via: via.url.clone(),
+            chain: self.chain_of(origin)?,
+            held,
+        })
+    }
+
+    /// The URLs that were redirected to a document, the first one first; as many as it has hops.
+    fn chain_of(&self, mut origin: Origin) -> io::Result<Option<Box<Chain>>> {
+        let mut chain = Vec::with_capacity(usize::from(origin.hops));
+        for _ in 0..origin.hops {
+            let Some(before) = self.ledger.doc(origin.via)? else { return Ok(None) };
+            chain.push(fingerprint(before.url.as_bytes()));
+            origin = before.origin;
+        }
+        chain.reverse();
+        Ok((!chain.is_empty()).then(|| Box::new(Chain(chain))))
+    }
+}

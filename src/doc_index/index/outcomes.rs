@@ -1,0 +1,132 @@
+//! What becomes of documents that were handed out.
+
+use super::super::documents::{DocState, Note, Row};
+use super::super::frontier::{QueuedDoc, split};
+use super::super::outcome::Outcome;
+use super::DocIndex;
+use crate::proto::record::ResultCode;
+
+impl DocIndex {
+    /// Takes the outcome of a document that was handed out. True the first time; a second answer changes nothing.
+    pub fn record(&mut self, outcome: &Outcome, fixed_s: Option<u32>) -> bool {
+        let doc_id = outcome.doc_id;
+        let Some(host) = self.books.close(doc_id) else { return false };
+        let before = self.row(doc_id);
+        let mut row = before;
+        self.rules.schedule.answered(&mut row, outcome, fixed_s);
+        // What is stored is still true, and so is what was noted of it. A head does not stand for a document, either.
+        let held_on = outcome.result == ResultCode::NotModified;
+        let is_head = outcome.note.as_ref().is_some_and(|note| note.head_only);
+        let is_kept = held_on || (is_head && self.holds_whole(doc_id, &before));
+        if !is_kept || row.digest != before.digest {
+            let kept = if is_kept { self.note(doc_id, &before) } else { Note::default() };
+            let note = outcome.note.as_deref().filter(|_| !is_kept).unwrap_or(&kept);
+            self.documents.put_note(doc_id, before.note_owner(doc_id), &mut row, note);
+        }
+        self.frontier.counts(host).fetching -= 1;
+        // A head has no links, nor has what failed: nothing of the ledger is needed for these. What has not changed was
+        // read before, and is told of apart if it is read once more.
+        let is_read = !held_on && (!is_head || outcome.result == ResultCode::Redirect);
+        if row.state == DocState::Success && is_read {
+            row.after = self.ledger.told();
+        }
+        self.put_row(doc_id, host, row);
+        true
+    }
+
+    /// The links of a document that has not changed were read by the rules of today, and told.
+    pub fn was_read_again(&mut self, doc_id: u32) {
+        let row = self.row(doc_id);
+        self.documents.put(doc_id, Row { after: self.ledger.told(), ..row });
+    }
+
+    /// Whether the links of a document were last read by other rules than those of today, if at all.
+    pub fn was_read_by_other_rules(&mut self, doc_id: u32) -> bool {
+        self.row(doc_id).after <= self.ledger.rules_since()
+    }
+
+    /// A sitemap says when a page changed: if that is after we had it, and pages are looked at again, it is due.
+    pub fn changed(&mut self, url: &str, lastmod_s: u32, now_s: u32) {
+        if lastmod_s == 0 || self.rules.schedule.recrawl.is_none() {
+            return;
+        }
+        let found = self.look(url);
+        let found = self.trouble.or_default(found);
+        let Some(found) = found.filter(|found| !self.books.is_pending(found.doc_id)) else { return };
+        let Some(row) = found.row.filter(|row| row.state == DocState::Success) else { return };
+        // One that a wrong clock dates after now may be of any time.
+        let is_newer = row.fetched_s < lastmod_s || row.fetched_s > now_s;
+        if is_newer && lastmod_s <= now_s && row.due_s > now_s {
+            self.documents.put(found.doc_id, Row { due_s: now_s, ..row });
+            self.due.put(found.doc_id, now_s);
+        }
+    }
+
+    fn note(&mut self, doc_id: u32, row: &Row) -> Note {
+        self.trouble.or_default(self.documents.note(doc_id, row))
+    }
+
+    fn holds_whole(&mut self, doc_id: u32, row: &Row) -> bool {
+        let note = self.note(doc_id, row);
+        note.held.is_some() && !note.head_only
+    }
+
+    /// The rules of this crawl keep out what was handed out.
+    pub fn exclude(&mut self, doc_id: u32, reason: &str, now_s: u32) {
+        let Some(host) = self.books.close(doc_id) else { return };
+        let mut row = Row { state: DocState::Excluded, due_s: 0, ..self.row(doc_id) };
+        row.fetched_s = if row.fetched_s == 0 { now_s } else { row.fetched_s };
+        let mut note = self.note(doc_id, &row);
+        note.reason = Some(reason.into());
+        self.documents.put_note(doc_id, row.note_owner(doc_id), &mut row, &note);
+        self.frontier.counts(host).fetching -= 1;
+        self.put_row(doc_id, host, row);
+    }
+
+    /// A document that was handed out comes back unfetched: it is the next of its host.
+    pub fn put_back(&mut self, doc_id: u32) {
+        let Some(host) = self.books.close(doc_id) else { return };
+        self.frontier.counts(host).fetching -= 1;
+        self.books.make_pending(doc_id);
+        let row = self.row(doc_id);
+        let found = self.trouble.or_default(self.ledger.doc(doc_id));
+        if let Some(found) = found
+            && let Some((_, path)) = split(&found.url)
+        {
+            let origin = row.raise(found.origin);
+            self.frontier.push_front(host, &QueuedDoc { doc_id, origin, path, via: "" });
+        }
+    }
+
+    /// Whether a document was handed out and not answered for.
+    pub fn is_open(&self, doc_id: u32) -> bool {
+        self.books.is_open(doc_id)
+    }
+
+    /// Whether the index was told of an answer of this time or of a later one. Within one second answers cannot be told
+    /// apart.
+    pub fn is_told(&mut self, doc_id: u32, at_s: u32) -> bool {
+        self.row(doc_id).fetched_s >= at_s
+    }
+
+    /// Hands out one document whose answer a process that was killed has stored already: it is to be recorded. Wherever
+    /// it stands, it stands there no more. False if it is handed out, or not known.
+    pub fn take_up(&mut self, doc_id: u32) -> bool {
+        if self.books.is_open(doc_id) {
+            return false;
+        }
+        let found = self.trouble.or_default(self.ledger.doc(doc_id));
+        let Some(found) = found else { return false };
+        let Some((origin, _)) = split(&found.url) else { return false };
+        let host = self.frontier.host(origin);
+        if self.books.is_pending(doc_id) {
+            self.frontier.pass_over(host);
+        } else {
+            let row = self.row(doc_id);
+            self.uncount(host, &row);
+        }
+        self.books.hand_out(doc_id, host);
+        self.frontier.counts(host).fetching += 1;
+        true
+    }
+}

@@ -1,0 +1,213 @@
+//! URLs that a user typed, and what is wanted of them.
+
+use super::super::document_info::DocumentInfo;
+use super::super::documents::{DocState, Row};
+use super::super::ledger::{Entry, Origin};
+use super::DocIndex;
+use crate::proto::url::CrawlUrl;
+use std::io;
+
+impl DocIndex {
+    /// A URL that a user typed. One that is known is asked for again if its head is wanted, or if only that was had.
+    /// Reads the disk: a seed is never parked, as one that turns out to be known would forget the wish.
+    pub fn seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) {
+        let seeded = self.try_seed(url, head_only, now_s);
+        self.trouble.or_default(seeded);
+    }
+
+    fn try_seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) -> io::Result<()> {
+        let fingerprint = self.known.fingerprint(url.as_str());
+        let Some(doc_id) = self.known.find(fingerprint)? else {
+            self.admit_one(url.as_str(), fingerprint, Origin { head_only, ..Origin::SEED }, now_s);
+            return Ok(());
+        };
+        // Two URLs of one fingerprint: the first stands for both.
+        let found = self.document(doc_id)?.filter(|found| *found.discovered.url == *url.as_str());
+        let Some(found) = found.filter(|found| !self.books.is_open(found.doc_id)) else {
+            return Ok(());
+        };
+        if !found.discovered.origin.seed_chain {
+            // It was found as a link; the next process is to know that it was typed.
+            self.into_scope(url, now_s);
+        }
+        self.wish(url, &found, head_only);
+        Ok(())
+    }
+
+    /// Notes what is wanted of a document that is known, and queues it if that is more than was had. The wish is kept
+    /// with its row, where it outlasts this process.
+    fn wish(&mut self, url: &CrawlUrl, found: &DocumentInfo, head_only: bool) {
+        let DocumentInfo { doc_id, discovered, note, .. } = found;
+        let (doc_id, before) = (*doc_id, found.row.unwrap_or_default());
+        let wished = before.raise(discovered.origin).head_only;
+        let was_pending = self.books.is_pending(doc_id);
+        let lacks_document = note.head_only || (wished && note.held.is_none());
+        let is_wanted = if was_pending { head_only != wished } else { head_only || lacks_document };
+        let mut row = Row { head_only: Some(head_only), ..before };
+        if is_wanted && let Some(host) = self.frontier.push_url(url.as_str(), doc_id, row.raise(Origin::SEED))
+        {
+            if was_pending {
+                // It is queued already, and is passed over there.
+                self.frontier.pass_over(host);
+            } else {
+                self.uncount(host, &before);
+                self.books.make_pending(doc_id);
+                // When it was due is of no meaning any more.
+                (row.state, row.due_s) = (DocState::Pending, 0);
+            }
+        }
+        if is_wanted || head_only != wished {
+            self.documents.put(doc_id, row);
+        }
+    }
+
+    /// Where a seed's redirects ended, so that the next process knows. Told once, however often it is fetched.
+    pub fn into_scope(&mut self, url: &CrawlUrl, now_s: u32) {
+        if self.known.put_in_scope(url.as_str()) {
+            self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doc_index::tests::{Folder, NOW_S, candidates, done, link};
+    use crate::doc_index::{IndexRules, Note, Outcome, RejectList};
+    use crate::proto::record::ResultCode;
+
+    fn url(text: &str) -> CrawlUrl {
+        CrawlUrl::parse(text).unwrap()
+    }
+
+    /// A page that was found as a link and had whole.
+    fn had(index: &mut DocIndex) -> u32 {
+        link("http://a/p", index, Origin::link(0, 1));
+        let doc_id = candidates(index, 1)[0].doc_id;
+        assert!(done(index, doc_id));
+        doc_id
+    }
+
+    /// The one candidate, which is asked for its head or not.
+    #[track_caller]
+    fn is_asked(index: &mut DocIndex, at_s: u32, head_only: bool) -> u32 {
+        let found = index.candidates(9, &RejectList::default(), at_s);
+        assert_eq!(found.iter().map(|found| found.head_only).collect::<Vec<_>>(), [head_only]);
+        found[0].doc_id
+    }
+
+    fn answered(index: &mut DocIndex, doc_id: u32, result: ResultCode, head_only: bool) {
+        let note = Some(Box::new(Note { head_only, ..Note::default() }));
+        assert!(index.record(&Outcome { note, ..Outcome::new(doc_id, result, NOW_S) }, None));
+    }
+
+    #[test]
+    fn a_wish_outlasts_coming_back_failing_and_the_process() {
+        let folder = Folder::new("wish");
+        let (mut index, _) = folder.open(IndexRules::default());
+        let doc_id = had(&mut index);
+        for head_only in [true, false] {
+            index.seed(&url("http://a/p"), head_only, NOW_S);
+            is_asked(&mut index, NOW_S, head_only);
+            index.put_back(doc_id);
+            is_asked(&mut index, NOW_S, head_only);
+            assert_eq!(index.candidate(doc_id).unwrap().head_only, head_only, "looked at once more");
+            // Tried again when it is due.
+            answered(&mut index, doc_id, ResultCode::ReadTimeout, head_only);
+            is_asked(&mut index, NOW_S + 3_600, head_only);
+            index.flush(true).unwrap();
+            drop(index);
+            (index, _) = folder.open(IndexRules::default());
+            let found = index.candidates(9, &RejectList::default(), NOW_S + 3_600);
+            assert_eq!(found.iter().map(|found| found.head_only).collect::<Vec<_>>(), [head_only]);
+            answered(&mut index, doc_id, ResultCode::Ok, head_only);
+        }
+        // It is all there: typed once more, nothing is asked.
+        index.seed(&url("http://a/p"), false, NOW_S);
+        assert!(candidates(&mut index, 9).is_empty());
+        index.flush(true).unwrap();
+        drop(index);
+        let (mut index, _) = folder.open(IndexRules { again: true, ..IndexRules::default() });
+        is_asked(&mut index, NOW_S, false);
+    }
+
+    #[test]
+    fn a_wish_for_what_waits_in_line_is_kept_without_an_answer() {
+        let folder = Folder::new("wish-pending");
+        let (mut index, _) = folder.open(IndexRules::default());
+        link("http://a/p", &mut index, Origin::link(0, 1));
+        index.seed(&url("http://a/p"), true, NOW_S);
+        index.seed(&url("http://b/q"), true, NOW_S);
+        index.seed(&url("http://b/q"), false, NOW_S);
+        assert_eq!(index.stats().pending, 2);
+        index.flush(true).unwrap();
+        drop(index);
+        let (mut index, _) = folder.open(IndexRules::default());
+        let mut found = candidates(&mut index, 9);
+        found.sort_unstable_by_key(|found| found.doc_id);
+        assert_eq!(found.iter().map(|found| found.head_only).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
+    fn a_place_that_was_left_behind_does_not_forget_the_wish() {
+        for head_only in [true, false] {
+            let mut index = DocIndex::default();
+            index.discover(["http://a/p"], Origin { head_only: !head_only, ..Origin::link(0, 1) }, NOW_S);
+            index.seed(&url("http://a/p"), head_only, NOW_S);
+            let doc_id = is_asked(&mut index, NOW_S, head_only);
+            answered(&mut index, doc_id, ResultCode::ReadTimeout, head_only);
+            is_asked(&mut index, NOW_S + 3_600, head_only);
+        }
+    }
+
+    #[test]
+    fn wishes_are_heard_in_the_order_they_were_typed() {
+        let mut index = DocIndex::default();
+        let urls: Vec<String> = (0..100).map(|n| format!("http://a/{n}")).collect();
+        index.discover(urls.iter().map(String::as_str), Origin::link(0, 1), NOW_S);
+        for page in &urls[50..] {
+            index.seed(&url(page), true, NOW_S);
+        }
+        let found: Vec<String> =
+            candidates(&mut index, 50).iter().map(|found| found.url.as_str().to_string()).collect();
+        assert_eq!(found, urls[50..]);
+    }
+
+    #[test]
+    fn a_wish_for_what_only_the_disk_knows_is_heard() {
+        let folder = Folder::new("wish-parked");
+        let rules = IndexRules { memory_bytes: 2_000, ..IndexRules::default() };
+        let (mut index, _) = folder.open(rules.clone());
+        let urls: Vec<String> = (0..9_000).map(|n| format!("http://a/{n}")).collect();
+        index.discover(urls.iter().map(String::as_str), Origin::link(0, 1), NOW_S);
+        for found in candidates(&mut index, 9_000) {
+            assert!(done(&mut index, found.doc_id));
+        }
+        index.close().unwrap();
+        assert!(!index.bytes().seen_is_complete, "the test is of nothing if memory knows all");
+        for page in &urls[..100] {
+            index.seed(&url(page), true, NOW_S);
+        }
+        let found = candidates(&mut index, 999);
+        assert_eq!((found.len(), found.iter().all(|found| found.head_only)), (100, true));
+        assert_eq!(index.stats().known, 9_000, "none is taken for another");
+    }
+
+    #[test]
+    fn where_a_seed_leads_is_told_once_over_all_processes() {
+        let folder = Folder::new("scoped");
+        let (mut index, _) = folder.open(IndexRules::default());
+        let before = index.ledger.told();
+        index.into_scope(&url("http://a/there"), NOW_S);
+        let once = index.ledger.told();
+        index.into_scope(&url("http://a/there"), NOW_S);
+        assert!(before < once && once == index.ledger.told());
+        index.flush(true).unwrap();
+        drop(index);
+        let (mut index, opened) = folder.open(IndexRules::default());
+        assert_eq!(opened.seeds, [url("http://a/there")]);
+        let before = index.ledger.told();
+        index.into_scope(&url("http://a/there"), NOW_S);
+        assert_eq!(index.ledger.told(), before);
+    }
+}

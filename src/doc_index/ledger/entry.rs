@@ -1,0 +1,131 @@
+use super::origin::Origin;
+use crate::doc_index::varint::{put, take, take_bytes};
+
+/// One thing that the ledger tells. The first byte of each has a tag in its three lowest bits, and for URLs the kind
+/// and flags above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry<'a> {
+    /// A URL that was new; its number is the next.
+    Doc { origin: Origin, url: &'a str },
+    /// A URL of which only the disk could tell whether it is known. It counts unless a `Resolved` follows.
+    Unresolved { origin: Origin, url: &'a str },
+    /// All unresolved URLs up to here were resolved.
+    Resolved,
+    /// Where a seed's redirects ended: in scope.
+    Scope { url: &'a str },
+    /// A process began to work on this, by these rules.
+    Run { rules: u64 },
+}
+
+const TAG: u8 = 7;
+pub(crate) const DOC: u8 = 0;
+const UNRESOLVED: u8 = 1;
+const RESOLVED: u8 = 2;
+const SCOPE: u8 = 3;
+const RUN: u8 = 4;
+
+impl Entry<'_> {
+    /// Writes an entry. A URL is told by how much of it is as in the one before, `last`, and the rest.
+    pub fn write(&self, out: &mut Vec<u8>, last: &mut String) {
+        match self {
+            Entry::Doc { origin, url } | Entry::Unresolved { origin, url } => {
+                origin.write(out, if matches!(self, Entry::Doc { .. }) { DOC } else { UNRESOLVED });
+                write_url(out, url, last);
+            }
+            Entry::Resolved => out.push(RESOLVED),
+            Entry::Scope { url } => {
+                out.push(SCOPE);
+                write_url(out, url, last);
+            }
+            Entry::Run { rules } => {
+                out.push(RUN);
+                out.extend_from_slice(&rules.to_le_bytes());
+            }
+        }
+    }
+
+    /// Takes an entry off the front. `last` is the URL before, and becomes this one.
+    pub fn read<'a>(bytes: &mut &[u8], last: &'a mut String) -> Option<Entry<'a>> {
+        let first = take_bytes(bytes, 1)?[0];
+        Some(match first & TAG {
+            tag @ (DOC | UNRESOLVED) => {
+                let origin = Origin::read(first, bytes)?;
+                let url = read_url(bytes, last)?;
+                if tag == DOC { Entry::Doc { origin, url } } else { Entry::Unresolved { origin, url } }
+            }
+            RESOLVED => Entry::Resolved,
+            SCOPE => Entry::Scope { url: read_url(bytes, last)? },
+            RUN => Entry::Run { rules: u64::from_le_bytes(take_bytes(bytes, 8)?.try_into().ok()?) },
+            _ => return None,
+        })
+    }
+}
+
+fn write_url(out: &mut Vec<u8>, url: &str, last: &mut String) {
+    let same = url.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
+    // A URL in normal form is ASCII; of any other the cut must not fall into a character.
+    let same = (0..=same).rev().find(|&at| url.is_char_boundary(at)).unwrap_or(0);
+    put(out, same as u64);
+    put(out, (url.len() - same) as u64);
+    out.extend_from_slice(&url.as_bytes()[same..]);
+    last.truncate(same);
+    last.push_str(&url[same..]);
+}
+
+fn read_url<'a>(bytes: &mut &[u8], last: &'a mut String) -> Option<&'a str> {
+    let same = take(bytes)? as usize;
+    let count = take(bytes)? as usize;
+    let rest = str::from_utf8(take_bytes(bytes, count)?).ok()?;
+    if !last.is_char_boundary(same) {
+        return None;
+    }
+    last.truncate(same);
+    last.push_str(rest);
+    Some(last.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::job::DocKind;
+
+    #[test]
+    fn entries_come_back_as_they_went() {
+        let odd = Origin {
+            via: u32::MAX,
+            depth: u16::MAX,
+            hops: 10,
+            seed_chain: false,
+            head_only: true,
+            kind: DocKind::Sitemap,
+            priority: 15,
+            hits: u32::MAX,
+        };
+        let entries = [
+            Entry::Run { rules: u64::MAX },
+            Entry::Doc { origin: Origin::SEED, url: "http://a.test/one" },
+            Entry::Doc { origin: odd, url: "http://a.test/one/two" },
+            Entry::Scope { url: "http://a.test/" },
+            Entry::Unresolved { origin: Origin::link(7, 2), url: "http://ä.test/ö" },
+            Entry::Unresolved { origin: Origin::link(7, 2), url: "http://ä.test/õ" },
+            Entry::Resolved,
+        ];
+        let (mut out, mut last) = (Vec::new(), String::new());
+        entries.iter().for_each(|entry| entry.write(&mut out, &mut last));
+        let (mut rest, mut last) = (&out[..], String::new());
+        for entry in &entries {
+            assert_eq!(Entry::read(&mut rest, &mut last).as_ref(), Some(entry));
+        }
+        assert!(rest.is_empty());
+        // Cut anywhere, it is never taken for something else.
+        for cut in 0..out.len() {
+            let (mut rest, mut last) = (&out[..cut], String::new());
+            for entry in &entries {
+                match Entry::read(&mut rest, &mut last) {
+                    Some(read) => assert_eq!(&read, entry),
+                    None => break,
+                }
+            }
+        }
+    }
+}

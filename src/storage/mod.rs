@@ -1,0 +1,22 @@
+//! What roles keep on a disk, and in memory beyond the allocator's: mechanism that knows nothing of crawling.
+//!
+//! | file          | holds                                                                          |
+//! |---------------|--------------------------------------------------------------------------------|
+//! | `files`       | files that take their name when they are whole and durable; directory syncs    |
+//! | `bytes`       | bytes that grow at their end, in a file or in memory                           |
+//! | `spill`       | pieces that memory has no room for, written once and read once                 |
+//! | `huge_buffer` | memory in cache lines, of the kernel's huge pages where it is large            |
+//! | `runs`        | sorted runs of fingerprints: written, searched, merged; a merge of any sources |
+//! | `seen`        | the seen-set: is a URL known, or new?                                          |
+
+mod bytes;
+mod files;
+mod huge_buffer;
+pub(crate) mod runs;
+pub(crate) mod seen;
+mod spill;
+
+pub(crate) use bytes::Bytes;
+pub(crate) use files::{NewFile, make_directory, replace, sync_directory, sync_parent};
+pub(crate) use huge_buffer::{HUGE_LINES, HugeBuffer, LINE_BYTES};
+pub(crate) use spill::{Piece, Spill};
