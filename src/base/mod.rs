@@ -13,7 +13,7 @@
 //! | `wheel`     | a hierarchical timer wheel, one millisecond a tick               |
 //! | `guard`     | addresses and ports we never connect to                          |
 //! | `rng`       | a small seeded generator for the simulation and the driver seeds |
-//! | `text`      | what came from the network, made safe for a terminal             |
+//! | `text`      | what came from the network, made safe for a terminal; edit distance |
 
 mod civil;
 mod guard;
@@ -32,7 +32,7 @@ pub use net::{NetAsk, NetError, NetEvent, Transport};
 pub use now::{Now, Wall, rfc3339};
 pub use rng::Rng;
 pub use slots::Slots;
-pub use text::shown;
+pub use text::{edits, shown};
 pub use wheel::{RowWheel, TimerWheel};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.

@@ -25,6 +25,7 @@ mod demo;
 mod explain;
 mod export;
 mod farm;
+mod help;
 mod import;
 mod index;
 mod index_hosts;
@@ -53,7 +54,15 @@ use std::process::ExitCode;
 
 /// Nephila: an io_uring crawl appliance.
 #[derive(Parser)]
-#[command(name = "nephila", version, about, max_term_width = 110, arg_required_else_help = true)]
+#[command(
+    name = "nephila",
+    version,
+    about,
+    max_term_width = 110,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = help::topics()
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -63,20 +72,21 @@ pub struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Crawl(Box<crawl::CrawlArgs>),
-    Urlserver(Box<urlserver::UrlServerArgs>),
-    Spider(Box<spider::SpiderArgs>),
-    Storeserver(storeserver::StoreServerArgs),
     Store(store::StoreArgs),
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
+    Audit(audit::AuditArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
-    Audit(audit::AuditArgs),
+    Urlserver(Box<urlserver::UrlServerArgs>),
+    Spider(Box<spider::SpiderArgs>),
+    Storeserver(storeserver::StoreServerArgs),
+    Farm(farm::FarmArgs),
     Robots(robots::RobotsArgs),
     Parse(parse::ParseArgs),
-    Farm(farm::FarmArgs),
-    Bench(bench::BenchArgs),
     Sim(sim::SimArgs),
+    Bench(bench::BenchArgs),
+    Help(help::HelpArgs),
 }
 
 /// Why a command did not do what it was asked.
@@ -122,6 +132,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Farm(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Sim(args) => args.run(),
+        Command::Help(args) => args.run(),
     };
     let (text, status) = match ran {
         Ok(()) => return ExitCode::SUCCESS,
