@@ -22,21 +22,21 @@ use std::time::{Duration, Instant};
 /// Crawl from URLs, in one process, politely
 #[derive(Args, Default)]
 #[command(
-    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it goes on where it was:\n  nephila crawl --data ./example"
+    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it continues:\n  nephila crawl --data ./example"
 )]
 pub struct CrawlArgs {
-    /// Where to start
+    /// URLs to start from
     pub urls: Vec<String>,
     /// A file of URLs to start from, one a line; blank lines and # comments are skipped
     #[arg(long, value_name = "FILE")]
     pub seeds: Option<PathBuf>,
-    /// Where documents are stored [default: ./nephila-data]
+    /// The data directory: documents, URLs, log [default: ./nephila-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// How far to go from the seeds: their hosts, their domains, below their directories, or anywhere
     #[arg(long, value_enum, default_value = "host")]
     pub scope: ScopeArg,
-    /// Links followed from a seed
+    /// How many links to follow from a seed
     #[arg(long, value_name = "N")]
     pub depth: Option<u16>,
     /// Stop after this many pages
@@ -45,28 +45,28 @@ pub struct CrawlArgs {
     /// Stop after this many seconds
     #[arg(long, value_name = "N")]
     pub max_seconds: Option<u64>,
-    /// Stay when nothing is due, and go on when something is
+    /// Stay when nothing is due, and continue when something is
     #[arg(long)]
     pub wait: bool,
-    /// Look at documents again, sooner if they change and later if they do not
+    /// Visit documents again, sooner if they change and later if they do not
     #[arg(long)]
     pub recrawl: bool,
-    /// Ask for everything again that was ever fetched; what has not changed does not come a second time
+    /// Ask again for everything that was ever fetched, by conditional requests
     #[arg(long)]
     pub again: bool,
-    /// Which sitemaps to read: those that robots.txt names, or also /sitemap.xml of hosts that name none [default: robots]
+    /// Sitemaps to read: none, those that robots.txt names, or also /sitemap.xml of hosts that name none [default: robots]
     #[arg(long, value_name = "WHICH", value_parser = ["off", "robots", "all"])]
     pub sitemaps: Option<String>,
     #[command(flatten)]
     pub memory: MemoryArgs,
-    /// Ask for heads only: whether the URLs given are there and have changed, without their documents
+    /// Ask only whether the URLs given are there and have changed, without their documents
     #[arg(long)]
     pub head: bool,
     #[command(flatten)]
     pub shared: SharedArgs,
     #[command(flatten)]
     pub niceness: NicenessArgs,
-    /// Milliseconds until a host that has several addresses is tried at the next [default: 300]
+    /// Milliseconds until a host with several addresses is tried at the next one [default: 300]
     #[arg(long, value_name = "MS")]
     pub fallback_delay: Option<u64>,
     /// Print one JSON object at the end, and nothing else, on stdout
@@ -136,7 +136,7 @@ impl CrawlArgs {
         }
         if seeds.is_empty() && (self.seeds.is_some() || !has_index(config)?) {
             return Err(Failure::Usage(
-                "nothing to crawl: give a URL, a file of them with --seeds, or with --data a crawl to go on with"
+                "nothing to crawl: give a URL, a file of them with --seeds, or a crawl to continue with --data"
                     .to_string(),
             ));
         }
@@ -222,12 +222,12 @@ pub fn open_index(config: &Config, directory: &DataDir) -> Result<OpenIndex, Fai
     }
     if opened.torn_bytes > 0 {
         eprintln!(
-            "doc index: {} bytes at its end were torn by a crash and are found again",
+            "doc index: {} bytes at its end were torn by a crash; their URLs are found again",
             opened.torn_bytes
         );
     }
     if opened.runs_removed > 0 {
-        eprintln!("doc index: {} damaged parts of the seen-set were made anew", opened.runs_removed);
+        eprintln!("doc index: {} damaged parts of the seen-set were rebuilt", opened.runs_removed);
     }
     if opened.damaged_bytes > 0 {
         eprintln!(
@@ -308,7 +308,7 @@ fn watch(node: &Node, config: &Config, mut signals: Signals, started: Instant) {
         let out_of_time = config.seconds_max.is_some_and(|max| started.elapsed() >= Duration::from_secs(max));
         if interrupt == Interrupt::Stop || (out_of_time && !stopping) {
             if interrupt == Interrupt::Stop {
-                progress.say("stopping: open fetches may end (5 s at most); once more stops at once");
+                progress.say("stopping: open fetches may end (5 s at most); a second signal stops at once");
             }
             stopping = true;
             node.stop();

@@ -121,8 +121,9 @@ fn command_help(words: &[String]) -> Result<(), Failure> {
 fn unknown(word: &str, command: &clap::Command) -> Failure {
     let topics = TOPICS.iter().map(|topic| topic.name);
     let names = topics.clone().chain(command.get_subcommands().map(clap::Command::get_name));
-    let nearest =
-        names.min_by_key(|name| edits(word, name)).filter(|name| edits(word, name) <= name.len() / 2);
+    // What begins as typed is nearer than any other.
+    let distance = |name: &&str| if name.starts_with(word) { 0 } else { edits(word, name) };
+    let nearest = names.min_by_key(distance).filter(|name| distance(name) <= name.len() / 2);
     let hint = nearest.map_or(String::new(), |name| format!("did you mean {name}? "));
     let topics: Vec<&str> = topics.collect();
     Failure::Usage(format!(

@@ -65,7 +65,7 @@ pub fn origin_of(url: &str) -> &str {
     &url[..path]
 }
 
-/// Of so many fingerprints of 64 bits, that any two are equal.
+/// The odds that any two of this many fingerprints of 64 bits are equal.
 fn collision_odds(urls: u64) -> f64 {
     let pairs = urls as f64 * (urls.saturating_sub(1)) as f64 / 2.0;
     -(-pairs / 2f64.powi(64)).exp_m1()

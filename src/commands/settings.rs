@@ -13,37 +13,37 @@ use std::path::PathBuf;
 /// What every process that fetches or resolves is told.
 #[derive(Args, Default)]
 pub struct SharedArgs {
-    /// Settings in TOML: [url_server], [spider], [store], [doc_index], [[auth]], [[recrawl]]
+    /// A file of settings in TOML (see nephila help settings)
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Cores to run a shard on each, like 0-3,6 [default: all]
+    /// The cores to use, one shard on each, like 0-3,6 [default: all]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<String>,
-    /// How to talk to the kernel
+    /// The kernel interface for the network: io_uring, or epoll where it is switched off
     #[arg(long, value_enum, default_value = "auto")]
     pub driver: DriverArg,
-    /// Who we say we are; its first word is our name in robots.txt
+    /// The User-Agent; its first word is our name in robots.txt
     #[arg(long, value_name = "S")]
     pub user_agent: Option<String>,
-    /// Milliseconds a fetch may take in all [default: 60000]
+    /// Milliseconds that a fetch may take [default: 60000]
     #[arg(long, value_name = "MS")]
     pub timeout_req: Option<u64>,
-    /// Milliseconds between two signs of life of an open fetch [default: 20000]
+    /// Milliseconds between two WORKING messages about an open fetch [default: 20000]
     #[arg(long, value_name = "MS")]
     pub timeout_update: Option<u64>,
-    /// Documents are cut here [default: 16777216]
+    /// Longer documents are cut at this size [default: 16777216]
     #[arg(long, value_name = "BYTES")]
     pub max_doc_size: Option<u64>,
     /// Fetches open at once per shard [default: 16384]
     #[arg(long, value_name = "N")]
     pub fetches_max: Option<usize>,
-    /// Keep cookies until the end, and send each back to the scheme, host and port that it came from
+    /// Keep cookies until the crawl ends, each for the scheme, host and port that set it
     #[arg(long)]
     pub cookies: bool,
     /// Trust these certificates (PEM) besides those of the web
     #[arg(long, value_name = "PEM")]
     pub ca_file: Option<PathBuf>,
-    /// Note a bad certificate on the document and go on
+    /// Accept bad certificates, and flag the documents
     #[arg(long)]
     pub insecure_tls: bool,
     /// Allow a network that is not public, like 127.0.0.0/8 (repeatable)
@@ -52,7 +52,7 @@ pub struct SharedArgs {
     /// Names and addresses that need no name server, in the format of /etc/hosts [default: /etc/hosts]
     #[arg(long, value_name = "FILE")]
     pub hosts_file: Option<PathBuf>,
-    /// A name server, on port 53 unless told otherwise (repeatable) [default: those of /etc/resolv.conf]
+    /// A name server, on port 53 unless a port is given (repeatable) [default: those of /etc/resolv.conf]
     #[arg(long, value_name = "ADDR[:PORT]")]
     pub dns: Vec<String>,
 }
@@ -71,7 +71,7 @@ pub struct NicenessArgs {
 /// How much memory the doc index may take.
 #[derive(Args, Default)]
 pub struct MemoryArgs {
-    /// Memory for the doc index: what is known, pending and on its way to the disk [default: a quarter of the machine's]
+    /// Memory for the doc index [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES")]
     pub memory: Option<u64>,
 }
@@ -98,7 +98,7 @@ pub fn lay<T: Clone>(setting: &mut T, flag: &Option<T>) {
     }
 }
 
-/// Relations between settings, and the rules over URLs: whoever runs on them later finds that they compile.
+/// Checks the relations between settings, and that the rules over URLs compile, so that no later step can fail on them.
 pub fn check(config: &Config) -> Result<(), Failure> {
     config.check().map_err(Failure::usage)?;
     UrlRules::of(&config.doc_index).map_err(Failure::usage)?;
@@ -106,7 +106,7 @@ pub fn check(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where others may dial in.
+/// Reads an address where others may dial in.
 pub fn listen_address(text: &str) -> Result<SocketAddr, Failure> {
     let mut found = text
         .to_socket_addrs()

@@ -37,7 +37,7 @@ pub fn verify(data: &Path, json: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let mend = match verified.damages.is_empty() && verified.broken.is_empty() {
-        true => "nephila store reindex makes the indexes anew",
+        true => "nephila store reindex rebuilds the indexes",
         false => {
             "everything else can be read; after nephila store reindex what is damaged can be fetched again"
         }
@@ -98,7 +98,7 @@ fn verified_text(verified: &Verified) -> String {
         );
     }
     for path in verified.wrong_indexes.iter().take(NAMED_MAX) {
-        let _ = writeln!(text, "index      {} does not say what is there", path.display());
+        let _ = writeln!(text, "index      {} does not match its segments", path.display());
     }
     let _ = writeln!(text, "{}", if verified.is_sound() { "sound" } else { "not sound" });
     text
@@ -115,7 +115,7 @@ pub fn reindex(data: &Path) -> Result<(), Failure> {
 pub enum ToGo {
     /// `YYYY-MM-DD`, or with a time as RFC 3339 has it in UTC.
     Before(String),
-    /// All but so many bytes, the oldest first.
+    /// The oldest segments, until the rest has no more bytes than this.
     Beyond(u64),
     /// All but the newest record of each URL.
     OutOfDate,
@@ -141,18 +141,19 @@ pub fn let_go(data: &Path, what: &ToGo) -> Result<(), Failure> {
 
 fn gone_text(gone: LetGo) -> String {
     let mut text = format!(
-        "{} segments and {} records ({:.1} MB) are gone\n",
+        "{} segments and {} records ({:.1} MB) removed\n",
         gone.segments,
         gone.records,
         gone.bytes as f64 / 1e6
     );
     if gone.kept > 0 {
-        text += &format!("{} records stay: they are the newest, or others read like them\n", gone.kept);
+        text += &format!("{} records stay: they are the newest, or later records refer to them\n", gone.kept);
     }
     text
 }
 
-/// Nobody else may write while segments go. A crawl does the same by itself, by `bytes_max` and `history`.
+/// Takes the directory's lock: no other process may write while segments go. A running crawl does the same by
+/// itself, by `bytes_max` and `history`.
 fn own(data: &Path) -> Result<DataDir, Failure> {
     // Opening would make a directory that is not there.
     Reader::open(data).map_err(Failure::cannot_run)?;
