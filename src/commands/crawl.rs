@@ -308,7 +308,7 @@ fn watch(node: &Node, config: &Config, mut signals: Signals, started: Instant) {
         let out_of_time = config.seconds_max.is_some_and(|max| started.elapsed() >= Duration::from_secs(max));
         if interrupt == Interrupt::Stop || (out_of_time && !stopping) {
             if interrupt == Interrupt::Stop {
-                progress.say("stopping: open fetches may end (5 s at most); a second signal stops at once");
+                progress.say("stopping: open fetches may end (5 s at most); once more stops at once");
             }
             stopping = true;
             node.stop();

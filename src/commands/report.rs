@@ -64,7 +64,7 @@ pub struct SpiderReport {
     pub cores: Vec<usize>,
     pub results: BTreeMap<String, u64>,
     pub fetch_ms: FetchTimes,
-    /// DONE messages for which no URL server was connected.
+    /// DONE words that nobody was there to hear.
     pub untold: u64,
     /// Links closed over a line that could not be read.
     pub bad_lines: u64,

@@ -74,7 +74,7 @@ pub fn watch(node: &impl Serving, mut signals: Signals, farewell: &Farewell) {
         match signals.wait() {
             Interrupt::None => {}
             Interrupt::Stop => {
-                eprintln!("stopping: {}; a second signal stops at once", farewell.stopping);
+                eprintln!("stopping: {}; once more stops at once", farewell.stopping);
                 node.stop();
             }
             Interrupt::AtOnce => {
