@@ -10,7 +10,7 @@ use crate::config::{Config, ScopeKind, Sitemaps};
 use crate::doc_index::IndexView;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    CrawlTask, HostsFile, Names, Node, NodeSetup, OpenIndex, ResolvConf, SpiderKit, Summary, index_folder,
+    CrawlTask, HostsFile, Names, Node, NodeSetup, OpenIndex, ResolvConf, SpiderSetup, Summary, index_folder,
 };
 use crate::proto::url::{Canon, CrawlUrl, UrlRules};
 use crate::resolver::ResolverConfig;
@@ -239,8 +239,8 @@ pub fn open_index(config: &Config, directory: &DataDir) -> Result<OpenIndex, Fai
 }
 
 /// What the spiders of this process share, with the files that the configuration names.
-pub fn spider_kit(config: &Config) -> Result<SpiderKit, Failure> {
-    SpiderKit::with_files(config).map_err(Failure::usage)
+pub fn spider_kit(config: &Config) -> Result<SpiderSetup, Failure> {
+    SpiderSetup::with_files(config).map_err(Failure::usage)
 }
 
 /// Runs a crawl to its end, with progress on stderr.

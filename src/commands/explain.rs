@@ -5,8 +5,8 @@ use super::output::print;
 use crate::base::{Wall, rfc3339, shown};
 use crate::doc_index::{DossierLine, IndexView, QueryVariants};
 use crate::engine::{
-    CONTROL_SOCKET, CountsLine, CrawlRules, Explained, Looked, NicenessLine, PlaceLine, RobotsLine,
-    ScopeLine, index_folder, remembered, scope_of,
+    CONTROL_SOCKET, CountsLine, CrawlRules, Explanation, NicenessLine, PlaceLine, RobotsLine, ScopeLine,
+    Status, index_folder, remembered, scope_of,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
@@ -111,20 +111,20 @@ impl Asking<'_> {
         Ok(Asking { data, view: view(data)?, rules: rules.unwrap_or_default(), now_ms: now_ms() })
     }
 
-    fn look(&self, url: &CrawlUrl) -> Result<Looked, Failure> {
+    fn look(&self, url: &CrawlUrl) -> Result<Status, Failure> {
         match ask_node(&self.data.join(CONTROL_SOCKET), url) {
             Ok(Some(looked)) => Ok(looked),
             Ok(None) => self.read_files(url).map_err(Failure::cannot_run),
             Err(trouble) => {
                 let trouble = Some(trouble.to_string());
-                Ok(Looked { trouble, ..self.read_files(url).map_err(Failure::cannot_run)? })
+                Ok(Status { trouble, ..self.read_files(url).map_err(Failure::cannot_run)? })
             }
         }
     }
 
     /// What the files say, as a node would.
-    fn read_files(&self, url: &CrawlUrl) -> io::Result<Looked> {
-        let mut looked = Looked::default();
+    fn read_files(&self, url: &CrawlUrl) -> io::Result<Status> {
+        let mut looked = Status::default();
         if let Some(found) = self.view.find(url.as_str())? {
             looked.dossier = Some(line_of(&self.view, &found).map_err(|_| io::Error::other("unreadable"))?);
         }
@@ -147,7 +147,7 @@ impl Asking<'_> {
     }
 
     /// How much of the budgets is used.
-    fn count(&self, url: &CrawlUrl, looked: &mut Looked) -> io::Result<()> {
+    fn count(&self, url: &CrawlUrl, looked: &mut Status) -> io::Result<()> {
         let (mut host, mut domain) = (CountsLine::default(), 0);
         let mut variants = QueryVariants::new(self.rules.query_variants_max);
         self.view.each(|_, discovered, _| {
@@ -169,16 +169,16 @@ impl Asking<'_> {
         Ok(())
     }
 
-    fn explain(&self, looked: &Looked) -> Explained {
-        Explained::of(looked, &self.rules, &rfc3339(self.now_ms))
+    fn explain(&self, looked: &Status) -> Explanation {
+        Explanation::of(looked, &self.rules, &rfc3339(self.now_ms))
     }
 
     fn json(
         &self,
         url: &CrawlUrl,
-        looked: &Looked,
-        explained: &Explained,
-        led_to: Option<&(&CrawlUrl, Explained)>,
+        looked: &Status,
+        explained: &Explanation,
+        led_to: Option<&(&CrawlUrl, Explanation)>,
     ) -> Result<String, Failure> {
         let object = ExplainedJson {
             url: url.as_str(),
@@ -211,9 +211,9 @@ impl Asking<'_> {
     fn text(
         &self,
         url: &CrawlUrl,
-        looked: &Looked,
-        explained: &Explained,
-        led_to: Option<&(&CrawlUrl, Explained)>,
+        looked: &Status,
+        explained: &Explanation,
+        led_to: Option<&(&CrawlUrl, Explanation)>,
     ) -> String {
         let mut rows = vec![("url", url.to_string()), ("answer", explained.said.clone())];
         if let Some((target, explained)) = led_to {
@@ -258,7 +258,7 @@ fn robots_text(robots: &RobotsLine) -> String {
 }
 
 /// Asks a node. `None` if none listens; an error if one does and does not answer.
-fn ask_node(socket: &Path, url: &CrawlUrl) -> io::Result<Option<Looked>> {
+fn ask_node(socket: &Path, url: &CrawlUrl) -> io::Result<Option<Status>> {
     let Ok(mut stream) = UnixStream::connect(socket) else { return Ok(None) };
     stream.set_read_timeout(Some(NODE_PATIENCE))?;
     stream.set_write_timeout(Some(NODE_PATIENCE))?;

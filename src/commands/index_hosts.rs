@@ -4,7 +4,7 @@ use super::index_stat::origin_of;
 use super::output::written;
 use crate::base::{Wall, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
-use crate::engine::{Looked, NicenessLine, RobotsLine, remembered};
+use crate::engine::{NicenessLine, RobotsLine, Status, remembered};
 use rapidhash::fast::RapidHashMap;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
@@ -61,7 +61,7 @@ pub fn hosts(data: &Path, limit: usize, host: Option<&str>, json: bool) -> Resul
     let mut out = BufWriter::new(io::stdout().lock());
     let mut done = if json { Ok(()) } else { header(&mut out) };
     for (origin, counts) in &hosts {
-        let mut looked = Looked::default();
+        let mut looked = Status::default();
         looked.remembered(&memory, origin, "/", wall);
         let mut robots = looked.robots.filter(|robots| robots.state != "unknown");
         if let Some(robots) = &mut robots {

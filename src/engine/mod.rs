@@ -1,7 +1,7 @@
 //! Where roles meet mechanism: threads, clocks, rings.
 //!
 //! ```text
-//!                       index thread: IndexDesk (DocIndex)
+//!                       index thread: IndexActor (DocIndex)
 //!                            ▲ │  discover, record, ask / candidates
 //!   main, control ────► scheduler thread: Scheduler (dealing, DONE held until durable)
 //!   (signals, progress;      ▲ │ ▲ └──► names thread: NamesDesk (resolver) ──┐ hosts / addresses
@@ -9,17 +9,17 @@
 //!                            │ │  work ring / DONE ring, one pair per shard
 //!                      shard threads: Shard (url server, spider, handler, store), one per core
 //!                            ▲ │  ready segments / published records
-//!                       keeper thread: Keeper          scribe thread: Scribe (crawl log, journal, leftovers)
+//!                       keeper thread: Keeper          scribe thread: LogWriter (crawl log, journal, leftovers)
 //!                              └──► librarian thread: Librarian (indexes, retention)
 //! ```
 //!
-//! `nephila urlserver` is the same with one `UrlDesk` in place of the shards and a links thread beside it;
+//! `nephila urlserver` is the same with one `RemoteShard` in place of the shards and a links thread beside it;
 //! `nephila spider` is a links thread, a desk that deals orders to spider shards, and the keeper.
 //!
 //! A spider process (`nephila spider`) takes its work over links, and has no index and no queues:
 //!
 //! ```text
-//!   URL servers ◄──► links thread: Links (sockets) ◄──► desk thread: SpiderDesk (lines, GET, WORKING, DONE)
+//!   URL servers ◄──► links thread: Links (sockets) ◄──► desk thread: SpiderDispatcher (lines, GET, WORKING, DONE)
 //!                                                            ▲ │  work ring / DONE ring, one pair per shard
 //!                                                       shard threads: SpiderShard (spider, store)
 //!                                                            ▲ │  ready segments / published records
@@ -35,75 +35,42 @@
 //! [`Node`] do nothing but turn, and sleep when there is nothing to do. So the simulation runs the very same
 //! values on one thread.
 
-mod answered;
-mod batch;
-mod control;
-mod crawl_rules;
-mod dealing;
-mod explained;
-mod finished;
-mod index_desk;
-mod index_start;
+mod crawl;
+mod inspect;
 mod links;
-mod log_book;
-mod log_lines;
-mod looked;
 mod names;
-mod node;
-mod outbox;
-mod owners;
-mod papers;
-mod parting;
-mod questions;
-mod rereading;
-mod robots_desk;
-mod scheduler;
-mod scribe;
-mod scribe_thread;
-mod settings;
-mod shard;
-mod spider_desk;
-mod spider_kit;
-mod spider_node;
-mod spider_shard;
-mod stats;
+mod runtime;
+mod split;
 mod store_line;
 mod store_node;
-mod store_threads;
-mod stored;
-mod taking_up;
-mod threads;
-mod url_desk;
-mod url_node;
-mod words;
 
-pub use control::CONTROL_SOCKET;
-pub use crawl_rules::CrawlRules;
-pub use explained::{Answer, Explained};
-pub use index_desk::{DeskPapers, IndexDesk, IndexPort};
-pub use index_start::{OpenIndex, index_folder, index_rules};
-pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
-pub use looked::{
-    CountsLine, Looked, NicenessLine, Out, Place, PlaceLine, RobotsLine, ScopeLine, remembered,
-};
-pub use names::{Addresses, HostsFile, Names, ResolvConf};
-pub use node::{CrawlTask, Node};
-pub use questions::Questions;
-pub use scheduler::{Scheduler, SchedulerConfig, SchedulerState, SchedulersScribe, ShardPort};
-pub use scribe::{CRAWL_LOG, Heritage, Scribe, ScribePort, ToScribe};
-pub use settings::{scope_of, spider_config, url_server_config};
-pub use shard::{Shard, ShardParts, ShardState};
-pub use spider_kit::{KitError, NodeSetup, SpiderKit};
-pub use spider_node::{SpiderNode, StoreAt};
-pub use stats::{
-    SchedulerStats, ShardStats, Snapshot, SpiderStats, SpiderSummary, Summary, UrlDeskStats, UrlSummary,
-};
-pub use store_node::{StoreNode, StoreStats, StoreSummary};
-pub use stored::Stored;
-pub use taking_up::TakenUp;
-pub use threads::NodeError;
-pub use url_node::{UrlList, UrlNode};
-pub use words::{
+pub use crawl::index_actor::{IndexActor, IndexPort, ProviderRules};
+pub use crawl::messages::{
     Done, Found, FromIndex, FromShard, FromSpider, NewUrl, SpiderDone, SpiderOrder, SpiderTask, ToIndex,
     ToShard, ToSpider,
 };
+pub use crawl::node::{CrawlTask, Node};
+pub use crawl::node_setup::{NodeSetup, SetupError, SpiderSetup};
+pub use crawl::open_index::{OpenIndex, index_folder, index_rules};
+pub use crawl::resume::Resumed;
+pub use crawl::scheduler::{Scheduler, SchedulerConfig, SchedulerLog, SchedulerState, ShardPort};
+pub use crawl::settings::{scope_of, spider_config, url_server_config};
+pub use crawl::shard::{Shard, ShardParts};
+pub use crawl::stored::Stored;
+pub use inspect::control::CONTROL_SOCKET;
+pub use inspect::crawl_rules::CrawlRules;
+pub use inspect::explain::{Answer, Explanation};
+pub use inspect::questions::Questions;
+pub use inspect::status::{
+    CountsLine, NicenessLine, Out, Place, PlaceLine, RobotsLine, ScopeLine, Status, remembered,
+};
+pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
+pub use names::{Addresses, HostsFile, Names, ResolvConf};
+pub use runtime::counters::{
+    RemoteShardStats, SchedulerStats, ShardStats, Snapshot, SpiderStats, SpiderSummary, Summary, UrlSummary,
+};
+pub use runtime::log_writer::{CRAWL_LOG, LogWriter, LogWriterPort, PreviousRun, ToLogWriter};
+pub use runtime::threads::{NodeError, ShardState};
+pub use split::spider_node::{SpiderNode, StoreAt};
+pub use split::url_node::{UrlList, UrlNode};
+pub use store_node::{StoreNode, StoreStats, StoreSummary};

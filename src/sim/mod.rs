@@ -1,7 +1,7 @@
 //! A whole node on one thread, in virtual time, against a made-up web that misbehaves: every run from one seed.
 //!
 //! ```text
-//!   Plan (drawn from the seed) ──► SimWorld ──► the engine's own Shard, Scheduler, IndexDesk, Keeper
+//!   Plan (drawn from the seed) ──► SimWorld ──► the engine's own Shard, Scheduler, IndexActor, Keeper
 //!                                     │              over SimDriver
 //!                                     └──► Judge: sees every request, checks after every step and at the end
 //! ```

@@ -6,9 +6,9 @@ use crate::base::{AddressGuard, Now, Rng, Wall};
 use crate::doc_index::DocIndex;
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
-    DeskPapers, FromShard, HostsFile, IndexDesk, Names, Scheduler, SchedulerConfig, SchedulerState,
-    SchedulerStats, SchedulersScribe, Scribe, ScribePort, Shard, ShardParts, ShardPort, ShardState,
-    ShardStats, SpiderKit, ToShard, scope_of, spider_config, url_server_config,
+    FromShard, HostsFile, IndexActor, LogWriter, LogWriterPort, Names, ProviderRules, Scheduler,
+    SchedulerConfig, SchedulerLog, SchedulerState, SchedulerStats, Shard, ShardParts, ShardPort, ShardState,
+    ShardStats, SpiderSetup, ToShard, scope_of, spider_config, url_server_config,
 };
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
@@ -48,9 +48,9 @@ struct World {
     seeds: Vec<CrawlUrl>,
     shards: Vec<SimShard>,
     scheduler: Scheduler,
-    desk: IndexDesk,
+    desk: IndexActor,
     keeper: Keeper,
-    scribe: Scribe,
+    scribe: LogWriter,
     /// What the scheduler's clock says.
     clock: Arc<AtomicU64>,
     keeper_at: Now,
@@ -73,7 +73,7 @@ struct SimSeat {
     work: Receiver<ToShard>,
     done: Sender<FromShard>,
     stats: Arc<ShardStats>,
-    scribe: ScribePort,
+    scribe: LogWriterPort,
     spill: Receiver<SpillEvent>,
 }
 
@@ -114,11 +114,11 @@ impl World {
             }
         });
         let (desk, index_port) =
-            IndexDesk::new(DocIndex::default(), DeskPapers::plain(desk_clock), silent(), silent());
+            IndexActor::new(DocIndex::default(), ProviderRules::plain(desk_clock), silent(), silent());
         let seeds: Vec<CrawlUrl> =
             vec![CrawlUrl::parse(&format!("http://{}:{PORT}/", host_name(0))).expect("a farm URL")];
         let mut rng = Rng::new(plan.seed ^ 0x5eed);
-        let (mut scribe, scribe_port) = Scribe::in_memory(&plan.config, WALL);
+        let (mut scribe, scribe_port) = LogWriter::in_memory(&plan.config, WALL);
         let mut ports = Vec::new();
         let mut shards = Vec::new();
         for index in 0..plan.shards {
@@ -147,7 +147,7 @@ impl World {
             head_only: false,
             wait: false,
         };
-        let schedulers_scribe = SchedulersScribe {
+        let schedulers_scribe = SchedulerLog {
             port: scribe_port.clone(),
             wall: WALL,
             clock: Arc::new({
@@ -354,7 +354,7 @@ fn make_shard(
         url_server,
         spider: SpiderConfig {
             conns_max: plan.conns_max,
-            ..spider_config(&plan.config, &SpiderKit::new(&plan.config), WALL)
+            ..spider_config(&plan.config, &SpiderSetup::new(&plan.config), WALL)
         },
         scope: Arc::new(scope_of(&plan.config, seeds)),
         share: seat.share.clone(),

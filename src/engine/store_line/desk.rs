@@ -2,7 +2,7 @@ use super::line::StoreLine;
 use super::sink::{LinePort, LineShare, Parcel};
 use crate::base::{Key, Now};
 use crate::engine::links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
-use crate::engine::threads::{NodeError, SLEEP_MAX, Trouble, joined, spawn, thread_bell};
+use crate::engine::runtime::threads::{Health, NodeError, SLEEP_MAX, joined, spawn, thread_bell};
 use crate::limits::STORE_LINE_WORDS;
 use crate::rings::{Doorbell, Receiver, ThreadBell, ring};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl StoreThread {
         shards: usize,
         owner: Arc<Doorbell>,
         stop: Arc<AtomicBool>,
-        trouble: Arc<Trouble>,
+        trouble: Arc<Health>,
         started: Instant,
     ) -> Result<(StoreThread, Vec<LinePort>), NodeError> {
         let (thread, bell) = thread_bell();
@@ -128,7 +128,7 @@ impl StoreDesk {
         thread: &ThreadBell,
         bell: &Doorbell,
         end: &AtomicBool,
-        trouble: &Trouble,
+        trouble: &Health,
     ) {
         thread.belongs_to_me();
         while !end.load(Ordering::Acquire) {

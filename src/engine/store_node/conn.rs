@@ -35,7 +35,7 @@ pub(super) enum Phase {
     },
     /// All is said. What the peer still sends is thrown away until it hangs up: a socket closed with bytes unread would
     /// take back the counts that the peer has not read yet.
-    Parting {
+    Shutdown {
         by: Instant,
     },
     Gone,
@@ -194,12 +194,12 @@ impl Conn {
                     let _ = self.stream.shutdown(Shutdown::Write);
                     self.phase = match hang_up {
                         HangUp::Theirs => Phase::Gone,
-                        HangUp::Ours => Phase::Parting { by: now + PART_TIME },
+                        HangUp::Ours => Phase::Shutdown { by: now + PART_TIME },
                     };
                 }
             }
-            Phase::Parting { by } if by <= now => self.phase = Phase::Gone,
-            Phase::Parting { .. } => {
+            Phase::Shutdown { by } if by <= now => self.phase = Phase::Gone,
+            Phase::Shutdown { .. } => {
                 for _ in 0..DISCARDS_PER_STEP {
                     match self.stream.read(buffer) {
                         Ok(1..) => {}
@@ -217,7 +217,7 @@ impl Conn {
 
     /// It waits for something that nobody rings for.
     pub fn is_ending(&self) -> bool {
-        matches!(self.phase, Phase::Counting { .. } | Phase::Parting { .. })
+        matches!(self.phase, Phase::Counting { .. } | Phase::Shutdown { .. })
     }
 
     /// Bytes that came and are not stored.

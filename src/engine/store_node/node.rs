@@ -1,9 +1,9 @@
 use super::door::{Door, WorkerDoor};
 use super::worker::{WAKER, Worker, WorkerParts};
 use crate::config::Config;
-use crate::engine::settings::store_rules;
-use crate::engine::store_threads::{StoreBells, StoreThreads};
-use crate::engine::threads::{NodeError, Trouble, cpu_us, joined, pin, spawn, wall_at};
+use crate::engine::crawl::settings::store_rules;
+use crate::engine::runtime::store_threads::{StoreBells, StoreThreads};
+use crate::engine::runtime::threads::{Health, NodeError, cpu_us, joined, pin, spawn, wall_at};
 use crate::limits::{STORE_CONNECTIONS_MAX, STORE_HELD_BYTES_MAX, STORE_NEWCOMERS};
 use crate::rings::{Doorbell, ring};
 use crate::store_server::{DataDir, Keeper, Medium, StoreRules, Stored};
@@ -25,7 +25,7 @@ pub struct StoreNode {
     bells: Vec<Arc<Doorbell>>,
     store: StoreThreads,
     stats: Arc<StoreStats>,
-    trouble: Arc<Trouble>,
+    trouble: Arc<Health>,
 }
 
 /// Counters of a store server.
@@ -74,7 +74,7 @@ impl StoreNode {
         let (listener, door_poll, door_waker) = Door::open(listen).map_err(at)?;
         let bound = listener.local_addr().map_err(at)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let trouble = Arc::new(Trouble::default());
+        let trouble = Arc::new(Health::default());
         let stats = Arc::new(StoreStats::default());
         let wall = wall_at(started);
         // What documents were asked for with is not told on the wire.
@@ -185,7 +185,7 @@ fn held_bytes_max(config: &Config) -> usize {
     STORE_HELD_BYTES_MAX.max(2 * config.spider.max_doc_size as usize + (1 << 20))
 }
 
-fn run_worker(worker: Worker, core: usize, trouble: &Trouble) {
+fn run_worker(worker: Worker, core: usize, trouble: &Health) {
     let ran = match pin(core) {
         Ok(()) => worker.run().map_err(|cause| NodeError::Wait { driver: "epoll", cause }),
         Err(cause) => Err(NodeError::Pin { core, cause }),

@@ -3,7 +3,7 @@
 use super::door::{Door, WorkerDoor};
 use super::node::StoreStats;
 use super::worker::{Newcomer, WAKER, Worker, WorkerParts};
-use crate::engine::threads::Trouble;
+use crate::engine::runtime::threads::Health;
 use crate::proto::record::{HttpCode, ResultCode, WireRecord};
 use crate::rings::{Doorbell, Receiver, ring};
 use crate::store_server::{Keeper, Medium, StoreRules};
@@ -86,7 +86,7 @@ fn stage(held_bytes_max: usize) -> Stage {
         bell: bell.clone(),
         keepers_bell: Arc::new(Doorbell::new(|| ())),
         stats: stats.clone(),
-        trouble: Arc::new(Trouble::default()),
+        trouble: Arc::new(Health::default()),
         stop: stop.clone(),
         doc_bytes_max: 1 << 30,
         held_bytes_max,

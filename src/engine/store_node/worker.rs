@@ -1,6 +1,6 @@
 use super::conn::{Conn, End, Phase, Seen};
 use super::node::StoreStats;
-use crate::engine::threads::{SLEEP_MAX, Trouble};
+use crate::engine::runtime::threads::{Health, SLEEP_MAX};
 use crate::limits::STORE_READ_BYTES;
 use crate::rings::{Doorbell, Receiver};
 use crate::store_server::{ShardShare, ShardStore};
@@ -44,7 +44,7 @@ pub(super) struct WorkerParts {
     /// Rung by the keeper for all workers when a durable point moved.
     pub keepers_bell: Arc<Doorbell>,
     pub stats: Arc<StoreStats>,
-    pub trouble: Arc<Trouble>,
+    pub trouble: Arc<Health>,
     pub stop: Arc<AtomicBool>,
     pub doc_bytes_max: u64,
     pub held_bytes_max: usize,

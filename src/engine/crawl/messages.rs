@@ -1,0 +1,226 @@
+use crate::base::Now;
+use crate::doc_index::{IndexStats, Outcome, RejectList};
+use crate::engine::inspect::status::Status;
+use crate::handler::LinkBatch;
+use crate::proto::lines::{Candidate, DocKind, Job, Reported, TransId};
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+use crate::url_server::{Errand, HostView, Robotstxt};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// From the scheduler to a shard.
+pub enum ToShard {
+    /// A URL to fetch. `epoch` is that of the shard it was dealt to: a shard that was restarted since ignores it,
+    /// as it will be dealt again.
+    Work { epoch: u32, job: Job },
+    /// A seed's redirects ended there: its host is in scope.
+    Scope(Arc<CrawlUrl>),
+    /// A robots.txt that redirected to a host of this shard.
+    Errand { epoch: u32, errand: Errand },
+    /// About a host of this shard.
+    About(HostWord),
+    /// Start nothing new; let what is open end.
+    Drain,
+}
+
+/// What a url server must know about one of its hosts.
+pub enum HostWord {
+    /// What came of a robots.txt of this shard that redirected elsewhere.
+    RobotsElsewhere { origin: Box<str>, answer: Box<RobotsAnswer> },
+    /// This host moves to the address of another shard, which must know how to treat it.
+    HandOver { origin: Box<str> },
+    /// A host moved here; this is what was known of it.
+    Remember { origin: Box<str>, lines: String },
+    /// Somebody asks how things stand with a document.
+    Look { id: u64, url: Box<CrawlUrl>, doc_id: u32 },
+}
+
+/// An answer to robots.txt that travels.
+pub struct RobotsAnswer {
+    /// 0 if there was none.
+    pub status: u16,
+    pub body: Vec<u8>,
+    pub target: Option<CrawlUrl>,
+}
+
+impl RobotsAnswer {
+    pub const FAILED: RobotsAnswer = RobotsAnswer { status: 0, body: Vec::new(), target: None };
+
+    pub fn as_robotstxt(&self) -> Robotstxt<'_> {
+        match self.status {
+            0 => Robotstxt::Failed,
+            status => Robotstxt::Answer { status, body: &self.body, target: self.target.as_ref() },
+        }
+    }
+}
+
+/// From a shard to the scheduler.
+pub enum FromShard {
+    Done(Done),
+    /// The fetch of this document takes its time.
+    Working {
+        doc_id: u32,
+    },
+    /// The shard died and a new one took its place; everything it had is to be dealt again. `suspect` is the
+    /// document it was busy with.
+    Restarted {
+        epoch: u32,
+        suspect: Option<u32>,
+    },
+    /// Whether a queue is empty that no leftover can fill. Said when it changes; true at first.
+    Wants(bool),
+    /// Sitemaps that the robots rules of an origin name, or none.
+    Sitemaps {
+        origin: Box<str>,
+        urls: Vec<Box<str>>,
+    },
+    /// The robots.txt of `origin` is at `url`, on another host.
+    Errand {
+        origin: Box<str>,
+        url: CrawlUrl,
+    },
+    ErrandDone {
+        id: u64,
+        answer: Box<RobotsAnswer>,
+    },
+    /// What must be known of a host that moves.
+    HandedOver {
+        origin: Box<str>,
+        lines: String,
+    },
+    /// How things stand with a document; `None` if its host has no place.
+    Status {
+        id: u64,
+        view: Option<Box<HostView>>,
+        at: Now,
+    },
+    /// Something a user should know.
+    Notice(String),
+    /// Nothing is open any more, as was asked.
+    Drained,
+}
+
+/// The last word of a shard on a document.
+pub struct Done {
+    pub outcome: Outcome,
+    /// The record that must be durable before this counts; `None` if there is none to wait for.
+    pub sequence: Option<u64>,
+    /// A spider fetched it; otherwise our own rules kept it from one.
+    pub fetched: bool,
+    pub found: Option<Box<Found>>,
+}
+
+/// What a page led to.
+pub struct Found {
+    /// The page's own document, and its URL.
+    pub doc_id: u32,
+    pub url: Box<str>,
+    pub links: LinkBatch,
+    /// When each of the links changed, if a sitemap said so.
+    pub lastmods: Vec<u32>,
+    /// Sitemaps that a sitemap names.
+    pub sitemaps: LinkBatch,
+    /// Depth of the links.
+    pub depth: u16,
+    /// Where a redirect or refresh leads, if it is to be followed.
+    pub new_url: Option<NewUrl>,
+    /// This URL's host is in scope from now on.
+    pub into_scope: Option<CrawlUrl>,
+}
+
+/// The next hop of a chain.
+pub struct NewUrl {
+    pub url: CrawlUrl,
+    pub depth: u16,
+    pub hops: u8,
+    pub seed_chain: bool,
+    pub head_only: bool,
+    pub kind: DocKind,
+}
+
+/// From the scheduler to the index thread.
+pub enum ToIndex {
+    Seeds {
+        urls: Vec<CrawlUrl>,
+        head_only: bool,
+    },
+    Discover(Box<Found>),
+    Record(Outcome),
+    /// A seed's redirects ended there: its host is in scope.
+    Scope(Arc<CrawlUrl>),
+    /// Sitemaps that the robots rules of an origin name, or none.
+    Sitemaps {
+        origin: Box<str>,
+        urls: Vec<Box<str>>,
+    },
+    /// Handed out, but not fetched: pending again.
+    PutBack(u32),
+    Ask {
+        want: usize,
+        reject: Arc<RejectList>,
+    },
+    /// Somebody asks what is known of a URL.
+    Look {
+        id: u64,
+        url: Box<CrawlUrl>,
+    },
+}
+
+/// From the index thread to the scheduler.
+pub enum FromIndex {
+    /// The answer to one `Ask`; empty if there is nothing for it.
+    Candidates { candidates: Vec<Candidate>, stats: IndexStats },
+    /// The answer to one `Look`.
+    Status { id: u64, looked: Box<Status> },
+}
+
+/// From a spider's desk to a shard.
+pub enum ToSpider {
+    /// `epoch` is that of the shard it was dealt to, as in [`ToShard::Work`].
+    Work { epoch: u32, order: SpiderOrder },
+    /// Start nothing new; let what is open end.
+    Drain,
+}
+
+/// One line of work, under a transaction that the desk made: those of several URL servers may be equal.
+#[derive(Clone, Debug)]
+pub struct SpiderOrder {
+    pub trans: TransId,
+    pub doc_id: u32,
+    pub task: SpiderTask,
+}
+
+#[derive(Clone, Debug)]
+pub enum SpiderTask {
+    Fetch {
+        url: CrawlUrl,
+        ip: IpAddr,
+    },
+    /// It cannot be fetched, and leaves a record that says so.
+    Refuse {
+        url_text: Box<str>,
+        ip: IpAddr,
+        result: ResultCode,
+    },
+}
+
+/// From a shard to a spider's desk.
+pub enum FromSpider {
+    Done(SpiderDone),
+    /// The shard died and a new one took its place. `suspect` is the slot of the order it was busy with.
+    Restarted {
+        epoch: u32,
+        suspect: Option<u32>,
+    },
+    Drained,
+}
+
+/// The last word of a shard on an order.
+pub struct SpiderDone {
+    pub trans: TransId,
+    pub result: ResultCode,
+    /// The record that must be durable before anybody is told.
+    pub sequence: u64,
+    pub reported: Reported,
+}

@@ -1,0 +1,163 @@
+//! The doc index of a process: opened, and told by which rules it works.
+
+use crate::base::{Now, Wall};
+use crate::config::Config;
+use crate::doc_index::{DocIndex, IndexError, IndexRules, Opened, Recrawl, Schedule, Segments};
+use crate::engine::crawl::index_actor::ProviderRules;
+use crate::engine::crawl::resume::IndexedMark;
+use crate::engine::crawl::scheduler::unix_s;
+use crate::engine::crawl::settings::scope_of;
+use crate::engine::crawl::stored_pages::StoredPages;
+use crate::engine::inspect::crawl_rules::CrawlRules;
+use crate::handler::{Handler, Scope};
+use crate::proto::robots::product_token;
+use crate::proto::url::{Canon, CrawlUrl, RecrawlRules};
+use crate::store_server::DataDir;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A doc index that was opened, and what it told about the time before.
+pub struct OpenIndex {
+    pub index: DocIndex,
+    pub opened: Opened,
+    /// From where on the store may have more; `None` for one that leaves nothing behind.
+    pub(crate) told: Option<IndexedMark>,
+    /// All that was ever typed, and where it led. It takes memory by hosts, domains or prefixes, and not by URLs.
+    scope: Scope,
+}
+
+/// Where the doc index of a data directory is.
+pub fn index_folder(data: &Path) -> PathBuf {
+    data.join("index")
+}
+
+/// Without a figure for its memory, an index takes no more than this.
+const MEMORY_BYTES_USUAL: u64 = 1 << 30;
+
+impl OpenIndex {
+    /// Opens the index of a data directory whose lock is held, and notes the rules beside it.
+    pub fn open(config: &Config, directory: &DataDir) -> Result<OpenIndex, IndexError> {
+        let index = OpenIndex::open_quietly(config, directory)?;
+        let folder = index_folder(directory.path());
+        let noted = CrawlRules::of(config).write(&folder);
+        noted.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
+        Ok(index)
+    }
+
+    /// Opens it by the rules of the last process, for whoever has none of their own.
+    pub fn open_as_before(directory: &DataDir) -> Result<OpenIndex, IndexError> {
+        let folder = index_folder(directory.path());
+        let rules = CrawlRules::read(&folder);
+        let rules = rules.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
+        let config = rules.and_then(|rules| rules.config()).unwrap_or_default();
+        OpenIndex::open_quietly(&config, directory)
+    }
+
+    fn open_quietly(config: &Config, directory: &DataDir) -> Result<OpenIndex, IndexError> {
+        let rules = IndexRules { segments: segments_of(directory), ..index_rules(config) };
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_s = u32::try_from(unix.as_secs()).unwrap_or(u32::MAX);
+        let (folder, mut scope) = (index_folder(directory.path()), scope_of(config, []));
+        let (index, opened) = DocIndex::open_telling(&folder, rules, now_s, |url| scope.add(&url))?;
+        let told = IndexedMark::read(&folder);
+        let told = told.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
+        Ok(OpenIndex { index, opened, scope, told: Some(told) })
+    }
+
+    /// One that leaves nothing behind: what fails has no other time to be tried at.
+    pub fn in_memory(config: &Config) -> OpenIndex {
+        let mut rules = index_rules(config);
+        rules.schedule.retries_max = 0;
+        let index = DocIndex::in_memory(rules);
+        OpenIndex { index, opened: Opened::default(), scope: scope_of(config, []), told: None }
+    }
+
+    /// What is in scope: all that was ever typed, and where it led.
+    pub(crate) fn scope(&self, seeds: &[CrawlUrl]) -> Arc<Scope> {
+        let mut scope = self.scope.clone();
+        seeds.iter().for_each(|url| scope.add(url));
+        Arc::new(scope)
+    }
+
+    /// What a desk goes by, in a crawl.
+    pub(crate) fn papers(
+        &self,
+        config: &Config,
+        scope: &Arc<Scope>,
+        wall: Wall,
+        started: Instant,
+    ) -> ProviderRules {
+        let rereading = StoredPages::new(config.store.data.clone(), handler_of(config, scope));
+        ProviderRules {
+            rereading: Some(rereading),
+            scope: Some(scope.clone()),
+            first_new: self.opened.first_new,
+            sitemaps: config.doc_index.sitemaps,
+            // Compiled once before, when the settings were checked.
+            recrawl: RecrawlRules::of(&config.doc_index.recrawl_rules).unwrap_or_default(),
+            ..ProviderRules::plain(desk_clock(wall, started))
+        }
+    }
+}
+
+/// One that reads pages out of the store.
+pub(crate) fn handler_of(config: &Config, scope: &Arc<Scope>) -> Handler {
+    Handler::new(scope.clone(), product_token(&config.spider.user_agent).to_string())
+}
+
+pub(crate) fn desk_clock(wall: Wall, started: Instant) -> Arc<dyn Fn() -> (Now, u32) + Send + Sync> {
+    Arc::new(move || {
+        let now = Now::from_us(started.elapsed().as_micros() as u64);
+        (now, unix_s(wall, now))
+    })
+}
+
+fn segments_of(directory: &DataDir) -> Segments {
+    let mut before = directory.segment_numbers();
+    before.sort_unstable();
+    Segments { first_new: directory.next_segment(), before }
+}
+
+/// How a doc index works, by the settings.
+pub fn index_rules(config: &Config) -> IndexRules {
+    let settings = &config.doc_index;
+    let seconds = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
+    IndexRules {
+        memory_bytes: usize::try_from(settings.memory_bytes.unwrap_or(MEMORY_BYTES_USUAL))
+            .unwrap_or(usize::MAX),
+        schedule: Schedule {
+            retry_first_s: seconds(settings.retry_first_s),
+            retries_max: settings.retries_max,
+            recrawl: settings.recrawl.then(|| Recrawl {
+                min_s: seconds(settings.recrawl_min_s),
+                start_s: seconds(settings.recrawl_start_s),
+                max_s: seconds(settings.recrawl_max_s),
+            }),
+            fixed_s_max: seconds(settings.recrawl_rules.iter().map(|rule| rule.every_s).max().unwrap_or(0)),
+        },
+        again: config.again,
+        pages_per_host: settings.pages_per_host,
+        pages_per_domain: settings.pages_per_domain,
+        query_variants_max: settings.query_variants_max,
+        signature: signature(config),
+        segments: Segments::default(),
+    }
+}
+
+/// The rules by which links are followed, as a number.
+fn signature(config: &Config) -> u64 {
+    let settings = &config.doc_index;
+    let rules = format!(
+        "{} {:?} {} {:?} {:?} {} {}",
+        Canon::of(settings).signature(),
+        config.scope,
+        config.depth,
+        settings.allow,
+        settings.deny,
+        settings.path_depth_max,
+        settings.segment_repeats_max,
+    );
+    xxh3_64(rules.as_bytes())
+}

@@ -1,0 +1,140 @@
+use crate::doc_index::DocIndex;
+use crate::engine::crawl::completion::{Completion, result_of};
+use crate::engine::crawl::index_actor::IndexActor;
+use crate::engine::crawl::messages::ToIndex;
+use crate::engine::crawl::stored_pages::StoredPage;
+use crate::handler::Handler;
+use crate::proto::http1::{Flags, Validators};
+use crate::proto::lines::Candidate;
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+use crate::store_server::{Located, ReadError, Reader, Record};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// See the folder's docs.
+pub(crate) struct Resumption<'a> {
+    desk: &'a mut IndexActor,
+    handler: Handler,
+    taken: Resumed,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Resumed {
+    pub pages: u64,
+    pub took: Duration,
+    /// Where seeds led.
+    pub(crate) into_scope: Vec<CrawlUrl>,
+    /// Why some of it could not be read.
+    pub(crate) trouble: Option<ReadError>,
+}
+
+impl<'a> Resumption<'a> {
+    pub fn new(desk: &'a mut IndexActor, handler: Handler) -> Resumption<'a> {
+        Resumption { desk, handler, taken: Resumed::default() }
+    }
+
+    /// Goes through what was stored from this segment on. An error is one of the index; what cannot be read of the store
+    /// is fetched again.
+    pub fn run(mut self, data: &Path, first: u64) -> io::Result<Resumed> {
+        let started = Instant::now();
+        match Reader::open(data) {
+            Ok(reader) => {
+                let segments =
+                    reader.tail(first, |located| untold(self.desk.index_mut(), &located.record).is_some());
+                for segment in segments {
+                    self.take_segment(&reader, segment)?;
+                }
+            }
+            Err(ReadError::NoStore(_)) => {}
+            Err(error) => self.taken.trouble = Some(error),
+        }
+        if self.taken.pages > 0 {
+            self.desk.index_mut().flush(true)?;
+        }
+        self.taken.took = started.elapsed();
+        Ok(self.taken)
+    }
+
+    fn take_segment(&mut self, reader: &Reader, segment: u64) -> io::Result<()> {
+        let mut told = Ok(());
+        let shown = reader.each_in(segment, |located, bytes| {
+            if told.is_ok() {
+                told = self.take(reader, &located, bytes);
+            }
+        });
+        if let Err(error) = shown {
+            self.taken.trouble.get_or_insert(error);
+        }
+        told
+    }
+
+    pub(crate) fn take(&mut self, reader: &Reader, located: &Located, bytes: &[u8]) -> io::Result<()> {
+        let record = &located.record;
+        let Some(mut candidate) = untold(self.desk.index_mut(), record) else { return Ok(()) };
+        let document = reader.document_of(located, bytes).unwrap_or_else(|error| {
+            self.taken.trouble.get_or_insert(error);
+            None
+        });
+        let flags = Flags::from_bits(record.flags);
+        let Some(page) = document.and_then(|document| StoredPage::new(document, flags)) else {
+            return Ok(());
+        };
+        // It may have been asked for in another way than it was discovered; the record knows, if there was an answer.
+        if page.head.is_some() {
+            candidate.head_only = flags.contains(Flags::HEAD_ONLY) || flags.contains(Flags::HEAD_BY_GET);
+        }
+        if !self.desk.index_mut().take_up(candidate.doc_id) {
+            return Ok(());
+        }
+        let result = as_fetched(record.result);
+        let handled = page.handle(&mut self.handler, &candidate, result);
+        let head = page.head.as_ref().filter(|_| result == ResultCode::Ok);
+        let answered = Completion {
+            candidate: &candidate,
+            result: result_of(&candidate, result, &handled),
+            status: record.status,
+            at_s: answered_s(record),
+            digest: record.digest,
+            validators: head.and_then(|head| Validators::of(head, &page.document.head)),
+            segment: located.segment,
+        };
+        let (outcome, found) = answered.tell(handled);
+        let mut words = Vec::with_capacity(3);
+        if let Some(mut found) = found {
+            if let Some(url) = found.into_scope.take() {
+                self.taken.into_scope.push(url.clone());
+                words.push(ToIndex::Scope(Arc::new(url)));
+            }
+            words.push(ToIndex::Discover(found));
+        }
+        words.push(ToIndex::Record(outcome));
+        self.taken.pages += 1;
+        self.desk.work_off(words)
+    }
+}
+
+/// The document that a record is of, if the index was not told of it.
+fn untold(index: &mut DocIndex, record: &Record) -> Option<Candidate> {
+    if index.is_told(record.doc_id, answered_s(record)) {
+        return None;
+    }
+    index.candidate(record.doc_id).filter(|candidate| candidate.url.as_str() == record.url)
+}
+
+/// When it was answered, in seconds since 1970; the row of the same answer has no earlier time.
+fn answered_s(record: &Record) -> u32 {
+    let unix_ms = record.fetched_unix_ms.saturating_add(u64::from(record.took_ms));
+    u32::try_from(unix_ms / 1_000).unwrap_or(u32::MAX)
+}
+
+/// The result that the spider had; what its chain made of a redirect is found once more.
+fn as_fetched(result: ResultCode) -> ResultCode {
+    match result {
+        ResultCode::TooManyRedirects | ResultCode::RedirectLoop => ResultCode::Redirect,
+        result => result,
+    }
+}

@@ -1,0 +1,210 @@
+use crate::base::{Now, Wall, rfc3339};
+use crate::doc_index::{DossierLine, HostCounts};
+use crate::engine::runtime::log_writer::JOURNAL;
+use crate::handler::{Verdict, WhyOut};
+use crate::url_server::{DocPlace, HostView, Memory, PauseView, RobotsView};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
+
+/// What was found out about a URL: by a node that runs, or from the files of one that does not. As it travels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// A running node said so.
+    pub live: bool,
+    pub dossier: Option<DossierLine>,
+    pub scope: Option<ScopeLine>,
+    pub host: Option<CountsLine>,
+    /// URLs known of its domain, if that is limited.
+    pub domain_known: Option<u32>,
+    /// URLs known that differ from it in the values of their query only, if that is limited.
+    pub variants_known: Option<u32>,
+    pub place: PlaceLine,
+    pub niceness: Option<NicenessLine>,
+    pub robots: Option<RobotsLine>,
+    /// Why this is not all there is to say.
+    pub trouble: Option<String>,
+}
+
+/// Where a URL is at this moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlaceLine {
+    pub at: Place,
+    /// How many of its host go before it.
+    pub before: Option<usize>,
+    /// Being fetched since.
+    pub since: Option<String>,
+    /// When its host may be asked next, and what that waits for.
+    pub next_at: Option<String>,
+    pub waits_for: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// On disk, or not known.
+    #[default]
+    Nowhere,
+    /// Only the disk can tell whether it is known, and it was not asked yet.
+    Parked,
+    /// Its name is being resolved.
+    Resolving,
+    /// In its host's queue.
+    Queued,
+    /// Found no place in its host's queue yet.
+    Leftover,
+    /// With a spider.
+    Open,
+    /// Fetched, and on its way to the disk.
+    Stored,
+}
+
+/// What the scope says of a URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScopeLine {
+    pub in_scope: bool,
+    /// In a word, and in words.
+    pub rule: String,
+    pub said: String,
+    pub why_out: Option<Out>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Out {
+    OutOfScope,
+    Denied,
+    Trap,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CountsLine {
+    pub known: u32,
+    pub pending: u32,
+    pub fetching: u32,
+    pub success: u32,
+    pub errors: u32,
+    pub refused: u32,
+}
+
+/// How a host is paced.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NicenessLine {
+    /// Nothing is asked of it before, if that is still to come.
+    pub pause_until: Option<String>,
+    pub penalty_ms: u32,
+    pub response_ms: u32,
+    pub crawl_delay_ms: u32,
+    pub failures: u8,
+}
+
+/// What is known of a host's robots rules, and what they say of the URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RobotsLine {
+    /// `unknown`, `asked`, `known` or `unreachable`.
+    pub state: String,
+    /// Until when that holds.
+    pub until: Option<String>,
+    pub allowed: Option<bool>,
+    /// The line that decided.
+    pub rule: Option<String>,
+}
+
+impl ScopeLine {
+    pub fn of(verdict: &Verdict<'_>) -> ScopeLine {
+        let why_out = match verdict {
+            Verdict::In(_) => None,
+            Verdict::Out(WhyOut::Seeds(_)) => Some(Out::OutOfScope),
+            Verdict::Out(WhyOut::Denied(_)) => Some(Out::Denied),
+            Verdict::Out(WhyOut::PathDepth { .. } | WhyOut::RepeatedSegment { .. }) => Some(Out::Trap),
+        };
+        ScopeLine {
+            in_scope: verdict.is_in(),
+            rule: verdict.name().to_string(),
+            said: verdict.to_string(),
+            why_out,
+        }
+    }
+}
+
+impl From<HostCounts> for CountsLine {
+    fn from(counts: HostCounts) -> CountsLine {
+        let HostCounts { known, pending, fetching, success, errors, refused } = counts;
+        CountsLine { known, pending, fetching, success, errors, refused }
+    }
+}
+
+impl NicenessLine {
+    pub fn of(pause: &PauseView, wall: Wall, now: Now) -> NicenessLine {
+        NicenessLine {
+            pause_until: (pause.until > now).then(|| rfc3339(wall.unix_ms(pause.until))),
+            penalty_ms: pause.penalty_us / 1_000,
+            response_ms: pause.response_us / 1_000,
+            crawl_delay_ms: pause.crawl_delay_ms,
+            failures: pause.failures,
+        }
+    }
+}
+
+impl RobotsLine {
+    pub fn of(robots: &RobotsView, wall: Wall) -> RobotsLine {
+        let line = |state: &str| RobotsLine { state: state.to_string(), ..RobotsLine::default() };
+        let at = |until: &Now| Some(rfc3339(wall.unix_ms(*until)));
+        match robots {
+            RobotsView::Unknown => line("unknown"),
+            RobotsView::Asked => line("asked"),
+            RobotsView::Unreachable { until, .. } => {
+                RobotsLine { until: at(until), allowed: Some(false), ..line("unreachable") }
+            }
+            RobotsView::Known { until, word } => RobotsLine {
+                until: at(until),
+                allowed: Some(word.allowed),
+                rule: word.rule.clone(),
+                ..line("known")
+            },
+        }
+    }
+}
+
+impl Status {
+    /// Adds what a url server says.
+    pub fn at_shard(&mut self, view: &HostView, wall: Wall, now: Now) {
+        let time = |at: Now| rfc3339(wall.unix_ms(at));
+        let place = &mut self.place;
+        place.next_at = view.due.map(|due| time(due.max(now)));
+        place.waits_for = view.waits_for.map(|waits| waits.name().to_string());
+        match view.place {
+            DocPlace::Open { since, .. } => (place.at, place.since) = (Place::Open, Some(time(since))),
+            DocPlace::Queued { before } => (place.at, place.before) = (Place::Queued, Some(before)),
+            DocPlace::Elsewhere => place.at = Place::Leftover,
+        }
+        self.niceness = Some(NicenessLine::of(&view.pause, wall, now));
+        self.robots = Some(RobotsLine::of(&view.robots, wall));
+    }
+
+    /// Adds what an earlier process wrote down of a host.
+    pub fn remembered(&mut self, memory: &Memory, origin: &str, path: &str, wall: Wall) {
+        if let Some((pause, robots)) = memory.look(origin, path) {
+            self.niceness = Some(NicenessLine::of(&pause, wall, Now::ZERO));
+            self.robots = Some(RobotsLine::of(&robots, wall));
+        }
+    }
+}
+
+/// What the processes of a data directory remember of hosts, for whoever only looks. Time zero is now.
+pub fn remembered(data: &Path, wall: Wall) -> io::Result<Memory> {
+    let mut memory = Memory::new(usize::MAX);
+    match std::fs::read(data.join(JOURNAL)) {
+        // Of a journal that is being written the last line may be torn; it is passed over.
+        Ok(journal) => memory.read(&journal, wall, Now::ZERO),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => 0,
+        Err(e) => return Err(e),
+    };
+    Ok(memory)
+}

@@ -1,0 +1,401 @@
+use crate::base::{Now, Wall};
+use crate::config::Config;
+use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
+use crate::proto::crawl_log::RunRules;
+use crate::rings::{Doorbell, Receiver, Sender, ring};
+use crate::url_server::{Memory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
+use rapidhash::fast::RapidHashMap;
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+/// What is written down beside the documents, on a thread of its own, so that no shard waits for a disk: the crawl
+/// log, the journal of what must not be forgotten of hosts, and leftovers that memory has no room for.
+///
+/// ```text
+///   shards, scheduler ──► words ──► DIR/crawl.log            a line for every fetch
+///                                   DIR/niceness.journal     pauses, blocks and robots rules of hosts
+///        spill events ◄──────────── DIR/leftovers/           chunks, gone once they were read back
+/// ```
+pub struct LogWriter {
+    words: Receiver<ToLogWriter>,
+    medium: Medium,
+    spill: Vec<SpillSide>,
+    /// What could not be written yet; nothing more is taken meanwhile.
+    stuck: Option<(ToLogWriter, io::Error)>,
+}
+
+/// Words for the scribe.
+pub enum ToLogWriter {
+    /// Whole lines of the crawl log.
+    Log(Vec<u8>),
+    /// Whole lines of the journal.
+    Journal(String),
+    Spill {
+        shard: usize,
+        ask: SpillAsk,
+    },
+    /// Completion once everything that was said before is written.
+    Fence(SyncSender<()>),
+}
+
+/// A writer's end, of a shard or of the scheduler.
+#[derive(Clone)]
+pub struct LogWriterPort {
+    pub words: Sender<ToLogWriter>,
+    /// The scribe's bell.
+    pub bell: Arc<Doorbell>,
+}
+
+struct SpillSide {
+    events: Sender<SpillEvent>,
+    bell: Arc<Doorbell>,
+    /// Events its ring had no room for.
+    waiting: VecDeque<SpillEvent>,
+}
+
+/// Where it is all written.
+enum Medium {
+    Directory(Directory),
+    /// For the simulation.
+    Memory {
+        log: Vec<u8>,
+        journal: String,
+        leftovers: RapidHashMap<(usize, u32), Vec<u8>>,
+    },
+    /// For a spider without a data directory: it is all let go.
+    Nowhere,
+}
+
+struct Directory {
+    log: File,
+    journal: File,
+    journal_path: PathBuf,
+    journal_bytes: u64,
+    leftovers: PathBuf,
+}
+
+/// What an earlier process left in a data directory.
+#[derive(Clone, Default)]
+pub struct PreviousRun {
+    /// The journal; a shard that dies reads it anew.
+    journal: Option<PathBuf>,
+    /// There was one.
+    has_run: bool,
+}
+
+/// The crawl log of a data directory.
+pub const CRAWL_LOG: &str = "crawl.log";
+pub(crate) const JOURNAL: &str = "niceness.journal";
+const LEFTOVERS: &str = "leftovers";
+
+impl LogWriter {
+    /// Opens the files of a data directory, whose lock the caller holds, and begins a run in its log.
+    pub fn open(
+        data: &Path,
+        config: &Config,
+        wall: Wall,
+        bell: Arc<Doorbell>,
+    ) -> io::Result<(LogWriter, LogWriterPort, PreviousRun)> {
+        let leftovers = data.join(LEFTOVERS);
+        // Leftovers of a process that is gone are pending in its doc index still.
+        match fs::remove_dir_all(&leftovers) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => fs::create_dir_all(&leftovers)?,
+        }
+        let journal_path = data.join(JOURNAL);
+        let mut log = OpenOptions::new().create(true).read(true).append(true).open(data.join(CRAWL_LOG))?;
+        let has_run = log.metadata()?.len() > 0 || journal_path.exists();
+        end_last_line(&mut log)?;
+        let mut header = Vec::new();
+        run_rules(config, wall).write(&mut header);
+        log.write_all(&header)?;
+        let (journal, journal_bytes) = compact(&journal_path)?;
+        let heritage = PreviousRun { journal: Some(journal_path.clone()), has_run };
+        let directory = Directory { log, journal, journal_path, journal_bytes, leftovers };
+        let (scribe, port) = LogWriter::over(Medium::Directory(directory), bell);
+        Ok((scribe, port, heritage))
+    }
+
+    /// Writes to memory.
+    pub fn in_memory(config: &Config, wall: Wall) -> (LogWriter, LogWriterPort) {
+        let mut log = Vec::new();
+        run_rules(config, wall).write(&mut log);
+        let medium = Medium::Memory { log, journal: String::new(), leftovers: RapidHashMap::default() };
+        LogWriter::over(medium, Arc::new(Doorbell::new(|| ())))
+    }
+
+    /// Writes nothing.
+    pub fn nowhere(bell: Arc<Doorbell>) -> (LogWriter, LogWriterPort) {
+        LogWriter::over(Medium::Nowhere, bell)
+    }
+
+    fn over(medium: Medium, bell: Arc<Doorbell>) -> (LogWriter, LogWriterPort) {
+        let (words, words_in) = ring(SCRIBE_RING_WORDS);
+        (LogWriter { words: words_in, medium, spill: Vec::new(), stuck: None }, LogWriterPort { words, bell })
+    }
+
+    /// The way back to the next shard, which this bell wakes.
+    pub fn spill_events(&mut self, bell: Arc<Doorbell>) -> Receiver<SpillEvent> {
+        let (events, receiver) = ring(SPILL_RING_WORDS);
+        self.spill.push(SpillSide { events, bell, waiting: VecDeque::new() });
+        receiver
+    }
+
+    /// Writes down what has come, and says how many words that were. An error is the disk's: the words wait, and
+    /// the next turn tries again.
+    pub fn turn(&mut self) -> Result<usize, &io::Error> {
+        let mut count = 0;
+        for side in &mut self.spill {
+            side.hand_over();
+        }
+        while let Some(word) = self.stuck.take().map(|(word, _)| word).or_else(|| self.words.pop()) {
+            count += 1;
+            if let Err((word, cause)) = self.take(word) {
+                return Err(&self.stuck.insert((word, cause)).1);
+            }
+        }
+        Ok(count)
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.words.is_empty() && self.stuck.is_none()
+    }
+
+    /// Of a scribe that writes to memory: the log and the journal.
+    pub fn written(&self) -> (&[u8], &str) {
+        match &self.medium {
+            Medium::Memory { log, journal, .. } => (log, journal),
+            Medium::Directory(_) | Medium::Nowhere => (&[], ""),
+        }
+    }
+
+    fn take(&mut self, word: ToLogWriter) -> Result<(), (ToLogWriter, io::Error)> {
+        let (shard, ask) = match word {
+            ToLogWriter::Spill { shard, ask } => (shard, ask),
+            ToLogWriter::Log(lines) => {
+                return self.medium.log(&lines).map_err(|cause| (ToLogWriter::Log(lines), cause));
+            }
+            ToLogWriter::Journal(lines) => {
+                return self.medium.journal(&lines).map_err(|cause| (ToLogWriter::Journal(lines), cause));
+            }
+            ToLogWriter::Fence(reached) => {
+                let _ = reached.try_send(());
+                return Ok(());
+            }
+        };
+        let done = match ask {
+            SpillAsk::Write { chunk, bytes } => match self.medium.write_chunk(shard, chunk, &bytes) {
+                Ok(()) => Some(SpillEvent::Written { chunk }),
+                // The shard has the bytes still, and keeps them.
+                Err(_) => None,
+            },
+            SpillAsk::Forget { chunk } => {
+                self.medium.forget_chunk(shard, chunk);
+                None
+            }
+            SpillAsk::Read { chunk } => match self.medium.read_chunk(shard, chunk) {
+                Ok(bytes) => Some(SpillEvent::Read { chunk, bytes }),
+                Err(cause) => {
+                    return Err((ToLogWriter::Spill { shard, ask: SpillAsk::Read { chunk } }, cause));
+                }
+            },
+        };
+        if let Some(side) = self.spill.get_mut(shard) {
+            side.waiting.extend(done);
+            side.hand_over();
+        }
+        Ok(())
+    }
+}
+
+impl SpillSide {
+    fn hand_over(&mut self) {
+        while let Some(event) = self.waiting.pop_front() {
+            if let Err(event) = self.events.push(event) {
+                self.waiting.push_front(event);
+                break;
+            }
+            self.bell.ring_if_asleep();
+        }
+    }
+}
+
+impl Medium {
+    fn log(&mut self, lines: &[u8]) -> io::Result<()> {
+        match self {
+            Medium::Directory(directory) => append(&mut directory.log, lines),
+            Medium::Memory { log, .. } => {
+                log.extend_from_slice(lines);
+                Ok(())
+            }
+            Medium::Nowhere => Ok(()),
+        }
+    }
+
+    fn journal(&mut self, lines: &str) -> io::Result<()> {
+        match self {
+            Medium::Directory(directory) => directory.journal(lines),
+            Medium::Memory { journal, .. } => {
+                journal.push_str(lines);
+                Ok(())
+            }
+            Medium::Nowhere => Ok(()),
+        }
+    }
+
+    fn write_chunk(&mut self, shard: usize, chunk: u32, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Medium::Directory(directory) => {
+                let path = directory.chunk(shard, chunk);
+                fs::write(&path, bytes).inspect_err(|_| drop(fs::remove_file(&path)))
+            }
+            Medium::Memory { leftovers, .. } => {
+                leftovers.insert((shard, chunk), bytes.to_vec());
+                Ok(())
+            }
+            Medium::Nowhere => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// What cannot be removed is removed by the next start.
+    fn forget_chunk(&mut self, shard: usize, chunk: u32) {
+        match self {
+            Medium::Directory(directory) => drop(fs::remove_file(directory.chunk(shard, chunk))),
+            Medium::Memory { leftovers, .. } => drop(leftovers.remove(&(shard, chunk))),
+            Medium::Nowhere => {}
+        }
+    }
+
+    fn read_chunk(&mut self, shard: usize, chunk: u32) -> io::Result<Vec<u8>> {
+        match self {
+            Medium::Directory(directory) => {
+                let path = directory.chunk(shard, chunk);
+                let bytes = fs::read(&path)?;
+                let _ = fs::remove_file(&path);
+                Ok(bytes)
+            }
+            Medium::Memory { leftovers, .. } => {
+                leftovers.remove(&(shard, chunk)).ok_or(io::Error::from(io::ErrorKind::NotFound))
+            }
+            Medium::Nowhere => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+impl Directory {
+    fn chunk(&self, shard: usize, chunk: u32) -> PathBuf {
+        self.leftovers.join(format!("{shard:03}-{chunk:010}"))
+    }
+
+    fn journal(&mut self, lines: &str) -> io::Result<()> {
+        append(&mut self.journal, lines.as_bytes())?;
+        self.journal_bytes += lines.len() as u64;
+        if self.journal_bytes > JOURNAL_COMPACT_BYTES {
+            // What is left may be large still; it is looked at again when as much has been added.
+            self.journal = compact(&self.journal_path)?.0;
+            self.journal_bytes = 0;
+        }
+        Ok(())
+    }
+}
+
+/// What whoever was here before knew of hosts, and until when none of them is asked.
+pub(crate) struct InheritedState {
+    pub memory: Memory,
+    pub quiet_until: Now,
+}
+
+/// A scribe that takes longer has a disk to wait for; what it did not write in time is not remembered.
+const FENCE_PATIENCE: Duration = Duration::from_secs(2);
+
+impl PreviousRun {
+    /// What a url server must know that takes over from an earlier process or, after a death, from an earlier shard.
+    pub(crate) fn past(
+        &self,
+        scribe: &LogWriterPort,
+        rules: &UrlServerConfig,
+        wall: Wall,
+        epoch: u32,
+        now: Now,
+    ) -> InheritedState {
+        if epoch > 0 {
+            // Everything that the dead shard had said is to be in the journal first.
+            let (reached, fence) = sync_channel(1);
+            if scribe.words.push(ToLogWriter::Fence(reached)).is_ok() {
+                scribe.bell.ring_if_asleep();
+                let _ = fence.recv_timeout(FENCE_PATIENCE);
+            }
+        }
+        // Whoever was here before may have asked any host just before it went: a request that was open when it was
+        // killed is in no file, however long ago the last line was written. Longer pauses are in the journal.
+        let gap_us = rules.host.gap_us.max(rules.ip.gap_us);
+        let quiet_until = match self.has_run {
+            _ if epoch > 0 => now.plus_us(gap_us),
+            true => Now::from_us(gap_us),
+            false => Now::ZERO,
+        };
+        InheritedState { memory: self.memory(rules.queue_count, wall, now), quiet_until }
+    }
+
+    fn memory(&self, hosts_max: usize, wall: Wall, now: Now) -> Memory {
+        let mut memory = Memory::new(hosts_max);
+        if let Some(bytes) = self.journal.as_ref().and_then(|path| fs::read(path).ok()) {
+            memory.read(&bytes, wall, now);
+        }
+        memory
+    }
+}
+
+/// Appends all of it or nothing: what a full disk took of it is taken back.
+fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    let before = file.metadata()?.len();
+    file.write_all(bytes).inspect_err(|_| drop(file.set_len(before)))
+}
+
+/// A process that was killed may have left half a line.
+fn end_last_line(file: &mut File) -> io::Result<()> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(());
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    if last != *b"\n" { file.write_all(b"\n") } else { Ok(()) }
+}
+
+/// Makes a journal say the same in less, by a new file in place of the old, and opens it.
+fn compact(path: &Path) -> io::Result<(File, u64)> {
+    let open = || OpenOptions::new().create(true).append(true).open(path);
+    let before = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok((open()?, 0)),
+        Err(e) => return Err(e),
+    };
+    let after = compacted(&before);
+    if after.len() < before.len() {
+        let fresh = path.with_extension("fresh");
+        let mut file = File::create(&fresh)?;
+        file.write_all(&after)?;
+        file.sync_all()?;
+        fs::rename(&fresh, path)?;
+    }
+    Ok((open()?, after.len() as u64))
+}
+
+/// The rules that a run keeps, as its log tells them.
+fn run_rules(config: &Config, wall: Wall) -> RunRules {
+    let settings = &config.url_server;
+    RunRules {
+        started_us: wall.unix_ms_at_zero * 1_000,
+        req_host_per_sec: settings.req_host_per_sec,
+        req_host_concurrent: u32::from(settings.req_host_concurrent),
+        req_ip_per_sec: settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec),
+        req_ip_concurrent: u32::from(settings.req_ip_concurrent.unwrap_or(settings.req_host_concurrent)),
+        delay_factor: settings.delay_factor,
+    }
+}
