@@ -1,7 +1,7 @@
 //! The manual, compiled in: a page for each topic, as Markdown that reads well in a terminal.
 
-use super::output::print;
-use super::{Cli, Failure};
+use super::Cli;
+use super::shared::{Failure, output::print};
 use crate::base::{edits, shown};
 use clap::{Args, CommandFactory, Parser};
 

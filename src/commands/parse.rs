@@ -1,5 +1,4 @@
-use super::Failure;
-use super::output::print;
+use super::shared::{Failure, print};
 use crate::proto::http1::{
     BodyDecoder, BodyEnd, BodyError, BodyLimits, BodyStep, Flags, Framing, Head, HeadError, HeadLimits,
     HeadParser, HeadStep, Method,
@@ -69,7 +68,7 @@ impl ParseArgs {
             Ok(response) => serde_json::to_string(response),
             Err(error) => serde_json::to_string(&Refusal { error: error.to_string() }),
         };
-        print(&(json.map_err(Failure::cannot_run)? + "\n"))?;
+        print(&(json? + "\n"))?;
         answer.map(drop).map_err(|_| Failure::No(String::new()))
     }
 }

@@ -1,14 +1,10 @@
-use super::Failure;
-use super::machine::{cores, raise_nofile};
-use super::output::print;
-use super::report::StoreReport;
 use super::settings::{lay, listen_address};
-use super::signals::{Farewell, Signals, watch};
+use super::shared::{
+    Failure, Farewell, Signals, StoreReport, announce_links, cores, open_data, raise_nofile, run_to_end, tell,
+};
 use crate::config::{Config, parse_cores};
-use crate::engine::{StoreNode, StoreSummary};
-use crate::store_server::DataDir;
+use crate::engine::StoreNode;
 use clap::Args;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -60,29 +56,13 @@ impl StoreServerArgs {
         // Memory for documents that are fetched is none of its settings.
         config.spider.body_memory = config.spider.body_memory.max(config.spider.max_doc_size);
         config.check().map_err(Failure::usage)?;
-        let summary = serve(&config, listen_address(&self.listen)?, started)?;
-        let report = StoreReport::new(&summary);
-        let text = match self.json {
-            true => serde_json::to_string(&report).map_err(Failure::cannot_run)? + "\n",
-            false => report.table(),
-        };
-        print(&text)
+        let listen = listen_address(&self.listen)?;
+        raise_nofile();
+        let directory = open_data(&config.store.data, "process")?;
+        let signals = Signals::take()?;
+        let node = StoreNode::start(&config, listen, directory, started)?;
+        announce_links("storeserver", Some(node.bound()), &[]);
+        let summary = run_to_end(node, signals, &FAREWELL, None)?;
+        tell(&StoreReport::new(&summary), self.json, StoreReport::table)
     }
-}
-
-/// Runs a store server until it is told to stop.
-fn serve(config: &Config, listen: SocketAddr, started: Instant) -> Result<StoreSummary, Failure> {
-    raise_nofile();
-    let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
-    if directory.recovered() > 0 {
-        eprintln!(
-            "store: {} segments of a process that was killed were sealed at their last whole record",
-            directory.recovered()
-        );
-    }
-    let signals = Signals::take()?;
-    let node = StoreNode::start(config, listen, directory, started).map_err(Failure::cannot_run)?;
-    eprintln!("storeserver: listening on {}", node.bound());
-    watch(&node, signals, &FAREWELL);
-    node.finish().map_err(Failure::cannot_run)
 }

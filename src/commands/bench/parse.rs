@@ -1,7 +1,6 @@
-use super::Failure;
-use super::bench::{Machine, command_line, machine, median};
-use super::bench_record::RecordArgs;
-use super::machine::{cores, on_cores};
+use super::record::RecordArgs;
+use super::rounds::{in_turns, median};
+use crate::commands::shared::{Failure, cores, on_cores};
 use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
 use clap::Args;
 use serde::Serialize;
@@ -16,7 +15,7 @@ use std::time::Instant;
 #[command(
     after_help = "Example:\n  nephila bench parse --rounds 101 --record bench/runs/my-machine-parse.json\n\nThe two take turns on one core; the figure to look at is the ratio, the median over all pairs of turns."
 )]
-pub struct ParseBenchArgs {
+pub(super) struct ParseBenchArgs {
     /// Pairs of turns for each kind of head; the median is reported
     #[arg(long, value_name = "N", default_value_t = 51)]
     rounds: usize,
@@ -29,8 +28,6 @@ pub struct ParseBenchArgs {
 
 #[derive(Serialize)]
 struct ParseBenchReport {
-    command: String,
-    machine: Machine,
     rounds: usize,
     heads_per_turn: u32,
     kinds: Vec<Kind>,
@@ -114,38 +111,27 @@ impl ParseBenchArgs {
         if self.rounds == 0 || self.heads == 0 {
             return Err(Failure::Usage("measure at least once (--rounds, --heads)".into()));
         }
-        let core = cores()[0];
-        let kinds = on_cores(&[core], || HEADS.map(|(name, head)| self.measure(name, head.as_bytes())))?;
+        let measure = || HEADS.iter().map(|(name, head)| self.measure(name, head.as_bytes()));
+        let kinds: Vec<Kind> = on_cores(&cores()[..1], || measure().collect::<Result<_, Failure>>())??;
         let ratio = kinds.iter().map(|kind| kind.ratio.ln()).sum::<f64>() / kinds.len() as f64;
-        let report = ParseBenchReport {
-            command: command_line(),
-            machine: machine(),
-            rounds: self.rounds,
-            heads_per_turn: self.heads,
-            kinds: kinds.into(),
-            ratio: ratio.exp(),
-        };
-        self.record.tell(&report, |report| report.text())
+        let report =
+            ParseBenchReport { rounds: self.rounds, heads_per_turn: self.heads, kinds, ratio: ratio.exp() };
+        self.record.tell(&report, ParseBenchReport::text)
     }
 
-    fn measure(&self, name: &'static str, head: &[u8]) -> Kind {
-        let mut turns = Vec::with_capacity(self.rounds);
-        // One turn each to warm up; who goes first changes from pair to pair.
-        self.turn(head, ours);
-        self.turn(head, theirs);
-        for round in 0..self.rounds {
-            turns.push(match round % 2 {
-                0 => (self.turn(head, ours), self.turn(head, theirs)),
-                _ => {
-                    let theirs = self.turn(head, theirs);
-                    (self.turn(head, ours), theirs)
-                }
-            });
-        }
+    fn measure(&self, name: &'static str, head: &[u8]) -> Result<Kind, Failure> {
+        let turns = |round| {
+            in_turns(round, |side| {
+                Ok(if side == 0 { self.turn(head, ours) } else { self.turn(head, theirs) })
+            })
+        };
+        // One turn each to warm up.
+        turns(0)?;
+        let turns = (0..self.rounds).map(turns).collect::<Result<Vec<_>, Failure>>()?;
         let ours_ns = median(turns.iter().map(|(ours, _)| *ours));
         let httparse_ns = median(turns.iter().map(|(_, theirs)| *theirs));
         let mb_per_s = |ns: f64| head.len() as f64 * 1e3 / ns;
-        Kind {
+        Ok(Kind {
             name,
             head_bytes: head.len(),
             headers: head.split(|byte| *byte == b'\n').count() - 3,
@@ -154,7 +140,7 @@ impl ParseBenchArgs {
             ours_mb_per_s: mb_per_s(ours_ns),
             httparse_mb_per_s: mb_per_s(httparse_ns),
             ratio: median(turns.iter().map(|(ours, theirs)| ours / theirs)),
-        }
+        })
     }
 
     /// Nanoseconds per head.
@@ -190,23 +176,23 @@ impl ParseBenchReport {
         let mut text = String::from(
             "              bytes  headers    ours ns   MB/s    httparse ns   MB/s    ours / httparse\n",
         );
-        for kind in &self.kinds {
+        for Kind {
+            name,
+            head_bytes,
+            headers,
+            ours_ns,
+            httparse_ns,
+            ours_mb_per_s,
+            httparse_mb_per_s,
+            ratio,
+        } in &self.kinds
+        {
             text += &format!(
-                "{:<13} {:>5} {:>8} {:>10.0} {:>6.0} {:>14.0} {:>6.0} {:>18.2}\n",
-                kind.name,
-                kind.head_bytes,
-                kind.headers,
-                kind.ours_ns,
-                kind.ours_mb_per_s,
-                kind.httparse_ns,
-                kind.httparse_mb_per_s,
-                kind.ratio
+                "{name:<13} {head_bytes:>5} {headers:>8} {ours_ns:>10.0} {ours_mb_per_s:>6.0} {httparse_ns:>14.0} {httparse_mb_per_s:>6.0} {ratio:>18.2}\n"
             );
         }
-        text += &format!(
-            "\none core, median of {} pairs of turns; over all kinds {:.2} x\n",
-            self.rounds, self.ratio
-        );
+        let Self { rounds, ratio, .. } = self;
+        text += &format!("\none core, median of {rounds} pairs of turns; over all kinds {ratio:.2} x\n");
         text + "httparse checks every byte and lists the headers; ours knows what framing, keep-alive and the headers a crawl\nacts upon say, and leaves the list to whoever walks it\n"
     }
 }

@@ -1,7 +1,9 @@
 //! What `bench store` measures, each beside the plainest way to do the same.
 
-use super::bench::median;
-use crate::base::Rng;
+use super::cpu::{process_us, thread_us};
+use super::rounds::median;
+use crate::base::{Rng, shown};
+use crate::commands::shared::Failure;
 use crate::config::Dedup;
 use crate::farm::{Site, SiteSpec};
 use crate::proto::record::{HttpCode, ResultCode};
@@ -10,7 +12,6 @@ use crate::store_server::{
 };
 use hdrhistogram::Histogram;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
-use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::Write;
@@ -20,14 +21,14 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub struct Bench {
+pub(super) struct StoreWork {
     root: PathBuf,
     pages: Vec<Vec<u8>>,
     count: usize,
 }
 
 #[derive(Serialize)]
-pub struct Append {
+pub(super) struct Append {
     pub pages: usize,
     pub rounds: usize,
     /// User and system time of the whole process but for the plain part: shard and keeper.
@@ -43,19 +44,19 @@ pub struct Append {
 }
 
 #[derive(Serialize)]
-pub struct Warcio {
+pub(super) struct Warcio {
     pub version: String,
     pub page_us: f64,
 }
 
 #[derive(Serialize)]
-pub struct Commits {
+pub(super) struct Commits {
     pub per_s: f64,
     pub plain_per_s: f64,
 }
 
 #[derive(Serialize)]
-pub struct Reads {
+pub(super) struct Reads {
     pub reads: usize,
     pub per_s: f64,
     pub page_us: f64,
@@ -63,7 +64,7 @@ pub struct Reads {
 }
 
 #[derive(Serialize)]
-pub struct Lookups {
+pub(super) struct Lookups {
     pub records: u64,
     pub files: usize,
     pub open_us: f64,
@@ -72,7 +73,7 @@ pub struct Lookups {
 }
 
 #[derive(Serialize)]
-pub struct Recovery {
+pub(super) struct Recovery {
     pub bytes: u64,
     pub s_per_gb: f64,
     pub plain_s_per_gb: f64,
@@ -107,12 +108,12 @@ struct Open {
     store: ShardStore,
 }
 
-impl Bench {
-    pub fn new(root: &Path, count: usize) -> Result<Bench, String> {
+impl StoreWork {
+    pub fn new(root: &Path, count: usize) -> Result<StoreWork, Failure> {
         let spec = SiteSpec { pages: DISTINCT as u32, page_bytes: PAGE_BYTES, ..SiteSpec::default() };
-        let site = Site::new(spec).map_err(|error| error.to_string())?;
+        let site = Site::new(spec)?;
         let page = |index| [HEAD, &site.document(0, index as u32, 80)].concat();
-        Ok(Bench { root: root.to_path_buf(), pages: (0..DISTINCT.min(count)).map(page).collect(), count })
+        Ok(StoreWork { root: root.to_path_buf(), pages: (0..DISTINCT.min(count)).map(page).collect(), count })
     }
 
     pub fn page_bytes(&self) -> usize {
@@ -120,7 +121,7 @@ impl Bench {
     }
 
     /// Both by turns of a few milliseconds, so that they meet the same machine. The last store stays, to be read.
-    pub fn append(&self, rounds: usize) -> Result<Append, String> {
+    pub fn append(&self, rounds: usize) -> Result<Append, Failure> {
         let mut turns = Vec::new();
         for round in 0..rounds {
             turns.push(self.round(round + 1 == rounds)?);
@@ -143,7 +144,7 @@ impl Bench {
     }
 
     /// As in a crawl, with the keeper beside; between the turns of the shard the compressor alone, into one buffer.
-    fn round(&self, keep: bool) -> Result<Round, String> {
+    fn round(&self, keep: bool) -> Result<Round, Failure> {
         let path = self.root.join("append");
         let _ = fs::remove_dir_all(&path);
         let mut table = CompressTable::large();
@@ -156,11 +157,11 @@ impl Bench {
         let worked = std::thread::scope(|scope| {
             let keeping = scope.spawn(|| {
                 while !over.load(Ordering::Acquire) {
-                    keeper.turn(1).map_err(|error| error.to_string())?;
+                    keeper.turn(1)?;
                     std::thread::sleep(COMMIT);
                 }
-                keeper.close().map_err(|error| error.to_string())?;
-                Ok::<_, String>(keeper)
+                keeper.close()?;
+                Ok::<_, Failure>(keeper)
             });
             let (mut plain_us, mut shard_us) = (0.0, 0.0);
             for first in (0..self.count).step_by(TURN_PAGES) {
@@ -184,15 +185,15 @@ impl Bench {
             }
             store.finish();
             over.store(true, Ordering::Release);
-            let keeper = keeping.join().map_err(|_| "the keeper died".to_string())??;
+            let keeper = keeping.join().map_err(|_| Failure::cannot_run("the keeper died"))??;
             round.plain_us = plain_us / self.count as f64;
             round.shard_us = shard_us / self.count as f64;
-            Ok::<_, String>(keeper)
+            Ok::<_, Failure>(keeper)
         });
         let mut keeper = worked?;
         round.ours_us = (process_us() - before) / self.count as f64 - round.plain_us;
         let mut librarian = Librarian::new(&path, keeping(), keeper.shares());
-        librarian.turn(&keeper.take_sealed()).map_err(|error| error.to_string())?;
+        librarian.turn(&keeper.take_sealed())?;
         if !keep {
             let _ = fs::remove_dir_all(&path);
         }
@@ -200,29 +201,29 @@ impl Bench {
     }
 
     /// The same pages by warcio's writer, one gzip member each, into nothing.
-    pub fn warcio(&self, python: &Path) -> Result<Warcio, String> {
+    pub fn warcio(&self, python: &Path) -> Result<Warcio, Failure> {
         let pages = self.root.join("pages");
-        let mut file = File::create(&pages).map_err(|error| error.to_string())?;
+        let mut file = File::create(&pages)?;
         for page in self.pages.iter().take(WARCIO_PAGES) {
-            file.write_all(&(page.len() as u32).to_be_bytes()).map_err(|error| error.to_string())?;
-            file.write_all(page).map_err(|error| error.to_string())?;
+            file.write_all(&(page.len() as u32).to_be_bytes())?;
+            file.write_all(page)?;
         }
         let run = Command::new(python).arg("-c").arg(WARCIO_SCRIPT).arg(&pages).output();
-        let output = run.map_err(|error| format!("cannot run {}: {error}", python.display()))?;
+        let output = run.map_err(|e| Failure::CannotRun(format!("cannot run {}: {e}", python.display())))?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut words = said.split_whitespace();
         match (output.status.success(), words.next(), words.next().and_then(|us| us.parse().ok())) {
             (true, Some(version), Some(page_us)) => Ok(Warcio { version: version.to_string(), page_us }),
-            _ => Err(format!(
+            _ => Err(Failure::CannotRun(format!(
                 "{} has no warcio that works (pip install warcio): {}",
                 python.display(),
-                crate::base::shown(String::from_utf8_lossy(&output.stderr).trim(), 200)
-            )),
+                shown(String::from_utf8_lossy(&output.stderr).trim(), 200)
+            ))),
         }
     }
 
     /// One page, one commit; beside it the same bytes written to a file and synced.
-    pub fn commits(&self) -> Result<Commits, String> {
+    pub fn commits(&self) -> Result<Commits, Failure> {
         let path = self.root.join("commits");
         let Open { mut keeper, mut store } = open(&path)?;
         let begun = Instant::now();
@@ -230,20 +231,19 @@ impl Bench {
         while begun.elapsed() < COMMITS_FOR {
             let page = &self.pages[count as usize % self.pages.len()];
             append(&mut store, 1, &url_of(count), page, pause)?;
-            keeper.turn(1).map_err(|error| error.to_string())?;
+            keeper.turn(1)?;
             count += 1;
         }
         let per_s = count as f64 / begun.elapsed().as_secs_f64();
-        let file = File::create(self.root.join("plain")).map_err(|error| error.to_string())?;
-        file.set_len(SEGMENT_BYTES).map_err(|error| error.to_string())?;
+        let file = File::create(self.root.join("plain"))?;
+        file.set_len(SEGMENT_BYTES)?;
         let begun = Instant::now();
         let (mut count, mut at) = (0u64, 0);
         while begun.elapsed() < COMMITS_FOR {
             let page = &self.pages[count as usize % self.pages.len()];
             let packed = lz4_flex::block::compress(page);
-            file.write_all_at(&packed, at)
-                .and_then(|()| file.sync_data())
-                .map_err(|error| error.to_string())?;
+            file.write_all_at(&packed, at)?;
+            file.sync_data()?;
             at = (at + packed.len() as u64) % (SEGMENT_BYTES - (1 << 20));
             count += 1;
         }
@@ -251,61 +251,59 @@ impl Bench {
     }
 
     /// Documents by URL, in no order; beside it the records read and unpacked where they are known to be.
-    pub fn reads(&self, reads: usize) -> Result<Reads, String> {
-        let reader = Reader::open(&self.root.join("append")).map_err(|error| error.to_string())?;
+    pub fn reads(&self, reads: usize) -> Result<Reads, Failure> {
+        let reader = Reader::open(&self.root.join("append"))?;
         let mut places = Vec::new();
-        reader
-            .each(|located, _| places.push((located.segment, located.offset)))
-            .map_err(|e| e.to_string())?;
+        reader.each(|located, _| places.push((located.segment, located.offset)))?;
         let mut rng = Rng::new(1);
         let begun = Instant::now();
         for _ in 0..reads {
             let url = url_of(rng.below(self.count as u64));
-            let found = reader.find(&url).map_err(|error| error.to_string())?;
+            let found = reader.find(&url)?;
             if found.is_none_or(|(_, document)| document.is_none()) {
-                return Err(format!("{url} is not there"));
+                return Err(Failure::CannotRun(format!("{url} is not there")));
             }
         }
         let page_us = begun.elapsed().as_secs_f64() * 1e6 / reads as f64;
         let begun = Instant::now();
         for _ in 0..reads {
             let (segment, offset) = places[rng.below(places.len() as u64) as usize];
-            reader.read_at(segment, offset).map_err(|error| error.to_string())?.ok_or("a record is gone")?;
+            reader.read_at(segment, offset)?.ok_or_else(|| Failure::cannot_run("a record is gone"))?;
         }
         let plain_us = begun.elapsed().as_secs_f64() * 1e6 / reads as f64;
         Ok(Reads { reads, per_s: 1e6 / page_us, page_us, plain_us })
     }
 
     /// A store with many small records, found by URL.
-    pub fn lookups(&self, records: u64) -> Result<Lookups, String> {
+    pub fn lookups(&self, records: u64) -> Result<Lookups, Failure> {
         let path = self.root.join("lookups");
         let Open { mut keeper, mut store } = open(&path)?;
         let mut librarian = Librarian::new(&path, keeping(), keeper.shares());
         for index in 0..records {
             let page = &self.pages[index as usize % self.pages.len()][..HEAD.len() + 64];
             append(&mut store, index as u32, &url_of(index), page, || {
-                keeper.turn(1).map_err(|error| error.to_string())?;
-                librarian.turn(&keeper.take_sealed()).map_err(|error| error.to_string())
+                keeper.turn(1)?;
+                Ok(librarian.turn(&keeper.take_sealed())?)
             })?;
         }
         store.finish();
-        keeper.close().map_err(|error| error.to_string())?;
-        librarian.turn(&keeper.take_sealed()).map_err(|error| error.to_string())?;
+        keeper.close()?;
+        librarian.turn(&keeper.take_sealed())?;
         let begun = Instant::now();
-        let reader = Reader::open(&path).map_err(|error| error.to_string())?;
-        let (files, bare) = reader.index_files().map_err(|error| error.to_string())?;
+        let reader = Reader::open(&path)?;
+        let (files, bare) = reader.index_files()?;
         let open_us = begun.elapsed().as_secs_f64() * 1e6;
         if bare > 0 {
-            return Err(format!("{bare} segments have no index"));
+            return Err(Failure::CannotRun(format!("{bare} segments have no index")));
         }
         let mut rng = Rng::new(2);
-        let mut ns = Histogram::<u64>::new(3).map_err(|error| error.to_string())?;
+        let mut ns = Histogram::<u64>::new(3)?;
         for _ in 0..20_000.min(records * 4) {
             let url = url_of(rng.below(records));
             let begun = Instant::now();
-            let found = reader.find(&url).map_err(|error| error.to_string())?;
-            ns.record(begun.elapsed().as_nanos() as u64).map_err(|error| error.to_string())?;
-            found.ok_or("a record is not found")?;
+            let found = reader.find(&url)?;
+            ns.record(begun.elapsed().as_nanos() as u64)?;
+            found.ok_or_else(|| Failure::cannot_run("a record is not found"))?;
         }
         let us = |at| ns.value_at_quantile(at) as f64 / 1e3;
         let _ = fs::remove_dir_all(&path);
@@ -313,22 +311,23 @@ impl Bench {
     }
 
     /// A store is left as a kill leaves it, and opened; beside it the same file read and no more.
-    pub fn recovery(&self) -> Result<Recovery, String> {
+    pub fn recovery(&self) -> Result<Recovery, Failure> {
         let path = self.root.join("recovery");
         let Open { mut keeper, mut store } = open_sized(&path, 1 << 30)?;
         for (index, page) in self.pages.iter().cycle().take(self.count.max(50_000)).enumerate() {
             append(&mut store, 1, &url_of(index as u64), page, pause)?;
         }
-        keeper.turn(1).map_err(|error| error.to_string())?;
+        keeper.turn(1)?;
         drop(keeper);
         std::mem::forget(store);
         let open = newest_file(&path.join("segments"))?;
         let begun = Instant::now();
-        drop(DataDir::open(&path).map_err(|error| error.to_string())?);
+        drop(DataDir::open(&path)?);
         let seconds = begun.elapsed().as_secs_f64();
         let sealed = open.with_extension("seg");
         let begun = Instant::now();
-        let bytes = fs::read(&sealed).map_err(|error| format!("{}: {error}", sealed.display()))?;
+        let bytes =
+            fs::read(&sealed).map_err(|e| Failure::CannotRun(format!("{}: {e}", sealed.display())))?;
         std::hint::black_box(&bytes);
         let plain = begun.elapsed().as_secs_f64();
         let gb = bytes.len() as f64 / 1e9;
@@ -356,15 +355,15 @@ for index, page in enumerate(pages):
 print(version('warcio'), (time.process_time() - begun) * 1e6 / len(pages))
 ";
 
-fn open(path: &Path) -> Result<Open, String> {
+fn open(path: &Path) -> Result<Open, Failure> {
     open_sized(path, SEGMENT_BYTES)
 }
 
-fn open_sized(path: &Path, segment_bytes: u64) -> Result<Open, String> {
-    let directory = DataDir::open(path).map_err(|error| error.to_string())?;
+fn open_sized(path: &Path, segment_bytes: u64) -> Result<Open, Failure> {
+    let directory = DataDir::open(path)?;
     let rules = StoreRules { dedup: Dedup::Url, ..StoreRules::of_size(segment_bytes) };
     let mut keeper = Keeper::new(Medium::Directory(directory), rules, 1);
-    keeper.prepare(1).map_err(|error| error.to_string())?;
+    keeper.prepare(1)?;
     let store = ShardStore::new(keeper.share(0));
     Ok(Open { keeper, store })
 }
@@ -379,8 +378,8 @@ fn append(
     doc_id: u32,
     url: &str,
     page: &[u8],
-    mut between: impl FnMut() -> Result<(), String>,
-) -> Result<usize, String> {
+    mut between: impl FnMut() -> Result<(), Failure>,
+) -> Result<usize, Failure> {
     let record = NewRecord {
         doc_id,
         url,
@@ -401,14 +400,14 @@ fn append(
         match store.append(&record) {
             Ok(appended) => return Ok(appended.bytes),
             Err(AppendError::NoSegment) => between()?,
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error.into()),
         }
     }
-    Err("no segment came".to_string())
+    Err(Failure::cannot_run("no segment came"))
 }
 
 /// For a shard with a keeper on a thread beside it.
-fn pause() -> Result<(), String> {
+fn pause() -> Result<(), Failure> {
     std::thread::sleep(Duration::from_micros(200));
     Ok(())
 }
@@ -418,21 +417,9 @@ fn url_of(index: u64) -> String {
 }
 
 /// The segment that was written to.
-fn newest_file(segments: &Path) -> Result<PathBuf, String> {
-    let paths = fs::read_dir(segments).map_err(|error| error.to_string())?;
+fn newest_file(segments: &Path) -> Result<PathBuf, Failure> {
+    let paths = fs::read_dir(segments)?;
     let mut paths: Vec<PathBuf> = paths.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
     paths.sort();
-    paths.into_iter().next().ok_or_else(|| "no segment was written".to_string())
-}
-
-fn thread_us() -> f64 {
-    clock_us(ClockId::CLOCK_THREAD_CPUTIME_ID)
-}
-
-fn process_us() -> f64 {
-    clock_us(ClockId::CLOCK_PROCESS_CPUTIME_ID)
-}
-
-fn clock_us(clock: ClockId) -> f64 {
-    clock_gettime(clock).map_or(0.0, |time| time.tv_sec() as f64 * 1e6 + time.tv_nsec() as f64 / 1e3)
+    paths.into_iter().next().ok_or_else(|| Failure::cannot_run("no segment was written"))
 }
