@@ -7,7 +7,9 @@ use clap::{Args, CommandFactory, Parser};
 
 /// Print a page of the manual, or the help of a command
 #[derive(Args)]
-#[command(after_help = "Examples:\n  nephila help crawling\n  nephila help store ls")]
+#[command(
+    after_help = "Examples:\n  nephila help crawling\n  nephila help store ls\n\nindex and store are topics and commands: nephila store --help prints the help of the command."
+)]
 pub struct HelpArgs {
     /// A topic, or the name of a command
     #[arg(value_name = "TOPIC")]
