@@ -16,7 +16,7 @@
 //! | `guard`     | addresses and ports we never connect to                          |
 //! | `random`    | a number from the system that cannot be foreseen                 |
 //! | `rng`       | a small seeded generator for the simulation and the driver seeds |
-//! | `text`      | what came from the network, made safe for a terminal             |
+//! | `text`      | what came from the network, made safe for a terminal; edit distance |
 
 mod civil;
 mod guard;
@@ -42,7 +42,7 @@ pub use now::{Now, Wall, rfc3339};
 pub use random::random_u64;
 pub use rng::Rng;
 pub(crate) use slots::Slots;
-pub use text::shown;
+pub use text::{edits, shown};
 pub(crate) use wheel::{RowWheel, TimerWheel};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.

@@ -17,14 +17,36 @@ pub fn shown(text: &str, chars_max: usize) -> String {
     out
 }
 
+/// Counts the letters to change, add or drop to turn one word into the other.
+pub fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, cb) in b.iter().enumerate() {
+            let change = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::{edits, shown};
 
     #[test]
     fn escapes_do_not_reach_the_terminal() {
         assert_eq!(shown("a\x1b[31mb\u{202e}c", 80), "a\\u{1b}[31mb\\u{202e}c");
         assert_eq!(shown("abcdef", 3), "abc…");
         assert_eq!(shown("grün", 80), "grün");
+    }
+
+    #[test]
+    fn words_differ_by_the_letters_between_them() {
+        assert_eq!(edits("store", "store"), 0);
+        assert_eq!(edits("stroe", "store"), 2);
+        assert_eq!(edits("", "index"), 5);
     }
 }

@@ -1,6 +1,6 @@
 use super::shared::Failure;
 use super::{
-    audit, bench, crawl, demo, explain, export, farm, import, index, parse, robots, sim, spider, store,
+    audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, robots, sim, spider, store,
     storeserver, urlserver,
 };
 use crate::base::shown;
@@ -9,7 +9,15 @@ use std::process::ExitCode;
 
 /// Nephila: an io_uring crawl appliance.
 #[derive(Parser)]
-#[command(name = "nephila", version, about, max_term_width = 110, arg_required_else_help = true)]
+#[command(
+    name = "nephila",
+    version,
+    about,
+    max_term_width = 110,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = help::topics()
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -19,20 +27,21 @@ pub struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Crawl(Box<crawl::CrawlArgs>),
-    Urlserver(Box<urlserver::UrlServerArgs>),
-    Spider(Box<spider::SpiderArgs>),
-    Storeserver(storeserver::StoreServerArgs),
     Store(store::StoreArgs),
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
+    Audit(audit::AuditArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
-    Audit(audit::AuditArgs),
+    Urlserver(Box<urlserver::UrlServerArgs>),
+    Spider(Box<spider::SpiderArgs>),
+    Storeserver(storeserver::StoreServerArgs),
+    Farm(farm::FarmArgs),
     Robots(robots::RobotsArgs),
     Parse(parse::ParseArgs),
-    Farm(farm::FarmArgs),
-    Bench(bench::BenchArgs),
     Sim(sim::SimArgs),
+    Bench(bench::BenchArgs),
+    Help(help::HelpArgs),
 }
 
 /// What is shown of a line about a failure.
@@ -57,6 +66,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Farm(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Sim(args) => args.run(),
+        Command::Help(args) => args.run(),
     };
     let (text, status) = match ran {
         Ok(()) => return ExitCode::SUCCESS,

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 /// Crawl from URLs, in one process, politely
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it goes on where it was:\n  nephila crawl --data ./example"
+    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it continues:\n  nephila crawl --data ./example"
 )]
 pub struct CrawlArgs {
-    /// Where to start
+    /// URLs to start from
     pub urls: Vec<String>,
     /// A file of URLs to start from, one a line; blank lines and # comments are skipped
     #[arg(long, value_name = "FILE")]
@@ -29,7 +29,7 @@ pub struct CrawlArgs {
     /// How far to go from the seeds: their hosts, their domains, below their directories, or anywhere
     #[arg(long, value_enum, default_value = "host")]
     pub scope: ScopeKind,
-    /// Links followed from a seed
+    /// How many links to follow from a seed
     #[arg(long, value_name = "N")]
     pub depth: Option<u16>,
     /// Stop after this many pages
@@ -38,15 +38,15 @@ pub struct CrawlArgs {
     /// Stop after this many seconds
     #[arg(long, value_name = "N")]
     pub max_seconds: Option<u64>,
-    /// Stay when nothing is due, and go on when something is
+    /// Stay when nothing is due, and continue when something is
     #[arg(long)]
     pub wait: bool,
-    /// Ask for everything again that was ever fetched; what has not changed does not come a second time
+    /// Ask again for everything that was ever fetched, by conditional requests
     #[arg(long)]
     pub again: bool,
     #[command(flatten)]
     pub links: LinkFlags,
-    /// Ask for heads only: whether the URLs given are there and have changed, without their documents
+    /// Ask only whether the URLs given are there and have changed, without their documents
     #[arg(long)]
     pub head: bool,
     #[command(flatten)]
@@ -89,7 +89,7 @@ impl CrawlArgs {
         }
         if seeds.is_empty() && (self.seeds.is_some() || !has_index(config)?) {
             return Err(Failure::Usage(
-                "nothing to crawl: give a URL, a file of them with --seeds, or with --data a crawl to go on with"
+                "nothing to crawl: give a URL, a file of them with --seeds, or a crawl to continue with --data"
                     .to_string(),
             ));
         }

@@ -6,10 +6,11 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Start a farm on loopback, crawl it live, and say how to look at what was stored
+/// Start a farm on loopback, crawl it, and say how to look at what was stored
 #[derive(Args)]
 #[command(after_help = "Example:\n  nephila demo --hosts 2000 --req-host-per-sec 0")]
 pub struct DemoArgs {
+    /// Hosts of the farm
     #[arg(long, value_name = "N", default_value_t = 1000)]
     hosts: u32,
     /// Pages per host
@@ -18,7 +19,7 @@ pub struct DemoArgs {
     /// Requests per second and host; 0 = no limit
     #[arg(long, value_name = "F", default_value_t = 5.0)]
     req_host_per_sec: f64,
-    /// Where documents are stored
+    /// The data directory
     #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
     data: PathBuf,
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Say why a URL was fetched, is not fetched yet, or never will be
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila explain http://example.org/ --data ./example\n  nephila explain http://example.org/private --data ./example --json\n\nA crawl that is running answers by itself; otherwise the files it left are read.\nExit status 1 if the URL is not fetched and by these rules never will be."
+    after_help = "Examples:\n  nephila explain http://example.org/ --data ./example\n  nephila explain http://example.org/private --data ./example --json\n\nA running crawl answers for itself; otherwise its files are read.\nExit status 1: the URL is not fetched, and by these rules never will be."
 )]
 pub struct ExplainArgs {
     /// The URL to explain
@@ -211,8 +211,8 @@ fn robots_text(robots: &RobotsLine) -> String {
     match (robots.state.as_str(), robots.allowed) {
         ("known", Some(true)) => format!("allowed{rule}{until}"),
         ("known", _) => format!("denied{rule}{until}"),
-        ("unreachable", _) => format!("robots.txt cannot be had, which is a no{until}"),
-        ("asked", _) => "robots.txt is being asked for".to_string(),
+        ("unreachable", _) => format!("robots.txt cannot be fetched, so nothing may be asked{until}"),
+        ("asked", _) => "robots.txt is being fetched".to_string(),
         _ => "robots.txt is not known".to_string(),
     }
 }

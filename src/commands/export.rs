@@ -22,12 +22,12 @@ pub struct ExportArgs {
 enum ExportCommand {
     /// Write WARC 1.1 files
     #[command(after_help = "\
-A name that ends in .gz is compressed record by record. Every response that is
-stored goes out, with the request that it answers as far as that is known.
+A name that ends in .gz is compressed record by record. Every stored
+response is written, with the request that it answers as far as that is known.
 Documents are stored without their codings: Content-Encoding and
-Transfer-Encoding leave as X-Archive-Orig-…, and Content-Length is what
-follows. A document that was stored once and seen again is a revisit record,
-and so is a 304. The same data has the same bytes each time.
+Transfer-Encoding become X-Archive-Orig-…, and Content-Length is the length of
+what follows. A document that was stored once and seen again is a revisit record,
+and so is a 304. The same data gives the same bytes each time.
 
 Example:
   nephila export warc --data ./example --out example.warc.gz
@@ -71,16 +71,16 @@ Example:
 struct CommonArgs {
     #[command(flatten)]
     data: DataArg,
-    /// Write this file; it appears when it is whole
+    /// The file to write; it appears when it is complete
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Every record of every URL: the default
+    /// Every record of every URL (the default)
     #[arg(long, conflicts_with = "newest")]
     all: bool,
     /// One record of each URL: the newest that has a document
     #[arg(long)]
     newest: bool,
-    /// Replace files that are there already
+    /// Replace existing files
     #[arg(long)]
     force: bool,
     /// One JSON object
@@ -90,7 +90,7 @@ struct CommonArgs {
 
 #[derive(Args)]
 struct SizeArg {
-    /// Begin another file when one has passed this size; files are numbered before their extensions
+    /// Start another file when one has passed this size; a number goes before the extension
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     size: Option<u64>,
 }

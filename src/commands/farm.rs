@@ -8,18 +8,19 @@ use std::path::PathBuf;
 /// Serve a made-up web on loopback: thousands of hosts, every page computed from a seed
 #[derive(Args, Clone)]
 #[command(
-    after_help = "Example:\n  nephila farm --hosts 100 --pages 50 --port 8080 --hosts-file farm.hosts --seeds-file farm.seeds\n  nephila crawl --seeds farm.seeds --hosts-file farm.hosts --allow-net 127.0.0.0/8 --req-host-per-sec 20\n\n  nephila farm --tls --ca-out farm.pem --port 8443 --hosts-file farm.hosts\n  curl --cacert farm.pem --resolve h3.farm.test:8443:127.16.0.3 https://h3.farm.test:8443/\n\nEvery host has an address of its own in 127.16.0.0/12 and up; all of them answer on the one port.\nThe certificate of --tls holds every name and the addresses of the first 16 hosts.\nIt runs until it is stopped with Ctrl-C."
+    after_help = "Example:\n  nephila farm --hosts 100 --pages 50 --port 8080 --hosts-file farm.hosts --seeds-file farm.seeds\n  nephila crawl --seeds farm.seeds --hosts-file farm.hosts --allow-net 127.0.0.0/8 \\\n      --req-host-per-sec 20\n\n  nephila farm --tls --ca-out farm.pem --port 8443 --hosts-file farm.hosts\n  curl --cacert farm.pem --resolve h3.farm.test:8443:127.16.0.3 https://h3.farm.test:8443/\n\nEvery host has its own address from 127.16.0.0 on; all of them answer on the same port.\nThe certificate of --tls holds every name and the addresses of the first 16 hosts.\nIt runs until it is stopped with Ctrl-C."
 )]
 pub struct FarmArgs {
+    /// How many hosts
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub hosts: u32,
-    /// Hosts on top that are slow or broken, each in one of nine ways
+    /// More hosts that are slow or broken, each in one of nine ways
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub slow_hosts: u32,
     /// Pages per host
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub pages: u32,
-    /// Length of a document
+    /// Bytes of a document
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub page_bytes: u32,
     /// Links of a page to its own host
@@ -28,7 +29,7 @@ pub struct FarmArgs {
     /// Everything is computed from this number
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Hold every answer back
+    /// Milliseconds that every answer is held back
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub latency_ms: u32,
     /// Share of pages that redirect, 0 to 1
@@ -40,6 +41,7 @@ pub struct FarmArgs {
     /// Share of pages that are held back by --slow-ms
     #[arg(long, value_name = "F", default_value_t = 0.0)]
     pub slow: f64,
+    /// Milliseconds that those are held back
     #[arg(long, value_name = "MS", default_value_t = 2000)]
     pub slow_ms: u32,
     /// Share of pages whose answer is reset, cut or malformed
@@ -54,7 +56,7 @@ pub struct FarmArgs {
     /// Close the connection after every answer
     #[arg(long)]
     pub close: bool,
-    /// Crawl-delay in every robots.txt
+    /// Seconds of Crawl-delay in every robots.txt
     #[arg(long, value_name = "S")]
     pub crawl_delay: Option<f64>,
     /// Speak TLS 1.3 and 1.2, with a certificate of an authority made for this run
@@ -66,6 +68,7 @@ pub struct FarmArgs {
     /// Port of all hosts; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port: u16,
+    /// Threads that serve
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub threads: u16,
     /// Cores for the threads, like 1 or 2-3
@@ -80,7 +83,7 @@ pub struct FarmArgs {
     /// Stop when stdin is closed, so that a farm does not outlive what started it
     #[arg(long)]
     pub until_stdin_closes: bool,
-    /// Say where it listens as one JSON object
+    /// Print where it listens as one JSON object
     #[arg(long)]
     pub json: bool,
 }

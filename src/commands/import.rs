@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Bring archives of any crawler into a store
+/// Read archives of any crawler into a store
 #[derive(Args)]
 #[command(after_help = "Example:\n  nephila import warc --data ./example old-crawl.warc.gz")]
 pub struct ImportArgs {
@@ -19,10 +19,10 @@ pub struct ImportArgs {
 enum ImportCommand {
     /// Read WARC files: responses, revisits and resources
     #[command(after_help = "\
-Versions 0.17 to 1.1, plain or gzipped. Chunks and content codings are undone,
-as a fetch does it. A revisit gets the document that it refers to, which must
-be in one of the files. What cannot be read is told with its place and skipped,
-and the exit status is then 1. What is counted is on disk.
+Versions 0.17 to 1.1, plain or gzipped. Chunks and content codings are decoded,
+as a fetch does. A revisit gets the document that it refers to, which must
+be in one of the files. What cannot be read is reported with its place and
+skipped, and the exit status is then 1. What is counted is on disk.
 
 Example:
   nephila import warc --data ./example a.warc.gz b.warc
@@ -31,10 +31,10 @@ Example:
         /// WARC files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// The data directory to write to; no crawl may be using it
+        /// The data directory to write; no crawl may be using it
         #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
         data: PathBuf,
-        /// Longer documents are cut
+        /// Longer documents are cut at this size
         #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
         max_doc_size: u64,
         /// One JSON object

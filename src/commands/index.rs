@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Look into a doc index, also while a crawl writes it, and carry it elsewhere
+/// Look into a doc index, also while a crawl writes it; import and export it
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  nephila index stat --data ./example\n  nephila index show --data ./example http://example.org/\n  nephila index export --data ./example > index.jsonl"
@@ -40,7 +40,7 @@ enum IndexCommand {
     Hosts {
         #[command(flatten)]
         data: DataArg,
-        /// So many at most
+        /// At most this many
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
         /// Only this host, by its name or its origin
@@ -50,13 +50,14 @@ enum IndexCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Tell all that is known of a URL
+    /// Print everything that is known of a URL
     #[command(
         after_help = "Example:\n  nephila index show --data ./example http://example.org/\n\nExit status 1 if the URL is not known."
     )]
     Show {
         #[command(flatten)]
         data: DataArg,
+        /// The URL
         url: String,
         /// One JSON object
         #[arg(long)]
@@ -67,7 +68,7 @@ enum IndexCommand {
     Pending {
         #[command(flatten)]
         data: DataArg,
-        /// So many at most
+        /// At most this many
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
         /// Only of this host, by its name or its origin
@@ -77,9 +78,9 @@ enum IndexCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Take in URLs: a plain list, lines of index export, or lines of a reflog
+    /// Add URLs: a plain list, lines of index export, or lines of a reflog
     #[command(
-        after_help = "Examples:\n  nephila index import --data ./example urls.txt\n  nephila index export --data ./one | nephila index import --data ./other -\n\nA plain URL is as if it was typed. A line of an export brings what was known of its URL, but for its document.\nA line of a reflog is batch, priority, time, page, URL, hits and update tag, with tabs between them: a URL that is\nknown moves up by a higher priority or more hits, and is due at once by another update tag.\nNo crawl may be using the data directory."
+        after_help = "Examples:\n  nephila index import --data ./example urls.txt\n  nephila index export --data ./one | nephila index import --data ./other -\n\nA plain URL counts as a seed. A line of an export brings what was known of its URL, without the\ndocument. A line of a reflog has batch, priority, time, page, URL, hits and update tag, with tabs\nbetween them: a pending URL moves up by a higher priority or more hits, and a fetched one is due\nat once by another update tag. No crawl may be using the data directory."
     )]
     Import {
         #[command(flatten)]
@@ -95,7 +96,7 @@ enum IndexCommand {
     Export {
         #[command(flatten)]
         data: DataArg,
-        /// What it does anyhow
+        /// Changes nothing: the output is JSON in any case
         #[arg(long)]
         json: bool,
     },

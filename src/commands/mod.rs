@@ -12,6 +12,7 @@ mod demo;
 mod explain;
 mod export;
 mod farm;
+mod help;
 mod import;
 mod index;
 mod index_hosts;

@@ -9,25 +9,27 @@ use sha1::{Digest, Sha1};
 use std::fmt;
 use std::io::{self, Read};
 
-/// Say what our HTTP/1.1 parser makes of a raw response on stdin, as one JSON object; exit 1 if it is rejected
+/// Parse a raw HTTP/1.1 response on stdin, and print it as one JSON object; exit 1 if it is rejected
 #[derive(Args)]
 #[command(after_help = "\
 Example:
   printf 'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nhi' | nephila parse
   printf 'GET / HTTP/1.1\\r\\nHost: example.org\\r\\nConnection: close\\r\\n\\r\\n' | nc example.org 80 | nephila parse
 
-Stdin is one response up to the end of its connection: interim (1xx) heads are skipped, and bytes after the response
-make keep_alive false. The body is taken out of its framing; a Content-Encoding stays on it.
+Stdin is one response up to the end of its connection. Interim (1xx) heads are skipped; bytes after
+the response make keep_alive false. The body is taken out of its framing and stays in its
+Content-Encoding.
 
-  {\"status\":200,\"version\":\"1.1\",\"headers\":[[\"Content-Length\",\"2\"]],\"framing\":\"length\",\"body_bytes\":2,
-   \"body_sha1\":\"…\",\"complete\":true,\"keep_alive\":true,\"flags\":[]}      framing: length, chunked, close or none
+  {\"status\":200,\"version\":\"1.1\",\"headers\":[[\"Content-Length\",\"2\"]],\"framing\":\"length\",
+   \"body_bytes\":2,\"body_sha1\":\"…\",\"complete\":true,\"keep_alive\":true,\"flags\":[]}
 
-Names and values of headers are as sent: each byte is the code point of its number (U+0000 to U+00FF), so that nothing
-is lost whatever their encoding; folded lines are joined with one space.
-A body that stops short is complete false. Of one larger than 16 MiB that much is taken: complete false, flag cut.
-A cut head, a rejected head and a malformed chunk are {\"error\":\"…\"} with these words first, and exit 1.")]
+framing is length, chunked, close or none. Names and values of headers are as sent: each byte is the
+code point of its number (U+0000 to U+00FF), so that nothing is lost whatever their encoding; folded
+lines are joined with one space. complete is false for a body that stops short, and for one larger
+than 16 MiB, which is cut there (flag cut). A cut head, a rejected head and a malformed chunk are
+{\"error\":\"…\"}, which begins with these words, and exit status 1.")]
 pub(super) struct ParseArgs {
-    /// What was asked: the answer to HEAD has no body
+    /// The method of the request: the answer to HEAD has no body
     #[arg(long, value_name = "NAME", default_value = "GET", ignore_case = true)]
     method: Asked,
 }

@@ -15,7 +15,7 @@ Example:
   nephila robots --agent nephila robots.txt http://example.org/private/ /search?q=x
   curl -s http://example.org/robots.txt | nephila robots --agent nephila --json - /")]
 pub struct RobotsArgs {
-    /// Who asks: a product token, or a User-Agent whose first word is one; * for whoever is not named
+    /// Who asks: a product token, or a User-Agent whose first word is one; * for crawlers that no group names
     #[arg(long, value_name = "NAME")]
     agent: String,
     /// One JSON object a line: {"url","allowed","rule"}; rule is the pattern that decided, or null

@@ -10,16 +10,16 @@ use crate::engine::{LinksConfig, NodeError, NodeSetup, SpiderNode, SpiderSetup, 
 use clap::Args;
 use std::time::Instant;
 
-/// Fetch for URL servers in other processes, and store what comes
+/// Fetch for URL servers in other processes, and store the documents
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila spider --listen 0.0.0.0:7171 --data ./documents\n  nephila spider --urlserver urls.example.net:7170 --store store.example.net:7172\n\nA URL server sends lines of work; each is answered by DONE once its document is on disk, here or at the store\nserver; a store server that never counts what it has stored is only sent to. HOST_IP must be a public\naddress unless its network is allowed with --allow-net.\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once."
+    after_help = "Examples:\n  nephila spider --listen 0.0.0.0:7171 --data ./documents\n  nephila spider --urlserver urls.example.net:7170 --store store.example.net:7172\n\nA URL server sends lines of work. Each is answered with DONE when its document is on disk, here\nor at the store server; if a store server never counts what it has stored, when it was sent.\nHOST_IP must be a public address unless its network is allowed with --allow-net.\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once."
 )]
 pub struct SpiderArgs {
-    /// Let URL servers dial in here; port 0 takes a free one
+    /// Accept URL servers at this address; port 0 takes a free one
     #[arg(long, value_name = "ADDR", required_unless_present = "urlserver", conflicts_with = "urlserver")]
     listen: Option<String>,
-    /// Dial a URL server, again and again until it answers (repeatable)
+    /// Dial this URL server, until it answers (repeatable)
     #[arg(long, value_name = "ADDR")]
     urlserver: Vec<String>,
     #[command(flatten)]

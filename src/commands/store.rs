@@ -40,50 +40,53 @@ enum StoreCommand {
     Cat {
         #[command(flatten)]
         data: DataArg,
+        /// The URL of the document
         #[arg(required_unless_present = "doc_id")]
         url: Option<String>,
-        /// By document number, as store ls tells it, and not by URL
+        /// The number of the document (doc_id of store ls --json) in place of its URL
         #[arg(long, value_name = "N", conflicts_with = "url")]
         doc_id: Option<u32>,
-        /// The response head as received, before the document
+        /// Write the response head as received before the document
         #[arg(long)]
         head: bool,
     },
-    /// Count what is there
+    /// Count segments, records and documents
     #[command(after_help = "Example:\n  nephila store stat --data ./example")]
     Stat {
         #[command(flatten)]
         data: DataArg,
+        /// One JSON object
         #[arg(long)]
         json: bool,
     },
     /// Read every record, unpack every document, follow every reference and compare every index
     #[command(
-        after_help = "Example:\n  nephila store verify --data ./example\n\nExit status 1 if anything is damaged. A segment that a killed process left torn is told of, and is no damage."
+        after_help = "Example:\n  nephila store verify --data ./example\n\nExit status 1 if anything is damaged. A segment that a killed process left torn is reported,\nand is no damage."
     )]
     Verify {
         #[command(flatten)]
         data: DataArg,
+        /// One JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Make every index anew from the segments
+    /// Rebuild every index from the segments
     #[command(after_help = "Example:\n  nephila store reindex --data ./example")]
     Reindex {
         #[command(flatten)]
         data: DataArg,
     },
-    /// Let the oldest segments go
+    /// Remove the oldest segments
     #[command(
-        after_help = "Examples:\n  nephila store drop --data ./example --before 2026-01-01\n  nephila store drop --data ./example --to 10000000000\n\nWhole segments go, the oldest first, but for documents that later records read like (304, references): those stay.\nA running crawl does the same by itself with [store] bytes_max."
+        after_help = "Examples:\n  nephila store drop --data ./example --before 2026-01-01\n  nephila store drop --data ./example --to 10000000000\n\nWhole segments are removed, the oldest first; documents that later records refer to (a 304, a\nreference) stay. A running crawl does the same by itself with [store] bytes_max."
     )]
     Drop {
         #[command(flatten)]
         data: DataArg,
-        /// Segments of which every record was fetched before this day (or time, like 2026-01-01T12:00:00Z), in UTC
+        /// Remove segments whose records were all fetched before this day (or time, like 2026-01-01T12:00:00Z), in UTC
         #[arg(long, value_name = "DATE", required_unless_present = "to", conflicts_with = "to")]
         before: Option<String>,
-        /// As many as it takes until all segments have no more bytes than this
+        /// Remove as many as needed until the rest takes no more bytes than this
         #[arg(long, value_name = "BYTES")]
         to: Option<u64>,
     },
@@ -95,7 +98,7 @@ enum StoreCommand {
         #[command(flatten)]
         data: DataArg,
     },
-    /// Print the tables of result codes, of HTTP codes, and of what is done about each HTTP code: kind, value, name
+    /// Print the result codes, the HTTP codes, and what is done about each HTTP code: kind, value, name
     #[command(after_help = "Example:\n  nephila store codes | grep redirect")]
     Codes,
 }

@@ -44,7 +44,7 @@ pub(super) fn verify(data: &DataArg, json: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let mend = match verified.damages.is_empty() && verified.broken.is_empty() {
-        true => "nephila store reindex makes the indexes anew",
+        true => "nephila store reindex rebuilds the indexes",
         false => {
             "everything else can be read; after nephila store reindex what is damaged can be fetched again"
         }
@@ -74,7 +74,7 @@ fn verified_text(verified: &Verified) -> String {
         let _ = writeln!(text, "broken     {url}: no document ({path} at byte {start})");
     }
     for path in verified.wrong_indexes.iter().take(NAMED_MAX) {
-        let _ = writeln!(text, "index      {} does not say what is there", path.display());
+        let _ = writeln!(text, "index      {} does not match its segments", path.display());
     }
     text + if verified.is_sound() { "sound\n" } else { "not sound\n" }
 }
@@ -108,9 +108,9 @@ pub(super) fn let_go(data: &DataArg, what: &ToGo) -> Result<(), Failure> {
     // Merged indexes of what has changed are gone; they are made anew here, not by the next crawl.
     Maintenance::new(directory.path(), keeping(), Vec::new()).turn(&[])?;
     let (segments, records, gone_mb) = (gone.segments, gone.records, mb(gone.bytes));
-    let mut text = format!("{segments} segments and {records} records ({gone_mb:.1} MB) are gone\n");
+    let mut text = format!("{segments} segments and {records} records ({gone_mb:.1} MB) removed\n");
     if gone.kept > 0 {
-        text += &format!("{} records stay: they are the newest, or others read like them\n", gone.kept);
+        text += &format!("{} records stay: they are the newest, or later records refer to them\n", gone.kept);
     }
     print(&text)
 }

@@ -10,14 +10,14 @@ use std::time::Instant;
 
 /// Store what spiders in other processes send
 ///
-/// A connection is a stream of records; how many of them are safely on disk is written back, as a big-endian u64,
-/// whenever it has moved.
+/// A connection is a stream of records. The server writes back how many of them are on disk, as a big-endian u64, whenever
+/// that number has grown.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila storeserver --listen 127.0.0.1:7172 --data ./documents\n  nephila spider --listen 127.0.0.1:7171 --store 127.0.0.1:7172\n  nephila store ls --data ./documents\n\nA stream that makes no sense, or that ends inside a record, is closed with one line on stderr; the whole records\nbefore that are kept. Stop it with Ctrl-C: what was received is stored and counted, and the summary is printed.\nA second Ctrl-C stops at once."
+    after_help = "Example:\n  nephila storeserver --listen 127.0.0.1:7172 --data ./documents\n  nephila spider --listen 127.0.0.1:7171 --store 127.0.0.1:7172\n  nephila store ls --data ./documents\n\nA stream that is malformed, or that ends inside a record, is closed with one line on stderr; the\nwhole records before that are kept. Stop it with Ctrl-C: what was received is stored and counted,\nand the summary is printed. A second Ctrl-C stops at once."
 )]
 pub struct StoreServerArgs {
-    /// Let spiders dial in here; port 0 takes a free one
+    /// Accept spiders at this address; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     listen: String,
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub struct StoreServerArgs {
     /// Settings in TOML: those of [store], and max_doc_size of [spider], are used
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Cores to run a worker on each, like 0-3,6 [default: all]
+    /// The cores to use, one worker on each, like 0-3,6 [default: all]
     #[arg(long, value_name = "LIST")]
     cores: Option<String>,
     #[command(flatten)]

@@ -16,11 +16,11 @@ use std::time::Instant;
 
 /// Queue, pace and hand out URLs to spiders in other processes
 ///
-/// Spiders are dialed (spider_host, spider_port) or dial in (listen); either way they get lines of work and answer
-/// with GET, WORKING and DONE. Robots rules are fetched from here, within each host's budget.
+/// The server dials spiders (spider_host, spider_port) or accepts them (listen). They get lines of work and answer with
+/// GET, WORKING and DONE. The server fetches robots.txt itself, within the budget of each host.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  printf '[url_server]\\nlisten = \"127.0.0.1:7170\"\\n' > urls.toml\n  nephila urlserver --config urls.toml --urls list.txt\n  nephila spider --urlserver 127.0.0.1:7170 --data ./documents\n\nIt ends when every URL of the list was answered for. What it learns of hosts (pauses, blocks, robots rules) is kept\nin the data directory and holds when it is started again. nephila audit proves from its log and the spiders' how\nevery host was treated."
+    after_help = "Example:\n  printf '[url_server]\\nlisten = \"127.0.0.1:7170\"\\n' > urls.toml\n  nephila urlserver --config urls.toml --urls list.txt\n  nephila spider --urlserver 127.0.0.1:7170 --data ./documents\n\nIt ends when every URL of the list is done. What it learns of hosts (pauses, blocks, robots rules)\nis kept in the data directory for the next start. nephila audit proves from its log and those of\nthe spiders how every host was treated."
 )]
 pub struct UrlServerArgs {
     /// A file of URLs, one a line; blank lines and # comments are skipped [default: what is due in the doc index of --data]
@@ -40,7 +40,7 @@ pub struct UrlServerArgs {
     json: bool,
 }
 
-const FAREWELL: Farewell = Farewell { stopping: "what spiders have may end (5 s at most)", at_once: "" };
+const FAREWELL: Farewell = Farewell { stopping: "open work of spiders may end (5 s at most)", at_once: "" };
 
 impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {

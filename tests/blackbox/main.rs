@@ -39,6 +39,7 @@
 //! | `urlserver`  | `nephila urlserver` keeps to them, and is nice                    |
 //! | `url_life`   | and loses no URL, whatever becomes of spiders and processes       |
 //! | `store`      | what `store` prints and with what status                          |
+//! | `manual`     | README and manual say what is so, and their examples run          |
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
@@ -79,6 +80,7 @@ mod keep_alive;
 mod layers;
 mod link;
 mod log_server;
+mod manual;
 mod memory;
 mod name_server;
 mod niceness;

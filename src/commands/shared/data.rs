@@ -44,7 +44,7 @@ pub(crate) fn open_data(path: &Path, killed: &str) -> Result<DataDir, Failure> {
     Ok(directory)
 }
 
-/// Whether there is a doc index to go on with.
+/// Whether there is a doc index to continue with.
 pub(crate) fn has_index(config: &Config) -> Result<bool, Failure> {
     Ok(IndexView::open(&index_folder(&config.store.data))?.is_some())
 }
@@ -60,8 +60,8 @@ pub(crate) fn open_index(config: &Config, directory: &DataDir) -> Result<OpenInd
         );
     }
     for (count, said) in [
-        (opened.torn_bytes, "bytes at its end were torn by a crash and are found again"),
-        (opened.runs_removed as u64, "damaged parts of the seen-set were made anew"),
+        (opened.torn_bytes, "bytes at its end were torn by a crash; their URLs are found again"),
+        (opened.runs_removed as u64, "damaged parts of the seen-set were rebuilt"),
         (
             opened.damaged_bytes,
             "bytes are damaged; the URLs in them are lost until their pages are read again (--again)",

@@ -47,7 +47,7 @@ pub(crate) fn run_to_end<N: Running>(
             std::process::exit(3);
         }
         if interrupt == Interrupt::Stop {
-            progress.say(&format!("stopping: {}; once more stops at once", farewell.stopping));
+            progress.say(&format!("stopping: {}; a second signal stops at once", farewell.stopping));
         }
         let is_over = until.is_some_and(|until| Instant::now() >= until);
         if interrupt == Interrupt::Stop || (is_over && !is_stopping) {

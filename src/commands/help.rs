@@ -1,0 +1,136 @@
+//! The manual, compiled in: a page for each topic, as Markdown that reads well in a terminal.
+
+use super::Cli;
+use super::shared::{Failure, output::print};
+use crate::base::{edits, shown};
+use clap::{Args, CommandFactory, Parser};
+
+/// Print a page of the manual, or the help of a command
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  nephila help crawling\n  nephila help store ls\n\nindex and store are topics and commands: nephila store --help prints the help of the command."
+)]
+pub struct HelpArgs {
+    /// A topic, or the name of a command
+    #[arg(value_name = "TOPIC")]
+    words: Vec<String>,
+}
+
+/// A page of the manual.
+struct Topic {
+    name: &'static str,
+    about: &'static str,
+    text: &'static str,
+}
+
+const TOPICS: [Topic; 8] = [
+    Topic {
+        name: "crawling",
+        about: "seeds, scope, https, credentials, results, data directory",
+        text: include_str!("../manual/crawling.md"),
+    },
+    Topic {
+        name: "index",
+        about: "every URL known: resume, retries, rules, import, explain",
+        text: include_str!("../manual/index.md"),
+    },
+    Topic {
+        name: "store",
+        about: "segments, records, bounds, damage",
+        text: include_str!("../manual/store.md"),
+    },
+    Topic {
+        name: "archives",
+        about: "WARC, CDXJ and WACZ out of a store, WARC into one",
+        text: include_str!("../manual/archives.md"),
+    },
+    Topic {
+        name: "split",
+        about: "URL server, spiders and store server as processes",
+        text: include_str!("../manual/split.md"),
+    },
+    Topic {
+        name: "politeness",
+        about: "pauses, robots.txt, back-off, audit",
+        text: include_str!("../manual/politeness.md"),
+    },
+    Topic {
+        name: "settings",
+        about: "the settings file and every setting",
+        text: include_str!("../manual/settings.md"),
+    },
+    Topic {
+        name: "protocols",
+        about: "lines, records, logs and JSON, to the byte",
+        text: include_str!("../manual/protocols.md"),
+    },
+];
+
+/// Lists the topics, for the end of `nephila --help`.
+pub fn topics() -> String {
+    let lines: Vec<String> =
+        TOPICS.iter().map(|topic| format!("  {:<12} {}", topic.name, topic.about)).collect();
+    format!("Topics of the manual, printed by nephila help TOPIC:\n{}", lines.join("\n"))
+}
+
+impl HelpArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let topic = match &self.words[..] {
+            [word] => TOPICS.iter().find(|topic| topic.name == word.as_str()),
+            _ => None,
+        };
+        match topic {
+            Some(topic) => print(&topic.page()),
+            None => command_help(&self.words),
+        }
+    }
+}
+
+impl Topic {
+    /// The text without what is written for other readers than people (`<!-- … -->`).
+    fn page(&self) -> String {
+        let mut page = String::with_capacity(self.text.len());
+        let mut lines = self.text.lines();
+        while let Some(line) = lines.next() {
+            if line.starts_with("<!--") {
+                // The blank line that follows it goes as well.
+                lines.next();
+                continue;
+            }
+            page += line;
+            page.push('\n');
+        }
+        page
+    }
+}
+
+/// Prints what `nephila WORDS… --help` prints.
+fn command_help(words: &[String]) -> Result<(), Failure> {
+    let command = Cli::command();
+    if let Some(word) = words.first().filter(|word| command.find_subcommand(word).is_none()) {
+        return Err(unknown(word, &command));
+    }
+    let typed = words.iter().map(String::as_str);
+    match Cli::try_parse_from(std::iter::once("nephila").chain(typed).chain(["--help"])) {
+        Err(help) if !help.use_stderr() => help.print().or_else(|e| match e.kind() {
+            std::io::ErrorKind::BrokenPipe => Ok(()),
+            _ => Err(Failure::cannot_run(e)),
+        }),
+        _ => Err(Failure::Usage(format!("{} is no command", shown(&words.join(" "), 100)))),
+    }
+}
+
+fn unknown(word: &str, command: &clap::Command) -> Failure {
+    let topics = TOPICS.iter().map(|topic| topic.name);
+    let names = topics.clone().chain(command.get_subcommands().map(clap::Command::get_name));
+    // What begins as typed is nearer than any other.
+    let distance = |name: &&str| if name.starts_with(word) { 0 } else { edits(word, name) };
+    let nearest = names.min_by_key(distance).filter(|name| distance(name) <= name.len() / 2);
+    let hint = nearest.map_or(String::new(), |name| format!("did you mean {name}? "));
+    let topics: Vec<&str> = topics.collect();
+    Failure::Usage(format!(
+        "no topic or command is called {} ({hint}topics are {}; nephila --help lists the commands)",
+        shown(word, 100),
+        topics.join(", ")
+    ))
+}
