@@ -97,7 +97,7 @@ pub mod limits;
 pub mod proto;
 pub(crate) mod resolver;
 pub(crate) mod rings;
-pub mod sim;
+pub(crate) mod sim;
 pub(crate) mod spider;
 pub(crate) mod storage;
 pub mod store_server;

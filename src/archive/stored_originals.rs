@@ -49,7 +49,10 @@ impl StoredOriginals {
         let Some((located, bytes)) = self.reader(own)?.record_at(own.0, own.1)? else { return Ok(None) };
         let elsewhere = self.by_digest.get(&located.record.digest).filter(|_| located.record.is_reference);
         let document = match elsewhere.copied() {
-            Some(place) => self.reader(place)?.read_at(place.0, place.1)?.map(|(_, document)| document),
+            Some(place) => {
+                let original = self.reader(place)?.record_at(place.0, place.1)?;
+                original.and_then(|(original, bytes)| Reader::document(&original.record, &bytes))
+            }
             // Its own, or one that was stored before this import: the indexes know where.
             None => self.reader(own)?.document_of(&located, &bytes)?,
         };

@@ -16,5 +16,4 @@ mod plan;
 mod web;
 mod world;
 
-pub use plan::Plan;
 pub use world::{SimReport, run};

@@ -1,6 +1,6 @@
 use crate::base::{AddressGuard, Now, Wall, fingerprint};
 use crate::config::Config;
-use crate::doc_index::{IndexStats, Outcome};
+use crate::doc_index::Outcome;
 use crate::engine::crawl::index_actor::IndexPort;
 use crate::engine::crawl::index_link::IndexLink;
 use crate::engine::crawl::messages::{
@@ -180,11 +180,6 @@ impl Scheduler {
 
     pub fn documents_done(&self) -> u64 {
         self.counts.done
-    }
-
-    /// What the index knew when it was last asked.
-    pub fn index_stats(&self) -> IndexStats {
-        self.index.stats()
     }
 
     /// Where questions about URLs are asked.

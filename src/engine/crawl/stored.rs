@@ -2,7 +2,7 @@ use crate::base::fingerprint;
 use crate::proto::http1::{Flags, HeadLimits, HeadParser, HeadStep, Method, Validators};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::store_server::{Document, Located, ReadError, Reader, Record};
+use crate::store_server::{Located, ReadError, Reader, Record};
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
 use std::path::Path;
 
@@ -11,7 +11,6 @@ use std::path::Path;
 #[derive(Default)]
 pub struct Stored {
     by_url: RapidHashMap<u64, Known>,
-    reader: Option<Reader>,
     /// Digests of documents that were read themselves, while a store is read.
     digests: RapidHashSet<u128>,
 }
@@ -21,7 +20,6 @@ struct Known {
     /// The document is there, not only its head.
     whole: bool,
     segment: u64,
-    offset: u64,
 }
 
 /// URLs remembered, and bytes of segments read for them, the newest first; the rest is fetched as if it were new.
@@ -36,21 +34,12 @@ impl Stored {
             Ok(mut reader) => {
                 reader.keep_newest(STORED_BYTES_MAX);
                 reader.each(|located, bytes| stored.note(&located, bytes))?;
-                stored.reader = Some(reader);
                 stored.digests = RapidHashSet::default();
             }
             Err(ReadError::NoStore(_)) => {}
             Err(error) => return Err(error),
         }
         Ok(stored)
-    }
-
-    pub fn len(&self) -> usize {
-        self.by_url.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.by_url.is_empty()
     }
 
     /// What a request for this URL can ask about. Whoever wants the document must have it stored, and in no segment that
@@ -64,15 +53,8 @@ impl Stored {
         (is_there || head_only).then(|| known.validators.clone())
     }
 
-    /// The document of a page that has not changed. Reads the disk.
-    pub fn read(&self, url: &CrawlUrl) -> Option<(Record, Document)> {
-        let known = self.by_url.get(&url.fingerprint()).filter(|known| known.whole)?;
-        let found = self.reader.as_ref()?.read_at(known.segment, known.offset).ok()??;
-        (found.0.url == url.as_str()).then_some(found)
-    }
-
     fn note(&mut self, located: &Located, bytes: &[u8]) {
-        let Located { record, segment, offset } = located;
+        let Located { record, segment, .. } = located;
         let url = fingerprint(record.url.as_bytes());
         let flags = Flags::from_bits(record.flags);
         // A reference is as good as its document, if that was there to be read.
@@ -87,7 +69,7 @@ impl Stored {
             ResultCode::Ok if !whole && self.by_url.get(&url).is_some_and(|known| known.whole) => {}
             ResultCode::Ok => match validators_of(record, bytes) {
                 Some(validators) if self.by_url.len() < STORED_MAX || self.by_url.contains_key(&url) => {
-                    let known = Known { validators, whole, segment: *segment, offset: *offset };
+                    let known = Known { validators, whole, segment: *segment };
                     self.by_url.insert(url, known);
                 }
                 _ => {
