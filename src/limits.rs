@@ -19,19 +19,16 @@ pub const SPIDER_BACKLOG_ORDERS: usize = 16_384;
 /// Bytes that wait for a peer that does not read; with more the link is given up.
 pub const LINK_OUT_BYTES_MAX: usize = 16 << 20;
 
-/// Connections of spiders that one store server holds; more are refused. Those that were let in and wait for their worker.
+/// Connections of spiders that one store server holds; more are refused.
 pub const STORE_CONNECTIONS_MAX: usize = 4_096;
-pub const STORE_NEWCOMERS: usize = 256;
-/// What a store server reads at a time.
-pub const STORE_READ_BYTES: usize = 256 * 1_024;
 /// Bytes of unfinished records that one worker of a store server holds for all of its connections, or two of the largest
 /// records if that is more; the connection that would make it more is closed.
 pub const STORE_HELD_BYTES_MAX: usize = 512 << 20;
 /// Bytes that one shard of a spider has sent to a store server, or is to send, and that are not counted. One record more is
 /// taken when there are none.
-pub const STORE_LINE_BYTES_MAX: u64 = 64 << 20;
+pub const UNCOUNTED_BYTES_MAX: u64 = 64 << 20;
 /// Records in the ring from a shard to the thread that sends them.
-pub const STORE_LINE_WORDS: usize = 4_096;
+pub const RECORD_RING_WORDS: usize = 4_096;
 
 /// Links taken from one page; the rest of a link farm is not worth its memory.
 pub const LINKS_PER_PAGE_MAX: usize = 10_000;

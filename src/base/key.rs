@@ -14,7 +14,7 @@ const GENERATION_BITS: u32 = 24;
 const GENERATION_MASK: u32 = (1 << GENERATION_BITS) - 1;
 
 impl Key {
-    pub fn new(index: u32, generation: u32) -> Key {
+    pub const fn new(index: u32, generation: u32) -> Key {
         Key { index, generation: generation & GENERATION_MASK }
     }
 

@@ -33,7 +33,7 @@ pub use civil::Civil;
 pub use guard::{AddressGuard, Refusal, port_is_bad};
 pub use key::Key;
 pub use le::{u16_at, u32_at, u64_at};
-pub use net::{NetAsk, NetError, NetEvent, Transport};
+pub use net::{Accepted, NetAsk, NetError, NetEvent, Socket, Transport};
 pub use now::{Now, Wall, rfc3339};
 pub use random::random_u64;
 pub use rng::Rng;

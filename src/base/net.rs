@@ -1,6 +1,7 @@
 use super::Key;
 use std::fmt;
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// What a role asks of the network. Every ask names a connection by a key that the role chose.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +20,9 @@ pub enum NetAsk {
 pub enum Transport {
     /// A stream of bytes.
     Tcp,
+    /// A stream that stays open for short messages, each wanted at once: what is sent does not wait for more of it, and a
+    /// peer that went away without a word is found out some day.
+    Link,
     /// A connected UDP socket on a port that the kernel draws at random: it hears its peer and nobody else.
     /// Every `Send` is one datagram, every `Received` is one datagram, which may be empty; it never `Ended`.
     /// That nobody listens shows, if at all, as `Failed(Refused)` after a send.
@@ -39,7 +43,38 @@ pub enum NetEvent<'a> {
     Failed(NetError),
     /// The last word on a connection.
     Closed,
+    /// Of a listener: the connection that was asked for, or why none can be had at the moment.
+    Accepted(Result<Box<Accepted>, NetError>),
 }
+
+const _: () = assert!(size_of::<NetEvent<'_>>() == 24, "an event is no larger than a buffer that comes back");
+
+/// A connection that came to a listener. It has no key yet: a driver adopts it, on this thread or on another.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub socket: Socket,
+    pub peer: SocketAddr,
+}
+
+/// A connection between two drivers.
+#[derive(Debug)]
+pub enum Socket {
+    Kernel(OwnedFd),
+    /// One end of a connection of the simulated network, by number.
+    Simulated(u64),
+}
+
+impl PartialEq for Socket {
+    fn eq(&self, other: &Socket) -> bool {
+        match (self, other) {
+            (Socket::Kernel(a), Socket::Kernel(b)) => a.as_raw_fd() == b.as_raw_fd(),
+            (Socket::Simulated(a), Socket::Simulated(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Socket {}
 
 /// Why the network said no. The errno behind it is read in the driver and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,8 @@ use crate::config::{Config, ScopeKind, Sitemaps};
 use crate::doc_index::IndexView;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    CrawlTask, HostsFile, Names, Node, NodeSetup, OpenIndex, ResolvConf, SpiderSetup, Summary, index_folder,
+    CrawlStore, CrawlTask, HostsFile, Names, Node, NodeSetup, OpenIndex, ResolvConf, SpiderSetup, Summary,
+    index_folder,
 };
 use crate::proto::url::{Canon, CrawlUrl, UrlRules};
 use crate::resolver::ResolverConfig;
@@ -262,13 +263,19 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
     let setup = NodeSetup { config, kit };
     let config = &setup.config;
     let (fetches_max, sockets_max) = (config.spider.fetches_max, resolver.sockets_max);
-    let task = CrawlTask { seeds, directory, index };
+    let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.name {
         "uring" => Node::start(
             &setup,
             task,
-            move |bell| {
-                Names::with_servers(hosts, resolver, move || UringDriver::new(sockets_max, started), bell)
+            move |bell, notices| {
+                Names::with_servers(
+                    hosts,
+                    resolver,
+                    move || UringDriver::new(sockets_max, started),
+                    bell,
+                    notices,
+                )
             },
             "uring",
             move |_| UringDriver::new(fetches_max, started),
@@ -277,8 +284,14 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
         _ => Node::start(
             &setup,
             task,
-            move |bell| {
-                Names::with_servers(hosts, resolver, move || EpollDriver::new(sockets_max, started), bell)
+            move |bell, notices| {
+                Names::with_servers(
+                    hosts,
+                    resolver,
+                    move || EpollDriver::new(sockets_max, started),
+                    bell,
+                    notices,
+                )
             },
             "epoll",
             move |_| EpollDriver::new(fetches_max, started),
@@ -286,7 +299,7 @@ pub fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Resu
         ),
     }
     .map_err(Failure::cannot_run)?;
-    let taken_up = node.taken_up();
+    let taken_up = node.resumed();
     if taken_up.pages > 0 {
         eprintln!("taken up from the store: {} pages ({} ms)", taken_up.pages, taken_up.took.as_millis());
     }
@@ -313,7 +326,7 @@ fn watch(node: &Node, config: &Config, mut signals: Signals, started: Instant) {
             stopping = true;
             node.stop();
         }
-        node.notices().iter().for_each(|text| progress.say(text));
+        node.notices().iter().for_each(|notice| progress.say(&notice.text));
         let waits = node.waiting_for();
         if waits != waiting_for {
             if let Some(text) = &waits {
@@ -323,5 +336,6 @@ fn watch(node: &Node, config: &Config, mut signals: Signals, started: Instant) {
         }
         progress.show(Instant::now(), || node.snapshot());
     }
+    node.notices().iter().for_each(|notice| progress.say(&notice.text));
     progress.end();
 }

@@ -3,7 +3,7 @@
 use super::Failure;
 use crate::config::DriverChoice;
 use crate::driver::UringDriver;
-use crate::limits::NAME_SOCKETS_MAX;
+use crate::limits::{LINKS_MAX, NAME_SOCKETS_MAX};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
@@ -75,6 +75,11 @@ pub fn name_sockets_possible(driver: &str) -> usize {
         _ => files / 16,
     };
     possible.clamp(2, NAME_SOCKETS_MAX)
+}
+
+/// Links that one process can hold.
+pub fn links_possible() -> usize {
+    LINKS_MAX.min(raise_nofile() as usize)
 }
 
 /// Fetches one shard can have open. io_uring counts direct descriptors per ring; epoll shares the process's.

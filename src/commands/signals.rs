@@ -2,7 +2,7 @@
 //! meanwhile.
 
 use super::Failure;
-use crate::engine::{SpiderNode, StoreNode, UrlNode};
+use crate::engine::{Notice, SpiderNode, StoreNode, UrlNode};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -58,7 +58,7 @@ pub trait Serving {
     /// What it waits for, if it is more than the network.
     fn waiting_for(&self) -> Option<String>;
     /// Things a user should know that happened since this was last asked.
-    fn notices(&self) -> Vec<String>;
+    fn notices(&self) -> Vec<Notice>;
 }
 
 /// What is said when a signal comes.
@@ -82,7 +82,7 @@ pub fn watch(node: &impl Serving, mut signals: Signals, farewell: &Farewell) {
                 std::process::exit(3);
             }
         }
-        node.notices().iter().for_each(|text| eprintln!("{text}"));
+        node.notices().iter().for_each(|notice| eprintln!("{notice}"));
         let waits = node.waiting_for();
         if waits != waiting_for {
             if let Some(text) = &waits {
@@ -91,7 +91,7 @@ pub fn watch(node: &impl Serving, mut signals: Signals, farewell: &Farewell) {
             waiting_for = waits;
         }
     }
-    node.notices().iter().for_each(|text| eprintln!("{text}"));
+    node.notices().iter().for_each(|notice| eprintln!("{notice}"));
 }
 
 /// Every node has these by the same names.
@@ -110,7 +110,7 @@ macro_rules! serving {
                 <$node>::waiting_for(self)
             }
 
-            fn notices(&self) -> Vec<String> {
+            fn notices(&self) -> Vec<Notice> {
                 <$node>::notices(self)
             }
         })*

@@ -1,6 +1,6 @@
 use super::Failure;
 use super::crawl::spider_kit;
-use super::machine::{choose_driver, fetches_possible};
+use super::machine::{choose_driver, fetches_possible, links_possible};
 use super::output::print;
 use super::report::SpiderReport;
 use super::settings::{SharedArgs, lay, listen_address};
@@ -8,7 +8,6 @@ use super::signals::{Farewell, Signals, watch};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{LinksConfig, NodeSetup, SpiderNode, SpiderSummary, StoreAt};
-use crate::limits::LINKS_MAX;
 use crate::store_server::DataDir;
 use clap::Args;
 use std::path::PathBuf;
@@ -55,7 +54,7 @@ impl SpiderArgs {
                 .iter()
                 .map(|text| dial_address("--urlserver", text))
                 .collect::<Result<_, _>>()?,
-            links_max: LINKS_MAX,
+            links_max: links_possible(),
         };
         let store = self.store.as_deref().map(|text| dial_address("--store", text)).transpose()?;
         let summary = spider(config, links, store, started)?;

@@ -1,6 +1,6 @@
 use super::Failure;
 use super::crawl::{has_index, names_of, open_index, read_urls, spider_kit};
-use super::machine::{choose_driver, fetches_possible};
+use super::machine::{choose_driver, fetches_possible, links_possible};
 use super::output::print;
 use super::report::UrlReport;
 use super::settings::{MemoryArgs, NicenessArgs, SharedArgs, check, lay};
@@ -8,7 +8,6 @@ use super::signals::{Farewell, Signals, watch};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{LinksConfig, Names, NodeSetup, OpenIndex, UrlList, UrlNode, UrlSummary};
-use crate::limits::LINKS_MAX;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::DataDir;
 use clap::Args;
@@ -60,8 +59,11 @@ impl UrlServerArgs {
         check(&config)?;
         let settings = &config.url_server;
         let dial = settings.spider_host.as_ref().map(|host| spider_address(host, settings.spider_port));
-        let links =
-            LinksConfig { listen: settings.listen, dial: dial.into_iter().collect(), links_max: LINKS_MAX };
+        let links = LinksConfig {
+            listen: settings.listen,
+            dial: dial.into_iter().collect(),
+            links_max: links_possible(),
+        };
         if links.listen.is_none() && links.dial.is_empty() {
             return Err(Failure::Usage(
                 "no way to a spider: set listen or spider_host under [url_server] in a file for --config"
@@ -132,8 +134,14 @@ fn serve(
             &setup,
             list,
             links,
-            move |bell| {
-                Names::with_servers(hosts, resolver, move || UringDriver::new(sockets_max, started), bell)
+            move |bell, notices| {
+                Names::with_servers(
+                    hosts,
+                    resolver,
+                    move || UringDriver::new(sockets_max, started),
+                    bell,
+                    notices,
+                )
             },
             "uring",
             move |_| UringDriver::new(fetches_max, started),
@@ -143,8 +151,14 @@ fn serve(
             &setup,
             list,
             links,
-            move |bell| {
-                Names::with_servers(hosts, resolver, move || EpollDriver::new(sockets_max, started), bell)
+            move |bell, notices| {
+                Names::with_servers(
+                    hosts,
+                    resolver,
+                    move || EpollDriver::new(sockets_max, started),
+                    bell,
+                    notices,
+                )
             },
             "epoll",
             move |_| EpollDriver::new(fetches_max, started),

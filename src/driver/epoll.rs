@@ -1,13 +1,14 @@
 use super::errno::net_error;
-use super::{Bell, Driver};
-use crate::base::{Key, NetError, NetEvent, Now, Transport};
+use super::listener;
+use super::{Bell, Driver, ServerDriver};
+use crate::base::{Accepted, Key, NetError, NetEvent, Now, Socket as AcceptedSocket, Transport};
 use crate::limits::RECV_BUFFER_BYTES;
 use mio::event::Source;
-use mio::net::{TcpStream, UdpSocket};
+use mio::net::{TcpListener, TcpStream, UdpSocket};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ pub struct EpollDriver {
     /// Indexed by the key's index.
     conns: Vec<Option<Conn>>,
     conns_max: usize,
+    listeners: Vec<Listener>,
+    next_listener: usize,
     /// Completions that need no reading.
     done: VecDeque<(Key, Done)>,
     /// Connections with something to read.
@@ -36,8 +39,36 @@ struct Conn {
     connected: bool,
     /// On the `readable` list already.
     listed: bool,
+    paused: bool,
+    /// It was found readable while it was paused.
+    unread: bool,
     bytes: Vec<u8>,
     sent: usize,
+}
+
+impl Conn {
+    fn new(key: Key, socket: Socket, connected: bool) -> Conn {
+        Conn {
+            key,
+            socket,
+            connected,
+            listed: false,
+            paused: false,
+            unread: false,
+            bytes: Vec::new(),
+            sent: 0,
+        }
+    }
+}
+
+struct Listener {
+    key: Key,
+    token: Token,
+    socket: TcpListener,
+    /// The kernel may have a connection for us.
+    acceptable: bool,
+    /// The client asked for one.
+    wanted: bool,
 }
 
 enum Socket {
@@ -47,8 +78,12 @@ enum Socket {
 
 impl Socket {
     fn connect(addr: SocketAddr, transport: Transport) -> io::Result<Socket> {
-        if transport == Transport::Tcp {
-            return TcpStream::connect(addr).map(Socket::Stream);
+        if transport != Transport::Udp {
+            let stream = TcpStream::connect(addr)?;
+            if transport == Transport::Link {
+                listener::set_link_options(&stream)?;
+            }
+            return Ok(Socket::Stream(stream));
         }
         let any = match addr {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
@@ -94,6 +129,7 @@ enum Done {
     Sent(Vec<u8>),
     Failed(NetError),
     Closed,
+    Accepted(Result<Box<Accepted>, NetError>),
 }
 
 struct WakerBell(Waker);
@@ -105,6 +141,8 @@ impl Bell for WakerBell {
 }
 
 const BELL: Token = Token(usize::MAX);
+/// Tokens of listeners are counted up from here, those of connections are indexes far below.
+const FIRST_LISTENER: usize = usize::MAX / 2;
 
 impl EpollDriver {
     pub fn new(conns_max: usize, started: Instant) -> io::Result<EpollDriver> {
@@ -115,6 +153,8 @@ impl EpollDriver {
             events: Events::with_capacity(1_024),
             conns: Vec::new(),
             conns_max,
+            listeners: Vec::new(),
+            next_listener: FIRST_LISTENER,
             done: VecDeque::new(),
             readable: VecDeque::new(),
             buffer: vec![0; RECV_BUFFER_BYTES].into(),
@@ -142,11 +182,56 @@ impl EpollDriver {
                 Ok(n) => conn.sent += n,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break None,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => break Some(Done::Failed(net_error(e.raw_os_error().unwrap_or(0)))),
+                Err(e) => {
+                    // Failed once; what has come before may still be read.
+                    conn.bytes.clear();
+                    break Some(Done::Failed(net_error(e.raw_os_error().unwrap_or(0))));
+                }
             }
         };
         self.syscalls += calls;
         self.done.extend(done.map(|done| (key, done)));
+    }
+
+    /// Watches a socket under the key's slot.
+    fn open(&mut self, key: Key, socket: io::Result<Socket>, connected: bool) {
+        if self.conns.len() <= key.index() {
+            self.conns.resize_with(key.index() + 1, || None);
+        }
+        assert!(self.conns[key.index()].is_none(), "{key:?} is still in use");
+        let opened = socket.and_then(|mut socket| {
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            self.poll.registry().register(socket.source(), Token(key.index()), interest)?;
+            Ok(socket)
+        });
+        match opened {
+            Ok(socket) => self.conns[key.index()] = Some(Conn::new(key, socket, connected)),
+            Err(e) => self.done.push_back((key, Done::Failed(net_error(e.raw_os_error().unwrap_or(0))))),
+        }
+    }
+
+    /// Accepts a connection if one is wanted and there may be one.
+    fn accept_one(&mut self, index: usize) {
+        let listener = &mut self.listeners[index];
+        while listener.wanted && listener.acceptable {
+            self.syscalls += 1;
+            let accepted = match listener.socket.accept() {
+                Ok((stream, peer)) => {
+                    let socket = AcceptedSocket::Kernel(std::net::TcpStream::from(stream).into());
+                    Ok(Box::new(Accepted { socket, peer }))
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    listener.acceptable = false;
+                    return;
+                }
+                Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {
+                    continue;
+                }
+                Err(e) => Err(net_error(e.raw_os_error().unwrap_or(0))),
+            };
+            listener.wanted = false;
+            self.done.push_back((listener.key, Done::Accepted(accepted)));
+        }
     }
 
     /// A socket in connection became writable or failed.
@@ -174,23 +259,8 @@ impl Driver for EpollDriver {
     }
 
     fn connect(&mut self, key: Key, addr: SocketAddr, transport: Transport) {
-        if self.conns.len() <= key.index() {
-            self.conns.resize_with(key.index() + 1, || None);
-        }
-        assert!(self.conns[key.index()].is_none(), "{key:?} is still in use");
         self.syscalls += 3;
-        let opened = Socket::connect(addr, transport).and_then(|mut socket| {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(socket.source(), Token(key.index()), interest)?;
-            Ok(socket)
-        });
-        match opened {
-            Ok(socket) => {
-                let conn = Conn { key, socket, connected: false, listed: false, bytes: Vec::new(), sent: 0 };
-                self.conns[key.index()] = Some(conn);
-            }
-            Err(e) => self.done.push_back((key, Done::Failed(net_error(e.raw_os_error().unwrap_or(0))))),
-        }
+        self.open(key, Socket::connect(addr, transport), false);
     }
 
     fn send(&mut self, key: Key, bytes: Vec<u8>) {
@@ -208,14 +278,16 @@ impl Driver for EpollDriver {
             let _ = self.poll.registry().deregister(conn.socket.source());
             self.syscalls += 2;
         }
-        self.done.retain(|(other, _)| *other != key);
+        self.done.retain(|(other, done)| *other != key || matches!(done, Done::Accepted(_)));
         self.done.push_back((key, Done::Closed));
     }
 
     fn wait(&mut self, until: Option<Now>, _busy: usize) -> io::Result<()> {
-        if !self.done.is_empty() || !self.readable.is_empty() {
+        if !self.done.is_empty() {
             return Ok(());
         }
+        // A client that has left some unread does not wait, and still learns who else has something to say.
+        let until = if self.readable.is_empty() { until } else { Some(Now::ZERO) };
         let timeout = until.map(|until| Duration::from_micros(until.since_us(self.now())));
         self.syscalls += 1;
         let mut events = std::mem::replace(&mut self.events, Events::with_capacity(0));
@@ -225,6 +297,14 @@ impl Driver for EpollDriver {
                 continue;
             }
             let index = event.token().0;
+            if index >= FIRST_LISTENER {
+                let of = self.listeners.iter_mut().position(|listener| listener.token == event.token());
+                if let Some(of) = of {
+                    self.listeners[of].acceptable = true;
+                    self.accept_one(of);
+                }
+                continue;
+            }
             let Some(conn) = &mut self.conns[index] else {
                 continue;
             };
@@ -239,9 +319,12 @@ impl Driver for EpollDriver {
             }
             let key = conn.key;
             // What was refused by ICMP shows as an error of the socket, with nothing to read.
-            if (event.is_readable() || event.is_error()) && !conn.listed {
-                conn.listed = true;
-                self.readable.push_back(key);
+            if event.is_readable() || event.is_error() {
+                if conn.paused {
+                    conn.unread = true;
+                } else if !std::mem::replace(&mut conn.listed, true) {
+                    self.readable.push_back(key);
+                }
             }
             if event.is_writable() && !conn.bytes.is_empty() {
                 self.flush(key);
@@ -261,6 +344,7 @@ impl Driver for EpollDriver {
                 Done::Sent(bytes) => NetEvent::Sent(bytes),
                 Done::Failed(error) => NetEvent::Failed(error),
                 Done::Closed => NetEvent::Closed,
+                Done::Accepted(accepted) => NetEvent::Accepted(accepted),
             };
             return Some((key, event));
         }
@@ -269,6 +353,11 @@ impl Driver for EpollDriver {
                 self.readable.pop_front();
                 continue;
             };
+            if conn.paused {
+                (conn.listed, conn.unread) = (false, true);
+                self.readable.pop_front();
+                continue;
+            }
             self.syscalls += 1;
             match conn.socket.read(&mut self.buffer) {
                 Ok(None) => {
@@ -276,8 +365,12 @@ impl Driver for EpollDriver {
                     self.readable.pop_front();
                     return Some((key, NetEvent::Ended));
                 }
-                // It stays on the list until the kernel says that there is no more.
-                Ok(Some(n)) => return Some((key, NetEvent::Received(&self.buffer[..n]))),
+                // It stays on the list until the kernel says that there is no more, and waits for its turn: one that
+                // never stops does not keep the others waiting.
+                Ok(Some(n)) => {
+                    self.readable.rotate_left(1);
+                    return Some((key, NetEvent::Received(&self.buffer[..n])));
+                }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
                     conn.listed = false;
@@ -301,5 +394,60 @@ impl Driver for EpollDriver {
 
     fn syscalls(&self) -> u64 {
         self.syscalls
+    }
+}
+
+impl ServerDriver for EpollDriver {
+    fn listen(&mut self, key: Key, addr: SocketAddr) -> io::Result<SocketAddr> {
+        let mut socket = listener::open(addr)?;
+        let token = Token(self.next_listener);
+        self.next_listener += 1;
+        self.poll.registry().register(&mut socket, token, Interest::READABLE)?;
+        let bound = socket.local_addr()?;
+        self.listeners.push(Listener { key, token, socket, acceptable: true, wanted: false });
+        Ok(bound)
+    }
+
+    fn accept(&mut self, key: Key) {
+        let of = self.listeners.iter().position(|listener| listener.key == key);
+        let of = of.unwrap_or_else(|| panic!("{key:?} does not name a listener"));
+        self.listeners[of].wanted = true;
+        self.accept_one(of);
+    }
+
+    fn unlisten(&mut self, key: Key) {
+        self.listeners.retain(|listener| listener.key != key);
+        self.done.retain(|(of, done)| *of != key || !matches!(done, Done::Accepted(_)));
+    }
+
+    fn adopt(&mut self, key: Key, socket: AcceptedSocket) {
+        let AcceptedSocket::Kernel(fd) = socket else { panic!("a socket of another world") };
+        self.syscalls += 1;
+        let stream = TcpStream::from_std(std::net::TcpStream::from(fd));
+        self.open(key, Ok(Socket::Stream(stream)), true);
+    }
+
+    fn refuse(&mut self, socket: AcceptedSocket) {
+        drop(socket);
+    }
+
+    fn pause(&mut self, key: Key) {
+        self.conn_mut(key).paused = true;
+    }
+
+    fn resume(&mut self, key: Key) {
+        let conn = self.conn_mut(key);
+        conn.paused = false;
+        if std::mem::take(&mut conn.unread) && !std::mem::replace(&mut conn.listed, true) {
+            self.readable.push_back(key);
+        }
+    }
+
+    fn finish(&mut self, key: Key) {
+        self.syscalls += 1;
+        if let Socket::Stream(stream) = &self.conn_mut(key).socket {
+            // A peer that is gone already shows as such when it is read.
+            let _ = stream.shutdown(Shutdown::Write);
+        }
     }
 }

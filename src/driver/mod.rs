@@ -6,6 +6,13 @@
 //!   NetEvent ◄── next ◄── wait: submit what was asked, reap a batch, ring on doorbells
 //! ```
 //!
+//! Processes that others connect to use a [`ServerDriver`], which all three are:
+//!
+//! ```text
+//!   listen ──► accept ──► Accepted(socket) ──► adopt: a connection like any other, under a key of the client's choice
+//!                                └──► or sent to another thread, whose driver adopts it; or refuse
+//! ```
+//!
 //! A driver belongs to one thread. It never calls back: [`Driver::wait`] collects a batch of completions,
 //! [`Driver::next`] hands them out one by one and takes each lent buffer back on the following call.
 //!
@@ -17,6 +24,7 @@
 
 mod epoll;
 mod errno;
+mod listener;
 mod sim;
 #[cfg(test)]
 mod tests;
@@ -26,7 +34,7 @@ pub use epoll::EpollDriver;
 pub use sim::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, Then};
 pub use uring::UringDriver;
 
-use crate::base::{Key, NetAsk, NetEvent, Now, Transport};
+use crate::base::{Key, NetAsk, NetEvent, Now, Socket, Transport};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -69,6 +77,40 @@ pub trait Driver {
 
     /// System calls made so far, for the benches.
     fn syscalls(&self) -> u64;
+}
+
+/// A driver that can be connected to, and whose connections hold their peers back.
+///
+/// Slots stay the client's: a connection that comes has no key until the client adopts it under a key of a slot that is
+/// free, so that no slot is used again while the kernel may still complete on it.
+pub trait ServerDriver: Driver {
+    /// Listens; port 0 takes a free one. Returns the address that peers may connect to. Listeners have keys of their own,
+    /// apart from those of connections.
+    fn listen(&mut self, listener: Key, addr: SocketAddr) -> io::Result<SocketAddr>;
+
+    /// Asks for the next connection that comes; `Accepted` follows, once. One at a time per listener. Without it peers wait
+    /// in the kernel.
+    fn accept(&mut self, listener: Key);
+
+    /// Lets no more connections in, from now on. Nothing more is told of the listener.
+    fn unlisten(&mut self, listener: Key);
+
+    /// Takes an accepted connection in under a key whose slot is free. From then on it is as one that was `Connected`: it
+    /// receives.
+    fn adopt(&mut self, conn: Key, socket: Socket);
+
+    /// Closes an accepted connection that is not adopted.
+    fn refuse(&mut self, socket: Socket);
+
+    /// Receives no more until `resume`, so that the peer has to wait in the end. What the driver has received already is
+    /// still told.
+    fn pause(&mut self, conn: Key);
+
+    /// Receives again.
+    fn resume(&mut self, conn: Key);
+
+    /// Ends our side of a stream: behind all that was `Sent` the peer sees the end. Not while a send is open.
+    fn finish(&mut self, conn: Key);
 }
 
 /// The part of a driver that other threads may touch.

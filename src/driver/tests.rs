@@ -1,13 +1,16 @@
-//! What every driver promises of datagrams, and of closing. Otherwise streams are tested by every crawl.
+//! What every driver promises of datagrams, of closing, and of being connected to. Otherwise streams are tested by every crawl.
 
 use super::*;
-use crate::base::{NetError, Rng};
+use crate::base::{Accepted, NetError, Rng};
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket,
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, getsockopt, listen, socket,
+    sockopt,
 };
-use std::io::Read;
-use std::net::{TcpListener, UdpSocket};
+use std::cell::RefCell;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// An event with its bytes owned.
@@ -19,6 +22,21 @@ enum Told {
     Ended,
     Failed(NetError),
     Closed,
+    Accepted(Result<Box<Accepted>, NetError>),
+}
+
+impl From<NetEvent<'_>> for Told {
+    fn from(event: NetEvent<'_>) -> Told {
+        match event {
+            NetEvent::Connected => Told::Connected,
+            NetEvent::Sent(_) => Told::Sent,
+            NetEvent::Received(bytes) => Told::Received(bytes.to_vec()),
+            NetEvent::Ended => Told::Ended,
+            NetEvent::Failed(error) => Told::Failed(error),
+            NetEvent::Closed => Told::Closed,
+            NetEvent::Accepted(accepted) => Told::Accepted(accepted),
+        }
+    }
 }
 
 /// The next event; waits for it, at most two seconds.
@@ -27,15 +45,7 @@ fn told(driver: &mut impl Driver) -> (Key, Told) {
     let until = driver.now().plus_ms(2_000);
     loop {
         if let Some((key, event)) = driver.next() {
-            let told = match event {
-                NetEvent::Connected => Told::Connected,
-                NetEvent::Sent(_) => Told::Sent,
-                NetEvent::Received(bytes) => Told::Received(bytes.to_vec()),
-                NetEvent::Ended => Told::Ended,
-                NetEvent::Failed(error) => Told::Failed(error),
-                NetEvent::Closed => Told::Closed,
-            };
-            return (key, told);
+            return (key, event.into());
         }
         assert!(driver.now() < until, "nothing within two seconds");
         driver.wait(Some(until), 0).unwrap();
@@ -236,6 +246,222 @@ fn a_stream_is_closed_before_it_stands() {
     });
 }
 
+/// Runs a test on every driver of the kernel's.
+macro_rules! each_server {
+    ($test:ident) => {
+        $test(|| EpollDriver::new(8, Instant::now()).unwrap());
+        if UringDriver::probe().is_ok() {
+            $test(|| UringDriver::new(8, Instant::now()).unwrap());
+        }
+    };
+}
+
+const LISTENER: Key = Key::new(0, 0);
+
+fn listening(driver: &mut impl ServerDriver) -> SocketAddr {
+    driver.listen(LISTENER, "127.0.0.1:0".parse().unwrap()).unwrap()
+}
+
+#[track_caller]
+fn accepted(driver: &mut impl ServerDriver) -> Accepted {
+    match told(driver) {
+        (LISTENER, Told::Accepted(Ok(accepted))) => *accepted,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn dial(addr: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    stream
+}
+
+#[test]
+fn a_listener_takes_one_connection_each_time_it_is_asked_to() {
+    each_server!(check);
+    fn check<D: ServerDriver>(make: impl Fn() -> D) {
+        let mut driver = make();
+        let addr = listening(&mut driver);
+        assert!(make().listen(LISTENER, addr).is_err(), "the address is taken");
+        let (mut first, mut second) = (dial(addr), dial(addr));
+        quiet(&mut driver);
+        driver.accept(LISTENER);
+        let Accepted { socket, peer } = accepted(&mut driver);
+        assert_eq!(peer, first.local_addr().unwrap());
+        let Socket::Kernel(fd) = &socket else { panic!("a descriptor") };
+        assert!(getsockopt(fd, sockopt::TcpNoDelay).unwrap(), "short messages do not wait");
+        quiet(&mut driver);
+        driver.refuse(socket);
+        assert_eq!(first.read(&mut [0]).unwrap(), 0);
+        driver.accept(LISTENER);
+        let Accepted { socket, .. } = accepted(&mut driver);
+        let conn = Key::new(0, 3);
+        driver.adopt(conn, socket);
+        second.write_all(b"question").unwrap();
+        assert_eq!(told(&mut driver), (conn, Told::Received(b"question".to_vec())));
+        driver.send(conn, b"answer".to_vec());
+        assert_eq!(told(&mut driver), (conn, Told::Sent));
+        driver.finish(conn);
+        quiet(&mut driver);
+        let mut answer = String::new();
+        second.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "answer");
+        second.write_all(b"more").unwrap();
+        assert_eq!(told(&mut driver), (conn, Told::Received(b"more".to_vec())));
+        drop(second);
+        assert_eq!(told(&mut driver), (conn, Told::Ended));
+        driver.close(conn);
+        assert_eq!(told(&mut driver), (conn, Told::Closed));
+        // Nobody is let in any more, also not who was asked for.
+        driver.accept(LISTENER);
+        driver.unlisten(LISTENER);
+        assert!(TcpStream::connect(addr).is_err());
+        quiet(&mut driver);
+        driver.listen(LISTENER, addr).unwrap();
+        driver.accept(LISTENER);
+        let _again = dial(addr);
+        let Accepted { socket, .. } = accepted(&mut driver);
+        driver.refuse(socket);
+        drop(driver);
+        assert!(TcpStream::connect(addr).is_err(), "a listener ends with its driver");
+    }
+}
+
+#[test]
+fn two_drivers_talk_and_a_connection_can_be_given_to_another_thread() {
+    each_server!(check);
+    fn check<D: ServerDriver>(make: impl Fn() -> D + Sync) {
+        let mut driver = make();
+        let addr = listening(&mut driver);
+        driver.accept(LISTENER);
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                let (mut driver, conn) = (make(), Key::new(1, 0));
+                driver.connect(conn, addr, Transport::Link);
+                assert_eq!(told(&mut driver), (conn, Told::Connected));
+                driver.send(conn, b"hello".to_vec());
+                assert_eq!(told(&mut driver), (conn, Told::Sent));
+                assert_eq!(told(&mut driver), (conn, Told::Received(b"HELLO".to_vec())));
+                driver.close(conn);
+                assert_eq!(told(&mut driver), (conn, Told::Closed));
+                driver.connect(Key::new(1, 1), "127.0.0.1:1".parse().unwrap(), Transport::Link);
+                assert_eq!(told(&mut driver), (Key::new(1, 1), Told::Failed(NetError::Refused)));
+                driver.close(Key::new(1, 1));
+                assert_eq!(told(&mut driver), (Key::new(1, 1), Told::Closed));
+            });
+            let Accepted { socket, .. } = accepted(&mut driver);
+            let (make, conn) = (&make, Key::new(7, 9));
+            let server = scope.spawn(move || {
+                let mut driver = make();
+                driver.adopt(conn, socket);
+                assert_eq!(told(&mut driver), (conn, Told::Received(b"hello".to_vec())));
+                driver.send(conn, b"HELLO".to_vec());
+                assert_eq!(told(&mut driver), (conn, Told::Sent));
+                assert_eq!(told(&mut driver), (conn, Told::Ended));
+            });
+            client.join().unwrap();
+            server.join().unwrap();
+        });
+        quiet(&mut driver);
+    }
+}
+
+#[test]
+fn a_paused_connection_holds_its_peer_back_and_loses_nothing() {
+    each_server!(check);
+    fn check<D: ServerDriver>(make: impl Fn() -> D) {
+        let mut driver = make();
+        let addr = listening(&mut driver);
+        driver.accept(LISTENER);
+        let mut peer = dial(addr);
+        let conn = Key::new(2, 5);
+        let Accepted { socket, .. } = accepted(&mut driver);
+        driver.adopt(conn, socket);
+        let total = 24 << 20;
+        let writer = std::thread::spawn(move || {
+            let bytes: Vec<u8> = (0..total / 4).flat_map(|n: u32| n.to_le_bytes()).collect();
+            peer.write_all(&bytes).unwrap();
+            peer
+        });
+        let mut seen = Vec::new();
+        for round in 0.. {
+            if round % 3 == 0 {
+                driver.pause(conn);
+                // What was received already may still come, and then nothing.
+                while let Some((_, event)) = next_within(&mut driver, 30) {
+                    let Told::Received(bytes) = event else { panic!("{event:?}") };
+                    seen.extend(bytes);
+                }
+                assert!(round > 0 || (seen.len() < total as usize && !writer.is_finished()));
+                driver.resume(conn);
+                driver.pause(conn);
+                driver.resume(conn);
+            }
+            for _ in 0..1 + round * 10 {
+                if seen.len() == total as usize {
+                    break;
+                }
+                let (_, Told::Received(bytes)) = told(&mut driver) else { panic!("bytes") };
+                seen.extend(bytes);
+            }
+            if seen.len() == total as usize {
+                break;
+            }
+        }
+        assert!(seen.chunks(4).zip(0u32..).all(|(word, n)| word == n.to_le_bytes()), "in order");
+        driver.pause(conn);
+        drop(writer.join().unwrap());
+        quiet(&mut driver);
+        driver.resume(conn);
+        assert_eq!(told(&mut driver), (conn, Told::Ended));
+        driver.close(conn);
+        assert_eq!(told(&mut driver), (conn, Told::Closed));
+        quiet(&mut driver);
+    }
+}
+
+fn next_within(driver: &mut impl Driver, ms: u64) -> Option<(Key, Told)> {
+    let until = driver.now().plus_ms(ms);
+    loop {
+        if let Some((key, event)) = driver.next() {
+            return Some((key, event.into()));
+        }
+        if driver.now() >= until {
+            return None;
+        }
+        driver.wait(Some(until), 0).unwrap();
+    }
+}
+
+#[test]
+fn an_adopted_connection_is_closed_in_any_state() {
+    each_server!(check);
+    fn check<D: ServerDriver>(make: impl Fn() -> D) {
+        let mut driver = make();
+        let addr = listening(&mut driver);
+        for generation in 0..20 {
+            driver.accept(LISTENER);
+            let mut peer = dial(addr);
+            let conn = Key::new(0, generation);
+            let Accepted { socket, .. } = accepted(&mut driver);
+            driver.adopt(conn, socket);
+            match generation % 4 {
+                0 => driver.pause(conn),
+                1 => driver.finish(conn),
+                2 => {
+                    driver.pause(conn);
+                    driver.resume(conn);
+                }
+                _ => driver.send(conn, vec![1; 20 << 20]),
+            }
+            driver.close(conn);
+            assert_eq!(told(&mut driver), (conn, Told::Closed));
+            let _ = peer.read_to_end(&mut Vec::new());
+        }
+        quiet(&mut driver);
+    }
+}
+
 /// Says every datagram back, later each time; port 1 refuses.
 struct Echo;
 
@@ -293,4 +519,139 @@ fn simulated_datagrams_are_whole_and_may_overtake() {
         [Told::Failed(NetError::Refused), Told::Received(vec![7; 9_000]), Told::Received(Vec::new())]
     );
     driver.close(echo);
+}
+
+/// Two processes on one simulated network.
+struct Pair {
+    net: Rc<RefCell<SimNet>>,
+    drivers: [SimDriver; 2],
+    addr: SocketAddr,
+}
+
+const CLIENT: Key = Key::new(0, 0);
+const SERVER: Key = Key::new(3, 4);
+
+impl Pair {
+    /// The first is connected to the second.
+    fn connected(seed: u64) -> Pair {
+        let net = SimNet::new(seed, 2, Box::new(Echo));
+        let mut drivers = [0, 1].map(|id| SimDriver::new(net.clone(), id, 8));
+        let addr = drivers[1].listen(LISTENER, "10.0.0.9:0".parse().unwrap()).unwrap();
+        drivers[1].accept(LISTENER);
+        drivers[0].connect(CLIENT, addr, Transport::Link);
+        let mut pair = Pair { net, drivers, addr };
+        let Told::Accepted(Ok(accepted)) = pair.told(1) else { panic!("accepted") };
+        pair.drivers[1].adopt(SERVER, accepted.socket);
+        assert_eq!(pair.told(0), Told::Connected);
+        pair
+    }
+
+    /// The next event of one of them; virtual time passes.
+    #[track_caller]
+    fn told(&mut self, of: usize) -> Told {
+        self.told_by(of, Now::NEVER).expect("an event")
+    }
+
+    fn told_by(&mut self, of: usize, until: Now) -> Option<Told> {
+        loop {
+            if let Some((_, event)) = self.drivers[of].next() {
+                return Some(event.into());
+            }
+            // What has arrived for the other waits there.
+            let mut net = self.net.borrow_mut();
+            let at = net.next_planned().filter(|&at| at <= until)?;
+            net.advance(at);
+        }
+    }
+
+    #[track_caller]
+    fn received(&mut self, of: usize, count: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        while all.len() < count {
+            match self.told(of) {
+                Told::Received(bytes) => all.extend(bytes),
+                Told::Sent => {}
+                other => panic!("{other:?} after {} bytes", all.len()),
+            }
+        }
+        all
+    }
+}
+
+#[test]
+fn simulated_processes_talk_both_ways_and_hang_up() {
+    for seed in 0..50 {
+        let mut pair = Pair::connected(seed);
+        let bytes: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
+        pair.drivers[0].send(CLIENT, bytes.clone());
+        assert_eq!(pair.received(1, bytes.len()), bytes);
+        pair.drivers[1].send(SERVER, b"answer".to_vec());
+        assert_eq!(pair.received(0, 6), b"answer");
+        pair.drivers[0].finish(CLIENT);
+        while pair.told(1) != Told::Ended {}
+        pair.drivers[1].send(SERVER, b"last".to_vec());
+        assert_eq!(pair.received(0, 4), b"last");
+        assert_eq!(pair.told(1), Told::Sent);
+        pair.drivers[1].close(SERVER);
+        assert_eq!(pair.told(1), Told::Closed);
+        assert_eq!(pair.told(0), Told::Ended);
+        pair.drivers[1].unlisten(LISTENER);
+        pair.drivers[0].connect(Key::new(1, 0), pair.addr, Transport::Link);
+        assert_eq!(pair.told(0), Told::Failed(NetError::Refused));
+    }
+}
+
+#[test]
+fn a_simulated_cut_delays_a_reset_loses_and_a_death_is_heard() {
+    for seed in 0..50 {
+        let mut pair = Pair::connected(seed);
+        let healed = pair.net.borrow().now().plus_ms(5_000);
+        pair.drivers[0].send(CLIENT, b"before".to_vec());
+        pair.net.borrow_mut().cut(1, 0, healed);
+        pair.drivers[0].connect(Key::new(1, 0), pair.addr, Transport::Link);
+        assert_eq!(pair.told(0), Told::Sent, "the kernel takes it");
+        assert_eq!(pair.told_by(1, Now::from_us(healed.us() - 1)), None);
+        assert_eq!(pair.received(1, 6), b"before");
+        assert_eq!(pair.told(0), Told::Connected, "the other one, at last");
+
+        pair.drivers[1].send(SERVER, b"lost".to_vec());
+        pair.net.borrow_mut().reset_between(0, 1);
+        let mut told = vec![pair.told(0), pair.told(0), pair.told(1)];
+        while told.last() == Some(&Told::Sent) {
+            told.push(pair.told(1));
+        }
+        assert!(told.iter().all(|told| matches!(told, Told::Failed(NetError::Reset) | Told::Sent)));
+
+        let mut pair = Pair::connected(seed);
+        pair.drivers[1].send(SERVER, b"sent before".to_vec());
+        pair.net.borrow_mut().forget_driver(1);
+        assert_eq!(pair.received(0, 11), b"sent before");
+        assert_eq!(pair.told(0), Told::Ended);
+        let mut pair = Pair::connected(seed);
+        pair.drivers[0].send(CLIENT, b"unread".to_vec());
+        pair.net.borrow_mut().forget_driver(1);
+        while pair.told(0) != Told::Failed(NetError::Reset) {}
+        pair.drivers[0].close(CLIENT);
+        pair.drivers[0].connect(Key::new(1, 0), pair.addr, Transport::Link);
+        while pair.told(0) != Told::Failed(NetError::Refused) {}
+    }
+}
+
+#[test]
+fn a_paused_end_holds_a_simulated_peer_back() {
+    for seed in 0..50 {
+        let mut pair = Pair::connected(seed);
+        pair.drivers[1].pause(SERVER);
+        let mut sent = 0;
+        pair.drivers[0].send(CLIENT, vec![7; 50_000]);
+        while let Some(Told::Sent) = pair.told_by(0, Now::NEVER) {
+            sent += 1;
+            pair.drivers[0].send(CLIENT, vec![7; 50_000]);
+        }
+        assert_eq!(sent, 2, "no more than fits in between");
+        assert_eq!(pair.told_by(1, Now::NEVER), None);
+        pair.drivers[1].resume(SERVER);
+        pair.received(1, 150_000);
+        assert_eq!(pair.told(0), Told::Sent);
+    }
 }

@@ -41,21 +41,18 @@ mod links;
 mod names;
 mod runtime;
 mod split;
-mod store_line;
-mod store_node;
 
-pub use crawl::index_actor::{IndexActor, IndexPort, ProviderRules};
-pub use crawl::messages::{
-    Done, Found, FromIndex, FromShard, FromSpider, NewUrl, SpiderDone, SpiderOrder, SpiderTask, ToIndex,
-    ToShard, ToSpider,
-};
-pub use crawl::node::{CrawlTask, Node};
+pub use crawl::assembly::{CrawlSeat, CrawlShard, CrawlStore, CrawlTask, NodeCore, assemble};
+pub use crawl::index_actor::IndexActor;
+pub use crawl::messages::{Done, Found, FromIndex, FromShard, NewUrl, ToIndex, ToShard};
+pub use crawl::node::Node;
 pub use crawl::node_setup::{NodeSetup, SetupError, SpiderSetup};
 pub use crawl::open_index::{OpenIndex, index_folder, index_rules};
+pub use crawl::provider::{Provider, ProviderRules};
 pub use crawl::resume::Resumed;
-pub use crawl::scheduler::{Scheduler, SchedulerConfig, SchedulerLog, SchedulerState, ShardPort};
+pub use crawl::scheduler::{Scheduler, SchedulerConfig};
 pub use crawl::settings::{scope_of, spider_config, url_server_config};
-pub use crawl::shard::{Shard, ShardParts};
+pub use crawl::shard::Shard;
 pub use crawl::stored::Stored;
 pub use inspect::control::CONTROL_SOCKET;
 pub use inspect::crawl_rules::CrawlRules;
@@ -66,11 +63,12 @@ pub use inspect::status::{
 };
 pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
 pub use names::{Addresses, HostsFile, Names, ResolvConf};
-pub use runtime::counters::{
-    RemoteShardStats, SchedulerStats, ShardStats, Snapshot, SpiderStats, SpiderSummary, Summary, UrlSummary,
-};
-pub use runtime::log_writer::{CRAWL_LOG, LogWriter, LogWriterPort, PreviousRun, ToLogWriter};
-pub use runtime::threads::{NodeError, ShardState};
+pub use runtime::actor::{Actor, Networked, Turned};
+pub use runtime::counters::{Counter, Snapshot, SpiderSummary, Summary, UrlSummary};
+pub use runtime::health::{Health, NodeError};
+pub use runtime::log_writer::{CRAWL_LOG, LogWriter};
+pub use runtime::notices::{Level, Notice, Notices};
+pub use runtime::shard_thread::ShardMaker;
 pub use split::spider_node::{SpiderNode, StoreAt};
+pub use split::store_node::{StoreNode, StoreStats, StoreSummary};
 pub use split::url_node::{UrlList, UrlNode};
-pub use store_node::{StoreNode, StoreStats, StoreSummary};

@@ -220,7 +220,7 @@ impl Resolver {
                 self.servers.missed(slot.server, now);
                 self.give_up_try(conn, now, out);
             }
-            (_, NetEvent::Closed) => unreachable!("the driver reports in order"),
+            (_, NetEvent::Closed | NetEvent::Accepted(_)) => unreachable!("the driver reports in order"),
         }
         self.arm(lookup);
     }
@@ -395,7 +395,7 @@ impl Resolver {
         let question = Question::new(&lookup.host, kind, id, case);
         let state = match transport {
             Transport::Udp => ConnState::Datagram { question, strays: 0 },
-            Transport::Tcp => ConnState::Stream { question, received: Vec::new() },
+            Transport::Tcp | Transport::Link => ConnState::Stream { question, received: Vec::new() },
         };
         let Some(conn) = self.conns.insert(Conn { lookup: key, kind, server, state }) else {
             return false;

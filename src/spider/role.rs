@@ -343,7 +343,7 @@ impl Spider {
                 FetchState::Handshake | FetchState::Await { .. } | FetchState::Body { .. },
                 NetEvent::Connected,
             )
-            | (_, NetEvent::Closed) => unreachable!("the driver reports in order"),
+            | (_, NetEvent::Closed | NetEvent::Accepted(_)) => unreachable!("the driver reports in order"),
         }
     }
 

@@ -6,7 +6,8 @@ use nephila::base::{Key, NetEvent, Now, Transport};
 use nephila::config::{Config, ScopeKind};
 use nephila::driver::{Bell, Driver, EpollDriver, UringDriver};
 use nephila::engine::{
-    CrawlTask, HostsFile, LinksConfig, Names, Node, NodeSetup, OpenIndex, SpiderNode, StoreAt, Summary,
+    CrawlStore, CrawlTask, HostsFile, LinksConfig, Names, Node, NodeSetup, OpenIndex, SpiderNode, StoreAt,
+    Summary,
 };
 use nephila::farm::{Farm, FarmOptions, SiteSpec};
 use nephila::proto::url::CrawlUrl;
@@ -114,8 +115,8 @@ fn crawl_with_panics<D: Driver + 'static>(
     };
     let directory = DataDir::open(&data).unwrap();
     let index = OpenIndex::open(&config, &directory).unwrap();
-    let task = CrawlTask { seeds, directory, index };
-    let names = move |_| Ok(Names::table(hosts));
+    let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
+    let names = move |_, _| Ok(Names::table(hosts));
     let node =
         Node::start(&NodeSetup::new(config.clone()), task, names, "panicky", make_driver, started).unwrap();
     while !node.is_finished() {

@@ -1,6 +1,6 @@
-use super::super::{Bell, Driver};
+use super::super::{Bell, Driver, ServerDriver};
 use super::net::{Kind, SimNet};
-use crate::base::{Key, NetEvent, Now, Transport};
+use crate::base::{Key, NetEvent, Now, Socket, Transport};
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
@@ -59,6 +59,7 @@ impl Driver for SimDriver {
             Kind::Ended => NetEvent::Ended,
             Kind::Failed(error) => NetEvent::Failed(error),
             Kind::Closed => NetEvent::Closed,
+            Kind::Accepted(accepted) => NetEvent::Accepted(Ok(accepted)),
             Kind::Bytes(bytes) => {
                 self.lent = bytes;
                 NetEvent::Received(&self.lent)
@@ -77,5 +78,40 @@ impl Driver for SimDriver {
 
     fn syscalls(&self) -> u64 {
         0
+    }
+}
+
+impl ServerDriver for SimDriver {
+    fn listen(&mut self, listener: Key, addr: SocketAddr) -> io::Result<SocketAddr> {
+        self.net.borrow_mut().listen(self.id, listener, addr)
+    }
+
+    fn accept(&mut self, listener: Key) {
+        self.net.borrow_mut().accept(self.id, listener);
+    }
+
+    fn unlisten(&mut self, listener: Key) {
+        self.net.borrow_mut().unlisten(self.id, listener);
+    }
+
+    fn adopt(&mut self, conn: Key, socket: Socket) {
+        assert!(conn.index() < self.conns_max, "a key beyond the driver's table");
+        self.net.borrow_mut().adopt(self.id, conn, &socket);
+    }
+
+    fn refuse(&mut self, socket: Socket) {
+        self.net.borrow_mut().refuse(&socket);
+    }
+
+    fn pause(&mut self, conn: Key) {
+        self.net.borrow_mut().set_paused(self.id, conn, true);
+    }
+
+    fn resume(&mut self, conn: Key) {
+        self.net.borrow_mut().set_paused(self.id, conn, false);
+    }
+
+    fn finish(&mut self, conn: Key) {
+        self.net.borrow_mut().finish(self.id, conn);
     }
 }

@@ -6,12 +6,16 @@
 //!        └──────── events, each at its virtual time ◄────────┘   everything drawn from one seed
 //! ```
 //!
+//! Drivers connect to each other as well, over pipes: where one of them listens, no server of the web is asked. What passes
+//! between two drivers can be held back for a while or broken, and what is unread limits what is sent.
+//!
 //! Time stands still while anybody works and jumps to the next event when nobody does. Bytes are cut anywhere,
 //! connections are refused, reset, stalled or silent as the [`SimWeb`] says, and a closed connection takes a
 //! while to be reported closed, so that a slot reused too soon is caught in the act.
 
 mod driver;
 mod net;
+mod pipes;
 
 pub use driver::SimDriver;
 pub use net::{ConnectFate, Reaction, SimNet, SimWeb, Then};

@@ -1,4 +1,5 @@
-use crate::base::{Key, NetError, Now, Rng, Transport};
+use super::pipes::Pipes;
+use crate::base::{Accepted, Key, NetError, Now, Rng, Transport};
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -58,29 +59,51 @@ pub enum Then {
 
 /// The network: who is connected to what, and what will happen when.
 pub struct SimNet {
-    now: Now,
-    rng: Rng,
+    pub(super) now: Now,
+    pub(super) rng: Rng,
     web: Box<dyn SimWeb>,
     future: BinaryHeap<Reverse<(Now, u64)>>,
-    /// The events behind the numbers in `future`.
-    events: HashMap<u64, Event>,
+    /// What is behind the numbers in `future`.
+    pub(super) events: HashMap<u64, Planned>,
     next_number: u64,
-    next_conn: u64,
+    pub(super) next_conn: u64,
     /// Open connections of every driver.
-    conns: HashMap<(usize, usize), SimConn>,
+    pub(super) conns: HashMap<(usize, usize), SimConn>,
+    /// Connections between drivers, and who listens.
+    pub(super) pipes: Pipes,
     /// Events whose time has come, per driver.
-    arrived: Vec<VecDeque<Event>>,
+    pub(super) arrived: Vec<VecDeque<Event>>,
     /// Slots whose last word has not been said; using one again is the mistake this is here to catch.
     lingering: HashSet<(usize, usize)>,
 }
 
-struct SimConn {
-    key: Key,
+pub(super) struct SimConn {
+    pub key: Key,
+    /// Of a connection with the web, unique in the whole simulation.
     id: u64,
     addr: SocketAddr,
     transport: Transport,
     /// Nothing may arrive before what was sent earlier.
     last_at: Now,
+    /// Of a connection with another driver: its pipe, and which end of it is here.
+    pub pipe: Option<(u64, usize)>,
+}
+
+impl SimConn {
+    pub fn of_pipe(key: Key, pipe: (u64, usize), now: Now) -> SimConn {
+        let addr = SocketAddr::from(([0, 0, 0, 0], 0));
+        SimConn { key, id: 0, addr, transport: Transport::Link, last_at: now, pipe: Some(pipe) }
+    }
+}
+
+/// Something that will happen.
+pub(super) enum Planned {
+    /// A driver is told.
+    Event(Event),
+    /// Something reaches one end of a pipe.
+    AtEnd { pipe: u64, side: usize, kind: Kind },
+    /// Somebody who connects reaches the address.
+    AtListener { pipe: u64, addr: SocketAddr },
 }
 
 pub(super) struct Event {
@@ -96,6 +119,7 @@ pub(super) enum Kind {
     Ended,
     Failed(NetError),
     Closed,
+    Accepted(Box<Accepted>),
 }
 
 impl SimNet {
@@ -109,6 +133,7 @@ impl SimNet {
             next_number: 0,
             next_conn: 0,
             conns: HashMap::new(),
+            pipes: Pipes::default(),
             arrived: (0..drivers).map(|_| VecDeque::new()).collect(),
             lingering: HashSet::new(),
         }))
@@ -123,6 +148,11 @@ impl SimNet {
         if self.arrived.iter().any(|queue| !queue.is_empty()) {
             return Some(self.now);
         }
+        self.next_planned()
+    }
+
+    /// When something happens next, apart from what has arrived and was not taken.
+    pub fn next_planned(&self) -> Option<Now> {
         self.future.peek().map(|Reverse((at, _))| *at)
     }
 
@@ -134,23 +164,34 @@ impl SimNet {
             && at <= to
         {
             self.future.pop();
-            if let Some(event) = self.events.remove(&number) {
-                self.arrived[event.driver].push_back(event);
+            if let Some(until) = self.held_until(number)
+                && until > at
+            {
+                // Under the same number, so that the order stays.
+                self.future.push(Reverse((until, number)));
+                continue;
+            }
+            match self.events.remove(&number) {
+                Some(Planned::Event(event)) => self.arrived[event.driver].push_back(event),
+                Some(Planned::AtEnd { pipe, side, kind }) => self.reaches_end(pipe, side, kind),
+                Some(Planned::AtListener { pipe, addr }) => self.reaches_listener(pipe, addr),
+                None => {}
             }
         }
     }
 
-    /// A driver died with its shard: its connections are gone without a word.
+    /// A driver died with its shard or its process: its listeners are gone, and its connections without a word.
     pub fn forget_driver(&mut self, driver: usize) {
         let (web, conns) = (&mut self.web, &mut self.conns);
         conns.retain(|(owner, _), conn| {
-            if *owner == driver && conn.transport == Transport::Tcp {
+            if *owner == driver && conn.transport != Transport::Udp && conn.pipe.is_none() {
                 web.closed(conn.id);
             }
             *owner != driver
         });
+        self.forget_pipes_of(driver);
         self.lingering.retain(|(owner, _)| *owner != driver);
-        self.events.retain(|_, event| event.driver != driver);
+        self.events.retain(|_, planned| !matches!(planned, Planned::Event(event) if event.driver == driver));
         self.arrived[driver].clear();
     }
 
@@ -162,18 +203,28 @@ impl SimNet {
                 assert!(self.lingering.remove(&slot), "closed once");
                 Some(event)
             }
-            // What was on its way when the connection was let go is lost.
-            _ if self.conns.get(&slot).is_none_or(|conn| conn.key != event.key) => self.arrived(driver),
-            _ => Some(event),
+            Kind::Accepted(_) => Some(event),
+            ref kind => {
+                let Some(conn) = self.conns.get(&slot).filter(|conn| conn.key == event.key) else {
+                    // What was on its way when the connection was let go is lost.
+                    return self.arrived(driver);
+                };
+                if let (Some(end), Kind::Bytes(bytes)) = (conn.pipe, kind) {
+                    self.read_at(end, bytes.len());
+                }
+                Some(event)
+            }
         }
     }
 
     pub(super) fn connect(&mut self, driver: usize, key: Key, addr: SocketAddr, transport: Transport) {
-        let slot = (driver, key.index());
-        assert!(!self.lingering.contains(&slot), "{key:?}: the slot was used again too soon");
         self.next_conn += 1;
-        let conn = SimConn { key, id: self.next_conn, addr, transport, last_at: self.now };
-        assert!(self.conns.insert(slot, conn).is_none(), "{key:?} is in use");
+        if transport != Transport::Udp && self.pipes.knows(addr) {
+            let pipe = self.connect_pipe(driver, key, addr);
+            return self.take_slot(driver, SimConn::of_pipe(key, (pipe, 0), self.now));
+        }
+        let (id, last_at) = (self.next_conn, self.now);
+        self.take_slot(driver, SimConn { key, id, addr, transport, last_at, pipe: None });
         if transport == Transport::Udp {
             // Nobody is asked: connecting a datagram socket only notes the peer.
             self.plan(driver, key, 0, Kind::Connected);
@@ -188,9 +239,18 @@ impl SimNet {
         }
     }
 
+    pub(super) fn take_slot(&mut self, driver: usize, conn: SimConn) {
+        let (slot, key) = ((driver, conn.key.index()), conn.key);
+        assert!(!self.lingering.contains(&slot), "{key:?}: the slot was used again too soon");
+        assert!(self.conns.insert(slot, conn).is_none(), "{key:?} is in use");
+    }
+
     pub(super) fn send(&mut self, driver: usize, key: Key, bytes: Vec<u8>) {
         let conn = &self.conns[&(driver, key.index())];
         assert_eq!(conn.key, key);
+        if let Some((pipe, side)) = conn.pipe {
+            return self.send_to_peer(pipe, side, bytes);
+        }
         let (id, addr) = (conn.id, conn.addr);
         if conn.transport == Transport::Udp {
             self.send_datagram(driver, key, addr, bytes);
@@ -234,18 +294,28 @@ impl SimNet {
         let slot = (driver, key.index());
         let conn = self.conns.remove(&slot).unwrap_or_else(|| panic!("{key:?} is not open"));
         assert_eq!(conn.key, key);
-        if conn.transport == Transport::Tcp {
-            self.web.closed(conn.id);
+        match conn.pipe {
+            Some((pipe, side)) => self.hang_up(pipe, side),
+            None if conn.transport != Transport::Udp => self.web.closed(conn.id),
+            None => {}
         }
         self.lingering.insert(slot);
         let at = self.now.plus_us(self.rng.below(3_000));
         self.push(at, Event { driver, key, kind: Kind::Closed });
     }
 
-    /// Bytes arrive in pieces, cut anywhere.
     fn plan_bytes(&mut self, driver: usize, key: Key, after_us: u64, bytes: &[u8]) {
+        self.in_pieces(after_us, bytes, |net, after_us, piece| net.plan(driver, key, after_us, piece));
+    }
+
+    /// Bytes arrive in pieces, cut anywhere, each some time after the one before.
+    pub(super) fn in_pieces(
+        &mut self,
+        mut after_us: u64,
+        bytes: &[u8],
+        plan: impl Fn(&mut SimNet, u64, Kind),
+    ) {
         let mut rest = bytes;
-        let mut after_us = after_us;
         let whole = self.rng.chance(500);
         while !rest.is_empty() {
             let take = if whole {
@@ -254,7 +324,7 @@ impl SimNet {
                 1 + self.rng.below(rest.len() as u64) as usize
             };
             let (piece, left) = rest.split_at(take.min(16 * 1024));
-            self.plan(driver, key, after_us, Kind::Bytes(piece.to_vec()));
+            plan(self, after_us, Kind::Bytes(piece.to_vec()));
             rest = left;
             after_us = self.rng.below(400);
         }
@@ -270,8 +340,12 @@ impl SimNet {
     }
 
     fn push(&mut self, at: Now, event: Event) {
+        self.push_planned(at, Planned::Event(event));
+    }
+
+    pub(super) fn push_planned(&mut self, at: Now, planned: Planned) {
         self.next_number += 1;
-        self.events.insert(self.next_number, event);
+        self.events.insert(self.next_number, planned);
         self.future.push(Reverse((at, self.next_number)));
     }
 }

@@ -4,6 +4,8 @@
 //!   connect ──► SOCKET (direct slot = key index) ─link─► CONNECT ──► Connected, multishot RECV armed
 //!   send    ──► SEND from a buffer the driver owns until it completes
 //!   RECV    ──► buffer id out of the shared ring ──► lent to the caller ──► back into the ring
+//!   accept  ──► ACCEPT (an ordinary descriptor) ──► Accepted;  adopt ──► into the slot of a key, RECV armed
+//!   pause   ──► CANCEL the receive;  resume ──► RECV armed again
 //!   close   ──► CANCEL each open operation ─hardlink─► CLOSE ──► Closed when the last completion is in
 //! ```
 //!
@@ -19,6 +21,7 @@
 #![allow(unsafe_code)]
 
 mod buffers;
+mod listeners;
 mod ring;
 
 pub use ring::UringDriver;

@@ -1,7 +1,8 @@
 use super::super::errno::net_error;
 use super::super::{Bell, Driver};
 use super::buffers::{BufferRing, GROUP};
-use crate::base::{Key, NetError, NetEvent, Now, Transport};
+use super::listeners::{self, Listeners};
+use crate::base::{Accepted, Key, NetError, NetEvent, Now, Transport};
 use crate::limits::{RING_COMPLETIONS, RING_SUBMISSIONS};
 use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
@@ -11,49 +12,61 @@ use nix::sys::socket::{SockaddrIn, SockaddrIn6, SockaddrLike};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Connections over one io_uring.
 pub struct UringDriver {
-    ring: IoUring,
+    pub(super) ring: IoUring,
     buffers: BufferRing,
     /// Indexed by the key's index, which is also the slot in the ring's file table.
-    conns: Box<[Conn]>,
+    pub(super) conns: Box<[Conn]>,
+    pub(super) listeners: Listeners,
     /// Completions copied out of the ring, not yet handed out.
-    batch: VecDeque<Raw>,
+    pub(super) batch: VecDeque<Raw>,
     /// The buffer behind the last `Received`.
     lent: Option<u16>,
     /// Receives that ended for want of a buffer or of a kernel resource, to be armed again.
-    rearm: Vec<Key>,
+    pub(super) rearm: Vec<Key>,
     bell: Arc<EventBell>,
     /// Where the kernel writes the bell's count while a read is armed.
     bell_count: Box<u64>,
     bell_armed: bool,
     min_wait: bool,
     started: Instant,
-    syscalls: u64,
+    pub(super) syscalls: u64,
 }
 
 /// One socket, as far as the kernel is concerned.
 #[derive(Default)]
-struct Conn {
-    generation: u32,
-    open: bool,
-    closing: bool,
+pub(super) struct Conn {
+    pub generation: u32,
+    pub open: bool,
+    pub closing: bool,
     /// Of a datagram socket an empty receive is an empty datagram; of a stream it is the end.
     datagrams: bool,
     /// A multishot receive is armed.
-    receiving: bool,
+    pub receiving: bool,
+    /// The client takes no bytes at the moment.
+    pub paused: bool,
     /// Submissions whose last completion is still to come.
-    ops: u8,
+    pub ops: u8,
     /// Bytes of `bytes` the kernel has taken.
     sent: u32,
     /// The request being sent; the kernel reads from it until SEND completes.
     bytes: Vec<u8>,
     /// The address being connected to; the kernel may read it until CONNECT completes.
     addr: Option<Box<Target>>,
+}
+
+const _: () = assert!(size_of::<Conn>() == 48, "an idle connection is small");
+
+impl Conn {
+    /// A connection whose key is in use from now on.
+    pub fn opened(key: Key) -> Conn {
+        Conn { generation: key.generation(), open: true, ..Conn::default() }
+    }
 }
 
 /// An address as the kernel reads it: a quarter of the room that any family would take.
@@ -82,10 +95,10 @@ impl From<SocketAddr> for Target {
 }
 
 #[derive(Clone, Copy)]
-struct Raw {
-    user_data: u64,
-    result: i32,
-    flags: u32,
+pub(super) struct Raw {
+    pub user_data: u64,
+    pub result: i32,
+    pub flags: u32,
 }
 
 struct EventBell(EventFd);
@@ -98,12 +111,14 @@ impl Bell for EventBell {
 }
 
 const OP_SOCKET: u8 = 1;
-const OP_CONNECT: u8 = 2;
+pub(super) const OP_CONNECT: u8 = 2;
 const OP_SEND: u8 = 3;
-const OP_RECV: u8 = 4;
-const OP_CANCEL: u8 = 5;
+pub(super) const OP_RECV: u8 = 4;
+pub(super) const OP_CANCEL: u8 = 5;
 const OP_CLOSE: u8 = 6;
 const OP_BELL: u8 = 7;
+pub(super) const OP_SHUTDOWN: u8 = 8;
+pub(super) const OP_ACCEPT: u8 = 9;
 
 /// With many fetches open, a wait returns after this many completions or this long after the first.
 const WANT_MAX: usize = 16;
@@ -121,6 +136,7 @@ impl UringDriver {
             ring,
             buffers,
             conns: (0..conns_max).map(|_| Conn::default()).collect(),
+            listeners: Listeners::default(),
             batch: VecDeque::with_capacity(1_024),
             lent: None,
             rearm: Vec::new(),
@@ -145,7 +161,7 @@ impl UringDriver {
         BufferRing::register(&ring).map(drop).map_err(|e| format!("io_uring has no buffer rings: {e}"))
     }
 
-    fn push(&mut self, entries: &[squeue::Entry]) {
+    pub(super) fn push(&mut self, entries: &[squeue::Entry]) {
         // A chain must not be split over two submissions, so room is made for all of it first.
         let free = {
             let sq = self.ring.submission();
@@ -164,13 +180,13 @@ impl UringDriver {
         }
     }
 
-    fn conn_mut(&mut self, key: Key) -> &mut Conn {
+    pub(super) fn conn_mut(&mut self, key: Key) -> &mut Conn {
         let conn = &mut self.conns[key.index()];
         assert!(conn.open && conn.generation == key.generation(), "{key:?} does not name an open connection");
         conn
     }
 
-    fn arm_receive(&mut self, key: Key) {
+    pub(super) fn arm_receive(&mut self, key: Key) {
         let conn = self.conn_mut(key);
         debug_assert!(!conn.receiving && !conn.closing);
         conn.receiving = true;
@@ -192,6 +208,32 @@ impl UringDriver {
         self.push(&[entry]);
     }
 
+    /// A socket with options is made by ordinary calls, and takes its slot before it is connected.
+    fn connect_link(&mut self, key: Key, addr: Box<Target>) {
+        let (family, sockaddr, length) = addr.parts();
+        let made = listeners::link_socket(family);
+        self.conns[key.index()] = Conn { addr: Some(addr), ..Conn::opened(key) };
+        if self.install(key, made) {
+            let entry = opcode::Connect::new(Fixed(key.index() as u32), sockaddr, length).build();
+            self.conn_mut(key).ops += 1;
+            self.push(&[entry.user_data(key.pack(OP_CONNECT))]);
+        }
+    }
+
+    /// Puts a socket into the slot of a connection. If it cannot be had, `Failed` follows.
+    pub(super) fn install(&mut self, key: Key, socket: io::Result<OwnedFd>) -> bool {
+        self.syscalls += 2;
+        let installed = socket.and_then(|socket| {
+            // The slot holds the socket from here on; the descriptor goes.
+            self.ring.submitter().register_files_update(key.index() as u32, &[socket.as_raw_fd()])
+        });
+        let Err(error) = installed else { return true };
+        self.conn_mut(key).ops += 1;
+        let result = -error.raw_os_error().unwrap_or(libc::EIO);
+        self.batch.push_back(Raw { user_data: key.pack(OP_CONNECT), result, flags: 0 });
+        false
+    }
+
     fn arm_bell(&mut self) {
         let fd = self.bell.0.as_fd().as_raw_fd();
         let into: *mut u64 = &mut *self.bell_count;
@@ -203,9 +245,18 @@ impl UringDriver {
     /// Turns one raw completion into an event, or into nothing when it is only bookkeeping.
     fn digest(&mut self, raw: Raw) -> Option<(Key, Digest)> {
         let (key, op) = Key::unpack(raw.user_data);
-        if op == OP_BELL {
-            self.bell_armed = false;
-            return None;
+        if op >= OP_BELL {
+            match op {
+                OP_BELL => {
+                    self.bell_armed = false;
+                    return None;
+                }
+                OP_ACCEPT => {
+                    let (key, accepted) = self.listeners.accepted(key, raw.result)?;
+                    return Some((key, Digest::Accepted(accepted)));
+                }
+                _ => {}
+            }
         }
         let more = cqueue::more(raw.flags);
         let conn = self.conn_mut(key);
@@ -271,7 +322,8 @@ impl UringDriver {
                             }
                             0 => Some((key, Digest::Ended)),
                             // All buffers are lent out: they come back within this batch.
-                            n if n == -libc::ENOBUFS => {
+                            // A pause cancelled it, and may be over by now.
+                            n if n == -libc::ENOBUFS || n == -libc::ECANCELED => {
                                 self.rearm.push(key);
                                 None
                             }
@@ -280,7 +332,7 @@ impl UringDriver {
                     }
                 }
             }
-            // SOCKET and CANCEL are parts of chains whose last link tells all; CLOSE is counted by `ops`.
+            // SOCKET and CANCEL are parts of chains whose last link tells all; CLOSE and SHUTDOWN are counted by `ops`.
             _ => None,
         };
         let conn = &mut self.conns[key.index()];
@@ -307,6 +359,7 @@ enum Digest {
     Ended,
     Failed(NetError),
     Closed,
+    Accepted(Result<Box<Accepted>, NetError>),
 }
 
 impl Driver for UringDriver {
@@ -322,6 +375,7 @@ impl Driver for UringDriver {
         let (kind, datagrams) = match transport {
             Transport::Tcp => (libc::SOCK_STREAM, false),
             Transport::Udp => (libc::SOCK_DGRAM, true),
+            Transport::Link => return self.connect_link(key, addr),
         };
         let entries = [
             opcode::Socket::new(family, kind, 0)
@@ -335,14 +389,7 @@ impl Driver for UringDriver {
                 .build()
                 .user_data(key.pack(OP_CONNECT)),
         ];
-        *conn = Conn {
-            generation: key.generation(),
-            open: true,
-            datagrams,
-            ops: 2,
-            addr: Some(addr),
-            ..Conn::default()
-        };
+        *conn = Conn { datagrams, ops: 2, addr: Some(addr), ..Conn::opened(key) };
         self.push(&entries);
     }
 
@@ -381,14 +428,22 @@ impl Driver for UringDriver {
         self.buffers.publish();
         for key in std::mem::take(&mut self.rearm) {
             let conn = &self.conns[key.index()];
-            if conn.open && conn.generation == key.generation() && !conn.closing && !conn.receiving {
+            if conn.open
+                && conn.generation == key.generation()
+                && !conn.closing
+                && !conn.receiving
+                && !conn.paused
+            {
                 self.arm_receive(key);
             }
         }
         if !self.bell_armed {
             self.arm_bell();
         }
-        let left_us = until.map_or(60_000_000, |until| until.since_us(self.now()).min(60_000_000));
+        let mut left_us = until.map_or(60_000_000, |until| until.since_us(self.now()).min(60_000_000));
+        if !self.batch.is_empty() {
+            left_us = 0;
+        }
         let timeout = Timespec::new().sec(left_us / 1_000_000).nsec((left_us % 1_000_000) as u32 * 1_000);
         let mut args = SubmitArgs::new().timespec(&timeout);
         let mut want = 1;
@@ -426,6 +481,7 @@ impl Driver for UringDriver {
                 Digest::Ended => NetEvent::Ended,
                 Digest::Failed(error) => NetEvent::Failed(error),
                 Digest::Closed => NetEvent::Closed,
+                Digest::Accepted(accepted) => NetEvent::Accepted(accepted),
                 Digest::Received { id, bytes } => {
                     self.lent = Some(id);
                     NetEvent::Received(self.buffers.get(id, bytes as usize))
@@ -453,11 +509,20 @@ impl Driver for UringDriver {
 impl Drop for UringDriver {
     /// The kernel may still be reading requests and filling buffers: end every operation before the memory goes.
     fn drop(&mut self) {
+        self.listeners.close_all();
         let timeout = Timespec::new().sec(5);
         let ended = match self.ring.submitter().register_sync_cancel(Some(timeout), CancelBuilder::any()) {
             Ok(()) => true,
             Err(e) => e.raw_os_error() == Some(libc::ENOENT),
         };
+        // A connection that came meanwhile is closed with its descriptor.
+        let came = self.ring.completion().map(|cqe| (cqe.user_data(), cqe.result())).collect::<Vec<_>>();
+        let batch = self.batch.drain(..).map(|raw| (raw.user_data, raw.result));
+        for (user_data, result) in batch.chain(came) {
+            if let (number, OP_ACCEPT) = Key::unpack(user_data) {
+                self.listeners.accepted(number, result);
+            }
+        }
         if !ended {
             // Better a leak than the kernel writing into memory that has found another owner.
             std::mem::forget(std::mem::take(&mut self.conns));

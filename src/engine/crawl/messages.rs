@@ -2,11 +2,9 @@ use crate::base::Now;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::engine::inspect::status::Status;
 use crate::handler::LinkBatch;
-use crate::proto::lines::{Candidate, DocKind, Job, Reported, TransId};
-use crate::proto::record::ResultCode;
+use crate::proto::lines::{Candidate, DocKind, Job};
 use crate::proto::url::CrawlUrl;
 use crate::url_server::{Errand, HostView, Robotstxt};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// From the scheduler to a shard.
@@ -58,10 +56,6 @@ impl RobotsAnswer {
 /// From a shard to the scheduler.
 pub enum FromShard {
     Done(Done),
-    /// The fetch of this document takes its time.
-    Working {
-        doc_id: u32,
-    },
     /// The shard died and a new one took its place; everything it had is to be dealt again. `suspect` is the
     /// document it was busy with.
     Restarted {
@@ -173,54 +167,4 @@ pub enum FromIndex {
     Candidates { candidates: Vec<Candidate>, stats: IndexStats },
     /// The answer to one `Look`.
     Status { id: u64, looked: Box<Status> },
-}
-
-/// From a spider's desk to a shard.
-pub enum ToSpider {
-    /// `epoch` is that of the shard it was dealt to, as in [`ToShard::Work`].
-    Work { epoch: u32, order: SpiderOrder },
-    /// Start nothing new; let what is open end.
-    Drain,
-}
-
-/// One line of work, under a transaction that the desk made: those of several URL servers may be equal.
-#[derive(Clone, Debug)]
-pub struct SpiderOrder {
-    pub trans: TransId,
-    pub doc_id: u32,
-    pub task: SpiderTask,
-}
-
-#[derive(Clone, Debug)]
-pub enum SpiderTask {
-    Fetch {
-        url: CrawlUrl,
-        ip: IpAddr,
-    },
-    /// It cannot be fetched, and leaves a record that says so.
-    Refuse {
-        url_text: Box<str>,
-        ip: IpAddr,
-        result: ResultCode,
-    },
-}
-
-/// From a shard to a spider's desk.
-pub enum FromSpider {
-    Done(SpiderDone),
-    /// The shard died and a new one took its place. `suspect` is the slot of the order it was busy with.
-    Restarted {
-        epoch: u32,
-        suspect: Option<u32>,
-    },
-    Drained,
-}
-
-/// The last word of a shard on an order.
-pub struct SpiderDone {
-    pub trans: TransId,
-    pub result: ResultCode,
-    /// The record that must be durable before anybody is told.
-    pub sequence: u64,
-    pub reported: Reported,
 }

@@ -1,11 +1,9 @@
 //! The doc index of a process: opened, and told by which rules it works.
 
-use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::doc_index::{DocIndex, IndexError, IndexRules, Opened, Recrawl, Schedule, Segments};
-use crate::engine::crawl::index_actor::ProviderRules;
+use crate::engine::crawl::provider::ProviderRules;
 use crate::engine::crawl::resume::IndexedMark;
-use crate::engine::crawl::scheduler::unix_s;
 use crate::engine::crawl::settings::scope_of;
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::crawl_rules::CrawlRules;
@@ -15,7 +13,7 @@ use crate::proto::url::{Canon, CrawlUrl, RecrawlRules};
 use crate::store_server::DataDir;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A doc index that was opened, and what it told about the time before.
@@ -74,6 +72,11 @@ impl OpenIndex {
         OpenIndex { index, opened: Opened::default(), scope: scope_of(config, []), told: None }
     }
 
+    /// An index that a simulation looks into.
+    pub fn over(index: DocIndex, config: &Config) -> OpenIndex {
+        OpenIndex { index, opened: Opened::default(), scope: scope_of(config, []), told: None }
+    }
+
     /// What is in scope: all that was ever typed, and where it led.
     pub(crate) fn scope(&self, seeds: &[CrawlUrl]) -> Arc<Scope> {
         let mut scope = self.scope.clone();
@@ -81,37 +84,25 @@ impl OpenIndex {
         Arc::new(scope)
     }
 
-    /// What a desk goes by, in a crawl.
-    pub(crate) fn papers(
-        &self,
-        config: &Config,
-        scope: &Arc<Scope>,
-        wall: Wall,
-        started: Instant,
-    ) -> ProviderRules {
-        let rereading = StoredPages::new(config.store.data.clone(), handler_of(config, scope));
+    /// What the provider of a crawl goes by.
+    pub(crate) fn provider_rules(&self, config: &Config, scope: &Arc<Scope>) -> ProviderRules {
+        if self.opened.first_new == 0 {
+            return ProviderRules::plain();
+        }
         ProviderRules {
-            rereading: Some(rereading),
+            stored_pages: Some(StoredPages::new(config.store.data.clone(), handler_of(config, scope))),
             scope: Some(scope.clone()),
             first_new: self.opened.first_new,
             sitemaps: config.doc_index.sitemaps,
             // Compiled once before, when the settings were checked.
             recrawl: RecrawlRules::of(&config.doc_index.recrawl_rules).unwrap_or_default(),
-            ..ProviderRules::plain(desk_clock(wall, started))
         }
     }
 }
 
-/// One that reads pages out of the store.
+/// One that reads pages.
 pub(crate) fn handler_of(config: &Config, scope: &Arc<Scope>) -> Handler {
     Handler::new(scope.clone(), product_token(&config.spider.user_agent).to_string())
-}
-
-pub(crate) fn desk_clock(wall: Wall, started: Instant) -> Arc<dyn Fn() -> (Now, u32) + Send + Sync> {
-    Arc::new(move || {
-        let now = Now::from_us(started.elapsed().as_micros() as u64);
-        (now, unix_s(wall, now))
-    })
 }
 
 fn segments_of(directory: &DataDir) -> Segments {

@@ -1,14 +1,15 @@
-use crate::base::Now;
-use crate::engine::crawl::messages::{HostWord, ToIndex, ToShard};
-use crate::engine::crawl::scheduler::Scheduler;
-use crate::engine::inspect::questions::{OPEN_MAX, Question};
+use crate::base::{Now, Wall};
+use crate::engine::crawl::messages::{HostWord, ToIndex};
+use crate::engine::inspect::questions::{OPEN_MAX, Question, Questions};
 use crate::engine::inspect::status::{Place, Status};
 use crate::url_server::HostView;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-/// Questions that the index or a shard was asked.
+/// Questions about URLs that the index or a shard was asked.
 #[derive(Default)]
 pub(crate) struct OpenQuestions {
+    asked: Arc<Questions>,
     open: VecDeque<OpenQuestion>,
     next: u64,
 }
@@ -19,73 +20,83 @@ struct OpenQuestion {
     looked: Option<Box<Status>>,
 }
 
-impl Scheduler {
-    /// Passes questions on to the index. One that its ring has no room for goes unanswered.
-    pub(crate) fn take_questions(&mut self) {
-        for question in self.questions.take() {
-            let open = &mut self.open_questions;
-            open.next += 1;
-            let (id, url) = (open.next, Box::new(question.url.clone()));
-            if self.index.words.push(ToIndex::Look { id, url }).is_ok() {
-                open.open.push_back(OpenQuestion { id, question, looked: None });
-            }
-            if open.open.len() > OPEN_MAX {
-                open.open.pop_front();
+impl OpenQuestions {
+    /// Where questions are asked.
+    pub fn asked(&self) -> Arc<Questions> {
+        self.asked.clone()
+    }
+
+    pub fn has_some(&self) -> bool {
+        self.asked.has_some()
+    }
+
+    /// What the index is asked because of questions that have come.
+    pub fn take_asked(&mut self) -> Vec<ToIndex> {
+        if !self.asked.has_some() {
+            return Vec::new();
+        }
+        let mut messages = Vec::new();
+        for question in self.asked.take() {
+            self.next += 1;
+            let (id, url) = (self.next, Box::new(question.url.clone()));
+            messages.push(ToIndex::Look { id, url });
+            self.open.push_back(OpenQuestion { id, question, looked: None });
+            if self.open.len() > OPEN_MAX {
+                self.open.pop_front();
             }
         }
-        self.index.bell.ring_if_asleep();
+        messages
     }
 
     /// Lets everybody go who still waits for an answer: there will be none.
-    pub(crate) fn end_questions(&mut self) {
-        self.questions.close();
-        self.questions.take();
-        self.open_questions.open.clear();
+    pub fn end(&mut self) {
+        self.asked.close();
+        self.asked.take();
+        self.open.clear();
     }
 
-    /// The index has looked. What it handed out is with a shard, or on its way to one.
-    pub(crate) fn index_looked(&mut self, id: u64, mut looked: Box<Status>) {
+    /// The index has looked. What it handed out is with a shard, or on its way to one: `place` finds that shard, and
+    /// whether it is done with the document. If the shard is to be asked, what to ask it.
+    pub fn index_answered(
+        &mut self,
+        id: u64,
+        mut looked: Box<Status>,
+        place: impl FnOnce(u32) -> Option<(usize, bool)>,
+    ) -> Option<(usize, HostWord)> {
         let handed_out = looked.dossier.as_ref().filter(|dossier| dossier.state == "fetching");
         let Some(doc_id) = handed_out.map(|dossier| dossier.doc_id) else {
-            return self.open_questions.answer(id, looked);
+            self.answer(id, looked);
+            return None;
         };
-        let shard = self.shards.iter().position(|side| side.open.contains_key(&doc_id));
-        let (Some(shard), Some(open)) = (shard, self.open_questions.find(id)) else {
-            looked.place.at = Place::Resolving;
-            return self.open_questions.answer(id, looked);
-        };
-        if self.shards[shard].held.iter().any(|done| done.outcome.doc_id == doc_id) {
-            looked.place.at = Place::Stored;
-            return self.open_questions.answer(id, looked);
+        match place(doc_id) {
+            Some((shard, false)) => {
+                let open = self.open.iter_mut().find(|open| open.id == id)?;
+                open.looked = Some(looked);
+                let url = Box::new(open.question.url.clone());
+                return Some((shard, HostWord::Look { id, url, doc_id }));
+            }
+            Some((_, true)) => looked.place.at = Place::Stored,
+            None => looked.place.at = Place::Resolving,
         }
-        open.looked = Some(looked);
-        let url = Box::new(open.question.url.clone());
-        self.shards[shard].dealt.push_back(ToShard::About(HostWord::Look { id, url, doc_id }));
+        self.answer(id, looked);
+        None
     }
 
-    pub(crate) fn shard_looked(&mut self, id: u64, view: Option<&HostView>, now: Now) {
-        let wall = self.logger.wall;
-        let Some(mut looked) = self.open_questions.find(id).and_then(|open| open.looked.take()) else {
-            return;
-        };
+    pub fn shard_answered(&mut self, id: u64, view: Option<&HostView>, wall: Wall, now: Now) {
+        let open = self.open.iter_mut().find(|open| open.id == id);
+        let Some(mut looked) = open.and_then(|open| open.looked.take()) else { return };
         match view {
             Some(view) => looked.at_shard(view, wall, now),
             None => looked.place.at = Place::Leftover,
         }
-        self.open_questions.answer(id, looked);
-    }
-}
-
-impl OpenQuestions {
-    fn find(&mut self, id: u64) -> Option<&mut OpenQuestion> {
-        self.open.iter_mut().find(|open| open.id == id)
+        self.answer(id, looked);
     }
 
     fn answer(&mut self, id: u64, looked: Box<Status>) {
         if let Some(at) = self.open.iter().position(|open| open.id == id)
             && let Some(open) = self.open.remove(at)
         {
-            // Whoever asked may have gone.
+            // The asker may have gone.
             let _ = open.question.answer.try_send(looked);
         }
     }
@@ -108,6 +119,6 @@ mod tests {
         open.answer(7, Box::new(Status { live: true, ..Status::default() }));
         assert!(answered.try_recv().unwrap().live);
         open.answer(7, Box::default());
-        assert!(open.find(7).is_none() && answered.try_recv().is_err());
+        assert!(open.open.is_empty() && answered.try_recv().is_err());
     }
 }

@@ -1,5 +1,6 @@
 use crate::base::fingerprint;
-use crate::engine::names::Addresses;
+use crate::engine::crawl::robots_exchange::Asker;
+use crate::engine::names::{Addresses, Lookup, Names};
 use crate::proto::lines::Candidate;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::RapidHashMap;
@@ -8,8 +9,8 @@ use std::net::IpAddr;
 /// The names of one batch of candidates: a forward map from domain to addresses, and from it a map from address to
 /// hosts. Both are cleared with every new question to the doc index; how long an address holds beyond that is the
 /// resolver's to know.
-#[derive(Default)]
 pub(crate) struct Resolution {
+    names: Names,
     forward: RapidHashMap<Box<str>, NameState>,
     /// In the order in which they were dealt. Few hosts share an address: a set for each would be five times
     /// the memory, for a question that is asked once.
@@ -27,7 +28,7 @@ struct Sharer {
     origin: u64,
 }
 
-pub(crate) enum NameState {
+enum NameState {
     Known(Addresses),
     Unknown,
     /// What waits for the answer.
@@ -37,15 +38,72 @@ pub(crate) enum NameState {
 /// Who wants to know an address.
 pub(crate) enum Waiter {
     Candidate(Candidate),
-    /// Robots rules of `origin`, at a shard, that are at `url`.
+    /// Robots rules that are at `url`.
     Errand {
-        asker: usize,
-        origin: Box<str>,
+        asker: Asker,
         url: CrawlUrl,
     },
 }
 
+/// What a look-up came to.
+pub(crate) enum Resolved {
+    /// At once; `None` for a name that has no address.
+    Now(Waiter, Option<Addresses>),
+    /// The answer will come.
+    Asked,
+    /// Too many questions are open.
+    Later(Waiter),
+}
+
 impl Resolution {
+    pub fn new(names: Names) -> Resolution {
+        Resolution { names, forward: RapidHashMap::default(), by_ip: Vec::new() }
+    }
+
+    #[cfg(test)]
+    pub fn set_names(&mut self, names: Names) {
+        self.names = names;
+    }
+
+    pub fn look_up(&mut self, name: &str, waiter: Waiter) -> Resolved {
+        match self.forward.get_mut(name) {
+            Some(NameState::Known(addresses)) => return Resolved::Now(waiter, Some(addresses.clone())),
+            Some(NameState::Unknown) => return Resolved::Now(waiter, None),
+            Some(NameState::Asked(waiters)) => {
+                waiters.push(waiter);
+                return Resolved::Asked;
+            }
+            None => {}
+        }
+        let (state, addresses) = match self.names.lookup(name) {
+            Lookup::Known(addresses) => (NameState::Known(addresses.clone()), Some(addresses)),
+            Lookup::Unknown => (NameState::Unknown, None),
+            Lookup::Asked => {
+                self.forward.insert(name.into(), NameState::Asked(vec![waiter]));
+                return Resolved::Asked;
+            }
+            Lookup::Later => return Resolved::Later(waiter),
+        };
+        self.forward.insert(name.into(), state);
+        Resolved::Now(waiter, addresses)
+    }
+
+    /// The next answer to a question that was asked, and those who waited for it.
+    pub fn answer(&mut self) -> Option<(Vec<Waiter>, Option<Addresses>)> {
+        let (name, addresses) = self.names.answer()?;
+        let state = addresses.clone().map_or(NameState::Unknown, NameState::Known);
+        let waiters = match self.forward.insert(name, state) {
+            Some(NameState::Asked(waiters)) => waiters,
+            _ => Vec::new(),
+        };
+        Some((waiters, addresses))
+    }
+
+    /// Whether `answer` would give one.
+    pub fn has_answers(&self) -> bool {
+        self.names.has_answers()
+    }
+
     /// Starts a new batch. The hosts of crowded addresses in the last one are to be left out of it.
     pub fn begin(&mut self, hosts_per_ip_max: usize) -> Vec<u64> {
         self.forward.retain(|_, resolution| matches!(resolution, NameState::Asked(_)));
@@ -57,23 +115,6 @@ impl Resolution {
         let out = crowded.flatten().map(|sharer| sharer.origin).collect();
         self.by_ip.clear();
         out
-    }
-
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut NameState> {
-        self.forward.get_mut(name)
-    }
-
-    /// Notes what a name resolved to, and gives those who waited for it.
-    pub fn resolved(&mut self, name: Box<str>, addresses: Option<Addresses>) -> Vec<Waiter> {
-        let resolution = addresses.map_or(NameState::Unknown, NameState::Known);
-        match self.forward.insert(name, resolution) {
-            Some(NameState::Asked(waiters)) => waiters,
-            _ => Vec::new(),
-        }
-    }
-
-    pub fn asked(&mut self, name: &str, waiter: Waiter) {
-        self.forward.insert(name.into(), NameState::Asked(vec![waiter]));
     }
 
     /// Notes that a host of this batch lives at an address.
@@ -99,10 +140,11 @@ impl Resolution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::names::HostsFile;
 
     #[test]
     fn a_crowded_address_sits_out_one_question() {
-        let mut batch = Resolution::default();
+        let mut batch = Resolution::new(Names::table(HostsFile::parse("")));
         let url = |host: u32| CrawlUrl::parse(&format!("http://h{host}.test/x")).unwrap();
         let (crowded, other): (IpAddr, IpAddr) = ("1.1.1.1".parse().unwrap(), "2.2.2.2".parse().unwrap());
         for host in 0..5 {

@@ -1,116 +1,54 @@
-//! What a robots.txt that was fetched comes to, on a shard or in a URL server of its own.
+use crate::engine::crawl::placement::Place;
+use crate::proto::url::CrawlUrl;
+use crate::url_server::Errand;
+use rapidhash::fast::RapidHashMap;
 
-use crate::base::Now;
-use crate::engine::crawl::finished::report_of;
-use crate::engine::crawl::messages::{FromShard, HostWord, RobotsAnswer};
-use crate::engine::crawl::papers::Papers;
-use crate::engine::runtime::outbox::Outbox;
-use crate::handler::redirect_target;
-use crate::proto::record::ResultCode;
-use crate::spider::Fetched;
-use crate::url_server::{Errand, RobotsStep, UrlServer};
-
-/// A robots.txt, or an errand for another host's, has been fetched.
-pub(crate) fn robots_fetched(
-    url_server: &mut UrlServer,
-    papers: &mut Papers,
-    out: &mut Outbox<FromShard>,
-    fetched: &Fetched,
-    now: Now,
-) {
-    let report = report_of(fetched, now, papers.book.logger.wall);
-    let answer = answer_of(fetched);
-    let span = Papers::span(url_server, fetched, now);
-    let origin: Box<str> = url_server.origin(fetched.trans).unwrap_or_default().into();
-    if url_server.is_errand(fetched.trans) {
-        if let Some(id) = url_server.release_errand(fetched.trans, &report, now) {
-            // Whose rules they are is known at the asker's; here it is a request to this host like any other.
-            let step = RobotsStep::Hop;
-            papers.book.logger.robots(&mut papers.book.lines, &origin, fetched, &step, span);
-            out.say(FromShard::ErrandDone { id, answer: Box::new(answer) });
-        }
-        return;
-    }
-    let step = url_server.robots(fetched.trans, &answer.as_robotstxt(), &report, now);
-    if step != RobotsStep::Late {
-        papers.book.logger.robots(&mut papers.book.lines, &origin, fetched, &step, span);
-    }
-    if step == RobotsStep::Unreachable {
-        papers.unreachable(&origin, fetched, out);
-    }
-    robots_learnt(origin, step, out);
+/// Robots rules that are asked for at another host than theirs, and so perhaps on another shard.
+#[derive(Default)]
+pub(crate) struct RobotsExchange {
+    open: RapidHashMap<u64, OpenErrand>,
+    next: u64,
 }
 
-/// What the scheduler says about a host of this url server.
-pub(crate) fn host_word(
-    url_server: &mut UrlServer,
-    papers: &mut Papers,
-    out: &mut Outbox<FromShard>,
-    word: HostWord,
-    now: Now,
-) {
-    match word {
-        HostWord::RobotsElsewhere { origin, answer } => {
-            robots_elsewhere(url_server, papers, out, origin, &answer, now);
-        }
-        HostWord::HandOver { origin } => {
-            let lines = url_server.hand_over(&origin);
-            out.say(FromShard::HandedOver { origin, lines });
-        }
-        HostWord::Remember { origin, lines } => url_server.remember(&origin, &lines, now),
-        HostWord::Look { id, url, doc_id } => {
-            let view = url_server.look(&url, doc_id, now).map(Box::new);
-            out.say(FromShard::Status { id, view, at: now });
-        }
-    }
+/// Whose rules they are: the shard that wants them, and the origin they are for.
+pub(crate) struct Asker {
+    pub shard: usize,
+    pub origin: Box<str>,
 }
 
-/// What came of a hop that led to another host.
-fn robots_elsewhere(
-    url_server: &mut UrlServer,
-    papers: &mut Papers,
-    out: &mut Outbox<FromShard>,
-    origin: Box<str>,
-    answer: &RobotsAnswer,
-    now: Now,
-) {
-    let step = url_server.robots_elsewhere(&origin, &answer.as_robotstxt(), now);
-    if step != RobotsStep::Late {
-        papers.book.logger.robots_elsewhere(&mut papers.book.lines, &origin, &step, now);
-    }
-    robots_learnt(origin, step, out);
-}
-
-/// A host of this shard holds the robots rules of another. One that finds no place is as good as out of reach.
-pub(crate) fn admit_errand(
-    url_server: &mut UrlServer,
-    out: &mut Outbox<FromShard>,
+struct OpenErrand {
+    asker: Asker,
+    /// The shard that asks.
+    at: usize,
     errand: Errand,
-    now: Now,
-) {
-    let id = errand.id;
-    if !url_server.admit_errand(errand, now) {
-        out.say(FromShard::ErrandDone { id, answer: Box::new(RobotsAnswer::FAILED) });
-    }
 }
 
-fn robots_learnt(origin: Box<str>, step: RobotsStep, out: &mut Outbox<FromShard>) {
-    match step {
-        RobotsStep::Known { sitemaps, .. } => out.say(FromShard::Sitemaps { origin, urls: sitemaps }),
-        RobotsStep::Elsewhere { url, .. } => out.say(FromShard::Errand { origin, url }),
-        RobotsStep::Unreachable | RobotsStep::Hop | RobotsStep::Late => {}
+impl RobotsExchange {
+    /// Whether the same was asked for already. A shard that died may have done so; the answer is for the one that took its
+    /// place.
+    pub fn is_open(&self, asker: usize, origin: &str, url: &CrawlUrl) -> bool {
+        self.open
+            .values()
+            .any(|open| open.asker.shard == asker && *open.asker.origin == *origin && open.errand.url == *url)
     }
-}
 
-fn answer_of(fetched: &Fetched) -> RobotsAnswer {
-    let target = fetched
-        .head
-        .filter(|_| fetched.result == ResultCode::Redirect)
-        .and_then(|head| redirect_target(&fetched.url, &head, &fetched.bytes));
-    match fetched.result {
-        ResultCode::Ok | ResultCode::TooLarge | ResultCode::Redirect | ResultCode::HttpError => {
-            RobotsAnswer { status: fetched.status(), body: fetched.document().to_vec(), target }
-        }
-        _ => RobotsAnswer::FAILED,
+    pub fn send(&mut self, asker: Asker, url: CrawlUrl, place: Place) -> Errand {
+        self.next += 1;
+        let errand = Errand { id: self.next, url, ip: place.ip, others: place.others };
+        self.open.insert(errand.id, OpenErrand { asker, at: place.shard, errand: errand.clone() });
+        errand
+    }
+
+    /// Who waits for an answer that has come.
+    pub fn answered(&mut self, id: u64) -> Option<Asker> {
+        self.open.remove(&id).map(|open| open.asker)
+    }
+
+    /// A shard died: what it was to ask for others is asked by the next.
+    pub fn lost_with(&self, shard: usize) -> Vec<Errand> {
+        let lost = self.open.values().filter(|open| open.at == shard);
+        let mut lost: Vec<Errand> = lost.map(|open| open.errand.clone()).collect();
+        lost.sort_unstable_by_key(|errand| errand.id);
+        lost
     }
 }

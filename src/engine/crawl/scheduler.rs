@@ -1,75 +1,58 @@
 use crate::base::{AddressGuard, Now, Wall, fingerprint};
-use crate::doc_index::{IndexStats, Outcome, RejectList};
-use crate::engine::crawl::address_owners::AddressOwners;
+use crate::config::Config;
+use crate::doc_index::{IndexStats, Outcome};
 use crate::engine::crawl::index_actor::IndexPort;
-use crate::engine::crawl::log_lines::Logger;
-use crate::engine::crawl::messages::{Done, FromIndex, FromShard, ToIndex, ToShard};
+use crate::engine::crawl::index_link::IndexLink;
+use crate::engine::crawl::messages::{
+    Done, Found, FromIndex, FromShard, HostWord, RobotsAnswer, ToIndex, ToShard,
+};
 use crate::engine::crawl::open_questions::OpenQuestions;
-use crate::engine::crawl::placement::{HostHome, OpenErrand};
-use crate::engine::crawl::resolution::Resolution;
+use crate::engine::crawl::placement::{Arrived, Placed, Placement, host_key};
+use crate::engine::crawl::resolution::{Resolution, Resolved, Waiter};
+use crate::engine::crawl::robots_exchange::{Asker, RobotsExchange};
+use crate::engine::crawl::shard_log::ShardLog;
 use crate::engine::crawl::shutdown::Shutdown;
 use crate::engine::inspect::questions::Questions;
-use crate::engine::names::Names;
-use crate::engine::runtime::counters::{SchedulerStats, Tally};
-use crate::engine::runtime::log_writer::{LogWriterPort, ToLogWriter};
-use crate::limits::{CANDIDATES_PER_ASK, OWNED_ADDRESSES_MAX, STRIKES_MAX, URLS_PER_SHARD_MAX};
+use crate::engine::names::{Addresses, Names};
+use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::counters::{Counter, Counters, Tally};
+use crate::engine::runtime::health::Health;
+use crate::engine::runtime::log_writer::LogWriterPort;
+use crate::engine::runtime::shard_lane::ShardLane;
+use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
+use crate::proto::lines::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::rings::{Doorbell, Receiver, Sender};
-use crate::store_server::ShardShare;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// Between the doc index and the shards: asks for candidates, resolves them, deals each to the shard that owns its
 /// address, and holds every DONE back until its record is durable. A host and its address live on one shard.
 pub struct Scheduler {
-    pub(crate) config: SchedulerConfig,
-    pub(crate) shards: Vec<ShardSide>,
-    pub(crate) index: IndexPort,
-    pub(crate) names: Names,
-    pub(crate) batch: Resolution,
-    /// Where hosts live, and how full their queues are.
-    pub(crate) homes: RapidHashMap<u64, HostHome>,
-    /// Whose addresses are whose.
-    pub(crate) owners: AddressOwners,
-    /// Hosts whose queue is full.
-    pub(crate) reject: Arc<RejectList>,
-    /// Robots rules that are asked for at another host than theirs.
-    pub(crate) errands: RapidHashMap<u64, OpenErrand>,
-    pub(crate) next_errand: u64,
-    scribe: LogWriterPort,
-    /// Lines of the crawl log about what no shard was given.
-    pub(crate) log: Vec<u8>,
-    pub(crate) logger: Logger,
-    clock: Arc<dyn Fn() -> Now + Send + Sync>,
-    /// What a user should know, until it is fetched.
-    notices: Arc<Mutex<Vec<String>>>,
-    /// Words the index ring had no room for. While there are any, no DONE is taken.
-    pub(crate) to_index: VecDeque<ToIndex>,
-    asked: bool,
-    /// Something happened since the last empty answer that could make the next one better.
-    ask_again: bool,
-    /// Words went to the index since the question that is open was asked.
-    told_since_ask: bool,
+    config: SchedulerConfig,
+    shards: Vec<ShardSide>,
+    index: IndexLink,
+    resolution: Resolution,
+    placement: Placement,
+    robots: RobotsExchange,
+    log: ShardLog,
     strikes: RapidHashMap<u32, u8>,
-    /// Where seeds led: brought into scope during the crawl.
-    into_scope: Vec<Arc<CrawlUrl>>,
-    /// Their prints: whatever is fetched again is not told again.
-    scoped: RapidHashSet<u64>,
-    index_stats: IndexStats,
-    pub(crate) counts: Counts,
+    scope: ScopeNews,
+    counts: Counts,
     tally: Tally,
     stop: Arc<AtomicBool>,
-    pub(crate) draining: bool,
-    pub(crate) parting: Shutdown,
-    stats: Arc<SchedulerStats>,
-    /// What somebody wants to know, and what of it was passed on.
-    pub(crate) questions: Arc<Questions>,
-    pub(crate) open_questions: OpenQuestions,
+    is_draining: bool,
+    shutdown: Shutdown,
+    counters: Arc<Counters>,
+    health: Arc<Health>,
+    questions: OpenQuestions,
+    now: Now,
 }
 
+#[derive(Clone)]
 pub struct SchedulerConfig {
     pub queue_len: usize,
     pub hosts_per_ip_max: usize,
@@ -81,184 +64,102 @@ pub struct SchedulerConfig {
     pub wait: bool,
 }
 
-#[cfg(test)]
 impl SchedulerConfig {
-    /// Short queues and no end, for tests.
-    pub(crate) fn small() -> SchedulerConfig {
+    pub fn new(config: &Config) -> SchedulerConfig {
         SchedulerConfig {
-            queue_len: 8,
-            hosts_per_ip_max: 8,
-            pages_max: None,
-            guard: AddressGuard::default(),
-            head_only: false,
-            wait: true,
+            queue_len: config.url_server.queue_len,
+            hosts_per_ip_max: config.url_server.hosts_per_ip_max,
+            pages_max: config.pages_max,
+            guard: AddressGuard::new(config.allow_net.clone()),
+            head_only: config.head_only,
+            wait: config.wait,
         }
     }
 }
 
-/// The rings to one shard.
-pub struct ShardPort {
-    pub work: Sender<ToShard>,
-    pub done: Receiver<FromShard>,
-    pub bell: Arc<Doorbell>,
-    pub share: Arc<ShardShare>,
+/// What a scheduler is joined to.
+pub(crate) struct SchedulerParts {
+    pub lanes: Vec<SchedulerLane>,
+    pub index: IndexPort,
+    pub names: Names,
+    pub log: LogWriterPort,
+    pub wall: Wall,
+    pub stop: Arc<AtomicBool>,
+    pub counters: Arc<Counters>,
+    pub health: Arc<Health>,
 }
 
-pub(crate) struct ShardSide {
-    port: ShardPort,
-    pub epoch: u32,
+pub(crate) type SchedulerLane = ShardLane<ToShard, FromShard, Done>;
+
+struct ShardSide {
+    lane: SchedulerLane,
     /// Documents this shard has, and their hosts.
-    pub open: RapidHashMap<u32, u64>,
-    /// Jobs its ring had no room for.
-    pub dealt: VecDeque<ToShard>,
-    /// DONE words whose record is not durable yet, in the order of their sequence.
-    pub held: VecDeque<Done>,
-    drained: bool,
+    open: RapidHashMap<u32, u64>,
     /// It has an empty queue.
     wants: bool,
 }
 
+/// Where seeds led: brought into scope during the crawl.
 #[derive(Default)]
-pub(crate) struct Counts {
+struct ScopeNews {
+    urls: Vec<Arc<CrawlUrl>>,
+    /// Their fingerprints: what is fetched again is not told again.
+    told: RapidHashSet<u64>,
+}
+
+#[derive(Default)]
+struct Counts {
     pages: u64,
     success: u64,
     done: u64,
+    /// Of those, what the last idle turn knew.
+    done_before: u64,
     restarts: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SchedulerState {
-    Busy,
-    /// Nothing to do until a word comes or a record becomes durable.
-    Waiting,
-    /// Everything is fetched, or the crawl was stopped, and all shards are drained.
-    Finished,
-}
-
-/// How the scheduler writes down what it decides.
-pub struct SchedulerLog {
-    pub port: LogWriterPort,
-    pub wall: Wall,
-    /// The scheduler has no driver; this tells it the time.
-    pub clock: Arc<dyn Fn() -> Now + Send + Sync>,
-}
-
-/// Bytes of log that may wait before no more words are taken.
-const LOG_WAITING_MAX: usize = 4 << 20;
-/// Things to know that may wait for somebody to read them.
-const NOTICES_MAX: usize = 100;
-
 impl Scheduler {
-    pub fn new(
-        config: SchedulerConfig,
-        shards: Vec<ShardPort>,
-        index: IndexPort,
-        names: Names,
-        scribe: SchedulerLog,
-        stop: Arc<AtomicBool>,
-        stats: Arc<SchedulerStats>,
-    ) -> Scheduler {
-        let side = |port| ShardSide {
-            port,
-            epoch: 0,
-            open: RapidHashMap::default(),
-            dealt: VecDeque::new(),
-            held: VecDeque::new(),
-            drained: false,
-            wants: true,
-        };
-        let shard_count = shards.len();
+    pub(crate) fn new(config: SchedulerConfig, parts: SchedulerParts) -> Scheduler {
+        let side = |lane| ShardSide { lane, open: RapidHashMap::default(), wants: true };
         Scheduler {
+            placement: Placement::new(parts.lanes.len(), config.queue_len),
             config,
-            shards: shards.into_iter().map(side).collect(),
-            index,
-            names,
-            batch: Resolution::default(),
-            homes: RapidHashMap::default(),
-            owners: AddressOwners::new(shard_count, OWNED_ADDRESSES_MAX),
-            errands: RapidHashMap::default(),
-            next_errand: 0,
-            logger: Logger { wall: scribe.wall, shard: 0 },
-            scribe: scribe.port,
-            clock: scribe.clock,
-            log: Vec::new(),
-            notices: Arc::default(),
-            reject: Arc::default(),
-            to_index: VecDeque::new(),
-            asked: false,
-            ask_again: true,
-            told_since_ask: false,
+            shards: parts.lanes.into_iter().map(side).collect(),
+            index: IndexLink::new(parts.index),
+            resolution: Resolution::new(parts.names),
+            robots: RobotsExchange::default(),
+            log: ShardLog::new(parts.wall, 0, parts.log),
             strikes: RapidHashMap::default(),
-            into_scope: Vec::new(),
-            scoped: RapidHashSet::default(),
-            index_stats: IndexStats::default(),
+            scope: ScopeNews::default(),
             counts: Counts::default(),
             tally: Tally::default(),
-            stop,
-            draining: false,
-            parting: Shutdown::default(),
-            stats,
-            questions: Arc::default(),
-            open_questions: OpenQuestions::default(),
+            stop: parts.stop,
+            is_draining: false,
+            shutdown: Shutdown::default(),
+            counters: parts.counters,
+            health: parts.health,
+            questions: OpenQuestions::default(),
+            now: Now::ZERO,
         }
     }
 
-    pub fn seed(&mut self, url: CrawlUrl) {
-        self.seeds(vec![url]);
-    }
-
-    /// URLs that somebody typed.
+    /// URLs that a user typed.
     pub fn seeds(&mut self, urls: Vec<CrawlUrl>) {
-        self.tell(ToIndex::Seeds { urls, head_only: self.config.head_only });
+        self.index.send(ToIndex::Seeds { urls, head_only: self.config.head_only });
     }
 
-    /// Works off what has come, and deals what can be dealt.
-    pub fn turn(&mut self) -> SchedulerState {
-        if self.questions.has_some() {
-            self.take_questions();
-        }
-        let mut busy = self.flush_to_index();
-        busy |= self.take_names();
-        busy |= self.take_candidates();
-        for shard in 0..self.shards.len() {
-            busy |= self.take_words(shard);
-            busy |= self.count_durable(shard);
-            busy |= self.flush_dealt(shard);
-        }
-        self.ask();
-        self.publish();
-        self.write_log();
-        if self.stop.load(Ordering::Relaxed)
-            || (self.is_complete() && !self.config.wait)
-            || self.page_limit_reached()
-        {
-            self.drain();
-        }
-        if self.draining {
-            self.part(busy);
-        }
-        let all_drained = self.shards.iter().all(|side| side.drained && side.held.is_empty());
-        if self.draining && all_drained && self.to_index.is_empty() && self.log.is_empty() {
-            return SchedulerState::Finished;
-        }
-        if busy { SchedulerState::Busy } else { SchedulerState::Waiting }
+    #[cfg(test)]
+    pub(crate) fn set_names(&mut self, names: Names) {
+        self.resolution.set_names(names);
     }
 
-    /// Whether something has come that `turn` would take.
-    pub fn has_words(&self) -> bool {
-        !self.index.answers.is_empty()
-            || self.names.has_answers()
-            || self.shards.iter().any(|side| {
-                !side.port.done.is_empty()
-                    || side.held.front().is_some_and(|done| done.sequence <= Some(side.port.share.durable()))
-            })
-            || (self.stop.load(Ordering::Relaxed) && !self.draining)
-            || self.questions.has_some()
+    #[cfg(test)]
+    pub(crate) fn fill_index_ring(&mut self, message: ToIndex) -> bool {
+        self.index.try_send(message)
     }
 
     /// Whether a document counts as soon as its record is durable.
     pub fn waits_for_commit(&self) -> bool {
-        self.shards.iter().any(|side| !side.held.is_empty())
+        self.shards.iter().any(|side| side.lane.held().next().is_some())
     }
 
     pub fn pages(&self) -> u64 {
@@ -273,95 +174,72 @@ impl Scheduler {
         self.counts.restarts
     }
 
-    pub fn results(&self) -> std::collections::BTreeMap<&'static str, u64> {
+    pub fn results(&self) -> BTreeMap<&'static str, u64> {
         self.tally.by_name()
-    }
-
-    /// What the index knew when it was last asked.
-    pub fn index_stats(&self) -> IndexStats {
-        self.index_stats
     }
 
     pub fn documents_done(&self) -> u64 {
         self.counts.done
     }
 
-    /// What a user should know; fetched by whoever speaks to users.
-    pub fn notices(&self) -> Arc<Mutex<Vec<String>>> {
-        self.notices.clone()
+    /// What the index knew when it was last asked.
+    pub fn index_stats(&self) -> IndexStats {
+        self.index.stats()
     }
 
     /// Where questions about URLs are asked.
     pub fn questions(&self) -> Arc<Questions> {
-        self.questions.clone()
+        self.questions.asked()
     }
 
-    /// Seconds since 1970.
-    pub(crate) fn unix_s(&self) -> u32 {
-        unix_s(self.logger.wall, self.now())
+    /// Nothing will be answered from now on.
+    pub(crate) fn end_questions(&mut self) {
+        self.questions.end();
     }
 
-    pub(crate) fn now(&self) -> Now {
-        (self.clock)()
+    /// It ended without the disk: not everything is told.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.shutdown.has_given_up()
     }
 
-    fn write_log(&mut self) {
-        if self.log.is_empty() {
-            return;
-        }
-        match self.scribe.words.push(ToLogWriter::Log(std::mem::take(&mut self.log))) {
-            Ok(()) => self.scribe.bell.ring_if_asleep(),
-            Err(ToLogWriter::Log(lines)) => self.log = lines,
-            Err(_) => unreachable!("a ring gives back what it was given"),
-        }
-    }
+    // From the shards -------------------------------------------------------------------------------------
 
-    pub(crate) fn tell(&mut self, word: ToIndex) {
-        if self.parting.has_given_up() {
-            return;
-        }
-        self.told_since_ask = true;
-        self.ask_again = true;
-        if !self.to_index.is_empty() {
-            self.to_index.push_back(word);
-        } else if let Err(word) = self.index.words.push(word) {
-            self.to_index.push_back(word);
-        }
-    }
-
-    fn flush_to_index(&mut self) -> bool {
-        let mut busy = false;
-        while let Some(word) = self.to_index.pop_front() {
-            if let Err(word) = self.index.words.push(word) {
-                self.to_index.push_front(word);
-                break;
-            }
-            busy = true;
-        }
-        self.index.bell.ring_if_asleep();
-        busy
-    }
-
-    fn take_words(&mut self, shard: usize) -> bool {
+    fn receive(&mut self, shard: usize) -> bool {
         let mut busy = false;
         // With a backlog towards the index nothing more is taken: the rings hold the shards back.
-        while self.to_index.is_empty()
-            && self.log.len() < LOG_WAITING_MAX
-            && let Some(word) = self.shards[shard].port.done.pop()
+        while !self.index.is_behind()
+            && !self.log.is_full()
+            && let Some(reply) = self.shards[shard].lane.receive()
         {
             busy = true;
-            match word {
+            match reply {
                 FromShard::Done(done) => self.hold(shard, done),
-                FromShard::Working { .. } => {}
                 FromShard::Restarted { epoch, suspect } => self.deal_again(shard, epoch, suspect),
                 FromShard::Wants(wants) => self.shards[shard].wants = wants,
-                FromShard::Sitemaps { origin, urls } => self.tell(ToIndex::Sitemaps { origin, urls }),
-                FromShard::Errand { origin, url } => self.send_errand(shard, origin, url),
-                FromShard::ErrandDone { id, answer } => self.errand_done(id, answer),
-                FromShard::HandedOver { origin, lines } => self.host_moves(&origin, lines),
-                FromShard::Status { id, view, at } => self.shard_looked(id, view.as_deref(), at),
-                FromShard::Notice(text) => self.notice(text),
-                FromShard::Drained => self.shards[shard].drained = true,
+                FromShard::Sitemaps { origin, urls } => self.index.send(ToIndex::Sitemaps { origin, urls }),
+                FromShard::Errand { origin, url } => {
+                    if !self.robots.is_open(shard, &origin, &url) {
+                        let name: Box<str> = url.host_bare().into();
+                        self.look_up(&name, Waiter::Errand { asker: Asker { shard, origin }, url });
+                    }
+                }
+                FromShard::ErrandDone { id, answer } => {
+                    if let Some(asker) = self.robots.answered(id) {
+                        self.tell_robots(asker, answer);
+                    }
+                }
+                FromShard::HandedOver { origin, lines } => {
+                    if let Some(arrived) = self.placement.arrived(&origin) {
+                        let word = HostWord::Remember { origin, lines };
+                        self.shards[arrived.shard].lane.deal(ToShard::About(word));
+                        self.deal_arrived(arrived);
+                    }
+                }
+                FromShard::Status { id, view, at } => {
+                    self.questions.shard_answered(id, view.as_deref(), self.log.wall(), at);
+                }
+                FromShard::Notice(text) => self.health.warn("shard", text),
+                FromShard::Drained => self.shards[shard].lane.drained(),
             }
         }
         busy
@@ -369,33 +247,32 @@ impl Scheduler {
 
     /// Links may be known at once; the document counts when its record is durable.
     fn hold(&mut self, shard: usize, mut done: Done) {
-        if let Some(mut found) = done.found.take() {
-            if let Some(url) = found.into_scope.take()
-                && self.scoped.insert(fingerprint(url.as_str().as_bytes()))
-            {
-                let url = Arc::new(url);
-                self.into_scope.push(url.clone());
-                for side in &mut self.shards {
-                    side.dealt.push_back(ToShard::Scope(url.clone()));
-                }
-                self.tell(ToIndex::Scope(url));
-            }
-            self.tell(ToIndex::Discover(found));
+        if let Some(found) = done.found.take() {
+            self.discover(found);
         }
-        if done.sequence.is_some() {
-            self.shards[shard].held.push_back(done);
-        } else {
-            self.count(shard, done);
+        match done.sequence {
+            Some(sequence) => self.shards[shard].lane.hold(sequence, done),
+            None => self.count(shard, done),
         }
     }
 
+    fn discover(&mut self, mut found: Box<Found>) {
+        if let Some(url) = found.into_scope.take()
+            && self.scope.told.insert(fingerprint(url.as_str().as_bytes()))
+        {
+            let url = Arc::new(url);
+            self.scope.urls.push(url.clone());
+            for side in &mut self.shards {
+                side.lane.deal(ToShard::Scope(url.clone()));
+            }
+            self.index.send(ToIndex::Scope(url));
+        }
+        self.index.send(ToIndex::Discover(found));
+    }
+
     fn count_durable(&mut self, shard: usize) -> bool {
-        let durable = self.shards[shard].port.share.durable();
         let mut busy = false;
-        while self.shards[shard].held.front().is_some_and(|done| done.sequence <= Some(durable)) {
-            let Some(done) = self.shards[shard].held.pop_front() else {
-                break;
-            };
+        while let Some(done) = self.shards[shard].lane.next_durable() {
             self.count(shard, done);
             busy = true;
         }
@@ -404,191 +281,308 @@ impl Scheduler {
 
     fn count(&mut self, shard: usize, done: Done) {
         // A document that was dealt again may be answered for twice; the first answer counts.
-        let Some(host) = self.shards[shard].open.remove(&done.outcome.doc_id) else {
-            return;
-        };
-        self.unload(host);
-        self.conclude(done.outcome, done.fetched);
+        if let Some(host) = self.shards[shard].open.remove(&done.outcome.doc_id) {
+            self.unload(host);
+            self.conclude(done.outcome, done.fetched);
+        }
     }
 
-    pub(crate) fn conclude(&mut self, outcome: Outcome, fetched: bool) {
-        let result = outcome.result;
+    fn unload(&mut self, host: u64) {
+        if self.placement.unload(host) {
+            self.index.ask_again();
+        }
+    }
+
+    fn conclude(&mut self, outcome: Outcome, fetched: bool) {
         self.counts.done += 1;
         if fetched {
             self.counts.pages += 1;
-            self.counts.success += u64::from(result.is_success());
+            self.counts.success += u64::from(outcome.result.is_success());
         }
-        self.tally.count(result);
-        self.tell(ToIndex::Record(outcome));
-    }
-
-    pub(crate) fn notice(&self, text: String) {
-        let mut notices = self.notices.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if notices.len() < NOTICES_MAX {
-            notices.push(text);
-        }
+        self.tally.count(outcome.result);
+        self.index.send(ToIndex::Record(outcome));
     }
 
     /// A shard died: what it had goes back to the index, which will hand it out anew.
     fn deal_again(&mut self, shard: usize, epoch: u32, suspect: Option<u32>) {
         self.counts.restarts += 1;
         let side = &mut self.shards[shard];
-        side.epoch = epoch;
         side.wants = true;
-        side.dealt.clear();
-        side.dealt.extend(self.into_scope.iter().cloned().map(ToShard::Scope));
-        if self.draining {
-            side.dealt.push_back(ToShard::Drain);
+        side.lane.restarted(epoch);
+        self.scope.urls.iter().for_each(|url| side.lane.deal(ToShard::Scope(url.clone())));
+        if self.is_draining {
+            side.lane.deal(ToShard::Drain);
         }
         // What waits to become durable is written; it will be counted.
-        let written: rapidhash::fast::RapidHashSet<u32> =
-            side.held.iter().map(|done| done.outcome.doc_id).collect();
+        let written: RapidHashSet<u32> = side.lane.held().map(|done| done.outcome.doc_id).collect();
         let open = side.open.iter().map(|(&doc_id, &host)| (doc_id, host));
         let mut lost: Vec<(u32, u64)> = open.filter(|(doc_id, _)| !written.contains(doc_id)).collect();
         // In the order they were found, not in that of a hash map: a simulated death can be replayed.
         lost.sort_unstable();
-        self.errands_lost(shard);
+        for errand in self.robots.lost_with(shard) {
+            side.lane.deal(ToShard::Errand { epoch, errand });
+        }
+        for arrived in self.placement.stranded(shard) {
+            self.deal_arrived(arrived);
+        }
         for (doc_id, host) in lost {
             self.shards[shard].open.remove(&doc_id);
             self.unload(host);
             let strikes = self.strikes.entry(doc_id).or_default();
             *strikes += u8::from(suspect == Some(doc_id));
             if *strikes >= STRIKES_MAX {
-                let outcome = Outcome::new(doc_id, ResultCode::ShardDied, self.unix_s());
-                self.conclude(outcome, true);
+                let at_s = self.log.unix_s(self.now);
+                self.conclude(Outcome::new(doc_id, ResultCode::ShardDied, at_s), true);
             } else {
-                self.tell(ToIndex::PutBack(doc_id));
+                self.index.send(ToIndex::PutBack(doc_id));
             }
         }
         self.strikes.retain(|_, strikes| *strikes > 0);
     }
 
-    fn take_candidates(&mut self) -> bool {
+    // From the index to the shards ------------------------------------------------------------------------
+
+    fn take_answers(&mut self) -> bool {
         let mut busy = false;
-        while let Some(answer) = self.index.answers.pop() {
+        while let Some(answer) = self.index.receive() {
             busy = true;
-            let (candidates, stats) = match answer {
-                FromIndex::Candidates { candidates, stats } => (candidates, stats),
-                FromIndex::Status { id, looked } => {
-                    self.index_looked(id, looked);
-                    continue;
+            match answer {
+                FromIndex::Candidates { candidates, .. } => {
+                    for candidate in candidates {
+                        let name: Box<str> = candidate.url.host_bare().into();
+                        self.look_up(&name, Waiter::Candidate(candidate));
+                    }
                 }
-            };
-            self.asked = false;
-            self.index_stats = stats;
-            // An answer that could have been better is asked for again.
-            self.ask_again |= self.told_since_ask || !candidates.is_empty();
-            for candidate in candidates {
-                self.resolve(candidate);
+                FromIndex::Status { id, looked } => {
+                    let shards = self.shards.iter();
+                    let place = |doc_id| {
+                        let shard = shards.clone().position(|side| side.open.contains_key(&doc_id))?;
+                        let mut held = self.shards[shard].lane.held();
+                        Some((shard, held.any(|done| done.outcome.doc_id == doc_id)))
+                    };
+                    if let Some((shard, word)) = self.questions.index_answered(id, looked, place) {
+                        self.shards[shard].lane.deal(ToShard::About(word));
+                    }
+                }
             }
         }
         busy
     }
 
-    fn flush_dealt(&mut self, shard: usize) -> bool {
-        let side = &mut self.shards[shard];
+    fn take_names(&mut self) -> bool {
         let mut busy = false;
-        while let Some(word) = side.dealt.pop_front() {
-            if let Err(word) = side.port.work.push(word) {
-                side.dealt.push_front(word);
-                break;
-            }
+        while let Some((waiters, addresses)) = self.resolution.answer() {
             busy = true;
-        }
-        if busy {
-            side.port.bell.ring_if_asleep();
+            for waiter in waiters {
+                self.resolved(waiter, addresses.as_ref());
+            }
         }
         busy
+    }
+
+    fn look_up(&mut self, name: &str, waiter: Waiter) {
+        match self.resolution.look_up(name, waiter) {
+            Resolved::Now(waiter, addresses) => self.resolved(waiter, addresses.as_ref()),
+            Resolved::Asked => {}
+            Resolved::Later(Waiter::Candidate(candidate)) => {
+                self.index.send(ToIndex::PutBack(candidate.doc_id));
+            }
+            Resolved::Later(waiter) => self.resolved(waiter, None),
+        }
+    }
+
+    /// A name has resolved, or not.
+    fn resolved(&mut self, waiter: Waiter, addresses: Option<&Addresses>) {
+        match (waiter, addresses) {
+            (Waiter::Candidate(candidate), Some(addresses)) => self.deal(candidate, addresses),
+            (Waiter::Candidate(candidate), None) => self.refuse(&candidate, None, ResultCode::DnsFailed),
+            (Waiter::Errand { asker, url }, addresses) => {
+                let allowed = addresses.map(|addresses| self.allowed(&url, addresses)).unwrap_or_default();
+                if allowed.is_empty() {
+                    return self.tell_robots(asker, Box::new(RobotsAnswer::FAILED));
+                }
+                let place = self.placement.ask_at(&url, &allowed);
+                let lane = &mut self.shards[place.shard].lane;
+                let errand = self.robots.send(asker, url, place);
+                lane.deal(ToShard::Errand { epoch: lane.epoch(), errand });
+            }
+        }
+    }
+
+    fn tell_robots(&mut self, asker: Asker, answer: Box<RobotsAnswer>) {
+        let word = HostWord::RobotsElsewhere { origin: asker.origin, answer };
+        self.shards[asker.shard].lane.deal(ToShard::About(word));
+    }
+
+    /// The addresses that may be connected to.
+    fn allowed(&self, url: &CrawlUrl, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        let allowed = |ip: &&IpAddr| self.config.guard.check(**ip, url.port()).is_ok();
+        addresses.iter().filter(allowed).copied().collect()
+    }
+
+    /// Our own rules keep a URL from every spider.
+    fn refuse(&mut self, candidate: &Candidate, ip: Option<IpAddr>, result: ResultCode) {
+        self.log.refused(candidate, ip, result, self.now);
+        self.conclude(Outcome::new(candidate.doc_id, result, self.log.unix_s(self.now)), false);
+    }
+
+    /// Deals a resolved candidate to the shard that owns its address. That address goes along, and others of that
+    /// shard, so that what was checked here is what the shard connects to.
+    fn deal(&mut self, candidate: Candidate, addresses: &[IpAddr]) {
+        if self.is_draining {
+            return self.index.send(ToIndex::PutBack(candidate.doc_id));
+        }
+        let allowed = self.allowed(&candidate.url, addresses);
+        if allowed.is_empty() {
+            return self.refuse(&candidate, addresses.first().copied(), ResultCode::BlockedAddress);
+        }
+        match self.placement.place(candidate, allowed) {
+            Placed::Waits => {}
+            Placed::Leaves { from, origin } => {
+                self.shards[from].lane.deal(ToShard::About(HostWord::HandOver { origin }));
+            }
+            Placed::At(place, candidate) => {
+                self.resolution.shares(place.ip, &candidate.url);
+                let side = &mut self.shards[place.shard];
+                side.open.insert(candidate.doc_id, host_key(&candidate.url));
+                let job = Job { candidate, ip: place.ip, others: place.others };
+                side.lane.deal(ToShard::Work { epoch: side.lane.epoch(), job });
+            }
+        }
+    }
+
+    /// A host has come to the shard of its new address.
+    fn deal_arrived(&mut self, arrived: Arrived) {
+        for candidate in arrived.waiting {
+            self.deal(candidate, &arrived.addresses);
+        }
     }
 
     /// Asks the index for candidates while shards have room and the last answer may be out of date.
     fn ask(&mut self) {
         // What waits until it is due is asked for when it is.
-        let is_due = self.index_stats.next_due_s.is_some_and(|due_s| due_s <= self.unix_s());
-        self.ask_again |= self.config.wait && is_due && !self.asked;
-        if self.asked || !self.ask_again || self.draining || !self.to_index.is_empty() {
+        let next_due_s = self.index.stats().next_due_s;
+        if self.config.wait && next_due_s.is_some_and(|due_s| due_s <= self.log.unix_s(self.now)) {
+            self.index.ask_when_idle();
+        }
+        if self.is_draining || !self.index.may_ask() || !self.shards.iter().any(|side| side.wants) {
             return;
         }
         let at_shards: usize = self.shards.iter().map(|side| side.open.len()).sum();
-        let waiting: usize = self.shards.iter().map(|side| side.dealt.len()).sum();
-        if !self.shards.iter().any(|side| side.wants) {
-            return;
-        }
+        let dealt: usize = self.shards.iter().map(|side| side.lane.dealt()).sum();
         let mut want =
             CANDIDATES_PER_ASK.min((self.shards.len() * URLS_PER_SHARD_MAX).saturating_sub(at_shards));
         if let Some(pages_max) = self.config.pages_max {
-            want = want
-                .min(pages_max.saturating_sub(self.counts.pages + at_shards as u64 + self.asked_names())
-                    as usize);
+            let on_their_way = self.resolution.waiting() as u64 + self.placement.waiting();
+            let begun = self.counts.pages + at_shards as u64 + on_their_way;
+            want = want.min(pages_max.saturating_sub(begun) as usize);
         }
-        if want == 0 || waiting > CANDIDATES_PER_ASK {
+        if want == 0 || dealt > CANDIDATES_PER_ASK {
             return;
         }
         // Crowded addresses sit out one question; they are asked for again with the next.
-        let crowd = self.batch.begin(self.config.hosts_per_ip_max);
-        let mut reject = self.reject.clone();
+        let crowd = self.resolution.begin(self.config.hosts_per_ip_max);
+        let mut reject = self.placement.reject_list();
         if !crowd.is_empty() {
             Arc::make_mut(&mut reject).extend(crowd.iter().copied());
         }
-        let ask = ToIndex::Ask { want, reject };
-        if self.index.words.push(ask).is_ok() {
-            self.asked = true;
-            self.ask_again = !crowd.is_empty();
-            self.told_since_ask = false;
-            self.index.bell.ring_if_asleep();
-        }
+        self.index.ask(want, reject, !crowd.is_empty());
     }
 
-    pub(crate) fn ask_again(&mut self) {
-        self.ask_again = true;
-    }
+    // The end ---------------------------------------------------------------------------------------------
 
-    fn asked_names(&self) -> u64 {
-        if self.config.pages_max.is_some() { self.batch.waiting() as u64 + self.moving() } else { 0 }
-    }
-
-    /// Nothing is open anywhere, and the index has said, knowing everything, that it has nothing more.
+    /// Nothing is open anywhere, and the index has nothing more.
     fn is_complete(&self) -> bool {
-        !self.asked
-            && !self.ask_again
-            && self.to_index.is_empty()
-            && self.index_stats.fetching == 0
-            && self.index_stats.pending == 0
-            && self
-                .shards
-                .iter()
-                .all(|side| side.open.is_empty() && side.dealt.is_empty() && side.held.is_empty())
+        let is_idle = |side: &ShardSide| {
+            side.open.is_empty() && side.lane.dealt() == 0 && side.lane.held().next().is_none()
+        };
+        self.index.is_exhausted() && self.shards.iter().all(is_idle)
     }
 
-    fn page_limit_reached(&self) -> bool {
-        self.config.pages_max.is_some_and(|pages_max| self.counts.pages >= pages_max)
+    fn should_end(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+            || (self.is_complete() && !self.config.wait)
+            || self.config.pages_max.is_some_and(|pages_max| self.counts.pages >= pages_max)
     }
 
     fn drain(&mut self) {
-        if self.draining {
+        if std::mem::replace(&mut self.is_draining, true) {
             return;
         }
-        self.draining = true;
         for side in &mut self.shards {
-            side.dealt.retain(|word| !matches!(word, ToShard::Work { .. }));
-            side.dealt.push_back(ToShard::Drain);
+            side.lane.retain(|message| !matches!(message, ToShard::Work { .. }));
+            side.lane.deal(ToShard::Drain);
+            side.lane.flush();
         }
-        for shard in 0..self.shards.len() {
-            self.flush_dealt(shard);
-        }
+    }
+
+    /// Something waits for a thread that may wait for a disk.
+    fn waits(&self) -> bool {
+        self.index.is_behind() || !self.log.is_empty() || self.waits_for_commit()
+    }
+
+    /// Lets go of what no other thread takes: it is found and fetched again by the next process, as after a kill.
+    fn give_up(&mut self) {
+        self.index.give_up();
+        self.log.clear();
+        self.shards.iter_mut().for_each(|side| side.lane.let_go_of_held());
     }
 
     fn publish(&self) {
-        let set = |counter: &std::sync::atomic::AtomicU64, value| counter.store(value, Ordering::Relaxed);
-        set(&self.stats.pages, self.counts.pages);
-        set(&self.stats.success, self.counts.success);
-        set(&self.stats.done, self.counts.done);
-        set(&self.stats.known, self.index_stats.known);
-        set(&self.stats.restarts, self.counts.restarts);
+        self.counters.set(Counter::Pages, self.counts.pages);
+        self.counters.set(Counter::Success, self.counts.success);
+        self.counters.set(Counter::Done, self.counts.done);
+        self.counters.set(Counter::Known, self.index.stats().known);
+        self.counters.set(Counter::Restarts, self.counts.restarts);
     }
 }
 
-/// Seconds since 1970, for as long as 32 bits last.
-pub(crate) fn unix_s(wall: Wall, now: Now) -> u32 {
-    u32::try_from(wall.unix_ms(now) / 1_000).unwrap_or(u32::MAX)
+impl Actor for Scheduler {
+    fn turn(&mut self, now: Now) -> Turned {
+        self.now = now;
+        for message in self.questions.take_asked() {
+            // One that the ring has no room for goes unanswered.
+            self.index.try_send(message);
+        }
+        let mut busy = self.index.flush();
+        busy |= self.take_names();
+        busy |= self.take_answers();
+        for shard in 0..self.shards.len() {
+            busy |= self.receive(shard);
+            busy |= self.count_durable(shard);
+            busy |= self.shards[shard].lane.flush();
+        }
+        self.ask();
+        self.publish();
+        self.log.hurry();
+        self.log.hand_on(now);
+        if self.should_end() {
+            self.drain();
+        }
+        if self.is_draining && self.shutdown.is_over(self.waits(), busy, now) {
+            self.shutdown.tell_once(&self.health);
+            self.give_up();
+        }
+        let all_drained = self.shards.iter().all(|side| side.lane.is_over());
+        if self.is_draining && all_drained && !self.index.is_behind() && self.log.is_empty() {
+            return Turned::Finished;
+        }
+        match busy {
+            true => Turned::Busy,
+            false if self.health.is_fatal() => Turned::Finished,
+            false => {
+                let messages = self.counts.done - self.counts.done_before;
+                self.counts.done_before = self.counts.done;
+                Turned::Idle { messages }
+            }
+        }
+    }
+
+    fn has_messages(&self) -> bool {
+        self.index.has_answers()
+            || self.resolution.has_answers()
+            || self.shards.iter().any(|side| side.lane.has_messages())
+            || (self.stop.load(Ordering::Relaxed) && !self.is_draining)
+            || self.questions.has_some()
+    }
 }

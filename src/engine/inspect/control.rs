@@ -1,7 +1,8 @@
 //! The socket by which a running crawl is asked questions.
 
 use crate::engine::inspect::questions::Questions;
-use crate::engine::runtime::threads::{NodeError, joined, spawn};
+use crate::engine::runtime::actor::{joined, spawn};
+use crate::engine::runtime::health::NodeError;
 use crate::limits::LINE_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

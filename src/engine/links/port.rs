@@ -37,16 +37,16 @@ pub(super) enum Command {
 
 /// The owner's end of all links.
 pub struct LinkPort {
-    pub(super) events: Receiver<LinkEvent>,
-    pub(super) commands: Sender<Command>,
+    events: Receiver<LinkEvent>,
+    commands: Sender<Command>,
     /// The links thread's bell.
-    pub(super) bell: Arc<Doorbell>,
+    bell: Arc<Doorbell>,
     /// Links between their `Up` and their `Down`, as far as the owner was told.
-    pub(super) known: RapidHashMap<Key, Known>,
+    known: RapidHashMap<Key, Known>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
+enum Known {
     Open,
     /// The owner closed it: nothing but its `Down` is of interest.
     Closed,
@@ -82,6 +82,14 @@ impl Iterator for LinkPort {
 }
 
 impl LinkPort {
+    pub(super) fn new(
+        events: Receiver<LinkEvent>,
+        commands: Sender<Command>,
+        bell: Arc<Doorbell>,
+    ) -> LinkPort {
+        LinkPort { events, commands, bell, known: RapidHashMap::default() }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
@@ -103,7 +111,9 @@ impl LinkPort {
 
     /// Lets all of them go.
     pub fn close_all(&mut self) {
-        let links: Vec<Key> = self.known.keys().copied().collect();
+        let mut links: Vec<Key> = self.known.keys().copied().collect();
+        // In one order each time, so that a simulation replays.
+        links.sort_unstable_by_key(|link| link.pack(0));
         links.into_iter().for_each(|link| self.close(link));
     }
 

@@ -1,13 +1,30 @@
 //! Links over loopback: every byte in order, one `Up` and one `Down` each, peers dialed until they answer.
 
 use super::*;
-use crate::base::Key;
+use crate::base::{Key, Now, Rng};
+use crate::driver::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, UringDriver};
+use crate::engine::{Actor, Health, Notices};
 use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS, RECV_BUFFER_BYTES};
 use crate::rings::{Doorbell, ThreadBell};
+use std::cell::{Cell, RefCell};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+thread_local! {
+    static DRIVER: Cell<&'static str> = const { Cell::new("epoll") };
+}
+
+fn on_each_driver(test: fn()) {
+    for driver in ["epoll", "uring"] {
+        if driver == "epoll" || UringDriver::probe().is_ok() {
+            DRIVER.set(driver);
+            test();
+        }
+    }
+}
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -29,7 +46,9 @@ impl End {
         }));
         let listen = listen.then(|| "127.0.0.1:0".parse().unwrap());
         let config = LinksConfig { listen, dial, links_max };
-        let (port, thread, bound) = Links::start(config, bell.clone()).unwrap();
+        let driver = DRIVER.get();
+        let (port, thread, bound) =
+            LinksThread::start(config, driver, Instant::now(), bell.clone(), &Health::default()).unwrap();
         End { port, bell, sleeper, bound, thread: Some(thread) }
     }
 
@@ -106,138 +125,278 @@ fn connect(addr: SocketAddr) -> TcpStream {
 
 #[test]
 fn bytes_go_both_ways_between_two_ends() {
-    let (mut server, addr) = End::listening();
-    let mut client = End::dialing(format!("localhost:{}", addr.port()));
-    let (here, there) = (server.up(), client.up());
-    server.port.send(here, b"work\n".to_vec());
-    assert_eq!(client.bytes(5), b"work\n");
-    client.port.send(there, b"DONE".to_vec());
-    client.port.send(there, b" 1\n".to_vec());
-    assert_eq!(server.bytes(7), b"DONE 1\n");
-    // Everything that was sent is accounted for.
-    let mut sent = 0;
-    while sent < 7 {
-        match client.next() {
-            LinkEvent::Sent { link, bytes } if link == there => sent += bytes,
-            other => panic!("{other:?}"),
+    on_each_driver(|| {
+        let (mut server, addr) = End::listening();
+        let mut client = End::dialing(format!("localhost:{}", addr.port()));
+        let (here, there) = (server.up(), client.up());
+        server.port.send(here, b"work\n".to_vec());
+        assert_eq!(client.bytes(5), b"work\n");
+        client.port.send(there, b"DONE".to_vec());
+        client.port.send(there, b" 1\n".to_vec());
+        assert_eq!(server.bytes(7), b"DONE 1\n");
+        // Everything that was sent is accounted for.
+        let mut sent = 0;
+        while sent < 7 {
+            match client.next() {
+                LinkEvent::Sent { link, bytes } if link == there => sent += bytes,
+                other => panic!("{other:?}"),
+            }
         }
-    }
-    server.port.close(here);
-    assert_eq!(server.down().0, here);
-    assert_eq!(client.down(), (there, "closed by the peer".to_string()));
+        server.port.close(here);
+        assert_eq!(server.down().0, here);
+        assert_eq!(client.down(), (there, "closed by the peer".to_string()));
+    });
 }
 
 #[test]
 fn every_peer_has_a_link_of_its_own_and_no_more_than_there_is_room_for() {
-    let mut end = End::start(true, Vec::new(), 2);
-    let addr = end.bound.unwrap();
-    let (mut a, first) = (connect(addr), end.up());
-    let (mut b, second) = (connect(addr), end.up());
-    assert_ne!(first, second);
-    let mut turned_away = connect(addr);
-    assert_eq!(turned_away.read(&mut [0; 8]).unwrap(), 0);
-    for (stream, link) in [(&mut b, second), (&mut a, first)] {
-        stream.write_all(b"x\n").unwrap();
-        assert_eq!(end.next(), LinkEvent::Bytes { link, bytes: b"x\n".to_vec() });
-    }
-    drop(a);
-    assert_eq!(end.down().0, first);
-    let _c = connect(addr);
-    let third = end.up();
-    assert_eq!(third.index(), first.index());
-    assert_ne!(third, first, "a key is not used again");
-    end.port.send(first, b"late".to_vec());
-    end.is_quiet_for(Duration::from_millis(50));
+    on_each_driver(|| {
+        let mut end = End::start(true, Vec::new(), 2);
+        let addr = end.bound.unwrap();
+        let (mut a, first) = (connect(addr), end.up());
+        let (mut b, second) = (connect(addr), end.up());
+        assert_ne!(first, second);
+        let mut turned_away = connect(addr);
+        assert_eq!(turned_away.read(&mut [0; 8]).unwrap(), 0);
+        for (stream, link) in [(&mut b, second), (&mut a, first)] {
+            stream.write_all(b"x\n").unwrap();
+            assert_eq!(end.next(), LinkEvent::Bytes { link, bytes: b"x\n".to_vec() });
+        }
+        drop(a);
+        assert_eq!(end.down().0, first);
+        let _c = connect(addr);
+        let third = end.up();
+        assert_eq!(third.index(), first.index());
+        assert_ne!(third, first, "a key is not used again");
+        end.port.send(first, b"late".to_vec());
+        end.is_quiet_for(Duration::from_millis(50));
+    });
 }
 
 #[test]
 fn after_close_nothing_comes_but_one_down() {
-    let (mut end, addr) = End::listening();
-    let (mut peer, link) = (connect(addr), end.up());
-    peer.write_all(&[b'x'; 100_000]).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
-    end.port.close(link);
-    end.port.close(link);
-    end.port.send(link, b"late".to_vec());
-    assert_eq!(end.next(), LinkEvent::Down { link, why: "closed".to_string() });
-    end.is_quiet_for(Duration::from_millis(50));
+    on_each_driver(|| {
+        let (mut end, addr) = End::listening();
+        let (mut peer, link) = (connect(addr), end.up());
+        peer.write_all(&[b'x'; 100_000]).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        end.port.close(link);
+        end.port.close(link);
+        end.port.send(link, b"late".to_vec());
+        assert_eq!(end.next(), LinkEvent::Down { link, why: "closed".to_string() });
+        end.is_quiet_for(Duration::from_millis(50));
+    });
 }
 
 #[test]
 fn a_peer_is_dialed_until_it_answers_and_again_when_it_went_away() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let addr = listener.local_addr().unwrap();
-    drop(listener);
-    let mut end = End::dialing(addr);
-    end.is_quiet_for(Duration::from_millis(350));
-    let listener = TcpListener::bind(addr).unwrap();
-    for round in 0..3 {
-        let (mut stream, _) = listener.accept().unwrap();
-        let link = end.up();
-        stream.write_all(b"hello").unwrap();
-        assert_eq!(end.bytes(5), b"hello", "round {round}");
-        drop(stream);
-        assert_eq!(end.down().0, link);
-    }
+    on_each_driver(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        drop(listener);
+        let mut end = End::dialing(addr);
+        end.is_quiet_for(Duration::from_millis(350));
+        let listener = TcpListener::bind(addr).unwrap();
+        for round in 0..3 {
+            let (mut stream, _) = listener.accept().unwrap();
+            let link = end.up();
+            stream.write_all(b"hello").unwrap();
+            assert_eq!(end.bytes(5), b"hello", "round {round}");
+            drop(stream);
+            assert_eq!(end.down().0, link);
+        }
+    });
 }
 
 /// The owner does not look: the peer's bytes wait in the kernel, and not one is lost.
 #[test]
 fn a_full_ring_stops_reading_and_drops_nothing() {
-    let (mut end, addr) = End::listening();
-    let (mut peer, _) = (connect(addr), end.up());
-    let total = (LINK_RING_WORDS + 600) * RECV_BUFFER_BYTES;
-    let writer = std::thread::spawn(move || {
-        for at in 0..total / 4 {
-            // Written in one go per page, so that the test is about the ring and not about system calls.
-            if at % 4_096 == 0 {
-                let page: Vec<u8> = (at..at + 4_096).flat_map(|n| (n as u32).to_le_bytes()).collect();
-                peer.write_all(&page).unwrap();
+    on_each_driver(|| {
+        let (mut end, addr) = End::listening();
+        let (mut peer, _) = (connect(addr), end.up());
+        let total = (LINK_RING_WORDS + 600) * RECV_BUFFER_BYTES;
+        let writer = std::thread::spawn(move || {
+            for at in 0..total / 4 {
+                // Written in one go per page, so that the test is about the ring and not about system calls.
+                if at % 4_096 == 0 {
+                    let page: Vec<u8> = (at..at + 4_096).flat_map(|n| (n as u32).to_le_bytes()).collect();
+                    peer.write_all(&page).unwrap();
+                }
             }
+            peer
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        let (mut seen, mut next) = (0usize, Vec::new());
+        while seen < total {
+            next.extend(end.bytes(1));
+            let whole = next.len() / 4 * 4;
+            for word in next[..whole].chunks(4) {
+                assert_eq!(u32::from_le_bytes([word[0], word[1], word[2], word[3]]) as usize, seen / 4);
+                seen += 4;
+            }
+            next.drain(..whole);
         }
-        peer
+        drop(writer.join().unwrap());
+        end.down();
     });
-    std::thread::sleep(Duration::from_millis(300));
-    let (mut seen, mut next) = (0usize, Vec::new());
-    while seen < total {
-        next.extend(end.bytes(1));
-        let whole = next.len() / 4 * 4;
-        for word in next[..whole].chunks(4) {
-            assert_eq!(u32::from_le_bytes([word[0], word[1], word[2], word[3]]) as usize, seen / 4);
-            seen += 4;
-        }
-        next.drain(..whole);
-    }
-    drop(writer.join().unwrap());
-    end.down();
 }
 
 #[test]
 fn a_peer_that_does_not_read_is_let_go() {
-    let (mut end, addr) = End::listening();
-    let (_peer, link) = (connect(addr), end.up());
-    for _ in 0..LINK_OUT_BYTES_MAX / (1 << 20) + 16 {
-        end.port.send(link, vec![b'x'; 1 << 20]);
-    }
-    let (gone, why) = end.down();
-    assert_eq!(gone, link);
-    assert!(why.starts_with("it does not read"), "{why}");
+    on_each_driver(|| {
+        let (mut end, addr) = End::listening();
+        let (_peer, link) = (connect(addr), end.up());
+        for _ in 0..LINK_OUT_BYTES_MAX / (1 << 20) + 16 {
+            end.port.send(link, vec![b'x'; 1 << 20]);
+        }
+        let (gone, why) = end.down();
+        assert_eq!(gone, link);
+        assert!(why.starts_with("it does not read"), "{why}");
+    });
 }
 
 /// The end comes after what was said: a peer that has not read yet gets all of it, though it talks on.
 #[test]
 fn the_last_words_arrive() {
-    let (mut end, addr) = End::listening();
-    let (mut peer, link) = (connect(addr), end.up());
-    peer.write_all(b"unread").unwrap();
-    end.port.send(link, vec![b'x'; 3 << 20]);
-    let reader = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(100));
-        let mut all = Vec::new();
-        peer.read_to_end(&mut all).unwrap();
-        all.len()
+    on_each_driver(|| {
+        let (mut end, addr) = End::listening();
+        let (mut peer, link) = (connect(addr), end.up());
+        peer.write_all(b"unread").unwrap();
+        end.port.send(link, vec![b'x'; 3 << 20]);
+        let reader = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            let mut all = Vec::new();
+            peer.read_to_end(&mut all).unwrap();
+            all.len()
+        });
+        end.thread.take().unwrap().end();
+        assert_eq!(reader.join().unwrap(), 3 << 20);
+        assert!(TcpStream::connect(addr).is_err(), "nobody listens any more");
     });
-    end.thread.take().unwrap().end();
-    assert_eq!(reader.join().unwrap(), 3 << 20);
-    assert!(TcpStream::connect(addr).is_err(), "nobody listens any more");
+}
+
+/// A web that nobody asks.
+struct NoWeb;
+
+impl SimWeb for NoWeb {
+    fn connect(&mut self, _: SocketAddr, _: Now, _: &mut Rng) -> ConnectFate {
+        ConnectFate::Refuse { after_us: 100 }
+    }
+
+    fn request(&mut self, _: u64, _: SocketAddr, _: &[u8], _: Now, _: &mut Rng) -> Vec<Reaction> {
+        Vec::new()
+    }
+
+    fn closed(&mut self, _: u64) {}
+}
+
+/// One process of a simulated pair: what it said and heard on its present link.
+struct Process {
+    links: Links<SimDriver>,
+    port: LinkPort,
+    link: Option<Key>,
+    heard: Vec<u8>,
+    said: usize,
+    ups: usize,
+    downs: usize,
+}
+
+const SERVER: &str = "10.0.0.1:7170";
+
+impl Process {
+    fn new(net: &Rc<RefCell<SimNet>>, id: usize) -> Process {
+        let silent = || Arc::new(Doorbell::new(|| ()));
+        let (listen, dial) = match id {
+            0 => (Some(SERVER.parse().unwrap()), Vec::new()),
+            _ => (None, vec![SERVER.to_string()]),
+        };
+        let config = LinksConfig { listen, dial, links_max: 4 };
+        let driver = SimDriver::new(net.clone(), id, 4);
+        let made = Links::new(driver, config, (silent(), silent()), Notices::default(), id as u64);
+        let (links, port, _) = made.unwrap();
+        Process { links, port, link: None, heard: Vec::new(), said: 0, ups: 0, downs: 0 }
+    }
+
+    /// Every byte that is heard is the next one of 0, 1, 2, 3 and so on, on every link from the start.
+    fn turn(&mut self, now: Now) {
+        self.links.turn(now);
+        while let Some(event) = self.port.next() {
+            match event {
+                LinkEvent::Up { link, .. } => {
+                    // A peer may come back before we know that it was away.
+                    if let Some(old) = self.link.replace(link) {
+                        self.port.close(old);
+                    }
+                    (self.heard, self.said) = (Vec::new(), 0);
+                    self.ups += 1;
+                }
+                LinkEvent::Bytes { link, bytes } if self.link == Some(link) => {
+                    for byte in bytes {
+                        assert_eq!(byte, self.heard.len() as u8, "in order, from the first");
+                        self.heard.push(byte);
+                    }
+                }
+                LinkEvent::Bytes { .. } | LinkEvent::Sent { .. } => {}
+                LinkEvent::Down { link, .. } => {
+                    self.downs += 1;
+                    if self.link == Some(link) {
+                        self.link = None;
+                    }
+                }
+            }
+        }
+        assert!(self.ups - self.downs <= 4);
+    }
+
+    fn say(&mut self, count: usize) {
+        if let Some(link) = self.link {
+            let bytes = (self.said..self.said + count).map(|n| n as u8).collect();
+            self.said += count;
+            self.port.send(link, bytes);
+        }
+    }
+}
+
+/// The same value that the thread turns, in virtual time: cut, reset and killed, it comes back each time.
+#[test]
+fn links_survive_cuts_resets_and_deaths() {
+    for seed in 0..30 {
+        let net = SimNet::new(seed, 2, Box::new(NoWeb));
+        let mut rng = Rng::new(seed);
+        let mut processes = [0, 1].map(|id| Process::new(&net, id));
+        let until = Now::from_us(120_000_000);
+        let (mut fault_at, mut deaths) = (Now::from_us(500_000), 0);
+        while net.borrow().now() < until.plus_us(60_000_000) {
+            let now = net.borrow().now();
+            for process in &mut processes {
+                process.turn(now);
+            }
+            if now < until {
+                let n = rng.below(2) as usize;
+                let count = 1 + rng.below(3_000) as usize;
+                processes[n].say(count);
+            }
+            // Then there is a minute without faults.
+            if now >= fault_at && now < until {
+                fault_at = now.plus_us(rng.below(8_000_000));
+                match rng.below(4) {
+                    0 => net.borrow_mut().cut(0, 1, now.plus_us(rng.below(7_000_000))),
+                    1 => net.borrow_mut().reset_between(0, 1),
+                    2 => net.borrow_mut().delay(1 + rng.below(300_000)),
+                    _ => {
+                        let id = rng.below(2) as usize;
+                        net.borrow_mut().forget_driver(id);
+                        processes[id] = Process::new(&net, id);
+                        deaths += 1;
+                    }
+                }
+            }
+            let due = processes.iter().filter_map(|process| process.links.next_due());
+            let next = due.chain(net.borrow().next_at()).chain([now.plus_us(100_000)]).min().unwrap();
+            net.borrow_mut().advance(next.max(now.plus_us(10)));
+        }
+        let [a, b] = &processes;
+        assert!(a.link.is_some() && b.link.is_some() && deaths > 0, "seed {seed}: it stands in the end");
+        assert_eq!((a.said, b.said), (b.heard.len(), a.heard.len()), "seed {seed}: all of it arrived");
+    }
 }

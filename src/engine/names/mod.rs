@@ -4,7 +4,7 @@
 //!   scheduler ── lookup(host) ──► address in the URL · localhost · hosts file ──► Known
 //!                                     │ none of these
 //!                                     ▼ questions ring                       names thread
-//!                                 NamesDesk: Resolver over a Driver of its own ──► name servers
+//!                                 ResolverActor: Resolver over a Driver of its own ──► name servers
 //!                                     │ answers ring, scheduler's doorbell
 //!   scheduler ◄─ answer() ────────────┘
 //! ```
@@ -15,11 +15,11 @@
 //!
 //! No question is lost and no ring runs over: [`Names`] has no more questions open than the answers ring holds.
 
-mod desk;
 mod hosts_file;
 #[expect(clippy::module_inception, reason = "the folder's one public face, in the file of its name")]
 mod names;
 mod resolv_conf;
+mod resolver_actor;
 mod route;
 
 pub use hosts_file::HostsFile;

@@ -1,17 +1,16 @@
-use super::desk::{Answered, NamesDesk};
 use super::hosts_file::HostsFile;
+use super::resolver_actor::{Answered, ResolverActor};
 use crate::base::random_u64;
-use crate::driver::{Bell, Driver};
+use crate::driver::Driver;
+use crate::engine::runtime::driver_thread::DriverThread;
+use crate::engine::runtime::notices::Notices;
 use crate::limits::NAMES_ASKED_MAX;
 use crate::resolver::ResolverConfig;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use rapidhash::fast::RapidHashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 /// The addresses of a name: at least one, in the order to try them.
 pub type Addresses = Arc<[IpAddr]>;
@@ -33,15 +32,13 @@ pub enum Lookup {
     Unknown,
 }
 
-/// The thread that turns a [`NamesDesk`]; it ends with this value.
+/// The thread that turns a [`ResolverActor`]; it ends with this value.
 struct NamesThread {
     questions: Sender<Box<str>>,
     answers: Receiver<Answered>,
     /// Names without an answer yet.
     open: RapidHashSet<Box<str>>,
-    bell: Arc<Doorbell>,
-    end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: DriverThread,
 }
 
 impl Names {
@@ -56,8 +53,9 @@ impl Names {
         config: ResolverConfig,
         make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
         asker: Arc<Doorbell>,
+        notices: Notices,
     ) -> io::Result<Names> {
-        Ok(Names { hosts, servers: Some(NamesThread::start(config, make_driver, asker)?) })
+        Ok(Names { hosts, servers: Some(NamesThread::start(config, make_driver, asker, notices)?) })
     }
 
     pub fn lookup(&mut self, host: &str) -> Lookup {
@@ -94,67 +92,38 @@ impl NamesThread {
         config: ResolverConfig,
         make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
         asker: Arc<Doorbell>,
+        notices: Notices,
     ) -> io::Result<NamesThread> {
         let (questions, asked) = ring(NAMES_ASKED_MAX);
         let (answer, answers) = ring(NAMES_ASKED_MAX);
-        let end = Arc::new(AtomicBool::new(false));
-        let hook: Arc<OnceLock<Arc<dyn Bell>>> = Arc::default();
-        let bell = Arc::new(Doorbell::new({
-            let hook = hook.clone();
-            move || {
-                if let Some(bell) = hook.get() {
-                    bell.ring();
-                }
-            }
-        }));
-        let (ready, started) = sync_channel(1);
-        let thread = std::thread::Builder::new().name("names".to_string()).spawn({
-            let (bell, end) = (bell.clone(), end.clone());
-            move || {
-                let driver = match make_driver() {
-                    Ok(driver) => driver,
-                    Err(e) => {
-                        let _ = ready.send(Err(e));
-                        return;
-                    }
-                };
-                let _ = hook.set(driver.bell());
-                // Ids and spellings of questions must not be foreseen.
-                let desk = NamesDesk::new(driver, config, random_u64(), (asked, answer), (bell, asker));
-                let _ = ready.send(Ok(()));
-                run(desk, &end);
-            }
-        })?;
-        let started = started.recv().unwrap_or_else(|_| Err(io::Error::other("the names thread died")));
-        let names = NamesThread {
-            questions,
-            answers,
-            open: RapidHashSet::default(),
-            bell,
-            end,
-            thread: Some(thread),
+        // Ids and spellings of questions must not be foreseen.
+        let make_actor = move |driver, _| {
+            Ok((ResolverActor::new(driver, config, random_u64(), (asked, answer), asker), ()))
         };
-        started.map(|()| names)
+        let failed = "names are no longer resolved";
+        let (thread, ()) = DriverThread::start("names", make_driver, make_actor, failed, notices)?;
+        Ok(NamesThread { questions, answers, open: RapidHashSet::default(), thread })
     }
 
     fn ask(&mut self, host: &str) -> Lookup {
         if self.open.contains(host) {
             return Lookup::Asked;
         }
-        if self.is_dead() {
+        // A thread that ended of itself knows no name.
+        if self.thread.is_dead() {
             return Lookup::Unknown;
         }
         if self.open.len() >= NAMES_ASKED_MAX || self.questions.push(host.into()).is_err() {
             return Lookup::Later;
         }
         self.open.insert(host.into());
-        self.bell.ring_if_asleep();
+        self.thread.ring();
         Lookup::Asked
     }
 
     fn answer(&mut self) -> Option<Answered> {
         // Looked at first: a thread that is dead has said all it will say.
-        let dead = self.is_dead();
+        let dead = self.thread.is_dead();
         let answer = match self.answers.pop() {
             None if dead => (self.open.iter().next()?.clone(), None),
             answer => answer?,
@@ -164,34 +133,7 @@ impl NamesThread {
     }
 
     fn has_answers(&self) -> bool {
-        !self.answers.is_empty() || (self.is_dead() && !self.open.is_empty())
-    }
-
-    /// Whoever asks a thread that ended of itself is told at once that the name is unknown.
-    fn is_dead(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-}
-
-impl Drop for NamesThread {
-    fn drop(&mut self) {
-        self.end.store(true, Ordering::Release);
-        self.bell.ring_if_asleep();
-        if let Some(thread) = self.thread.take() {
-            // A panic there was reported when it happened.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn run<D: Driver>(mut desk: NamesDesk<D>, end: &AtomicBool) {
-    let over = || end.load(Ordering::Acquire);
-    while !over() {
-        desk.turn();
-        if let Err(e) = desk.wait(over) {
-            eprintln!("nephila: names are no longer resolved: {e}");
-            return;
-        }
+        !self.answers.is_empty() || (self.thread.is_dead() && !self.open.is_empty())
     }
 }
 
@@ -223,7 +165,14 @@ mod tests {
     fn names(server: &UdpSocket, asker: Arc<Doorbell>) -> Names {
         let conf = ResolvConf::parse("").with_servers(&[server.local_addr().unwrap()]);
         let make_driver = || EpollDriver::new(16, Instant::now());
-        Names::with_servers(HostsFile::default(), conf.resolver_config(), make_driver, asker).unwrap()
+        Names::with_servers(
+            HostsFile::default(),
+            conf.resolver_config(),
+            make_driver,
+            asker,
+            Notices::default(),
+        )
+        .unwrap()
     }
 
     fn deaf() -> Arc<Doorbell> {
@@ -287,9 +236,7 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut names = names(&server, deaf());
         assert_eq!(names.lookup("silent.test"), Lookup::Asked);
-        let servers = names.servers.as_mut().unwrap();
-        servers.end.store(true, Ordering::Release);
-        servers.bell.ring_if_asleep();
+        names.servers.as_mut().unwrap().thread.tell_to_end();
         assert_eq!(answer(&mut names), ("silent.test".into(), None));
         assert_eq!(names.lookup("another.test"), Lookup::Unknown);
         assert!(names.answer().is_none());

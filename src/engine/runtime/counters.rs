@@ -1,25 +1,85 @@
 use crate::proto::record::ResultCode;
 use hdrhistogram::Histogram;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A shard's counters, published now and then by plain stores: the shard counts in fields of its own.
+/// What is counted. Each thread has a table of its own; a process is the sum of its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// Documents that were fetched and answered for, whatever came of them.
+    Pages,
+    Success,
+    /// Documents that were answered for, those that no spider was given among them.
+    Done,
+    /// URLs that the doc index knows.
+    Known,
+    /// Shards that died and were made anew.
+    Restarts,
+    /// Bytes of responses, and what their records take in the store.
+    Bytes,
+    StoredBytes,
+    /// Fetches that are open.
+    Open,
+    /// Hosts with something to fetch.
+    Hosts,
+    /// Requests for robots.txt.
+    Robots,
+    /// URLs that were handed out again after a spider's silence.
+    Resent,
+    Syscalls,
+    /// DONE lines of a spider for which no URL server was there.
+    Untold,
+    /// Links that were closed over a line that could not be read.
+    BadLines,
+    /// Lines sent to spiders.
+    Sent,
+    /// Lines about transactions that were not open, or with another spider.
+    Late,
+}
+
+const COUNT: usize = Counter::Late as usize + 1;
+
+/// The counters of one thread, published now and then by plain stores: the thread counts in fields of its own.
 #[derive(Default)]
+pub struct Counters([AtomicU64; COUNT]);
+
+impl Counters {
+    pub fn set(&self, counter: Counter, value: u64) {
+        self.0[counter as usize].store(value, Ordering::Relaxed);
+    }
+
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// The counters of all threads of a process.
+#[derive(Clone, Default)]
+pub struct CounterTable(Vec<Arc<Counters>>);
+
+impl CounterTable {
+    /// A table for one more thread.
+    pub fn thread(&mut self) -> Arc<Counters> {
+        let counters = Arc::<Counters>::default();
+        self.0.push(counters.clone());
+        counters
+    }
+
+    pub fn sum(&self, counter: Counter) -> u64 {
+        self.0.iter().map(|counters| counters.get(counter)).sum()
+    }
+}
+
+/// What outlives a shard and is read by others: its counters, its fetch times, and what it was busy with.
 pub struct ShardStats {
-    pub fetches: AtomicU64,
-    pub bytes: AtomicU64,
-    pub stored_bytes: AtomicU64,
-    pub open: AtomicU64,
-    pub hosts: AtomicU64,
-    pub queued: AtomicU64,
-    pub robots: AtomicU64,
-    pub resent: AtomicU64,
-    pub syscalls: AtomicU64,
-    /// The document whose result is being worked on, for whoever finds the shard dead.
-    pub current: AtomicU32,
+    pub counters: Arc<Counters>,
+    /// The suspect, should the shard die now: what its owner calls the work whose result is being dealt with, or 0.
+    current: AtomicU32,
     /// Microseconds per fetch, handed over when the shard ends.
-    pub fetch_us: Mutex<Option<Histogram<u64>>>,
+    fetch_us: Mutex<Histogram<u64>>,
 }
 
 /// A histogram of fetch times: one microsecond to one hour, two digits.
@@ -28,19 +88,23 @@ pub(crate) fn fetch_histogram() -> Histogram<u64> {
 }
 
 impl ShardStats {
-    pub(crate) fn set(counter: &AtomicU64, value: u64) {
-        counter.store(value, Ordering::Relaxed);
+    pub fn new(counters: Arc<Counters>) -> ShardStats {
+        ShardStats { counters, current: AtomicU32::new(0), fetch_us: Mutex::new(fetch_histogram()) }
     }
 
-    /// Merges a finished shard's histogram into what is here already.
+    /// Notes what a panic from here on would be blamed on; 0 for nothing.
+    pub(crate) fn busy_with(&self, suspect: u32) {
+        self.current.store(suspect, Ordering::Relaxed);
+    }
+
+    /// What a shard that died was busy with.
+    pub(crate) fn take_suspect(&self) -> Option<u32> {
+        Some(self.current.swap(0, Ordering::Relaxed)).filter(|&suspect| suspect != 0)
+    }
+
+    /// Adds a finished shard's histogram to what is here already.
     pub(crate) fn keep_histogram(&self, histogram: &Histogram<u64>) {
-        let mut kept = self.fetch_us.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *kept {
-            Some(kept) => {
-                let _ = kept.add(histogram);
-            }
-            None => *kept = Some(histogram.clone()),
-        }
+        let _ = self.fetch_us.lock().unwrap_or_else(PoisonError::into_inner).add(histogram);
     }
 }
 
@@ -48,9 +112,7 @@ impl ShardStats {
 pub(crate) fn merged_histogram(shards: &[Arc<ShardStats>]) -> Histogram<u64> {
     let mut merged = fetch_histogram();
     for stats in shards {
-        if let Some(histogram) = &*stats.fetch_us.lock().unwrap_or_else(PoisonError::into_inner) {
-            let _ = merged.add(histogram);
-        }
+        let _ = merged.add(&*stats.fetch_us.lock().unwrap_or_else(PoisonError::into_inner));
     }
     merged
 }
@@ -69,36 +131,22 @@ pub struct Snapshot {
     pub pending: u64,
 }
 
-/// The scheduler's counters, published for the control thread.
-#[derive(Default)]
-pub struct SchedulerStats {
-    pub pages: AtomicU64,
-    pub success: AtomicU64,
-    pub known: AtomicU64,
-    pub done: AtomicU64,
-    pub restarts: AtomicU64,
-}
-
-/// The counters of a spider's desk, published for the control thread.
-#[derive(Default)]
-pub struct SpiderStats {
-    pub pages: AtomicU64,
-    pub success: AtomicU64,
-    pub untold: AtomicU64,
-    pub bad_lines: AtomicU64,
-    pub restarts: AtomicU64,
-}
-
-/// Counters of a URL server in a process of its own.
-#[derive(Default)]
-pub struct RemoteShardStats {
-    /// Lines sent to spiders.
-    pub sent: AtomicU64,
-    /// Words on transactions that were not open, or with another spider.
-    pub late: AtomicU64,
-    pub bad_lines: AtomicU64,
-    /// Spiders connected.
-    pub spiders: AtomicU64,
+impl Snapshot {
+    pub(crate) fn of(table: &CounterTable) -> Snapshot {
+        let (pages, success) = (table.sum(Counter::Pages), table.sum(Counter::Success));
+        let known = table.sum(Counter::Known);
+        Snapshot {
+            pages,
+            success,
+            errors: pages.saturating_sub(success),
+            bytes: table.sum(Counter::Bytes),
+            stored_bytes: table.sum(Counter::StoredBytes),
+            open: table.sum(Counter::Open),
+            hosts: table.sum(Counter::Hosts),
+            known,
+            pending: known.saturating_sub(table.sum(Counter::Done)),
+        }
+    }
 }
 
 /// What a URL server process came to.
@@ -133,7 +181,7 @@ pub struct SpiderSummary {
     pub cores: Vec<usize>,
     pub results: BTreeMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,
-    /// DONE words that nobody was there to hear.
+    /// DONE lines for which no URL server was there.
     pub untold: u64,
     /// Links that were closed over a line that could not be read.
     pub bad_lines: u64,
@@ -173,7 +221,7 @@ pub struct Summary {
     pub stopped: bool,
 }
 
-/// Results by code, counted by the scheduler alone.
+/// Results by code, counted by the dealer of a process alone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally(BTreeMap<ResultCode, u64>);
 
@@ -185,4 +233,11 @@ impl Tally {
     pub fn by_name(&self) -> BTreeMap<&'static str, u64> {
         self.0.iter().map(|(code, count)| (code.name(), *count)).collect()
     }
+}
+
+/// User and system time of the whole process.
+pub(crate) fn cpu_us() -> u64 {
+    getrusage(UsageWho::RUSAGE_SELF)
+        .map(|usage| (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as u64)
+        .unwrap_or(0)
 }

@@ -1,5 +1,7 @@
 use crate::base::{Now, Wall};
 use crate::config::Config;
+use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::health::{Health, Part};
 use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
 use crate::proto::crawl_log::RunRules;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
@@ -10,8 +12,8 @@ use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What is written down beside the documents, on a thread of its own, so that no shard waits for a disk: the crawl
@@ -27,10 +29,12 @@ pub struct LogWriter {
     medium: Medium,
     spill: Vec<SpillSide>,
     /// What could not be written yet; nothing more is taken meanwhile.
-    stuck: Option<(ToLogWriter, io::Error)>,
+    stuck: Option<ToLogWriter>,
+    is_ending: bool,
+    health: Arc<Health>,
 }
 
-/// Words for the scribe.
+/// Messages for the log writer.
 pub enum ToLogWriter {
     /// Whole lines of the crawl log.
     Log(Vec<u8>),
@@ -48,7 +52,7 @@ pub enum ToLogWriter {
 #[derive(Clone)]
 pub struct LogWriterPort {
     pub words: Sender<ToLogWriter>,
-    /// The scribe's bell.
+    /// The log writer's bell.
     pub bell: Arc<Doorbell>,
 }
 
@@ -65,7 +69,7 @@ enum Medium {
     /// For the simulation.
     Memory {
         log: Vec<u8>,
-        journal: String,
+        journal: Arc<Mutex<String>>,
         leftovers: RapidHashMap<(usize, u32), Vec<u8>>,
     },
     /// For a spider without a data directory: it is all let go.
@@ -81,12 +85,28 @@ struct Directory {
 }
 
 /// What an earlier process left in a data directory.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct PreviousRun {
-    /// The journal; a shard that dies reads it anew.
-    journal: Option<PathBuf>,
+    journal: Journal,
     /// There was one.
     has_run: bool,
+}
+
+/// What is known of hosts; a shard that takes over from one that died reads it anew.
+#[derive(Clone)]
+enum Journal {
+    File(PathBuf),
+    Memory(Arc<Mutex<String>>),
+}
+
+/// Where a process writes its log.
+pub enum LogMedium<'a> {
+    /// A data directory whose lock the caller holds.
+    Directory(&'a Path),
+    /// For the simulation.
+    Memory,
+    /// For a spider without a data directory.
+    Nowhere,
 }
 
 /// The crawl log of a data directory.
@@ -95,49 +115,34 @@ pub(crate) const JOURNAL: &str = "niceness.journal";
 const LEFTOVERS: &str = "leftovers";
 
 impl LogWriter {
-    /// Opens the files of a data directory, whose lock the caller holds, and begins a run in its log.
+    /// Opens the files and begins a run in the log.
     pub fn open(
-        data: &Path,
+        medium: &LogMedium<'_>,
         config: &Config,
         wall: Wall,
         bell: Arc<Doorbell>,
+        health: Arc<Health>,
     ) -> io::Result<(LogWriter, LogWriterPort, PreviousRun)> {
-        let leftovers = data.join(LEFTOVERS);
-        // Leftovers of a process that is gone are pending in its doc index still.
-        match fs::remove_dir_all(&leftovers) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => fs::create_dir_all(&leftovers)?,
-        }
-        let journal_path = data.join(JOURNAL);
-        let mut log = OpenOptions::new().create(true).read(true).append(true).open(data.join(CRAWL_LOG))?;
-        let has_run = log.metadata()?.len() > 0 || journal_path.exists();
-        end_last_line(&mut log)?;
         let mut header = Vec::new();
         run_rules(config, wall).write(&mut header);
-        log.write_all(&header)?;
-        let (journal, journal_bytes) = compact(&journal_path)?;
-        let heritage = PreviousRun { journal: Some(journal_path.clone()), has_run };
-        let directory = Directory { log, journal, journal_path, journal_bytes, leftovers };
-        let (scribe, port) = LogWriter::over(Medium::Directory(directory), bell);
-        Ok((scribe, port, heritage))
-    }
-
-    /// Writes to memory.
-    pub fn in_memory(config: &Config, wall: Wall) -> (LogWriter, LogWriterPort) {
-        let mut log = Vec::new();
-        run_rules(config, wall).write(&mut log);
-        let medium = Medium::Memory { log, journal: String::new(), leftovers: RapidHashMap::default() };
-        LogWriter::over(medium, Arc::new(Doorbell::new(|| ())))
-    }
-
-    /// Writes nothing.
-    pub fn nowhere(bell: Arc<Doorbell>) -> (LogWriter, LogWriterPort) {
-        LogWriter::over(Medium::Nowhere, bell)
-    }
-
-    fn over(medium: Medium, bell: Arc<Doorbell>) -> (LogWriter, LogWriterPort) {
+        let (medium, journal, has_run) = match medium {
+            LogMedium::Directory(data) => {
+                let (directory, has_run) = Directory::open(data, &header)?;
+                let journal = Journal::File(directory.journal_path.clone());
+                (Medium::Directory(directory), journal, has_run)
+            }
+            LogMedium::Memory => {
+                let journal = Arc::<Mutex<String>>::default();
+                let leftovers = RapidHashMap::default();
+                let medium = Medium::Memory { log: header, journal: journal.clone(), leftovers };
+                (medium, Journal::Memory(journal), false)
+            }
+            LogMedium::Nowhere => (Medium::Nowhere, Journal::Memory(Arc::default()), false),
+        };
         let (words, words_in) = ring(SCRIBE_RING_WORDS);
-        (LogWriter { words: words_in, medium, spill: Vec::new(), stuck: None }, LogWriterPort { words, bell })
+        let writer =
+            LogWriter { words: words_in, medium, spill: Vec::new(), stuck: None, is_ending: false, health };
+        Ok((writer, LogWriterPort { words, bell }, PreviousRun { journal, has_run }))
     }
 
     /// The way back to the next shard, which this bell wakes.
@@ -147,31 +152,28 @@ impl LogWriter {
         receiver
     }
 
-    /// Writes down what has come, and says how many words that were. An error is the disk's: the words wait, and
+    /// Writes down what has come, and says how many messages that were. An error is the disk's: the messages wait, and
     /// the next turn tries again.
-    pub fn turn(&mut self) -> Result<usize, &io::Error> {
+    fn write_down(&mut self) -> io::Result<u64> {
         let mut count = 0;
         for side in &mut self.spill {
             side.hand_over();
         }
-        while let Some(word) = self.stuck.take().map(|(word, _)| word).or_else(|| self.words.pop()) {
+        while let Some(word) = self.stuck.take().or_else(|| self.words.pop()) {
             count += 1;
             if let Err((word, cause)) = self.take(word) {
-                return Err(&self.stuck.insert((word, cause)).1);
+                self.stuck = Some(word);
+                return Err(cause);
             }
         }
         Ok(count)
     }
 
-    pub fn is_idle(&self) -> bool {
-        self.words.is_empty() && self.stuck.is_none()
-    }
-
-    /// Of a scribe that writes to memory: the log and the journal.
-    pub fn written(&self) -> (&[u8], &str) {
+    /// Of one that writes to memory: the log and the journal.
+    pub fn written(&self) -> (&[u8], String) {
         match &self.medium {
-            Medium::Memory { log, journal, .. } => (log, journal),
-            Medium::Directory(_) | Medium::Nowhere => (&[], ""),
+            Medium::Memory { log, journal, .. } => (log, locked(journal).clone()),
+            Medium::Directory(_) | Medium::Nowhere => (&[], String::new()),
         }
     }
 
@@ -214,6 +216,31 @@ impl LogWriter {
     }
 }
 
+impl Actor for LogWriter {
+    fn turn(&mut self, _: Now) -> Turned {
+        let is_over = self.is_ending;
+        match self.write_down() {
+            Ok(messages) => {
+                self.health.wait_for(Part::Log, None);
+                if is_over { Turned::Finished } else { Turned::Idle { messages } }
+            }
+            Err(cause) => {
+                let text = format!("cannot write the crawl log or the journal of hosts: {cause}");
+                self.health.wait_for(Part::Log, Some(text));
+                if is_over { Turned::Finished } else { Turned::Stuck }
+            }
+        }
+    }
+
+    fn has_messages(&self) -> bool {
+        !self.words.is_empty() || self.stuck.is_some()
+    }
+
+    fn end(&mut self, _: Now) {
+        self.is_ending = true;
+    }
+}
+
 impl SpillSide {
     fn hand_over(&mut self) {
         while let Some(event) = self.waiting.pop_front() {
@@ -242,7 +269,7 @@ impl Medium {
         match self {
             Medium::Directory(directory) => directory.journal(lines),
             Medium::Memory { journal, .. } => {
-                journal.push_str(lines);
+                locked(journal).push_str(lines);
                 Ok(())
             }
             Medium::Nowhere => Ok(()),
@@ -289,6 +316,23 @@ impl Medium {
 }
 
 impl Directory {
+    /// Opens the files, and says whether a process was here before.
+    fn open(data: &Path, header: &[u8]) -> io::Result<(Directory, bool)> {
+        let leftovers = data.join(LEFTOVERS);
+        // Leftovers of a process that is gone are pending in its doc index still.
+        match fs::remove_dir_all(&leftovers) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => fs::create_dir_all(&leftovers)?,
+        }
+        let journal_path = data.join(JOURNAL);
+        let mut log = OpenOptions::new().create(true).read(true).append(true).open(data.join(CRAWL_LOG))?;
+        let has_run = log.metadata()?.len() > 0 || journal_path.exists();
+        end_last_line(&mut log)?;
+        log.write_all(header)?;
+        let (journal, journal_bytes) = compact(&journal_path)?;
+        Ok((Directory { log, journal, journal_path, journal_bytes, leftovers }, has_run))
+    }
+
     fn chunk(&self, shard: usize, chunk: u32) -> PathBuf {
         self.leftovers.join(format!("{shard:03}-{chunk:010}"))
     }
@@ -311,24 +355,23 @@ pub(crate) struct InheritedState {
     pub quiet_until: Now,
 }
 
-/// A scribe that takes longer has a disk to wait for; what it did not write in time is not remembered.
+/// A log writer that takes longer has a disk to wait for; what it did not write in time is not remembered.
 const FENCE_PATIENCE: Duration = Duration::from_secs(2);
 
 impl PreviousRun {
     /// What a url server must know that takes over from an earlier process or, after a death, from an earlier shard.
-    pub(crate) fn past(
+    pub(crate) fn inherited(
         &self,
-        scribe: &LogWriterPort,
+        log: &LogWriterPort,
         rules: &UrlServerConfig,
-        wall: Wall,
         epoch: u32,
         now: Now,
     ) -> InheritedState {
-        if epoch > 0 {
+        if epoch > 0 && matches!(self.journal, Journal::File(_)) {
             // Everything that the dead shard had said is to be in the journal first.
             let (reached, fence) = sync_channel(1);
-            if scribe.words.push(ToLogWriter::Fence(reached)).is_ok() {
-                scribe.bell.ring_if_asleep();
+            if log.words.push(ToLogWriter::Fence(reached)).is_ok() {
+                log.bell.ring_if_asleep();
                 let _ = fence.recv_timeout(FENCE_PATIENCE);
             }
         }
@@ -340,16 +383,22 @@ impl PreviousRun {
             true => Now::from_us(gap_us),
             false => Now::ZERO,
         };
-        InheritedState { memory: self.memory(rules.queue_count, wall, now), quiet_until }
+        InheritedState { memory: self.memory(rules.queue_count, rules.wall, now), quiet_until }
     }
 
     fn memory(&self, hosts_max: usize, wall: Wall, now: Now) -> Memory {
         let mut memory = Memory::new(hosts_max);
-        if let Some(bytes) = self.journal.as_ref().and_then(|path| fs::read(path).ok()) {
-            memory.read(&bytes, wall, now);
-        }
+        let bytes = match &self.journal {
+            Journal::File(path) => fs::read(path).unwrap_or_default(),
+            Journal::Memory(journal) => locked(journal).clone().into_bytes(),
+        };
+        memory.read(&bytes, wall, now);
         memory
     }
+}
+
+fn locked(journal: &Mutex<String>) -> MutexGuard<'_, String> {
+    journal.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Appends all of it or nothing: what a full disk took of it is taken back.

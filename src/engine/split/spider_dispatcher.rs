@@ -1,13 +1,16 @@
 use crate::base::{Key, Now, Slots, TimerWheel};
 use crate::engine::crawl::address_owners::shard_of;
-use crate::engine::crawl::messages::{FromSpider, SpiderDone, SpiderOrder, SpiderTask, ToSpider};
 use crate::engine::links::{LinkEvent, LinkPort};
-use crate::engine::runtime::counters::{SpiderStats, Tally};
-use crate::engine::store_line::RecordPlace;
+use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::counters::{Counter, Counters, Tally};
+use crate::engine::runtime::health::Health;
+use crate::engine::runtime::notices::Level;
+use crate::engine::runtime::shard_lane::ShardLane;
+use crate::engine::split::messages::{FromSpider, SpiderDone, SpiderOrder, SpiderTask, ToSpider};
+use crate::engine::split::order_queue::suspect;
 use crate::limits::{SPIDER_BACKLOG_ORDERS, STRIKES_MAX};
 use crate::proto::lines::{Dialect, LineBuffer, LineError, SpiderWord, TransId, WorkLine};
 use crate::proto::record::ResultCode;
-use crate::rings::{Doorbell, Receiver, Sender};
 use rapidhash::fast::RapidHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,7 +27,7 @@ pub(crate) struct SpiderDispatcher {
     unread: VecDeque<Key>,
     /// Links with words to be sent this turn.
     to_send: Vec<Key>,
-    shards: Vec<ShardSide>,
+    lanes: Vec<DispatcherLane>,
     /// Every order that was taken and is not answered. Its slot is our own transaction.
     orders: Slots<Order>,
     /// Orders of links that are gone: they take slots, and nobody waits for them.
@@ -36,11 +39,12 @@ pub(crate) struct SpiderDispatcher {
     counts: Counts,
     tally: Tally,
     stop: Arc<AtomicBool>,
-    draining: bool,
-    stats: Arc<SpiderStats>,
+    is_draining: bool,
+    counters: Arc<Counters>,
+    health: Arc<Health>,
 }
 
-/// The settings the desk needs, as built.
+/// The settings that the dispatcher needs, as built.
 pub(crate) struct DispatcherConfig {
     /// Fetches that all shards can have open.
     pub slots: usize,
@@ -52,13 +56,7 @@ pub(crate) struct DispatcherConfig {
     pub working_us: u64,
 }
 
-/// The rings to one shard.
-pub(crate) struct SpiderPort {
-    pub work: Sender<ToSpider>,
-    pub done: Receiver<FromSpider>,
-    pub bell: Arc<Doorbell>,
-    pub records: RecordPlace,
-}
+pub(crate) type DispatcherLane = ShardLane<ToSpider, FromSpider, SpiderDone>;
 
 struct UrlServerLink {
     peer: SocketAddr,
@@ -89,109 +87,45 @@ struct Order {
     working_at: Now,
 }
 
-struct ShardSide {
-    port: SpiderPort,
-    epoch: u32,
-    /// Words its ring had no room for.
-    dealt: VecDeque<ToSpider>,
-    /// DONE words whose record is not durable yet, in the order of their sequence.
-    held: VecDeque<SpiderDone>,
-    drained: bool,
-}
-
 #[derive(Default)]
 struct Counts {
     pages: u64,
+    /// Of those, what the last idle turn knew.
+    pages_before: u64,
     success: u64,
     untold: u64,
     bad_lines: u64,
     restarts: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DispatcherState {
-    Busy,
-    /// Nothing to do until a word comes, a record becomes durable or a timer is due.
-    Waiting,
-    /// Stopped; everything that was open is answered for.
-    Finished,
-}
-
 impl SpiderDispatcher {
     pub fn new(
         config: DispatcherConfig,
         port: LinkPort,
-        shards: Vec<SpiderPort>,
+        lanes: Vec<DispatcherLane>,
         stop: Arc<AtomicBool>,
-        stats: Arc<SpiderStats>,
-        now: Now,
+        counters: Arc<Counters>,
+        health: Arc<Health>,
     ) -> SpiderDispatcher {
-        let side = |port| ShardSide {
-            port,
-            epoch: 0,
-            dealt: VecDeque::new(),
-            held: VecDeque::new(),
-            drained: false,
-        };
         SpiderDispatcher {
             port,
             links: RapidHashMap::default(),
             unread: VecDeque::new(),
             to_send: Vec::new(),
-            shards: shards.into_iter().map(side).collect(),
+            lanes,
             orders: Slots::new(config.slots + SPIDER_BACKLOG_ORDERS),
             orphans: 0,
-            wheel: TimerWheel::new(now),
+            wheel: TimerWheel::new(Now::ZERO),
             armed: Vec::new(),
             due: Vec::new(),
             counts: Counts::default(),
             tally: Tally::default(),
             stop,
-            draining: false,
-            stats,
+            is_draining: false,
+            counters,
+            health,
             config,
         }
-    }
-
-    /// Works off what has come, and says what is to be said.
-    pub fn turn(&mut self, now: Now) -> DispatcherState {
-        if self.stop.load(Ordering::Relaxed) {
-            self.drain();
-        }
-        let mut busy = false;
-        for shard in 0..self.shards.len() {
-            busy |= self.take_words(shard);
-            busy |= self.count_durable(shard);
-        }
-        busy |= self.take_lines(now);
-        busy |= self.take_events(now);
-        for shard in 0..self.shards.len() {
-            busy |= self.flush_dealt(shard);
-        }
-        self.say_working(now);
-        self.ask(!busy);
-        self.send_words();
-        self.publish();
-        if self.draining && self.shards.iter().all(|side| side.drained && side.held.is_empty()) {
-            return DispatcherState::Finished;
-        }
-        if busy { DispatcherState::Busy } else { DispatcherState::Waiting }
-    }
-
-    /// Whether a turn would find something to do.
-    pub fn has_words(&self) -> bool {
-        let takes = !self.orders.is_full();
-        (takes && (!self.port.is_empty() || !self.unread.is_empty()))
-            || self.shards.iter().any(|side| !side.port.done.is_empty())
-    }
-
-    pub fn next_due(&self) -> Option<Now> {
-        self.wheel.next_due()
-    }
-
-    /// Orders answered so far, for a busy desk to rest by.
-    pub fn answered(&self) -> u64 {
-        self.counts.pages
     }
 
     pub fn results(&self) -> BTreeMap<&'static str, u64> {
@@ -226,7 +160,7 @@ impl SpiderDispatcher {
                 }
                 LinkEvent::Bytes { link, bytes } => {
                     if let Some(side) = self.links.get_mut(&link)
-                        && !self.draining
+                        && !self.is_draining
                     {
                         side.lines.push(&bytes);
                         self.read_lines(link, now);
@@ -289,7 +223,7 @@ impl SpiderDispatcher {
             }
         }
         side.open += 1;
-        let shard = shard_of(work.task.ip(), self.shards.len());
+        let shard = shard_of(work.task.ip(), self.lanes.len());
         let order = Order {
             link,
             trans: work.trans,
@@ -314,14 +248,16 @@ impl SpiderDispatcher {
     fn deal(&mut self, key: Key) {
         let order = self.orders.get_mut(key).expect("the caller's order is open");
         order.order.trans = TransId::from(key.pack(0));
-        let side = &mut self.shards[order.shard];
-        side.dealt.push_back(ToSpider::Work { epoch: side.epoch, order: order.order.clone() });
+        let lane = &mut self.lanes[order.shard];
+        lane.deal(ToSpider::Work { epoch: lane.epoch(), order: order.order.clone() });
     }
 
     /// A peer that cannot be understood is let go; nothing else is disturbed.
     fn hang_up(&mut self, link: Key, error: &LineError) {
         if let Some(side) = self.links.get(&link) {
-            eprintln!("spider: closing the link to {}: {error}", side.peer);
+            let text = format!("spider: closing the link to {}: {error}", side.peer);
+            let fields = vec![("peer", side.peer.to_string())];
+            self.health.notices().tell(Level::Warn, "bad_line", fields, text);
             self.counts.bad_lines += 1;
         }
         self.send_words();
@@ -340,31 +276,22 @@ impl SpiderDispatcher {
 
     // From the shards -------------------------------------------------------------------------------------
 
-    fn take_words(&mut self, shard: usize) -> bool {
+    fn receive(&mut self, shard: usize) -> bool {
         let mut busy = false;
-        while let Some(word) = self.shards[shard].port.done.pop() {
+        while let Some(reply) = self.lanes[shard].receive() {
             busy = true;
-            match word {
+            match reply {
                 FromSpider::Done(done) => {
                     if let Some(order) = self.orders.get_mut(Key::unpack(done.trans.as_u64()).0) {
                         order.held = true;
-                        self.shards[shard].held.push_back(done);
+                        self.lanes[shard].hold(done.sequence, done);
                     }
                 }
                 FromSpider::Restarted { epoch, suspect } => self.deal_again(shard, epoch, suspect),
-                FromSpider::Drained => self.shards[shard].drained = true,
+                FromSpider::Drained => self.lanes[shard].drained(),
             }
         }
-        busy
-    }
-
-    fn count_durable(&mut self, shard: usize) -> bool {
-        let durable = self.shards[shard].port.records.durable();
-        let mut busy = false;
-        while self.shards[shard].held.front().is_some_and(|done| done.sequence <= durable) {
-            let Some(done) = self.shards[shard].held.pop_front() else {
-                break;
-            };
+        while let Some(done) = self.lanes[shard].next_durable() {
             self.answer(&done);
             busy = true;
         }
@@ -390,21 +317,19 @@ impl SpiderDispatcher {
     }
 
     /// A shard died: what it had is dealt again, to the one in its place. What it was busy with twice is given up.
-    fn deal_again(&mut self, shard: usize, epoch: u32, suspect: Option<u32>) {
+    fn deal_again(&mut self, shard: usize, epoch: u32, blamed: Option<u32>) {
         self.counts.restarts += 1;
-        let side = &mut self.shards[shard];
-        side.epoch = epoch;
-        side.dealt.clear();
-        if self.draining {
+        self.lanes[shard].restarted(epoch);
+        if self.is_draining {
             // What it had open is lost, and will be sent again by its URL server.
-            side.dealt.push_back(ToSpider::Drain);
+            self.lanes[shard].deal(ToSpider::Drain);
             return;
         }
         let lost = self.orders.iter().filter(|(_, order)| order.shard == shard && !order.held);
         let lost: Vec<Key> = lost.map(|(key, _)| key).collect();
         for key in lost {
             let order = self.orders.get_mut(key).expect("just found");
-            order.strikes += u8::from(suspect == Some(key.index() as u32));
+            order.strikes += u8::from(blamed == Some(suspect(order.order.trans)));
             if order.strikes >= STRIKES_MAX
                 && let SpiderTask::Fetch { url, ip } = &order.order.task
             {
@@ -415,30 +340,13 @@ impl SpiderDispatcher {
         }
     }
 
-    fn flush_dealt(&mut self, shard: usize) -> bool {
-        let side = &mut self.shards[shard];
-        let mut busy = false;
-        while let Some(word) = side.dealt.pop_front() {
-            if let Err(word) = side.port.work.push(word) {
-                side.dealt.push_front(word);
-                break;
-            }
-            busy = true;
-        }
-        if busy {
-            side.port.bell.ring_if_asleep();
-        }
-        busy
-    }
-
     fn drain(&mut self) {
-        if self.draining {
+        if std::mem::replace(&mut self.is_draining, true) {
             return;
         }
-        self.draining = true;
-        for side in &mut self.shards {
-            side.dealt.clear();
-            side.dealt.push_back(ToSpider::Drain);
+        for lane in &mut self.lanes {
+            lane.retain(|_| false);
+            lane.deal(ToSpider::Drain);
         }
     }
 
@@ -469,7 +377,7 @@ impl SpiderDispatcher {
     /// Asks every URL server for as much as its share of the slots has room for: by the quarter, so that a GET is
     /// worth its line, or for whatever there is when nothing else goes on and it has nothing to send us.
     fn ask(&mut self, idle: bool) {
-        if self.draining {
+        if self.is_draining {
             return;
         }
         let asked = self.links.values().filter(|side| side.pull).count();
@@ -497,12 +405,53 @@ impl SpiderDispatcher {
     }
 
     fn publish(&self) {
-        let set = |counter: &std::sync::atomic::AtomicU64, value| counter.store(value, Ordering::Relaxed);
-        set(&self.stats.pages, self.counts.pages);
-        set(&self.stats.success, self.counts.success);
-        set(&self.stats.untold, self.counts.untold);
-        set(&self.stats.bad_lines, self.counts.bad_lines);
-        set(&self.stats.restarts, self.counts.restarts);
+        self.counters.set(Counter::Pages, self.counts.pages);
+        self.counters.set(Counter::Success, self.counts.success);
+        self.counters.set(Counter::Untold, self.counts.untold);
+        self.counters.set(Counter::BadLines, self.counts.bad_lines);
+        self.counters.set(Counter::Restarts, self.counts.restarts);
+    }
+}
+
+impl Actor for SpiderDispatcher {
+    fn turn(&mut self, now: Now) -> Turned {
+        if self.stop.load(Ordering::Relaxed) {
+            self.drain();
+        }
+        let mut busy = false;
+        for shard in 0..self.lanes.len() {
+            busy |= self.receive(shard);
+        }
+        busy |= self.take_lines(now);
+        busy |= self.take_events(now);
+        self.lanes.iter_mut().for_each(|lane| busy |= lane.flush());
+        self.say_working(now);
+        self.ask(!busy);
+        self.send_words();
+        self.publish();
+        if self.is_draining && self.lanes.iter().all(DispatcherLane::is_over) {
+            return Turned::Finished;
+        }
+        match busy {
+            true => Turned::Busy,
+            false if self.health.is_fatal() => Turned::Finished,
+            false => {
+                let messages = self.counts.pages - self.counts.pages_before;
+                self.counts.pages_before = self.counts.pages;
+                Turned::Idle { messages }
+            }
+        }
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        self.wheel.next_due()
+    }
+
+    fn has_messages(&self) -> bool {
+        let takes = !self.orders.is_full();
+        (takes && (!self.port.is_empty() || !self.unread.is_empty()))
+            || self.lanes.iter().any(DispatcherLane::has_messages)
+            || (self.stop.load(Ordering::Relaxed) && !self.is_draining)
     }
 }
 

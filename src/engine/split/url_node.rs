@@ -1,54 +1,46 @@
-use crate::base::{AddressGuard, Now, Wall};
 use crate::config::Config;
 use crate::driver::Driver;
-use crate::engine::crawl::index_actor::{IndexActor, ProviderRules};
+use crate::engine::crawl::assembly::{Dealer, queues, shard_parts};
+use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::messages::{FromShard, ToShard};
-use crate::engine::crawl::node::{run_index, run_scheduler};
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
-use crate::engine::crawl::open_index::{OpenIndex, desk_clock};
-use crate::engine::crawl::scheduler::{Scheduler, SchedulerConfig, SchedulerLog, ShardPort};
-use crate::engine::crawl::settings::{spider_config, url_server_config};
-use crate::engine::links::{LinkPort, Links, LinksConfig, LinksThread};
+use crate::engine::crawl::open_index::OpenIndex;
+use crate::engine::crawl::provider::Provider;
+use crate::engine::crawl::scheduler::{Scheduler, SchedulerConfig};
+use crate::engine::crawl::shard::Shard;
+use crate::engine::links::{LinkPort, LinksConfig, LinksThread};
 use crate::engine::names::Names;
-use crate::engine::runtime::counters::{RemoteShardStats, SchedulerStats, ShardStats, UrlSummary};
-use crate::engine::runtime::log_writer::{LogWriter, LogWriterPort, PreviousRun};
-use crate::engine::runtime::log_writer_thread::LogWriterThread;
-use crate::engine::runtime::threads::{
-    BellSlot, Health, NodeError, Seat, cpu_us, joined, spawn, thread_bell, wall_at,
-};
-use crate::engine::split::remote_shard::{RemoteShard, RemoteShardParts};
-use crate::limits::{DONE_RING_WORDS, WORK_RING_WORDS};
+use crate::engine::runtime::actor::ActorThread;
+use crate::engine::runtime::counters::{Counter, CounterTable, UrlSummary, cpu_us};
+use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::log_writer::{LogMedium, LogWriter, PreviousRun};
+use crate::engine::runtime::notices::{Notice, Notices};
+use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, ShardThreads, ShardsSetup, send_up};
+use crate::engine::runtime::wiring::{ShardWire, Wiring, wall_at};
+use crate::engine::split::remote_queues::{NoRecords, RemoteQueues};
 use crate::proto::url::CrawlUrl;
-use crate::rings::{Doorbell, Receiver, Sender, ring};
-use crate::store_server::{Keeper, Medium, StoreRules};
-use crate::url_server::SpillEvent;
+use crate::rings::Doorbell;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// A URL server process: the scheduler and the doc index of a crawl, and in place of its shards one desk with links
-/// to spiders in other processes.
+/// A URL server process: the scheduler and the doc index of a crawl, and in place of its shards one with links to spiders
+/// in other processes.
 pub struct UrlNode {
     started: Instant,
     driver: &'static str,
     bound: Option<SocketAddr>,
     stop: Arc<AtomicBool>,
-    scheduler: JoinHandle<Scheduler>,
+    scheduler: ActorThread<Scheduler>,
     scheduler_bell: Arc<Doorbell>,
-    index: JoinHandle<IndexActor>,
-    index_bell: Arc<Doorbell>,
-    index_end: Arc<AtomicBool>,
-    scribe: LogWriterThread,
-    desk: JoinHandle<()>,
+    index: ActorThread<IndexActor>,
+    log_writer: ActorThread<LogWriter>,
+    shard: ShardThreads,
     links: LinksThread,
-    stats: Arc<ShardStats>,
-    desk_stats: Arc<RemoteShardStats>,
-    notices: Arc<Mutex<Vec<String>>>,
-    trouble: Arc<Health>,
+    table: CounterTable,
+    health: Arc<Health>,
 }
 
 /// What is to be fetched.
@@ -61,126 +53,65 @@ pub struct UrlList {
 }
 
 impl UrlNode {
-    /// Starts every thread. `make_driver` is called on the desk's own thread, again after a restart.
+    /// Starts every thread. `make_driver` is called on the shard's own thread, again after a restart.
     pub fn start<D: Driver + 'static>(
         setup: &NodeSetup,
         list: UrlList,
         links: LinksConfig,
-        names: impl FnOnce(Arc<Doorbell>) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
     ) -> Result<UrlNode, NodeError> {
         let NodeSetup { config, kit } = setup;
-        let stop = Arc::new(AtomicBool::new(false));
-        let trouble = Arc::new(Health::default());
-        let wall = wall_at(started);
-        let (scheduler_thread, scheduler_bell) = thread_bell();
-        let (index_thread, index_bell) = thread_bell();
-        let (scribe_thread, scribe_bell) = thread_bell();
-        let (hook, bell) = BellSlot::with_doorbell();
-        let listen = links.listen;
-        let (port, links, bound) = Links::start(links, bell.clone()).map_err(|cause| match listen {
-            Some(addr) => NodeError::Listen { addr, cause },
-            None => NodeError::Thread(cause),
-        })?;
-        let (mut scribe, scribe_port, heritage) =
-            LogWriter::open(&config.store.data, config, wall, scribe_bell.clone())
-                .map_err(|cause| NodeError::LogWriter { path: config.store.data.clone(), cause })?;
-        let papers = match list.index.opened.first_new {
-            0 => ProviderRules::plain(desk_clock(wall, started)),
-            _ => list.index.papers(config, &list.index.scope(&list.urls), wall, started),
-        };
-        let (desk_words, index_port) =
-            IndexActor::new(list.index.index, papers, scheduler_bell.clone(), index_bell.clone());
-        let (work_out, work) = ring(WORK_RING_WORDS);
-        let (done, done_in) = ring(DONE_RING_WORDS);
+        let mut wiring = Wiring::open(config, &LogMedium::Directory(&config.store.data), wall_at(started))?;
         // Nothing is stored here, so nothing waits to become durable.
-        let share = Keeper::new(
-            Medium::Memory { next_number: 0 },
-            StoreRules::of_size(config.store.segment_bytes),
-            1,
-        )
-        .share(0);
-        let ports = vec![ShardPort { work: work_out, done: done_in, bell: bell.clone(), share }];
-        let thread = DeskThread {
-            seat: Seat {
-                index: 0,
-                core: config.cores[0],
-                driver,
-                hook,
-                owner: scheduler_bell.clone(),
-                stop: stop.clone(),
-                trouble: trouble.clone(),
-            },
+        let (lane, wire) = wiring.shard(Arc::new(()));
+        let (port, links, bound) =
+            LinksThread::start(links, driver, started, wire.bell.clone(), &wiring.health)?;
+        let (slot, bell) = (wire.slot.clone(), wire.bell.clone());
+        let maker = RemoteMaker {
             config: config.clone(),
-            kit: kit.clone(),
-            work,
-            done,
-            spill: scribe.spill_events(bell.clone()),
-            bell,
+            setup: kit.clone(),
+            wire,
+            previous: wiring.previous.clone(),
             port: Arc::new(Mutex::new(port)),
-            stats: Arc::new(ShardStats::default()),
-            desk_stats: Arc::new(RemoteShardStats::default()),
-            wall,
-            started,
-            scribe: scribe_port.clone(),
-            heritage,
+            stop: wiring.stop.clone(),
         };
-        let (stats, desk_stats) = (thread.stats.clone(), thread.desk_stats.clone());
-        let (ready, started_up) = sync_channel(1);
-        let desk = spawn("url-desk", move || thread.run(&make_driver, &ready))?;
-        started_up.recv().unwrap_or(Err(NodeError::Restarts(0)))?;
-
-        let scribe = LogWriterThread::start(scribe, scribe_thread, scribe_bell, trouble.clone())?;
-        let index_end = Arc::new(AtomicBool::new(false));
-        let index = spawn("index", {
-            let (end, bell) = (index_end.clone(), index_bell.clone());
-            let trouble = trouble.clone();
-            move || run_index(desk_words, &end, &index_thread, &bell, &trouble)
-        })?;
-        let scheduler_config = SchedulerConfig {
-            queue_len: config.url_server.queue_len,
-            hosts_per_ip_max: config.url_server.hosts_per_ip_max,
+        let rules = list.index.provider_rules(config, &list.index.scope(&list.urls));
+        let scheduler = SchedulerConfig {
             pages_max: None,
-            guard: AddressGuard::new(config.allow_net.clone()),
             head_only: false,
             wait: list.wait,
+            ..SchedulerConfig::new(config)
         };
-        let names = names(scheduler_bell.clone()).map_err(NodeError::Thread)?;
-        let clock = Arc::new(move || now_since(started));
-        let mut scheduler = Scheduler::new(
-            scheduler_config,
-            ports,
-            index_port,
-            names,
-            SchedulerLog { port: scribe_port, wall, clock },
-            stop.clone(),
-            Arc::new(SchedulerStats::default()),
-        );
-        scheduler.seeds(list.urls);
-        let notices = scheduler.notices();
-        let scheduler = spawn("scheduler", {
-            let (bell, trouble) = (scheduler_bell.clone(), trouble.clone());
-            move || run_scheduler(scheduler, &scheduler_thread, &bell, &trouble)
-        })?;
+        let provider = Provider::new(list.index.index, rules);
+        let dealer = Dealer { provider, seeds: list.urls, config: scheduler };
+        let (scheduler, index) = dealer.join(&mut wiring, vec![lane], names)?;
+
+        let (stop, health, scheduler_bell) = (wiring.stop, wiring.health, scheduler.bell.door.clone());
+        let shards_setup = ShardsSetup {
+            name: "shard",
+            driver,
+            cores: &config.cores[..1],
+            owner: &scheduler_bell,
+            stop: &stop,
+            health: &health,
+        };
+        let shard = ShardThreads::start(&shards_setup, vec![ShardSeat { maker, slot, bell }], make_driver)?;
         Ok(UrlNode {
             started,
             driver,
             bound,
-            stop,
-            scheduler,
+            log_writer: ActorThread::start("log", wiring.log_writer, started, &health)?,
+            index: ActorThread::start("index", index, started, &health)?,
+            scheduler: ActorThread::start("scheduler", scheduler, started, &health)?,
             scheduler_bell,
-            index,
-            index_bell,
-            index_end,
-            scribe,
-            desk,
+            stop,
+            shard,
             links,
-            stats,
-            desk_stats,
-            notices,
-            trouble,
+            table: wiring.table,
+            health,
         })
     }
 
@@ -199,36 +130,34 @@ impl UrlNode {
         self.scheduler.is_finished()
     }
 
-    /// Things a user should know that happened since this was last asked.
-    pub fn notices(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// What it waits for, if it is more than the network.
     pub fn waiting_for(&self) -> Option<String> {
-        self.trouble.waiting_for()
+        self.health.waiting_for()
+    }
+
+    /// What users are to be told that happened since this was last asked.
+    pub fn notices(&self) -> Vec<Notice> {
+        self.health.notices().take()
     }
 
     /// Waits for the end, writes everything and sums up.
     pub fn finish(self) -> Result<UrlSummary, NodeError> {
         let stopped = self.stop.load(Ordering::Relaxed);
-        let scheduler = joined(self.scheduler);
-        joined(self.desk);
+        let scheduler = self.scheduler.join();
+        self.shard.join();
         self.links.end();
-        self.scribe.end();
-        self.index_end.store(true, Ordering::Release);
-        self.index_bell.ring_if_asleep();
-        let index = joined(self.index).index().stats();
-        self.trouble.take()?;
-        let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        self.log_writer.end();
+        let index = self.index.end().provider().index().stats();
+        self.health.take()?;
+        let sum = |counter| self.table.sum(counter);
         Ok(UrlSummary {
             known: index.known,
             done: index.known - index.pending - index.fetching - index.waiting,
             pending: index.pending + index.fetching + index.waiting,
-            sent: get(&self.desk_stats.sent),
-            resent: get(&self.stats.resent),
-            late: get(&self.desk_stats.late),
-            bad_lines: get(&self.desk_stats.bad_lines),
+            sent: sum(Counter::Sent),
+            resent: sum(Counter::Resent),
+            late: sum(Counter::Late),
+            bad_lines: sum(Counter::BadLines),
             seconds: self.started.elapsed().as_secs_f64(),
             cpu_us: cpu_us(),
             driver: self.driver,
@@ -238,60 +167,28 @@ impl UrlNode {
     }
 }
 
-fn now_since(started: Instant) -> Now {
-    Now::from_us(started.elapsed().as_micros() as u64)
-}
-
-/// Everything the desk's thread needs to make a desk, once or after a death again.
-struct DeskThread {
-    seat: Seat,
+/// What makes the one shard of a URL server.
+struct RemoteMaker {
     config: Config,
-    kit: SpiderSetup,
-    work: Receiver<ToShard>,
-    done: Sender<FromShard>,
-    bell: Arc<Doorbell>,
-    spill: Receiver<SpillEvent>,
+    setup: SpiderSetup,
+    wire: ShardWire<ToShard, FromShard>,
+    previous: PreviousRun,
     port: Arc<Mutex<LinkPort>>,
-    stats: Arc<ShardStats>,
-    desk_stats: Arc<RemoteShardStats>,
-    wall: Wall,
-    started: Instant,
-    scribe: LogWriterPort,
-    heritage: PreviousRun,
+    stop: Arc<AtomicBool>,
 }
 
-impl DeskThread {
-    fn run<D: Driver>(
-        self,
-        make_driver: &(dyn Fn(usize) -> io::Result<D> + Send + Sync),
-        ready: &SyncSender<Result<(), NodeError>>,
-    ) {
-        let make = |driver, epoch| RemoteShard::new(driver, self.parts(epoch));
-        let announce = |epoch| self.seat.say(&self.done, FromShard::Restarted { epoch, suspect: None });
-        self.seat.run(make_driver, make, announce, ready);
+impl<D: Driver> ShardMaker<D> for RemoteMaker {
+    type Shard = Shard<D, RemoteQueues, NoRecords>;
+
+    fn make(&self, driver: D, epoch: u32) -> Shard<D, RemoteQueues, NoRecords> {
+        let queues = queues(&self.config, &self.wire, &self.previous, epoch, driver.now());
+        let dialect = self.config.url_server.spider_protocol.into();
+        let source = RemoteQueues::new(queues, self.port.clone(), dialect, self.stop.clone(), epoch);
+        Shard::new(driver, shard_parts(&self.config, &self.setup, &self.wire), source, NoRecords)
     }
 
-    fn parts(&self, epoch: u32) -> RemoteShardParts {
-        let url_server = url_server_config(&self.config, self.wall, epoch);
-        let past = self.heritage.past(&self.scribe, &url_server, self.wall, epoch, now_since(self.started));
-        RemoteShardParts {
-            url_server,
-            spider: spider_config(&self.config, &self.kit, self.wall),
-            protocol: self.config.url_server.spider_protocol,
-            work: self.work.clone(),
-            done: self.done.clone(),
-            bell: self.bell.clone(),
-            scheduler: self.seat.owner.clone(),
-            port: self.port.clone(),
-            stop: self.seat.stop.clone(),
-            stats: self.stats.clone(),
-            desk_stats: self.desk_stats.clone(),
-            wall: self.wall,
-            epoch,
-            scribe: self.scribe.clone(),
-            spill: self.spill.clone(),
-            memory: past.memory,
-            quiet_until: past.quiet_until,
-        }
+    fn announce(&self, epoch: u32) {
+        let restarted = FromShard::Restarted { epoch, suspect: None };
+        send_up(&self.wire.lane.replies, &self.wire.owner, restarted);
     }
 }

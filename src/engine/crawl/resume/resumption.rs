@@ -1,7 +1,7 @@
 use crate::doc_index::DocIndex;
 use crate::engine::crawl::completion::{Completion, result_of};
-use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::messages::ToIndex;
+use crate::engine::crawl::provider::Provider;
 use crate::engine::crawl::stored_pages::StoredPage;
 use crate::handler::Handler;
 use crate::proto::http1::{Flags, Validators};
@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 
 /// See the folder's docs.
 pub(crate) struct Resumption<'a> {
-    desk: &'a mut IndexActor,
+    provider: &'a mut Provider,
+    /// Seconds since 1970.
+    now_s: u32,
     handler: Handler,
     taken: Resumed,
 }
@@ -33,8 +35,8 @@ pub struct Resumed {
 }
 
 impl<'a> Resumption<'a> {
-    pub fn new(desk: &'a mut IndexActor, handler: Handler) -> Resumption<'a> {
-        Resumption { desk, handler, taken: Resumed::default() }
+    pub fn new(provider: &'a mut Provider, handler: Handler, now_s: u32) -> Resumption<'a> {
+        Resumption { provider, now_s, handler, taken: Resumed::default() }
     }
 
     /// Goes through what was stored from this segment on. An error is one of the index; what cannot be read of the store
@@ -43,8 +45,8 @@ impl<'a> Resumption<'a> {
         let started = Instant::now();
         match Reader::open(data) {
             Ok(reader) => {
-                let segments =
-                    reader.tail(first, |located| untold(self.desk.index_mut(), &located.record).is_some());
+                let segments = reader
+                    .tail(first, |located| untold(self.provider.index_mut(), &located.record).is_some());
                 for segment in segments {
                     self.take_segment(&reader, segment)?;
                 }
@@ -53,7 +55,7 @@ impl<'a> Resumption<'a> {
             Err(error) => self.taken.trouble = Some(error),
         }
         if self.taken.pages > 0 {
-            self.desk.index_mut().flush(true)?;
+            self.provider.index_mut().flush(true)?;
         }
         self.taken.took = started.elapsed();
         Ok(self.taken)
@@ -74,7 +76,7 @@ impl<'a> Resumption<'a> {
 
     pub(crate) fn take(&mut self, reader: &Reader, located: &Located, bytes: &[u8]) -> io::Result<()> {
         let record = &located.record;
-        let Some(mut candidate) = untold(self.desk.index_mut(), record) else { return Ok(()) };
+        let Some(mut candidate) = untold(self.provider.index_mut(), record) else { return Ok(()) };
         let document = reader.document_of(located, bytes).unwrap_or_else(|error| {
             self.taken.trouble.get_or_insert(error);
             None
@@ -87,7 +89,7 @@ impl<'a> Resumption<'a> {
         if page.head.is_some() {
             candidate.head_only = flags.contains(Flags::HEAD_ONLY) || flags.contains(Flags::HEAD_BY_GET);
         }
-        if !self.desk.index_mut().take_up(candidate.doc_id) {
+        if !self.provider.index_mut().take_up(candidate.doc_id) {
             return Ok(());
         }
         let result = as_fetched(record.result);
@@ -113,7 +115,7 @@ impl<'a> Resumption<'a> {
         }
         words.push(ToIndex::Record(outcome));
         self.taken.pages += 1;
-        self.desk.work_off(words)
+        self.provider.work_off(words, self.now_s)
     }
 }
 

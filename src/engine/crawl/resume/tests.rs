@@ -1,17 +1,15 @@
 //! A process stores pages and is killed before it tells of them; the next one knows them all the same.
 
 use super::resumption::{Resumed, Resumption};
-use crate::base::Now;
 use crate::config::{Dedup, ScopeKind};
 use crate::doc_index::{DocIndex, DocState, DocumentInfo, IndexRules, Note, Origin, Outcome, RejectList};
-use crate::engine::crawl::index_actor::{IndexActor, ProviderRules};
 use crate::engine::crawl::open_index::index_folder;
+use crate::engine::crawl::provider::{Provider, ProviderRules};
 use crate::handler::{Handler, Scope};
 use crate::proto::http1::{Flags, Validators};
 use crate::proto::lines::Held;
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::proto::url::CrawlUrl;
-use crate::rings::Doorbell;
 use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -35,17 +33,15 @@ impl Stage {
 
     /// A process that knows these pages, besides what it knew, and is killed before anything is answered.
     fn knows(&self, urls: &[&str]) {
-        let mut desk = self.desk();
-        desk.index_mut().discover([SEED], Origin::SEED, NOW_S);
-        desk.index_mut().discover(urls.iter().copied(), Origin::link(1, 1), NOW_S);
-        desk.index_mut().flush(true).unwrap();
+        let mut provider = self.provider();
+        provider.index_mut().discover([SEED], Origin::SEED, NOW_S);
+        provider.index_mut().discover(urls.iter().copied(), Origin::link(1, 1), NOW_S);
+        provider.index_mut().flush(true).unwrap();
     }
 
-    fn desk(&self) -> IndexActor {
+    fn provider(&self) -> Provider {
         let (index, _) = DocIndex::open(&index_folder(&self.0), IndexRules::default(), NOW_S).unwrap();
-        let silent = || Arc::new(Doorbell::new(|| ()));
-        let papers = ProviderRules::plain(Arc::new(|| (Now::ZERO, NOW_S)));
-        IndexActor::new(index, papers, silent(), silent()).0
+        Provider::new(index, ProviderRules::plain())
     }
 
     /// A process that stores these, one list to a shard, and is killed.
@@ -65,10 +61,10 @@ impl Stage {
         }
     }
 
-    fn takes_up(&self, desk: &mut IndexActor) -> Resumed {
+    fn takes_up(&self, provider: &mut Provider) -> Resumed {
         // What was left open is sealed, as at every start.
         drop(DataDir::open(&self.0).unwrap());
-        Resumption::new(desk, handler()).run(&self.0, 0).unwrap()
+        Resumption::new(provider, handler(), NOW_S).run(&self.0, 0).unwrap()
     }
 }
 
@@ -110,15 +106,15 @@ fn page(body: &str) -> Vec<u8> {
 }
 
 /// What is handed out.
-fn pending(desk: &mut IndexActor) -> Vec<String> {
-    let found = desk.index_mut().candidates(100, &RejectList::default(), NOW_S);
+fn pending(provider: &mut Provider) -> Vec<String> {
+    let found = provider.index_mut().candidates(100, &RejectList::default(), NOW_S);
     let mut urls: Vec<String> = found.iter().map(|candidate| candidate.url.as_str().to_string()).collect();
     urls.sort();
     urls
 }
 
-fn known(desk: &IndexActor, url: &str) -> DocumentInfo {
-    desk.index().look(url).unwrap().unwrap_or_else(|| panic!("{url} is known"))
+fn known(provider: &Provider, url: &str) -> DocumentInfo {
+    provider.index().look(url).unwrap().unwrap_or_else(|| panic!("{url} is known"))
 }
 
 #[test]
@@ -128,12 +124,12 @@ fn a_page_that_is_stored_is_known_with_its_links_and_is_not_asked_for_again() {
     let bytes = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\netag: \"x\"\r\n\
         link: </c>; rel=\"canonical\"\r\n\r\n<a href=/a>a</a><a href=/b>b</a>";
     stage.stores(&[&[record(1, SEED, ResultCode::Ok, 200, bytes)]]);
-    let mut desk = stage.desk();
-    assert_eq!(stage.takes_up(&mut desk).pages, 1);
-    let stats = desk.index().stats();
+    let mut provider = stage.provider();
+    assert_eq!(stage.takes_up(&mut provider).pages, 1);
+    let stats = provider.index().stats();
     assert_eq!((stats.known, stats.success, stats.pending, stats.fetching), (3, 1, 2, 0));
-    assert_eq!(pending(&mut desk), ["http://a.test/a", "http://a.test/b"]);
-    let (seed, link) = (known(&desk, SEED), known(&desk, "http://a.test/a"));
+    assert_eq!(pending(&mut provider), ["http://a.test/a", "http://a.test/b"]);
+    let (seed, link) = (known(&provider, SEED), known(&provider, "http://a.test/a"));
     let row = seed.row.unwrap();
     assert_eq!((row.state, row.status, row.fetches), (DocState::Success, 200, 1));
     assert_eq!(row.fetched_s, NOW_S + 1, "when it ended");
@@ -143,10 +139,10 @@ fn a_page_that_is_stored_is_known_with_its_links_and_is_not_asked_for_again() {
     assert_eq!(seed.note.canonical.as_deref(), Some("http://a.test/c"));
     assert_eq!((link.discovered.origin.via, link.discovered.origin.depth), (1, 1));
     // The next process finds nothing more to do, whether this one has ended well or not.
-    drop(desk);
-    let mut desk = stage.desk();
-    assert_eq!(stage.takes_up(&mut desk).pages, 0);
-    assert_eq!(pending(&mut desk), ["http://a.test/a", "http://a.test/b"]);
+    drop(provider);
+    let mut provider = stage.provider();
+    assert_eq!(stage.takes_up(&mut provider).pages, 0);
+    assert_eq!(pending(&mut provider), ["http://a.test/a", "http://a.test/b"]);
 }
 
 #[test]
@@ -157,12 +153,12 @@ fn killed_while_it_takes_up_the_next_process_goes_on() {
     let bodies: Vec<Vec<u8>> = (0..6).map(|n| page(&format!("<a href=/from{n}>x</a>"))).collect();
     let of = |n: usize| record(n as u32 + 2, &urls[n], ResultCode::Ok, 200, &bodies[n]);
     stage.stores(&[&[of(0), of(1), of(2)], &[of(3), of(4)]]);
-    let mut desk = stage.desk();
+    let mut provider = stage.provider();
     drop(DataDir::open(&stage.0).unwrap());
     let reader = Reader::open(&stage.0).unwrap();
     let segments = reader.tail(0, |_| true);
     assert_eq!(segments.len(), 2, "one of each shard");
-    let mut taking_up = Resumption::new(&mut desk, handler());
+    let mut taking_up = Resumption::new(&mut provider, handler(), NOW_S);
     let mut left = 2;
     reader
         .each_in(segments[0], |located, bytes| {
@@ -172,15 +168,15 @@ fn killed_while_it_takes_up_the_next_process_goes_on() {
             }
         })
         .unwrap();
-    drop(desk);
+    drop(provider);
     // Killed once more, with another page stored.
     stage.stores(&[&[of(5)]]);
-    let mut desk = stage.desk();
-    assert_eq!(stage.takes_up(&mut desk).pages, 4);
+    let mut provider = stage.provider();
+    assert_eq!(stage.takes_up(&mut provider).pages, 4);
     let expected: Vec<String> =
         [SEED.to_string()].into_iter().chain((0..6).map(|n| format!("http://a.test/from{n}"))).collect();
-    assert_eq!(pending(&mut desk), expected);
-    assert_eq!(desk.index().stats().success, 6);
+    assert_eq!(pending(&mut provider), expected);
+    assert_eq!(provider.index().stats().success, 6);
 }
 
 #[test]
@@ -197,24 +193,24 @@ fn what_stands_for_another_document_is_read_there() {
     let reader = Reader::open(&stage.0).unwrap();
     reader.each(|located, _| references += u64::from(located.record.is_reference)).unwrap();
     assert_eq!(references, 1, "the test is about one");
-    let mut desk = stage.desk();
-    assert_eq!(stage.takes_up(&mut desk).pages, 2);
-    assert_eq!(known(&desk, one).row.unwrap().digest, known(&desk, two).row.unwrap().digest);
-    assert_eq!(pending(&mut desk), [SEED, "http://a.test/next"]);
+    let mut provider = stage.provider();
+    assert_eq!(stage.takes_up(&mut provider).pages, 2);
+    assert_eq!(known(&provider, one).row.unwrap().digest, known(&provider, two).row.unwrap().digest);
+    assert_eq!(pending(&mut provider), [SEED, "http://a.test/next"]);
 }
 
 #[test]
 fn a_page_that_has_not_changed_keeps_what_is_known_of_it() {
     let stage = Stage::new("304");
     stage.knows(&[]);
-    let mut desk = stage.desk();
-    assert_eq!(pending(&mut desk), [SEED]);
+    let mut provider = stage.provider();
+    assert_eq!(pending(&mut provider), [SEED]);
     let validators = Validators { etag: (*b"\"x\"").into(), last_modified: Box::default() };
     let note = Note { held: Some(Held { validators, segment: 7 }), ..Note::default() };
     let outcome = Outcome { status: 200, digest: 5, ..Outcome::new(1, ResultCode::Ok, NOW_S - 9) };
-    desk.index_mut().record(&Outcome { note: Some(Box::new(note.clone())), ..outcome }, None);
-    desk.index_mut().flush(true).unwrap();
-    drop(desk);
+    provider.index_mut().record(&Outcome { note: Some(Box::new(note.clone())), ..outcome }, None);
+    provider.index_mut().flush(true).unwrap();
+    drop(provider);
     stage.stores(&[&[record(
         1,
         SEED,
@@ -222,16 +218,16 @@ fn a_page_that_has_not_changed_keeps_what_is_known_of_it() {
         304,
         b"HTTP/1.1 304 Not Modified\r\netag: \"x\"\r\n\r\n",
     )]]);
-    let mut desk = stage.desk();
-    assert_eq!(stage.takes_up(&mut desk).pages, 1);
-    let found = known(&desk, SEED);
+    let mut provider = stage.provider();
+    assert_eq!(stage.takes_up(&mut provider).pages, 1);
+    let found = known(&provider, SEED);
     let row = found.row.unwrap();
     assert_eq!((row.status, row.digest, row.fetches, row.fetched_s), (304, 5, 2, NOW_S + 1));
     assert_eq!(found.note, note);
-    let stats = desk.index().stats();
+    let stats = provider.index().stats();
     assert_eq!((stats.success, stats.pending), (1, 0), "it is counted once");
-    drop(desk);
-    assert_eq!(stage.takes_up(&mut stage.desk()).pages, 0);
+    drop(provider);
+    assert_eq!(stage.takes_up(&mut stage.provider()).pages, 0);
 }
 
 #[test]
@@ -249,18 +245,18 @@ fn redirects_heads_and_failures_are_what_they_were() {
         only_head,
         record(5, &late, ResultCode::ReadTimeout, 0, b""),
     ]]);
-    let mut desk = stage.desk();
-    assert_eq!(stage.takes_up(&mut desk).pages, 4);
-    let there = known(&desk, "http://a.test/there").discovered.origin;
+    let mut provider = stage.provider();
+    assert_eq!(stage.takes_up(&mut provider).pages, 4);
+    let there = known(&provider, "http://a.test/there").discovered.origin;
     assert_eq!((there.via, there.hops, there.depth), (2, 1, 1));
-    assert_eq!(known(&desk, &moved).note.new_url.as_deref(), Some("http://a.test/there"));
-    let result = |url: &str| known(&desk, url).row.map(|row| (row.state, row.result.unwrap()));
+    assert_eq!(known(&provider, &moved).note.new_url.as_deref(), Some("http://a.test/there"));
+    let result = |url: &str| known(&provider, url).row.map(|row| (row.state, row.result.unwrap()));
     assert_eq!(result(&moved), Some((DocState::Success, ResultCode::Redirect)));
     assert_eq!(result(&ring), Some((DocState::Error, ResultCode::RedirectLoop)));
     assert_eq!(result(&late), Some((DocState::Pending, ResultCode::ReadTimeout)));
-    assert!(known(&desk, &head).note.head_only);
-    assert_eq!(desk.index().stats().waiting, 1, "what failed is tried at its time");
-    assert_eq!(pending(&mut desk), [SEED, "http://a.test/there"]);
+    assert!(known(&provider, &head).note.head_only);
+    assert_eq!(provider.index().stats().waiting, 1, "what failed is tried at its time");
+    assert_eq!(pending(&mut provider), [SEED, "http://a.test/there"]);
 }
 
 #[test]
@@ -273,9 +269,9 @@ fn records_of_others_and_what_cannot_be_read_are_left_alone() {
         record(99, "http://a.test/none", ResultCode::Ok, 200, &bytes),
         record(3, "http://a.test/2", ResultCode::Ok, 200, b"no head\r\n\r\nat all"),
     ]]);
-    let mut desk = stage.desk();
-    assert_eq!(stage.takes_up(&mut desk).pages, 0);
-    assert_eq!(pending(&mut desk), [SEED, "http://a.test/1", "http://a.test/2"]);
+    let mut provider = stage.provider();
+    assert_eq!(stage.takes_up(&mut provider).pages, 0);
+    assert_eq!(pending(&mut provider), [SEED, "http://a.test/1", "http://a.test/2"]);
 }
 
 #[test]
@@ -286,17 +282,17 @@ fn a_seed_that_leads_elsewhere_widens_the_scope_again() {
     let to = b"HTTP/1.1 301 Moved\r\nlocation: http://b.test/\r\n\r\n";
     let bytes = page("<a href=/in>in</a><a href=http://c.test/out>out</a>");
     // The second was found by the first, and handed out, before the kill.
-    let mut desk = stage.desk();
-    desk.index_mut().discover([elsewhere], Origin { via: 1, hops: 1, ..Origin::SEED }, NOW_S);
-    desk.index_mut().flush(true).unwrap();
-    drop(desk);
+    let mut provider = stage.provider();
+    provider.index_mut().discover([elsewhere], Origin { via: 1, hops: 1, ..Origin::SEED }, NOW_S);
+    provider.index_mut().flush(true).unwrap();
+    drop(provider);
     stage.stores(&[
         &[record(1, SEED, ResultCode::Redirect, 301, to)],
         &[record(2, elsewhere, ResultCode::Ok, 200, &bytes)],
     ]);
-    let mut desk = stage.desk();
-    let taken = stage.takes_up(&mut desk);
+    let mut provider = stage.provider();
+    let taken = stage.takes_up(&mut provider);
     assert_eq!(taken.pages, 2);
     assert_eq!(taken.into_scope.iter().map(CrawlUrl::as_str).collect::<Vec<_>>(), [elsewhere]);
-    assert_eq!(pending(&mut desk), ["http://b.test/in"]);
+    assert_eq!(pending(&mut provider), ["http://b.test/in"]);
 }

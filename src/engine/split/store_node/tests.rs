@@ -1,13 +1,15 @@
-//! What takes too long, or too much memory, to be seen from outside: the bounds of a door and of a worker.
+//! What takes too long, or too much memory, to be seen from outside: the bounds of the acceptor and of a worker.
 
-use super::door::{Door, WorkerDoor};
+use super::acceptor::{Acceptor, WorkerPort};
 use super::node::StoreStats;
-use super::worker::{Newcomer, WAKER, Worker, WorkerParts};
-use crate::engine::runtime::threads::Health;
+use super::worker::{Worker, WorkerParts};
+use crate::base::{Accepted, Socket, Wall};
+use crate::driver::{Driver, EpollDriver};
+use crate::engine::runtime::actor::{InDriver, run};
+use crate::engine::runtime::notices::Notices;
 use crate::proto::record::{HttpCode, ResultCode, WireRecord};
 use crate::rings::{Doorbell, Receiver, ring};
 use crate::store_server::{Keeper, Medium, StoreRules};
-use mio::{Poll, Waker};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -32,32 +34,47 @@ fn wait_for(mut is_so: impl FnMut() -> bool) {
     }
 }
 
+fn driver(conns_max: usize) -> EpollDriver {
+    EpollDriver::new(conns_max, Instant::now()).unwrap()
+}
+
+fn bell_of(driver: &EpollDriver) -> Arc<Doorbell> {
+    let bell = driver.bell();
+    Arc::new(Doorbell::new(move || bell.ring()))
+}
+
 #[test]
 fn a_full_house_refuses_and_lets_in_again() {
-    let (listener, poll, waker) = Door::open("127.0.0.1:0".parse().unwrap()).unwrap();
-    let addr = listener.local_addr().unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    let (doors, inside): (Vec<WorkerDoor>, Vec<Receiver<Newcomer>>) = (0..2)
+    let (driver, notices) = (driver(0), Notices::default());
+    let bell = bell_of(&driver);
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let (mut acceptor, addr) = Acceptor::new(driver, listen, 4, notices.clone()).unwrap();
+    let (ports, inside): (Vec<WorkerPort>, Vec<Receiver<Box<Accepted>>>) = (0..2)
         .map(|_| {
-            let (newcomers, inside) = ring(8);
+            let (accepted, inside) = ring(8);
             let (open, bell) = (Arc::new(AtomicUsize::new(0)), Arc::new(Doorbell::new(|| ())));
-            (WorkerDoor { newcomers, open, bell }, inside)
+            (WorkerPort { accepted, open, bell }, inside)
         })
         .unzip();
-    let door = Door::new(listener, poll, doors.clone(), 4, stop.clone());
-    let thread = std::thread::spawn(move || door.run());
+    acceptor.deal_to(ports.clone());
+    let stop = Arc::new(AtomicBool::new(false));
+    let thread = std::thread::spawn({
+        let (bell, stop) = (bell.clone(), stop.clone());
+        move || run(&mut acceptor, &InDriver(bell), &stop, || false).unwrap()
+    });
     let guests: Vec<TcpStream> = (0..4).map(|_| dial(addr)).collect();
-    let open = |door: &WorkerDoor| door.open.load(Ordering::Relaxed);
-    wait_for(|| doors.iter().map(open).sum::<usize>() == 4);
-    assert_eq!([open(&doors[0]), open(&doors[1])], [2, 2], "dealt evenly");
+    let open = |port: &WorkerPort| port.open.load(Ordering::Relaxed);
+    wait_for(|| ports.iter().map(open).sum::<usize>() == 4);
+    assert_eq!([open(&ports[0]), open(&ports[1])], [2, 2], "dealt evenly");
     let mut refused = dial(addr);
     assert!(!matches!(refused.read(&mut [0]), Ok(1..)), "it is closed");
+    assert!(notices.take()[0].text.starts_with("storeserver: 4 connections stand, "));
     drop(inside[1].pop());
-    doors[1].open.fetch_sub(1, Ordering::Relaxed);
+    ports[1].open.fetch_sub(1, Ordering::Relaxed);
     let _again = dial(addr);
-    wait_for(|| open(&doors[1]) == 2);
+    wait_for(|| open(&ports[1]) == 2);
     stop.store(true, Ordering::Release);
-    waker.wake().unwrap();
+    bell.ring_if_asleep();
     thread.join().unwrap();
     assert!(TcpStream::connect(addr).is_err(), "and in the end nobody");
     drop(guests);
@@ -69,25 +86,24 @@ struct Stage {
     peer: TcpStream,
     stats: Arc<StoreStats>,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<std::io::Result<()>>,
+    bell: Arc<Doorbell>,
+    thread: JoinHandle<()>,
 }
 
 fn stage(held_bytes_max: usize) -> Stage {
     let keeper = Keeper::new(Medium::Memory { next_number: 0 }, StoreRules::of_size(1 << 20), 1);
-    let poll = Poll::new().unwrap();
-    let waker = Waker::new(poll.registry(), WAKER).unwrap();
-    let bell = Arc::new(Doorbell::new(move || waker.wake().unwrap()));
-    let (newcomers, newcomers_in) = ring(8);
+    let driver = driver(8);
+    let bell = bell_of(&driver);
+    let (accepted_out, accepted) = ring(8);
     let (stats, stop) = (Arc::new(StoreStats::default()), Arc::new(AtomicBool::new(false)));
     let parts = WorkerParts {
         share: keeper.share(0),
-        newcomers: newcomers_in,
+        accepted,
         open: Arc::new(AtomicUsize::new(1)),
-        bell: bell.clone(),
         keepers_bell: Arc::new(Doorbell::new(|| ())),
         stats: stats.clone(),
-        trouble: Arc::new(Health::default()),
-        stop: stop.clone(),
+        health: Arc::default(),
+        wall: Wall { unix_ms_at_zero: 0 },
         doc_bytes_max: 1 << 30,
         held_bytes_max,
     };
@@ -95,10 +111,14 @@ fn stage(held_bytes_max: usize) -> Stage {
     let peer = dial(listener.local_addr().unwrap());
     let (stream, addr) = listener.accept().unwrap();
     stream.set_nonblocking(true).unwrap();
-    let newcomer = Newcomer { stream: mio::net::TcpStream::from_std(stream), peer: addr };
-    assert!(newcomers.push(newcomer).is_ok());
-    let worker = Worker::new(poll, parts);
-    Stage { keeper, peer, stats, stop, thread: std::thread::spawn(move || worker.run()) }
+    let accepted = Accepted { socket: Socket::Kernel(stream.into()), peer: addr };
+    accepted_out.push(Box::new(accepted)).unwrap();
+    let mut worker = Worker::new(driver, parts);
+    let thread = std::thread::spawn({
+        let (bell, stop) = (bell.clone(), stop.clone());
+        move || run(&mut worker, &InDriver(bell), &stop, || false).unwrap()
+    });
+    Stage { keeper, peer, stats, stop, bell, thread }
 }
 
 fn record(document: &[u8]) -> Vec<u8> {
@@ -120,7 +140,8 @@ impl Stage {
     fn end(self) {
         drop(self.peer);
         self.stop.store(true, Ordering::Release);
-        self.thread.join().unwrap().unwrap();
+        self.bell.ring_if_asleep();
+        self.thread.join().unwrap();
     }
 }
 

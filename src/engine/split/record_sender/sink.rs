@@ -1,67 +1,70 @@
-use crate::limits::{STORE_LINE_BYTES_MAX, URL_BYTES_MAX};
+use crate::engine::links::Reliable;
+use crate::engine::runtime::shard_lane::DurablePoint;
+use crate::limits::{UNCOUNTED_BYTES_MAX, URL_BYTES_MAX};
 use crate::proto::record::{WIRE_HEADER_BYTES, WireRecord};
 use crate::rings::{Doorbell, Sender};
 use crate::store_server::{AppendError, Appended, NewRecord, ShardShare, ShardStore};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the records of a shard go, for everybody who asks how far they have come.
+/// Where the records of a shard go, for those who ask how far they have come.
 #[derive(Clone)]
 pub(in crate::engine) enum RecordPlace {
     /// Segments of this process.
     Segments(Arc<ShardShare>),
     /// A store server.
-    Line(LinePort),
+    Server(SenderPort),
 }
 
 /// The shard's own way to that place.
 pub(in crate::engine) enum RecordSink {
     Segments(Box<ShardStore>),
-    Line(LinePort),
+    Server(SenderPort),
 }
 
-/// A shard's end of its line.
+/// A shard's end of the way to the record sender.
 #[derive(Clone)]
-pub(in crate::engine) struct LinePort {
-    pub share: Arc<LineShare>,
-    pub parcels: Sender<Parcel>,
+pub(in crate::engine) struct SenderPort {
+    pub share: Arc<SenderShare>,
+    pub records: Sender<EncodedRecord>,
     /// Of the thread that sends them.
     pub bell: Arc<Doorbell>,
 }
 
 /// A record as it is sent.
-pub(super) type Parcel = Vec<u8>;
+pub(super) type EncodedRecord = Vec<u8>;
 
 /// What a shard and the thread that sends its records have in common.
 #[derive(Default)]
-pub(in crate::engine) struct LineShare {
+pub(in crate::engine) struct SenderShare {
     /// Sequence number of the last record that was handed over; a shard that takes over goes on from here.
     written: AtomicU64,
     /// Sequence number of the last record that is done with.
     pub(super) durable: AtomicU64,
-    /// What all records between the two cost in memory.
-    pub(super) held_bytes: AtomicU64,
-}
-
-/// What a record costs in memory, its place in the queue included.
-pub(super) fn cost(parcel_bytes: usize) -> u64 {
-    parcel_bytes as u64 + 64
+    /// What all records up to the one cost in memory, and up to the other.
+    written_bytes: AtomicU64,
+    pub(super) durable_bytes: AtomicU64,
 }
 
 impl RecordPlace {
     pub fn sink(&self) -> RecordSink {
         match self {
             RecordPlace::Segments(share) => RecordSink::Segments(Box::new(ShardStore::new(share.clone()))),
-            RecordPlace::Line(port) => RecordSink::Line(port.clone()),
+            RecordPlace::Server(port) => RecordSink::Server(port.clone()),
         }
     }
 
-    /// Sequence number of the last record that survives anything, as far as is known here.
-    pub fn durable(&self) -> u64 {
+    pub fn durable_point(&self) -> Arc<dyn DurablePoint> {
         match self {
-            RecordPlace::Segments(share) => share.durable(),
-            RecordPlace::Line(port) => port.share.durable.load(Ordering::Acquire),
+            RecordPlace::Segments(share) => share.clone(),
+            RecordPlace::Server(port) => port.share.clone(),
         }
+    }
+}
+
+impl DurablePoint for SenderShare {
+    fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
     }
 }
 
@@ -70,15 +73,15 @@ impl RecordSink {
     pub fn make_room(&mut self, bytes: usize) -> Result<(), AppendError> {
         match self {
             RecordSink::Segments(store) => store.make_room(bytes),
-            RecordSink::Line(port) if port.has_room(bytes) => Ok(()),
-            RecordSink::Line(_) => Err(AppendError::NoSegment),
+            RecordSink::Server(port) if port.has_room(bytes) => Ok(()),
+            RecordSink::Server(_) => Err(AppendError::NoSegment),
         }
     }
 
     pub fn append(&mut self, new: &NewRecord<'_>) -> Result<Appended, AppendError> {
         match self {
             RecordSink::Segments(store) => store.append(new),
-            RecordSink::Line(port) => port.append(new),
+            RecordSink::Server(port) => port.append(new),
         }
     }
 
@@ -86,7 +89,7 @@ impl RecordSink {
     pub fn retired(&self) -> u64 {
         match self {
             RecordSink::Segments(store) => store.retired(),
-            RecordSink::Line(_) => 0,
+            RecordSink::Server(_) => 0,
         }
     }
 
@@ -94,7 +97,7 @@ impl RecordSink {
     pub fn tidy(&mut self) {
         match self {
             RecordSink::Segments(store) => store.tidy(),
-            RecordSink::Line(_) => {}
+            RecordSink::Server(_) => {}
         }
     }
 
@@ -102,16 +105,18 @@ impl RecordSink {
     pub fn finish(&mut self) {
         match self {
             RecordSink::Segments(store) => store.finish(),
-            RecordSink::Line(_) => {}
+            RecordSink::Server(_) => {}
         }
     }
 }
 
-impl LinePort {
+impl SenderPort {
     fn has_room(&self, bytes: usize) -> bool {
-        let held = self.share.held_bytes.load(Ordering::Relaxed);
-        let fits = held + cost(WIRE_HEADER_BYTES + 2 * URL_BYTES_MAX + bytes) <= STORE_LINE_BYTES_MAX;
-        (fits || held == 0) && self.parcels.room() > 0
+        let share = &self.share;
+        let held = share.written_bytes.load(Ordering::Relaxed) - share.durable_bytes.load(Ordering::Relaxed);
+        let fits =
+            held + Reliable::cost(WIRE_HEADER_BYTES + 2 * URL_BYTES_MAX + bytes) <= UNCOUNTED_BYTES_MAX;
+        (fits || held == 0) && self.records.room() > 0
     }
 
     fn append(&self, new: &NewRecord<'_>) -> Result<Appended, AppendError> {
@@ -125,15 +130,16 @@ impl LinePort {
             new_url: new.new_url,
             document: &new.bytes[new.head_len..],
         };
-        let mut parcel = Vec::new();
-        record.write(&mut parcel);
-        let bytes = parcel.len();
-        self.share.held_bytes.fetch_add(cost(bytes), Ordering::Relaxed);
-        if self.parcels.push(parcel).is_err() {
-            self.share.held_bytes.fetch_sub(cost(bytes), Ordering::Relaxed);
+        let mut encoded = EncodedRecord::new();
+        record.write(&mut encoded);
+        let bytes = encoded.len();
+        // Before it is handed over: what is done with was written.
+        self.share.written_bytes.fetch_add(Reliable::cost(bytes), Ordering::Relaxed);
+        if self.records.push(encoded).is_err() {
+            self.share.written_bytes.fetch_sub(Reliable::cost(bytes), Ordering::Relaxed);
             return Err(AppendError::NoSegment);
         }
-        // One shard at a time writes to a line.
+        // One shard at a time writes here.
         let sequence = self.share.written.fetch_add(1, Ordering::AcqRel) + 1;
         self.bell.ring_if_asleep();
         // The digest is made where it is stored.

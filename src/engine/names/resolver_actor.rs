@@ -1,45 +1,70 @@
 use super::names::Addresses;
 use crate::base::Now;
 use crate::driver::Driver;
+use crate::engine::runtime::actor::{Actor, Networked, Turned};
 use crate::resolver::{Action, Asked, Resolver, ResolverConfig};
 use crate::rings::{Doorbell, Receiver, Sender};
-use std::io;
 use std::sync::Arc;
 
 /// A host, and its addresses if it has any.
 pub(super) type Answered = (Box<str>, Option<Addresses>);
 
 /// The resolver over a driver: questions off a ring, answers onto another.
-pub struct NamesDesk<D: Driver> {
+pub struct ResolverActor<D: Driver> {
     driver: D,
     resolver: Resolver,
     questions: Receiver<Box<str>>,
     answers: Sender<Answered>,
     /// A question for which the resolver had no room yet.
     waiting: Option<Box<str>>,
-    /// Rung by whoever asks.
-    bell: Arc<Doorbell>,
     /// Rung when there are answers.
     asker: Arc<Doorbell>,
     actions: Vec<Action>,
+    is_ending: bool,
 }
 
-impl<D: Driver> NamesDesk<D> {
+impl<D: Driver> ResolverActor<D> {
     pub(super) fn new(
         driver: D,
         config: ResolverConfig,
         seed: u64,
         (questions, answers): (Receiver<Box<str>>, Sender<Answered>),
-        (bell, asker): (Arc<Doorbell>, Arc<Doorbell>),
-    ) -> NamesDesk<D> {
+        asker: Arc<Doorbell>,
+    ) -> ResolverActor<D> {
         let config = ResolverConfig { sockets_max: config.sockets_max.min(driver.conns_max()), ..config };
         let resolver = Resolver::new(config, driver.now(), seed);
-        NamesDesk { driver, resolver, questions, answers, waiting: None, bell, asker, actions: Vec::new() }
+        ResolverActor {
+            driver,
+            resolver,
+            questions,
+            answers,
+            waiting: None,
+            asker,
+            actions: Vec::new(),
+            is_ending: false,
+        }
     }
 
-    /// Does what can be done without waiting.
-    pub(super) fn turn(&mut self) {
-        let now = self.driver.now();
+    fn run_actions(&mut self) {
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
+            match action {
+                Action::Net(ask) => self.driver.ask(ask),
+                Action::Answer { name, answer } => self.say(name, answer.ok()),
+            }
+        }
+        // Nothing above makes the resolver act again, so the list comes back empty.
+        self.actions = actions;
+    }
+
+    fn say(&self, name: Box<str>, addresses: Option<Addresses>) {
+        let said = self.answers.push((name, addresses));
+        assert!(said.is_ok(), "the asker has no more questions open than its ring holds answers");
+    }
+}
+
+impl<D: Driver> Actor for ResolverActor<D> {
+    fn turn(&mut self, now: Now) -> Turned {
         // The event may borrow a buffer of the driver, so it is dealt with before the driver is used again.
         while let Some((conn, event)) = self.driver.next() {
             self.resolver.step(conn, event, now, &mut self.actions);
@@ -58,33 +83,31 @@ impl<D: Driver> NamesDesk<D> {
             }
         }
         self.asker.ring_if_asleep();
+        Turned::finished_if(self.is_ending)
     }
 
-    /// Sleeps until something completes, a timer is due or a question comes; not at all if `over` says so.
-    pub(super) fn wait(&mut self, over: impl Fn() -> bool) -> io::Result<()> {
-        self.bell.falling_asleep();
-        // With a question waiting for room no other is taken, and what makes room is a completion or a timer.
-        let has_words = self.waiting.is_none() && !self.questions.is_empty();
-        let until = if has_words || over() { Some(Now::ZERO) } else { self.resolver.next_due() };
-        let waited = self.driver.wait(until, self.resolver.open());
-        self.bell.awake();
-        waited
+    fn next_due(&self) -> Option<Now> {
+        self.resolver.next_due()
     }
 
-    fn run_actions(&mut self) {
-        let mut actions = std::mem::take(&mut self.actions);
-        for action in actions.drain(..) {
-            match action {
-                Action::Net(ask) => self.driver.ask(ask),
-                Action::Answer { name, answer } => self.say(name, answer.ok()),
-            }
-        }
-        // Nothing above makes the resolver act again, so the list comes back empty.
-        self.actions = actions;
+    /// With a question waiting for room no other is taken, and what makes room is a completion or a timer.
+    fn has_messages(&self) -> bool {
+        self.waiting.is_none() && !self.questions.is_empty()
     }
 
-    fn say(&self, name: Box<str>, addresses: Option<Addresses>) {
-        let said = self.answers.push((name, addresses));
-        assert!(said.is_ok(), "the asker has no more questions open than its ring holds answers");
+    fn end(&mut self, _: Now) {
+        self.is_ending = true;
+    }
+}
+
+impl<D: Driver> Networked for ResolverActor<D> {
+    type Net = D;
+
+    fn driver(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    fn expects(&self) -> usize {
+        self.resolver.open()
     }
 }

@@ -1,31 +1,36 @@
-use super::door::{Door, WorkerDoor};
-use super::worker::{WAKER, Worker, WorkerParts};
+use super::acceptor::{Acceptor, WorkerPort};
+use super::worker::{Worker, WorkerParts};
 use crate::config::Config;
+use crate::driver::{Driver, EpollDriver};
 use crate::engine::crawl::settings::store_rules;
-use crate::engine::runtime::store_threads::{StoreBells, StoreThreads};
-use crate::engine::runtime::threads::{Health, NodeError, cpu_us, joined, pin, spawn, wall_at};
-use crate::limits::{STORE_CONNECTIONS_MAX, STORE_HELD_BYTES_MAX, STORE_NEWCOMERS};
+use crate::engine::runtime::actor::{InDriver, joined, run, spawn};
+use crate::engine::runtime::counters::cpu_us;
+use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::notices::Notice;
+use crate::engine::runtime::shard_thread::pin;
+use crate::engine::runtime::store_actors::{KeeperActor, StoreThreads};
+use crate::engine::runtime::wiring::wall_at;
+use crate::limits::{STORE_CONNECTIONS_MAX, STORE_HELD_BYTES_MAX};
 use crate::rings::{Doorbell, ring};
 use crate::store_server::{DataDir, Keeper, Medium, StoreRules, Stored};
-use mio::{Poll, Waker};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// A store server process: a door, a worker per core, the keeper.
+/// A store server process: an acceptor, a worker per core, the keeper.
 pub struct StoreNode {
     started: Instant,
     bound: SocketAddr,
     stop: Arc<AtomicBool>,
-    door: JoinHandle<()>,
-    door_waker: Arc<Waker>,
+    acceptor: JoinHandle<()>,
     workers: Vec<JoinHandle<()>>,
     bells: Vec<Arc<Doorbell>>,
     store: StoreThreads,
     stats: Arc<StoreStats>,
-    trouble: Arc<Health>,
+    health: Arc<Health>,
 }
 
 /// Counters of a store server.
@@ -71,59 +76,68 @@ impl StoreNode {
         started: Instant,
     ) -> Result<StoreNode, NodeError> {
         let at = |cause| NodeError::Listen { addr: listen, cause };
-        let (listener, door_poll, door_waker) = Door::open(listen).map_err(at)?;
-        let bound = listener.local_addr().map_err(at)?;
+        let driver = |conns_max| EpollDriver::new(conns_max, started).map_err(driver_failed);
         let stop = Arc::new(AtomicBool::new(false));
-        let trouble = Arc::new(Health::default());
+        let health = Arc::new(Health::default());
         let stats = Arc::new(StoreStats::default());
         let wall = wall_at(started);
+        let accepting = driver(0)?;
+        let acceptor_bell = driver_bell(&accepting);
+        let (mut acceptor, bound) =
+            Acceptor::new(accepting, listen, STORE_CONNECTIONS_MAX, health.notices.clone()).map_err(at)?;
         // What documents were asked for with is not told on the wire.
         let rules = StoreRules { agent: String::new(), ..store_rules(config) };
         let mut keeper = Keeper::new(Medium::Directory(directory), rules, config.cores.len());
         keeper.prepare(wall.unix_ms_at_zero)?;
 
-        let mut polls = Vec::new();
-        let mut bells = Vec::new();
-        for _ in &config.cores {
-            let poll = Poll::new().map_err(NodeError::Thread)?;
-            let waker = Waker::new(poll.registry(), WAKER).map_err(NodeError::Thread)?;
-            bells.push(Arc::new(Doorbell::new(move || drop(waker.wake()))));
-            polls.push(poll);
-        }
-        // One bell for all of them: whoever falls asleep hangs it up.
+        let drivers: Vec<EpollDriver> =
+            config.cores.iter().map(|_| driver(STORE_CONNECTIONS_MAX)).collect::<Result<_, _>>()?;
+        let mut bells: Vec<Arc<Doorbell>> = drivers.iter().map(|driver| driver_bell(driver)).collect();
+        // One bell for all of them: a worker that falls asleep hangs it up.
         let keepers_bell = Arc::new(Doorbell::new({
             let bells = bells.clone();
             move || bells.iter().for_each(|bell| bell.ring_if_asleep())
         }));
-        let mut doors = Vec::new();
+        let mut ports = Vec::new();
         let mut workers = Vec::new();
-        for (index, (&core, poll)) in config.cores.iter().zip(polls).enumerate() {
-            let (newcomers, newcomers_in) = ring(STORE_NEWCOMERS);
+        for (index, (&core, driver)) in config.cores.iter().zip(drivers).enumerate() {
+            let (accepted_out, accepted) = ring(STORE_CONNECTIONS_MAX);
             let open = Arc::new(AtomicUsize::new(0));
-            doors.push(WorkerDoor { newcomers, open: open.clone(), bell: bells[index].clone() });
-            let worker = Worker::new(
-                poll,
+            ports.push(WorkerPort { accepted: accepted_out, open: open.clone(), bell: bells[index].clone() });
+            let mut worker = Worker::new(
+                driver,
                 WorkerParts {
                     share: keeper.share(index),
-                    newcomers: newcomers_in,
+                    accepted,
                     open,
-                    bell: bells[index].clone(),
                     keepers_bell: keepers_bell.clone(),
                     stats: stats.clone(),
-                    trouble: trouble.clone(),
-                    stop: stop.clone(),
+                    health: health.clone(),
+                    wall,
                     doc_bytes_max: config.spider.max_doc_size,
                     held_bytes_max: held_bytes_max(config),
                 },
             );
-            let trouble = trouble.clone();
-            workers.push(spawn(&format!("store-{index}"), move || run_worker(worker, core, &trouble))?);
+            let (bell, stop, health) = (bells[index].clone(), stop.clone(), health.clone());
+            workers.push(spawn(&format!("store-{index}"), move || {
+                let pinned = pin(core).map_err(|cause| NodeError::Pin { core, cause });
+                let turned = |()| run(&mut worker, &InDriver(bell), &stop, || false).map_err(driver_failed);
+                let ran = pinned.and_then(turned);
+                ran.unwrap_or_else(|error| health.fatal(error));
+            })?);
         }
-        let store_bells = StoreBells { owner: keepers_bell, shards: bells.clone() };
-        let store = StoreThreads::start(keeper, config, wall, started, store_bells, &trouble)?;
-        let door = Door::new(listener, door_poll, doors, STORE_CONNECTIONS_MAX, stop.clone());
-        let door = spawn("door", move || door.run())?;
-        Ok(StoreNode { started, bound, stop, door, door_waker, workers, bells, store, stats, trouble })
+        let keeper = KeeperActor::new(keeper, config, wall, keepers_bell, bells.clone(), &health);
+        let store = StoreThreads::start(keeper, config, started, &health)?;
+        acceptor.deal_to(ports);
+        let acceptor = spawn("acceptor", {
+            let (bell, stop, health) = (acceptor_bell.clone(), stop.clone(), health.clone());
+            move || {
+                let ran = run(&mut acceptor, &InDriver(bell), &stop, || false);
+                ran.unwrap_or_else(|cause| health.fatal(driver_failed(cause)));
+            }
+        })?;
+        bells.push(acceptor_bell);
+        Ok(StoreNode { started, bound, stop, acceptor, workers, bells, store, stats, health })
     }
 
     /// Where spiders may dial in.
@@ -134,7 +148,6 @@ impl StoreNode {
     /// Lets nobody in any more; what was received is stored and counted.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
-        let _ = self.door_waker.wake();
         self.bells.iter().for_each(|bell| bell.ring_if_asleep());
     }
 
@@ -143,29 +156,29 @@ impl StoreNode {
         let ended = self.workers.iter().filter(|worker| worker.is_finished()).count();
         match self.stop.load(Ordering::Acquire) {
             true => ended == self.workers.len(),
-            false => ended > 0,
+            false => ended > 0 || self.health.is_fatal(),
         }
     }
 
     /// What the store server waits for, if it is more than the network.
     pub fn waiting_for(&self) -> Option<String> {
-        let text = self.trouble.waiting_for()?;
+        let text = self.health.waiting_for()?;
         // The keeper does not know whom it keeps for.
         Some(text.strip_prefix("fetching ").map_or(text.clone(), |rest| format!("receiving {rest}")))
     }
 
     /// Things a user should know that happened since this was last asked.
-    pub fn notices(&self) -> Vec<String> {
-        self.trouble.take_notes()
+    pub fn notices(&self) -> Vec<Notice> {
+        self.health.notices().take()
     }
 
     /// Waits for the end, seals everything and sums up.
     pub fn finish(self) -> Result<StoreSummary, NodeError> {
         self.stop();
-        joined(self.door);
+        joined(self.acceptor);
         self.workers.into_iter().for_each(joined);
         let kept = self.store.end();
-        self.trouble.take()?;
+        self.health.take()?;
         kept?;
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Ok(StoreSummary {
@@ -185,12 +198,11 @@ fn held_bytes_max(config: &Config) -> usize {
     STORE_HELD_BYTES_MAX.max(2 * config.spider.max_doc_size as usize + (1 << 20))
 }
 
-fn run_worker(worker: Worker, core: usize, trouble: &Health) {
-    let ran = match pin(core) {
-        Ok(()) => worker.run().map_err(|cause| NodeError::Wait { driver: "epoll", cause }),
-        Err(cause) => Err(NodeError::Pin { core, cause }),
-    };
-    if let Err(error) = ran {
-        trouble.fatal(error);
-    }
+fn driver_bell(driver: &impl Driver) -> Arc<Doorbell> {
+    let bell = driver.bell();
+    Arc::new(Doorbell::new(move || bell.ring()))
+}
+
+fn driver_failed(cause: io::Error) -> NodeError {
+    NodeError::Wait { driver: "epoll", cause }
 }

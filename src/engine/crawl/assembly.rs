@@ -1,0 +1,247 @@
+//! A node as plain values and rings, without a thread: threads turn it ([`super::node::Node`]), and so does the simulation.
+
+use crate::base::{Now, Wall};
+use crate::config::Config;
+use crate::driver::Driver;
+use crate::engine::crawl::index_actor::IndexActor;
+use crate::engine::crawl::local_queues::LocalQueues;
+use crate::engine::crawl::messages::{FromShard, ToShard};
+use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
+use crate::engine::crawl::open_index::{OpenIndex, handler_of};
+use crate::engine::crawl::page_sink::PageSink;
+use crate::engine::crawl::provider::Provider;
+use crate::engine::crawl::queues::{Queues, QueuesParts};
+use crate::engine::crawl::resume::{IndexedMark, Resumed, Resumption};
+use crate::engine::crawl::scheduler::{Scheduler, SchedulerConfig, SchedulerLane, SchedulerParts};
+use crate::engine::crawl::settings::{spider_config, store_rules, url_server_config};
+use crate::engine::crawl::shard::{Shard, ShardParts};
+use crate::engine::names::Names;
+use crate::engine::runtime::actor::{ActorBell, Seated};
+use crate::engine::runtime::counters::{CounterTable, ShardStats};
+use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::log_writer::{LogMedium, LogWriter, PreviousRun};
+use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
+use crate::engine::runtime::store_actors::KeeperActor;
+use crate::engine::runtime::wiring::{ShardWire, Wiring};
+use crate::handler::Scope;
+use crate::proto::url::CrawlUrl;
+use crate::rings::Doorbell;
+use crate::store_server::{DataDir, HeldDirectory, Keeper, Medium, ShardShare, ShardStore};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A crawl in one process, before it has threads.
+pub struct NodeCore {
+    pub scheduler: Seated<Scheduler>,
+    pub index: Seated<IndexActor>,
+    pub log_writer: Seated<LogWriter>,
+    pub keeper: KeeperActor,
+    pub shards: Vec<CrawlSeat>,
+    pub table: CounterTable,
+    pub stop: Arc<AtomicBool>,
+    pub(crate) shard_stats: Vec<Arc<ShardStats>>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) resumed: Resumed,
+    pub(crate) known_before: u64,
+    pub(crate) told: Option<IndexedMark>,
+    /// No other process writes there until the index is closed.
+    pub(crate) held: Option<HeldDirectory>,
+}
+
+/// What a crawl begins with.
+pub struct CrawlTask {
+    pub seeds: Vec<CrawlUrl>,
+    pub store: CrawlStore,
+    pub index: OpenIndex,
+}
+
+/// Where a crawl keeps what it fetches.
+pub enum CrawlStore {
+    Directory(DataDir),
+    /// For the simulation: nothing survives.
+    Memory,
+}
+
+/// What makes the shards of a crawl.
+pub struct CrawlMaker {
+    config: Config,
+    setup: SpiderSetup,
+    scope: Arc<Scope>,
+    share: Arc<ShardShare>,
+    wire: ShardWire<ToShard, FromShard>,
+    previous: PreviousRun,
+}
+
+/// A place for a shard of a crawl.
+pub type CrawlSeat = ShardSeat<CrawlMaker>;
+/// A shard of a crawl.
+pub type CrawlShard<D> = Shard<D, LocalQueues, PageSink>;
+
+/// Makes every part of a crawl and joins them.
+pub fn assemble(
+    setup: &NodeSetup,
+    task: CrawlTask,
+    names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+    wall: Wall,
+) -> Result<NodeCore, NodeError> {
+    let NodeSetup { config, kit } = setup;
+    let CrawlTask { seeds, store, index } = task;
+    let mut scope = index.scope(&seeds);
+    let known_before = index.index.stats().known;
+    let rules = index.provider_rules(config, &scope);
+    let OpenIndex { index, mut told, .. } = index;
+    let mut provider = Provider::new(index, rules);
+    let mut resumed = Resumed::default();
+    // Before a segment is made: from then on, all that is older is told. What is to be asked for again in any case need not
+    // be taken up.
+    if let (CrawlStore::Directory(directory), Some(told)) = (&store, told.as_mut().filter(|_| !config.again))
+    {
+        let now_s = u32::try_from(wall.unix_ms_at_zero / 1_000).unwrap_or(u32::MAX);
+        let resumption = Resumption::new(&mut provider, handler_of(config, &scope), now_s);
+        resumed = resumption.run(&config.store.data, told.first()).map_err(NodeError::Index)?;
+        told.move_to(directory.next_segment()).map_err(NodeError::Index)?;
+    }
+    resumed.into_scope.iter().for_each(|url| Arc::make_mut(&mut scope).add(url));
+
+    let (log_medium, medium, held) = match store {
+        CrawlStore::Directory(directory) => {
+            let held = Some(directory.hold());
+            (LogMedium::Directory(&config.store.data), Medium::Directory(directory), held)
+        }
+        CrawlStore::Memory => (LogMedium::Memory, Medium::Memory { next_number: 0 }, None),
+    };
+    let shard_count = config.cores.len();
+    let mut keeper = Keeper::new(medium, store_rules(config), shard_count);
+    keeper.prepare(wall.unix_ms_at_zero)?;
+    let mut wiring = Wiring::open(config, &log_medium, wall)?;
+    if let Some(error) = &resumed.trouble {
+        let text = format!("some pages that are stored may be fetched again: {error}");
+        wiring.health.warn("resume", text);
+    }
+    let mut lanes = Vec::new();
+    let mut shards = Vec::new();
+    for number in 0..shard_count {
+        let share = keeper.share(number);
+        let (lane, wire) = wiring.shard(share.clone());
+        lanes.push(lane);
+        let (slot, bell) = (wire.slot.clone(), wire.bell.clone());
+        let maker = CrawlMaker {
+            config: config.clone(),
+            setup: kit.clone(),
+            scope: scope.clone(),
+            share,
+            wire,
+            previous: wiring.previous.clone(),
+        };
+        shards.push(ShardSeat { maker, slot, bell });
+    }
+    let bells = shards.iter().map(|seat| seat.bell.clone()).collect();
+    let keeper = KeeperActor::new(keeper, config, wall, wiring.dealer.door.clone(), bells, &wiring.health);
+    let dealer = Dealer { provider, seeds, config: SchedulerConfig::new(config) };
+    let (scheduler, index) = dealer.join(&mut wiring, lanes, names)?;
+    Ok(NodeCore {
+        scheduler,
+        index,
+        log_writer: wiring.log_writer,
+        keeper,
+        shards,
+        table: wiring.table,
+        stop: wiring.stop,
+        shard_stats: wiring.shard_stats,
+        health: wiring.health,
+        resumed,
+        known_before,
+        told,
+        held,
+    })
+}
+
+/// What stands between the doc index and shards of any kind.
+pub(crate) struct Dealer {
+    pub provider: Provider,
+    pub seeds: Vec<CrawlUrl>,
+    pub config: SchedulerConfig,
+}
+
+impl Dealer {
+    /// Joins the scheduler and the index to the lanes of the shards.
+    pub fn join(
+        self,
+        wiring: &mut Wiring,
+        lanes: Vec<SchedulerLane>,
+        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+    ) -> Result<(Seated<Scheduler>, Seated<IndexActor>), NodeError> {
+        let (bell, index_bell) = (wiring.dealer.clone(), ActorBell::default());
+        let (index, port) = IndexActor::new(
+            self.provider,
+            wiring.wall,
+            (bell.door.clone(), index_bell.door.clone()),
+            wiring.health.clone(),
+        );
+        let parts = SchedulerParts {
+            lanes,
+            index: port,
+            names: names(bell.door.clone(), wiring.health.notices().clone()).map_err(NodeError::Thread)?,
+            log: wiring.log.clone(),
+            wall: wiring.wall,
+            stop: wiring.stop.clone(),
+            counters: wiring.table.thread(),
+            health: wiring.health.clone(),
+        };
+        let mut scheduler = Scheduler::new(self.config, parts);
+        scheduler.questions().rings(bell.door.clone());
+        scheduler.seeds(self.seeds);
+        Ok((Seated { actor: scheduler, bell }, Seated { actor: index, bell: index_bell }))
+    }
+}
+
+impl<D: Driver> ShardMaker<D> for CrawlMaker {
+    type Shard = CrawlShard<D>;
+
+    fn make(&self, driver: D, epoch: u32) -> CrawlShard<D> {
+        let now = driver.now();
+        let handler = handler_of(&self.config, &self.scope);
+        let sink = PageSink::new(handler, ShardStore::new(self.share.clone()));
+        let source = LocalQueues(queues(&self.config, &self.wire, &self.previous, epoch, now));
+        let parts = shard_parts(&self.config, &self.setup, &self.wire);
+        Shard::new(driver, parts, source, sink)
+    }
+
+    fn announce(&self, epoch: u32) {
+        let suspect = self.wire.stats.take_suspect();
+        send_up(&self.wire.lane.replies, &self.wire.owner, FromShard::Restarted { epoch, suspect });
+    }
+}
+
+/// The queues of a shard, with what is known of hosts from before.
+pub(crate) fn queues<M, R>(
+    config: &Config,
+    wire: &ShardWire<M, R>,
+    previous: &PreviousRun,
+    epoch: u32,
+    now: Now,
+) -> Queues {
+    let rules = url_server_config(config, wire.wall, epoch);
+    let inherited = previous.inherited(&wire.log, &rules, epoch, now);
+    let spill = wire.spill.clone();
+    Queues::new(QueuesParts { config: rules, inherited, spill, shard: wire.number, epoch }, now)
+}
+
+/// What a shard is made of, out of its end of the wiring.
+pub(crate) fn shard_parts<M, R>(
+    config: &Config,
+    setup: &SpiderSetup,
+    wire: &ShardWire<M, R>,
+) -> ShardParts<M, R> {
+    ShardParts {
+        spider: spider_config(config, setup, wire.wall),
+        lane: wire.lane.clone(),
+        owner: wire.owner.clone(),
+        stats: wire.stats.clone(),
+        wall: wire.wall,
+        number: wire.number,
+        log: wire.log.clone(),
+    }
+}

@@ -1,0 +1,134 @@
+use crate::doc_index::{IndexStats, RejectList};
+use crate::engine::crawl::index_actor::IndexPort;
+use crate::engine::crawl::messages::{FromIndex, ToIndex};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The scheduler's side of the doc index: what it is told, in order, and what it is asked.
+pub(crate) struct IndexLink {
+    port: IndexPort,
+    /// Messages that the ring had no room for.
+    backlog: VecDeque<ToIndex>,
+    /// A question is open.
+    is_asked: bool,
+    /// Something happened since the last empty answer that could make the next one better.
+    is_worth_asking: bool,
+    /// Messages went to the index since the question that is open was asked.
+    told_since: bool,
+    /// What the index knew when it was last asked.
+    stats: IndexStats,
+    /// The process ends without the disk: nothing is told any more.
+    given_up: bool,
+}
+
+impl IndexLink {
+    pub fn new(port: IndexPort) -> IndexLink {
+        IndexLink {
+            port,
+            backlog: VecDeque::new(),
+            is_asked: false,
+            is_worth_asking: true,
+            told_since: false,
+            stats: IndexStats::default(),
+            given_up: false,
+        }
+    }
+
+    pub fn send(&mut self, message: ToIndex) {
+        if self.given_up {
+            return;
+        }
+        self.told_since = true;
+        self.is_worth_asking = true;
+        if !self.backlog.is_empty() {
+            self.backlog.push_back(message);
+        } else if let Err(message) = self.port.words.push(message) {
+            self.backlog.push_back(message);
+        }
+    }
+
+    /// Sends something that may be lost: true if the ring had room.
+    pub fn try_send(&mut self, message: ToIndex) -> bool {
+        let sent = self.port.words.push(message).is_ok();
+        self.port.bell.ring_if_asleep();
+        sent
+    }
+
+    /// Hands on what waits, as far as there is room. True if anything went.
+    pub fn flush(&mut self) -> bool {
+        let mut busy = false;
+        while let Some(message) = self.backlog.pop_front() {
+            if let Err(message) = self.port.words.push(message) {
+                self.backlog.push_front(message);
+                break;
+            }
+            busy = true;
+        }
+        self.port.bell.ring_if_asleep();
+        busy
+    }
+
+    /// Messages wait for room.
+    pub fn is_behind(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    pub fn receive(&mut self) -> Option<FromIndex> {
+        let answer = self.port.answers.pop()?;
+        if let FromIndex::Candidates { candidates, stats } = &answer {
+            self.is_asked = false;
+            self.stats = *stats;
+            // An answer that could have been better is asked for again.
+            self.is_worth_asking |= self.told_since || !candidates.is_empty();
+        }
+        Some(answer)
+    }
+
+    pub fn has_answers(&self) -> bool {
+        !self.port.answers.is_empty()
+    }
+
+    /// Whether a question may be asked, and its answer may be better than the last.
+    pub fn may_ask(&self) -> bool {
+        !self.is_asked && self.is_worth_asking && self.backlog.is_empty()
+    }
+
+    /// Asks for candidates. `is_partial` says that some hosts sit out this one question.
+    pub fn ask(&mut self, want: usize, reject: Arc<RejectList>, is_partial: bool) {
+        if self.try_send(ToIndex::Ask { want, reject }) {
+            self.is_asked = true;
+            self.is_worth_asking = is_partial;
+            self.told_since = false;
+        }
+    }
+
+    /// A queue has room again: the next answer may be better.
+    pub fn ask_again(&mut self) {
+        self.is_worth_asking = true;
+    }
+
+    /// Something is due, and no question about it is open.
+    pub fn ask_when_idle(&mut self) {
+        self.is_worth_asking |= !self.is_asked;
+    }
+
+    /// The index has said, knowing everything, that it has nothing more.
+    pub fn is_exhausted(&self) -> bool {
+        !self.is_asked
+            && !self.is_worth_asking
+            && self.backlog.is_empty()
+            && self.stats.fetching == 0
+            && self.stats.pending == 0
+    }
+
+    pub fn stats(&self) -> IndexStats {
+        self.stats
+    }
+
+    /// Lets go of what the index does not take. Nothing is told after that, as a document must not be done whose links were
+    /// let go.
+    pub fn give_up(&mut self) {
+        self.given_up = true;
+        self.backlog.clear();
+    }
+}

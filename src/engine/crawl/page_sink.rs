@@ -1,0 +1,100 @@
+use crate::engine::crawl::completion::{Completion, record_of, result_of};
+use crate::engine::crawl::messages::FromShard;
+use crate::engine::crawl::shard::{RecordSink, ShardOut};
+use crate::engine::crawl::shard_log::Span;
+use crate::handler::{Handler, Page};
+use crate::proto::http1::{Flags, Validators};
+use crate::proto::lines::Job;
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+use crate::spider::Fetched;
+use crate::store_server::{AppendError, ShardStore};
+
+/// A page that was fetched and is not in a segment yet.
+pub struct FetchedPage {
+    pub(crate) job: Job,
+    pub(crate) fetched: Box<Fetched>,
+    pub(crate) span: Span,
+}
+
+/// Reads pages and stores them in this shard's segment.
+pub struct PageSink {
+    handler: Handler,
+    store: ShardStore,
+    stored_bytes: u64,
+}
+
+impl PageSink {
+    pub fn new(handler: Handler, store: ShardStore) -> PageSink {
+        PageSink { handler, store, stored_bytes: 0 }
+    }
+}
+
+impl RecordSink for PageSink {
+    type Item = FetchedPage;
+    type Reply = FromShard;
+
+    fn store(&mut self, page: FetchedPage, out: &mut ShardOut<FromShard>) -> Result<Vec<u8>, FetchedPage> {
+        // Before the page is read: reading notes its links as seen.
+        match self.store.make_room(page.fetched.bytes.len()) {
+            Ok(()) => {}
+            Err(AppendError::NoSegment) => return Err(page),
+            Err(AppendError::TooLarge) => {
+                unreachable!("a segment holds the largest document: checked at start")
+            }
+        }
+        let FetchedPage { job, fetched, span } = page;
+        let candidate = &job.candidate;
+        let handled = self.handler.handle(&Page {
+            candidate,
+            result: fetched.result,
+            head: fetched.head.as_ref(),
+            head_bytes: fetched.head_bytes(),
+            decoded: fetched.flags.contains(Flags::DECODED),
+            document: fetched.document(),
+        });
+        let result = result_of(candidate, fetched.result, &handled);
+        let new_url = handled.new_url.as_ref().map(|url| url.as_str());
+        let mut record = record_of(&fetched, candidate.doc_id, new_url, result, out.log.wall());
+        if handled.noindex {
+            record.flags |= Flags::NOINDEX.bits();
+        }
+        let appended = self.store.append(&record).expect("room was made");
+        self.stored_bytes += appended.bytes as u64;
+        let digest = Some(appended.digest).filter(|&digest| digest != 0);
+        out.log.page(candidate, &fetched, result, digest, span);
+        let head = fetched.head.as_ref().filter(|_| fetched.result == ResultCode::Ok);
+        let completion = Completion {
+            candidate,
+            result,
+            status: fetched.status(),
+            at_s: out.log.unix_s(span.ended),
+            digest: appended.digest,
+            validators: head.and_then(|head| Validators::of(head, fetched.head_bytes())),
+            segment: appended.segment,
+        };
+        let (outcome, found) = completion.tell(handled);
+        out.answer(outcome, Some(appended.sequence), true, found);
+        Ok(fetched.bytes)
+    }
+
+    fn retired(&self) -> u64 {
+        self.store.retired()
+    }
+
+    fn extend_scope(&mut self, url: &CrawlUrl) {
+        self.handler.extend_scope(url);
+    }
+
+    fn tidy(&mut self) {
+        self.store.tidy();
+    }
+
+    fn finish(&mut self) {
+        self.store.finish();
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.stored_bytes
+    }
+}

@@ -1,0 +1,257 @@
+use crate::config::Sitemaps;
+use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
+use crate::engine::crawl::messages::{Found, ToIndex};
+use crate::engine::crawl::stored_pages::StoredPages;
+use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
+use crate::handler::{Scope, Verdict, WhyOut};
+use crate::proto::lines::{Candidate, DocKind};
+use crate::proto::record::ResultCode;
+use crate::proto::url::{CrawlUrl, RecrawlRules};
+use std::io;
+use std::sync::Arc;
+
+/// What is to be fetched next: the doc index, and the rules by which this crawl takes from it and adds to it.
+pub struct Provider {
+    index: DocIndex,
+    rules: ProviderRules,
+}
+
+/// What a provider goes by.
+pub struct ProviderRules {
+    /// Reads pages that have not changed from the store, if the rules for links have since they were read.
+    pub stored_pages: Option<StoredPages>,
+    /// What an earlier process found is handed out only if it is in scope today.
+    pub scope: Option<Arc<Scope>>,
+    /// Documents of earlier processes are numbered below this.
+    pub first_new: u32,
+    pub sitemaps: Sitemaps,
+    /// Fixed intervals.
+    pub recrawl: RecrawlRules,
+}
+
+/// A sitemap tells of many pages at once: it is read before them.
+fn sitemap(via: u32, depth: u16) -> Origin {
+    Origin { kind: DocKind::Sitemap, priority: PRIORITY_USUAL + 1, ..Origin::link(via, depth) }
+}
+
+/// What a page leads to: where it redirects to, and its links.
+fn links_of(found: &Found) -> impl Iterator<Item = Link<'_>> {
+    let new = found.new_url.as_ref().map(|new| Link {
+        url: new.url.as_str(),
+        origin: Origin {
+            via: found.doc_id,
+            depth: new.depth,
+            hops: new.hops,
+            seed_chain: new.seed_chain,
+            head_only: new.head_only,
+            kind: new.kind,
+            ..Origin::SEED
+        },
+        via: &found.url,
+    });
+    let origin = Origin::link(found.doc_id, found.depth);
+    new.into_iter().chain(found.links.iter().map(move |url| Link { url, origin, via: &found.url }))
+}
+
+/// Times that candidates are looked for, before what was excluded on the way is written.
+const ROUNDS: usize = 8;
+
+impl ProviderRules {
+    /// Of a crawl that leaves nothing behind.
+    pub fn plain() -> ProviderRules {
+        ProviderRules {
+            stored_pages: None,
+            scope: None,
+            first_new: 0,
+            sitemaps: Sitemaps::Off,
+            recrawl: RecrawlRules::default(),
+        }
+    }
+}
+
+impl Provider {
+    pub fn new(index: DocIndex, rules: ProviderRules) -> Provider {
+        Provider { index, rules }
+    }
+
+    pub fn index(&self) -> &DocIndex {
+        &self.index
+    }
+
+    pub fn index_mut(&mut self) -> &mut DocIndex {
+        &mut self.index
+    }
+
+    /// Takes messages in their order, but the links of all pages among them at once and first.
+    pub(crate) fn receive(&mut self, messages: Vec<ToIndex>, now_s: u32) {
+        self.discover(&messages, now_s);
+        messages.into_iter().for_each(|message| self.take(message, now_s));
+    }
+
+    /// As [`Provider::receive`], and hands what is new to the disk.
+    pub(crate) fn work_off(&mut self, messages: Vec<ToIndex>, now_s: u32) -> io::Result<()> {
+        self.receive(messages, now_s);
+        self.index.flush(false)
+    }
+
+    /// Candidates that are in scope. New rules may keep out all of very many: then `None`, and those are to be written
+    /// before the next call. An empty answer says that there is nothing.
+    pub(crate) fn candidates(
+        &mut self,
+        want: usize,
+        reject: &RejectList,
+        now_s: u32,
+    ) -> Option<Vec<Candidate>> {
+        for _ in 0..ROUNDS {
+            let mut candidates = self.index.candidates(want, reject, now_s);
+            let given = candidates.len();
+            candidates.retain(|candidate| self.is_in_scope(candidate, now_s));
+            if !candidates.is_empty() || given == 0 {
+                return Some(candidates);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, message: ToIndex, now_s: u32) {
+        match message {
+            ToIndex::Seeds { urls, head_only } => {
+                urls.iter().for_each(|url| self.index.seed(url, head_only, now_s));
+            }
+            // Done before, with those that came along.
+            ToIndex::Discover(_) => {}
+            ToIndex::Record(outcome) => self.record(&outcome, now_s),
+            ToIndex::Scope(url) => {
+                if let Some(scope) = &mut self.rules.scope {
+                    Arc::make_mut(scope).add(&url);
+                }
+                if let Some(stored_pages) = &mut self.rules.stored_pages {
+                    stored_pages.extend_scope(&url);
+                }
+                self.index.into_scope(&url, now_s);
+            }
+            ToIndex::Sitemaps { origin, urls } => self.sitemaps(&origin, &urls, now_s),
+            ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
+            ToIndex::Ask { .. } | ToIndex::Look { .. } => unreachable!("questions are answered by the actor"),
+        }
+    }
+
+    /// What is known of a URL at this moment.
+    pub(crate) fn look(&self, url: &CrawlUrl) -> Status {
+        let mut looked = Status { live: true, ..Status::default() };
+        let found = self.index.look(url.as_str()).and_then(|found| match found {
+            Some(found) => {
+                let via = self.index.document(found.discovered.origin.via)?;
+                Ok(Some(DocumentLine::of(&found, via.as_ref().map(|via| &*via.discovered.url))))
+            }
+            None => Ok(None),
+        });
+        match found {
+            Ok(dossier) => looked.dossier = dossier,
+            Err(error) => looked.trouble = Some(error.to_string()),
+        }
+        if looked.dossier.is_none() && self.index.is_parked(url.as_str()) {
+            looked.place.at = Place::Parked;
+        }
+        looked.scope = self.rules.scope.as_ref().map(|scope| ScopeLine::of(&scope.judge(url)));
+        looked.host = self.index.host(url.origin()).map(CountsLine::from);
+        looked.domain_known = self.index.domain_known(url);
+        looked.variants_known = self.index.variants_known(url);
+        looked
+    }
+
+    /// The links of all pages among these messages at once, before anything else of them: it is cheaper so, and a page's
+    /// links are known before the page is done.
+    fn discover(&mut self, messages: &[ToIndex], now_s: u32) {
+        let found = || {
+            messages.iter().filter_map(|message| match message {
+                ToIndex::Discover(found) => Some(&**found),
+                _ => None,
+            })
+        };
+        self.index.discover_links(found().flat_map(links_of), now_s);
+        for found in found().filter(|found| !found.lastmods.is_empty() || !found.sitemaps.is_empty()) {
+            for (url, &lastmod_s) in found.links.iter().zip(&found.lastmods) {
+                self.index.changed(url, lastmod_s, now_s);
+            }
+            if self.rules.sitemaps != Sitemaps::Off {
+                // One more sitemap led to these; the handler stops at some depth.
+                let depth = self.index.document(found.doc_id).ok().flatten();
+                let depth = depth.map_or(0, |found| found.discovered.origin.depth);
+                self.index.discover(found.sitemaps.iter(), sitemap(found.doc_id, depth + 1), now_s);
+            }
+        }
+    }
+
+    fn record(&mut self, outcome: &Outcome, now_s: u32) {
+        let fixed_s = self.fixed_interval(outcome.doc_id);
+        // Its links are known before it is done.
+        let doc_id = outcome.doc_id;
+        if outcome.result == ResultCode::NotModified
+            && self.index.is_open(doc_id)
+            && self.index.was_read_by_other_rules(doc_id)
+            && self.read_again(doc_id, now_s)
+        {
+            self.index.was_read_again(doc_id);
+        }
+        self.index.record(outcome, fixed_s);
+    }
+
+    /// The interval that a rule gives a document.
+    fn fixed_interval(&mut self, doc_id: u32) -> Option<u32> {
+        if self.rules.recrawl.is_empty() {
+            return None;
+        }
+        let url = self.index.url(doc_id)?;
+        let every_s = self.rules.recrawl.every_s(&url)?;
+        Some(u32::try_from(every_s).unwrap_or(u32::MAX))
+    }
+
+    /// What an earlier process found may be out of the scope of this one.
+    fn is_in_scope(&mut self, candidate: &Candidate, now_s: u32) -> bool {
+        let Some(scope) = &self.rules.scope else { return true };
+        // What somebody typed is in scope, but for a rule that denies it.
+        let why = match candidate.seed_chain {
+            true => scope.denies(&candidate.url).map(|rule| Verdict::Out(WhyOut::Denied(rule))),
+            false if candidate.doc_id >= self.rules.first_new || scope.holds(&candidate.url) => None,
+            false => Some(scope.judge(&candidate.url)),
+        };
+        let Some(Verdict::Out(why)) = why else { return true };
+        self.index.exclude(candidate.doc_id, &why.to_string(), now_s);
+        false
+    }
+
+    fn sitemaps(&mut self, origin: &str, urls: &[Box<str>], now_s: u32) {
+        let mut urls: Vec<CrawlUrl> = urls.iter().filter_map(|url| CrawlUrl::parse(url).ok()).collect();
+        match self.rules.sitemaps {
+            Sitemaps::Off => return,
+            Sitemaps::All if urls.is_empty() => {
+                urls.extend(CrawlUrl::parse(&format!("{origin}/sitemap.xml")).ok());
+            }
+            Sitemaps::Robots | Sitemaps::All => {}
+        }
+        let scope = self.rules.scope.as_deref();
+        let is_theirs = |url: &CrawlUrl| url.origin() == origin || scope.is_none_or(|scope| scope.holds(url));
+        urls.retain(is_theirs);
+        self.index.discover(urls.iter().map(CrawlUrl::as_str), sitemap(0, 0), now_s);
+    }
+
+    /// The server did not send the page again; what it leads to is to be looked at all the same. False if the store has
+    /// it no more, or it has no links.
+    fn read_again(&mut self, doc_id: u32, now_s: u32) -> bool {
+        let Some(stored_pages) = &mut self.rules.stored_pages else { return false };
+        let Some(candidate) = self.index.candidate(doc_id).filter(|found| !found.head_only) else {
+            return false;
+        };
+        let Some(handled) = stored_pages.read(&candidate) else { return false };
+        let (depth, seed_chain) = (candidate.depth, candidate.seed_chain);
+        if let Some(url) = handled.new_url.filter(|_| handled.follow) {
+            let hops = candidate.hops + 1;
+            let origin = Origin { via: doc_id, depth, hops, seed_chain, ..Origin::SEED };
+            self.index.discover([url.as_str()], origin, now_s);
+        }
+        let origin = Origin::link(doc_id, depth.saturating_add(1));
+        self.index.discover(handled.links.iter(), origin, now_s);
+        true
+    }
+}

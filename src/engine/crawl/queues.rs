@@ -1,0 +1,270 @@
+use crate::base::{Now, Wall, shown};
+use crate::doc_index::Outcome;
+use crate::engine::crawl::completion::{moved_on, refusal_note, report_of};
+use crate::engine::crawl::messages::{Done, Found, FromShard, HostWord, RobotsAnswer};
+use crate::engine::crawl::shard::ShardOut;
+use crate::engine::crawl::shard_log::Span;
+use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::log_writer::{InheritedState, ToLogWriter};
+use crate::handler::redirect_target;
+use crate::proto::lines::Job;
+use crate::proto::record::ResultCode;
+use crate::rings::Receiver;
+use crate::spider::{Again, Fetched};
+use crate::url_server::{
+    Errand, OrderKind, Refusal, Report, RobotsStep, SpillEvent, UrlServer, UrlServerConfig,
+};
+
+/// The url server of a shard, with what it has written down and fetches back, and what it says to the scheduler: the same
+/// whether pages are fetched on this shard or by spiders in other processes.
+pub struct Queues {
+    pub(crate) url_server: UrlServer,
+    shard: usize,
+    epoch: u32,
+    wall: Wall,
+    spill: Receiver<SpillEvent>,
+    /// What the scheduler was last told.
+    wants: bool,
+    /// Hosts out of reach that were spoken of.
+    unreachable_said: u8,
+    robots: u64,
+}
+
+/// What queues are made of.
+pub(crate) struct QueuesParts {
+    pub config: UrlServerConfig,
+    pub inherited: InheritedState,
+    pub spill: Receiver<SpillEvent>,
+    pub shard: usize,
+    pub epoch: u32,
+}
+
+/// Whether a fetch that has ended was all that was wanted of it.
+pub(crate) enum Settled {
+    Over,
+    /// It is the answer to a page; the report is for its release.
+    Page(Report),
+}
+
+/// More of them would only hide the rest; the crawl log has them all.
+const UNREACHABLE_SAID_MAX: u8 = 8;
+
+type Out = ShardOut<FromShard>;
+
+impl Queues {
+    pub(crate) fn new(parts: QueuesParts, now: Now) -> Queues {
+        let QueuesParts { config, inherited, spill, shard, epoch } = parts;
+        let wall = config.wall;
+        let url_server = UrlServer::new(config, now).after(inherited.quiet_until, inherited.memory);
+        Queues { url_server, shard, epoch, wall, spill, wants: true, unreachable_said: 0, robots: 0 }
+    }
+
+    /// Pages are fetched by spiders that come and go.
+    pub(crate) fn with_spiders_behind_links(self) -> Queues {
+        Queues { url_server: self.url_server.with_spiders_behind_links(), ..self }
+    }
+
+    /// Whether a message was dealt to the shard that stood here before; it is dealt again.
+    pub(crate) fn is_late(&self, epoch: u32) -> bool {
+        epoch != self.epoch
+    }
+
+    /// Fetches back what the disk had, and moves the url server's timers.
+    pub(crate) fn poll(&mut self, now: Now) {
+        while let Some(event) = self.spill.pop() {
+            self.url_server.spill_event(event, now);
+        }
+        self.url_server.tick(now);
+    }
+
+    pub(crate) fn has_messages(&self) -> bool {
+        !self.spill.is_empty()
+    }
+
+    /// A host of this shard holds the robots rules of another. One that finds no place is as good as out of reach.
+    pub(crate) fn admit_errand(&mut self, errand: Errand, out: &mut Out, now: Now) {
+        let id = errand.id;
+        if !self.url_server.admit_errand(errand, now) {
+            out.replies.send(FromShard::ErrandDone { id, answer: Box::new(RobotsAnswer::FAILED) });
+        }
+    }
+
+    /// What the scheduler says about a host of this shard.
+    pub(crate) fn about(&mut self, word: HostWord, out: &mut Out, now: Now) {
+        match word {
+            HostWord::RobotsElsewhere { origin, answer } => {
+                let step = self.url_server.robots_elsewhere(&origin, &answer.as_robotstxt(), now);
+                if step != RobotsStep::Late {
+                    out.log.robots_elsewhere(&origin, &step, now);
+                }
+                robots_learnt(origin, step, out);
+            }
+            HostWord::HandOver { origin } => {
+                let lines = self.url_server.hand_over(&origin);
+                out.replies.send(FromShard::HandedOver { origin, lines });
+            }
+            HostWord::Remember { origin, lines } => self.url_server.remember(&origin, &lines, now),
+            HostWord::Look { id, url, doc_id } => {
+                let view = self.url_server.look(&url, doc_id, now).map(Box::new);
+                out.replies.send(FromShard::Status { id, view, at: now });
+            }
+        }
+    }
+
+    /// A request of this kind is about to go out from here.
+    pub(crate) fn counts(&mut self, kind: OrderKind) {
+        self.robots += u64::from(kind != OrderKind::Page);
+    }
+
+    /// A URL that niceness or robots rules keep from every spider.
+    pub(crate) fn refuse(&self, job: &Job, refusal: Refusal, out: &mut Out, now: Now) {
+        let result = refusal.result();
+        out.log.refused_job(job, result, now);
+        let unreachable = refusal == Refusal::RobotsUnreachable;
+        let note = refusal_note(&self.url_server, job, refusal);
+        let outcome =
+            Outcome { unreachable, note, ..Outcome::new(job.candidate.doc_id, result, out.log.unix_s(now)) };
+        out.answer(outcome, None, false, None);
+    }
+
+    /// Deals with a fetch that has ended, unless it brought a page.
+    pub(crate) fn settle(&mut self, fetched: &Fetched, out: &mut Out, now: Now) -> Settled {
+        let report = report_of(fetched, now, self.wall);
+        let is_page = self.url_server.doc_id(fetched.trans).is_some();
+        match fetched.again {
+            Some(Again::Stale) => self.url_server.put_back(fetched.trans, now),
+            Some(Again::Differently) => {
+                self.log_again(fetched, out, now);
+                self.url_server.ask_again(fetched.trans, &report, now);
+            }
+            None if moved_on(&mut self.url_server, fetched, now) => self.robots -= u64::from(!is_page),
+            None if is_page => return Settled::Page(report),
+            None => self.robots_fetched(fetched, &report, out, now),
+        }
+        Settled::Over
+    }
+
+    /// When a fetch was on the wire, by the url server's book; to be asked before its release.
+    pub(crate) fn span(&self, fetched: &Fetched, now: Now) -> Span {
+        Span { sent: self.url_server.asked_at(fetched.trans).unwrap_or(fetched.started), ended: now }
+    }
+
+    /// Logs a request whose answer was that it is to be made differently.
+    fn log_again(&self, fetched: &Fetched, out: &mut Out, now: Now) {
+        let span = self.span(fetched, now);
+        match self.url_server.doc_id(fetched.trans) {
+            Some(doc_id) => out.log.order(doc_id, fetched, span),
+            None => {
+                let origin = self.url_server.origin(fetched.trans).unwrap_or_default();
+                out.log.robots(origin, fetched, &RobotsStep::Hop, span);
+            }
+        }
+    }
+
+    /// A robots.txt, or an errand for another host's, has been fetched.
+    fn robots_fetched(&mut self, fetched: &Fetched, report: &Report, out: &mut Out, now: Now) {
+        let answer = answer_of(fetched);
+        let span = self.span(fetched, now);
+        let origin: Box<str> = self.url_server.origin(fetched.trans).unwrap_or_default().into();
+        if self.url_server.is_errand(fetched.trans) {
+            if let Some(id) = self.url_server.release_errand(fetched.trans, report, now) {
+                // Whose rules they are is known at the asker's; here it is a request to this host like any other.
+                out.log.robots(&origin, fetched, &RobotsStep::Hop, span);
+                out.replies.send(FromShard::ErrandDone { id, answer: Box::new(answer) });
+            }
+            return;
+        }
+        let step = self.url_server.robots(fetched.trans, &answer.as_robotstxt(), report, now);
+        if step != RobotsStep::Late {
+            out.log.robots(&origin, fetched, &step, span);
+        }
+        if step == RobotsStep::Unreachable {
+            self.unreachable(&origin, fetched, out);
+        }
+        robots_learnt(origin, step, out);
+    }
+
+    /// The robots rules of a host could not be had, so that nothing is asked of it: says why.
+    fn unreachable(&mut self, origin: &str, fetched: &Fetched, out: &mut Out) {
+        if self.unreachable_said == UNREACHABLE_SAID_MAX {
+            return;
+        }
+        self.unreachable_said += 1;
+        let cause = match fetched.status() {
+            0 => fetched.result.to_string(),
+            status => format!("{}, status {status}", fetched.result),
+        };
+        let flags: String = fetched.flags.names().map(|name| format!(", {name}")).collect();
+        let text = format!("{}: nothing is asked of it, as its robots.txt cannot be had", shown(origin, 200));
+        out.notice(format!("{text} ({cause}{flags})"));
+    }
+
+    /// Hands on what the url server wants written or known.
+    pub(crate) fn flush(&mut self, out: &mut Out) {
+        while let Some(ask) = self.url_server.spill_ask() {
+            out.log.send(ToLogWriter::Spill { shard: self.shard, ask });
+        }
+        if let Some(lines) = self.url_server.take_journal() {
+            // What the next process will rely upon is to be found in the log as well: neither goes without the other.
+            out.log.send(ToLogWriter::Journal(lines));
+            out.log.hurry();
+        }
+        self.url_server.take_notices().into_iter().for_each(|text| out.notice(text));
+        let wants = self.url_server.wants_more();
+        if std::mem::replace(&mut self.wants, wants) != wants {
+            out.replies.send(FromShard::Wants(wants));
+        }
+    }
+
+    /// Hands on everything, at the end.
+    pub(crate) fn close(&mut self, out: &mut Out, now: Now) {
+        self.url_server.journal_pauses(now);
+        self.flush(out);
+    }
+
+    pub(crate) fn publish(&self, counters: &Counters) {
+        counters.set(Counter::Hosts, self.url_server.hosts_busy() as u64);
+        counters.set(Counter::Resent, self.url_server.stats().resent);
+        counters.set(Counter::Robots, self.robots);
+    }
+}
+
+impl ShardOut<FromShard> {
+    /// The last word of a shard on a document.
+    pub(crate) fn answer(
+        &mut self,
+        outcome: Outcome,
+        sequence: Option<u64>,
+        fetched: bool,
+        found: Option<Box<Found>>,
+    ) {
+        self.replies.send(FromShard::Done(Done { outcome, sequence, fetched, found }));
+    }
+
+    pub(crate) fn notice(&mut self, text: String) {
+        self.replies.send(FromShard::Notice(text));
+    }
+}
+
+fn robots_learnt(origin: Box<str>, step: RobotsStep, out: &mut Out) {
+    match step {
+        RobotsStep::Known { sitemaps, .. } => {
+            out.replies.send(FromShard::Sitemaps { origin, urls: sitemaps })
+        }
+        RobotsStep::Elsewhere { url, .. } => out.replies.send(FromShard::Errand { origin, url }),
+        RobotsStep::Unreachable | RobotsStep::Hop | RobotsStep::Late => {}
+    }
+}
+
+fn answer_of(fetched: &Fetched) -> RobotsAnswer {
+    let target = fetched
+        .head
+        .filter(|_| fetched.result == ResultCode::Redirect)
+        .and_then(|head| redirect_target(&fetched.url, &head, &fetched.bytes));
+    match fetched.result {
+        ResultCode::Ok | ResultCode::TooLarge | ResultCode::Redirect | ResultCode::HttpError => {
+            RobotsAnswer { status: fetched.status(), body: fetched.document().to_vec(), target }
+        }
+        _ => RobotsAnswer::FAILED,
+    }
+}

@@ -1,0 +1,3 @@
+//! What crosses several parts of a crawl, without threads.
+
+mod scheduler;

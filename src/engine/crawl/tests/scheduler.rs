@@ -1,0 +1,247 @@
+//! A scheduler between a doc index and two shards that the test plays.
+
+use crate::base::{AddressGuard, Now, Wall};
+use crate::config::Config;
+use crate::doc_index::{DocIndex, Outcome};
+use crate::engine::crawl::address_owners::shard_of;
+use crate::engine::crawl::assembly::Dealer;
+use crate::engine::crawl::index_actor::IndexActor;
+use crate::engine::crawl::messages::{Done, FromShard, HostWord, RobotsAnswer, ToIndex, ToShard};
+use crate::engine::crawl::provider::{Provider, ProviderRules};
+use crate::engine::crawl::scheduler::{Scheduler, SchedulerConfig};
+use crate::engine::names::{HostsFile, Names};
+use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::health::Health;
+use crate::engine::runtime::log_writer::LogMedium;
+use crate::engine::runtime::shard_lane::LaneEnd;
+use crate::engine::runtime::wiring::Wiring;
+use crate::limits::DRAIN_US;
+use crate::proto::lines::Job;
+use crate::proto::record::ResultCode;
+use crate::proto::url::CrawlUrl;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Shards that the test plays.
+struct Stage {
+    scheduler: Scheduler,
+    index: IndexActor,
+    shards: Vec<LaneEnd<ToShard, FromShard>>,
+    health: Arc<Health>,
+    stop: Arc<AtomicBool>,
+    /// Without it the ring to the log writer would be closed.
+    _wiring: Wiring,
+}
+
+fn stage(hosts: &str) -> Stage {
+    let wall = Wall { unix_ms_at_zero: 0 };
+    let mut wiring = Wiring::open(&Config::default(), &LogMedium::Memory, wall).unwrap();
+    let (lanes, shards) = (0..2)
+        .map(|_| {
+            let (lane, wire) = wiring.shard(Arc::new(()));
+            (lane, wire.lane)
+        })
+        .unzip();
+    let config = SchedulerConfig {
+        queue_len: 8,
+        hosts_per_ip_max: 8,
+        pages_max: None,
+        guard: AddressGuard::default(),
+        head_only: false,
+        wait: true,
+    };
+    let provider = Provider::new(DocIndex::default(), ProviderRules::plain());
+    let dealer = Dealer { provider, seeds: Vec::new(), config };
+    let names = |_, _| Ok(Names::table(HostsFile::parse(hosts)));
+    let (scheduler, index) = dealer.join(&mut wiring, lanes, names).unwrap();
+    let (health, stop) = (wiring.health.clone(), wiring.stop.clone());
+    Stage { scheduler: scheduler.actor, index: index.actor, shards, health, stop, _wiring: wiring }
+}
+
+impl Stage {
+    fn seed(&mut self, url: &str) {
+        self.scheduler.seeds(vec![CrawlUrl::parse(url).unwrap()]);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..5 {
+            self.scheduler.turn(Now::ZERO);
+            self.index.turn(Now::ZERO);
+        }
+    }
+
+    fn say(&mut self, shard: usize, word: FromShard) {
+        assert!(self.shards[shard].replies.push(word).is_ok());
+        self.settle();
+    }
+
+    fn work(&mut self, shard: usize) -> Job {
+        match self.shards[shard].work.pop() {
+            Some(ToShard::Work { job, .. }) => job,
+            _ => panic!("no work for shard {shard}"),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.shards.iter().all(|shard| shard.work.is_empty())
+    }
+
+    fn done(&mut self, shard: usize, job: &Job) {
+        let doc_id = job.candidate.doc_id;
+        let outcome = Outcome::new(doc_id, ResultCode::Ok, 1);
+        let done = Done { outcome, sequence: None, fetched: true, found: None };
+        self.say(shard, FromShard::Done(done));
+    }
+}
+
+/// Two addresses that live on different shards.
+fn two_addresses() -> [IpAddr; 2] {
+    let of =
+        |shard: usize| (1..=255u8).map(|n| IpAddr::from([8, 8, 8, n])).find(|ip| shard_of(*ip, 2) == shard);
+    [of(0).unwrap(), of(1).unwrap()]
+}
+
+#[test]
+fn a_host_that_moves_to_another_shard_is_known_there_before_it_is_asked() {
+    let [first, second] = two_addresses();
+    let mut stage = stage(&format!("{first} a.test\n{second} b.test"));
+    stage.seed("http://b.test/");
+    stage.work(1);
+    stage.seed("http://a.test/1");
+    let job = stage.work(0);
+    assert_eq!(job.ip, first);
+    // While it has work at its old address, it stays there. The new one is at home elsewhere.
+    stage.scheduler.set_names(Names::table(HostsFile::parse(&format!("{second} a.test"))));
+    stage.seed("http://a.test/2");
+    let other = stage.work(0);
+    assert_eq!((other.ip, &other.others), (first, &None));
+    stage.done(0, &job);
+    stage.done(0, &other);
+    // Then it moves, by way of its old shard.
+    stage.seed("http://a.test/3");
+    let Some(ToShard::About(HostWord::HandOver { origin })) = stage.shards[0].work.pop() else {
+        panic!("a hand-over first")
+    };
+    assert!(stage.is_idle(), "and nothing before that");
+    stage.seed("http://a.test/4");
+    assert!(stage.is_idle());
+    stage.say(0, FromShard::HandedOver { origin: origin.clone(), lines: "pace …".to_string() });
+    let Some(ToShard::About(HostWord::Remember { origin: whose, lines })) = stage.shards[1].work.pop() else {
+        panic!("memory")
+    };
+    assert_eq!((&whose, lines.as_str()), (&origin, "pace …"));
+    assert_eq!((stage.work(1).ip, stage.work(1).ip), (second, second));
+}
+
+#[test]
+fn a_host_stays_at_one_of_its_addresses_while_its_name_has_it() {
+    let [first, second] = two_addresses();
+    let mut stage = stage(&format!("{first} a.test"));
+    stage.seed("http://a.test/1");
+    let job = stage.work(0);
+    stage.done(0, &job);
+    stage.scheduler.set_names(Names::table(HostsFile::parse(&format!("{second} a.test\n{first} a.test"))));
+    stage.seed("http://a.test/2");
+    assert_eq!(stage.work(0).ip, first, "though the other comes first by now");
+}
+
+#[test]
+fn all_addresses_of_a_host_come_to_one_shard_and_whoever_shares_them_follows() {
+    let [first, second] = two_addresses();
+    let inside = IpAddr::from([10, 0, 0, 1]);
+    let mut stage = stage(&format!(
+        "{second} a.test b.test\n{inside} a.test\n{first} a.test c.test d.test\n{second} d.test"
+    ));
+    // Nobody is known: the first address decides, the other joins it, and what is not allowed is left out.
+    stage.seed("http://a.test/");
+    let job = stage.work(1);
+    assert_eq!((job.ip, job.others.as_deref()), (second, Some(&[first][..])));
+    stage.seed("http://b.test/");
+    assert_eq!(stage.work(1).ip, second);
+    stage.seed("http://c.test/");
+    let job = stage.work(1);
+    assert_eq!((job.ip, job.others), (first, None), "though by itself it would be on the other shard");
+    // An errand has them as well, and goes to the same place.
+    let url = CrawlUrl::parse("http://d.test/robots.txt").unwrap();
+    stage.say(0, FromShard::Errand { origin: "http://x.test".into(), url });
+    let Some(ToShard::Errand { errand, .. }) = stage.shards[1].work.pop() else { panic!("an errand") };
+    assert_eq!((errand.ip, errand.others.as_deref()), (first, Some(&[second][..])));
+}
+
+#[test]
+fn an_address_that_is_at_home_elsewhere_is_no_other_way() {
+    let [first, second] = two_addresses();
+    let mut stage = stage(&format!("{first} a.test\n{second} b.test\n{first} c.test\n{second} c.test"));
+    stage.seed("http://a.test/");
+    stage.seed("http://b.test/");
+    assert_eq!((stage.work(0).ip, stage.work(1).ip), (first, second));
+    stage.seed("http://c.test/");
+    let job = stage.work(0);
+    assert_eq!((job.ip, job.others), (first, None));
+}
+
+#[test]
+fn an_errand_goes_to_the_shard_of_its_host_and_its_answer_back() {
+    let [first, second] = two_addresses();
+    let mut stage = stage(&format!("{first} a.test\n{second} b.test"));
+    let errand = |host: &str| FromShard::Errand {
+        origin: "http://a.test".into(),
+        url: CrawlUrl::parse(&format!("http://{host}/robots.txt")).unwrap(),
+    };
+    stage.say(0, errand("b.test"));
+    let Some(ToShard::Errand { errand: sent, .. }) = stage.shards[1].work.pop() else { panic!("an errand") };
+    assert_eq!(sent.ip, second);
+    // The asker dies and asks again: one request is enough.
+    stage.say(0, errand("b.test"));
+    assert!(stage.is_idle());
+    // The other shard dies with it: it is asked again there.
+    stage.say(1, FromShard::Restarted { epoch: 1, suspect: None });
+    let Some(ToShard::Errand { epoch: 1, errand: again }) = stage.shards[1].work.pop() else {
+        panic!("again")
+    };
+    assert_eq!(again, sent);
+    let answer = RobotsAnswer { status: 404, body: Vec::new(), target: None };
+    stage.say(1, FromShard::ErrandDone { id: sent.id, answer: Box::new(answer) });
+    let Some(ToShard::About(HostWord::RobotsElsewhere { origin, answer })) = stage.shards[0].work.pop()
+    else {
+        panic!("answer")
+    };
+    assert_eq!((&*origin, answer.status), ("http://a.test", 404));
+    // A name that does not resolve is out of reach at once.
+    stage.say(0, errand("nowhere.test"));
+    let Some(ToShard::About(HostWord::RobotsElsewhere { answer, .. })) = stage.shards[0].work.pop() else {
+        panic!("answer")
+    };
+    assert_eq!(answer.status, 0);
+}
+
+/// The index takes no messages, its ring is full, and the shard has more to say than the end.
+#[test]
+fn an_index_that_takes_nothing_keeps_nobody_from_stopping() {
+    let mut stage = stage("");
+    while stage.scheduler.fill_index_ring(ToIndex::PutBack(1)) {}
+    stage.scheduler.seeds(Vec::new());
+    // Written, and not durable; a crawl that goes on waits for as long as it takes.
+    let outcome = Outcome::new(3, ResultCode::Ok, 1);
+    let done = Done { outcome, sequence: Some(9), fetched: true, found: None };
+    assert!(stage.shards[0].replies.push(FromShard::Done(done)).is_ok());
+    for shard in &stage.shards {
+        assert!(shard.replies.push(FromShard::Drained).is_ok());
+    }
+    let turn = |scheduler: &mut Scheduler, at_us| {
+        (0..5).any(|_| scheduler.turn(Now::from_us(at_us)) == Turned::Finished)
+    };
+    let scheduler = &mut stage.scheduler;
+    assert!(!turn(scheduler, 0) && !turn(scheduler, 100 * DRAIN_US));
+    stage.stop.store(true, Ordering::Relaxed);
+    let stopped_us = 101 * DRAIN_US;
+    assert!(!turn(scheduler, stopped_us) && !turn(scheduler, stopped_us + DRAIN_US - 1));
+    assert!(turn(scheduler, stopped_us + DRAIN_US));
+    assert!(scheduler.has_given_up());
+    assert_eq!(stage.health.notices().take().len(), 1, "told once");
+    // There is room again, but what came after a gap is not told.
+    scheduler.seeds(Vec::new());
+    assert!(turn(scheduler, stopped_us + DRAIN_US), "nothing waits to be told");
+}

@@ -1,0 +1,477 @@
+use super::dial::{Dial, DialState};
+use super::link::{Link, Phase};
+use super::port::{Command, LinkEvent, LinkPort};
+use crate::base::{Accepted, Key, NetError, NetEvent, Now, Rng, Slots, Transport};
+use crate::driver::ServerDriver;
+use crate::engine::runtime::actor::{Actor, Networked, Turned};
+use crate::engine::runtime::notices::{Level, Notices};
+use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS};
+use crate::rings::{Doorbell, Receiver, Sender, ring};
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::mpsc;
+
+/// Who may be linked with.
+pub struct LinksConfig {
+    /// Where peers may dial in; port 0 takes a free one.
+    pub listen: Option<SocketAddr>,
+    /// `host:port` of peers to dial, for ever.
+    pub dial: Vec<String>,
+    pub links_max: usize,
+}
+
+/// Every link of a process, over a driver, and the rings to their owner.
+pub struct Links<D: ServerDriver> {
+    driver: D,
+    listens: bool,
+    /// When the next connection is asked for; none while it is.
+    accept_at: Option<Now>,
+    dials: Vec<Dial>,
+    resolved: mpsc::Receiver<Resolved>,
+    resolver: mpsc::Sender<Resolved>,
+    links: Slots<Link>,
+    /// Links that may take too long to be made, or to go.
+    timed: Vec<Key>,
+    /// What the owner has no room for.
+    untold: VecDeque<LinkEvent>,
+    /// Links of which the owner does not know yet how much was sent.
+    sent: VecDeque<Key>,
+    /// Nothing is received, because the owner has no room.
+    paused: bool,
+    events: Sender<LinkEvent>,
+    commands: Receiver<Command>,
+    owner: Arc<Doorbell>,
+    notices: Notices,
+    rng: Rng,
+    /// The time of the last turn.
+    now: Now,
+    /// The process ends; then at the latest.
+    end_by: Option<Now>,
+    said_full: bool,
+}
+
+type Resolved = (usize, io::Result<Vec<SocketAddr>>);
+
+const LISTENER: Key = Key::new(0, 0);
+
+/// A connection attempt may take this long.
+const CONNECT_US: u64 = 5_000_000;
+/// A link that is let go, and at the end all of them, have this long for what is still to be sent.
+const END_US: u64 = 1_000_000;
+/// With a full event ring, or without descriptors, it looks again after this: nobody rings for those.
+const STUCK_US: u64 = 2_000;
+/// An owner that had no room is to have this much before it hears more from peers.
+const ROOM_AGAIN: usize = LINK_RING_WORDS / 2;
+
+impl<D: ServerDriver> Links<D> {
+    /// Listens, and dials at its first turn. `bell` is rung when there are commands, `owner` when there are events; the
+    /// address is that of the listener.
+    pub fn new(
+        mut driver: D,
+        config: LinksConfig,
+        (bell, owner): (Arc<Doorbell>, Arc<Doorbell>),
+        notices: Notices,
+        seed: u64,
+    ) -> io::Result<(Links<D>, LinkPort, Option<SocketAddr>)> {
+        let bound = config.listen.map(|addr| driver.listen(LISTENER, addr)).transpose()?;
+        let (events, events_in) = ring(LINK_RING_WORDS);
+        let (commands_out, commands) = ring(LINK_RING_WORDS);
+        let (resolver, resolved) = mpsc::channel();
+        let now = driver.now();
+        let links = Links {
+            listens: bound.is_some(),
+            accept_at: bound.map(|_| now),
+            dials: dials_of(config.dial, now),
+            resolved,
+            resolver,
+            links: Slots::new(config.links_max.min(driver.conns_max())),
+            timed: Vec::new(),
+            untold: VecDeque::new(),
+            sent: VecDeque::new(),
+            paused: false,
+            events,
+            commands,
+            owner,
+            notices,
+            rng: Rng::new(seed),
+            now,
+            end_by: None,
+            said_full: false,
+            driver,
+        };
+        Ok((links, LinkPort::new(events_in, commands_out, bell), bound))
+    }
+
+    // From the owner --------------------------------------------------------------------------------------
+
+    fn take_commands(&mut self) {
+        while let Some(command) = self.commands.pop() {
+            match command {
+                Command::Send { link, bytes } => self.send(link, bytes),
+                Command::Close { link } => self.leave(link),
+            }
+        }
+    }
+
+    fn send(&mut self, key: Key, bytes: Vec<u8>) {
+        let Some(link) = self.links.get_mut(key).filter(|link| link.phase == Phase::Standing) else {
+            return;
+        };
+        link.queue(bytes);
+        let waiting = link.waiting();
+        if waiting > LINK_OUT_BYTES_MAX {
+            self.lose(key, format!("it does not read: {waiting} bytes wait"));
+        } else {
+            self.send_on(key);
+        }
+    }
+
+    /// Hands the driver what is next. A link that is let go says goodbye when there is nothing more to send.
+    fn send_on(&mut self, key: Key) {
+        let Some(link) = self.links.get_mut(key) else {
+            return;
+        };
+        if let Some(piece) = link.next_piece() {
+            return self.driver.send(key, piece);
+        }
+        if link.waiting() > 0 {
+            return;
+        }
+        if let Phase::Leaving { finished: finished @ false, .. } = &mut link.phase {
+            *finished = true;
+            self.driver.finish(key);
+        }
+    }
+
+    fn leave(&mut self, key: Key) {
+        let Some(link) = self.links.get_mut(key).filter(|link| link.phase == Phase::Standing) else {
+            return;
+        };
+        link.phase = Phase::Leaving { by: self.now.plus_us(END_US), finished: false };
+        self.timed.push(key);
+        if self.paused {
+            // What the peer still says is read, and dropped.
+            self.driver.resume(key);
+        }
+        self.send_on(key);
+    }
+
+    // From the driver -------------------------------------------------------------------------------------
+
+    fn take_completions(&mut self) {
+        while let Some((key, event)) = self.driver.next() {
+            if let NetEvent::Accepted(accepted) = event {
+                self.accepted(accepted);
+                continue;
+            }
+            let link = self.links.get_mut(key).expect("the driver speaks of links that were asked for");
+            match (&mut link.phase, event) {
+                (Phase::Closing { why }, NetEvent::Closed) => {
+                    let why = why.take();
+                    self.closed(key, why);
+                }
+                // What comes after we let go is of no interest.
+                (Phase::Closing { .. }, _) => {}
+                (Phase::Opening { .. }, NetEvent::Connected) => {
+                    let peer = link.peer;
+                    if let Some(line) = link.dial.and_then(|dial| self.dials[dial].stands(peer)) {
+                        let fields = vec![("peer", peer.to_string())];
+                        self.notices.tell(Level::Info, "link_stands", fields, line);
+                    }
+                    self.stand(key, peer, true);
+                }
+                (Phase::Opening { .. }, NetEvent::Failed(error)) => self.attempt_failed(key, &error),
+                (Phase::Standing, NetEvent::Received(bytes)) => {
+                    link.received = true;
+                    let bytes = bytes.to_vec();
+                    self.tell(LinkEvent::Bytes { link: key, bytes });
+                }
+                (_, NetEvent::Sent(_)) => {
+                    if link.untold_bytes == 0 {
+                        self.sent.push_back(key);
+                    }
+                    link.sent();
+                    self.send_on(key);
+                }
+                (_, NetEvent::Ended) => self.lose(key, "closed by the peer".to_string()),
+                (_, NetEvent::Failed(error)) => self.lose(key, error.to_string()),
+                // What a peer says that was let go.
+                (_, NetEvent::Received(_)) => {}
+                (_, NetEvent::Connected | NetEvent::Closed | NetEvent::Accepted(_)) => {
+                    unreachable!("the driver reports in order")
+                }
+            }
+        }
+    }
+
+    fn accepted(&mut self, accepted: Result<Box<Accepted>, NetError>) {
+        // Without descriptors or memory it is tried again in a while.
+        self.accept_at = Some(if accepted.is_ok() { self.now } else { self.now.plus_us(STUCK_US) });
+        let Ok(Accepted { socket, peer }) = accepted.map(|accepted| *accepted) else {
+            return;
+        };
+        match self.links.insert(Link::new(peer, None, Phase::Standing)) {
+            Some(key) => {
+                self.driver.adopt(key, socket);
+                self.stand(key, peer, false);
+            }
+            None => {
+                self.driver.refuse(socket);
+                if !std::mem::replace(&mut self.said_full, true) {
+                    let count = self.links.len();
+                    let text = format!("links: {count} stand, {peer} and others are turned away");
+                    self.notices.tell(Level::Warn, "links_full", vec![("peer", peer.to_string())], text);
+                }
+            }
+        }
+        self.accept();
+    }
+
+    /// Asks for the next connection, if the owner has room to hear of it.
+    fn accept(&mut self) {
+        if !self.paused && self.accept_at.take_if(|at| *at <= self.now).is_some() {
+            self.driver.accept(LISTENER);
+        }
+    }
+
+    fn stand(&mut self, key: Key, peer: SocketAddr, dialed: bool) {
+        if let Some(link) = self.links.get_mut(key) {
+            link.phase = Phase::Standing;
+        }
+        if self.paused {
+            self.driver.pause(key);
+        }
+        self.tell(LinkEvent::Up { link: key, peer, dialed });
+    }
+
+    /// A link is of no more use. Of one that was let go that is the reason, however it ends.
+    fn lose(&mut self, key: Key, why: String) {
+        let is_left = self.links.get(key).is_some_and(|link| matches!(link.phase, Phase::Leaving { .. }));
+        self.close(key, Some(if is_left { "closed".to_string() } else { why }));
+    }
+
+    fn close(&mut self, key: Key, why: Option<String>) {
+        if let Some(link) = self.links.get_mut(key) {
+            link.phase = Phase::Closing { why };
+            self.driver.close(key);
+        }
+    }
+
+    fn closed(&mut self, key: Key, why: Option<String>) {
+        let link = self.links.remove(key).expect("it was open until now");
+        if let Some(why) = why {
+            if link.untold_bytes > 0 {
+                self.tell(LinkEvent::Sent { link: key, bytes: link.untold_bytes });
+            }
+            self.tell(LinkEvent::Down { link: key, why });
+            // Not before, so that the owner hears of one link at a time.
+            if let Some(dial) = link.dial {
+                self.dials[dial].lost(link.received, self.now, &mut self.rng);
+            }
+        }
+    }
+
+    // Dialing ---------------------------------------------------------------------------------------------
+
+    /// Dials whoever is due.
+    fn dial(&mut self) {
+        for index in 0..self.dials.len() {
+            match self.dials[index].state {
+                DialState::Resting { until } if until <= self.now => self.resolve(index),
+                DialState::Resting { .. } | DialState::Resolving | DialState::Linked => {}
+            }
+        }
+    }
+
+    /// Gives up what takes too long.
+    fn give_up_overdue(&mut self) {
+        for key in std::mem::take(&mut self.timed) {
+            match self.links.get(key).map(|link| &link.phase) {
+                Some(Phase::Opening { by } | Phase::Leaving { by, .. }) if *by > self.now => {
+                    self.timed.push(key)
+                }
+                Some(Phase::Opening { .. }) => self.attempt_failed(key, &NetError::TimedOut),
+                Some(Phase::Leaving { .. }) => self.lose(key, "closed".to_string()),
+                _ => {}
+            }
+        }
+    }
+
+    /// An address is dialed at once; a name is looked up where waiting for it holds nobody up.
+    fn resolve(&mut self, index: usize) {
+        let address = self.dials[index].address.clone();
+        if let Ok(addr) = address.parse() {
+            return self.connect(index, addr);
+        }
+        self.dials[index].state = DialState::Resolving;
+        let (answers, bell) = (self.resolver.clone(), self.driver.bell());
+        let spawned = std::thread::Builder::new().name("links-name".to_string()).spawn(move || {
+            let found = address.to_socket_addrs().map(Iterator::collect);
+            let _ = answers.send((index, found));
+            bell.ring();
+        });
+        if let Err(e) = spawned {
+            self.dial_failed(index, &e);
+        }
+    }
+
+    fn take_resolved(&mut self) {
+        while let Ok((index, found)) = self.resolved.try_recv() {
+            match found {
+                Ok(addrs) if !addrs.is_empty() => {
+                    self.connect(index, addrs[self.dials[index].attempts % addrs.len()]);
+                }
+                Ok(_) => self.dial_failed(index, &"the name has no address"),
+                Err(e) => self.dial_failed(index, &e),
+            }
+        }
+    }
+
+    fn connect(&mut self, index: usize, addr: SocketAddr) {
+        self.dials[index].attempts += 1;
+        let phase = Phase::Opening { by: self.now.plus_us(CONNECT_US) };
+        match self.links.insert(Link::new(addr, Some(index), phase)) {
+            Some(link) => {
+                self.dials[index].state = DialState::Linked;
+                self.timed.push(link);
+                self.driver.connect(link, addr, Transport::Link);
+            }
+            None => self.dial_failed(index, &"too many links stand already"),
+        }
+    }
+
+    fn attempt_failed(&mut self, key: Key, cause: &dyn Display) {
+        if let Some(index) = self.links.get(key).and_then(|link| link.dial) {
+            self.dial_failed(index, cause);
+        }
+        self.close(key, None);
+    }
+
+    fn dial_failed(&mut self, index: usize, cause: &dyn Display) {
+        if let Some(line) = self.dials[index].failed(cause, self.now, &mut self.rng) {
+            let fields = vec![("peer", self.dials[index].address.clone())];
+            self.notices.tell(Level::Warn, "link_fails", fields, line);
+        }
+    }
+
+    // To the owner ----------------------------------------------------------------------------------------
+
+    /// Tells the owner, now or when it has room. Until it has, nothing more is received.
+    fn tell(&mut self, event: LinkEvent) {
+        if self.untold.is_empty() {
+            match self.events.push(event) {
+                Ok(()) => return,
+                Err(event) => self.untold.push_back(event),
+            }
+        } else {
+            self.untold.push_back(event);
+        }
+        if !std::mem::replace(&mut self.paused, true) {
+            self.standing().into_iter().for_each(|key| self.driver.pause(key));
+        }
+    }
+
+    /// Tells what is untold, as far as there is room.
+    fn tell_on(&mut self) {
+        while let Some(event) = self.untold.pop_front() {
+            if let Err(event) = self.events.push(event) {
+                return self.untold.push_front(event);
+            }
+        }
+        while self.events.room() > 0
+            && let Some(key) = self.sent.pop_front()
+        {
+            if let Some(link) = self.links.get_mut(key) {
+                let bytes = std::mem::take(&mut link.untold_bytes);
+                if bytes > 0 {
+                    self.tell(LinkEvent::Sent { link: key, bytes });
+                }
+            }
+        }
+        if self.paused && self.events.room() >= ROOM_AGAIN {
+            self.paused = false;
+            self.standing().into_iter().for_each(|key| self.driver.resume(key));
+        }
+    }
+
+    fn standing(&self) -> Vec<Key> {
+        let standing = self.links.iter().filter(|(_, link)| link.phase == Phase::Standing);
+        standing.map(|(key, _)| key).collect()
+    }
+}
+
+impl<D: ServerDriver> Actor for Links<D> {
+    fn turn(&mut self, now: Now) -> Turned {
+        self.now = now;
+        self.take_commands();
+        self.take_completions();
+        self.give_up_overdue();
+        self.tell_on();
+        if self.end_by.is_none() && !self.paused {
+            self.take_resolved();
+            self.dial();
+            self.accept();
+        }
+        self.owner.ring_if_asleep();
+        Turned::finished_if(self.end_by.is_some_and(|by| self.links.is_empty() || by <= now))
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        let links = self.timed.iter().filter_map(|&key| match self.links.get(key)?.phase {
+            Phase::Opening { by } | Phase::Leaving { by, .. } => Some(by),
+            Phase::Standing | Phase::Closing { .. } => None,
+        });
+        let is_stuck = self.paused || !self.sent.is_empty();
+        let due = links.chain(self.end_by).chain(is_stuck.then(|| self.now.plus_us(STUCK_US))).min();
+        if is_stuck || self.end_by.is_some() {
+            return due;
+        }
+        let dials = self.dials.iter().filter_map(|dial| match dial.state {
+            DialState::Resting { until } => Some(until),
+            DialState::Resolving | DialState::Linked => None,
+        });
+        dials.chain(self.accept_at).chain(due).min()
+    }
+
+    fn has_messages(&self) -> bool {
+        !self.commands.is_empty()
+    }
+
+    /// Hands out what is still to be sent, says goodbye and waits for the peers to hang up.
+    fn end(&mut self, now: Now) {
+        self.now = now;
+        self.take_commands();
+        self.end_by = Some(now.plus_us(END_US));
+        if self.listens {
+            self.accept_at = None;
+            self.driver.unlisten(LISTENER);
+        }
+        for key in self.links.iter().map(|(key, _)| key).collect::<Vec<_>>() {
+            match self.links.get(key).map(|link| &link.phase) {
+                Some(Phase::Opening { .. }) => self.close(key, None),
+                _ => self.leave(key),
+            }
+        }
+    }
+}
+
+impl<D: ServerDriver> Networked for Links<D> {
+    type Net = D;
+
+    fn driver(&mut self) -> &mut D {
+        &mut self.driver
+    }
+}
+
+/// A peer may be dialed more than once; then one of the dials tells the user how it goes.
+fn dials_of(addresses: Vec<String>, now: Now) -> Vec<Dial> {
+    let mut dials = Vec::<Dial>::new();
+    for address in addresses {
+        let is_mute = dials.iter().any(|dial| dial.address == address);
+        dials.push(Dial::new(address, is_mute, now));
+    }
+    dials
+}

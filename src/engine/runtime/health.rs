@@ -1,0 +1,97 @@
+use super::notices::{Level, Notices};
+use crate::store_server::KeeperError;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use thiserror::Error;
+
+/// How the threads of a process are: what keeps it from going on, what it waits for, and what users are told.
+#[derive(Default)]
+pub struct Health {
+    fatal: Mutex<Option<NodeError>>,
+    has_fatal: AtomicBool,
+    /// What each part of the process waits for, in words for a user.
+    waiting: Mutex<[Option<String>; Part::COUNT]>,
+    pub(crate) notices: Notices,
+}
+
+/// A part of a process that may wait for a disk.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    Store,
+    Log,
+    Index,
+}
+
+impl Part {
+    const COUNT: usize = 3;
+}
+
+#[derive(Debug, Error)]
+pub enum NodeError {
+    #[error("cannot pin a shard to core {core}: {cause} (choose others with --cores)")]
+    Pin { core: usize, cause: io::Error },
+    #[error("cannot start the {driver} driver: {cause}")]
+    Driver { driver: &'static str, cause: io::Error },
+    #[error("the {driver} driver failed: {cause}")]
+    Wait { driver: &'static str, cause: io::Error },
+    #[error("a shard died {0} times: giving up")]
+    Restarts(u32),
+    #[error("{0}; nothing that was counted is lost")]
+    Keeper(#[from] KeeperError),
+    #[error("cannot write to {path}: {cause} (choose another directory with --data)")]
+    LogWriter { path: PathBuf, cause: io::Error },
+    #[error("the doc index: {0}; what was counted is stored, and is found again")]
+    Index(io::Error),
+    #[error(
+        "the {0} thread died of a mistake in the program; what was counted is stored, and is found again"
+    )]
+    Died(&'static str),
+    #[error("cannot listen on {addr}: {cause} (choose another address with --listen)")]
+    Listen { addr: SocketAddr, cause: io::Error },
+    #[error(
+        "{records} records could not be delivered to the store server {address}; their URLs were not answered for"
+    )]
+    Undelivered { address: String, records: usize },
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+impl Health {
+    /// Notes the first error after which the process cannot go on.
+    pub(crate) fn fatal(&self, error: NodeError) {
+        let mut fatal = self.fatal.lock().unwrap_or_else(PoisonError::into_inner);
+        fatal.get_or_insert(error);
+        self.has_fatal.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_fatal(&self) -> bool {
+        self.has_fatal.load(Ordering::Acquire)
+    }
+
+    /// The fatal error, if there was one.
+    pub(crate) fn take(&self) -> Result<(), NodeError> {
+        let fatal = self.fatal.lock().unwrap_or_else(PoisonError::into_inner).take();
+        fatal.map_or(Ok(()), Err)
+    }
+
+    /// Notes what a part waits for, or that it does not.
+    pub(crate) fn wait_for(&self, part: Part, what: Option<String>) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)[part as usize] = what;
+    }
+
+    /// What the process waits for, if it is more than the network.
+    pub fn waiting_for(&self) -> Option<String> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().next().cloned()
+    }
+
+    pub(crate) fn warn(&self, event: &'static str, text: impl Into<String>) {
+        self.notices.tell(Level::Warn, event, Vec::new(), text);
+    }
+
+    pub fn notices(&self) -> &Notices {
+        &self.notices
+    }
+}

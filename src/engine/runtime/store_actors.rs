@@ -1,0 +1,227 @@
+use super::actor::{Actor, ActorBell, ActorThread, Seated, Turned};
+use super::health::{Health, NodeError, Part};
+use crate::base::{Now, Wall};
+use crate::config::Config;
+use crate::rings::{Doorbell, Receiver, Sender, ring};
+use crate::store_server::{Keeper, KeeperError, Keeping, Librarian, Sealed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The keeper, which shards wait for: commits, seals, makes segments ready, and rings those that hold messages back until
+/// records are durable.
+pub struct KeeperActor {
+    keeper: Keeper,
+    wall: Wall,
+    /// Between two commits.
+    pause_ms: u64,
+    turned_at: Now,
+    /// Rung when a durable point has moved.
+    owner: Arc<Doorbell>,
+    /// Rung when one of the shards is to let go of its segment.
+    shards: Vec<Arc<Doorbell>>,
+    maintenance: Option<ToMaintenance>,
+    health: Arc<Health>,
+    is_ending: bool,
+    closed: Option<Result<(), KeeperError>>,
+}
+
+/// The keeper's way to the maintenance of the store.
+struct ToMaintenance {
+    sealed: Sender<Vec<Sealed>>,
+    bell: Arc<Doorbell>,
+    /// There were more than the ring has room for.
+    missed: Arc<AtomicBool>,
+}
+
+/// What no shard waits for: indexes of sealed segments, retention.
+pub(crate) struct MaintenanceActor {
+    librarian: Librarian,
+    sealed: Receiver<Vec<Sealed>>,
+    missed: Arc<AtomicBool>,
+    turned_at: Now,
+    /// The last failure was told.
+    is_told: bool,
+    is_ending: bool,
+    health: Arc<Health>,
+}
+
+/// Sealed segments that wait for maintenance in memory; of any more it reads the files.
+const SEALED_WAITING: usize = 4;
+/// Maintenance tries again what went wrong this often.
+const MAINTENANCE_PAUSE_MS: u64 = 2_000;
+
+impl KeeperActor {
+    pub fn new(
+        keeper: Keeper,
+        config: &Config,
+        wall: Wall,
+        owner: Arc<Doorbell>,
+        shards: Vec<Arc<Doorbell>>,
+        health: &Arc<Health>,
+    ) -> KeeperActor {
+        KeeperActor {
+            keeper,
+            wall,
+            pause_ms: config.store.commit_ms,
+            turned_at: Now::ZERO,
+            owner,
+            shards,
+            maintenance: None,
+            health: health.clone(),
+            is_ending: false,
+            closed: None,
+        }
+    }
+
+    /// Maintenance for the store of a directory.
+    fn with_maintenance(&mut self, config: &Config) -> Seated<MaintenanceActor> {
+        let store = &config.store;
+        let keeping = Keeping {
+            bytes_max: store.bytes_max,
+            history: store.history,
+            segment_bytes: store.segment_bytes,
+            pause: || std::thread::sleep(Duration::from_millis(5)),
+        };
+        let (sealed, sealed_in) = ring(SEALED_WAITING);
+        let (bell, missed) = (ActorBell::default(), Arc::<AtomicBool>::default());
+        self.maintenance = Some(ToMaintenance { sealed, bell: bell.door.clone(), missed: missed.clone() });
+        let actor = MaintenanceActor {
+            librarian: Librarian::new(&store.data, keeping, self.keeper.shares()),
+            sealed: sealed_in,
+            missed,
+            turned_at: Now::ZERO,
+            is_told: false,
+            is_ending: false,
+            health: self.health.clone(),
+        };
+        Seated { actor, bell }
+    }
+
+    /// Hands sealed segments to maintenance. Those that there is no room for are let go, and indexed from their files.
+    fn hand_on(&mut self) {
+        let fresh = self.keeper.take_sealed();
+        if let Some(to) = self.maintenance.as_ref().filter(|_| !fresh.is_empty()) {
+            if to.sealed.push(fresh).is_err() {
+                to.missed.store(true, Ordering::Release);
+            }
+            to.bell.ring_if_asleep();
+        }
+    }
+}
+
+impl Actor for KeeperActor {
+    fn turn(&mut self, now: Now) -> Turned {
+        self.turned_at = now;
+        let turned = self.keeper.turn(self.wall.unix_ms(now));
+        let moved = match turned {
+            Ok(moved) => {
+                self.health.wait_for(Part::Store, None);
+                moved
+            }
+            Err(error) if error.is_passing() => {
+                let what = if error.is_full() { "disk space" } else { "the disk" };
+                // Over in a turn or two, and worth knowing all the same.
+                if let KeeperError::Sync { .. } = error {
+                    self.health.warn("sync_failed", error.to_string());
+                }
+                self.health.wait_for(Part::Store, Some(format!("fetching waits for {what}: {error}")));
+                true
+            }
+            Err(error) => {
+                self.health.fatal(NodeError::Keeper(error));
+                self.owner.ring_if_asleep();
+                self.closed = Some(Ok(()));
+                return Turned::Finished;
+            }
+        };
+        if moved {
+            self.owner.ring_if_asleep();
+        }
+        if self.keeper.waits_for_shards() {
+            self.shards.iter().for_each(|shard| shard.ring_if_asleep());
+        }
+        self.hand_on();
+        if self.is_ending {
+            self.closed = Some(self.keeper.close());
+            self.hand_on();
+            return Turned::Finished;
+        }
+        Turned::IDLE
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        Some(self.turned_at.plus_ms(self.pause_ms))
+    }
+
+    fn has_messages(&self) -> bool {
+        false
+    }
+
+    fn end(&mut self, _: Now) {
+        self.is_ending = true;
+    }
+}
+
+impl Actor for MaintenanceActor {
+    fn turn(&mut self, now: Now) -> Turned {
+        self.turned_at = now;
+        // Looked at first: what is sealed after that has a turn of its own.
+        let is_over = self.is_ending;
+        let mut fresh = Vec::new();
+        while let Some(mut sealed) = self.sealed.pop() {
+            fresh.append(&mut sealed);
+        }
+        if self.missed.swap(false, Ordering::AcqRel) {
+            self.librarian.look_again();
+        }
+        match self.librarian.turn(&fresh) {
+            Ok(()) => self.is_told = false,
+            // Once is enough; what is missing is made good by reading segments.
+            Err(error) if !std::mem::replace(&mut self.is_told, true) => {
+                self.health.warn("maintenance_failed", error.to_string());
+            }
+            Err(_) => {}
+        }
+        if is_over { Turned::Finished } else { Turned::IDLE }
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        Some(self.turned_at.plus_ms(MAINTENANCE_PAUSE_MS))
+    }
+
+    fn has_messages(&self) -> bool {
+        !self.sealed.is_empty()
+    }
+
+    fn end(&mut self, _: Now) {
+        self.is_ending = true;
+    }
+}
+
+/// The threads of a store in this process.
+pub(crate) struct StoreThreads {
+    keeper: ActorThread<KeeperActor>,
+    maintenance: ActorThread<MaintenanceActor>,
+}
+
+impl StoreThreads {
+    pub fn start(
+        mut keeper: KeeperActor,
+        config: &Config,
+        started: Instant,
+        health: &Arc<Health>,
+    ) -> Result<StoreThreads, NodeError> {
+        let maintenance = keeper.with_maintenance(config);
+        let maintenance = ActorThread::start("maintenance", maintenance, started, health)?;
+        let keeper = Seated { actor: keeper, bell: ActorBell::default() };
+        Ok(StoreThreads { keeper: ActorThread::start("keeper", keeper, started, health)?, maintenance })
+    }
+
+    /// The shards are gone: commits, seals and indexes everything.
+    pub fn end(self) -> Result<(), KeeperError> {
+        let keeper = self.keeper.end();
+        self.maintenance.end();
+        keeper.closed.unwrap_or(Ok(()))
+    }
+}

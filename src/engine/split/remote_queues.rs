@@ -1,0 +1,403 @@
+use crate::base::{Key, Now, shown};
+use crate::doc_index::Outcome;
+use crate::engine::crawl::messages::{FromShard, ToShard};
+use crate::engine::crawl::queues::{Queues, Settled};
+use crate::engine::crawl::shard::{Ended, Next, Received, RecordSink, ShardOut, Start, WorkSource};
+use crate::engine::links::{LinkEvent, LinkPort};
+use crate::engine::runtime::counters::{Counter, Counters};
+use crate::limits::LINK_UNSENT_MAX;
+use crate::proto::lines::{Dialect, Job, LineBuffer, Reported, SpiderWord, TransId, WorkOrder};
+use crate::proto::record::{ResultCode, StatusAction};
+use crate::spider::{FetchOrder, Fetched};
+use crate::url_server::{Acquired, Order, OrderKind, Report};
+use rapidhash::fast::RapidHashMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The URL server of a process of its own: queues here, spiders behind links. Robots rules it fetches itself.
+///
+/// To the scheduler it looks like a shard: work comes down the same ring, DONE goes up the same ring.
+///
+/// A line to a spider names one address. Of a host that has several it is the one at which its robots.txt was had:
+/// that comes first, is asked for from here, and is tried at one address after the other.
+///
+/// ```text
+///   scheduler ── work ring ──► UrlServer ── acquire ──► line ──► LinkPort ──► spiders
+///        ▲                        ▲   └─ robots.txt ──► Spider ──► driver
+///        └───── DONE ring ────────┴──── GET, WORKING, DONE ◄──── LinkPort ◄── spiders
+/// ```
+pub(crate) struct RemoteQueues {
+    queues: Queues,
+    port: Arc<Mutex<LinkPort>>,
+    links: RapidHashMap<Key, SpiderLink>,
+    by_taker: RapidHashMap<u16, Key>,
+    dialect: Dialect,
+    /// Nothing more is to be sent, though the message to drain may still be on its way.
+    stop: Arc<AtomicBool>,
+    sent: u64,
+    bad_lines: u64,
+}
+
+/// Stores nothing: pages are stored where they are fetched.
+pub(crate) struct NoRecords;
+
+/// A spider that is connected.
+struct SpiderLink {
+    peer: SocketAddr,
+    taker: u16,
+    buffer: LineBuffer,
+    /// Lines of this turn.
+    lines: Vec<u8>,
+    /// Bytes that the kernel has not taken yet.
+    unsent: usize,
+    held: bool,
+}
+
+const LINK_EVENTS_PER_TURN: usize = 1_024;
+
+type Out = ShardOut<FromShard>;
+
+impl RemoteQueues {
+    pub fn new(
+        queues: Queues,
+        port: Arc<Mutex<LinkPort>>,
+        dialect: Dialect,
+        stop: Arc<AtomicBool>,
+        epoch: u32,
+    ) -> RemoteQueues {
+        if epoch > 0 {
+            // What the spiders have belongs to a shard that died; they dial again, or are dialed.
+            port.lock().unwrap_or_else(PoisonError::into_inner).close_all();
+        }
+        RemoteQueues {
+            queues: queues.with_spiders_behind_links(),
+            port,
+            links: RapidHashMap::default(),
+            by_taker: RapidHashMap::default(),
+            dialect,
+            stop,
+            sent: 0,
+            bad_lines: 0,
+        }
+    }
+
+    /// What spiders said, and which came and went. True if there is more.
+    fn take_link_events(&mut self, out: &mut Out, now: Now) -> bool {
+        let port = self.port.clone();
+        let mut port = port.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..LINK_EVENTS_PER_TURN {
+            match port.next() {
+                Some(LinkEvent::Up { link, peer, .. }) => self.joined(link, peer, out),
+                Some(LinkEvent::Bytes { link, bytes }) => {
+                    if let Err(error) = self.heard(link, &bytes, out, now) {
+                        let peer =
+                            self.links.get(&link).map_or(String::new(), |known| known.peer.to_string());
+                        out.notice(format!("spider {peer}: {error}; connection closed"));
+                        self.bad_lines += 1;
+                        port.close(link);
+                        self.left(link, now);
+                    }
+                }
+                Some(LinkEvent::Sent { link, bytes }) => self.link_has_room(link, bytes),
+                Some(LinkEvent::Down { link, why }) => {
+                    if let Some(known) = self.links.get(&link) {
+                        out.notice(format!("spider {} is gone: {}", known.peer, shown(&why, 200)));
+                    }
+                    self.left(link, now);
+                }
+                None => return false,
+            }
+        }
+        true
+    }
+
+    fn joined(&mut self, link: Key, peer: SocketAddr, out: &mut Out) {
+        let taker = self.queues.url_server.join(self.dialect == Dialect::Pull);
+        self.by_taker.insert(taker, link);
+        let buffer = LineBuffer::default();
+        self.links
+            .insert(link, SpiderLink { peer, taker, buffer, lines: Vec::new(), unsent: 0, held: false });
+        out.notice(format!("spider {peer} has joined"));
+    }
+
+    /// A spider is gone: what it had is sent again.
+    fn left(&mut self, link: Key, now: Now) {
+        if let Some(known) = self.links.remove(&link) {
+            self.by_taker.remove(&known.taker);
+            self.queues.url_server.leave(known.taker, now);
+        }
+    }
+
+    fn link_has_room(&mut self, link: Key, bytes: usize) {
+        let Some(known) = self.links.get_mut(&link) else {
+            return;
+        };
+        known.unsent = known.unsent.saturating_sub(bytes);
+        if known.held && known.unsent <= LINK_UNSENT_MAX / 2 {
+            known.held = false;
+            self.queues.url_server.hold(known.taker, false);
+        }
+    }
+
+    fn heard(&mut self, link: Key, bytes: &[u8], out: &mut Out, now: Now) -> Result<(), String> {
+        let Some(known) = self.links.get_mut(&link) else {
+            return Ok(());
+        };
+        let taker = known.taker;
+        known.buffer.push(bytes);
+        let mut words = Vec::new();
+        let error = loop {
+            match known.buffer.next_line() {
+                Ok(Some(line)) => match SpiderWord::parse(line) {
+                    Ok(word) => words.push(word),
+                    Err(error) => break Err(error.to_string()),
+                },
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error.to_string()),
+            }
+        };
+        // What was said before a line that cannot be read still counts.
+        for word in words {
+            match word {
+                SpiderWord::Get(count) => self.queues.url_server.credit(taker, count),
+                SpiderWord::Working(trans) if self.queues.url_server.taker(trans) == Some(taker) => {
+                    self.queues.url_server.working(trans, now);
+                }
+                SpiderWord::Done(trans, reported) if self.queues.url_server.taker(trans) == Some(taker) => {
+                    self.page_done(trans, reported, out, now);
+                }
+                // Late, never given, or given to another.
+                SpiderWord::Working(_) | SpiderWord::Done(..) => self.queues.url_server.ignored(),
+            }
+        }
+        error
+    }
+
+    fn page_done(&mut self, trans: TransId, reported: Option<Reported>, out: &mut Out, now: Now) {
+        // A robots.txt is with our own spider, whatever a stranger says of it.
+        if self.queues.url_server.doc_id(trans).is_none() {
+            return self.queues.url_server.ignored();
+        }
+        let asked_at = self.queues.url_server.asked_at(trans).unwrap_or(now);
+        let report = match reported {
+            Some(reported) => {
+                let took_us = u64::from(reported.took_ms) * 1_000;
+                // The spider may have taken its time to begin: its request was out no later than this.
+                let begun = Now::from_us(now.us().saturating_sub(took_us)).max(asked_at);
+                self.queues.url_server.sent(trans, begun);
+                Report {
+                    result: result_of(reported.status),
+                    status: reported.status,
+                    took_us,
+                    retry_after_s: Some(reported.retry_after_s).filter(|&seconds| seconds > 0),
+                }
+            }
+            None => {
+                // When its request was out is not known, but that it was by now: the pause counts from here.
+                self.queues.url_server.sent(trans, now);
+                Report {
+                    result: ResultCode::Ok,
+                    status: 0,
+                    took_us: now.since_us(asked_at),
+                    retry_after_s: None,
+                }
+            }
+        };
+        if let Some(job) = self.queues.url_server.release(trans, &report, now) {
+            let outcome = Outcome { status: report.status, ..outcome(&job, report.result, out, now) };
+            out.answer(outcome, None, true, None);
+        }
+    }
+
+    /// Whether a line can hold this URL, whatever its transaction will be called. Asked before it is queued: one
+    /// that cannot be sent needs neither robots rules nor a spider's credit.
+    fn fits_a_line(&self, job: &Job) -> bool {
+        let (trans, doc_id) = (TransId::from(u64::MAX), job.candidate.doc_id);
+        let line = WorkOrder { trans, doc_id, ip: job.ip, url: &job.candidate.url };
+        line.write(self.dialect, &mut Vec::new()).is_ok()
+    }
+
+    /// A URL that no line can hold never reaches a spider.
+    fn refuse_unsendable(job: &Job, out: &mut Out, now: Now) {
+        out.log.refused_job(job, ResultCode::BadUrl, now);
+        out.answer(outcome(job, ResultCode::BadUrl, out, now), None, false, None);
+    }
+
+    fn send_line(&mut self, order: &Order, out: &mut Out, now: Now) {
+        let Order { trans, doc_id, ip, url, taker, .. } = order;
+        let link = self.by_taker.get(taker).and_then(|link| self.links.get_mut(link));
+        let Some(known) = link else {
+            // It left in this very turn.
+            return self.queues.url_server.put_back(*trans, now);
+        };
+        let line = WorkOrder { trans: *trans, doc_id: *doc_id, ip: *ip, url };
+        if line.write(self.dialect, &mut known.lines).is_err() {
+            // It did when it was queued, but its host has an address with a longer name by now. Nothing is sent, so
+            // the spider has its credit back.
+            self.queues.url_server.credit(*taker, 1);
+            let report = Report { result: ResultCode::BadUrl, ..Report::UNKNOWN };
+            if let Some(job) = self.queues.url_server.release(*trans, &report, now) {
+                RemoteQueues::refuse_unsendable(&job, out, now);
+            }
+            return;
+        }
+        if known.unsent + known.lines.len() > LINK_UNSENT_MAX && !known.held {
+            known.held = true;
+            self.queues.url_server.hold(known.taker, true);
+        }
+        self.sent += 1;
+        self.queues.url_server.sent(*trans, now);
+    }
+
+    fn flush_lines(&mut self) {
+        let mut port = None;
+        for (&link, known) in self.links.iter_mut().filter(|(_, known)| !known.lines.is_empty()) {
+            let port = port.get_or_insert_with(|| self.port.lock().unwrap_or_else(PoisonError::into_inner));
+            known.unsent += known.lines.len();
+            port.send(link, std::mem::take(&mut known.lines));
+        }
+    }
+}
+
+fn outcome(job: &Job, result: ResultCode, out: &Out, now: Now) -> Outcome {
+    Outcome::new(job.candidate.doc_id, result, out.log.unix_s(now))
+}
+
+impl WorkSource for RemoteQueues {
+    type Message = ToShard;
+    type Reply = FromShard;
+    type Item = Infallible;
+
+    const MESSAGES_PER_TURN: usize = 4_096;
+    const ORDERS_PER_TURN: usize = 4_096;
+
+    fn receive(&mut self, message: ToShard, out: &mut Out, now: Now) -> Received {
+        match message {
+            ToShard::Work { epoch, .. } | ToShard::Errand { epoch, .. } if self.queues.is_late(epoch) => {}
+            ToShard::Work { job, .. } if !self.fits_a_line(&job) => {
+                RemoteQueues::refuse_unsendable(&job, out, now);
+            }
+            ToShard::Work { job, .. } => self.queues.url_server.admit(job, now),
+            ToShard::Errand { errand, .. } => self.queues.admit_errand(errand, out, now),
+            ToShard::About(word) => self.queues.about(word, out, now),
+            // Links are not followed here.
+            ToShard::Scope(_) => {}
+            ToShard::Drain => return Received::Drain,
+        }
+        Received::Taken
+    }
+
+    fn poll(&mut self, out: &mut Out, now: Now) -> bool {
+        let more = self.take_link_events(out, now);
+        self.queues.poll(now);
+        more
+    }
+
+    fn next(&mut self, start: &mut Start<'_, FromShard>) -> Next<Infallible> {
+        if !start.spider.has_room(start.actions) {
+            return Next::Nothing;
+        }
+        match self.queues.url_server.acquire(start.now) {
+            Acquired::Fetch(order) if order.kind == OrderKind::Page => {
+                self.send_line(&order, start.out, start.now);
+                Next::Handled
+            }
+            Acquired::Fetch(order) => {
+                let addr = SocketAddr::new(order.ip, order.url.port());
+                let more = order.more;
+                Next::Fetch(FetchOrder { more, ..FetchOrder::new(order.trans, order.url, addr) })
+            }
+            Acquired::Refused(job, refusal) => {
+                self.queues.refuse(&job, refusal, start.out, start.now);
+                Next::Handled
+            }
+            Acquired::Nothing => Next::Nothing,
+        }
+    }
+
+    fn sent(&mut self, trans: TransId, now: Now) {
+        self.queues.url_server.sent(trans, now);
+    }
+
+    fn working(&mut self, trans: TransId, now: Now) {
+        self.queues.url_server.working(trans, now);
+    }
+
+    fn suspect(&self, _: TransId) -> u32 {
+        0
+    }
+
+    fn ended(&mut self, fetched: Box<Fetched>, out: &mut Out, now: Now) -> Ended<Infallible> {
+        if let Settled::Page(_) = self.queues.settle(&fetched, out, now) {
+            unreachable!("pages are fetched by spiders in other processes")
+        }
+        Ended::Over(fetched.bytes)
+    }
+
+    fn flush(&mut self, out: &mut Out, _: Now) {
+        self.flush_lines();
+        self.queues.flush(out);
+    }
+
+    /// What spiders have may end.
+    fn is_settled(&self) -> bool {
+        self.queues.url_server.open() == 0
+    }
+
+    fn close(&mut self, out: &mut Out, now: Now) {
+        self.queues.close(out, now);
+    }
+
+    fn has_messages(&self) -> bool {
+        self.queues.has_messages() || !self.port.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    fn may_start(&self) -> bool {
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queues.url_server.is_empty()
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        self.queues.url_server.next_due()
+    }
+
+    fn publish(&self, counters: &Counters) {
+        self.queues.publish(counters);
+        counters.set(Counter::Sent, self.sent);
+        counters.set(Counter::BadLines, self.bad_lines);
+        counters.set(Counter::Late, self.queues.url_server.stats().late);
+    }
+
+    fn drained_reply() -> FromShard {
+        FromShard::Drained
+    }
+}
+
+impl RecordSink for NoRecords {
+    type Item = Infallible;
+    type Reply = FromShard;
+
+    fn store(&mut self, item: Infallible, _: &mut Out) -> Result<Vec<u8>, Infallible> {
+        match item {}
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// What a reported status means to the doc index.
+fn result_of(status: u16) -> ResultCode {
+    match StatusAction::of(status) {
+        _ if status == 0 => ResultCode::ConnectFailed,
+        StatusAction::Document => ResultCode::Ok,
+        StatusAction::Unchanged => ResultCode::NotModified,
+        StatusAction::Follow => ResultCode::Redirect,
+        StatusAction::Retry | StatusAction::Drop | StatusAction::BackOff => ResultCode::HttpError,
+    }
+}
