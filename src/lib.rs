@@ -57,11 +57,12 @@
 //! | 3     | `doc_index`               | every URL known: ledger, rows, seen-set, frontier, due times       |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
+//! | 3     | `config`                  | settings: typed, checked, told in one place                        |
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
 //! | 2     | `storage`                 | sorted runs, the seen-set, spilled pieces, files that are there whole or not at all |
 //! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, TLS, codings, charsets, URLs, robots, HTML, sitemaps, DNS, lines |
-//! | 0     | `base`, `config`, `limits`| time, keys, timers, the address guard; settings; bounds            |
+//! | 0     | `base`, `limits`          | time, keys, timers, the address guard; bounds                      |
 //!
 //! Roles (layer 3) are sans-IO: events and the time come in, actions go out. They know nothing of each other, of
 //! drivers or of threads, which is why the simulation can run them as they are.
@@ -82,8 +83,8 @@
 //! its end; `nephila audit` does so for a crawl on the real web.
 #![deny(unsafe_code)]
 
-pub mod archive;
-pub mod audit;
+pub(crate) mod archive;
+pub(crate) mod audit;
 pub mod base;
 pub mod commands;
 pub mod config;
@@ -91,13 +92,13 @@ pub mod doc_index;
 pub mod driver;
 pub mod engine;
 pub mod farm;
-pub mod handler;
+pub(crate) mod handler;
 pub mod limits;
 pub mod proto;
-pub mod resolver;
-pub mod rings;
+pub(crate) mod resolver;
+pub(crate) mod rings;
 pub mod sim;
-pub mod spider;
+pub(crate) mod spider;
 pub(crate) mod storage;
 pub mod store_server;
-pub mod url_server;
+pub(crate) mod url_server;

@@ -64,9 +64,10 @@ pub const CREDENTIAL_BYTES_MAX: usize = 1_024;
 pub const CHALLENGE_BYTES_MAX: usize = 8 * 1_024;
 pub const CHALLENGE_PARAM_BYTES_MAX: usize = 1_024;
 
-/// Hosts that one shard keeps cookies of, and what all of them may take; beyond either the host that was unused longest
-/// is forgotten.
-pub const COOKIE_HOSTS_MAX: usize = 16_384;
+/// Hosts that one shard keeps cookies of, and the memory that all of them may take; beyond either the host that was unused
+/// longest is forgotten. A host with one cookie takes 256 bytes and its texts, so the memory is the bound that counts, and
+/// fewer hosts would save none of it.
+pub const COOKIE_HOSTS_MAX: usize = 65_536;
 pub const COOKIE_JAR_BYTES_MAX: usize = 16 << 20;
 /// Cookies of one host, bytes of one (name, value and path), and bytes sent with one request.
 pub const COOKIES_PER_HOST_MAX: usize = 50;
@@ -171,5 +172,7 @@ const _: () = assert!(
     2 * COOKIES_PER_HOST_MAX * COOKIE_BYTES_MAX < COOKIE_JAR_BYTES_MAX,
     "one host never fills the jar"
 );
+const _: () =
+    assert!(COOKIE_HOSTS_MAX * 256 <= COOKIE_JAR_BYTES_MAX, "the jar has memory for that many hosts");
 const _: () = assert!(COOKIE_BYTES_MAX <= COOKIE_HEADER_BYTES_MAX, "every cookie that is kept can be sent");
 const _: () = assert!(SEGMENT_HEADER_BYTES.is_multiple_of(RECORD_ALIGN));

@@ -17,13 +17,13 @@ pub(super) struct Capture<'a> {
     pub document: &'a Document,
     /// The record that has the document, if that is another one.
     pub original: Option<&'a Original>,
-    /// What it was asked for with.
+    /// The user agent of the request.
     pub agent: Option<&'a str>,
     /// The id of the file's first record.
     pub warcinfo: &'a str,
 }
 
-/// What a record became.
+/// What a stored record became in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Became {
     Response,
@@ -94,18 +94,18 @@ impl Capture<'_> {
         if let Some(reason) = truncated(record.result, flags) {
             fields.push(("WARC-Truncated", reason.to_string()));
         }
-        put(main, &fields, &[&head, body]);
+        write_record(main, &fields, &[&head, body]);
         if is_revisit { Became::Revisit } else { Became::Response }
     }
 
-    /// A document of which nothing is known but where it came from.
+    /// A document of which only the URL is known.
     fn write_resource(&self, main: &mut Vec<u8>) {
         let body = &self.document.body[..];
         let mut fields = self.fields("resource", &self.id("main"));
         fields.push(("Content-Type", "application/octet-stream".to_string()));
         fields.push(("WARC-Payload-Digest", digest(&[body])));
         fields.push(("WARC-Block-Digest", digest(&[body])));
-        put(main, &fields, &[body]);
+        write_record(main, &fields, &[body]);
     }
 
     fn fields(&self, kind: &str, id: &str) -> Vec<(&'static str, String)> {
@@ -127,7 +127,7 @@ impl Capture<'_> {
         fields
     }
 
-    /// The request, without what was said of earlier answers and without what nobody else may know.
+    /// The request, without validators of earlier answers and without secrets.
     fn request(&self, flags: Flags) -> Option<Vec<u8>> {
         let agent = self.agent?;
         let url = CrawlUrl::parse(&self.located.record.url).ok()?;
@@ -167,9 +167,4 @@ fn digest(parts: &[&[u8]]) -> String {
     let mut hash = Sha1::new();
     parts.iter().for_each(|part| hash.update(part));
     sha1_label(hash)
-}
-
-fn put(out: &mut Vec<u8>, fields: &[(&'static str, String)], block: &[&[u8]]) {
-    let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    write_record(out, &fields, block);
 }

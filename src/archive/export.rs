@@ -1,7 +1,7 @@
 use super::capture::{Became, Capture};
 use super::originals::Originals;
+use super::output::{FileOutput, Output};
 use super::selection::Selection;
-use super::shelves::{FileShelf, Shelf};
 use super::warc_files::{FileNames, WarcFiles};
 use crate::store_server::{Damage, Located, ReadError, Reader};
 use rapidhash::fast::RapidHashMap;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What is taken out of a store.
+/// What is exported from a store.
 #[derive(Clone, Debug)]
 pub struct Export {
     /// One record of each URL, not all of them.
@@ -20,10 +20,10 @@ pub struct Export {
     pub force: bool,
 }
 
-/// What an export came to.
+/// The result of an export.
 #[derive(Clone, Debug, Default)]
 pub struct Exported {
-    /// As they are called.
+    /// By their names.
     pub files: Vec<PathBuf>,
     /// WARC records, those that describe files and requests included.
     pub records: u64,
@@ -58,7 +58,7 @@ pub enum ArchiveError {
     #[error(transparent)]
     Keep(#[from] crate::store_server::KeeperError),
     #[error(transparent)]
-    Library(#[from] crate::store_server::LibraryError),
+    Library(#[from] crate::store_server::MaintenanceError),
 }
 
 impl ArchiveError {
@@ -82,14 +82,14 @@ impl Export {
         if !self.force && first.exists() {
             return Err(ArchiveError::Exists(first));
         }
-        let files = WarcFiles::new(FileShelf::new(&folder, self.force), names, None);
-        let (shelf, mut exported) = self.walk(reader, files, watch)?;
-        exported.files = shelf.finish()?;
+        let files = WarcFiles::new(FileOutput::new(&folder, self.force), names, None);
+        let (output, mut exported) = self.write_to(reader, files, watch)?;
+        exported.files = output.finish()?;
         Ok(exported)
     }
 
     /// Writes what is selected to files, and ends the last of them.
-    pub(super) fn walk<S: Shelf>(
+    pub(super) fn write_to<S: Output>(
         &self,
         reader: &Reader,
         mut files: WarcFiles<'_, S>,
@@ -114,16 +114,16 @@ impl Export {
         if let Some(error) = failed {
             return Err(error);
         }
-        let (shelf, count, bytes) = files.finish()?;
+        let (output, count, bytes) = files.finish()?;
         let mut exported = writing.exported;
         exported.records += u64::from(count);
         exported.bytes = bytes;
         exported.damaged = damaged;
-        Ok((shelf, exported))
+        Ok((output, exported))
     }
 }
 
-/// A walk in progress.
+/// An export in progress.
 struct Writing<'a> {
     reader: &'a Reader,
     originals: Originals,
@@ -136,7 +136,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    fn write<S: Shelf>(
+    fn write<S: Output>(
         &mut self,
         located: &Located,
         bytes: &[u8],

@@ -1,12 +1,12 @@
-//! A response head as it stands in an archive: of a document without its codings, and of the length that follows.
+//! A response head as it is archived: for a document without its codings, and with the length that follows.
 
 use crate::proto::http1::{Flags, HeadLimits, HeadParser, HeadStep, Method, unfold};
 use memchr::memchr;
 
 const ORIGINAL: &[u8] = b"X-Archive-Orig-";
 
-/// The final head of a response, changed where what is stored is not what came: the names of headers that are not true
-/// any more get a prefix. `None` for bytes that are no head.
+/// The final head of a response, changed where the stored document is not what came: the names of headers that are no longer
+/// true get a prefix. `None` for bytes that are no head.
 pub(super) fn archived(head: &[u8], flags: Flags, body_bytes: usize) -> Option<Vec<u8>> {
     let method = if flags.contains(Flags::HEAD_ONLY) { Method::Head } else { Method::Get };
     let Ok(HeadStep::Done(parsed)) = HeadParser::new(HeadLimits::default(), method).parse(head) else {
@@ -35,7 +35,7 @@ pub(super) fn archived(head: &[u8], flags: Flags, body_bytes: usize) -> Option<V
         } else if is(b"Transfer-Encoding") || is(b"Content-Encoding") && flags.contains(Flags::DECODED) {
             put(&mut out, &[ORIGINAL, name], &value);
         } else if field.contains(&b'\n') {
-            // Not every reader knows that a header may go on in the next line.
+            // Not every reader knows that a header may continue on the next line.
             put(&mut out, &[name], &value);
         } else {
             out.extend_from_slice(field);
@@ -116,7 +116,7 @@ mod tests {
             archived_text(head, Flags::DECODED, 10),
             "HTTP/1.1 200 OK\r\nX-Archive-Orig-Content-Encoding: gzip\r\nX-Archive-Orig-Transfer-Encoding: chunked\r\nX-Archive-Orig-Content-Length: 3\r\nContent-Length: 10\r\n\r\n"
         );
-        // A coding that was not undone is still true.
+        // A coding that was not removed is still true.
         let text = archived_text("HTTP/1.0 200\r\nContent-Encoding: compress\r\n\r\n", Flags::NONE, 4);
         assert_eq!(text, "HTTP/1.0 200\r\nContent-Encoding: compress\r\nContent-Length: 4\r\n\r\n");
     }

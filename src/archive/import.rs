@@ -1,16 +1,18 @@
 use super::export::ArchiveError;
 use super::index::FAULTS_TOLD;
-use super::intake::{Block, Intake, Refused, Taken};
-use super::source::{Fault, RecordPlace, Seen, Step, WarcSource};
-use crate::config::Dedup;
+use super::stored_originals::StoredOriginals;
+use super::warc_decoder::{Block, DecodedRecord, Refusal, WarcDecoder};
+use super::warc_source::{Fault, RecordPlace, Seen, Step, WarcSource};
 use crate::proto::warc::{Kind, WarcHead, base32};
-use crate::store_server::{AppendError, DataDir, Keeper, Keeping, Librarian, Medium, ShardStore, StoreRules};
-use rapidhash::fast::RapidHashMap;
+use crate::store_server::{
+    AppendError, Appended, DataDir, Dedup, Keeper, Maintenance, Medium, RetentionRules, ShardStore,
+    StoreRules,
+};
 use sha1::{Digest, Sha1};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// What is brought into a store.
+/// WARC files that are to be imported into a store.
 #[derive(Clone, Debug)]
 pub struct Import {
     pub files: Vec<PathBuf>,
@@ -20,19 +22,21 @@ pub struct Import {
     pub dedup: Dedup,
 }
 
-/// What an import came to.
+/// The result of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
     pub files: u64,
+    /// WARC records that were read; one that was read twice counts twice.
+    pub records_read: u64,
     /// Records of the store that were written; all of them are on disk.
     pub records: u64,
     pub responses: u64,
     pub revisits: u64,
     pub resources: u64,
-    /// WARC records that are nothing to a store: requests, descriptions, other schemes.
+    /// WARC records of kinds that a store does not hold: requests, descriptions, other schemes.
     pub left_out: u64,
     pub document_bytes: u64,
-    /// What could not be read, and where: the first of them, and how many there are.
+    /// The first records that could not be read, and how many there are.
     pub faults: Vec<(PathBuf, Fault)>,
     pub skipped: u64,
 }
@@ -52,16 +56,16 @@ impl Import {
         let mut keeper = Keeper::new(Medium::Directory(DataDir::open(data)?), rules, 1);
         keeper.prepare(unix_ms)?;
         let store = ShardStore::new(keeper.share(0));
-        let keeping = Keeping::all(self.segment_bytes);
-        let librarian = Librarian::new(data, keeping, keeper.shares());
+        let rules = RetentionRules::all(self.segment_bytes);
+        let maintenance = Maintenance::new(data, rules, keeper.shares());
         let mut importing = Importing {
-            intake: Intake::new(self.doc_bytes_max),
+            decoder: WarcDecoder::new(self.doc_bytes_max),
             files: &self.files,
             keeper,
-            librarian,
+            maintenance,
             store,
             unix_ms,
-            places: RapidHashMap::default(),
+            originals: StoredOriginals::new(data),
             waiting: Vec::new(),
             imported: Imported::default(),
         };
@@ -69,23 +73,30 @@ impl Import {
         importing.store.finish();
         // What was read before a failure stays.
         importing.keeper.close()?;
-        importing.librarian.turn(&importing.keeper.take_sealed())?;
+        importing.maintenance.turn(&importing.keeper.take_sealed())?;
         read.map(|()| importing.imported)
     }
 }
 
+/// An import in progress.
 struct Importing<'a> {
-    intake: Intake,
+    decoder: WarcDecoder,
     files: &'a [PathBuf],
     keeper: Keeper,
-    librarian: Librarian,
+    maintenance: Maintenance,
     store: ShardStore,
     unix_ms: u64,
-    /// Where the payload of a digest is: file and place. 40 bytes for each response.
-    places: RapidHashMap<u128, (u32, RecordPlace)>,
-    /// Revisits that came before what they refer to.
-    waiting: Vec<(u32, RecordPlace)>,
+    originals: StoredOriginals,
+    /// Revisits that came before the documents they refer to, in the order in which they were read.
+    waiting: Vec<FilePlace>,
     imported: Imported,
+}
+
+/// A file by its number, and a place in it.
+#[derive(Clone, Copy)]
+struct FilePlace {
+    file: usize,
+    at: RecordPlace,
 }
 
 /// A record as it was read.
@@ -115,7 +126,14 @@ impl Gathered {
         Block { bytes: &self.block, cut: self.cut }
     }
 
-    /// The block is what its digest says, as far as that is one we know.
+    /// A response is one of HTTP if it says so or begins like one.
+    fn is_http(&self) -> bool {
+        let kind = self.head.get("Content-Type").unwrap_or("application/http").trim();
+        let is_named = kind.get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case("application/http"));
+        is_named || self.block.starts_with(b"HTTP/1.")
+    }
+
+    /// The block is what its digest says, if that is a kind that is known here.
     fn is_sound(&self) -> bool {
         let told = self.head.get("WARC-Block-Digest").unwrap_or_default().trim();
         match told.split_once(':') {
@@ -127,165 +145,156 @@ impl Gathered {
     }
 }
 
-/// A file by its number, and a place in it.
-type FilePlace = (u32, RecordPlace);
-
 impl Importing<'_> {
     fn read_all(&mut self, watch: &mut dyn FnMut(&Imported)) -> Result<(), ArchiveError> {
-        for (index, path) in self.files.iter().enumerate() {
+        for (file, path) in self.files.iter().enumerate() {
             let mut source = WarcSource::open(path)?;
             self.imported.files += 1;
             loop {
-                let mut gathered = Gathered::default();
-                let bytes_max = self.intake.block_bytes_max();
-                match source.next(&mut |seen| gathered.see(seen, bytes_max)) {
+                let (step, gathered) = self.read_next(&mut source);
+                match step {
                     Step::End => break,
-                    Step::Fault(fault) => self.skip(index as u32, fault),
-                    Step::Record { at, .. } => {
-                        let place = (index as u32, at);
-                        if let Err(Refused::Missing) = self.take(&gathered, place)? {
-                            self.waiting.push(place);
-                        }
-                    }
+                    Step::Fault(fault) => self.skip(file, fault),
+                    Step::Record { at, .. } => self.take(&gathered, FilePlace { file, at }, true)?,
                 }
                 watch(&self.imported);
             }
+            self.imported.records_read += source.records();
             self.commit()?;
         }
+        self.read_waiting()
+    }
+
+    /// Reads the revisits again that came before their documents. Their order lets each gzip member be unpacked once.
+    fn read_waiting(&mut self) -> Result<(), ArchiveError> {
+        let mut again: Option<(usize, WarcSource)> = None;
         for place in std::mem::take(&mut self.waiting) {
-            let taken = match self.read_again(place)? {
-                Some(gathered) => self.take(&gathered, place)?,
-                None => Err(Refused::Missing),
+            let path = &self.files[place.file];
+            let source = match &mut again {
+                Some((file, source)) if *file == place.file => source,
+                _ => &mut again.insert((place.file, WarcSource::open(path)?)).1,
             };
-            if let Err(Refused::Missing) = taken {
-                let cause = "a revisit of a document that is in none of the files".to_string();
-                self.skip(place.0, Fault { offset: place.1.offset, cause });
+            let before = source.records();
+            source.go_to(place.at).map_err(|cause| ArchiveError::Source { path: path.clone(), cause })?;
+            let gathered = match self.read_next(source) {
+                (Step::Record { .. }, gathered) => Some(gathered),
+                (Step::Fault(_) | Step::End, _) => None,
+            };
+            self.imported.records_read += source.records() - before;
+            match gathered {
+                Some(gathered) => self.take(&gathered, place, false)?,
+                None => self.refuse(place, Refusal::Missing)?,
             }
         }
         Ok(())
     }
 
-    /// Stores a record, or counts it among those that are not. What refers to a document that was not seen yet is left to
-    /// the caller.
-    fn take(&mut self, gathered: &Gathered, place: FilePlace) -> Result<Result<(), Refused>, ArchiveError> {
-        let taken = match self.read(gathered)? {
-            Ok(taken) => taken,
-            Err(Refused::Missing) => return Ok(Err(Refused::Missing)),
-            Err(Refused::NotOurs) => {
+    fn read_next(&self, source: &mut WarcSource) -> (Step, Gathered) {
+        let mut gathered = Gathered::default();
+        let bytes_max = self.decoder.block_bytes_max();
+        let step = source.next(&mut |seen| gathered.see(seen, bytes_max));
+        (step, gathered)
+    }
+
+    /// Stores a record, or counts it among those that are not. A revisit of a document that was not read yet may wait.
+    fn take(&mut self, gathered: &Gathered, place: FilePlace, may_wait: bool) -> Result<(), ArchiveError> {
+        match self.store(gathered) {
+            Ok(()) => Ok(()),
+            Err(Refusal::Missing) if may_wait => {
+                self.waiting.push(place);
+                Ok(())
+            }
+            Err(refusal) => self.refuse(place, refusal),
+        }
+    }
+
+    fn refuse(&mut self, place: FilePlace, refusal: Refusal) -> Result<(), ArchiveError> {
+        let cause = match refusal {
+            Refusal::Failed(error) => return Err(error),
+            Refusal::NotOurs => {
                 self.imported.left_out += 1;
-                return Ok(Ok(()));
+                return Ok(());
             }
-            Err(Refused::Bad(cause)) => {
-                self.skip(place.0, Fault { offset: place.1.offset, cause });
-                return Ok(Ok(()));
-            }
+            Refusal::Missing => "a revisit of a document that is in none of the files".to_string(),
+            Refusal::Bad(cause) => cause,
         };
+        self.skip(place.file, Fault { offset: place.at.offset, cause });
+        Ok(())
+    }
+
+    fn store(&mut self, gathered: &Gathered) -> Result<(), Refusal> {
+        let decoded = self.decode(gathered)?;
+        let appended = self.append(&decoded)?;
         let kind = gathered.head.kind();
-        if let (true, Some(key)) = (kind != Kind::Revisit, digest_key(&gathered.head)) {
-            self.places.entry(key).or_insert(place);
-        }
-        match self.append(&taken)? {
-            Ok(()) => {}
-            Err(AppendError::TooLarge | AppendError::NoSegment) => {
-                let cause = "the record does not fit into a segment".to_string();
-                self.skip(place.0, Fault { offset: place.1.offset, cause });
-                return Ok(Ok(()));
-            }
-        }
+        // A revisit is no original.
+        let payload = payload_key(&gathered.head).filter(|_| kind != Kind::Revisit);
+        self.originals.note(payload, &appended);
         match kind {
             Kind::Response => self.imported.responses += 1,
             Kind::Revisit => self.imported.revisits += 1,
             _ => self.imported.resources += 1,
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    /// What a record comes to.
-    fn read(&mut self, gathered: &Gathered) -> Result<Result<Taken, Refused>, ArchiveError> {
+    fn decode(&mut self, gathered: &Gathered) -> Result<DecodedRecord, Refusal> {
         let head = &gathered.head;
         let kind = head.kind();
         if matches!(kind, Kind::Other | Kind::Metadata) {
-            return Ok(Err(Refused::NotOurs));
+            return Err(Refusal::NotOurs);
         }
         if !gathered.is_sound() {
-            return Ok(Err(Refused::Bad("the block is not what its digest says".to_string())));
+            return Err(Refusal::Bad("the block is not what its digest says".to_string()));
         }
         match kind {
-            Kind::Response if is_http(gathered) => Ok(self.intake.response(head, gathered.block())),
+            Kind::Response if gathered.is_http() => self.decoder.response(head, gathered.block()),
             Kind::Revisit => {
-                let taken = match self.intake.revisit(head, gathered.block()) {
-                    Ok(taken) => taken,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                if taken.is_unchanged() {
-                    return Ok(Ok(taken));
+                let decoded = self.decoder.revisit(head, gathered.block())?;
+                if decoded.is_unchanged() {
+                    return Ok(decoded);
                 }
-                let place = digest_key(head).and_then(|key| self.places.get(&key).copied());
-                let Some(place) = place else { return Ok(Err(Refused::Missing)) };
-                let Some(original) = self.read_again(place)? else { return Ok(Err(Refused::Missing)) };
-                let original = match original.head.kind() {
-                    Kind::Response if is_http(&original) => {
-                        self.intake.response(&original.head, original.block())
-                    }
-                    _ => self.intake.resource(&original.head, original.block()),
-                };
-                Ok(original.map(|original| taken.with_document_of(&original)))
+                let payload = payload_key(head).ok_or(Refusal::Missing)?;
+                let found = self.originals.find(payload).map_err(ArchiveError::from)?;
+                let (original, document) = found.ok_or(Refusal::Missing)?;
+                Ok(decoded.with_document_of(&original, &document.body))
             }
-            _ => Ok(self.intake.resource(head, gathered.block())),
+            _ => self.decoder.resource(head, gathered.block()),
         }
     }
 
-    fn read_again(&self, place: FilePlace) -> Result<Option<Gathered>, ArchiveError> {
-        let mut source = WarcSource::open_at(&self.files[place.0 as usize], place.1)?;
-        let mut gathered = Gathered::default();
-        let bytes_max = self.intake.block_bytes_max();
-        match source.next(&mut |seen| gathered.see(seen, bytes_max)) {
-            Step::Record { .. } => Ok(Some(gathered)),
-            Step::Fault(_) | Step::End => Ok(None),
-        }
-    }
-
-    fn append(&mut self, taken: &Taken) -> Result<Result<(), AppendError>, ArchiveError> {
-        let record = taken.record();
+    fn append(&mut self, decoded: &DecodedRecord) -> Result<Appended, Refusal> {
+        let record = decoded.record();
         let mut appended = self.store.append(&record);
         if appended == Err(AppendError::NoSegment) {
             self.commit()?;
             appended = self.store.append(&record);
         }
-        if let Err(error) = appended {
-            return Ok(Err(error));
-        }
+        let appended =
+            appended.map_err(|_| Refusal::Bad("the record does not fit into a segment".to_string()))?;
         self.imported.records += 1;
         self.imported.document_bytes += (record.bytes.len() - record.head_len) as u64;
         if self.imported.records.is_multiple_of(COMMIT_EVERY) {
             self.commit()?;
         }
-        Ok(Ok(()))
+        Ok(appended)
     }
 
     /// Makes everything durable, and indexes what was sealed.
     fn commit(&mut self) -> Result<(), ArchiveError> {
         self.keeper.turn(self.unix_ms)?;
-        Ok(self.librarian.turn(&self.keeper.take_sealed())?)
+        Ok(self.maintenance.turn(&self.keeper.take_sealed())?)
     }
 
-    fn skip(&mut self, file: u32, fault: Fault) {
+    fn skip(&mut self, file: usize, fault: Fault) {
         self.imported.skipped += 1;
         if self.imported.faults.len() < FAULTS_TOLD {
-            self.imported.faults.push((self.files[file as usize].clone(), fault));
+            self.imported.faults.push((self.files[file].clone(), fault));
         }
     }
 }
 
-/// A response is one of HTTP if it says so or begins like one.
-fn is_http(gathered: &Gathered) -> bool {
-    let kind = gathered.head.get("Content-Type").unwrap_or("application/http").trim();
-    let is_told = kind.get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case("application/http"));
-    is_told || gathered.block.starts_with(b"HTTP/1.")
-}
-
-/// The payload's digest as it is told: two records that tell the same have the same.
-fn digest_key(head: &WarcHead) -> Option<u128> {
-    let told = head.get("WARC-Payload-Digest")?.trim();
-    (!told.is_empty()).then(|| xxh3_128(told.to_ascii_uppercase().as_bytes()))
+/// A key for the payload digest that a record names: records that name the same digest have the same payload.
+fn payload_key(head: &WarcHead) -> Option<u128> {
+    let digest = head.get("WARC-Payload-Digest")?.trim();
+    (!digest.is_empty()).then(|| xxh3_128(digest.to_ascii_uppercase().as_bytes()))
 }

@@ -1,7 +1,7 @@
 use super::export::{ArchiveError, Export, Exported, split_path};
-use super::shelves::{CountShelf, FileShelf, Shelf};
-use super::source::{Fault, Seen, Step, WarcSource};
+use super::output::{CountOutput, FileOutput, Output};
 use super::warc_files::{FileNames, WarcFiles};
+use super::warc_source::{Fault, Seen, Step, WarcSource};
 use crate::proto::warc::{CdxjLine, Indexed, Place, WarcHead, WarcParser, WarcStep, sha1_label};
 use crate::store_server::Reader;
 use memchr::memchr;
@@ -12,33 +12,33 @@ use std::path::{Path, PathBuf};
 #[derive(Default)]
 pub(super) struct Index {
     lines: Vec<String>,
-    /// URL and date of the pages among the records, where they are wanted.
+    /// URL and date of the pages among the records, if they are wanted.
     pub pages: Option<Vec<(String, String)>>,
 }
 
-/// What indexing came to.
+/// The result of indexing.
 #[derive(Debug, Default)]
 pub struct Indexing {
     pub lines: u64,
-    /// What could not be read, and where: the first of them, and how many there are.
+    /// The first places that could not be read, and how many there are.
     pub faults: Vec<(PathBuf, Fault)>,
     pub faults_total: u64,
     /// Of an index of a store.
     pub exported: Option<Exported>,
 }
 
-/// Faults that are told one by one.
+/// Faults that are reported one by one.
 pub(super) const FAULTS_TOLD: usize = 100;
-/// Bytes of a response head that are looked at.
+/// Bytes of a response head that are read.
 const RESPONSE_HEAD_BYTES_MAX: usize = 1 << 20;
 
 impl Index {
-    /// One that notes pages.
+    /// An index that notes pages.
     pub fn with_pages() -> Index {
         Index { lines: Vec::new(), pages: Some(Vec::new()) }
     }
 
-    /// A record of our own making, whole.
+    /// Adds a whole record of an export.
     pub fn add_record(&mut self, record: &[u8], place: &Place<'_>) {
         let mut parser = WarcParser::new(u64::MAX);
         let mut looking = None;
@@ -78,13 +78,13 @@ impl Index {
     }
 }
 
-/// A record that is to be listed, while its block goes by.
+/// A record that is being indexed, while its block is read.
 struct Looking {
     head: WarcHead,
     /// The head of the response, until its blank line.
     response: Vec<u8>,
     in_response: bool,
-    /// Of the payload, where the record does not tell it.
+    /// Of the payload, if the record does not name its digest.
     hash: Option<Sha1>,
 }
 
@@ -121,8 +121,8 @@ impl Looking {
     }
 }
 
-/// The index of the WARC files that an export of a store writes, which are not written. They are called like `out`, with
-/// another ending.
+/// Writes the index of the WARC files that an export of a store would write. They are named like `out`, with another
+/// extension.
 pub fn index_export(
     export: &Export,
     reader: &Reader,
@@ -134,13 +134,13 @@ pub fn index_export(
     let stem = name.strip_suffix(".cdxj").unwrap_or(&name);
     let names = FileNames::new(&format!("{stem}.warc.gz"), export.size);
     let mut index = Index::default();
-    let files = WarcFiles::new(CountShelf, names, Some(&mut index));
-    let (CountShelf, exported) = export.walk(reader, files, watch)?;
+    let files = WarcFiles::new(CountOutput, names, Some(&mut index));
+    let (CountOutput, exported) = export.write_to(reader, files, watch)?;
     let lines = write_lines(&mut index, &folder, &name, export.force)?;
     Ok(Indexing { lines, exported: Some(exported), ..Indexing::default() })
 }
 
-/// The index of WARC files of any maker.
+/// Writes the index of WARC files of any origin.
 pub fn index_files(paths: &[PathBuf], out: &Path, force: bool) -> Result<Indexing, ArchiveError> {
     let (folder, name) = split_path(out)?;
     check_free(&folder.join(&name), force)?;
@@ -188,14 +188,14 @@ fn check_free(path: &Path, force: bool) -> Result<(), ArchiveError> {
 }
 
 fn write_lines(index: &mut Index, folder: &Path, name: &str, force: bool) -> Result<u64, ArchiveError> {
-    let mut shelf = FileShelf::new(folder, force);
-    shelf.open(name)?;
+    let mut output = FileOutput::new(folder, force);
+    output.open(name)?;
     let lines = index.sorted();
     for line in lines {
-        shelf.write(line.as_bytes())?;
+        output.write(line.as_bytes())?;
     }
     let count = lines.len() as u64;
-    shelf.close()?;
-    shelf.finish()?;
+    output.close()?;
+    output.finish()?;
     Ok(count)
 }

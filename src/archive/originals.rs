@@ -24,8 +24,8 @@ impl Original {
     }
 }
 
-/// Where the documents of references are. Two walks over the store find them, because nothing says which comes first; a
-/// store without references is walked once. Costs 16 bytes for every document that is referred to more than once or from
+/// Where the documents of references are. Two scans of the store find them, because either may come first; a store without
+/// references is scanned once. Costs 16 bytes for every document that is referred to more than once or from
 /// elsewhere, and some 100 bytes and the URL for every record that has one of them.
 #[derive(Default)]
 pub(super) struct Originals {
@@ -35,7 +35,7 @@ pub(super) struct Originals {
 }
 
 impl Originals {
-    /// Those among the records that are selected: a reference to what is not archived would lead nowhere.
+    /// Finds those among the selected records: a reference to a record that is not archived would lead nowhere.
     pub fn find(reader: &Reader, selection: &Selection) -> Result<Originals, ReadError> {
         let mut wanted: RapidHashSet<u128> = RapidHashSet::default();
         reader.each(|located, _| {

@@ -15,7 +15,7 @@ pub(super) enum Selection {
 enum Worth {
     /// There was no response.
     Nothing,
-    /// It says that an earlier one is still true.
+    /// It says that an earlier one still holds.
     Unchanged,
     Document,
 }

@@ -2,7 +2,7 @@
 
 use super::export::{ArchiveError, Export, Exported, split_path};
 use super::index::Index;
-use super::shelves::{FileShelf, Shelf};
+use super::output::{FileOutput, Output};
 use super::warc_files::{FileNames, WarcFiles};
 use crate::base::rfc3339;
 use crate::proto::zip::{ZipEntry, directory};
@@ -26,15 +26,21 @@ pub fn export_wacz(
     watch: &mut dyn FnMut(&Exported),
 ) -> Result<Exported, ArchiveError> {
     let (folder, name) = split_path(out)?;
-    let mut shelf = FileShelf::new(&folder, export.force);
-    shelf.open(&name)?;
+    let mut output = FileOutput::new(&folder, export.force);
+    output.open(&name)?;
     let mut newest_ms = 0;
     reader.each(|located, _| newest_ms = newest_ms.max(located.record.fetched_unix_ms))?;
-    let zip =
-        ZipShelf { shelf, at: 0, entries: Vec::new(), open: None, resources: Vec::new(), unix_ms: newest_ms };
+    let zip = ZipOutput {
+        output,
+        at: 0,
+        entries: Vec::new(),
+        open: None,
+        resources: Vec::new(),
+        unix_ms: newest_ms,
+    };
     let mut index = Index::with_pages();
     let files = WarcFiles::new(zip, FileNames::new("data.warc.gz", None), Some(&mut index));
-    let (mut zip, mut exported) = export.walk(reader, files, watch)?;
+    let (mut zip, mut exported) = export.write_to(reader, files, watch)?;
     write_index(&mut zip, &mut index)?;
     write_pages(&mut zip, index.pages.unwrap_or_default())?;
     let package = json!({
@@ -50,15 +56,15 @@ pub fn export_wacz(
     let digest = json!({ "path": "datapackage.json", "hash": label(Sha256::digest(&package).as_slice()) });
     zip.put("datapackage-digest.json", format!("{digest:#}\n").as_bytes())?;
     let end = directory(&zip.entries, zip.at);
-    zip.shelf.write(&end)?;
+    zip.output.write(&end)?;
     exported.bytes = zip.at + end.len() as u64;
-    zip.shelf.close()?;
-    exported.files = zip.shelf.finish()?;
+    zip.output.close()?;
+    exported.files = zip.output.finish()?;
     Ok(exported)
 }
 
 /// Blocks of lines, each a gzip member, and a list of where each begins.
-fn write_index(zip: &mut ZipShelf, index: &mut Index) -> Result<(), ArchiveError> {
+fn write_index(zip: &mut ZipOutput, index: &mut Index) -> Result<(), ArchiveError> {
     let meta = json!({ "format": "cdxj-gzip-1.0", "filename": "index.cdx.gz" });
     let mut list = format!("!meta 0 {meta}\n");
     let mut offset = 0;
@@ -78,13 +84,13 @@ fn write_index(zip: &mut ZipShelf, index: &mut Index) -> Result<(), ArchiveError
     zip.put("indexes/index.idx", list.as_bytes())
 }
 
-fn write_pages(zip: &mut ZipShelf, pages: Vec<(String, String)>) -> Result<(), ArchiveError> {
+fn write_pages(zip: &mut ZipOutput, pages: Vec<(String, String)>) -> Result<(), ArchiveError> {
     zip.begin("pages/pages.jsonl")?;
     let first = json!({ "format": "json-pages-1.0", "id": "pages", "title": "All Pages" });
     zip.write(format!("{first}\n").as_bytes())?;
     for (url, ts) in pages {
         let id = format!("{:016x}", xxh3_64(format!("{ts} {url}").as_bytes()));
-        // Nothing here reads titles, and a list without them is of no use to anybody.
+        // Titles are not parsed, and a list of pages without titles is of no use.
         let page = json!({ "id": id, "url": url, "title": url, "ts": ts });
         zip.write(format!("{page}\n").as_bytes())?;
     }
@@ -92,8 +98,8 @@ fn write_pages(zip: &mut ZipShelf, pages: Vec<(String, String)>) -> Result<(), A
 }
 
 /// A ZIP that grows.
-struct ZipShelf {
-    shelf: FileShelf,
+struct ZipOutput {
+    output: FileOutput,
     at: u64,
     entries: Vec<ZipEntry>,
     open: Option<Open>,
@@ -109,12 +115,12 @@ struct Open {
     hash: Sha256,
 }
 
-impl ZipShelf {
+impl ZipOutput {
     fn begin(&mut self, name: &str) -> Result<(), ArchiveError> {
         let entry =
             ZipEntry { name: name.to_string(), offset: self.at, bytes: 0, crc32: 0, unix_ms: self.unix_ms };
         let header = entry.local_header();
-        self.shelf.write(&header)?;
+        self.output.write(&header)?;
         self.at += header.len() as u64;
         self.open = Some(Open { entry, crc: Crc::new(), hash: Sha256::new() });
         Ok(())
@@ -123,7 +129,7 @@ impl ZipShelf {
     fn end(&mut self) -> Result<(), ArchiveError> {
         let Open { mut entry, crc, hash } = self.open.take().expect("an entry is open");
         entry.crc32 = crc.sum();
-        self.shelf.patch(entry.offset, &entry.local_header())?;
+        self.output.patch(entry.offset, &entry.local_header())?;
         let name = entry.name.rsplit('/').next().unwrap_or_default();
         let hash = label(hash.finalize().as_slice());
         self.resources.push(json!({ "name": name, "path": entry.name, "hash": hash, "bytes": entry.bytes }));
@@ -138,7 +144,7 @@ impl ZipShelf {
     }
 }
 
-impl Shelf for ZipShelf {
+impl Output for ZipOutput {
     fn open(&mut self, name: &str) -> Result<(), ArchiveError> {
         self.begin(&format!("archive/{name}"))
     }
@@ -149,7 +155,7 @@ impl Shelf for ZipShelf {
         open.hash.update(bytes);
         open.entry.bytes += bytes.len() as u64;
         self.at += bytes.len() as u64;
-        self.shelf.write(bytes)
+        self.output.write(bytes)
     }
 
     fn close(&mut self) -> Result<(), ArchiveError> {

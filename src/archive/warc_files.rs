@@ -1,11 +1,11 @@
 use super::export::ArchiveError;
 use super::index::Index;
-use super::shelves::Shelf;
+use super::output::Output;
 use crate::proto::warc::{Place, RECORD_END, record_id, sha1_label, warc_date, write_record};
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use sha1::{Digest, Sha1};
 
-/// How the files of an export are called and how long they get.
+/// Names and size of the files of an export.
 #[derive(Clone, Debug)]
 pub(super) struct FileNames {
     /// Up to its first dot, and from it on.
@@ -37,8 +37,8 @@ impl FileNames {
 
 /// Writes records to files, each in a gzip member of its own where the name says so, and begins a new file when one has
 /// passed the size.
-pub(super) struct WarcFiles<'a, S: Shelf> {
-    shelf: S,
+pub(super) struct WarcFiles<'a, S: Output> {
+    output: S,
     names: FileNames,
     index: Option<&'a mut Index>,
     packer: Option<Packer>,
@@ -49,17 +49,17 @@ pub(super) struct WarcFiles<'a, S: Shelf> {
     bytes: u64,
 }
 
-impl<'a, S: Shelf> WarcFiles<'a, S> {
-    pub fn new(shelf: S, names: FileNames, index: Option<&'a mut Index>) -> WarcFiles<'a, S> {
+impl<'a, S: Output> WarcFiles<'a, S> {
+    pub fn new(output: S, names: FileNames, index: Option<&'a mut Index>) -> WarcFiles<'a, S> {
         let packer = names.is_packed().then(Packer::new);
-        WarcFiles { shelf, names, index, packer, file: 0, offset: 0, warcinfo: None, bytes: 0 }
+        WarcFiles { output, names, index, packer, file: 0, offset: 0, warcinfo: None, bytes: 0 }
     }
 
     /// The id of the first record of the file that the next record goes to. Begins that file if need be.
     pub fn warcinfo(&mut self, unix_ms: u64, agent: Option<&str>) -> Result<String, ArchiveError> {
         let is_full = self.names.size.is_some_and(|size| self.offset > size);
         if is_full && self.warcinfo.take().is_some() {
-            self.shelf.close()?;
+            self.output.close()?;
         }
         if let Some(id) = &self.warcinfo {
             return Ok(id.clone());
@@ -67,7 +67,7 @@ impl<'a, S: Shelf> WarcFiles<'a, S> {
         self.file += 1;
         self.offset = 0;
         let name = self.names.nth(self.file);
-        self.shelf.open(&name)?;
+        self.output.open(&name)?;
         let id = record_id(&[b"warcinfo", name.as_bytes(), &unix_ms.to_le_bytes()]);
         let text = description(agent);
         let mut hash = Sha1::new();
@@ -94,7 +94,7 @@ impl<'a, S: Shelf> WarcFiles<'a, S> {
             Some(packer) => packer.pack(record),
             None => record,
         };
-        self.shelf.write(bytes)?;
+        self.output.write(bytes)?;
         let length = bytes.len() as u64;
         if let Some(index) = &mut self.index {
             let shown = if self.packer.is_some() { length } else { length - RECORD_END.len() as u64 };
@@ -106,14 +106,14 @@ impl<'a, S: Shelf> WarcFiles<'a, S> {
         Ok(())
     }
 
-    /// Ends the last file. The shelf, how many files there are, and their bytes.
+    /// Ends the last file. The output, how many files there are, and their bytes.
     pub fn finish(mut self) -> Result<(S, u32, u64), ArchiveError> {
-        // An archive of nothing is one, too.
+        // An empty archive is valid, too.
         if self.warcinfo.is_none() {
             self.warcinfo(0, None)?;
         }
-        self.shelf.close()?;
-        Ok((self.shelf, self.file, self.bytes))
+        self.output.close()?;
+        Ok((self.output, self.file, self.bytes))
     }
 }
 

@@ -1,7 +1,7 @@
-//! The audit: reads a crawl log again and proves it, or shows the lines that break a promise.
+//! The audit: reads a crawl log and proves its promises, or shows the lines that break one.
 //!
 //! ```text
-//!   lines of crawl.log ──► Intake ──► rows by host, by send time ──► Timeline ──► tallies, violations
+//!   lines of crawl.log ──► LogReader ──► rows by host, by send time ──► Timeline ──► tallies, violations
 //!   of one or more         torn?      rows by address                 one of each   Report
 //!   processes              which run?
 //! ```
@@ -23,13 +23,12 @@
 //! Memory: [`ROW_BYTES`] for each request and each host's name once; while one host or address is judged, 36 more
 //! for each of its requests.
 
-mod intake;
+mod log_reader;
 mod report;
 mod row;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
-pub use intake::{Intake, Overrides};
-pub use report::{Gap, Kind, Place, Report, Subject, Tally, VIOLATIONS_KEPT, Violation, Why};
-pub use row::ROW_BYTES;
+pub use log_reader::{LogReader, Overrides};
+pub use report::{Gap, Kind, Place, Report, Subject, Tally, Violation};

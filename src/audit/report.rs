@@ -8,7 +8,7 @@ pub const VIOLATIONS_KEPT: usize = 10_000;
 pub struct Report {
     /// The files, in the order they were read.
     pub files: Vec<String>,
-    /// Runs that said their rules.
+    /// Runs that wrote their rules.
     pub runs: u64,
     /// Lines about a fetch.
     pub lines: u64,
@@ -46,7 +46,7 @@ pub struct Tally {
 pub struct Gap {
     pub gap_us: u64,
     pub allowed_us: u64,
-    /// Where the second of the two stands.
+    /// The line of the second of the two.
     pub place: Place,
 }
 
@@ -54,10 +54,10 @@ pub struct Gap {
 pub struct Violation {
     pub kind: Kind,
     pub subject: Subject,
-    /// When the request was sent; 0 for a line that does not read.
+    /// When the request was sent; 0 for a line that does not parse.
     pub at_us: u64,
     pub place: Place,
-    /// The line that it is to be held against.
+    /// The line that it conflicts with.
     pub other: Option<Place>,
 }
 
@@ -77,11 +77,11 @@ pub enum Kind {
     Open { open: u32, allowed: u32 },
     /// A page before robots.txt was known.
     BeforeRobots,
-    /// A page although robots.txt could not be had.
+    /// A page although robots.txt could not be fetched.
     RobotsUnreachable,
     /// A page by rules that are more than a day old.
     RobotsStale { age_us: u64 },
-    /// A line that does not read.
+    /// A line that does not parse.
     Malformed(LogError),
 }
 
@@ -121,7 +121,7 @@ impl Why {
 }
 
 impl Report {
-    /// The host or address that a violation is about; `None` for a line that does not read.
+    /// The host or address that a violation is about; `None` for a line that does not parse.
     pub fn name(&self, subject: Subject) -> Option<&str> {
         match subject {
             Subject::Host(at) => self.hosts.get(at).map(|tally| &*tally.name),

@@ -1,10 +1,10 @@
 use super::report::Place;
 use crate::proto::crawl_log::RunRules;
 
-/// What stays in memory of one request.
+/// Memory that one request takes.
 pub const ROW_BYTES: usize = 40;
 
-/// An address that the line does not tell.
+/// Stands for an address that the line does not name.
 pub(super) const NO_IP: u32 = u32::MAX;
 
 /// A request that was sent or tried, as far as niceness is concerned. Names are numbers here.
@@ -49,7 +49,7 @@ impl Row {
     }
 }
 
-/// What a fetch of robots.txt came to, for the origin whose rules they are.
+/// The result of a fetch of robots.txt, for the origin whose rules they are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Learnt {
     pub end_us: u64,

@@ -1,5 +1,6 @@
 //! Each promise is held, and each can be broken; what no crawler can know in time is not held against it.
 
+use super::report::VIOLATIONS_KEPT;
 use super::*;
 use crate::proto::crawl_log::{LogLine, Path, Rules, RunRules, Timing};
 use crate::proto::record::ResultCode;
@@ -75,7 +76,7 @@ impl Log {
     }
 
     fn judge(&self) -> Report {
-        let mut intake = Intake::new(Overrides::default());
+        let mut intake = LogReader::new(Overrides::default());
         intake.open_file("crawl.log");
         self.text.split_inclusive(|&octet| octet == b'\n').for_each(|line| intake.line(line));
         intake.close_file();

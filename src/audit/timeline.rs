@@ -6,14 +6,14 @@ use crate::proto::crawl_log::RunRules;
 /// rounded.
 const TOLERANCE_US: u64 = 1_000;
 
-/// The promises of the specification; kept apart from the url server's own figures, so that a slip there shows.
+/// The promises of the specification; kept apart from the url server's own figures, so that a mistake there shows.
 const RESPONSE_PAUSE_US_MAX: u64 = 30_000_000;
 const CRAWL_DELAY_MS_MAX: u32 = 300_000;
 const RETRY_AFTER_S_MAX: u32 = 86_400;
 const BACK_OFF_US_MIN: u64 = 1_000_000;
 const BACK_OFF_US_MAX: u64 = 3_600_000_000;
 const ROBOTS_AGE_US_MAX: u64 = 86_400_000_000;
-/// A page may have been decided upon while the rules were fresh, and sent when its connection stood.
+/// A page may have been decided on while the rules were fresh, and sent when its connection was made.
 const ROBOTS_AGE_SLACK_US: u64 = 120_000_000;
 
 /// What a run promised to each host, or to each address.
@@ -88,7 +88,7 @@ impl Timeline<'_> {
 
         let mut tally = Tally { name, requests: self.rows.len() as u64, smallest: None, open_max: 1 };
         let mut ended = 0;
-        // The request that ends last of those before: if any is open still, it is.
+        // The request that ends last of those before: if any is still open, this one is.
         let mut last_to_end = 0;
         for (at, row) in self.rows.iter().enumerate() {
             let bounds = self.bounds_of(row);
@@ -114,7 +114,7 @@ impl Timeline<'_> {
         tally
     }
 
-    /// What is known of the wishes of this host, or of this address, after each answer.
+    /// What this host, or this address, has asked for after each answer.
     fn hear(&self, ends: &[u32]) -> Vec<Heard> {
         // What a host asks for does not bind its neighbours on the address.
         let wishes_count = matches!(self.subject, Subject::Host(_));

@@ -31,7 +31,7 @@ impl Key {
         generation.wrapping_add(1) & GENERATION_MASK
     }
 
-    /// 32 bits of index, 24 of generation, and 8 bits on top for whoever needs an operation code.
+    /// 32 bits of index, 24 of generation, and 8 bits on top for an operation code.
     pub fn pack(self, tag: u8) -> u64 {
         u64::from(tag) << 56 | u64::from(self.generation) << 32 | u64::from(self.index)
     }

@@ -9,7 +9,8 @@
 //! | `civil`     | days as dates, and back                                          |
 //! | `key`       | a slab index with a generation, and how it packs into a token    |
 //! | `le`        | little-endian numbers at a place in bytes                        |
-//! | `net`       | what a role asks of the network, and what it is told             |
+//! | `net`       | what a role asks of the network, and the events it gets          |
+//! | `named`     | enums whose variants have names that people write                |
 //! | `slots`     | a bounded slab whose keys go stale when a slot is reused         |
 //! | `wheel`     | a hierarchical timer wheel, one millisecond a tick               |
 //! | `guard`     | addresses and ports we never connect to                          |
@@ -21,6 +22,7 @@ mod civil;
 mod guard;
 mod key;
 mod le;
+mod named;
 mod net;
 mod now;
 mod random;
@@ -29,19 +31,21 @@ mod slots;
 mod text;
 mod wheel;
 
-pub use civil::Civil;
-pub use guard::{AddressGuard, Refusal, port_is_bad};
+pub(crate) use civil::Civil;
+pub(crate) use guard::AddressGuard;
 pub use key::Key;
 pub use le::{u16_at, u32_at, u64_at};
+pub(crate) use named::named_enum;
+pub use named::variant_by_name;
 pub use net::{Accepted, NetAsk, NetError, NetEvent, Socket, Transport};
 pub use now::{Now, Wall, rfc3339};
 pub use random::random_u64;
 pub use rng::Rng;
-pub use slots::Slots;
+pub(crate) use slots::Slots;
 pub use text::shown;
-pub use wheel::{RowWheel, TimerWheel};
+pub(crate) use wheel::{RowWheel, TimerWheel};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.
-pub fn fingerprint(bytes: &[u8]) -> u64 {
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
     rapidhash::v3::rapidhash_v3(bytes)
 }

@@ -10,7 +10,7 @@ pub enum NetAsk {
     Connect { conn: Key, addr: SocketAddr, transport: Transport },
     /// Send all of `bytes`, over UDP as one datagram; answered by `Sent` or `Failed`.
     Send { conn: Key, bytes: Vec<u8> },
-    /// Let go of the connection in whatever state it is; answered by `Closed`, after which nothing more comes
+    /// Close the connection in whatever state it is; answered by `Closed`, after which nothing more comes
     /// under this key and its slot may be used again.
     Close { conn: Key },
 }
@@ -21,11 +21,11 @@ pub enum Transport {
     /// A stream of bytes.
     Tcp,
     /// A stream that stays open for short messages, each wanted at once: what is sent does not wait for more of it, and a
-    /// peer that went away without a word is found out some day.
+    /// peer that vanished without a notification is detected in the end.
     Link,
-    /// A connected UDP socket on a port that the kernel draws at random: it hears its peer and nobody else.
+    /// A connected UDP socket on a port that the kernel draws at random: it receives from its peer only.
     /// Every `Send` is one datagram, every `Received` is one datagram, which may be empty; it never `Ended`.
-    /// That nobody listens shows, if at all, as `Failed(Refused)` after a send.
+    /// A peer without a listener shows, if at all, as `Failed(Refused)` after a send.
     Udp,
 }
 

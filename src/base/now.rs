@@ -31,10 +31,6 @@ impl Now {
     pub const fn since_us(self, earlier: Now) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
-
-    pub const fn since_ms(self, earlier: Now) -> u64 {
-        self.since_us(earlier) / 1_000
-    }
 }
 
 impl fmt::Debug for Now {

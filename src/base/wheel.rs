@@ -52,12 +52,9 @@ impl<T: Copy> TimerWheel<T> {
         TimerWheel { levels: Levels::new(now) }
     }
 
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.levels.len
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.levels.len == 0
     }
 
     pub fn insert(&mut self, at: Now, item: T) {

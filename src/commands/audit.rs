@@ -1,6 +1,6 @@
 use super::Failure;
 use super::output::print;
-use crate::audit::{Gap, Intake, Kind, Overrides, Place, Report, Subject, Tally, Violation};
+use crate::audit::{Gap, Kind, LogReader, Overrides, Place, Report, Subject, Tally, Violation};
 use crate::base::{rfc3339, shown};
 use crate::proto::crawl_log::LINE_BYTES_MAX;
 use clap::Args;
@@ -83,7 +83,7 @@ fn rate(text: &str) -> Result<f64, String> {
 
 impl AuditArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let mut intake = Intake::new(Overrides {
+        let mut intake = LogReader::new(Overrides {
             req_host_per_sec: self.req_host_per_sec,
             req_host_concurrent: self.req_host_concurrent,
             req_ip_per_sec: self.req_ip_per_sec,
@@ -107,7 +107,7 @@ impl AuditArgs {
 }
 
 /// Hands a log over line by line. A line that no writer of ours makes is cut, so that it is refused.
-fn read_log(path: &Path, intake: &mut Intake) -> io::Result<()> {
+fn read_log(path: &Path, intake: &mut LogReader) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, File::open(path)?);
     intake.open_file(&shown(&path.display().to_string(), 1_000));
     let mut line = Vec::new();

@@ -6,7 +6,7 @@ use super::machine::{cores, on_cores};
 use crate::doc_index::{DocIndex, IndexBytes, IndexRules, Link, Note, Origin, Outcome, RejectList};
 use crate::handler::LinkBatch;
 use crate::proto::http1::Validators;
-use crate::proto::lines::Held;
+use crate::proto::job::Held;
 use crate::proto::record::ResultCode;
 use clap::Args;
 use nix::time::{ClockId, clock_gettime};

@@ -1,7 +1,7 @@
 use super::Failure;
 use super::output::print;
 use crate::base::{Now, Wall};
-use crate::proto::lines::{Candidate, Job};
+use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::url_server::{Acquired, Niceness, OrderKind, Report, Robotstxt, UrlServer, UrlServerConfig};

@@ -2,11 +2,11 @@
 
 use super::bench::median;
 use crate::base::Rng;
-use crate::config::Dedup;
 use crate::farm::{Site, SiteSpec};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::store_server::{
-    AppendError, DataDir, Keeper, Keeping, Librarian, Medium, NewRecord, Reader, ShardStore, StoreRules,
+    AppendError, DataDir, Dedup, Keeper, Maintenance, Medium, NewRecord, Reader, RetentionRules, ShardStore,
+    StoreRules,
 };
 use hdrhistogram::Histogram;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
@@ -191,7 +191,7 @@ impl Bench {
         });
         let mut keeper = worked?;
         round.ours_us = (process_us() - before) / self.count as f64 - round.plain_us;
-        let mut librarian = Librarian::new(&path, keeping(), keeper.shares());
+        let mut librarian = Maintenance::new(&path, keeping(), keeper.shares());
         librarian.turn(&keeper.take_sealed()).map_err(|error| error.to_string())?;
         if !keep {
             let _ = fs::remove_dir_all(&path);
@@ -280,7 +280,7 @@ impl Bench {
     pub fn lookups(&self, records: u64) -> Result<Lookups, String> {
         let path = self.root.join("lookups");
         let Open { mut keeper, mut store } = open(&path)?;
-        let mut librarian = Librarian::new(&path, keeping(), keeper.shares());
+        let mut librarian = Maintenance::new(&path, keeping(), keeper.shares());
         for index in 0..records {
             let page = &self.pages[index as usize % self.pages.len()][..HEAD.len() + 64];
             append(&mut store, index as u32, &url_of(index), page, || {
@@ -369,8 +369,8 @@ fn open_sized(path: &Path, segment_bytes: u64) -> Result<Open, String> {
     Ok(Open { keeper, store })
 }
 
-fn keeping() -> Keeping {
-    Keeping::all(SEGMENT_BYTES)
+fn keeping() -> RetentionRules {
+    RetentionRules::all(SEGMENT_BYTES)
 }
 
 /// Appends a page; without a segment, `between` sees to it or waits.

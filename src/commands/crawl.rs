@@ -3,25 +3,26 @@ use super::machine::{choose_driver, fetches_possible, name_sockets_possible};
 use super::output::print;
 use super::progress::Progress;
 use super::report::CrawlReport;
-use super::settings::{MemoryArgs, NicenessArgs, SharedArgs, check, lay};
+use super::settings::{DataFlags, LinkFlags, QueueFlags, SharedArgs};
 use super::signals::{Interrupt, Signals};
 use crate::base::shown;
-use crate::config::{Config, ScopeKind, Sitemaps};
+use crate::config::Config;
 use crate::doc_index::IndexView;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
     CrawlStore, CrawlTask, HostsFile, Names, Node, NodeSetup, OpenIndex, ResolvConf, SpiderSetup, Summary,
     index_folder,
 };
-use crate::proto::url::{Canon, CrawlUrl, UrlRules};
+use crate::handler::ScopeKind;
+use crate::proto::url::CrawlUrl;
 use crate::resolver::ResolverConfig;
 use crate::store_server::DataDir;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Crawl from URLs, in one process, politely
-#[derive(Args, Default)]
+#[derive(Args)]
 #[command(
     after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it goes on where it was:\n  nephila crawl --data ./example"
 )]
@@ -31,12 +32,11 @@ pub struct CrawlArgs {
     /// A file of URLs to start from, one a line; blank lines and # comments are skipped
     #[arg(long, value_name = "FILE")]
     pub seeds: Option<PathBuf>,
-    /// Where documents are stored [default: ./nephila-data]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub data: DataFlags,
     /// How far to go from the seeds: their hosts, their domains, below their directories, or anywhere
     #[arg(long, value_enum, default_value = "host")]
-    pub scope: ScopeArg,
+    pub scope: ScopeKind,
     /// Links followed from a seed
     #[arg(long, value_name = "N")]
     pub depth: Option<u16>,
@@ -49,39 +49,21 @@ pub struct CrawlArgs {
     /// Stay when nothing is due, and go on when something is
     #[arg(long)]
     pub wait: bool,
-    /// Look at documents again, sooner if they change and later if they do not
-    #[arg(long)]
-    pub recrawl: bool,
     /// Ask for everything again that was ever fetched; what has not changed does not come a second time
     #[arg(long)]
     pub again: bool,
-    /// Which sitemaps to read: those that robots.txt names, or also /sitemap.xml of hosts that name none [default: robots]
-    #[arg(long, value_name = "WHICH", value_parser = ["off", "robots", "all"])]
-    pub sitemaps: Option<String>,
     #[command(flatten)]
-    pub memory: MemoryArgs,
+    pub links: LinkFlags,
     /// Ask for heads only: whether the URLs given are there and have changed, without their documents
     #[arg(long)]
     pub head: bool,
     #[command(flatten)]
     pub shared: SharedArgs,
     #[command(flatten)]
-    pub niceness: NicenessArgs,
-    /// Milliseconds until a host that has several addresses is tried at the next [default: 300]
-    #[arg(long, value_name = "MS")]
-    pub fallback_delay: Option<u64>,
+    pub queues: QueueFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     pub json: bool,
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub enum ScopeArg {
-    #[default]
-    Host,
-    Domain,
-    Prefix,
-    Any,
 }
 
 impl CrawlArgs {
@@ -100,29 +82,17 @@ impl CrawlArgs {
     }
 
     fn config(&self) -> Result<Config, Failure> {
-        let mut config = self.shared.config()?;
-        self.niceness.lay_over(&mut config);
-        lay(&mut config.store.data, &self.data);
-        lay(&mut config.spider.fallback_delay_ms, &self.fallback_delay);
-        lay(&mut config.depth, &self.depth);
-        config.pages_max = self.max_pages;
-        config.head_only = self.head;
-        config.seconds_max = self.max_seconds;
-        config.again = self.again;
-        config.wait = self.wait;
-        config.doc_index.recrawl |= self.recrawl;
-        if let Some(which) = self.sitemaps.as_deref().and_then(Sitemaps::from_name) {
-            config.doc_index.sitemaps = which;
-        }
-        self.memory.lay_over(&mut config);
-        config.scope = match self.scope {
-            ScopeArg::Host => ScopeKind::Host,
-            ScopeArg::Domain => ScopeKind::Domain,
-            ScopeArg::Prefix => ScopeKind::Prefix,
-            ScopeArg::Any => ScopeKind::Any,
-        };
-        check(&config)?;
-        Ok(config)
+        let config = self.shared.config(&[&self.queues, &self.data, &self.links])?;
+        Ok(Config {
+            scope: self.scope,
+            depth: self.depth,
+            head_only: self.head,
+            again: self.again,
+            wait: self.wait,
+            pages_max: self.max_pages,
+            seconds_max: self.max_seconds,
+            ..config
+        })
     }
 
     fn read_seeds(&self, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
@@ -147,13 +117,12 @@ impl CrawlArgs {
 
 /// The seeds in canonical form, as far as no rule denies them. Those that one does are named.
 fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
-    let rules = UrlRules::of(&config.doc_index).map_err(Failure::usage)?;
     let given = seeds.len();
     let mut kept = Vec::with_capacity(given);
-    let (canon, mut scratch) = (Canon::of(&config.doc_index), String::new());
+    let (canon, mut scratch) = (config.doc_index.canon(), String::new());
     for seed in seeds {
         let url = CrawlUrl::from_normal(canon.apply(seed.as_str(), &mut scratch)).map_err(Failure::usage)?;
-        match rules.deny.which(&url) {
+        match config.doc_index.deny.which(&url) {
             Some(rule) => {
                 eprintln!("nephila: skipped: {url}: deny rule {}, \"{}\"", rule.number, shown(rule.text, 200))
             }

@@ -4,7 +4,7 @@ use super::crawl::crawl;
 use super::machine::cores;
 use super::output::print;
 use super::report::CrawlReport;
-use crate::config::Config;
+use crate::config::{Config, Rate};
 use crate::proto::url::CrawlUrl;
 use clap::Args;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ impl DemoArgs {
     pub fn run(self) -> Result<(), Failure> {
         let mut config = Config::default();
         config.store.data = self.data.clone();
-        config.url_server.req_host_per_sec = self.req_host_per_sec;
+        config.url_server.req_host_per_sec = Rate(self.req_host_per_sec);
         config.allow_net = vec!["127.0.0.0/8".parse().map_err(Failure::usage)?];
         // The farm gets the last core where there is more than one; the crawl gets the others.
         let all = cores();

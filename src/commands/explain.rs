@@ -128,15 +128,13 @@ impl Asking<'_> {
         if let Some(found) = self.view.find(url.as_str())? {
             looked.dossier = Some(line_of(&self.view, &found).map_err(|_| io::Error::other("unreadable"))?);
         }
-        if let Some(config) = self.rules.config() {
-            let seeds = self.view.scope_urls()?;
-            looked.scope = Some(ScopeLine::of(&scope_of(&config, &seeds).judge(url)));
-        }
+        let seeds = self.view.scope_urls()?;
+        looked.scope = Some(ScopeLine::of(&scope_of(&self.rules.config(), &seeds).judge(url)));
         let rules = &self.rules;
         let has_query = url.path_and_query().contains('?');
-        let limited = rules.pages_per_host > 0
-            || rules.pages_per_domain > 0
-            || (rules.query_variants_max > 0 && has_query);
+        let limited = rules.doc_index.pages_per_host > 0
+            || rules.doc_index.pages_per_domain > 0
+            || (rules.doc_index.query_variants_max > 0 && has_query);
         if looked.dossier.is_none() && limited {
             self.count(url, &mut looked)?;
         }
@@ -149,7 +147,7 @@ impl Asking<'_> {
     /// How much of the budgets is used.
     fn count(&self, url: &CrawlUrl, looked: &mut Status) -> io::Result<()> {
         let (mut host, mut domain) = (CountsLine::default(), 0);
-        let mut variants = QueryVariants::new(self.rules.query_variants_max);
+        let mut variants = QueryVariants::new(self.rules.doc_index.query_variants_max);
         self.view.each(|_, discovered, _| {
             host.known += u32::from(origin_of(&discovered.url) == url.origin());
             if !discovered.origin.seed_chain {
@@ -157,14 +155,14 @@ impl Asking<'_> {
             }
             let same = |found: &CrawlUrl| found.registrable_domain() == url.registrable_domain();
             domain += u32::from(
-                self.rules.pages_per_domain > 0
+                self.rules.doc_index.pages_per_domain > 0
                     && !discovered.origin.seed_chain
                     && CrawlUrl::from_normal(&discovered.url).is_ok_and(|found| same(&found)),
             );
             ControlFlow::Continue(())
         })?;
         looked.host = Some(host);
-        looked.domain_known = (self.rules.pages_per_domain > 0).then_some(domain);
+        looked.domain_known = (self.rules.doc_index.pages_per_domain > 0).then_some(domain);
         looked.variants_known = Some(variants.count(url.as_str()));
         Ok(())
     }
@@ -194,11 +192,11 @@ impl Asking<'_> {
             }),
             scope: looked.scope.as_ref(),
             host: looked.host.as_ref(),
-            pages_per_host: self.rules.pages_per_host,
+            pages_per_host: self.rules.doc_index.pages_per_host,
             domain_known: looked.domain_known,
-            pages_per_domain: self.rules.pages_per_domain,
+            pages_per_domain: self.rules.doc_index.pages_per_domain,
             variants_known: looked.variants_known,
-            query_variants_max: self.rules.query_variants_max,
+            query_variants_max: self.rules.doc_index.query_variants_max,
             robots: looked.robots.as_ref(),
             niceness: looked.niceness.as_ref(),
             place: &looked.place,
@@ -227,13 +225,19 @@ impl Asking<'_> {
         }
         rows.extend(looked.scope.as_ref().map(|scope| ("scope", scope.said.clone())));
         let host_known = looked.host.map_or(0, |host| host.known);
-        if self.rules.pages_per_host > 0 && looked.host.is_some() {
-            rows.push(("budget", format!("{host_known} of {} URLs of its host", self.rules.pages_per_host)));
+        if self.rules.doc_index.pages_per_host > 0 && looked.host.is_some() {
+            rows.push((
+                "budget",
+                format!("{host_known} of {} URLs of its host", self.rules.doc_index.pages_per_host),
+            ));
         }
-        if self.rules.pages_per_domain > 0
+        if self.rules.doc_index.pages_per_domain > 0
             && let Some(known) = looked.domain_known
         {
-            rows.push(("budget", format!("{known} of {} URLs of its domain", self.rules.pages_per_domain)));
+            rows.push((
+                "budget",
+                format!("{known} of {} URLs of its domain", self.rules.doc_index.pages_per_domain),
+            ));
         }
         rows.extend(looked.robots.as_ref().map(|robots| ("robots", robots_text(robots))));
         let pause = looked.niceness.as_ref().and_then(|niceness| niceness.pause_until.clone());

@@ -1,6 +1,6 @@
 use super::Failure;
 use super::output::print;
-use crate::config::parse_cores;
+use super::settings::parse_cores;
 use crate::farm::{Farm, FarmError, FarmOptions, SiteSpec};
 use clap::Args;
 use std::fmt::Write as _;

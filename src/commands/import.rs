@@ -3,7 +3,8 @@ use super::export::{failure, report_faults};
 use super::output::print;
 use super::ticker::Ticker;
 use crate::archive::{Import, Imported};
-use crate::config::{Dedup, StoreSettings};
+use crate::config::StoreSettings;
+use crate::store_server::Dedup;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::PathBuf;
@@ -52,7 +53,7 @@ impl ImportArgs {
             files,
             doc_bytes_max: max_doc_size,
             // A segment holds any record whole.
-            segment_bytes: StoreSettings::default().segment_bytes.max(2 * max_doc_size + (1 << 20)),
+            segment_bytes: StoreSettings::default().segment_bytes.0.max(2 * max_doc_size + (1 << 20)),
             dedup: Dedup::default(),
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

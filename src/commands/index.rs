@@ -7,7 +7,7 @@ use crate::base::shown;
 use crate::doc_index::{Discovered, DocState, DocumentInfo, DocumentLine, IndexView, Row};
 use crate::engine::{CrawlRules, index_folder};
 use crate::limits::URL_BYTES_MAX;
-use crate::proto::url::{Canon, CrawlUrl, UrlError};
+use crate::proto::url::{CrawlUrl, UrlError};
 use clap::{Args, Subcommand};
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
@@ -148,9 +148,8 @@ pub fn typed(url: &str, data: &Path) -> Result<CrawlUrl, Failure> {
     let bad = |e: UrlError| Failure::Usage(format!("{}: {e}", shown(url, 200)));
     let parsed = CrawlUrl::parse(url).map_err(bad)?;
     let rules = CrawlRules::read(&index_folder(data)).map_err(Failure::cannot_run)?;
-    let Some(config) = rules.and_then(|rules| rules.config()) else { return Ok(parsed) };
-    let mut scratch = String::new();
-    CrawlUrl::from_normal(Canon::of(&config.doc_index).apply(parsed.as_str(), &mut scratch)).map_err(bad)
+    let canon = rules.unwrap_or_default().doc_index.canon();
+    CrawlUrl::from_normal(canon.apply(parsed.as_str(), &mut String::new())).map_err(bad)
 }
 
 /// Whether a URL is of a host that was named: by its origin, by its authority or by its bare name.

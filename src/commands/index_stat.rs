@@ -119,9 +119,9 @@ impl Counted {
             let depth = if rules.depth == u16::MAX { "any".to_string() } else { rules.depth.to_string() };
             text += &format!(
                 "rules      scope {}, depth {depth}, {} allow, {} deny, as {}\n",
-                shown(&rules.scope, 20),
-                rules.allow.len(),
-                rules.deny.len(),
+                rules.scope.name(),
+                rules.doc_index.allow.texts().len(),
+                rules.doc_index.deny.texts().len(),
                 shown(&rules.user_agent, 200)
             );
         }

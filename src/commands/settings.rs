@@ -1,112 +1,167 @@
-//! Flags that several commands share, as typed.
+//! Flags that several commands share, as typed, and what becomes of them: defaults, then the file, then the flags.
 
 use super::Failure;
 use super::machine::{cores, memory_bytes};
-use crate::config::{Config, DriverChoice, parse_cores, parse_name_server};
+use crate::base::shown;
+use crate::config::{
+    Bytes, Config, Contact, DriverChoice, MEMORY_BYTES_MIN, Millis, Rate, flag_help, flag_value,
+};
+use crate::handler::ScopeKind;
 use crate::limits::NAME_SERVERS_MAX;
-use crate::proto::url::{RecrawlRules, UrlRules};
+use crate::proto::sitemap::Sitemaps;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+/// Flags that win over settings of the file.
+pub trait Overlay {
+    fn lay_over(&self, config: &mut Config);
+}
+
+/// Defines flags for settings, by section and name; their help and what they take is written where the setting is.
+macro_rules! setting_flags {
+    (
+        $(#[$about:meta])*
+        $Flags:ident {
+            $($section:ident.$name:ident: $type:ty,)+
+        }
+        $(switches { $($switch_section:ident.$switch:ident,)+ })?
+    ) => {
+        $(#[$about])*
+        #[derive(Args)]
+        pub struct $Flags {
+            $(
+                #[arg(
+                    long,
+                    value_name = flag_value(stringify!($section), stringify!($name)),
+                    help = flag_help(stringify!($section), stringify!($name))
+                )]
+                $name: Option<$type>,
+            )+
+            $($(
+                #[arg(long, help = flag_help(stringify!($switch_section), stringify!($switch)))]
+                $switch: bool,
+            )+)?
+        }
+
+        impl Overlay for $Flags {
+            fn lay_over(&self, config: &mut Config) {
+                $(if let Some(value) = &self.$name {
+                    config.$section.$name = value.clone().into();
+                })+
+                $($(config.$switch_section.$switch |= self.$switch;)+)?
+            }
+        }
+    };
+}
+
+setting_flags! {
+    /// Of every process that fetches.
+    FetchFlags {
+        spider.user_agent: String,
+        spider.contact: Contact,
+        spider.timeout_req: Millis,
+        spider.timeout_update: Millis,
+        spider.max_doc_size: Bytes,
+        spider.fetches_max: usize,
+        spider.ca_file: PathBuf,
+    }
+    switches {
+        spider.cookies,
+        spider.insecure_tls,
+    }
+}
+
+setting_flags! {
+    /// Of every process that has queues.
+    QueueFlags {
+        url_server.req_host_concurrent: u8,
+        url_server.req_host_per_sec: Rate,
+        spider.fallback_delay: Millis,
+        doc_index.memory: Bytes,
+    }
+}
+
+setting_flags! {
+    /// Of every process that has a data directory.
+    DataFlags {
+        store.data: PathBuf,
+    }
+}
+
+setting_flags! {
+    /// Of a process that follows links.
+    LinkFlags {
+        doc_index.sitemaps: Sitemaps,
+    }
+    switches {
+        doc_index.recrawl,
+    }
+}
+
+setting_flags! {
+    /// Of a process that stores what others have fetched.
+    StoreFlags {
+        spider.max_doc_size: Bytes,
+    }
+}
 
 /// What every process that fetches or resolves is told.
-#[derive(Args, Default)]
+#[derive(Args)]
 pub struct SharedArgs {
-    /// Settings in TOML: [url_server], [spider], [store], [doc_index], [[auth]], [[recrawl]]
+    /// A file of settings in TOML (see nephila help settings)
     #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Cores to run a shard on each, like 0-3,6 [default: all]
+    config: Option<PathBuf>,
+    /// The cores to use, one shard on each, like 0-3,6 [default: all]
     #[arg(long, value_name = "LIST")]
-    pub cores: Option<String>,
-    /// How to talk to the kernel
+    cores: Option<String>,
+    /// The kernel interface for the network: io_uring, or epoll where it is switched off
     #[arg(long, value_enum, default_value = "auto")]
-    pub driver: DriverArg,
-    /// Who we say we are; its first word is our name in robots.txt
-    #[arg(long, value_name = "S")]
-    pub user_agent: Option<String>,
-    /// Milliseconds a fetch may take in all [default: 60000]
-    #[arg(long, value_name = "MS")]
-    pub timeout_req: Option<u64>,
-    /// Milliseconds between two signs of life of an open fetch [default: 20000]
-    #[arg(long, value_name = "MS")]
-    pub timeout_update: Option<u64>,
-    /// Documents are cut here [default: 16777216]
-    #[arg(long, value_name = "BYTES")]
-    pub max_doc_size: Option<u64>,
-    /// Fetches open at once per shard [default: 16384]
-    #[arg(long, value_name = "N")]
-    pub fetches_max: Option<usize>,
-    /// Keep cookies until the end, and send each back to the scheme, host and port that it came from
-    #[arg(long)]
-    pub cookies: bool,
-    /// Trust these certificates (PEM) besides those of the web
-    #[arg(long, value_name = "PEM")]
-    pub ca_file: Option<PathBuf>,
-    /// Note a bad certificate on the document and go on
-    #[arg(long)]
-    pub insecure_tls: bool,
+    driver: DriverChoice,
+    #[command(flatten)]
+    fetch: FetchFlags,
     /// Allow a network that is not public, like 127.0.0.0/8 (repeatable)
     #[arg(long, value_name = "CIDR")]
-    pub allow_net: Vec<IpNet>,
+    allow_net: Vec<IpNet>,
     /// Names and addresses that need no name server, in the format of /etc/hosts [default: /etc/hosts]
     #[arg(long, value_name = "FILE")]
-    pub hosts_file: Option<PathBuf>,
-    /// A name server, on port 53 unless told otherwise (repeatable) [default: those of /etc/resolv.conf]
-    #[arg(long, value_name = "ADDR[:PORT]")]
-    pub dns: Vec<String>,
+    hosts_file: Option<PathBuf>,
+    /// A name server, on port 53 unless a port is given (repeatable) [default: those of /etc/resolv.conf]
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_name_server)]
+    dns: Vec<SocketAddr>,
 }
 
-/// How nice to be, where it is not left to the configuration.
-#[derive(Args, Default)]
-pub struct NicenessArgs {
-    /// Requests open at once per host [default: 1]
-    #[arg(long, value_name = "N")]
-    pub req_host_concurrent: Option<u8>,
-    /// Requests per second and host, also below 1; 0 = no limit [default: 1]
-    #[arg(long, value_name = "F")]
-    pub req_host_per_sec: Option<f64>,
-}
+/// Enums that flags take by their names.
+macro_rules! value_enums {
+    ($($Enum:ty)+) => {
+        $(impl ValueEnum for $Enum {
+            fn value_variants<'a>() -> &'a [$Enum] {
+                <$Enum>::ALL
+            }
 
-/// How much memory the doc index may take.
-#[derive(Args, Default)]
-pub struct MemoryArgs {
-    /// Memory for the doc index: what is known, pending and on its way to the disk [default: a quarter of the machine's]
-    #[arg(long, value_name = "BYTES")]
-    pub memory: Option<u64>,
+            fn to_possible_value(&self) -> Option<PossibleValue> {
+                Some(PossibleValue::new(self.name()))
+            }
+        })+
+    };
 }
+value_enums!(DriverChoice ScopeKind Sitemaps);
 
-impl MemoryArgs {
-    pub fn lay_over(&self, config: &mut Config) {
-        let memory = &mut config.doc_index.memory_bytes;
-        *memory = self.memory.or(*memory).or_else(|| Some(memory_bytes()? / 4));
-    }
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub enum DriverArg {
-    #[default]
-    Auto,
-    Uring,
-    Epoll,
-}
-
-/// A flag that was given wins over the setting.
-pub fn lay<T: Clone>(setting: &mut T, flag: &Option<T>) {
-    if let Some(value) = flag {
-        *setting = value.clone();
-    }
-}
-
-/// Relations between settings, and the rules over URLs: whoever runs on them later finds that they compile.
-pub fn check(config: &Config) -> Result<(), Failure> {
+/// Defaults, then the file, then the flags, checked.
+pub fn load(file: Option<&Path>, core_list: Option<&str>, flags: &[&dyn Overlay]) -> Result<Config, Failure> {
+    let mut config = file.map_or_else(|| Ok(Config::default()), Config::read).map_err(Failure::usage)?;
+    config.cores = match core_list {
+        Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?,
+        None => cores(),
+    };
+    flags.iter().for_each(|flags| flags.lay_over(&mut config));
     config.check().map_err(Failure::usage)?;
-    UrlRules::of(&config.doc_index).map_err(Failure::usage)?;
-    RecrawlRules::of(&config.doc_index.recrawl_rules).map_err(Failure::usage)?;
-    Ok(())
+    Ok(config)
 }
 
-/// Where others may dial in.
+/// Reads an address where others may dial in.
 pub fn listen_address(text: &str) -> Result<SocketAddr, Failure> {
     let mut found = text
         .to_socket_addrs()
@@ -115,53 +170,95 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, Failure> {
 }
 
 impl SharedArgs {
-    /// Defaults, then the file, then these flags; not checked yet, as the command has flags of its own.
-    pub fn config(&self) -> Result<Config, Failure> {
-        let mut config = Config::default();
-        if let Some(path) = &self.config {
-            config.read_file(path).map_err(Failure::usage)?;
-        }
-        if let Some(notice) = config.auth.notice() {
-            eprintln!("{notice}");
-        }
-        lay(&mut config.spider.user_agent, &self.user_agent);
-        lay(&mut config.spider.timeout_req_ms, &self.timeout_req);
-        lay(&mut config.spider.timeout_update_ms, &self.timeout_update);
-        lay(&mut config.spider.max_doc_size, &self.max_doc_size);
-        lay(&mut config.spider.fetches_max, &self.fetches_max);
-        config.spider.cookies |= self.cookies;
-        if self.ca_file.is_some() {
-            config.spider.ca_file = self.ca_file.clone();
-        }
-        config.spider.insecure_tls |= self.insecure_tls;
-        config.allow_net = self.allow_net.clone();
-        config.hosts_file = self.hosts_file.clone();
-        config.dns = self.name_servers()?;
-        config.driver = match self.driver {
-            DriverArg::Auto => DriverChoice::Auto,
-            DriverArg::Uring => DriverChoice::Uring,
-            DriverArg::Epoll => DriverChoice::Epoll,
-        };
-        config.cores = match &self.cores {
-            Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?,
-            None => cores(),
-        };
-        Ok(config)
-    }
-
-    fn name_servers(&self) -> Result<Vec<SocketAddr>, Failure> {
+    /// What these flags say, and those that the command has besides.
+    pub fn config(&self, flags: &[&dyn Overlay]) -> Result<Config, Failure> {
         if self.dns.len() > NAME_SERVERS_MAX {
             return Err(Failure::Usage(format!("--dns: at most {NAME_SERVERS_MAX} name servers")));
         }
-        let parse =
-            |text: &String| parse_name_server(text).map_err(|e| Failure::Usage(format!("--dns: {e}")));
-        self.dns.iter().map(parse).collect()
+        let flags = [&[&self.fetch as &dyn Overlay], flags].concat();
+        let mut config = load(self.config.as_deref(), self.cores.as_deref(), &flags)?;
+        if let Some(notice) = config.auth.notice() {
+            eprintln!("{notice}");
+        }
+        let quarter = || memory_bytes().map(|bytes| Bytes((bytes / 4).max(MEMORY_BYTES_MIN)));
+        config.doc_index.memory = config.doc_index.memory.or_else(quarter);
+        Ok(Config {
+            allow_net: self.allow_net.clone(),
+            hosts_file: self.hosts_file.clone(),
+            dns: self.dns.clone(),
+            driver: self.driver,
+            ..config
+        })
     }
 }
 
-impl NicenessArgs {
-    pub fn lay_over(&self, config: &mut Config) {
-        lay(&mut config.url_server.req_host_concurrent, &self.req_host_concurrent);
-        lay(&mut config.url_server.req_host_per_sec, &self.req_host_per_sec);
+/// A name server as typed: an address, with a port or on port 53.
+fn parse_name_server(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let server = match (text.parse::<SocketAddr>(), bare.parse::<IpAddr>()) {
+        (Ok(addr), _) => Some(addr),
+        (_, Ok(ip)) => Some(SocketAddr::new(ip, 53)),
+        _ => None,
+    };
+    server.filter(|addr| addr.port() != 0).ok_or_else(|| {
+        format!("{} is not ADDR[:PORT], like 9.9.9.9, 127.0.0.1:5353 or [::1]:53", shown(text, 100))
+    })
+}
+
+/// `0-3,6` as a list of cores.
+pub fn parse_cores(text: &str) -> Result<Vec<usize>, String> {
+    let mut cores = Vec::new();
+    for part in text.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let number = |s: &str| {
+            s.trim().parse::<usize>().map_err(|_| format!("{part:?} is not a core or a range like 0-3"))
+        };
+        let (from, to) = (number(from)?, number(to)?);
+        if from > to || to >= 1_024 {
+            return Err(format!("{part:?} is not a range of cores"));
+        }
+        cores.extend(from..=to);
+    }
+    cores.sort_unstable();
+    cores.dedup();
+    Ok(cores)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::Cli;
+    use crate::config::reference;
+    use clap::CommandFactory;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// A flag that the reference names is there, and its help says what the reference does.
+    #[test]
+    fn every_flag_of_the_reference_is_one() {
+        let mut documented = BTreeMap::new();
+        let text = reference();
+        for line in text.lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
+            let Some(flag) = cells[2].trim_matches('`').strip_prefix("--") else { continue };
+            documented.insert(flag.split(' ').next().unwrap(), cells[3].trim_end_matches(". |"));
+        }
+        assert!(documented.len() > 10, "{documented:?}");
+        let mut missing: BTreeSet<&str> = documented.keys().copied().collect();
+        for name in ["crawl", "spider", "urlserver", "storeserver"] {
+            for argument in Cli::command().find_subcommand(name).unwrap().get_arguments() {
+                let Some(about) = documented.get(argument.get_long().unwrap_or_default()) else { continue };
+                let help = argument.get_help().unwrap().to_string();
+                assert!(help.starts_with(about), "{name} {argument}: {help}");
+                missing.remove(argument.get_long().unwrap());
+            }
+        }
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn cores_are_lists_and_ranges() {
+        assert_eq!(parse_cores("0-3,6").unwrap(), [0, 1, 2, 3, 6]);
+        assert_eq!(parse_cores("1").unwrap(), [1]);
+        assert!(parse_cores("3-1").is_err() && parse_cores("a").is_err() && parse_cores("").is_err());
     }
 }

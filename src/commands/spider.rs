@@ -3,14 +3,13 @@ use super::crawl::spider_kit;
 use super::machine::{choose_driver, fetches_possible, links_possible};
 use super::output::print;
 use super::report::SpiderReport;
-use super::settings::{SharedArgs, lay, listen_address};
+use super::settings::{DataFlags, SharedArgs, listen_address};
 use super::signals::{Farewell, Signals, watch};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{LinksConfig, NodeSetup, SpiderNode, SpiderSummary, StoreAt};
 use crate::store_server::DataDir;
 use clap::Args;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// Fetch for URL servers in other processes, and store what comes
@@ -25,9 +24,8 @@ pub struct SpiderArgs {
     /// Dial a URL server, again and again until it answers (repeatable)
     #[arg(long, value_name = "ADDR")]
     urlserver: Vec<String>,
-    /// Where documents are stored [default: ./nephila-data]
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataFlags,
     /// Send documents to a store server, again and again until it has them, and keep nothing here
     #[arg(long, value_name = "ADDR", conflicts_with = "data")]
     store: Option<String>,
@@ -44,9 +42,7 @@ const FAREWELL: Farewell =
 impl SpiderArgs {
     pub fn run(self) -> Result<(), Failure> {
         let started = Instant::now();
-        let mut config = self.shared.config()?;
-        lay(&mut config.store.data, &self.data);
-        config.check().map_err(Failure::usage)?;
+        let config = self.shared.config(&[&self.data])?;
         let links = LinksConfig {
             listen: self.listen.as_deref().map(listen_address).transpose()?,
             dial: self

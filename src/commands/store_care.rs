@@ -4,7 +4,7 @@ use super::Failure;
 use super::output::print;
 use crate::base::{Civil, shown};
 use crate::config::StoreSettings;
-use crate::store_server::{DataDir, Keeping, LetGo, Librarian, Reader, Retention, Verified};
+use crate::store_server::{DataDir, Dropped, Maintenance, Reader, Retention, RetentionRules, Verified};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -106,7 +106,7 @@ fn verified_text(verified: &Verified) -> String {
 
 pub fn reindex(data: &Path) -> Result<(), Failure> {
     let directory = own(data)?;
-    let mut librarian = Librarian::new(directory.path(), keeping(), Vec::new());
+    let mut librarian = Maintenance::new(directory.path(), keeping(), Vec::new());
     let made = librarian.reindex().map_err(Failure::cannot_run)?;
     print(&format!("indexed {} records of {} segments\n", made.records, made.segments))
 }
@@ -135,11 +135,11 @@ pub fn let_go(data: &Path, what: &ToGo) -> Result<(), Failure> {
     }
     .map_err(Failure::cannot_run)?;
     // Merged indexes of what has changed are gone; they are made anew here, not by the next crawl.
-    Librarian::new(directory.path(), keeping(), Vec::new()).turn(&[]).map_err(Failure::cannot_run)?;
+    Maintenance::new(directory.path(), keeping(), Vec::new()).turn(&[]).map_err(Failure::cannot_run)?;
     print(&gone_text(gone))
 }
 
-fn gone_text(gone: LetGo) -> String {
+fn gone_text(gone: Dropped) -> String {
     let mut text = format!(
         "{} segments and {} records ({:.1} MB) are gone\n",
         gone.segments,
@@ -163,8 +163,8 @@ fn own(data: &Path) -> Result<DataDir, Failure> {
     })
 }
 
-fn keeping() -> Keeping {
-    Keeping::all(StoreSettings::default().segment_bytes)
+fn keeping() -> RetentionRules {
+    RetentionRules::all(StoreSettings::default().segment_bytes.0)
 }
 
 fn unix_ms_of(text: &str) -> Result<u64, Failure> {

@@ -1,10 +1,10 @@
 use super::Failure;
-use super::machine::{cores, raise_nofile};
+use super::machine::raise_nofile;
 use super::output::print;
 use super::report::StoreReport;
-use super::settings::{lay, listen_address};
+use super::settings::{DataFlags, Overlay, StoreFlags, listen_address, load};
 use super::signals::{Farewell, Signals, watch};
-use crate::config::{Config, parse_cores};
+use crate::config::Config;
 use crate::engine::{StoreNode, StoreSummary};
 use crate::store_server::DataDir;
 use clap::Args;
@@ -24,18 +24,16 @@ pub struct StoreServerArgs {
     /// Let spiders dial in here; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     listen: String,
-    /// Where documents are stored [default: ./nephila-data]
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataFlags,
     /// Settings in TOML: those of [store], and max_doc_size of [spider], are used
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Cores to run a worker on each, like 0-3,6 [default: all]
     #[arg(long, value_name = "LIST")]
     cores: Option<String>,
-    /// A record with a larger document is refused, and its connection closed [default: 16777216]
-    #[arg(long, value_name = "BYTES")]
-    max_doc_size: Option<u64>,
+    #[command(flatten)]
+    store: StoreFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -47,19 +45,7 @@ const FAREWELL: Farewell =
 impl StoreServerArgs {
     pub fn run(self) -> Result<(), Failure> {
         let started = Instant::now();
-        let mut config = Config::default();
-        if let Some(path) = &self.config {
-            config.read_file(path).map_err(Failure::usage)?;
-        }
-        lay(&mut config.store.data, &self.data);
-        lay(&mut config.spider.max_doc_size, &self.max_doc_size);
-        config.cores = match &self.cores {
-            Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?,
-            None => cores(),
-        };
-        // Memory for documents that are fetched is none of its settings.
-        config.spider.body_memory = config.spider.body_memory.max(config.spider.max_doc_size);
-        config.check().map_err(Failure::usage)?;
+        let config = load(self.config.as_deref(), self.cores.as_deref(), &[&self.data, &self])?;
         let summary = serve(&config, listen_address(&self.listen)?, started)?;
         let report = StoreReport::new(&summary);
         let text = match self.json {
@@ -67,6 +53,15 @@ impl StoreServerArgs {
             false => report.table(),
         };
         print(&text)
+    }
+}
+
+impl Overlay for StoreServerArgs {
+    fn lay_over(&self, config: &mut Config) {
+        self.store.lay_over(config);
+        // Memory for documents that are fetched is none of its settings.
+        let spider = &mut config.spider;
+        spider.body_memory.0 = spider.body_memory.0.max(spider.max_doc_size.0);
     }
 }
 

@@ -3,7 +3,7 @@ use super::crawl::{has_index, names_of, open_index, read_urls, spider_kit};
 use super::machine::{choose_driver, fetches_possible, links_possible};
 use super::output::print;
 use super::report::UrlReport;
-use super::settings::{MemoryArgs, NicenessArgs, SharedArgs, check, lay};
+use super::settings::{DataFlags, QueueFlags, SharedArgs};
 use super::signals::{Farewell, Signals, watch};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
@@ -29,18 +29,12 @@ pub struct UrlServerArgs {
     /// Stay when the list is done
     #[arg(long)]
     wait: bool,
-    /// Where the log and what is known of hosts are kept [default: ./nephila-data]
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataFlags,
     #[command(flatten)]
     shared: SharedArgs,
     #[command(flatten)]
-    niceness: NicenessArgs,
-    #[command(flatten)]
-    memory: MemoryArgs,
-    /// Milliseconds until a host that has several addresses is tried for its robots.txt at the next [default: 300]
-    #[arg(long, value_name = "MS")]
-    fallback_delay: Option<u64>,
+    queues: QueueFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -51,12 +45,7 @@ const FAREWELL: Farewell = Farewell { stopping: "what spiders have may end (5 s 
 impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {
         let started = Instant::now();
-        let mut config = self.shared.config()?;
-        self.niceness.lay_over(&mut config);
-        lay(&mut config.store.data, &self.data);
-        lay(&mut config.spider.fallback_delay_ms, &self.fallback_delay);
-        self.memory.lay_over(&mut config);
-        check(&config)?;
+        let config = self.shared.config(&[&self.queues, &self.data])?;
         let settings = &config.url_server;
         let dial = settings.spider_host.as_ref().map(|host| spider_address(host, settings.spider_port));
         let links = LinksConfig {

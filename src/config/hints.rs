@@ -1,9 +1,8 @@
 //! Where a mistake is, and what was probably meant.
 
-/// The line that a syntax error is on.
-pub(super) fn line_of(text: &str, error: &toml::de::Error) -> usize {
-    let at = error.span().map_or(0, |span| span.start.min(text.len()));
-    text.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count() + 1
+/// The line that a place in a text is on.
+pub(super) fn line_at(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at.min(text.len())].iter().filter(|&&b| b == b'\n').count() + 1
 }
 
 /// A hint at the known name that is closest to what was typed.

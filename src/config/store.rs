@@ -1,76 +1,26 @@
+use super::section::settings;
+use super::spider::WEEK_MS;
+use super::units::{Bytes, Millis};
+use crate::limits::SEGMENT_BYTES_MAX;
+use crate::store_server::{Dedup, History};
 use std::path::PathBuf;
 
-/// `[store]`
-#[derive(Clone, Debug)]
-pub struct StoreSettings {
-    pub data: PathBuf,
-    pub segment_bytes: u64,
-    pub commit_ms: u64,
-    pub dedup: Dedup,
-    /// Fetching waits while the disk has less free than this. Without a figure: 64 MiB, or a twentieth of a small disk.
-    pub free_bytes_min: Option<u64>,
-    /// The oldest segments go when all of them take more than this.
-    pub bytes_max: Option<u64>,
-    pub history: History,
-}
-
-/// Which documents are not stored a second time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dedup {
-    /// Every document is stored.
-    Off,
-    /// Those that are stored for the same URL.
-    #[default]
-    Url,
-    /// Those that are stored for any URL.
-    Any,
-}
-
-/// Which records stay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum History {
-    /// All of them.
-    #[default]
-    All,
-    /// The newest of each URL: segments with much else in them are packed anew.
-    Newest,
-}
-
-impl Default for StoreSettings {
-    fn default() -> StoreSettings {
-        StoreSettings {
-            data: PathBuf::from("./nephila-data"),
-            segment_bytes: 32 << 20,
-            commit_ms: 20,
-            dedup: Dedup::default(),
-            free_bytes_min: None,
-            bytes_max: None,
-            history: History::default(),
-        }
-    }
-}
-
-impl Dedup {
-    pub const NAMES: &str = "\"off\", \"url\" or \"any\"";
-
-    pub fn from_name(name: &str) -> Option<Dedup> {
-        match name {
-            "off" => Some(Dedup::Off),
-            "url" => Some(Dedup::Url),
-            "any" => Some(Dedup::Any),
-            _ => None,
-        }
-    }
-}
-
-impl History {
-    pub const NAMES: &str = "\"all\" or \"newest\"";
-
-    pub fn from_name(name: &str) -> Option<History> {
-        match name {
-            "all" => Some(History::All),
-            "newest" => Some(History::Newest),
-            _ => None,
-        }
+settings! {
+    /// Where documents are stored, which of them, and for how long.
+    "[store]" StoreSettings {
+        /// The data directory: documents, URLs, log.
+        data: PathBuf = PathBuf::from("./nephila-data"), flag "DIR";
+        /// Bytes of a segment; a document of max_doc_size must fit into it.
+        segment_bytes: Bytes = Bytes(32 << 20), in 1 to SEGMENT_BYTES_MAX;
+        /// Milliseconds between two commits: until then what was fetched may be fetched again after a crash.
+        commit_ms: Millis = Millis(20), in 1 to WEEK_MS;
+        /// Which documents are not stored a second time: "off" none, "url" those of the same URL, "any" those of any URL.
+        dedup: Dedup = Dedup::default();
+        /// Fetching waits while the disk has fewer bytes free; unset, 64 MiB or a twentieth of a small disk.
+        free_bytes_min: Option<Bytes> = None;
+        /// The oldest segments go when all of them take more bytes; 0 = no limit.
+        bytes_max: Bytes = Bytes(0);
+        /// Which records stay: "all" of them, or the "newest" of each URL.
+        history: History = History::default();
     }
 }

@@ -3,7 +3,7 @@ use super::documents::{DocState, Note, Row};
 use super::ledger::{Origin, PRIORITY_MAX};
 use crate::base::rfc3339;
 use crate::proto::http1::Validators;
-use crate::proto::lines::{DocKind, Held};
+use crate::proto::job::{DocKind, Held};
 use crate::proto::record::ResultCode;
 use crate::proto::warc::read_date;
 use serde::{Deserialize, Serialize};

@@ -295,7 +295,7 @@ fn reason(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::SiteSpec;
+    use super::super::site_spec::SiteSpec;
     use super::*;
 
     const PORT: u16 = 8080;

@@ -15,7 +15,7 @@
 //!                 └── a host that keeps its peers waiting ──→ Linger
 //! ```
 //!
-//! Readiness is edge-triggered: it is told once and must be remembered until a read or write finds nothing
+//! Readiness is edge-triggered: it is reported once and must be remembered until a read or write finds nothing
 //! left to do. While an answer waits or is being sent nothing is read, so a connection holds at most one
 //! buffer of pipelined requests.
 
@@ -28,10 +28,10 @@ use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::answer::{Resource, Then, push_json, push_refusal};
+use super::farm_stats::{Counters, FarmStats};
 use super::misbehaviour::Linger;
 use super::request::{self, HEAD_BYTES_MAX, Head, Request};
 use super::site::Site;
-use super::stats::{Counters, FarmStats};
 use super::tls::TlsSide;
 
 /// What one read may bring.
@@ -91,8 +91,8 @@ pub(super) enum Next {
     Reset,
 }
 
-/// What the connections of one thread share: the site to ask and buffers to work in.
-pub(super) struct Desk {
+/// Composes the answers of one thread: the site, and the buffers that its connections share.
+pub(super) struct Responder {
     site: Arc<Site>,
     port: u16,
     counters: Arc<[Counters]>,
@@ -117,23 +117,23 @@ impl Conn {
         &mut self.stream
     }
 
-    pub(super) fn on_ready(&mut self, ready: Readiness, desk: &mut Desk) -> Next {
+    pub(super) fn on_ready(&mut self, ready: Readiness, responder: &mut Responder) -> Next {
         self.readable |= ready.readable | ready.hung_up;
         self.hung_up |= ready.hung_up;
         match self.state {
-            State::Head => self.serve(desk, false),
+            State::Head => self.serve(responder, false),
             State::Wait => Next::Readable,
-            State::Send { .. } => self.resume(desk),
-            State::Drain { .. } => self.drain(desk),
-            State::Linger(_) => self.hear_out(desk),
+            State::Send { .. } => self.resume(responder),
+            State::Drain { .. } => self.drain(responder),
+            State::Linger(_) => self.hear_out(responder),
         }
     }
 
-    pub(super) fn on_timer(&mut self, desk: &mut Desk) -> Next {
+    pub(super) fn on_timer(&mut self, responder: &mut Responder) -> Next {
         match self.state {
-            State::Wait => self.serve(desk, true),
+            State::Wait => self.serve(responder, true),
             State::Drain { .. } => Next::Close,
-            State::Linger(_) => self.linger(desk),
+            State::Linger(_) => self.linger(responder),
             State::Head | State::Send { .. } => unreachable!("a timer outlived its state"),
         }
     }
@@ -147,27 +147,27 @@ impl Conn {
 
     /// Answers every whole head that has come, one after the other. `due` says that the first one's delay has
     /// passed.
-    fn serve(&mut self, desk: &mut Desk, mut due: bool) -> Next {
+    fn serve(&mut self, responder: &mut Responder, mut due: bool) -> Next {
         self.state = State::Head;
         let mut answers = 0;
         let mut start = 0;
         let mut end = self.stash.len();
         if end > 0 {
-            desk.input[..end].copy_from_slice(&self.stash);
+            responder.input[..end].copy_from_slice(&self.stash);
             self.stash = Vec::new();
         }
         loop {
             // start <= end <= INPUT_BYTES
-            let then = match request::parse(&desk.input[start..end]) {
+            let then = match request::parse(&responder.input[start..end]) {
                 Head::NeedMore => {
-                    desk.input.copy_within(start..end, 0);
+                    responder.input.copy_within(start..end, 0);
                     end -= start;
                     start = 0;
                     if !self.readable {
-                        self.stash.extend_from_slice(&desk.input[..end]);
+                        self.stash.extend_from_slice(&responder.input[..end]);
                         return Next::Readable;
                     }
-                    match self.read(&mut desk.input[end..]) {
+                    match self.read(&mut responder.input[end..]) {
                         Ok(0) => return Next::Close,
                         Ok(bytes) => end += bytes,
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -177,42 +177,42 @@ impl Conn {
                 }
                 Head::Request(request) => {
                     let head = start..start + request.bytes;
-                    if let Some(linger) = desk.linger(self.host, head.start, &request) {
-                        desk.own().requests.add(1);
+                    if let Some(linger) = responder.linger(self.host, head.start, &request) {
+                        responder.counters().requests.add(1);
                         self.state = State::Linger(linger);
                         return linger.pause_ms().map_or(Next::Readable, |delay_ms| Next::Timer { delay_ms });
                     }
-                    let delay_ms = if due { 0 } else { desk.delay_ms(self.host, head.start, &request) };
+                    let delay_ms = if due { 0 } else { responder.delay_ms(self.host, head.start, &request) };
                     if delay_ms > 0 || answers == ANSWERS_PER_TURN {
-                        self.stash.extend_from_slice(&desk.input[start..end]);
+                        self.stash.extend_from_slice(&responder.input[start..end]);
                         self.state = State::Wait;
                         return Next::Timer { delay_ms };
                     }
                     due = false;
                     answers += 1;
                     start = head.end;
-                    desk.answer(self.host, head.start, &request)
+                    responder.answer(self.host, head.start, &request)
                 }
                 Head::Refused(status) => {
-                    desk.refuse(status);
-                    // Its body may be on the way, and nothing tells where it ends.
+                    responder.refuse(status);
+                    // Its body may follow, and its end is not known.
                     start = end;
                     self.readable = true;
                     Then::Close
                 }
             };
             if let Some(tls) = &mut self.tls {
-                tls.seal(&mut desk.output, then == Then::Close);
+                tls.seal(&mut responder.output, then == Then::Close);
             }
-            match self.send(&desk.output, desk.own()) {
+            match self.send(&responder.output, responder.counters()) {
                 Sent::All => match then {
                     Then::KeepAlive => {}
-                    Then::Close => return self.close(desk),
+                    Then::Close => return self.close(responder),
                     Then::Reset => return Next::Reset,
                 },
                 Sent::Part(sent) => {
-                    self.stash.extend_from_slice(&desk.input[start..end]);
-                    self.state = State::Send { answer: desk.output[sent..].to_vec(), sent: 0, then };
+                    self.stash.extend_from_slice(&responder.input[start..end]);
+                    self.state = State::Send { answer: responder.output[sent..].to_vec(), sent: 0, then };
                     return Next::Writable;
                 }
                 Sent::Failed => return Next::Close,
@@ -220,14 +220,14 @@ impl Conn {
         }
     }
 
-    /// Goes on with an answer that the peer's window had no room for.
-    fn resume(&mut self, desk: &mut Desk) -> Next {
+    /// Continues an answer that the peer's window had no room for.
+    fn resume(&mut self, responder: &mut Responder) -> Next {
         let State::Send { answer, sent, then } = std::mem::replace(&mut self.state, State::Head) else {
             unreachable!("only an answer under way is resumed");
         };
-        match (self.send(&answer[sent..], desk.own()), then) {
-            (Sent::All, Then::KeepAlive) => self.serve(desk, false),
-            (Sent::All, Then::Close) => self.close(desk),
+        match (self.send(&answer[sent..], responder.counters()), then) {
+            (Sent::All, Then::KeepAlive) => self.serve(responder, false),
+            (Sent::All, Then::Close) => self.close(responder),
             (Sent::All, Then::Reset) => Next::Reset,
             (Sent::Part(more), _) => {
                 self.state = State::Send { answer, sent: sent + more, then };
@@ -239,20 +239,20 @@ impl Conn {
 
     /// Closes after an answer. To close with bytes unread is to reset, and could take the answer with it:
     /// then the peer is heard out first.
-    fn close(&mut self, desk: &mut Desk) -> Next {
+    fn close(&mut self, responder: &mut Responder) -> Next {
         if !self.readable || self.stream.shutdown(Shutdown::Write).is_err() {
             return Next::Close;
         }
         self.state = State::Drain { left: DRAIN_BYTES_MAX };
-        match self.drain(desk) {
+        match self.drain(responder) {
             Next::Readable => Next::Timer { delay_ms: DRAIN_MS },
             next => next,
         }
     }
 
-    fn drain(&mut self, desk: &mut Desk) -> Next {
+    fn drain(&mut self, responder: &mut Responder) -> Next {
         while self.readable {
-            let read = self.read_wire(&mut desk.input);
+            let read = self.read_wire(&mut responder.input);
             let State::Drain { left } = &mut self.state else {
                 unreachable!("only a closing connection is drained");
             };
@@ -266,9 +266,9 @@ impl Conn {
     }
 
     /// Whether the peer of an answer without an end is still there.
-    fn hear_out(&mut self, desk: &mut Desk) -> Next {
+    fn hear_out(&mut self, responder: &mut Responder) -> Next {
         while self.readable {
-            match self.read(&mut desk.input) {
+            match self.read(&mut responder.input) {
                 Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Ok(_) | Err(_) => return Next::Close,
@@ -277,15 +277,15 @@ impl Conn {
         Next::Readable
     }
 
-    /// Goes on with an answer that has no end. What the peer's window has no room for is left out.
-    fn linger(&mut self, desk: &mut Desk) -> Next {
+    /// Continues an answer that has no end. What the peer's window has no room for is left out.
+    fn linger(&mut self, responder: &mut Responder) -> Next {
         let State::Linger(linger) = &mut self.state else {
-            unreachable!("only an answer without an end is gone on with");
+            unreachable!("only an answer without an end is continued");
         };
-        desk.output.clear();
-        linger.push(&mut desk.output);
+        responder.output.clear();
+        linger.push(&mut responder.output);
         let pause_ms = linger.pause_ms();
-        match (self.send(&desk.output, desk.own()), pause_ms) {
+        match (self.send(&responder.output, responder.counters()), pause_ms) {
             (Sent::Failed, _) => Next::Close,
             (_, Some(delay_ms)) => Next::Timer { delay_ms },
             (_, None) => Next::Readable,
@@ -352,19 +352,19 @@ impl Conn {
     }
 }
 
-impl Desk {
+impl Responder {
     /// `thread` is the place of this thread's counters among those of the farm.
-    pub(super) fn new(site: Arc<Site>, port: u16, counters: Arc<[Counters]>, thread: usize) -> Desk {
+    pub(super) fn new(site: Arc<Site>, port: u16, counters: Arc<[Counters]>, thread: usize) -> Responder {
         assert!(thread < counters.len());
         let input = vec![0; INPUT_BYTES].into_boxed_slice();
-        Desk { site, port, counters, thread, input, output: Vec::new() }
+        Responder { site, port, counters, thread, input, output: Vec::new() }
     }
 
     pub(super) fn site(&self) -> &Site {
         &self.site
     }
 
-    pub(super) fn own(&self) -> &Counters {
+    pub(super) fn counters(&self) -> &Counters {
         &self.counters[self.thread]
     }
 
@@ -408,7 +408,7 @@ impl Desk {
     }
 
     fn refuse(&mut self, status: u16) {
-        self.own().requests.add(1);
+        self.counters().requests.add(1);
         self.output.clear();
         push_refusal(status, &mut self.output);
     }

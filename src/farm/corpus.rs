@@ -143,6 +143,24 @@ impl Writer {
         Writer { rng, words, phrases }
     }
 
+    /// Writes a template: `%w` is a word, `%p` a phrase, `%t` a title, `%s` a sentence and `%f` a figure.
+    fn write(&mut self, template: &str, out: &mut Vec<u8>) {
+        let mut pieces = template.split('%');
+        out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
+        for piece in pieces {
+            let (what, text) = piece.split_at(1);
+            match what {
+                "w" => self.word(out),
+                "p" => self.phrase(out),
+                "t" => self.title(out),
+                "s" => self.sentence(out),
+                "f" => self.figure(out),
+                other => unreachable!("no template has %{other}"),
+            }
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+
     fn word(&mut self, out: &mut Vec<u8>) {
         let index = zipf(&mut self.rng, WORDS);
         out.extend_from_slice(self.words[index].as_bytes());
@@ -155,12 +173,9 @@ impl Writer {
 
     fn title(&mut self, out: &mut Vec<u8>) {
         let start = out.len();
-        for index in 0..2 + self.rng.below(3) {
-            if index > 0 {
-                out.push(b' ');
-            }
-            self.word(out);
-        }
+        let more = 1 + self.rng.below(3);
+        self.word(out);
+        (0..more).for_each(|_| self.write(" %w", out));
         out[start].make_ascii_uppercase();
     }
 
@@ -171,16 +186,8 @@ impl Writer {
                 out.extend_from_slice(if self.rng.below(8) == 0 { b", " } else { b" " });
             }
             match self.rng.below(24) {
-                0 => {
-                    out.extend_from_slice(b"<em>");
-                    self.word(out);
-                    out.extend_from_slice(b"</em>");
-                }
-                1 => {
-                    out.extend_from_slice(b"<span class=\"term\">");
-                    self.word(out);
-                    out.extend_from_slice(b"</span>");
-                }
+                0 => self.write("<em>%w</em>", out),
+                1 => self.write("<span class=\"term\">%w</span>", out),
                 2..10 => self.word(out),
                 _ => self.phrase(out),
             }
@@ -190,60 +197,31 @@ impl Writer {
         out.push(b'.');
     }
 
-    fn sentences(&mut self, count: u32, out: &mut Vec<u8>) {
-        for index in 0..count {
-            if index > 0 {
-                out.push(b' ');
-            }
-            self.sentence(out);
-        }
-    }
-
     fn block(&mut self, out: &mut Vec<u8>) {
         let parts = 2 + self.rng.below(5);
-        match self.rng.below(10) {
-            0 => {
-                out.extend_from_slice(b"<h2 class=\"section-header\">");
-                self.title(out);
-                out.extend_from_slice(b"</h2>\n");
-            }
-            1..4 => {
-                out.extend_from_slice(b"<ul class=\"item-list\">\n");
-                for _ in 0..parts {
-                    out.extend_from_slice(b"  <li class=\"item-row\"><span class=\"item-name\">");
-                    self.word(out);
-                    out.extend_from_slice(b"</span><div class=\"item-summary\">");
-                    self.phrase(out);
-                    out.extend_from_slice(b"</div></li>\n");
-                }
-                out.extend_from_slice(b"</ul>\n");
-            }
-            4 => {
-                out.extend_from_slice(b"<div class=\"note\"><p class=\"text\">");
-                self.sentences(parts, out);
-                out.extend_from_slice(b"</p></div>\n");
-            }
-            5 => {
-                out.extend_from_slice(b"<table class=\"figures\">\n");
-                for _ in 0..parts {
-                    out.extend_from_slice(b"  <tr><th scope=\"row\">");
-                    self.word(out);
-                    out.extend_from_slice(b"</th>");
-                    for _ in 0..2 {
-                        out.extend_from_slice(b"<td class=\"figure\">");
-                        self.figure(out);
-                        out.extend_from_slice(b"</td>");
-                    }
-                    out.extend_from_slice(b"</tr>\n");
-                }
-                out.extend_from_slice(b"</table>\n");
-            }
-            _ => {
-                out.extend_from_slice(b"<p class=\"text\">");
-                self.sentences(parts, out);
-                out.extend_from_slice(b"</p>\n");
-            }
+        let (open, part, next, close) = match self.rng.below(10) {
+            0 => return self.write("<h2 class=\"section-header\">%t</h2>\n", out),
+            1..4 => (
+                "<ul class=\"item-list\">\n",
+                "  <li class=\"item-row\"><span class=\"item-name\">%w</span><div class=\"item-summary\">%p</div></li>\n",
+                "",
+                "</ul>\n",
+            ),
+            4 => ("<div class=\"note\"><p class=\"text\">", "%s", " ", "</p></div>\n"),
+            5 => (
+                "<table class=\"figures\">\n",
+                "  <tr><th scope=\"row\">%w</th><td class=\"figure\">%f</td><td class=\"figure\">%f</td></tr>\n",
+                "",
+                "</table>\n",
+            ),
+            _ => ("<p class=\"text\">", "%s", " ", "</p>\n"),
+        };
+        self.write(open, out);
+        for index in 0..parts {
+            self.write(if index > 0 { next } else { "" }, out);
+            self.write(part, out);
         }
+        self.write(close, out);
     }
 
     fn figure(&mut self, out: &mut Vec<u8>) {

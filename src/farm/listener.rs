@@ -1,4 +1,4 @@
-//! Listening sockets: every address of 127.0.0.0/8, one socket per thread, nobody from elsewhere.
+//! Listening sockets: every address of 127.0.0.0/8, one socket per thread, no peer from elsewhere.
 
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use nix::sys::socket::{
     sockopt,
 };
 
-use super::server::FarmError;
+use super::farm::FarmError;
 
 /// One listener per thread on the same port, among which the kernel spreads connections.
 pub(super) fn bind_all(port: u16, threads: u16) -> Result<Vec<TcpListener>, FarmError> {
@@ -25,7 +25,7 @@ pub(super) fn bind_all(port: u16, threads: u16) -> Result<Vec<TcpListener>, Farm
     (0..threads).map(|_| bind_one(port, true)).collect()
 }
 
-/// Holds a port at which nobody listens, as long as the socket is kept.
+/// Holds a port without a listener, as long as the socket is kept.
 pub(super) fn bind_deaf() -> Result<(OwnedFd, u16), FarmError> {
     let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)
         .map_err(FarmError::Listen)?;

@@ -1,6 +1,6 @@
-//! Hosts that are slow or broken: what each of them does to whoever asks.
+//! Hosts that are slow or broken: what each of them does to its clients.
 //!
-//! They stand behind the good hosts: with 100 of those the first is `h100.farm.test`. Nobody links to them; they are
+//! They stand behind the good hosts: with 100 of those the first is `h100.farm.test`. No page links to them; they are
 //! among the seeds. A connection that is kept waiting costs the farm a slot, and a timer where bytes drip.
 
 use super::answer::{Resource, Then};
@@ -21,7 +21,7 @@ pub enum Misbehaviour {
     EndlessHead,
     /// No status in the status line.
     Malformed,
-    /// Nobody listens at its port.
+    /// Its port has no listener.
     Refused,
     /// 503 with a Retry-After.
     Unavailable,
@@ -84,7 +84,7 @@ impl Misbehaviour {
             }
             Misbehaviour::Close | Misbehaviour::Refused => Then::Close,
             Misbehaviour::Silent | Misbehaviour::Drip | Misbehaviour::EndlessHead => {
-                unreachable!("whoever lingers has no answer")
+                unreachable!("a host that lingers has no answer")
             }
         }
     }
@@ -152,7 +152,7 @@ impl Site {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::SiteSpec;
+    use super::super::site_spec::SiteSpec;
     use super::*;
 
     #[test]

@@ -17,14 +17,14 @@
 //! every byte of it follows from the seed, the host and the page, so a test computes what the crawler ought
 //! to have stored without asking the server.
 //!
-//! The life of a request: [`server`](Farm) binds the listeners and starts the workers; a worker accepts and
+//! The life of a request: [`Farm`] binds the listeners and starts the workers; a worker accepts and
 //! turns readiness into calls of its `Conn`, which reads, cuts the head out (`request`), asks
 //! [`Site::answer`] for the bytes and writes them, all within one call unless the site holds the answer back
 //! or the peer's window is full.
 //!
 //! | file          | noun |
 //! |---------------|------|
-//! | `spec.rs`     | what to make up: sizes and shares, checked; host names and addresses |
+//! | `site_spec.rs` | what to make up: sizes and shares, checked; host names and addresses |
 //! | `rng.rs`      | the seeded generator every draw comes from |
 //! | `corpus.rs`   | a mebibyte of text that documents are cut from |
 //! | `site.rs`     | pages: tree, kinds, documents |
@@ -35,33 +35,32 @@
 //! | `worker.rs`   | one thread: accept, readiness, timers |
 //! | `listener.rs` | listening sockets |
 //! | `tls.rs`      | the farm's certificate, and TLS below requests where it is asked for |
-//! | `stats.rs`    | counters |
-//! | `server.rs`   | the farm: threads, figures, seeds |
-//! | `tests.rs`    | the whole of it over sockets; `tls_tests.rs` over TLS |
+//! | `farm_stats.rs` | counters |
+//! | `farm.rs`     | the farm: threads, figures, seeds |
+//! | `tests`       | the whole of it over sockets, plain and with TLS |
 
 mod answer;
 mod conn;
 mod corpus;
+#[allow(clippy::module_inception)]
+mod farm;
+mod farm_stats;
 mod listener;
 mod misbehaviour;
 mod request;
 mod rng;
-mod server;
 mod site;
-mod spec;
-mod stats;
+mod site_spec;
 mod tls;
 mod worker;
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tls_tests;
 
-pub use answer::{Answer, Resource, Then};
+pub use farm::{Farm, FarmError, FarmOptions};
 pub use misbehaviour::Misbehaviour;
-pub use server::{Farm, FarmError, FarmOptions};
 pub use site::{Breakage, PageKind, Site};
-pub use spec::{HOSTS_MAX, SiteSpec, SpecError, host_addr, host_index, host_name};
-pub use stats::FarmStats;
-pub use tls::IdentityError;
+pub use site_spec::{SiteSpec, host_addr};
+
+pub(crate) use answer::{Answer, Resource, Then};
+pub(crate) use site_spec::host_name;

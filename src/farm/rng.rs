@@ -1,7 +1,6 @@
-//! SplitMix64: eight bytes of state, and any seed is a good one.
+//! Draws by purpose and page.
 
-/// The odd constant of SplitMix64, 2^64 over the golden ratio.
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+use crate::base;
 
 /// What a draw is for. The same page asked for two purposes gets two unrelated streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,22 +12,21 @@ pub(super) enum Purpose {
     PrivateBody,
 }
 
-pub(super) struct Rng(u64);
+pub(super) struct Rng(base::Rng);
 
 impl Rng {
     pub(super) fn new(seed: u64, purpose: Purpose) -> Rng {
-        Rng(mix(seed.wrapping_add(GAMMA)).wrapping_add(purpose as u64))
+        Rng(base::Rng::new(start(seed, purpose)))
     }
 
     /// The stream of one page of one host.
     pub(super) fn of_page(seed: u64, purpose: Purpose, host: u32, page: u32) -> Rng {
         let place = u64::from(host) << 32 | u64::from(page);
-        Rng(mix(Rng::new(seed, purpose).0 ^ mix(place.wrapping_add(GAMMA))))
+        Rng(base::Rng::new(base::Rng::mix(start(seed, purpose) ^ base::Rng::new(place).next_u64())))
     }
 
     pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GAMMA);
-        mix(self.0)
+        self.0.next_u64()
     }
 
     /// A number in `0..bound`; the bias of the multiplication is below one in four thousand million.
@@ -43,10 +41,8 @@ impl Rng {
     }
 }
 
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+fn start(seed: u64, purpose: Purpose) -> u64 {
+    base::Rng::new(seed).next_u64().wrapping_add(purpose as u64)
 }
 
 #[cfg(test)]
@@ -55,7 +51,7 @@ mod tests {
 
     #[test]
     fn published_vector() {
-        let mut rng = Rng(1234567);
+        let mut rng = Rng(base::Rng::new(1234567));
         assert_eq!(rng.next(), 6457827717110365317);
         assert_eq!(rng.next(), 3203168211198807973);
     }

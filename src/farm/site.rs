@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::corpus::Corpus;
 use super::rng::{Purpose, Rng};
-use super::spec::{SiteSpec, SpecError};
+use super::site_spec::{SiteSpec, SpecError};
 
 /// What a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

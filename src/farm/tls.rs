@@ -1,6 +1,5 @@
 //! TLS for the farm: an authority of its own, one certificate for all hosts, and the server's side of a connection.
 
-use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -12,8 +11,9 @@ use rcgen::{
 use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection};
+use thiserror::Error;
 
-use super::spec::host_addr;
+use super::site_spec::host_addr;
 
 /// Hosts whose address is in the certificate beside all names: a certificate with a thousand of them would be
 /// none that the web has.
@@ -56,41 +56,20 @@ impl Identity {
 }
 
 /// Why there is no certificate to show.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum IdentityError {
-    Certificate(rcgen::Error),
-    Tls(rustls::Error),
+    #[error(transparent)]
+    Certificate(#[from] rcgen::Error),
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    #[error("a key that cannot be used")]
     Key,
-}
-
-impl fmt::Display for IdentityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IdentityError::Certificate(error) => write!(f, "{error}"),
-            IdentityError::Tls(error) => write!(f, "{error}"),
-            IdentityError::Key => f.write_str("a key that cannot be used"),
-        }
-    }
-}
-
-impl std::error::Error for IdentityError {}
-
-impl From<rcgen::Error> for IdentityError {
-    fn from(error: rcgen::Error) -> IdentityError {
-        IdentityError::Certificate(error)
-    }
-}
-
-impl From<rustls::Error> for IdentityError {
-    fn from(error: rustls::Error) -> IdentityError {
-        IdentityError::Tls(error)
-    }
 }
 
 /// The server's side of one connection: between the socket and plain bytes.
 pub(super) struct TlsSide(ServerConnection);
 
-/// What a read came to.
+/// The result of a read.
 pub(super) struct Opened {
     /// Plain bytes; 0 is the end.
     pub(super) bytes: usize,
@@ -115,7 +94,7 @@ impl TlsSide {
                 Ok(bytes) => {
                     return Ok(Opened { bytes, more: !wire.drained || bytes == room.len() });
                 }
-                // The peer closed without a word.
+                // The peer closed without a notification.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                     return Ok(Opened { bytes: 0, more: false });
                 }

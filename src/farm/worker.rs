@@ -14,11 +14,15 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use nix::libc;
 use rustls::ServerConfig;
 
-use super::conn::{Conn, Desk, Next, Readiness};
-use super::spec::host_index;
+use crate::base::{Key, Slots};
+
+use super::conn::{Conn, Next, Readiness, Responder};
+use super::site_spec::host_index;
 use super::tls::TlsSide;
 
 const EVENTS: usize = 1024;
+/// As many as a thread could have descriptors for.
+const CONNS_MAX: usize = 1 << 24;
 /// Connections accepted in a row before those that are open get their turn.
 const ACCEPTS_PER_TURN: usize = 256;
 /// Without descriptors or memory, accepting rests this long.
@@ -30,10 +34,10 @@ pub(super) struct Worker {
     poll: Poll,
     listener: TcpListener,
     accepting: Accepting,
-    conns: Conns,
-    /// Earliest first. A connection that closes leaves its timer behind, which then finds nobody.
+    conns: Slots<Conn>,
+    /// Earliest first. A connection that closes leaves its timer behind, which then finds no connection.
     timers: BinaryHeap<Reverse<(Instant, Token)>>,
-    desk: Desk,
+    responder: Responder,
     /// Connections speak TLS, and this is how.
     tls: Option<Arc<ServerConfig>>,
     stop: Arc<AtomicBool>,
@@ -49,7 +53,7 @@ enum Accepting {
 }
 
 impl Accepting {
-    /// The backlog has grown; a pause goes on none the less.
+    /// The backlog has grown; a pause continues all the same.
     fn wake(&mut self) {
         if let Accepting::Idle = self {
             *self = Accepting::Pending;
@@ -61,7 +65,7 @@ impl Worker {
     /// The waker makes the worker look at `stop`.
     pub(super) fn new(
         mut listener: TcpListener,
-        desk: Desk,
+        responder: Responder,
         tls: Option<Arc<ServerConfig>>,
         stop: Arc<AtomicBool>,
     ) -> io::Result<(Worker, Waker)> {
@@ -72,9 +76,9 @@ impl Worker {
             poll,
             listener,
             accepting: Accepting::Idle,
-            conns: Conns::default(),
+            conns: Slots::new(CONNS_MAX),
             timers: BinaryHeap::new(),
-            desk,
+            responder,
             tls,
             stop,
         };
@@ -115,14 +119,14 @@ impl Worker {
     }
 
     fn ready(&mut self, token: Token, event: &Event) {
-        let Some(conn) = self.conns.get(token) else {
+        let Some(conn) = self.conns.get_mut(key_of(token)) else {
             return;
         };
         let next = if event.is_error() {
             Next::Close
         } else {
             let ready = Readiness { readable: event.is_readable(), hung_up: event.is_read_closed() };
-            conn.on_ready(ready, &mut self.desk)
+            conn.on_ready(ready, &mut self.responder)
         };
         self.follow(token, next);
     }
@@ -137,8 +141,8 @@ impl Worker {
                 break;
             }
             self.timers.pop();
-            if let Some(conn) = self.conns.get(token) {
-                let next = conn.on_timer(&mut self.desk);
+            if let Some(conn) = self.conns.get_mut(key_of(token)) {
+                let next = conn.on_timer(&mut self.responder);
                 self.follow(token, next);
             }
         }
@@ -149,18 +153,21 @@ impl Worker {
             Next::Readable => {}
             Next::Writable => {
                 // Set for good: while nothing is blocked, it raises no events of its own.
-                let conn = self.conns.get(token).expect("it has just been served");
+                let conn = self.conns.get_mut(key_of(token)).expect("it has just been served");
                 let interest = Interest::READABLE | Interest::WRITABLE;
                 if self.poll.registry().reregister(conn.stream(), token, interest).is_err() {
-                    self.conns.remove(token);
+                    self.conns.remove(key_of(token));
                 }
             }
             Next::Timer { delay_ms } => {
                 let at = Instant::now() + Duration::from_millis(u64::from(delay_ms));
                 self.timers.push(Reverse((at, token)));
             }
-            Next::Close => drop(self.conns.remove(token)),
-            Next::Reset => self.conns.remove(token).arm_reset(),
+            Next::Close => drop(self.conns.remove(key_of(token))),
+            Next::Reset => {
+                let conn = self.conns.remove(key_of(token));
+                conn.expect("it has just been served").arm_reset();
+            }
         }
     }
 
@@ -200,82 +207,45 @@ impl Worker {
             Ok(SocketAddr::V4(addr)) => host_index(*addr.ip()),
             _ => None,
         };
-        let hosts = self.desk.site().spec().all_hosts();
+        let hosts = self.responder.site().spec().all_hosts();
         let tls = match self.tls.as_ref().map(TlsSide::new).transpose() {
             Ok(tls) => tls.map(Box::new),
             Err(_) => return,
         };
-        let token = self.conns.insert(Conn::new(stream, host.filter(|&host| host < hosts), tls));
-        self.desk.own().connections.add(1);
-        let conn = self.conns.get(token).expect("it has just been inserted");
-        if self.poll.registry().register(conn.stream(), token, Interest::READABLE).is_err() {
-            self.conns.remove(token);
+        let conn = Conn::new(stream, host.filter(|&host| host < hosts), tls);
+        let Some(key) = self.conns.insert(conn) else { return };
+        self.responder.counters().connections.add(1);
+        let conn = self.conns.get_mut(key).expect("it has just been inserted");
+        if self.poll.registry().register(conn.stream(), token_of(key), Interest::READABLE).is_err() {
+            self.conns.remove(key);
         }
     }
 }
 
-/// The open connections of a thread. A token is a slot and the slot's generation, so that an event or a timer
-/// of a closed connection never reaches the one that took its place.
-#[derive(Default)]
-struct Conns {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+/// The key of a connection, which an event or a timer of a closed one does not share with the next in its slot.
+fn key_of(token: Token) -> Key {
+    Key::unpack(token.0 as u64).0
 }
 
-struct Slot {
-    generation: u32,
-    conn: Option<Conn>,
+fn token_of(key: Key) -> Token {
+    Token(key.pack(0) as usize)
 }
 
 const _: () = assert!(usize::BITS == 64, "a token holds a slot and a generation");
-
-impl Conns {
-    fn insert(&mut self, conn: Conn) -> Token {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, conn: None });
-            (self.slots.len() - 1) as u32
-        });
-        let slot = &mut self.slots[index as usize];
-        assert!(slot.conn.is_none(), "slot {index} is taken");
-        slot.conn = Some(conn);
-        Token((slot.generation as usize) << 32 | index as usize)
-    }
-
-    fn get(&mut self, token: Token) -> Option<&mut Conn> {
-        let slot = &mut self.slots[token.0 as u32 as usize];
-        if slot.generation == (token.0 >> 32) as u32 { slot.conn.as_mut() } else { None }
-    }
-
-    fn remove(&mut self, token: Token) -> Conn {
-        let index = token.0 as u32;
-        let slot = &mut self.slots[index as usize];
-        assert_eq!(slot.generation, (token.0 >> 32) as u32, "slot {index} has changed hands");
-        slot.generation = slot.generation.wrapping_add(1);
-        self.free.push(index);
-        slot.conn.take().expect("a live generation has a connection")
-    }
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn conn() -> Conn {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        Conn::new(TcpStream::from_std(stream), None, None)
-    }
-
     #[test]
-    fn an_old_token_finds_nobody() {
-        let mut conns = Conns::default();
-        let first = conns.insert(conn());
-        assert!(conns.get(first).is_some());
-        conns.remove(first);
-        let second = conns.insert(conn());
+    fn an_old_token_finds_no_connection() {
+        let mut conns = Slots::new(1);
+        let first = token_of(conns.insert("one").unwrap());
+        assert!(conns.get(key_of(first)).is_some());
+        conns.remove(key_of(first));
+        let second = token_of(conns.insert("another").unwrap());
         assert_ne!(first, second);
-        assert!(conns.get(first).is_none());
-        assert!(conns.get(second).is_some());
-        assert_eq!(conns.slots.len(), 1);
+        assert!(conns.get(key_of(first)).is_none());
+        assert!(conns.get(key_of(second)).is_some());
     }
 }

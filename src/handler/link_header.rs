@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// The target of the first link of a head whose relation is canonical. `bytes` is what the head was parsed from.
 ///
-/// Most heads have none. Those are passed over without taking them apart, as long as nobody writes the word in letters
+/// Most heads have none. Those are skipped without parsing them, as long as no server writes the word in letters
 /// of both kinds.
 pub(super) fn canonical<'a>(head: &Head, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     let said = [&b"anonical"[..], b"ANONICAL"].iter().any(|word| memchr::memmem::find(bytes, word).is_some());

@@ -9,23 +9,25 @@
 //!               LinkBatch ──► doc index (which knows for certain)
 //! ```
 //!
-//! A sitemap goes the same way; besides pages it may name sitemaps. What a page would rather be known by (rel=canonical)
-//! is noted beside what it links to.
+//! A sitemap goes the same way; besides pages it may name sitemaps. The canonical URL of a page (rel=canonical) is
+//! noted beside its links.
 //!
 //! Sans-IO and per shard: it reads a document and says what it found.
 
-mod found;
+#[allow(clippy::module_inception)]
+mod handler;
 mod link_batch;
 mod link_header;
 mod recent;
 mod scope;
-mod sitemaps;
+mod scope_kind;
 #[cfg(test)]
 mod tests;
 mod traps;
 mod verdict;
 
-pub use found::{Handled, Handler, Page, redirect_target};
+pub use handler::{Handled, Handler, Page, redirect_target};
 pub use link_batch::LinkBatch;
-pub use scope::Scope;
-pub use verdict::{Verdict, WhyIn, WhyOut};
+pub use scope::{Scope, ScopeRules};
+pub use scope_kind::ScopeKind;
+pub use verdict::Verdict;

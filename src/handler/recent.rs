@@ -1,7 +1,7 @@
 use crate::limits::RECENT_LINKS;
 
-/// Fingerprints of links seen lately: nine of ten links of a page were on another page just before, and need
-/// not travel to the doc index. Forgetting one costs a question, never a URL.
+/// Fingerprints of recently seen links: nine of ten links of a page were on another page just before, and need
+/// not be sent to the doc index. Forgetting one costs a question, never a URL.
 ///
 /// Sets of four, the latest first: within a set the one unused longest is pushed out.
 #[derive(Default)]

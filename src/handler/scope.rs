@@ -1,6 +1,6 @@
+use super::scope_kind::ScopeKind;
 use super::traps::Traps;
-use super::verdict::{Verdict, WhyIn, WhyOut};
-use crate::config::{DocIndexSettings, ScopeKind};
+use super::verdict::Verdict;
 use crate::proto::url::{Canon, CrawlUrl, RuleRef, UrlRules};
 use rapidhash::fast::RapidHashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 ///   (spanned by the seeds  or  allowed by a rule)  and  denied by none  and  no sign of a trap
 /// ```
 ///
-/// What somebody typed is not asked about: a seed is in scope by itself, unless a rule denies it.
+/// A URL that a user typed is not checked: a seed is in scope by itself, unless a rule denies it.
 #[derive(Clone, Debug)]
 pub struct Scope {
     kind: ScopeKind,
@@ -21,6 +21,16 @@ pub struct Scope {
     rules: Arc<UrlRules>,
     traps: Traps,
     canon: Canon,
+}
+
+/// What is in scope besides what the seeds span, what never is, and the form that URLs are in.
+#[derive(Clone, Debug, Default)]
+pub struct ScopeRules {
+    pub urls: UrlRules,
+    /// Segments of a path, and how often one may stand in it; 0 = no such guard.
+    pub path_depth_max: u16,
+    pub segment_repeats_max: u16,
+    pub canon: Canon,
 }
 
 impl Scope {
@@ -36,9 +46,12 @@ impl Scope {
         }
     }
 
-    /// The same with the rules and the guards of the settings; `rules` are theirs, compiled.
-    pub fn with_rules(self, settings: &DocIndexSettings, rules: UrlRules) -> Scope {
-        Scope { rules: Arc::new(rules), traps: Traps::of(settings), canon: Canon::of(settings), ..self }
+    pub fn with_rules(self, rules: ScopeRules) -> Scope {
+        let traps = Traps {
+            path_depth_max: rules.path_depth_max.into(),
+            segment_repeats_max: rules.segment_repeats_max.into(),
+        };
+        Scope { rules: Arc::new(rules.urls), traps, canon: rules.canon, ..self }
     }
 
     /// The form that URLs are in before they are asked about.
@@ -73,19 +86,19 @@ impl Scope {
     /// Whether a URL is in scope, and why.
     pub fn judge<'a>(&'a self, url: &'a CrawlUrl) -> Verdict<'a> {
         if let Some(rule) = self.denies(url) {
-            return Verdict::Out(WhyOut::Denied(rule));
+            return Verdict::Denied(rule);
         }
-        let why = match self.spans(url) {
-            true => WhyIn::Seeds(self.kind),
+        let inside = match self.spans(url) {
+            true => Verdict::Spanned(self.kind),
             false => match self.rules.allow.which(url) {
-                Some(rule) => WhyIn::Allowed(rule),
-                None => return Verdict::Out(WhyOut::Seeds(self.kind)),
+                Some(rule) => Verdict::Allowed(rule),
+                None => return Verdict::NotSpanned(self.kind),
             },
         };
-        self.traps.caught(url).map_or(Verdict::In(why), Verdict::Out)
+        self.traps.caught(url).unwrap_or(inside)
     }
 
-    /// The rule that keeps a URL out, whoever named it: this alone counts for seeds, too.
+    /// The rule that keeps a URL out, wherever it was found: only this counts for seeds, too.
     pub fn denies(&self, url: &CrawlUrl) -> Option<RuleRef<'_>> {
         self.rules.deny.which(url)
     }
@@ -115,6 +128,7 @@ fn prefix(url: &CrawlUrl) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::url::RuleList;
     use proptest::prelude::*;
 
     fn holds(kind: ScopeKind, seed: &str, url: &str) -> bool {
@@ -143,11 +157,15 @@ mod tests {
     }
 
     fn ruled(kind: ScopeKind, seed: &str, allow: &[&str], deny: &[&str]) -> Scope {
-        let texts = |rules: &[&str]| rules.iter().map(|rule| rule.to_string()).collect();
-        let settings =
-            DocIndexSettings { allow: texts(allow), deny: texts(deny), ..DocIndexSettings::default() };
-        let rules = UrlRules::of(&settings).unwrap();
-        let mut scope = Scope::new(kind, 9).with_rules(&settings, rules);
+        let list = |rules: &[&str]| {
+            RuleList::try_from(rules.iter().map(|rule| rule.to_string()).collect::<Vec<_>>()).unwrap()
+        };
+        let mut scope = Scope::new(kind, 9).with_rules(ScopeRules {
+            urls: UrlRules { allow: list(allow), deny: list(deny) },
+            path_depth_max: 40,
+            segment_repeats_max: 3,
+            ..ScopeRules::default()
+        });
         scope.add(&CrawlUrl::parse(seed).unwrap());
         scope
     }

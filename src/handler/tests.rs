@@ -1,18 +1,17 @@
 //! The promise: a page's links are found whatever it is written in, and what it forbids is noticed wherever it says so.
 
-use super::{Handled, Handler, Page, Scope};
-use crate::config::{DocIndexSettings, ScopeKind};
+use super::{Handled, Handler, Page, Scope, ScopeKind, ScopeRules};
 use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
-use crate::proto::lines::{Candidate, DocKind};
+use crate::proto::job::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
-use crate::proto::url::{CrawlUrl, UrlRules};
+use crate::proto::url::{Canon, CrawlUrl, QueryDrop, RuleList, UrlRules};
 use encoding_rs::{EUC_KR, Encoding, GBK, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};
 use std::sync::Arc;
 
-/// A fetch and the settings that it is looked at under.
+/// A fetch and the rules that it is looked at under.
 struct Case {
     candidate: Candidate,
-    settings: DocIndexSettings,
+    rules: ScopeRules,
     result: ResultCode,
     decoded: bool,
 }
@@ -21,7 +20,7 @@ impl Default for Case {
     fn default() -> Case {
         Case {
             candidate: Candidate::seed(1, CrawlUrl::parse("http://site.test/dir/page.html").unwrap()),
-            settings: DocIndexSettings::default(),
+            rules: ScopeRules { path_depth_max: 40, segment_repeats_max: 3, ..ScopeRules::default() },
             result: ResultCode::Ok,
             decoded: false,
         }
@@ -30,8 +29,7 @@ impl Default for Case {
 
 impl Case {
     fn handle(&self, headers: &str, document: &[u8]) -> Handled {
-        let rules = UrlRules::of(&self.settings).unwrap();
-        let mut scope = Scope::new(ScopeKind::Host, 5).with_rules(&self.settings, rules);
+        let mut scope = Scope::new(ScopeKind::Host, 5).with_rules(self.rules.clone());
         scope.add(&CrawlUrl::parse("http://site.test/").unwrap());
         let head_bytes = format!("HTTP/1.1 200 OK\r\n{headers}\r\n");
         let parsed = HeadParser::new(HeadLimits::default(), Method::Get).parse(head_bytes.as_bytes());
@@ -177,12 +175,9 @@ fn a_page_that_asks_not_to_be_indexed_is_marked() {
 
 #[test]
 fn whatever_leads_on_is_in_canonical_form() {
-    let settings = DocIndexSettings {
-        query_drop: vec!["sid".to_string()],
-        query_sort: true,
-        ..DocIndexSettings::default()
-    };
-    let case = Case { settings, ..Case::default() };
+    let drop = QueryDrop::try_from(vec!["sid".to_string()]).unwrap();
+    let mut case = Case::default();
+    case.rules.canon = Canon::new(&drop, true);
     let page = "<a href='x?sid=1'><a href='x?sid=2'><a href='y?b&a'><a href='y?a&b'>\
                 <meta http-equiv=refresh content='0;url=/r?sid=1&z&c'>";
     let handled = case.handle(HTML, page.as_bytes());
@@ -195,8 +190,9 @@ fn whatever_leads_on_is_in_canonical_form() {
 
 #[test]
 fn a_rule_keeps_out_links_and_where_a_seed_leads() {
-    let settings = DocIndexSettings { deny: vec!["/private".to_string()], ..DocIndexSettings::default() };
-    let case = Case { settings, ..Case::default() };
+    let deny = RuleList::try_from(vec!["/private".to_string()]).unwrap();
+    let mut case = Case::default();
+    case.rules.urls = UrlRules { deny, ..UrlRules::default() };
     let handled = case.handle(HTML, b"<a href=/private/x><a href=/a/a/a/a/><a href=x>");
     assert_eq!((links(&handled), handled.out_of_scope), (LINK.to_vec(), 2));
     let redirect = Case { result: ResultCode::Redirect, ..case };
@@ -265,7 +261,7 @@ fn a_sitemap_names_sitemaps_to_a_depth() {
                 <sitemap><loc>http://site.test/sitemap.xml</loc></sitemap></sitemapindex>";
     let denied = |depth| {
         let mut case = sitemap(depth);
-        case.settings.deny = vec!["private".to_string()];
+        case.rules.urls.deny = RuleList::try_from(vec!["private".to_string()]).unwrap();
         case.handle("", text.as_bytes())
     };
     for depth in [0, 4] {

@@ -1,5 +1,4 @@
-use super::verdict::WhyOut;
-use crate::config::DocIndexSettings;
+use super::verdict::Verdict;
 use crate::limits::PATH_SEGMENTS_COMPARED;
 use crate::proto::url::CrawlUrl;
 
@@ -7,32 +6,25 @@ use crate::proto::url::CrawlUrl;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traps {
     /// 0 = no such guard, for both.
-    path_depth_max: usize,
-    segment_repeats_max: usize,
+    pub path_depth_max: usize,
+    pub segment_repeats_max: usize,
 }
 
 impl Traps {
-    pub fn of(settings: &DocIndexSettings) -> Traps {
-        Traps {
-            path_depth_max: settings.path_depth_max.into(),
-            segment_repeats_max: settings.segment_repeats_max.into(),
-        }
-    }
-
     /// Why a URL looks like one of a trap.
     #[inline]
-    pub fn caught<'a>(&self, url: &'a CrawlUrl) -> Option<WhyOut<'a>> {
+    pub fn caught<'a>(&self, url: &'a CrawlUrl) -> Option<Verdict<'a>> {
         let path = url.path();
         let depth = depth(path);
         if self.path_depth_max > 0 && depth > self.path_depth_max {
-            return Some(WhyOut::PathDepth { max: self.path_depth_max });
+            return Some(Verdict::PathDepth { max: self.path_depth_max });
         }
         // Most paths are too short to say anything that often.
         if self.segment_repeats_max == 0 || depth <= self.segment_repeats_max {
             return None;
         }
         let segment = repeated(path, self.segment_repeats_max)?;
-        Some(WhyOut::RepeatedSegment { segment, max: self.segment_repeats_max })
+        Some(Verdict::RepeatedSegment { segment, max: self.segment_repeats_max })
     }
 }
 

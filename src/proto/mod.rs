@@ -13,6 +13,7 @@
 //! | `auth`      | WWW-Authenticate            | the Authorization that answers it             |
 //! | `cookies`   | Set-Cookie                  | the Cookie of the next request to that origin |
 //! | `dns`       | answers of name servers     | addresses and how long they hold              |
+//! | `job`       | a URL on its way            | candidate, job, transaction: no parsing       |
 //! | `lines`     | lines between roles         | work for a spider, and its GET, WORKING, DONE |
 //! | `record`    | what happened               | result and HTTP codes, and records as sent    |
 //! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
@@ -27,6 +28,7 @@ pub mod crawl_log;
 pub mod dns;
 pub mod html;
 pub mod http1;
+pub mod job;
 pub mod lines;
 pub mod record;
 pub mod robots;

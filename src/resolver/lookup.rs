@@ -71,7 +71,7 @@ pub(super) struct Asking {
     pub faulted: bool,
 }
 
-/// What came of one question.
+/// The result of one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     Addresses { addresses: Vec<IpAddr>, ttl_s: u32 },
@@ -139,7 +139,7 @@ impl Lookup {
 }
 
 /// Times are brought into bounds: a record that lives for no time at all would be asked for again with every page,
-/// and one that lives for years would outlive its truth.
+/// and one that lives for years would be kept after it is out of date.
 const ADDRESSES_S: (u32, u32) = (1, 24 * 3_600);
 const NO_S: (u32, u32) = (1, 3_600);
 /// Failures, and a "no" that does not say for how long, are remembered just long enough not to be asked for again
@@ -161,7 +161,7 @@ fn verdict(
             let kinds = if ipv6_first { [v6, v4] } else { [v4, v6] };
             found(&by_turns(kinds), *a.min(aaaa))
         }
-        // What became of the other kind does not spoil these.
+        // The result for the other kind does not matter to these.
         (Some(Addresses { addresses, ttl_s }), Some(_)) => found(addresses, *ttl_s),
         (Some(Addresses { addresses, ttl_s }), None) if settled => found(addresses, *ttl_s),
         (Some(Addresses { .. }), None) => None,

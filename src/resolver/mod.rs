@@ -24,10 +24,10 @@
 
 mod cache;
 mod lookup;
-mod role;
+#[allow(clippy::module_inception)]
+mod resolver;
 mod servers;
 #[cfg(test)]
 mod tests;
 
-pub use lookup::{Answer, Failure};
-pub use role::{Action, Asked, Resolver, ResolverConfig};
+pub use resolver::{Action, Asked, Resolver, ResolverConfig};

@@ -2,21 +2,21 @@ use crate::base::Now;
 use crate::limits::NAME_SERVERS_MAX;
 use std::net::SocketAddr;
 
-/// The name servers, in the order they were given, and how they have been of late.
+/// The name servers, in the order they were given, and how they have answered recently.
 pub(super) struct Servers(Vec<Server>);
 
 struct Server {
     addr: SocketAddr,
-    /// Tries in a row that came to nothing by its fault.
+    /// Tries in a row that failed by its fault.
     misses: u8,
     /// Asked last until then.
     last_until: Now,
 }
 
-/// How often each server was asked in one matter.
+/// How often each server was asked one question.
 pub(super) type AskedCounts = [u8; NAME_SERVERS_MAX];
 
-/// So many misses in a row, and a server is asked last for a while.
+/// After this many misses in a row a server is asked last for a while.
 const MISSES_MAX: u8 = 3;
 const LAST_FOR_MS: u64 = 30_000;
 
@@ -30,7 +30,7 @@ impl Servers {
         self.0[server].addr
     }
 
-    /// Whose turn it is: in every round each once, those that fail last. `None` after the last round.
+    /// The server to ask next: in every round each once, those that fail last. `None` after the last round.
     pub(super) fn choose(&self, asked: &AskedCounts, rounds: u8, now: Now) -> Option<usize> {
         (0..self.0.len())
             .filter(|&server| asked[server] < rounds)

@@ -27,8 +27,8 @@ impl Judge {
             if per_sec > 0.0 { (1_000_000.0 / per_sec).ceil() as u64 } else { 0 }
         };
         Judge {
-            host_gap_us: gap(settings.req_host_per_sec),
-            ip_gap_us: gap(settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec)),
+            host_gap_us: gap(settings.req_host_per_sec.0),
+            ip_gap_us: gap(settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec).0),
             last_of_host: HashMap::new(),
             last_of_ip: HashMap::new(),
             flights: HashMap::new(),

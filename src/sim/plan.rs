@@ -1,6 +1,7 @@
 use crate::base::Rng;
-use crate::config::{Config, ScopeKind};
+use crate::config::{Bytes, Config, Millis, Rate};
 use crate::farm::SiteSpec;
+use crate::handler::ScopeKind;
 
 /// What one seed stands for: a web, a configuration and its misfortunes.
 #[derive(Clone, Debug)]
@@ -60,18 +61,18 @@ impl Plan {
         url_server.queue_count = 2 + rng.below(40) as usize;
         url_server.queue_len = 1 + rng.below(12) as usize;
         url_server.req_host_concurrent = 1 + rng.below(3) as u8;
-        url_server.req_host_per_sec = [0.0, 0.5, 1.0, 3.0, 50.0][rng.below(5) as usize];
+        url_server.req_host_per_sec = Rate([0.0, 0.5, 1.0, 3.0, 50.0][rng.below(5) as usize]);
         if rng.chance(300) {
             url_server.req_ip_concurrent = Some(1 + rng.below(4) as u8);
-            url_server.req_ip_per_sec = Some([0.0, 1.0, 10.0][rng.below(3) as usize]);
+            url_server.req_ip_per_sec = Some(Rate([0.0, 1.0, 10.0][rng.below(3) as usize]));
         }
         let spider = &mut config.spider;
-        spider.timeout_req_ms = 5_000 + rng.below(60_000);
-        spider.timeout_read_ms = 2_000 + rng.below(20_000);
-        spider.timeout_connect_ms = 1_000 + rng.below(10_000);
-        spider.fallback_delay_ms = 20 + spider.timeout_connect_ms % 3_000;
-        spider.keep_alive_ms = 100 + rng.below(20_000);
-        spider.max_doc_size = 64 << 10;
+        spider.timeout_req = Millis(5_000 + rng.below(60_000));
+        spider.timeout_read = Millis(2_000 + rng.below(20_000));
+        spider.timeout_connect = Millis(1_000 + rng.below(10_000));
+        spider.fallback_delay = Millis(20 + spider.timeout_connect.0 % 3_000);
+        spider.keep_alive = Millis(100 + rng.below(20_000));
+        spider.max_doc_size = Bytes(64 << 10);
         let mut share = |usual: u64| if rng.chance(500) { rng.below(usual) } else { 0 };
         let faults = Faults {
             refuse: share(150),

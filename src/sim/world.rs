@@ -1,8 +1,9 @@
 use super::judge::Judge;
 use super::plan::Plan;
 use super::web::{MisbehavingWeb, PORT, addresses_of};
-use crate::audit::{Intake, Overrides};
+use crate::audit::{LogReader, Overrides};
 use crate::base::{Now, Rng, Wall};
+use crate::config::Bytes;
 use crate::doc_index::DocIndex;
 use crate::driver::Driver;
 use crate::driver::{SimDriver, SimNet};
@@ -13,7 +14,7 @@ use crate::engine::{
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::url_server::Memory;
+use crate::url_server::HostMemory;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -87,7 +88,7 @@ impl World {
         }
         let mut config = plan.config.clone();
         config.cores = (0..plan.shards).collect();
-        config.store.segment_bytes = SEGMENT_BYTES;
+        config.store.segment_bytes = Bytes(SEGMENT_BYTES);
         let index = OpenIndex::over(DocIndex::default(), &config);
         let task = CrawlTask { seeds, store: CrawlStore::Memory, index };
         let names = |_, _| Ok(Names::table(HostsFile::parse(&hosts)));
@@ -177,7 +178,7 @@ impl World {
         self.net.borrow_mut().forget_driver(index);
         // What it had said is in the journal, from which the next one learns how hosts are to be treated.
         self.node.log_writer.actor.turn(now);
-        let mut memory = Memory::new(self.plan.config.url_server.queue_count);
+        let mut memory = HostMemory::new(self.plan.config.url_server.queue_count);
         let (_, journal) = self.node.log_writer.actor.written();
         assert_eq!(memory.read(journal.as_bytes(), WALL, now), 0, "the journal reads");
         let maker = &self.node.shards[index].maker;
@@ -189,7 +190,7 @@ impl World {
     /// The crawl log proves that every host and address was treated as it must be.
     fn audit(&mut self) {
         self.node.log_writer.actor.turn(self.net.borrow().now());
-        let mut intake = Intake::new(Overrides::default());
+        let mut intake = LogReader::new(Overrides::default());
         intake.open_file("the crawl log");
         let (log, _) = self.node.log_writer.actor.written();
         log.split_inclusive(|&byte| byte == b'\n').for_each(|line| intake.line(line));

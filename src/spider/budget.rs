@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory for documents on their way, over all spiders of the process. When it is used up, no spider starts another
-/// fetch; what is open goes on to its end, and nothing is dropped.
+/// Memory for documents in flight, over all spiders of the process. When it is used up, no spider starts another
+/// fetch; open fetches run to their end, and nothing is dropped.
 #[derive(Debug)]
 pub struct BodyBudget {
     used: AtomicU64,
@@ -14,58 +14,54 @@ impl BodyBudget {
         Arc::new(BodyBudget { used: AtomicU64::new(0), bytes_max })
     }
 
-    pub fn is_used_up(&self) -> bool {
-        self.used() >= self.bytes_max
-    }
-
     /// Bytes held, to within a step of each spider.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 }
 
-/// What one spider holds. It tells the others in steps, so that a page costs no word to them.
+/// The bytes that one spider holds. It publishes them in steps, so that a page costs no write to shared memory.
 pub(super) struct Held {
     budget: Arc<BodyBudget>,
     bytes: u64,
-    told: u64,
+    published: u64,
 }
 
 const STEP_BYTES: u64 = 256 * 1024;
 
 impl Held {
     pub fn new(budget: Arc<BodyBudget>) -> Held {
-        Held { budget, bytes: 0, told: 0 }
+        Held { budget, bytes: 0, published: 0 }
     }
 
-    /// A buffer went from one size to another.
+    /// Accounts for a buffer that went from one size to another.
     pub fn resized(&mut self, from: usize, to: usize) {
         self.bytes = self.bytes + to as u64 - from as u64;
-        if self.bytes.abs_diff(self.told) >= STEP_BYTES {
-            self.tell();
+        if self.bytes.abs_diff(self.published) >= STEP_BYTES {
+            self.publish();
         }
     }
 
     pub fn is_used_up(&self) -> bool {
-        // What others were not told of counts here all the same.
-        self.budget.used() + self.bytes.saturating_sub(self.told) >= self.budget.bytes_max
+        // What is not published yet counts here all the same.
+        self.budget.used() + self.bytes.saturating_sub(self.published) >= self.budget.bytes_max
     }
 
-    fn tell(&mut self) {
-        if self.bytes >= self.told {
-            self.budget.used.fetch_add(self.bytes - self.told, Ordering::Relaxed);
+    fn publish(&mut self) {
+        if self.bytes >= self.published {
+            self.budget.used.fetch_add(self.bytes - self.published, Ordering::Relaxed);
         } else {
-            self.budget.used.fetch_sub(self.told - self.bytes, Ordering::Relaxed);
+            self.budget.used.fetch_sub(self.published - self.bytes, Ordering::Relaxed);
         }
-        self.told = self.bytes;
+        self.published = self.bytes;
     }
 }
 
-/// A spider that ends, also by a panic, holds nothing any more.
+/// A spider that ends, also by a panic, holds nothing.
 impl Drop for Held {
     fn drop(&mut self) {
         self.bytes = 0;
-        self.tell();
+        self.publish();
     }
 }
 

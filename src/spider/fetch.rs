@@ -1,147 +1,256 @@
-use super::manners::Asked;
+use super::deadlines::Deadlines;
+use super::fetched::Fetched;
+use super::origin_policy::{Asked, OriginPolicy};
+use super::request::Request;
+use super::{FetchOrder, SpiderConfig};
 use crate::base::{Key, Now};
-use crate::proto::http1::{BodyDecoder, Flags, Head, HeadParser, Validators};
-use crate::proto::lines::TransId;
-use crate::proto::record::ResultCode;
+use crate::proto::http1::{
+    BodyDecoder, BodyEnd, BodyStep, Flags, Framing, Head, HeadParser, HeadStep, Method,
+};
+use crate::proto::job::TransId;
+use crate::proto::record::{ResultCode, StatusAction};
 use crate::proto::url::CrawlUrl;
-use std::net::SocketAddr;
-
-/// What the spider is told to fetch. The address was checked where it was resolved, and is checked again here.
-#[derive(Clone, Debug)]
-pub struct FetchOrder {
-    pub trans: TransId,
-    pub url: CrawlUrl,
-    pub addr: SocketAddr,
-    /// There are other addresses to try: a connection to this one is waited for only `fallback_us`.
-    pub more: bool,
-    /// Whether it is there and has changed is all that is asked.
-    pub head_only: bool,
-    /// Of the document as it is stored: it need not come if it is still the same.
-    pub validators: Option<Box<Validators>>,
-}
-
-impl FetchOrder {
-    /// The whole document, whatever is stored.
-    pub fn new(trans: TransId, url: CrawlUrl, addr: SocketAddr) -> FetchOrder {
-        FetchOrder { trans, url, addr, more: false, head_only: false, validators: None }
-    }
-}
-
-/// Why a fetch is not an answer yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
-    /// The connection had been idle and was dead before a byte came, or what came was no response: nothing is known
-    /// of this request, and it may be sent again.
-    Stale,
-    /// The server has answered that it wants to be asked differently, and next time it is: with GET in place of HEAD, or
-    /// with the answer to its challenge.
-    Differently,
-}
-
-/// A fetch that came to its end, well or not.
-#[derive(Debug)]
-pub struct Fetched {
-    pub trans: TransId,
-    pub url: CrawlUrl,
-    pub addr: SocketAddr,
-    pub result: ResultCode,
-    /// Absent without a response.
-    pub head: Option<Head>,
-    /// The response head as received, then the document, without its content coding.
-    pub bytes: Vec<u8>,
-    pub flags: Flags,
-    pub started: Now,
-    pub took_us: u64,
-    /// The same order is to be given again.
-    pub again: Option<Again>,
-}
-
-impl Fetched {
-    pub fn head_bytes(&self) -> &[u8] {
-        &self.bytes[..self.head_len()]
-    }
-
-    pub fn document(&self) -> &[u8] {
-        &self.bytes[self.head_len()..]
-    }
-
-    pub fn status(&self) -> u16 {
-        self.head.map_or(0, |head| head.status)
-    }
-
-    fn head_len(&self) -> usize {
-        self.head.map_or(0, |head| head.head_bytes as usize)
-    }
-}
 
 /// An open fetch.
 pub(super) struct Fetch {
-    pub trans: TransId,
-    pub url: CrawlUrl,
-    pub addr: SocketAddr,
-    pub conn: Key,
-    pub state: FetchState,
-    pub asked: Asked,
-    pub head_only: bool,
-    pub validators: Option<Box<Validators>>,
+    order: FetchOrder,
+    conn: Key,
+    state: FetchState,
+    asked: Asked,
     /// Oddities of the connection.
-    pub flags: Flags,
+    flags: Flags,
     /// Bytes of the head, then of the document.
-    pub bytes: Vec<u8>,
-    pub started: Now,
-    /// The present state must move on by then.
-    pub state_by: Now,
-    pub working_at: Now,
-    pub rate: Rate,
+    bytes: Vec<u8>,
+    deadlines: Deadlines,
 }
 
 /// The life of a fetch, in order.
 pub(super) enum FetchState {
     /// The connection is being made.
     Connect,
-    /// It is there, and TLS is agreeing on its keys.
+    /// The connection is made, and TLS is agreeing on its keys.
     Handshake,
-    /// The request is on its way, or the status line and headers are.
+    /// The request is being sent, or the head is arriving.
     Await { parser: HeadParser },
-    /// The document is coming.
+    /// The document is arriving.
     Body { head: Head, decoder: BodyDecoder },
 }
 
-/// How much came of late. It is looked at every [`RATE_WINDOW_US`], from the first byte on.
-pub(super) struct Rate {
-    bytes: u64,
-    /// When the last of them came.
-    last: Now,
-    pub look_at: Now,
+/// How a fetch ends, as far as the bytes on its connection say.
+#[derive(Clone, Copy)]
+pub(super) struct FetchEnd {
+    pub result: ResultCode,
+    /// The response ended where the bytes did, and the server keeps the connection.
+    pub reusable: bool,
+    /// Bytes followed the response. They are never another response: only one was requested.
+    pub trailed: bool,
 }
 
-pub(super) const RATE_WINDOW_US: u64 = 10_000_000;
-
-impl Rate {
-    pub const NOT_YET: Rate = Rate { bytes: 0, last: Now::ZERO, look_at: Now::NEVER };
-
-    pub fn received(&mut self, bytes: usize, now: Now) {
-        if self.look_at == Now::NEVER {
-            self.look_at = now.plus_us(RATE_WINDOW_US);
-        }
-        self.bytes += bytes as u64;
-        self.last = now;
-    }
-
-    /// The window is over: whether enough came in it. The next one begins. A server that has fallen silent may be
-    /// thinking, for as long as the time-out for reading lets it; this is about those that drip.
-    pub fn is_enough(&mut self, bytes_per_s: u64, now: Now) -> bool {
-        let drips = now.since_us(self.last) < RATE_WINDOW_US / 2;
-        let enough = self.bytes >= bytes_per_s * (RATE_WINDOW_US / 1_000_000);
-        (self.bytes, self.look_at) = (0, now.plus_us(RATE_WINDOW_US));
-        enough || !drips
+impl From<ResultCode> for FetchEnd {
+    /// An end that leaves nothing to use again.
+    fn from(result: ResultCode) -> FetchEnd {
+        FetchEnd { result, reusable: false, trailed: false }
     }
 }
+
+/// Capacity reserved at once for an announced document; a larger one grows as it arrives.
+const BODY_RESERVE_MAX: u64 = 1 << 20;
+/// Of a document that is not wanted, this much is read for the sake of its connection.
+const UNWANTED_BYTES_MAX: u64 = 1_024;
 
 impl Fetch {
-    /// When something must be done about this fetch if nothing comes: its state, its rate, its total time or WORKING.
-    pub fn due(&self, total_us: u64) -> Now {
-        let total_by = self.started.plus_us(total_us);
-        self.state_by.min(total_by).min(self.working_at).min(self.rate.look_at)
+    pub fn new(order: FetchOrder, conn: Key, bytes: Vec<u8>, config: &SpiderConfig, now: Now) -> Fetch {
+        let connect_us = if order.more { config.fallback_us } else { config.connect_us };
+        Fetch {
+            order,
+            conn,
+            state: FetchState::Connect,
+            asked: Asked { method: Method::Get, authorized: false },
+            flags: Flags::NONE,
+            bytes,
+            deadlines: Deadlines::new(connect_us, config, now),
+        }
+    }
+
+    pub fn state(&self) -> &FetchState {
+        &self.state
+    }
+
+    pub fn trans(&self) -> TransId {
+        self.order.trans
+    }
+
+    pub fn url(&self) -> &CrawlUrl {
+        &self.order.url
+    }
+
+    pub fn conn(&self) -> Key {
+        self.conn
+    }
+
+    pub fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    pub fn head_only(&self) -> bool {
+        self.order.head_only
+    }
+
+    /// Bytes of the response that it holds.
+    pub fn held(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn start_handshake(&mut self, config: &SpiderConfig, now: Now) {
+        self.state = FetchState::Handshake;
+        self.deadlines.enter_state(config.connect_us, now);
+    }
+
+    /// Writes the request, after which the response is awaited.
+    pub fn start_request(
+        &mut self,
+        policy: &mut OriginPolicy,
+        config: &SpiderConfig,
+        out: &mut Vec<u8>,
+        now: Now,
+    ) {
+        let FetchOrder { url, head_only, validators, .. } = &self.order;
+        let method = if *head_only { policy.method_for_head(url) } else { Method::Get };
+        let mut request = Request::new(method, url);
+        request.first_byte_only = *head_only && method == Method::Get;
+        request.validators = validators.as_deref();
+        let authorized = policy.apply(&mut request, config.wall.unix_ms(now) / 1_000);
+        request.write(out, &config.user_agent);
+        self.asked = Asked { method, authorized };
+        self.state = FetchState::Await { parser: HeadParser::new(config.head, method) };
+        self.deadlines.enter_state(config.first_byte_us, now);
+    }
+
+    /// Takes bytes of the response; an end if they complete it or break it.
+    pub fn receive(&mut self, bytes: &[u8], config: &SpiderConfig, now: Now) -> Option<FetchEnd> {
+        self.deadlines.received(bytes.len(), config.read_us, now);
+        match self.state {
+            FetchState::Await { .. } => self.receive_head(bytes, config),
+            FetchState::Body { .. } => self.receive_body(bytes),
+            FetchState::Connect | FetchState::Handshake => unreachable!("nothing was requested yet"),
+        }
+    }
+
+    /// Head bytes: usually the whole head in one piece, straight from the receive buffer.
+    fn receive_head(&mut self, bytes: &[u8], config: &SpiderConfig) -> Option<FetchEnd> {
+        let FetchState::Await { parser } = &mut self.state else { unreachable!("the caller matched") };
+        let split = !self.bytes.is_empty();
+        if split {
+            self.bytes.extend_from_slice(bytes);
+        }
+        let head = match parser.parse(if split { &self.bytes } else { bytes }) {
+            Ok(HeadStep::Done(head)) => head,
+            Ok(HeadStep::NeedMore) => {
+                if !split {
+                    self.bytes.extend_from_slice(bytes);
+                }
+                return None;
+            }
+            Err(_) => return Some(ResultCode::Malformed.into()),
+        };
+        let head_bytes = head.head_bytes as usize;
+        let unwanted = self.order.head_only
+            && !matches!(head.framing, Framing::None | Framing::Length(..=UNWANTED_BYTES_MAX));
+        let decoder = BodyDecoder::new(head.framing, config.body);
+        let expected = decoder.size_hint().unwrap_or(0).min(BODY_RESERVE_MAX) as usize;
+        self.state = FetchState::Body { head, decoder };
+        let rest;
+        let body = if split {
+            rest = self.bytes.split_off(head_bytes);
+            &rest[..]
+        } else {
+            self.bytes.reserve(head_bytes + if unwanted { 0 } else { expected });
+            self.bytes.extend_from_slice(&bytes[..head_bytes]);
+            &bytes[head_bytes..]
+        };
+        if unwanted {
+            // The connection costs less than the rest of the document.
+            return Some(StatusAction::of(head.status).result().into());
+        }
+        self.bytes.reserve(expected);
+        self.receive_body(body)
+    }
+
+    fn receive_body(&mut self, bytes: &[u8]) -> Option<FetchEnd> {
+        let FetchState::Body { head, decoder } = &mut self.state else { unreachable!("the caller matched") };
+        match decoder.push(bytes, &mut self.bytes) {
+            Ok(BodyStep::NeedMore) => None,
+            Ok(BodyStep::Done { consumed }) => {
+                let trailed = consumed < bytes.len();
+                let reusable = head.keep_alive && decoder.keep_alive() && !trailed;
+                Some(FetchEnd { result: StatusAction::of(head.status).result(), reusable, trailed })
+            }
+            Ok(BodyStep::TooLarge) => {
+                self.flags.insert(Flags::CUT);
+                // An error page is one however long it is.
+                let result = match StatusAction::of(head.status).result() {
+                    ResultCode::Ok => ResultCode::TooLarge,
+                    other => other,
+                };
+                Some(result.into())
+            }
+            Err(_) => Some(ResultCode::Malformed.into()),
+        }
+    }
+
+    /// The result of a response that the server ended by closing the connection.
+    pub fn end_of_stream(&mut self, lacks_close_notify: bool) -> ResultCode {
+        match &mut self.state {
+            FetchState::Body { head, decoder } => {
+                if lacks_close_notify {
+                    self.flags.insert(Flags::NO_CLOSE_NOTIFY);
+                }
+                match decoder.end() {
+                    BodyEnd::Complete => StatusAction::of(head.status).result(),
+                    BodyEnd::Truncated => ResultCode::Truncated,
+                }
+            }
+            _ if self.bytes.is_empty() => ResultCode::Empty,
+            _ => ResultCode::Malformed,
+        }
+    }
+
+    /// When [`Fetch::overdue`] wants to be called if nothing arrives.
+    pub fn due(&self, config: &SpiderConfig) -> Now {
+        self.deadlines.due(config.total_us)
+    }
+
+    /// Checks the deadlines: WORKING may be due (`Ok(true)`), or the fetch has to end.
+    pub fn overdue(&mut self, config: &SpiderConfig, now: Now) -> Result<bool, ResultCode> {
+        let late = match self.state {
+            FetchState::Connect | FetchState::Handshake => ResultCode::ConnectTimeout,
+            FetchState::Await { .. } | FetchState::Body { .. } => ResultCode::ReadTimeout,
+        };
+        self.deadlines.check(late, config, now)
+    }
+
+    /// The connection brought no response to this request: it ended, or what came may be the rest of the response
+    /// before, which arrived when the request was out already.
+    pub fn went_unanswered(&self, result: ResultCode) -> bool {
+        match result {
+            ResultCode::Malformed => !matches!(self.state, FetchState::Body { .. }),
+            ResultCode::Empty | ResultCode::Reset => self.bytes.is_empty(),
+            _ => false,
+        }
+    }
+
+    pub fn into_fetched(self, result: ResultCode, now: Now) -> Fetched {
+        let (head, flags) = match self.state {
+            FetchState::Body { head, decoder } => (Some(head), head.flags | decoder.flags()),
+            FetchState::Connect | FetchState::Handshake | FetchState::Await { .. } => (None, Flags::NONE),
+        };
+        let started = self.deadlines.started();
+        Fetched {
+            head,
+            bytes: self.bytes,
+            flags: flags | self.flags,
+            took_us: now.since_us(started),
+            ..Fetched::without_response(self.order, result, started)
+        }
     }
 }

@@ -5,37 +5,53 @@
 //!                      │        (https only)          │                              │
 //!                      └───────────── failed, reset, ended, deadline ────────────────┘
 //!
-//!   connection:  Opening ──► Busy ──► Idle (kept for the host's next page) ──► Busy …
-//!                   └──────────┴────────┴──► Closing ──► slot free, when the driver says Closed
+//!   connection:  Busy ──► Idle (kept for the next page of its host) ──► Busy …
+//!                   └──────┴──► Closing ──► slot free, when the driver reports Closed
 //! ```
 //!
 //! The role is sans-IO: orders, network events and the time come in; [`Action`]s go out. It queues nothing and
-//! schedules nothing. While a fetch is open it says WORKING every `timeout_update`.
+//! schedules nothing. While a fetch is open it reports WORKING every `timeout_update`.
 //!
-//! | file       | holds                                                                          |
-//! |------------|--------------------------------------------------------------------------------|
-//! | `role`     | every transition of a fetch, and its deadlines                                 |
-//! | `asking`   | the handshake and the request                                                  |
-//! | `reading`  | head and body as they come                                                     |
-//! | `ending`   | what a fetch comes to: content coding undone, connection kept or let go        |
-//! | `wire`     | TLS under a connection, one send at a time                                     |
-//! | `manners`  | how servers want to be asked: cookies, credentials, no HEAD; by origin         |
-//! | `budget`   | memory for documents on their way, over all spiders of the process             |
+//! | file               | holds                                                                          |
+//! |--------------------|--------------------------------------------------------------------------------|
+//! | `spider`           | every transition of a fetch and of its connection                              |
+//! | `config`           | the settings that it needs                                                     |
+//! | `fetch_order`      | what it is told to fetch                                                       |
+//! | `fetch`            | an open fetch: head and body as they arrive                                    |
+//! | `fetched`          | a fetch that has ended                                                         |
+//! | `deadlines`        | the times by which a fetch must have moved on                                  |
+//! | `slot_timers`      | one timer per fetch slot                                                       |
+//! | `conns`            | connections: busy, idle, closing                                               |
+//! | `idle_pool`        | idle connections, by route and by age                                          |
+//! | `tls_conn`         | TLS under a connection, one send at a time                                     |
+//! | `request`          | a request as bytes                                                             |
+//! | `origin_policy`    | what an origin wants in a request: cookies, credentials, GET instead of HEAD   |
+//! | `document_decoder` | the content coding, removed from a whole document                              |
+//! | `buffers`          | buffers for requests and documents, and their share of the budget              |
+//! | `budget`           | memory for documents in flight, over all spiders of the process                |
 
-mod asking;
 mod budget;
-mod conn;
-mod ending;
+mod buffers;
+mod config;
+mod conns;
+mod deadlines;
+mod document_decoder;
 mod fetch;
-mod manners;
-mod reading;
+mod fetch_order;
+mod fetched;
+mod idle_pool;
+mod origin_policy;
 mod request;
-mod role;
+mod slot_timers;
+#[allow(clippy::module_inception)]
+mod spider;
 #[cfg(test)]
 mod tests;
-mod wire;
+mod tls_conn;
 
 pub use budget::BodyBudget;
-pub use fetch::{Again, FetchOrder, Fetched};
+pub use config::SpiderConfig;
+pub use fetch_order::FetchOrder;
+pub use fetched::{Fetched, Retry};
 pub use request::plain_request;
-pub use role::{Action, Spider, SpiderConfig};
+pub use spider::{Action, Spider};

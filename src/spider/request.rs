@@ -1,6 +1,5 @@
 use crate::proto::coding::ACCEPT_ENCODING;
-use crate::proto::http1::Method;
-use crate::proto::http1::Validators;
+use crate::proto::http1::{Method, Validators};
 use crate::proto::url::CrawlUrl;
 
 /// One request, before it is written.
@@ -65,7 +64,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The request for a URL without what depends on the day: validators, cookies and credentials. An archive tells no more.
+/// The request for a URL without what changes over time: validators, cookies and credentials. An archive holds no more.
 pub fn plain_request(method: Method, url: &CrawlUrl, first_byte_only: bool, user_agent: &str) -> Vec<u8> {
     let mut out = Vec::new();
     Request { first_byte_only, ..Request::new(method, url) }.write(&mut out, user_agent);

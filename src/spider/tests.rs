@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::{AddressGuard, Key, NetAsk, NetError, NetEvent, Now, Wall};
 use crate::proto::http1::{BodyLimits, Flags, HeadLimits, Validators};
-use crate::proto::lines::TransId;
+use crate::proto::job::TransId;
 use crate::proto::record::ResultCode;
 use crate::proto::tls::TlsSettings;
 use crate::proto::url::CrawlUrl;
@@ -103,7 +103,7 @@ fn a_kept_connection_that_died_is_nobodys_fault() {
         acted(&mut out);
         spider.step(conn, died, Now::ZERO, &mut out);
         let (asks, finished) = acted(&mut out);
-        assert_eq!(finished[0].again, Some(Again::Stale));
+        assert_eq!(finished[0].retry, Some(Retry::StaleConnection));
         assert_eq!(asks, [NetAsk::Close { conn }]);
     }
     // On a fresh connection it is the server's.
@@ -111,7 +111,7 @@ fn a_kept_connection_that_died_is_nobodys_fault() {
     let conn = started(&mut spider, 1, Now::ZERO, &mut out);
     spider.step(conn, NetEvent::Ended, Now::ZERO, &mut out);
     let (_, finished) = acted(&mut out);
-    assert_eq!((finished[0].again, finished[0].result), (None, ResultCode::Empty));
+    assert_eq!((finished[0].retry, finished[0].result), (None, ResultCode::Empty));
 }
 
 /// What a server sends beyond its response may come when the next request is out already.
@@ -124,13 +124,13 @@ fn the_rest_of_one_answer_is_not_the_next_one() {
     acted(&mut out);
     spider.step(conn, NetEvent::Received(b"more of it"), Now::ZERO, &mut out);
     let (asks, finished) = acted(&mut out);
-    assert_eq!(finished[0].again, Some(Again::Stale));
+    assert_eq!(finished[0].retry, Some(Retry::StaleConnection));
     assert_eq!(asks, [NetAsk::Close { conn }]);
     // On a fresh connection it is the server's answer.
     let conn = started(&mut spider, 2, Now::ZERO, &mut out);
     spider.step(conn, NetEvent::Received(b"more of it"), Now::ZERO, &mut out);
     let (_, finished) = acted(&mut out);
-    assert_eq!((finished[0].again, finished[0].result), (None, ResultCode::Malformed));
+    assert_eq!((finished[0].retry, finished[0].result), (None, ResultCode::Malformed));
 }
 
 #[test]
@@ -157,12 +157,12 @@ fn an_idle_connection_is_room_for_its_own_host() {
     spider.step(conn, NetEvent::Received(PAGE), Now::ZERO, &mut out);
     acted(&mut out);
     assert!(spider.has_room_for(&order(2).url, order(2).addr, &mut out));
-    assert!(out.is_empty(), "nothing is let go");
+    assert!(out.is_empty(), "nothing is closed");
     spider.take(order(2), Now::ZERO, &mut out);
     assert!(matches!(acted(&mut out).0.as_slice(), [NetAsk::Send { conn: same, .. }] if *same == conn));
 }
 
-/// Whoever looks for room while all are busy must not forget those that will be idle again.
+/// A search for room while all are busy must not forget connections that will be idle again.
 #[test]
 fn a_connection_that_was_busy_makes_room_later() {
     let (mut spider, mut out) = (spider(1), Vec::new());
@@ -283,7 +283,7 @@ fn an_address_that_is_not_allowed_is_never_connected_to() {
     assert_eq!(finished[0].result, ResultCode::BlockedAddress);
 }
 
-/// What one fetch of `order` comes to when the server answers with `response`.
+/// The result of one fetch of `order` that the server answers with `response`.
 fn answered(
     spider: &mut Spider,
     order: FetchOrder,
@@ -308,7 +308,7 @@ fn answered(
     (request, fetched.pop().expect("it ends"))
 }
 
-/// Nobody waits for the last of many timers.
+/// No fetch waits for the last of many timers.
 #[test]
 fn ten_thousand_that_stall_end_within_a_tick_of_their_deadline() {
     let (mut spider, mut out) = (spider(10_000), Vec::new());
@@ -381,11 +381,11 @@ fn heads_are_asked_for_and_by_get_where_head_is_refused() {
     let (request, fetched) =
         answered(&mut spider, head(), b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n", &mut out);
     assert!(request.starts_with("HEAD /x HTTP/1.1\r\n"));
-    assert_eq!((fetched.result, fetched.document(), fetched.again), (ResultCode::Ok, &b""[..], None));
+    assert_eq!((fetched.result, fetched.document(), fetched.retry), (ResultCode::Ok, &b""[..], None));
     assert_eq!(fetched.flags, Flags::HEAD_ONLY);
     let refused = b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n";
     let (_, fetched) = answered(&mut spider, head(), refused, &mut out);
-    assert_eq!(fetched.again, Some(Again::Differently));
+    assert_eq!(fetched.retry, Some(Retry::NewRequest));
     let (request, fetched) = answered(&mut spider, head(), b"HTTP/1.1 200 OK\r\n\r\nall of it", &mut out);
     assert!(request.starts_with("GET /x HTTP/1.1\r\n") && request.contains("\r\nRange: bytes=0-0\r\n"));
     assert_eq!(
@@ -427,7 +427,7 @@ fn what_is_stored_is_asked_about() {
     let order = FetchOrder { validators: Some(Box::new(validators)), ..order(1) };
     let (request, fetched) = answered(&mut spider, order, b"HTTP/1.1 304 Same\r\n\r\n", &mut out);
     assert!(request.contains("\r\nIf-None-Match: \"v1\"\r\nIf-Modified-Since: yesterday\r\n"));
-    assert_eq!((fetched.result, fetched.again), (ResultCode::NotModified, None));
+    assert_eq!((fetched.result, fetched.retry), (ResultCode::NotModified, None));
 }
 
 #[test]

@@ -1,34 +1,34 @@
-use super::append::ShardShare;
-use super::digests::StoredDigests;
-use super::directory::{DataDir, SegmentFile};
-use super::header::SegmentHeader;
+use super::data_dir::DataDir;
+use super::dedup::StoredDigests;
 use super::mmap::{Segment, SegmentWriter};
-use super::rescue::rescue;
-use crate::config::Dedup;
+use super::policy::Dedup;
+use super::rewrite::rewrite;
+use super::segment_file::SegmentFile;
+use super::segment_header::SegmentHeader;
+use super::shard_share::ShardShare;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use thiserror::Error;
 
-/// Makes segments ready ahead of need, commits what shards have published, seals what is full. Everything that
-/// may wait for a disk happens here and on no shard.
+/// Makes segments ready ahead of need, commits what shards have published, and seals full segments. Everything that may
+/// wait for a disk happens here and on no shard.
 pub struct Keeper {
     medium: Medium,
     rules: StoreRules,
     shards: Vec<KeptShard>,
-    /// Sealed since somebody last asked.
+    /// Sealed since [`Keeper::take_sealed`] was last called.
     sealed: Vec<Sealed>,
-    /// When it last turned.
+    /// Time of the last turn.
     unix_ms: u64,
 }
 
-/// How documents are kept.
+/// How documents are stored.
 #[derive(Clone, Debug)]
 pub struct StoreRules {
     pub segment_bytes: u64,
-    /// What documents are asked for with, as segments tell it; empty where it is not known.
+    /// The user agent of requests, for the headers of segments; empty where it is not known.
     pub agent: String,
     pub dedup: Dedup,
     /// No segment is made that would leave less than this free. Without a figure: 64 MiB, or a twentieth of a small disk.
@@ -36,7 +36,7 @@ pub struct StoreRules {
 }
 
 impl StoreRules {
-    /// Of a store that is told nothing but the size of its segments.
+    /// Defaults but for the size of segments.
     pub fn of_size(segment_bytes: u64) -> StoreRules {
         StoreRules { segment_bytes, agent: String::new(), dedup: Dedup::default(), free_bytes_min: None }
     }
@@ -51,7 +51,7 @@ pub enum Medium {
     },
 }
 
-/// A segment that has its lasting name, and is in memory still.
+/// A segment that has its final name, and is still in memory.
 pub struct Sealed {
     pub(super) segment: Arc<Segment>,
     pub(super) file: SegmentFile,
@@ -87,18 +87,18 @@ pub enum KeeperError {
     Sync { number: u64, cause: io::Error },
     #[error("cannot seal segment {number}: {cause} (look at the disk)")]
     Seal { number: u64, cause: io::Error },
-    /// What the disk refused is not in memory any more, either.
+    /// The records that the disk refused are no longer in memory, either.
     #[error("the disk refused records of segment {number}, and they cannot be read back: {cause}")]
     Lost { number: u64, cause: io::Error },
 }
 
 impl KeeperError {
-    /// Another turn may do better, and nothing is lost meanwhile.
+    /// Another turn may succeed, and nothing is lost meanwhile.
     pub fn is_passing(&self) -> bool {
         !matches!(self, KeeperError::Lost { .. })
     }
 
-    /// There is no room on the disk, which a user can make.
+    /// The disk is full, which a user can mend.
     pub fn is_full(&self) -> bool {
         match self {
             KeeperError::LowDisk { .. } => true,
@@ -134,12 +134,12 @@ impl Keeper {
         Keeper { medium, rules, shards, sealed: Vec::new(), unix_ms: 0 }
     }
 
-    /// What a shard needs to write, and others to know what is durable.
+    /// The share of one shard: it writes through it, and others learn from it what is durable.
     pub fn share(&self, shard: usize) -> Arc<ShardShare> {
         self.shards[shard].share.clone()
     }
 
-    /// What every shard needs.
+    /// The shares of all shards.
     pub fn shares(&self) -> Vec<Arc<ShardShare>> {
         self.shards.iter().map(|shard| shard.share.clone()).collect()
     }
@@ -155,10 +155,10 @@ impl Keeper {
     /// Keeps a segment ready for every shard.
     pub fn prepare(&mut self, unix_ms: u64) -> Result<(), KeeperError> {
         for (index, shard) in self.shards.iter_mut().enumerate() {
-            while !shard.share.ready.is_full() {
+            while !shard.share.has_enough() {
                 let writer = self.medium.make(&self.rules, index as u32, unix_ms)?;
                 shard.live.push_back(Live { segment: writer.segment().clone(), synced: 0, bad_from: None });
-                if shard.share.ready.push(writer).is_err() {
+                if shard.share.offer(writer).is_err() {
                     break;
                 }
             }
@@ -167,7 +167,7 @@ impl Keeper {
     }
 
     /// Group commit: whatever was published since the last time becomes durable. Full segments are sealed. What the disk
-    /// refuses is written once more elsewhere, as soon as its shard has let go of the segment.
+    /// refuses is written again elsewhere, as soon as its shard has dropped the segment.
     pub fn commit(&mut self) -> Result<bool, KeeperError> {
         let mut moved = false;
         let mut trouble = None;
@@ -186,9 +186,9 @@ impl Keeper {
                         }),
                         Some(from) if finished => {
                             let make = || self.medium.make(&self.rules, index as u32, unix_ms);
-                            rescue(&live.segment, from, make).map(|rescued| self.sealed.push(rescued))
+                            rewrite(&live.segment, from, make).map(|rescued| self.sealed.push(rescued))
                         }
-                        // Its shard has not let go of it.
+                        // Its shard has not dropped it yet.
                         Some(_) => break,
                     };
                     if let Err(error) = kept {
@@ -196,7 +196,7 @@ impl Keeper {
                         break;
                     }
                     live.synced = tail;
-                    moved |= shard.share.durable.fetch_max(sequence, Ordering::AcqRel) < sequence;
+                    moved |= shard.share.advance_durable(sequence);
                 }
                 // Records of a later segment count only after those of this one.
                 if !finished {
@@ -219,27 +219,27 @@ impl Keeper {
             }
         }
         match trouble {
-            // What has moved is told in the next turn, which finds the shards' durable points where they are.
+            // What has moved is reported by the next turn, which finds the shards' durable points where they are.
             Some(error) => Err(error),
             None => Ok(moved),
         }
     }
 
-    /// Segments sealed since this was last asked, for whoever makes indexes.
+    /// Segments sealed since the last call, for [`Maintenance`](super::Maintenance).
     pub fn take_sealed(&mut self) -> Vec<Sealed> {
         std::mem::take(&mut self.sealed)
     }
 
-    /// The disk has refused a segment that its shard still holds: shards are to be woken, so that they let go.
+    /// The disk has refused a segment that its shard still holds: shards have to be woken, so that they drop it.
     pub fn waits_for_shards(&self) -> bool {
         let mut live = self.shards.iter().flat_map(|shard| &shard.live);
         live.any(|live| live.bad_from.is_some() && !live.segment.is_finished())
     }
 
-    /// The crawl is over and the shards are gone: commits and seals everything. Unused segments vanish.
+    /// Commits and seals everything, after the shards have ended. Unused segments are removed.
     pub fn close(&mut self) -> Result<(), KeeperError> {
         for shard in &mut self.shards {
-            while shard.share.ready.pop().is_some() {}
+            while shard.share.take_ready().is_some() {}
         }
         // A segment that the disk refuses now is written again in the second round.
         self.commit().or_else(|_| self.commit())?;
@@ -247,8 +247,8 @@ impl Keeper {
     }
 }
 
-/// Cuts a finished segment to its records and gives it its lasting name; one without records is removed. Of a bad one
-/// only what had been synced before counts, and its name says so.
+/// Cuts a finished segment to its records and gives it its final name; one without records is removed. Of a bad one
+/// only what was synced before counts, and its extension says so.
 fn seal(segment: &Arc<Segment>, bad_from: Option<usize>) -> io::Result<Option<Sealed>> {
     let Some((file, path)) = segment.file() else {
         return Ok(None);
@@ -301,5 +301,5 @@ impl Medium {
     }
 }
 
-/// What stays free without a setting: room for indexes, logs and whatever else is on the disk.
+/// Free space kept without a setting: for indexes, logs and other files of the disk.
 const FREE_BYTES_MIN: u64 = 64 << 20;

@@ -48,7 +48,7 @@
 //! The block of a reference has the response head alone. Its document is that of any other record with the same digest:
 //! references name no place, so records may move.
 //!
-//! A digest is the XXH3 of 128 bits under the store's own key, which nobody outside knows: a server cannot make a page
+//! A digest is the XXH3 of 128 bits under the store's own key, which no server knows: a server cannot make a page
 //! that is taken for another's.
 
 use crate::limits::{RECORD_ALIGN, SEGMENT_HEADER_BYTES};

@@ -1,69 +1,79 @@
 //! The store: append-only segments, written through a map, durable by group commit.
 //!
 //! ```text
-//!   shard:   ShardStore::append ── LZ4 straight into the map ──► publish (tail, sequence)
-//!                 ▲ ready segment                                     │
-//!   keeper:  Keeper::turn ── make, allocate, map, populate ahead      ▼
-//!                         └─ msync what was published ──► durable point of the shard ──► DONE
-//!                         └─ seal a finished segment: cut, sync, rename ──┐
-//!   librarian: Librarian::turn ── index, merge indexes, let go, pack ◄──────┘
-//!   reader:  Reader ── any process, by plain reads, while a crawl writes
+//!   shard:       ShardStore::append ── LZ4 straight into the map ──► publish (tail, sequence)
+//!                     ▲ ready segment                                     │
+//!   keeper:      Keeper::turn ── make, allocate, map, populate ahead      ▼
+//!                             └─ msync what was published ──► durable point of the shard ──► DONE
+//!                             └─ seal a finished segment: cut, sync, rename ──┐
+//!   maintenance: Maintenance::turn ── index, merge indexes, drop, pack ◄──────┘
+//!   reader:      Reader ── any process, by plain reads, while a crawl writes
 //! ```
 //!
-//! | file        | holds                                                                      |
-//! |-------------|----------------------------------------------------------------------------|
-//! | `layout`    | where every field of a segment and a record is: told once                  |
-//! | `header`    | the first page of a segment                                                |
-//! | `record`    | a record's facts, to bytes and back                                        |
-//! | `mmap`      | mapped segments and indexes; one of the two folders that may hold `unsafe` |
-//! | `directory` | the data directory: lock, names, recovery of what a crash left             |
-//! | `digests`   | which documents are stored already                                         |
-//! | `append`    | a shard's side                                                             |
-//! | `keeper`    | the keeper's side                                                          |
-//! | `rescue`    | what becomes of records that the disk refused                              |
-//! | `walk`      | a segment from its first record to its last, whatever has happened to it   |
-//! | `index`     | where records lie, by URL, by document number and by digest                |
-//! | `librarian` | what is done with sealed segments                                          |
-//! | `retention` | which of their records stay                                                |
-//! | `pack`      | some segments into one                                                     |
-//! | `intake`    | records of another process's spider, as they come over one connection       |
-//! | `reader`    | everybody else's side                                                      |
-//! | `tail`      | the newest part of a store, for whoever knows the rest                     |
-//! | `verify`    | everything read, followed and compared                                     |
+//! | file             | holds                                                                      |
+//! |------------------|----------------------------------------------------------------------------|
+//! | `layout`         | the offset of every field of a segment and a record                        |
+//! | `segment_header` | the first page of a segment                                                |
+//! | `record`         | a record's facts, to bytes and back                                        |
+//! | `mmap`           | mapped segments and indexes; one of the two folders that may hold `unsafe` |
+//! | `data_dir`       | the data directory: lock, key, recovery after a crash                      |
+//! | `segment_file`   | a segment by its name                                                      |
+//! | `scan`           | every record of a segment, whatever has happened to the file               |
+//! | `dedup`          | which documents are stored already                                         |
+//! | `shard_store`    | a shard's side                                                             |
+//! | `keeper`         | the keeper's side                                                          |
+//! | `shard_share`    | the state that both share                                                  |
+//! | `rewrite`        | records that the disk refused, written again                               |
+//! | `index`          | places of records, by URL, by document number and by digest                |
+//! | `maintenance`    | the care of sealed segments                                                |
+//! | `retention`      | which of them are dropped or packed                                        |
+//! | `keep_set`       | which of their records stay                                                |
+//! | `pack`           | several segments into one                                                  |
+//! | `record_intake`  | records of a spider in another process, as they come over a connection     |
+//! | `reader`         | every other process's side                                                 |
+//! | `tail`           | the newest part of a store                                                 |
+//! | `verify`         | everything read, followed and compared                                     |
 //!
 //! A segment in use is called `NUMBER-SHARD.open`, a sealed one `NUMBER-SHARD.seg`, one that the disk refused
 //! `NUMBER-SHARD.bad`, and an index `NUMBER-SHARD.idx` or `TIER-FIRST-LAST.run`. Numbers only grow, so of two
 //! records of one URL the newer is the one with the larger segment number, then the larger offset.
 
-mod append;
-mod digests;
-mod directory;
-mod header;
+mod data_dir;
+mod dedup;
 mod index;
-mod intake;
+mod keep_set;
 mod keeper;
 mod layout;
-mod librarian;
+mod maintenance;
 mod mmap;
 mod pack;
+mod policy;
 mod reader;
 mod record;
-mod rescue;
+mod record_intake;
 mod retention;
+mod rewrite;
+mod scan;
+mod segment_file;
+mod segment_header;
+mod shard_share;
+mod shard_store;
 mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
-mod walk;
 
-pub use append::{AppendError, Appended, ShardShare, ShardStore};
-pub use digests::StoredDigests;
-pub use directory::{DataDir, HeldDirectory, OpenError};
-pub use header::SegmentHeader;
-pub use intake::{Fed, Intake, Stored};
-pub use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
-pub use librarian::{Keeping, Librarian, LibraryError, Reindexed};
-pub use reader::{Damage, Located, Newest, ReadError, Reader};
-pub use record::{Document, NewRecord, Record};
-pub use retention::{LetGo, Retention, RetentionError};
-pub use verify::Verified;
+pub use data_dir::{DataDir, OpenError};
+pub use reader::{Damage, Located, ReadError, Reader};
+pub use record::{Document, Record};
+
+pub(crate) use data_dir::HeldDirectory;
+pub(crate) use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
+pub(crate) use maintenance::{Maintenance, MaintenanceError};
+pub use policy::{Dedup, History};
+pub(crate) use record::NewRecord;
+pub(crate) use record_intake::{Fed, RecordIntake, Stored};
+pub(crate) use retention::{Dropped, Retention, RetentionRules};
+pub(crate) use shard_share::ShardShare;
+pub(crate) use shard_store::{AppendError, Appended, ShardStore};
+pub(crate) use verify::Verified;

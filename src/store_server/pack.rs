@@ -1,25 +1,24 @@
-use super::directory::SegmentFile;
-use super::header::SegmentHeader;
 use super::index::{IndexFile, Place, index_path, runs_of};
-use super::librarian::index_file;
+use super::maintenance::index_file;
 use super::record::move_to;
-use super::walk::walk;
+use super::segment_file::SegmentFile;
+use super::segment_header::SegmentHeader;
 use crate::storage::{NewFile, sync_directory, sync_parent};
 use rapidhash::fast::RapidHashSet;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 
-/// Writes what is to stay of some sealed segments into one that takes the place and the number of the last of them, and
-/// removes the others. A number tells the age of records, and of what stays there is nothing newer in between.
+/// Writes the records that stay of several sealed segments into one that takes the place and the number of the last, and
+/// removes the others. A number gives the age of records, and between these segments there is nothing newer of what stays.
 ///
-/// Killed at any point, everything that is to stay is there: in the old segments, in the new one, or in both.
+/// If the process is killed at any point, every record that stays is in the old segments, in the new one, or in both.
 pub(super) fn pack(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Result<()> {
     let Some((last, _)) = sources.last() else {
         return Ok(());
     };
     let stays = sources.iter().any(|(_, kept)| !kept.is_empty());
     let packed = stays.then(|| write(last, sources)).transpose()?;
-    // Indexes first: one that tells of a segment as it was would hide what it is.
+    // Indexes first: an index of the old segment would hide the records of the new one.
     forget(sources, stays.then_some(last.number))?;
     if let Some(packed) = packed {
         packed.commit()?;
@@ -41,17 +40,17 @@ fn write(last: &SegmentFile, sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -
     let mut out = BufWriter::with_capacity(1 << 18, packed.file());
     out.write_all(&header.to_bytes())?;
     for (source, kept) in sources {
-        let (file, _) = source.open()?.ok_or_else(gone)?;
         let mut written = Ok(());
         let mut moved = Vec::new();
-        walk(&file, source.number, source.walking(true), |record, offset, bytes| {
-            if written.is_ok() && kept.contains(&Place::of(record.glance(), source.number, offset)) {
+        let scanned = source.scan(|record, offset, bytes| {
+            if written.is_ok() && kept.contains(&Place::of(record.summary(), source.number, offset)) {
                 moved.clear();
                 moved.extend_from_slice(bytes);
                 move_to(&mut moved, last.number);
                 written = out.write_all(&moved);
             }
-        })?;
+        });
+        scanned?.ok_or_else(gone)?;
         written?;
     }
     out.flush()?;
@@ -60,8 +59,8 @@ fn write(last: &SegmentFile, sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -
     Ok(packed)
 }
 
-/// Removes the indexes of these segments, and the runs that tell of the one that is written anew. What runs tell of segments
-/// that are gone is passed over.
+/// Removes the indexes of these segments, and the runs that cover the rewritten one. Entries of runs for removed segments are
+/// skipped.
 fn forget(sources: &[(&SegmentFile, &RapidHashSet<Place>)], rewritten: Option<u64>) -> io::Result<()> {
     let Some(directory) = sources.last().and_then(|(last, _)| last.path.parent()) else {
         return Ok(());

@@ -1,23 +1,22 @@
-use super::digests::url_hash;
-use super::directory::{SegmentFile, list};
-use super::header::SegmentHeader;
+use super::dedup::url_hash;
 use super::index::{AllPlaces, Catalog, Entries, List, Place};
 use super::layout::DIGEST;
-use super::record::{self, Document, Glance, Record};
-use super::walk::{self, Walked};
+use super::record::{self, Document, Record, RecordSummary};
+use super::scan::{self, ScanResult};
+use super::segment_file::{SegmentFile, list_readable};
+use super::segment_header::SegmentHeader;
 use crate::base::u64_at;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use crate::proto::record::ResultCode;
 use rapidhash::fast::RapidHashMap;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use thiserror::Error;
 
-/// Reads a store, also while a crawl is writing it. By plain reads: a file that is cut or vanishes under us is
-/// an error, not a fault. What is written after it was opened is found by opening another.
+/// Reads a store, also while a crawl is writing it. It uses plain reads, not a map: a file that is cut or removed meanwhile
+/// is an error, not a fault. What is written after the reader was opened is found by opening another.
 ///
 /// ```no_run
 /// use nephila::store_server::Reader;
@@ -46,7 +45,7 @@ pub enum ReadError {
     NoStore(PathBuf),
     #[error("cannot read {path}: {cause}")]
     Unreadable { path: PathBuf, cause: io::Error },
-    #[error("it is not in the store, or in what is damaged of it: {path} from byte {} (nephila store verify tells more)", .bytes.start)]
+    #[error("it is not in the store, unless in a damaged part of it: {path} from byte {} (nephila store verify lists the damage)", .bytes.start)]
     Damaged { path: PathBuf, bytes: Range<u64> },
 }
 
@@ -60,7 +59,7 @@ pub struct Located {
 
 impl Located {
     pub(super) fn place(&self) -> Place {
-        Place::of(self.record.glance(), self.segment, self.offset)
+        Place::of(self.record.summary(), self.segment, self.offset)
     }
 }
 
@@ -71,7 +70,7 @@ pub struct Damage {
     pub bytes: Range<u64>,
 }
 
-/// Tells whether a record is the newest of its URL.
+/// Decides whether a record is the newest of its URL.
 pub struct Newest<'a>(AllPlaces<'a>);
 
 impl Reader {
@@ -80,8 +79,7 @@ impl Reader {
         if !directory.is_dir() {
             return Err(ReadError::NoStore(data.to_path_buf()));
         }
-        let segments =
-            list(&directory).map_err(|cause| ReadError::Unreadable { path: directory.clone(), cause })?;
+        let segments = list_readable(&directory)?;
         Ok(Reader {
             data: data.to_path_buf(),
             directory,
@@ -103,12 +101,12 @@ impl Reader {
         &self.segments
     }
 
-    /// Leaves the oldest segments aside, so that no more than about this much has to be read.
+    /// Ignores the oldest segments, so that no more than about this many bytes have to be read.
     pub fn keep_newest(&mut self, bytes_max: u64) {
         let mut bytes = 0;
         let mut first = self.segments.len();
         for segment in self.segments.iter().rev() {
-            bytes += segment.path.metadata().map_or(0, |meta| meta.len());
+            bytes += segment.bytes();
             if bytes > bytes_max {
                 break;
             }
@@ -121,7 +119,7 @@ impl Reader {
 
     /// Bytes the segment files take.
     pub fn file_bytes(&self) -> u64 {
-        self.segments.iter().filter_map(|segment| segment.path.metadata().ok()).map(|meta| meta.len()).sum()
+        self.segments.iter().map(SegmentFile::bytes).sum()
     }
 
     /// Shows every record, oldest segment first. Returns the places where a sealed segment is damaged; what lies
@@ -129,35 +127,34 @@ impl Reader {
     pub fn each(&self, mut show: impl FnMut(Located, &[u8])) -> Result<Vec<Damage>, ReadError> {
         let mut damages = Vec::new();
         for segment in &self.segments {
-            if let Some(walked) = self.each_of(segment, &mut show)? {
+            if let Some(scanned) = self.each_of(segment, &mut show)? {
                 let path = &segment.path;
-                damages.extend(walked.damaged.into_iter().map(|bytes| Damage { path: path.clone(), bytes }));
+                damages.extend(scanned.damaged.into_iter().map(|bytes| Damage { path: path.clone(), bytes }));
             }
         }
         Ok(damages)
     }
 
-    /// The same of one segment; `None` if it is gone. A record carries all that is needed to believe it, so those of a
+    /// The same of one segment; `None` if it was removed. A record carries all that is needed to check it, so those of a
     /// segment with a damaged header are read, too.
     pub(super) fn each_of(
         &self,
         segment: &SegmentFile,
         show: &mut impl FnMut(Located, &[u8]),
-    ) -> Result<Option<Walked>, ReadError> {
-        let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
-        let Some((file, sealed)) = segment.open().map_err(unreadable)? else {
-            return Ok(None);
-        };
+    ) -> Result<Option<ScanResult>, ReadError> {
         let number = segment.number;
         let shown = |record, offset, bytes: &[u8]| show(Located { record, segment: number, offset }, bytes);
-        let mut walked = walk::walk(&file, number, segment.walking(sealed), shown).map_err(unreadable)?;
+        let unreadable = |cause| segment.unreadable(cause);
+        let Some((file, sealed, mut scanned)) = segment.scan(shown).map_err(unreadable)? else {
+            return Ok(None);
+        };
         if sealed && SegmentHeader::of(&file, number).map_err(unreadable)?.is_none() {
-            walked.damaged.insert(0, 0..SEGMENT_HEADER_BYTES as u64);
+            scanned.damaged.insert(0, 0..SEGMENT_HEADER_BYTES as u64);
         }
-        Ok(Some(walked))
+        Ok(Some(scanned))
     }
 
-    /// What tells the newest record of a URL from older ones.
+    /// Decides which record of a URL is the newest.
     pub fn newest(&self) -> Result<Newest<'_>, ReadError> {
         self.all_places().map(Newest)
     }
@@ -168,19 +165,19 @@ impl Reader {
         for segment in catalog.bare() {
             self.each_of(segment, &mut |located, _| {
                 let url = located.record.url.as_bytes();
-                bare.note(located.record.glance(), url, located.segment, located.offset);
+                bare.note(located.record.summary(), url, located.segment, located.offset);
             })?;
         }
         Ok(AllPlaces::new(catalog, bare))
     }
 
-    /// The newest record of one URL and its document. One that says that nothing has changed, or of which only the head
-    /// was asked for, has the document that was stored before.
+    /// The newest record of one URL and its document. A record that says that nothing has changed, or of
+    /// which only the head was requested, has the document that was stored before.
     pub fn find(&self, url: &str) -> Result<Option<(Located, Option<Document>)>, ReadError> {
         if let Some(found) = self.find_indexed(url)? {
             return Ok(found);
         }
-        // Segments were packed since we looked, or something is damaged.
+        // Segments were packed since this reader was opened, or something is damaged.
         let fresh = Reader::open(&self.data)?;
         match fresh.find_indexed(url)? {
             Some(found) => Ok(found),
@@ -188,7 +185,7 @@ impl Reader {
         }
     }
 
-    /// By the indexes; `None` if they do not lead to what they say: they are out of date, or a record is damaged.
+    /// Finds a record by the indexes; `None` if they lead to another one: they are out of date, or a record is damaged.
     fn find_indexed(&self, url: &str) -> Result<Option<Finding>, ReadError> {
         let key = url_hash(url.as_bytes());
         let places = self.places(List::Url, key, |_, found| found == url.as_bytes())?;
@@ -247,8 +244,9 @@ impl Reader {
 
     /// The newest record of a document number, and its document.
     pub fn find_document(&self, doc_id: u32) -> Result<Option<(Located, Option<Document>)>, ReadError> {
-        let places =
-            self.places(List::Document, u64::from(doc_id), |header, _| Glance::of(header).doc_id == doc_id)?;
+        let places = self.places(List::Document, u64::from(doc_id), |header, _| {
+            RecordSummary::of(header).doc_id == doc_id
+        })?;
         for place in places {
             if let Some((located, _)) = self.read(place)?
                 && located.record.doc_id == doc_id
@@ -259,17 +257,22 @@ impl Reader {
         Ok(None)
     }
 
-    /// The record at a place that [`Reader::each`] has shown, and its document; `None` if it is not there any more.
+    /// The record at a place, and its bytes; `None` if it is not there.
+    pub fn record_at(&self, segment: u64, offset: u64) -> Result<Option<(Located, Vec<u8>)>, ReadError> {
+        self.read(Place::at(segment, offset))
+    }
+
+    /// The record at a place that [`Reader::each`] has shown, and its document; `None` if it is no longer there.
     pub fn read_at(&self, segment: u64, offset: u64) -> Result<Option<(Record, Document)>, ReadError> {
-        let Some((located, bytes)) = self.read(Place::at(segment, offset))? else {
+        let Some((located, bytes)) = self.record_at(segment, offset)? else {
             return Ok(None);
         };
         let document = self.document_of(&located, &bytes)?;
         Ok(document.map(|document| (located.record, document)))
     }
 
-    /// The response that a record reads like: its own head, and where its document is another record's, that one.
-    /// `None` if the document is not there.
+    /// The response of a record: its own head, and the document, also where another record has it. `None` if the document
+    /// is not there.
     pub fn document_of(&self, located: &Located, bytes: &[u8]) -> Result<Option<Document>, ReadError> {
         let own = record::unpack(&located.record, bytes);
         if !located.record.is_reference {
@@ -285,7 +288,7 @@ impl Reader {
         if let Some(body) = self.body_of(digest, likely)? {
             return Ok(Some(Document { head: own.head, body }));
         }
-        // It may have been written since we looked.
+        // It may have been written since this reader was opened.
         let places = self.places(List::Digest, low, |header, _| u64_at(header, DIGEST) == low)?;
         let body = self.body_of(digest, places.into_iter().filter(|place| !place.is_reference()))?;
         Ok(body.map(|body| Document { head: own.head, body }))
@@ -315,20 +318,20 @@ impl Reader {
         }
         let mut known = RapidHashMap::default();
         self.skim_bare(|segment, header, _, offset| {
-            let glance = Glance::of(header);
-            if glance.digest != 0 && !glance.is_reference {
-                known.insert(glance.digest as u64, Place::of(glance, segment, offset));
+            let summary = RecordSummary::of(header);
+            if summary.digest != 0 && !summary.is_reference {
+                known.insert(summary.digest as u64, Place::of(summary, segment, offset));
             }
         })?;
         Ok(self.bare_digests.get_or_init(|| known))
     }
 
-    /// Shows headers and URLs of the segments that are in no index. One that the disk refused, and refuses still, is
-    /// passed over: what counted of it is what can be read.
+    /// Shows headers and URLs of the segments that are in no index. A segment that the
+    /// disk refused, and still refuses, is skipped: only what can be read of it counts.
     fn skim_bare(&self, mut show: impl FnMut(u64, &[u8], &[u8], u64)) -> Result<(), ReadError> {
         for segment in self.catalog()?.bare() {
             let skimmed = segment.open().and_then(|opened| match opened {
-                Some((file, _)) => walk::skim(&file, segment.number, |header, url, offset| {
+                Some((file, _)) => scan::skim(&file, segment.number, |header, url, offset| {
                     show(segment.number, header, url, offset);
                 }),
                 None => Ok(()),
@@ -336,13 +339,13 @@ impl Reader {
             if let Err(cause) = skimmed
                 && !segment.is_bad()
             {
-                return Err(ReadError::Unreadable { path: segment.path.clone(), cause });
+                return Err(segment.unreadable(cause));
             }
         }
         Ok(())
     }
 
-    /// The user agent that the documents of a segment were asked for with, where it is known.
+    /// The user agent that requested the documents of a segment, where it is known.
     pub fn agent(&self, segment: u64) -> Option<String> {
         let index = self.segments.binary_search_by_key(&segment, |known| known.number).ok()?;
         let (file, _) = self.segments[index].open().ok()??;
@@ -355,7 +358,7 @@ impl Reader {
         record::unpack(record, bytes)
     }
 
-    /// Index files that a lookup asks, and segments that it must read itself.
+    /// Index files that a lookup searches, and segments without an index that it must read.
     pub fn index_files(&self) -> Result<(usize, usize), ReadError> {
         let catalog = self.catalog()?;
         Ok((catalog.files(), catalog.bare().len()))
@@ -381,7 +384,7 @@ impl Reader {
         let mut places = self.catalog()?.find(list, key);
         self.skim_bare(|segment, header, url, offset| {
             if matches(header, url) {
-                places.push(Place::of(Glance::of(header), segment, offset));
+                places.push(Place::of(RecordSummary::of(header), segment, offset));
             }
         })?;
         places.sort_unstable_by(|a, b| b.cmp(a));
@@ -394,17 +397,17 @@ impl Reader {
             return Ok(None);
         };
         let segment = &self.segments[index];
-        let unreadable = |cause| ReadError::Unreadable { path: segment.path.clone(), cause };
+        let unreadable = |cause| segment.unreadable(cause);
         let Some((file, _)) = segment.open().map_err(unreadable)? else {
             return Ok(None);
         };
-        let found = walk::read_record(&file, number, place.offset()).map_err(unreadable)?;
+        let found = scan::read_record(&file, number, place.offset()).map_err(unreadable)?;
         Ok(found.map(|(record, bytes)| (Located { record, segment: number, offset: place.offset() }, bytes)))
     }
 }
 
-/// Of a record that reads like one before it, and there is none: a head that was all that was asked for is one, a 304 is
-/// not.
+/// The document of a record that repeats an earlier one, of which there is none: the head alone if only that was requested,
+/// and nothing for a 304.
 fn own_document(located: &Located, bytes: &[u8]) -> Option<Document> {
     match located.record.result {
         ResultCode::NotModified => None,
@@ -416,23 +419,5 @@ impl Newest<'_> {
     pub fn is_newest(&self, located: &Located) -> bool {
         let newest = self.0.find(List::Url, url_hash(located.record.url.as_bytes())).first().copied();
         newest.is_none_or(|newest| newest <= located.place())
-    }
-}
-
-impl SegmentFile {
-    /// Opens the file, and says whether it is sealed by now; `None` if it is gone. One may be sealed, and so renamed,
-    /// between listing and opening.
-    pub(super) fn open(&self) -> io::Result<Option<(File, bool)>> {
-        let missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
-        match File::open(&self.path) {
-            Ok(file) => return Ok(Some((file, self.sealed))),
-            Err(e) if !missing(&e) => return Err(e),
-            Err(_) => {}
-        }
-        match File::open(self.path.with_extension("seg")) {
-            Ok(file) => Ok(Some((file, true))),
-            Err(e) if missing(&e) => Ok(None),
-            Err(e) => Err(e),
-        }
     }
 }

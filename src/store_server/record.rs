@@ -4,7 +4,7 @@ use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What is to be stored about a fetch.
+/// A fetch as it is to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct NewRecord<'a> {
     pub doc_id: u32,
@@ -60,18 +60,18 @@ pub struct Document {
     pub body: Vec<u8>,
 }
 
-/// What an index needs to know of a record, from a header that was checked.
+/// The facts of a record that an index needs, from a header that was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Glance {
+pub(super) struct RecordSummary {
     pub doc_id: u32,
     pub digest: u128,
     pub is_reference: bool,
     pub is_unchanged: bool,
 }
 
-impl Glance {
-    pub fn of(header: &[u8]) -> Glance {
-        Glance {
+impl RecordSummary {
+    pub fn of(header: &[u8]) -> RecordSummary {
+        RecordSummary {
             doc_id: u32_at(header, DOC_ID),
             digest: u128::from(u64_at(header, DIGEST)) | u128::from(u64_at(header, DIGEST + 8)) << 64,
             is_reference: header[KIND] == KIND_REFERENCE,
@@ -94,8 +94,8 @@ impl NewRecord<'_> {
 }
 
 impl Record {
-    pub(super) fn glance(&self) -> Glance {
-        Glance {
+    pub(super) fn summary(&self) -> RecordSummary {
+        RecordSummary {
             doc_id: self.doc_id,
             digest: self.digest,
             is_reference: self.is_reference,
@@ -103,7 +103,7 @@ impl Record {
         }
     }
 
-    /// Reads like the document that was stored for its URL before: it has none of its own.
+    /// Repeats the document that was stored for its URL before: it has none of its own.
     pub fn is_unchanged(&self) -> bool {
         is_unchanged(self.result as u8, self.flags)
     }
@@ -139,7 +139,7 @@ pub(super) enum NotARecord {
     Payload,
 }
 
-/// What a record's header says beside the facts of the fetch.
+/// What a record's header holds beside the facts of the fetch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamp {
     pub sequence: u64,
@@ -150,7 +150,7 @@ pub(super) struct Stamp {
     pub lengths: Lengths,
 }
 
-/// Writes the header of a record whose payload stands already behind it.
+/// Writes the header of a record whose payload is already in place.
 pub(super) fn write_header(record: &mut [u8], new: &NewRecord<'_>, stamp: Stamp) {
     let lengths = stamp.lengths;
     let payload_crc = crc32c::crc32c(&record[HEADER_BYTES..HEADER_BYTES + lengths.payload()]);
@@ -187,13 +187,13 @@ pub(super) fn write_header(record: &mut [u8], new: &NewRecord<'_>, stamp: Stamp)
     seal_header(header);
 }
 
-/// The checksum of a header that is otherwise as it is to be.
+/// Writes the checksum of a header that is otherwise complete.
 fn seal_header(header: &mut [u8]) {
     let crc = crc32c::crc32c(&header[PAYLOAD_CRC..HEADER_BYTES]);
     header[HEADER_CRC..HEADER_CRC + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Makes a whole record one of another segment.
+/// Moves a whole record to another segment: its header names the segment.
 pub(super) fn move_to(record: &mut [u8], segment: u64) {
     record[RECORD_SEGMENT..RECORD_SEGMENT + 8].copy_from_slice(&segment.to_le_bytes());
     seal_header(&mut record[..HEADER_BYTES]);
@@ -226,13 +226,13 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
     if crc32c::crc32c(payload) != u32_at(header, PAYLOAD_CRC) {
         return Err(NotARecord::Payload);
     }
-    // Only text is ever written. Mending it would also move what stands behind it.
+    // Only UTF-8 is ever written. A lossy conversion would change the lengths.
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| NotARecord::Payload);
     let new_url = &payload[lengths.url..lengths.url + lengths.new_url];
     let mut address = [0; 16];
     address.copy_from_slice(&header[ADDRESS..ADDRESS + 16]);
     let v6 = Ipv6Addr::from(address);
-    let glance = Glance::of(header);
+    let summary = RecordSummary::of(header);
     Ok(Record {
         doc_id: u32_at(header, DOC_ID),
         url: text(&payload[..lengths.url])?,
@@ -250,14 +250,14 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
         head_len: u32_at(header, HEAD_LEN),
         document_len: u32_at(header, DOCUMENT_LEN),
         record_bytes: lengths.record as u32,
-        digest: glance.digest,
-        is_reference: glance.is_reference,
+        digest: summary.digest,
+        is_reference: summary.is_reference,
         codec: header[CODEC],
         block_len: lengths.block as u32,
     })
 }
 
-/// A byte of an LZ4 block stands for no more bytes than this.
+/// A byte of an LZ4 block expands to no more bytes than this.
 const LZ4_RATIO_MAX: usize = 255;
 
 /// Unpacks the block of a record whose checksums hold; `None` if it does not hold what it promises. The body of a

@@ -1,8 +1,8 @@
-//! The newest part of a store, for whoever knows the rest.
+//! The newest part of a store, for a caller that knows the rest.
 
-use super::directory::SegmentFile;
 use super::index::Place;
 use super::reader::{Located, ReadError, Reader};
+use super::segment_file::SegmentFile;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use rapidhash::fast::RapidHashSet;
 
@@ -29,7 +29,7 @@ impl Reader {
         tail
     }
 
-    /// Shows every record of one segment that can be read; of one that is gone, none.
+    /// Shows every record of one segment that can be read; none if the segment was removed.
     pub fn each_in(&self, number: u64, mut show: impl FnMut(Located, &[u8])) -> Result<(), ReadError> {
         match self.segment_files().iter().find(|segment| segment.number == number) {
             Some(segment) => self.each_of(segment, &mut show).map(drop),

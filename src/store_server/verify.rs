@@ -1,9 +1,9 @@
-use super::directory::SegmentFile;
 use super::index::{Entries, Entry, IndexFile, List, index_path, runs_of};
 use super::reader::{Damage, Located, ReadError, Reader};
+use super::segment_file::SegmentFile;
 use std::path::PathBuf;
 
-/// What reading everything came to.
+/// The result of [`Reader::verify`].
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
     pub segments: usize,
@@ -13,11 +13,11 @@ pub struct Verified {
     pub document_bytes: u64,
     /// Bytes of sealed segments that are no record.
     pub damages: Vec<Damage>,
-    /// Records whose document cannot be had, and where they are.
+    /// Records whose document cannot be read, and where they are.
     pub broken: Vec<(String, Damage)>,
-    /// Indexes that do not say what their segments say.
+    /// Indexes that differ from their segments.
     pub wrong_indexes: Vec<PathBuf>,
-    /// Sealed segments without an index. They are read themselves, and indexed by the next process that writes.
+    /// Sealed segments without an index. Lookups read them, and the next process that writes indexes them.
     pub unindexed: usize,
     /// Segments in use that end in the middle of a record, and where: a process is writing it, or was killed.
     pub torn: Vec<(PathBuf, u64)>,
@@ -60,12 +60,12 @@ impl Reader {
     ) -> Result<(), ReadError> {
         let mut entries = Entries::default();
         let mut failed = None;
-        let walked = self.each_of(segment, &mut |located, bytes| {
+        let scanned = self.each_of(segment, &mut |located, bytes| {
             let record = &located.record;
             verified.records += 1;
             verified.references += u64::from(record.is_reference);
             verified.document_bytes += u64::from(record.document_len);
-            entries.note(record.glance(), record.url.as_bytes(), located.segment, located.offset);
+            entries.note(record.summary(), record.url.as_bytes(), located.segment, located.offset);
             match self.document_of(&located, bytes) {
                 Ok(Some(_)) => {}
                 Ok(None) => verified.broken.push(broken(segment, &located)),
@@ -75,15 +75,17 @@ impl Reader {
         if let Some(error) = failed {
             return Err(error);
         }
-        let Some(walked) = walked else {
+        let Some(scanned) = scanned else {
             return Ok(());
         };
         verified.segments += 1;
         let path = &segment.path;
-        if walked.is_torn {
-            verified.torn.push((path.clone(), walked.end));
+        if scanned.is_torn {
+            verified.torn.push((path.clone(), scanned.end));
         }
-        verified.damages.extend(walked.damaged.into_iter().map(|bytes| Damage { path: path.clone(), bytes }));
+        verified
+            .damages
+            .extend(scanned.damaged.into_iter().map(|bytes| Damage { path: path.clone(), bytes }));
         if segment.sealed {
             verify_index(segment, &entries.sorted(), runs, verified)?;
         }
@@ -96,7 +98,7 @@ fn broken(segment: &SegmentFile, located: &Located) -> (String, Damage) {
     (located.record.url.clone(), Damage { path: segment.path.clone(), bytes })
 }
 
-/// Compares what a segment has with its own index, and with the runs that tell of it.
+/// Compares the records of a segment with its own index, and with the runs that cover it.
 fn verify_index(
     segment: &SegmentFile,
     entries: &[Vec<Entry>; 3],
@@ -107,7 +109,7 @@ fn verify_index(
     match IndexFile::open(&path) {
         Ok(Some(index)) => {
             // Cut between two records, a segment looks whole; its index knows better.
-            let bytes = segment.path.metadata().map_or(0, |meta| meta.len());
+            let bytes = segment.bytes();
             let had = index.segments().iter().find(|(number, _)| *number == segment.number);
             if let Some((_, had)) = had.filter(|(_, had)| *had > bytes) {
                 verified.damages.push(Damage { path: segment.path.clone(), bytes: bytes..*had });

@@ -1,5 +1,5 @@
-//! The URL server: all queueing and timing. Nothing of a host is asked for before its robots rules are known,
-//! nor faster than its rate, nor with more than `req_host_concurrent` open.
+//! The URL server: all queueing and timing. Nothing of a host is requested before its robots rules are known, nor
+//! faster than its rate, nor with more than `req_host_concurrent` requests open.
 //!
 //! ```text
 //!             |<------------ queue_len ----------->|
@@ -7,69 +7,54 @@
 //!   host(0)   [ with spider ][ waiting ] … [       ]  ^
 //!   host(1)   [             ][         ] … [       ]  | queue_count
 //!   host(n)   [             ][         ] … [       ]  v
-//!   leftover  URLs whose host's queue is full, and hosts that found no slot; beyond a bound on disk
+//!   leftover  URLs whose host's queue is full or whose host has no row; beyond a bound on disk
 //!
 //!   admit ──► queue of its host ──► timer (host's turn) ──► address (shared by hosts) ──► ready ──► acquire
 //!                 ▲                                                                                   │
 //!                 └──────────────── release: a place in the window, the next turn ◄──────────── DONE ─┘
 //! ```
 //!
-//! A slot belongs to no host for ever. When it empties it stays with its host, so that the pause since the last
+//! A row belongs to no host for ever. When its queue is empty it stays with its host, so that the pause since the last
 //! request and the robots rules are remembered, until another host needs it and that pause is over.
 //!
-//! | file                     | holds                                                                            |
-//! |--------------------------|----------------------------------------------------------------------------------|
-//! | `server`, `order`        | the calls: admit, acquire, sent, working, release, put_back, tick                |
-//! | `host`, `host_table`, `names` | the rows, 80 bytes each, and where each host's is                           |
-//! | `waiting`                | all waiting URLs in one arena                                                    |
-//! | `address`                | addresses, and the hosts that take turns at one                                  |
-//! | `turns`                  | where hosts wait: rest, timer, address, spider, ready                            |
-//! | `placing`                | which row a host gets                                                            |
-//! | `ways`                   | hosts of several addresses, tried one after the other                            |
-//! | `niceness`, `answers`    | how long the pause is, and what an answer does to it                             |
-//! | `robots_gate`            | nothing before the robots rules; redirects of robots.txt to other hosts          |
-//! | `takers`                 | spiders behind links, their credits, and whose host is whose                     |
-//! | `leftover`, `spill`      | URLs without a place, in memory and on disk                                      |
-//! | `memory`                 | what outlives a row, and by its journal the process                              |
-//! | `view`                   | how things stand with a host and one of its URLs, for whoever asks               |
+//! | file                   | holds                                                                             |
+//! |------------------------|-----------------------------------------------------------------------------------|
+//! | `server`               | `UrlServer`, its settings, and the calls that are not about one request           |
+//! | `admission`            | admit: the queue of its host, a row for the host, or the leftovers                |
+//! | `acquisition`, `order` | acquire: the next host that may send, and what of it is sent                      |
+//! | `release`              | sent, working, release, put_back: what an answer means for URL, rules and pauses  |
+//! | `host_table/`          | rows, queues, windows, addresses, and what is remembered of hosts without a row   |
+//! | `readiness`            | where hosts wait for their turn: timer, address, ready                            |
+//! | `spider_credits`       | spiders behind links, their credits, and the hosts that wait for one              |
+//! | `robots_gate`          | what answers to robots.txt mean; redirects of robots.txt to other hosts           |
+//! | `niceness`             | how long a pause is                                                               |
+//! | `leftover`, `spill`    | URLs without a place, in memory and on disk                                       |
+//! | `view`                 | how things stand with a host and one of its URLs, for an operator's question      |
 //!
 //! The role is sans-IO: jobs and times come in, orders go out; what is to be written comes out as lines and chunks. It
-//! runs on a shard of `nephila crawl`, and alone as `nephila urlserver`. A model of it in `model` judges it from the
+//! runs on a shard of `nephila crawl`, and alone as `nephila urlserver`. A model of it in `tests` judges it from the
 //! outside over millions of random steps.
 
-mod address;
-mod answers;
-mod host;
+mod acquisition;
+mod admission;
 mod host_table;
 mod leftover;
-mod memory;
-#[cfg(test)]
-mod model;
-#[cfg(test)]
-mod model_judge;
-#[cfg(test)]
-mod model_ways;
-#[cfg(test)]
-mod model_web;
-mod names;
 mod niceness;
 mod order;
-mod placing;
+mod readiness;
+mod release;
 mod robots_gate;
 mod server;
+mod spider_credits;
 mod spill;
-mod takers;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod view;
-mod waiting;
-mod ways;
 
-pub use memory::{Memory, compacted};
-pub use niceness::{Niceness, Report};
-pub use order::{Acquired, Errand, Order, OrderKind, Refusal};
-pub use robots_gate::{RobotsStep, Robotstxt};
-pub use server::{UrlServer, UrlServerConfig, UrlServerStats};
-pub use spill::{SpillAsk, SpillEvent};
-pub use view::{DocPlace, HostView, PauseView, RobotsView, RobotsWord, WaitsFor};
+pub(crate) use host_table::{HostMemory, compacted};
+pub(crate) use niceness::{Niceness, Report};
+pub(crate) use order::{Acquired, Order, OrderKind, Refusal, RemoteRobots};
+pub(crate) use robots_gate::{RobotsStep, Robotstxt};
+pub(crate) use server::{UrlServer, UrlServerConfig};
+pub(crate) use spill::{SpillAsk, SpillEvent};
+pub(crate) use view::{DocPlace, HostView, PauseView, RobotsView};

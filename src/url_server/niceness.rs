@@ -51,14 +51,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nobody knows what became of the request.
+    /// What became of the request is not known.
     pub const UNKNOWN: Report =
         Report { result: ResultCode::ShardDied, status: 0, took_us: 0, retry_after_s: None };
 }
 
 /// When a host or an address may be asked next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     due: Now,
     /// The latest request went out this long before. An hour and more counts as an hour: the pause after it is then
     /// too long, never too short.
@@ -81,34 +81,34 @@ impl From<Now> for Pace {
 }
 
 impl Pace {
-    pub(super) fn due(&self) -> Now {
+    pub fn due(&self) -> Now {
         self.due
     }
 
-    /// Whether there is nothing to say of it but when it is due.
-    pub(super) fn is_plain(&self) -> bool {
+    /// Whether it says nothing but when it is due.
+    pub fn is_plain(&self) -> bool {
         (self.penalty_us, self.response_pause_us, self.delay_and_failures) == (0, 0, 0)
     }
 
     /// Nothing goes out before this.
-    pub(super) fn put_off(&mut self, due: Now) {
+    pub fn put_off(&mut self, due: Now) {
         self.set_due(self.due.max(due), self.last());
     }
 
-    pub(super) fn set_crawl_delay(&mut self, delay_ms: Option<u32>) {
+    pub fn set_crawl_delay(&mut self, delay_ms: Option<u32>) {
         let delay_ms = delay_ms.unwrap_or(0).min(CRAWL_DELAY_MS_MAX);
         self.delay_and_failures = delay_ms << 8 | self.delay_and_failures & 0xff;
     }
 
-    pub(super) fn crawl_delay_ms(&self) -> u32 {
+    pub fn crawl_delay_ms(&self) -> u32 {
         self.delay_and_failures >> 8
     }
 
-    pub(super) fn failures(&self) -> u8 {
+    pub fn failures(&self) -> u8 {
         self.delay_and_failures as u8
     }
 
-    pub(super) fn set_failures(&mut self, failures: u8) {
+    pub fn set_failures(&mut self, failures: u8) {
         self.delay_and_failures = self.delay_and_failures & !0xff | u32::from(failures);
     }
 
@@ -116,7 +116,7 @@ impl Pace {
         Now::from_us(self.due.us().saturating_sub(u64::from(self.last_before_us)))
     }
 
-    pub(super) fn gap_us(&self, rules: &Niceness) -> u64 {
+    pub fn gap_us(&self, rules: &Niceness) -> u64 {
         rules
             .gap_us
             .max(u64::from(self.response_pause_us))
@@ -125,7 +125,7 @@ impl Pace {
     }
 
     /// What its pause is made of. More than the largest of its reasons is what the host asked for, or its failures.
-    pub(super) fn why(&self, rules: &Niceness) -> WaitsFor {
+    pub fn why(&self, rules: &Niceness) -> WaitsFor {
         let gap_us = self.gap_us(rules);
         if self.due.since_us(self.last()) > gap_us && self.last() > Now::ZERO {
             return if self.failures() >= FAILURES_FREE { WaitsFor::Failures } else { WaitsFor::RetryAfter };
@@ -138,15 +138,15 @@ impl Pace {
         }
     }
 
-    /// A request goes out now (or went out just now): the next one is a gap away.
-    pub(super) fn asked(&mut self, rules: &Niceness, now: Now) {
+    /// Notes that a request goes out now: the next one is a gap away.
+    pub fn asked(&mut self, rules: &Niceness, now: Now) {
         let last = self.last().max(now);
         self.set_due(self.due.max(last), last);
         self.stretch(rules);
     }
 
-    /// The gap may have grown: it counts from the latest request, whichever that was.
-    pub(super) fn stretch(&mut self, rules: &Niceness) {
+    /// Applies a gap that may have grown: it counts from the latest request.
+    pub fn stretch(&mut self, rules: &Niceness) {
         let last = self.last();
         self.set_due(self.due.max(last.plus_us(self.gap_us(rules))), last);
     }
@@ -156,9 +156,9 @@ impl Pace {
         self.last_before_us = due.since_us(last).min(u64::from(u32::MAX)) as u32;
     }
 
-    /// A request has been answered. The pause is counted from the latest request; only what the answer itself
+    /// Notes that a request has been answered. The pause is counted from the latest request; only what the answer itself
     /// asks for is counted from now.
-    pub(super) fn answered(&mut self, rules: &Niceness, report: &Report, now: Now) {
+    pub fn answered(&mut self, rules: &Niceness, report: &Report, now: Now) {
         let before_us = self.gap_us(rules);
         let factor = f64::from(rules.delay_factor);
         let pause = (report.took_us as f64 * factor) as u64;
@@ -179,13 +179,25 @@ impl Pace {
         }
     }
 
-    pub(super) fn is_set_aside(&self, failures_max: u8, now: Now) -> bool {
+    /// Whether a pause changed in a way that must outlive this process: more than a plain gap, or back to one.
+    pub fn is_notable(&self, before: &Pace, rules: &Niceness, now: Now) -> bool {
+        let far_ahead = self.due.since_us(now) > rules.gap_us.max(1_000);
+        let slate_changed = (self.penalty_us > 0) != (before.penalty_us > 0)
+            || self.penalty_us > before.penalty_us
+            || self.failures() != before.failures();
+        // The pause after the next request will be this long, though the one after the last may be over.
+        let slower = self.response_pause_us > before.response_pause_us
+            && u64::from(self.response_pause_us) > rules.gap_us;
+        far_ahead || slate_changed || slower
+    }
+
+    pub fn is_set_aside(&self, failures_max: u8, now: Now) -> bool {
         self.failures() >= failures_max && self.due > now
     }
 
-    /// A host did not answer at all. True if that was once too often: it is set aside, and asked once more after
-    /// a day.
-    pub(super) fn failed(&mut self, failures_max: u8, now: Now) -> bool {
+    /// Notes that a host did not answer at all. True if that was once too often: it is set aside, and asked once more
+    /// after a day.
+    pub fn failed(&mut self, failures_max: u8, now: Now) -> bool {
         let failures = self.failures().saturating_add(1).min(failures_max);
         self.set_failures(failures);
         if failures >= failures_max {

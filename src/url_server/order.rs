@@ -1,5 +1,4 @@
-use super::takers::HERE;
-use crate::proto::lines::{Held, Job, TransId};
+use crate::proto::job::{Held, Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;
@@ -21,7 +20,7 @@ pub enum Acquired {
 pub enum Refusal {
     /// The robots rules say no.
     Robots,
-    /// They could not be learnt, which is a no.
+    /// They could not be learnt, which disallows everything.
     RobotsUnreachable,
     /// The host has done nothing but fail.
     SetAside,
@@ -46,19 +45,12 @@ pub struct Order {
     /// The host has other addresses to try should this one be slow to connect to.
     pub more: bool,
     pub kind: OrderKind,
-    /// The spider it goes to, if spiders are behind links and it is a page.
-    pub taker: u16,
-    /// Whether it is there and has changed is all that is asked.
+    /// The spider it goes to, for a page while spiders are behind links.
+    pub spider: u16,
+    /// Only whether it is there and has changed is asked (HEAD).
     pub head_only: bool,
     /// What the store holds of it from before.
     pub held: Option<Box<Held>>,
-}
-
-impl Order {
-    /// For what the url server fetches itself.
-    pub(super) fn ours(trans: TransId, url: CrawlUrl, ip: IpAddr, more: bool, kind: OrderKind) -> Order {
-        Order { trans, doc_id: 0, url, ip, more, kind, taker: HERE, head_only: false, held: None }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,12 +58,12 @@ pub enum OrderKind {
     Page,
     Robots,
     /// The robots rules of another host, which redirected here; the number is the asker's.
-    Errand(u64),
+    RemoteRobots(u64),
 }
 
 /// A request for the robots rules of a host that redirected to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Errand {
+pub struct RemoteRobots {
     pub id: u64,
     pub url: CrawlUrl,
     pub ip: IpAddr,

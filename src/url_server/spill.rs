@@ -1,10 +1,10 @@
 use crate::proto::http1::Validators;
-use crate::proto::lines::{Candidate, Chain, DocKind, Held, Job};
+use crate::proto::job::{Candidate, Chain, DocKind, Held, Job};
 use crate::proto::url::CrawlUrl;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What the disk is asked to do with leftovers. The role never touches a file; whoever runs it does, and answers
-/// with [`SpillEvent`].
+/// What the disk is asked to do with leftovers. The role never touches a file; the engine does, and answers with
+/// [`SpillEvent`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum SpillAsk {
     /// Keep these bytes under this number; answered by `Written`, or by nothing if there is no room.
@@ -112,8 +112,8 @@ impl Chunk {
         self.jobs_in(bytes)
     }
 
-    /// The jobs in what the disk gave back. It is our own file, written moments ago: bytes that do not read as
-    /// what was written are a fault of the machine, and going on would lose URLs without a word.
+    /// The jobs in what the disk gave back. It is our own file, written moments ago: bytes that differ from what was
+    /// written are a fault of the machine, and URLs would be lost silently if the process continued.
     pub fn jobs_in(&self, bytes: &[u8]) -> Vec<Job> {
         let mut jobs = Vec::with_capacity(self.urls as usize);
         let mut rest = bytes;

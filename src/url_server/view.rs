@@ -1,8 +1,8 @@
-use super::host::{Host, RobotsState, Work};
-use super::memory::Memory;
+use super::host_table::{Host, RobotsState, WaitsIn, Work};
 use super::niceness::Pace;
 use super::server::UrlServer;
 use crate::base::Now;
+use crate::proto::job::Candidate;
 use crate::proto::robots::Robots;
 use crate::proto::url::CrawlUrl;
 
@@ -25,7 +25,7 @@ pub struct HostView {
 /// How a host is paced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PauseView {
-    /// Nothing is asked of it before.
+    /// Nothing is requested of it before.
     pub until: Now,
     pub penalty_us: u32,
     pub response_us: u32,
@@ -38,13 +38,13 @@ pub struct PauseView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsView {
     Unknown,
-    /// They are being asked for.
+    /// They are being requested.
     Asked,
     Known {
         until: Now,
         word: RobotsWord,
     },
-    /// They could not be had, so often: nothing is asked for until then.
+    /// This many requests in a row failed: nothing is fetched until then.
     Unreachable {
         until: Now,
         failures: u8,
@@ -64,7 +64,7 @@ pub struct RobotsWord {
 pub enum DocPlace {
     /// With a spider since then; `sent` once the request is on the wire.
     Open { since: Now, sent: bool },
-    /// In its host's queue behind so many.
+    /// In its host's queue behind this many others.
     Queued { before: usize },
     /// Among the leftovers, or on its way in or out.
     Elsewhere,
@@ -95,7 +95,7 @@ pub enum WaitsFor {
 }
 
 impl WaitsFor {
-    /// In a word for machines. These names stay.
+    /// The name in JSON, which stays as it is.
     pub fn name(self) -> &'static str {
         match self {
             WaitsFor::Rate => "rate",
@@ -113,7 +113,7 @@ impl WaitsFor {
 }
 
 impl PauseView {
-    fn of(pace: &Pace) -> PauseView {
+    pub(super) fn of(pace: &Pace) -> PauseView {
         PauseView {
             until: pace.due(),
             penalty_us: pace.penalty_us,
@@ -125,7 +125,7 @@ impl PauseView {
 }
 
 impl RobotsView {
-    fn of(robots: &RobotsState, path: &str) -> RobotsView {
+    pub(super) fn of(robots: &RobotsState, path: &str) -> RobotsView {
         let at = |second: u32| Now::from_us(u64::from(second) * 1_000_000);
         match robots {
             RobotsState::Unknown => RobotsView::Unknown,
@@ -151,18 +151,16 @@ impl RobotsWord {
 }
 
 impl UrlServer {
-    /// How things stand with a document and its host; `None` if the host has no place here. For whoever asks, now and
-    /// then: it goes through the host's queue.
+    /// How things stand with a document and its host; `None` if the host has no row here. It walks the host's queue,
+    /// and is meant for an operator's question.
     pub fn look(&self, url: &CrawlUrl, doc_id: u32, now: Now) -> Option<HostView> {
-        let slot = self.table.find(url.origin())?;
-        let host = &self.table.rows[slot as usize];
-        let open = host
-            .places()
-            .iter()
-            .find(|active| matches!(&active.work, Work::Page(candidate) if candidate.doc_id == doc_id));
+        let slot = self.hosts.find(url.origin())?;
+        let host = &self.hosts[slot];
+        let is_it = |candidate: &Candidate| candidate.doc_id == doc_id;
+        let open = host.active().find(|active| matches!(&active.work, Work::Page(page) if is_it(page)));
         let place = match open {
             Some(active) => DocPlace::Open { since: active.asked_at, sent: active.sent },
-            None => match self.waiting.position(host.queue, |candidate| candidate.doc_id == doc_id) {
+            None => match self.hosts.position(slot, is_it) {
                 Some(before) => DocPlace::Queued { before },
                 None => DocPlace::Elsewhere,
             },
@@ -170,8 +168,8 @@ impl UrlServer {
         let (waits_for, due) = self.waits_for(host, now);
         Some(HostView {
             pause: PauseView::of(&host.pace),
-            robots: RobotsView::of(&host.robots, url.path_and_query()),
-            queued: host.queue.len(),
+            robots: RobotsView::of(host.robots(), url.path_and_query()),
+            queued: host.queued(),
             open: host.open(),
             leftover: self.leftover.len_of(url.origin()),
             place,
@@ -182,8 +180,8 @@ impl UrlServer {
 
     /// Why nothing of a host goes out at this moment, and until when.
     fn waits_for(&self, host: &Host, now: Now) -> (Option<WaitsFor>, Option<Now>) {
-        let address = self.addresses.get(host.ip);
-        let is_known = matches!(host.robots, RobotsState::Known { .. });
+        let address = self.hosts.address(host.address());
+        let is_known = matches!(host.robots(), RobotsState::Known { .. });
         if !is_known && host.open() > 0 {
             return (Some(WaitsFor::Robots), None);
         }
@@ -194,11 +192,11 @@ impl UrlServer {
             let why = if address.hosts > 1 { WaitsFor::Address } else { address.pace.why(&self.config.ip) };
             return (Some(why), Some(address.pace.due()));
         }
-        let why = match &host.robots {
+        let why = match host.robots() {
             _ if host.open() >= usize::from(self.config.host.concurrent) => WaitsFor::Concurrent,
             RobotsState::Asked | RobotsState::Hop(_) | RobotsState::Elsewhere { .. } => WaitsFor::Robots,
             _ if !address.has_room(&self.config.ip) => WaitsFor::Address,
-            _ if host.place == super::host::Place::Taker => WaitsFor::Spider,
+            _ if host.waits_in() == WaitsIn::Spider => WaitsFor::Spider,
             _ => return (None, Some(now)),
         };
         (Some(why), None)
@@ -206,19 +204,10 @@ impl UrlServer {
 
     /// The line of the robots rules that keeps a URL out, for as long as the rules are here.
     pub fn robots_line(&self, url: &CrawlUrl) -> Option<String> {
-        let host = &self.table.rows[self.table.find(url.origin())? as usize];
-        match RobotsView::of(&host.robots, url.path_and_query()) {
+        let host = &self.hosts[self.hosts.find(url.origin())?];
+        match RobotsView::of(host.robots(), url.path_and_query()) {
             RobotsView::Known { word, .. } => word.rule.filter(|_| !word.allowed),
             _ => None,
         }
-    }
-}
-
-impl Memory {
-    /// What is remembered of a host, and what its rules say of a path.
-    pub fn look(&self, origin: &str, path: &str) -> Option<(PauseView, RobotsView)> {
-        let host = self.get(origin)?;
-        let robots = host.robots.as_ref().map_or(RobotsView::Unknown, |robots| RobotsView::of(robots, path));
-        Some((PauseView::of(&host.pace), robots))
     }
 }

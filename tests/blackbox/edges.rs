@@ -101,6 +101,8 @@ fn values_out_of_range() {
     refused("--timeout-update", "50000", &["timeout_update"]);
     refused("--fetches-max", "0", &["fetches_max"]);
     refused("--user-agent", "", &["user_agent"]);
+    refused("--contact", "nowhere", &["--contact", "mail address"]);
+    refused("--contact", "a@b (c)", &["--contact", "parentheses"]);
     refused("--user-agent", "a\r\nX-Evil: 1", &["user_agent"]);
     refused("--hosts-file", "/nonexistent/hosts", &["/nonexistent/hosts", "--hosts-file"]);
     assert!(!dir.join("data").exists(), "nothing is made for a crawl that cannot be");
@@ -174,6 +176,8 @@ fn flags_win_over_the_file() {
     run(base.into_iter().chain(["--data", &data, "--max-doc-size", "8", "--user-agent", "FlagBot/1"])).done();
     assert_eq!(stored(&dir.join("data"))[&url].bytes, 8);
     assert_eq!(server.asked().last().unwrap().user_agent, "FlagBot/1");
+    run(base.into_iter().chain(["--again", "--contact", "https://example.org/bot"])).done();
+    assert_eq!(server.asked().last().unwrap().user_agent, "FileBot/1 (+https://example.org/bot)");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::support::{TempDir, records, sha1_hex};
 use nephila::base::{Key, NetEvent, Now, Transport};
-use nephila::config::{Config, ScopeKind};
+use nephila::config::{Config, Rate};
 use nephila::driver::{Bell, Driver, EpollDriver, UringDriver};
 use nephila::engine::{
     CrawlStore, CrawlTask, HostsFile, LinksConfig, Names, Node, NodeSetup, OpenIndex, SpiderNode, StoreAt,
@@ -88,14 +88,9 @@ fn crawl_with_panics<D: Driver + 'static>(
     let hosts_file = dir.join("hosts");
     farm.write_hosts_file(&hosts_file).unwrap();
 
-    let mut config = Config {
-        scope: ScopeKind::Host,
-        cores,
-        allow_net: vec!["127.0.0.0/8".parse().unwrap()],
-        ..Config::default()
-    };
+    let mut config = Config { cores, allow_net: vec!["127.0.0.0/8".parse().unwrap()], ..Config::default() };
     config.store.data = data.clone();
-    config.url_server.req_host_per_sec = 0.0;
+    config.url_server.req_host_per_sec = Rate(0.0);
     config.spider.fetches_max = CONNS;
     config.check().unwrap();
     let seeds: Vec<CrawlUrl> = farm.seeds().map(|seed| CrawlUrl::parse(&seed).unwrap()).collect();

@@ -1,6 +1,6 @@
 use crate::doc_index::varint::{put, take, take_bytes};
 use crate::proto::http1::Validators;
-use crate::proto::lines::Held;
+use crate::proto::job::Held;
 
 /// What is known of a document that has no fixed size; most have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::super::ledger::{Ledger, Origin};
 use super::super::rules::Segments;
 use super::{DocIndex, RejectList};
 use crate::base::fingerprint;
-use crate::proto::lines::{Candidate, Chain};
+use crate::proto::job::{Candidate, Chain};
 use crate::proto::url::CrawlUrl;
 use std::io;
 

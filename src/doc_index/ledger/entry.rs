@@ -87,7 +87,7 @@ fn read_url<'a>(bytes: &mut &[u8], last: &'a mut String) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::lines::DocKind;
+    use crate::proto::job::DocKind;
 
     #[test]
     fn entries_come_back_as_they_went() {

@@ -1,5 +1,5 @@
 use crate::doc_index::varint::{put, take, take_bytes, take_u32};
-use crate::proto::lines::DocKind;
+use crate::proto::job::DocKind;
 
 /// Where a URL was found, and what it is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

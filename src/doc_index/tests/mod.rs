@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::{Rng, fingerprint};
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::collections::{BTreeMap, BTreeSet};
@@ -477,7 +477,7 @@ fn damage_in_the_middle_of_the_ledger_lets_its_urls_be_found_again() {
 #[test]
 fn a_second_visit_asks_whether_it_has_changed() {
     use crate::proto::http1::Validators;
-    use crate::proto::lines::Held;
+    use crate::proto::job::Held;
     let folder = Folder::new("again");
     let segments = Segments { before: vec![3], first_new: 9 };
     let rules = IndexRules { segments, again: true, ..IndexRules::default() };

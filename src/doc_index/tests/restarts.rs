@@ -90,7 +90,7 @@ fn a_page_read_by_other_rules_is_one_until_it_is_read_again() {
 #[test]
 fn a_row_never_finds_the_validators_of_another_version() {
     use crate::proto::http1::Validators;
-    use crate::proto::lines::Held;
+    use crate::proto::job::Held;
     let (folder, image) = (Folder::new("version"), Folder::new("version-image"));
     let rules = IndexRules { again: true, ..IndexRules::default() };
     let fetched = |index: &mut DocIndex, etag: &str, digest| {

@@ -7,7 +7,7 @@ use crate::engine::crawl::messages::{Found, NewUrl};
 use crate::handler::Handled;
 use crate::limits::REDIRECTS_MAX;
 use crate::proto::http1::{Validators, http_date};
-use crate::proto::lines::{Candidate, DocKind, Held, Job};
+use crate::proto::job::{Candidate, DocKind, Held, Job};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::spider::Fetched;
 use crate::store_server::NewRecord;

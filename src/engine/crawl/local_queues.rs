@@ -4,7 +4,7 @@ use crate::engine::crawl::page_sink::FetchedPage;
 use crate::engine::crawl::queues::{Queues, Settled};
 use crate::engine::crawl::shard::{Ended, Next, Received, ShardOut, Start, WorkSource};
 use crate::engine::runtime::counters::Counters;
-use crate::proto::lines::TransId;
+use crate::proto::job::TransId;
 use crate::spider::{FetchOrder, Fetched};
 use crate::url_server::{Acquired, Order, UrlServer};
 use std::net::SocketAddr;
@@ -28,9 +28,9 @@ impl WorkSource for LocalQueues {
 
     fn receive(&mut self, message: ToShard, out: &mut ShardOut<FromShard>, now: Now) -> Received {
         match message {
-            ToShard::Work { epoch, .. } | ToShard::Errand { epoch, .. } if self.0.is_late(epoch) => {}
+            ToShard::Work { epoch, .. } | ToShard::RemoteRobots { epoch, .. } if self.0.is_late(epoch) => {}
             ToShard::Work { job, .. } => self.0.url_server.admit(job, now),
-            ToShard::Errand { errand, .. } => self.0.admit_errand(errand, out, now),
+            ToShard::RemoteRobots { request, .. } => self.0.admit_remote_robots(request, out, now),
             ToShard::About(word) => self.0.about(word, out, now),
             ToShard::Scope(url) => return Received::Scope(url),
             ToShard::Drain => return Received::Drain,

@@ -2,9 +2,9 @@ use crate::base::Now;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::engine::inspect::status::Status;
 use crate::handler::LinkBatch;
-use crate::proto::lines::{Candidate, DocKind, Job};
+use crate::proto::job::{Candidate, DocKind, Job};
 use crate::proto::url::CrawlUrl;
-use crate::url_server::{Errand, HostView, Robotstxt};
+use crate::url_server::{HostView, RemoteRobots, Robotstxt};
 use std::sync::Arc;
 
 /// From the scheduler to a shard.
@@ -15,7 +15,7 @@ pub enum ToShard {
     /// A seed's redirects ended there: its host is in scope.
     Scope(Arc<CrawlUrl>),
     /// A robots.txt that redirected to a host of this shard.
-    Errand { epoch: u32, errand: Errand },
+    RemoteRobots { epoch: u32, request: RemoteRobots },
     /// About a host of this shard.
     About(HostWord),
     /// Start nothing new; let what is open end.
@@ -70,11 +70,11 @@ pub enum FromShard {
         urls: Vec<Box<str>>,
     },
     /// The robots.txt of `origin` is at `url`, on another host.
-    Errand {
+    RemoteRobots {
         origin: Box<str>,
         url: CrawlUrl,
     },
-    ErrandDone {
+    RemoteRobotsDone {
         id: u64,
         answer: Box<RobotsAnswer>,
     },

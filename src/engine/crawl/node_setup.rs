@@ -53,7 +53,7 @@ impl SpiderSetup {
                 ..TlsSettings::default()
             }),
             sites: Arc::new(config.auth.clone()),
-            budget: BodyBudget::new(config.spider.body_memory),
+            budget: BodyBudget::new(config.spider.body_memory.0),
             stored: Arc::default(),
         }
     }

@@ -1,20 +1,18 @@
 //! The doc index of a process: opened, and told by which rules it works.
 
 use crate::config::Config;
-use crate::doc_index::{DocIndex, IndexError, IndexRules, Opened, Recrawl, Schedule, Segments};
+use crate::doc_index::{DocIndex, IndexError, IndexRules, Opened, Segments};
 use crate::engine::crawl::provider::ProviderRules;
 use crate::engine::crawl::resume::IndexedMark;
-use crate::engine::crawl::settings::scope_of;
+use crate::engine::crawl::settings::{index_rules, our_product_token, scope_of};
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::handler::{Handler, Scope};
-use crate::proto::robots::product_token;
-use crate::proto::url::{Canon, CrawlUrl, RecrawlRules};
+use crate::proto::url::CrawlUrl;
 use crate::store_server::DataDir;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// A doc index that was opened, and what it told about the time before.
 pub struct OpenIndex {
@@ -31,9 +29,6 @@ pub fn index_folder(data: &Path) -> PathBuf {
     data.join("index")
 }
 
-/// Without a figure for its memory, an index takes no more than this.
-const MEMORY_BYTES_USUAL: u64 = 1 << 30;
-
 impl OpenIndex {
     /// Opens the index of a data directory whose lock is held, and notes the rules beside it.
     pub fn open(config: &Config, directory: &DataDir) -> Result<OpenIndex, IndexError> {
@@ -49,7 +44,7 @@ impl OpenIndex {
         let folder = index_folder(directory.path());
         let rules = CrawlRules::read(&folder);
         let rules = rules.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
-        let config = rules.and_then(|rules| rules.config()).unwrap_or_default();
+        let config = rules.map(|rules| rules.config()).unwrap_or_default();
         OpenIndex::open_quietly(&config, directory)
     }
 
@@ -94,61 +89,18 @@ impl OpenIndex {
             scope: Some(scope.clone()),
             first_new: self.opened.first_new,
             sitemaps: config.doc_index.sitemaps,
-            // Compiled once before, when the settings were checked.
-            recrawl: RecrawlRules::of(&config.doc_index.recrawl_rules).unwrap_or_default(),
+            recrawl: config.recrawl.clone(),
         }
     }
 }
 
 /// One that reads pages.
 pub(crate) fn handler_of(config: &Config, scope: &Arc<Scope>) -> Handler {
-    Handler::new(scope.clone(), product_token(&config.spider.user_agent).to_string())
+    Handler::new(scope.clone(), our_product_token(config))
 }
 
 fn segments_of(directory: &DataDir) -> Segments {
     let mut before = directory.segment_numbers();
     before.sort_unstable();
     Segments { first_new: directory.next_segment(), before }
-}
-
-/// How a doc index works, by the settings.
-pub fn index_rules(config: &Config) -> IndexRules {
-    let settings = &config.doc_index;
-    let seconds = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
-    IndexRules {
-        memory_bytes: usize::try_from(settings.memory_bytes.unwrap_or(MEMORY_BYTES_USUAL))
-            .unwrap_or(usize::MAX),
-        schedule: Schedule {
-            retry_first_s: seconds(settings.retry_first_s),
-            retries_max: settings.retries_max,
-            recrawl: settings.recrawl.then(|| Recrawl {
-                min_s: seconds(settings.recrawl_min_s),
-                start_s: seconds(settings.recrawl_start_s),
-                max_s: seconds(settings.recrawl_max_s),
-            }),
-            fixed_s_max: seconds(settings.recrawl_rules.iter().map(|rule| rule.every_s).max().unwrap_or(0)),
-        },
-        again: config.again,
-        pages_per_host: settings.pages_per_host,
-        pages_per_domain: settings.pages_per_domain,
-        query_variants_max: settings.query_variants_max,
-        signature: signature(config),
-        segments: Segments::default(),
-    }
-}
-
-/// The rules by which links are followed, as a number.
-fn signature(config: &Config) -> u64 {
-    let settings = &config.doc_index;
-    let rules = format!(
-        "{} {:?} {} {:?} {:?} {} {}",
-        Canon::of(settings).signature(),
-        config.scope,
-        config.depth,
-        settings.allow,
-        settings.deny,
-        settings.path_depth_max,
-        settings.segment_repeats_max,
-    );
-    xxh3_64(rules.as_bytes())
 }

@@ -4,7 +4,7 @@ use crate::engine::crawl::shard::{RecordSink, ShardOut};
 use crate::engine::crawl::shard_log::Span;
 use crate::handler::{Handler, Page};
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::lines::Job;
+use crate::proto::job::Job;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::spider::Fetched;

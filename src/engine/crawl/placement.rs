@@ -2,7 +2,7 @@ use crate::base::fingerprint;
 use crate::doc_index::RejectList;
 use crate::engine::crawl::address_owners::AddressOwners;
 use crate::limits::{ADDRESSES_PER_HOST_MAX, HOMES_MAX, OWNED_ADDRESSES_MAX};
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::RapidHashMap;
 use std::net::IpAddr;

@@ -1,11 +1,11 @@
-use crate::config::Sitemaps;
 use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
-use crate::handler::{Scope, Verdict, WhyOut};
-use crate::proto::lines::{Candidate, DocKind};
+use crate::handler::{Scope, Verdict};
+use crate::proto::job::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
+use crate::proto::sitemap::Sitemaps;
 use crate::proto::url::{CrawlUrl, RecrawlRules};
 use std::io;
 use std::sync::Arc;
@@ -212,12 +212,12 @@ impl Provider {
         let Some(scope) = &self.rules.scope else { return true };
         // What somebody typed is in scope, but for a rule that denies it.
         let why = match candidate.seed_chain {
-            true => scope.denies(&candidate.url).map(|rule| Verdict::Out(WhyOut::Denied(rule))),
+            true => scope.denies(&candidate.url).map(Verdict::Denied),
             false if candidate.doc_id >= self.rules.first_new || scope.holds(&candidate.url) => None,
             false => Some(scope.judge(&candidate.url)),
         };
-        let Some(Verdict::Out(why)) = why else { return true };
-        self.index.exclude(candidate.doc_id, &why.to_string(), now_s);
+        let Some(why) = why.filter(|why| !why.is_in()) else { return true };
+        self.index.exclude(candidate.doc_id, &why.reason(), now_s);
         false
     }
 

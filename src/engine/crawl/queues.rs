@@ -7,12 +7,12 @@ use crate::engine::crawl::shard_log::Span;
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::log_writer::{InheritedState, ToLogWriter};
 use crate::handler::redirect_target;
-use crate::proto::lines::Job;
+use crate::proto::job::Job;
 use crate::proto::record::ResultCode;
 use crate::rings::Receiver;
-use crate::spider::{Again, Fetched};
+use crate::spider::{Fetched, Retry};
 use crate::url_server::{
-    Errand, OrderKind, Refusal, Report, RobotsStep, SpillEvent, UrlServer, UrlServerConfig,
+    OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SpillEvent, UrlServer, UrlServerConfig,
 };
 
 /// The url server of a shard, with what it has written down and fetches back, and what it says to the scheduler: the same
@@ -82,10 +82,10 @@ impl Queues {
     }
 
     /// A host of this shard holds the robots rules of another. One that finds no place is as good as out of reach.
-    pub(crate) fn admit_errand(&mut self, errand: Errand, out: &mut Out, now: Now) {
-        let id = errand.id;
-        if !self.url_server.admit_errand(errand, now) {
-            out.replies.send(FromShard::ErrandDone { id, answer: Box::new(RobotsAnswer::FAILED) });
+    pub(crate) fn admit_remote_robots(&mut self, request: RemoteRobots, out: &mut Out, now: Now) {
+        let id = request.id;
+        if !self.url_server.admit_remote_robots(request, now) {
+            out.replies.send(FromShard::RemoteRobotsDone { id, answer: Box::new(RobotsAnswer::FAILED) });
         }
     }
 
@@ -131,9 +131,9 @@ impl Queues {
     pub(crate) fn settle(&mut self, fetched: &Fetched, out: &mut Out, now: Now) -> Settled {
         let report = report_of(fetched, now, self.wall);
         let is_page = self.url_server.doc_id(fetched.trans).is_some();
-        match fetched.again {
-            Some(Again::Stale) => self.url_server.put_back(fetched.trans, now),
-            Some(Again::Differently) => {
+        match fetched.retry {
+            Some(Retry::StaleConnection) => self.url_server.put_back(fetched.trans, now),
+            Some(Retry::NewRequest) => {
                 self.log_again(fetched, out, now);
                 self.url_server.ask_again(fetched.trans, &report, now);
             }
@@ -161,16 +161,16 @@ impl Queues {
         }
     }
 
-    /// A robots.txt, or an errand for another host's, has been fetched.
+    /// A robots.txt, or a request for another host's, has been fetched.
     fn robots_fetched(&mut self, fetched: &Fetched, report: &Report, out: &mut Out, now: Now) {
         let answer = answer_of(fetched);
         let span = self.span(fetched, now);
         let origin: Box<str> = self.url_server.origin(fetched.trans).unwrap_or_default().into();
-        if self.url_server.is_errand(fetched.trans) {
-            if let Some(id) = self.url_server.release_errand(fetched.trans, report, now) {
+        if self.url_server.is_remote_robots(fetched.trans) {
+            if let Some(id) = self.url_server.release_remote_robots(fetched.trans, report, now) {
                 // Whose rules they are is known at the asker's; here it is a request to this host like any other.
                 out.log.robots(&origin, fetched, &RobotsStep::Hop, span);
-                out.replies.send(FromShard::ErrandDone { id, answer: Box::new(answer) });
+                out.replies.send(FromShard::RemoteRobotsDone { id, answer: Box::new(answer) });
             }
             return;
         }
@@ -251,7 +251,7 @@ fn robots_learnt(origin: Box<str>, step: RobotsStep, out: &mut Out) {
         RobotsStep::Known { sitemaps, .. } => {
             out.replies.send(FromShard::Sitemaps { origin, urls: sitemaps })
         }
-        RobotsStep::Elsewhere { url, .. } => out.replies.send(FromShard::Errand { origin, url }),
+        RobotsStep::Elsewhere { url, .. } => out.replies.send(FromShard::RemoteRobots { origin, url }),
         RobotsStep::Unreachable | RobotsStep::Hop | RobotsStep::Late => {}
     }
 }

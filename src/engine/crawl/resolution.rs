@@ -1,7 +1,7 @@
 use crate::base::fingerprint;
 use crate::engine::crawl::robots_exchange::Asker;
 use crate::engine::names::{Addresses, Lookup, Names};
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::RapidHashMap;
 use std::net::IpAddr;
@@ -39,7 +39,7 @@ enum NameState {
 pub(crate) enum Waiter {
     Candidate(Candidate),
     /// Robots rules that are at `url`.
-    Errand {
+    RemoteRobots {
         asker: Asker,
         url: CrawlUrl,
     },

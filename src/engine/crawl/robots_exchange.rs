@@ -1,12 +1,12 @@
 use crate::engine::crawl::placement::Place;
 use crate::proto::url::CrawlUrl;
-use crate::url_server::Errand;
+use crate::url_server::RemoteRobots;
 use rapidhash::fast::RapidHashMap;
 
 /// Robots rules that are asked for at another host than theirs, and so perhaps on another shard.
 #[derive(Default)]
 pub(crate) struct RobotsExchange {
-    open: RapidHashMap<u64, OpenErrand>,
+    open: RapidHashMap<u64, OpenRequest>,
     next: u64,
 }
 
@@ -16,27 +16,27 @@ pub(crate) struct Asker {
     pub origin: Box<str>,
 }
 
-struct OpenErrand {
+struct OpenRequest {
     asker: Asker,
     /// The shard that asks.
     at: usize,
-    errand: Errand,
+    request: RemoteRobots,
 }
 
 impl RobotsExchange {
     /// Whether the same was asked for already. A shard that died may have done so; the answer is for the one that took its
     /// place.
     pub fn is_open(&self, asker: usize, origin: &str, url: &CrawlUrl) -> bool {
-        self.open
-            .values()
-            .any(|open| open.asker.shard == asker && *open.asker.origin == *origin && open.errand.url == *url)
+        self.open.values().any(|open| {
+            open.asker.shard == asker && *open.asker.origin == *origin && open.request.url == *url
+        })
     }
 
-    pub fn send(&mut self, asker: Asker, url: CrawlUrl, place: Place) -> Errand {
+    pub fn send(&mut self, asker: Asker, url: CrawlUrl, place: Place) -> RemoteRobots {
         self.next += 1;
-        let errand = Errand { id: self.next, url, ip: place.ip, others: place.others };
-        self.open.insert(errand.id, OpenErrand { asker, at: place.shard, errand: errand.clone() });
-        errand
+        let request = RemoteRobots { id: self.next, url, ip: place.ip, others: place.others };
+        self.open.insert(request.id, OpenRequest { asker, at: place.shard, request: request.clone() });
+        request
     }
 
     /// Who waits for an answer that has come.
@@ -45,10 +45,10 @@ impl RobotsExchange {
     }
 
     /// A shard died: what it was to ask for others is asked by the next.
-    pub fn lost_with(&self, shard: usize) -> Vec<Errand> {
+    pub fn lost_with(&self, shard: usize) -> Vec<RemoteRobots> {
         let lost = self.open.values().filter(|open| open.at == shard);
-        let mut lost: Vec<Errand> = lost.map(|open| open.errand.clone()).collect();
-        lost.sort_unstable_by_key(|errand| errand.id);
+        let mut lost: Vec<RemoteRobots> = lost.map(|open| open.request.clone()).collect();
+        lost.sort_unstable_by_key(|request| request.id);
         lost
     }
 }

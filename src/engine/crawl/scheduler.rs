@@ -20,7 +20,7 @@ use crate::engine::runtime::health::Health;
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::engine::runtime::shard_lane::ShardLane;
 use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
-use crate::proto::lines::{Candidate, Job};
+use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
@@ -217,13 +217,13 @@ impl Scheduler {
                 FromShard::Restarted { epoch, suspect } => self.deal_again(shard, epoch, suspect),
                 FromShard::Wants(wants) => self.shards[shard].wants = wants,
                 FromShard::Sitemaps { origin, urls } => self.index.send(ToIndex::Sitemaps { origin, urls }),
-                FromShard::Errand { origin, url } => {
+                FromShard::RemoteRobots { origin, url } => {
                     if !self.robots.is_open(shard, &origin, &url) {
                         let name: Box<str> = url.host_bare().into();
-                        self.look_up(&name, Waiter::Errand { asker: Asker { shard, origin }, url });
+                        self.look_up(&name, Waiter::RemoteRobots { asker: Asker { shard, origin }, url });
                     }
                 }
-                FromShard::ErrandDone { id, answer } => {
+                FromShard::RemoteRobotsDone { id, answer } => {
                     if let Some(asker) = self.robots.answered(id) {
                         self.tell_robots(asker, answer);
                     }
@@ -319,8 +319,8 @@ impl Scheduler {
         let mut lost: Vec<(u32, u64)> = open.filter(|(doc_id, _)| !written.contains(doc_id)).collect();
         // In the order they were found, not in that of a hash map: a simulated death can be replayed.
         lost.sort_unstable();
-        for errand in self.robots.lost_with(shard) {
-            side.lane.deal(ToShard::Errand { epoch, errand });
+        for request in self.robots.lost_with(shard) {
+            side.lane.deal(ToShard::RemoteRobots { epoch, request });
         }
         for arrived in self.placement.stranded(shard) {
             self.deal_arrived(arrived);
@@ -396,15 +396,15 @@ impl Scheduler {
         match (waiter, addresses) {
             (Waiter::Candidate(candidate), Some(addresses)) => self.deal(candidate, addresses),
             (Waiter::Candidate(candidate), None) => self.refuse(&candidate, None, ResultCode::DnsFailed),
-            (Waiter::Errand { asker, url }, addresses) => {
+            (Waiter::RemoteRobots { asker, url }, addresses) => {
                 let allowed = addresses.map(|addresses| self.allowed(&url, addresses)).unwrap_or_default();
                 if allowed.is_empty() {
                     return self.tell_robots(asker, Box::new(RobotsAnswer::FAILED));
                 }
                 let place = self.placement.ask_at(&url, &allowed);
                 let lane = &mut self.shards[place.shard].lane;
-                let errand = self.robots.send(asker, url, place);
-                lane.deal(ToShard::Errand { epoch: lane.epoch(), errand });
+                let request = self.robots.send(asker, url, place);
+                lane.deal(ToShard::RemoteRobots { epoch: lane.epoch(), request });
             }
         }
     }

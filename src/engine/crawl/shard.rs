@@ -7,7 +7,7 @@ use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::engine::runtime::outbox::Outbox;
 use crate::engine::runtime::shard_lane::LaneEnd;
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
-use crate::proto::lines::TransId;
+use crate::proto::job::TransId;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver};
 use crate::spider::{Action, FetchOrder, Fetched, Spider, SpiderConfig};

@@ -3,7 +3,7 @@ use crate::engine::crawl::completion::retry_after_s;
 use crate::engine::runtime::log_writer::{LogWriterPort, ToLogWriter};
 use crate::limits::{LOG_BATCH_BYTES, SCRIBE_BACKLOG_MAX};
 use crate::proto::crawl_log::{LogLine, Path, Rules, Timing};
-use crate::proto::lines::{Candidate, Job};
+use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::spider::Fetched;
 use crate::url_server::RobotsStep;

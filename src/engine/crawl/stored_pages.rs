@@ -1,6 +1,6 @@
 use crate::handler::{Handled, Handler, Page};
 use crate::proto::http1::{Flags, Head, HeadLimits, HeadParser, HeadStep, Method};
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{Document, Reader};

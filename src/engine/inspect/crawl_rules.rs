@@ -1,37 +1,25 @@
-use crate::config::{Config, DocIndexSettings, RecrawlRule, ScopeKind, Sitemaps};
-use crate::proto::url::{RecrawlRules, UrlRules};
+use crate::config::{Config, DocIndexSettings};
+use crate::handler::ScopeKind;
+use crate::proto::url::RecrawlRules;
 use crate::storage::replace;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The rules by which a process follows links and keeps its doc index: `rules.json` beside the index, so that whoever
-/// only looks knows them, too. Names and units are those of the settings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The rules by which a process follows links and keeps its doc index: `rules.json` beside the index, so that commands
+/// that only look know them, too. Names and units are those of the settings.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CrawlRules {
     pub user_agent: String,
-    pub scope: String,
+    pub scope: ScopeKind,
     pub depth: u16,
-    pub allow: Vec<String>,
-    pub deny: Vec<String>,
-    pub path_depth_max: u16,
-    pub segment_repeats_max: u16,
-    pub query_variants_max: u32,
-    pub query_drop: Vec<String>,
-    pub query_sort: bool,
-    pub pages_per_host: u32,
-    pub pages_per_domain: u32,
-    pub retry_first: u64,
-    pub retries_max: u8,
-    pub recrawl: bool,
-    pub recrawl_min: u64,
-    pub recrawl_start: u64,
-    pub recrawl_max: u64,
+    /// Without its memory, which is the machine's.
+    #[serde(flatten)]
+    pub doc_index: DocIndexSettings,
     /// `[[recrawl]]`: a rule and its seconds.
-    pub recrawl_rules: Vec<(String, u64)>,
-    pub sitemaps: String,
+    pub recrawl_rules: RecrawlRules,
 }
 
 const RULES: &str = "rules.json";
@@ -46,60 +34,26 @@ impl Default for CrawlRules {
 
 impl CrawlRules {
     pub fn of(config: &Config) -> CrawlRules {
-        let settings = config.doc_index.clone();
         CrawlRules {
-            user_agent: config.spider.user_agent.clone(),
-            scope: config.scope.name().to_string(),
-            depth: config.depth,
-            allow: settings.allow,
-            deny: settings.deny,
-            path_depth_max: settings.path_depth_max,
-            segment_repeats_max: settings.segment_repeats_max,
-            query_variants_max: settings.query_variants_max,
-            query_drop: settings.query_drop,
-            query_sort: settings.query_sort,
-            pages_per_host: settings.pages_per_host,
-            pages_per_domain: settings.pages_per_domain,
-            retry_first: settings.retry_first_s,
-            retries_max: settings.retries_max,
-            recrawl: settings.recrawl,
-            recrawl_min: settings.recrawl_min_s,
-            recrawl_start: settings.recrawl_start_s,
-            recrawl_max: settings.recrawl_max_s,
-            recrawl_rules: settings.recrawl_rules.into_iter().map(|rule| (rule.rule, rule.every_s)).collect(),
-            sitemaps: settings.sitemaps.name().to_string(),
+            user_agent: config.spider.agent(),
+            scope: config.scope,
+            depth: config.depth_max(),
+            doc_index: DocIndexSettings { memory: None, ..config.doc_index.clone() },
+            recrawl_rules: config.recrawl.clone(),
         }
     }
 
-    /// Settings that follow links as these rules do. `None` if this build cannot use them: a file may be of another.
-    pub fn config(&self) -> Option<Config> {
-        let rules = self.recrawl_rules.iter().cloned();
-        let mut config =
-            Config { scope: ScopeKind::from_name(&self.scope)?, depth: self.depth, ..Config::default() };
-        config.spider.user_agent.clone_from(&self.user_agent);
-        config.doc_index = DocIndexSettings {
-            allow: self.allow.clone(),
-            deny: self.deny.clone(),
-            path_depth_max: self.path_depth_max,
-            segment_repeats_max: self.segment_repeats_max,
-            query_variants_max: self.query_variants_max,
-            query_drop: self.query_drop.clone(),
-            query_sort: self.query_sort,
-            pages_per_host: self.pages_per_host,
-            pages_per_domain: self.pages_per_domain,
-            retry_first_s: self.retry_first,
-            retries_max: self.retries_max,
-            recrawl: self.recrawl,
-            recrawl_min_s: self.recrawl_min,
-            recrawl_start_s: self.recrawl_start,
-            recrawl_max_s: self.recrawl_max,
-            recrawl_rules: rules.map(|(rule, every_s)| RecrawlRule { rule, every_s }).collect(),
-            sitemaps: Sitemaps::from_name(&self.sitemaps)?,
-            ..DocIndexSettings::default()
+    /// Settings that follow links as these rules do.
+    pub fn config(&self) -> Config {
+        let mut config = Config {
+            scope: self.scope,
+            depth: Some(self.depth),
+            doc_index: self.doc_index.clone(),
+            recrawl: self.recrawl_rules.clone(),
+            ..Config::default()
         };
-        let usable = UrlRules::of(&config.doc_index).is_ok()
-            && RecrawlRules::of(&config.doc_index.recrawl_rules).is_ok();
-        usable.then_some(config)
+        config.spider.user_agent.clone_from(&self.user_agent);
+        config
     }
 
     /// Takes the place of what was there, whole or not at all.
@@ -107,7 +61,7 @@ impl CrawlRules {
         replace(&folder.join(RULES), &serde_json::to_vec_pretty(self)?)
     }
 
-    /// `None` where none were noted, or what is there makes no sense.
+    /// `None` where none were noted. Rules that this build cannot use are an error and never taken for others.
     pub fn read(folder: &Path) -> io::Result<Option<CrawlRules>> {
         let mut text = Vec::new();
         match File::open(folder.join(RULES)) {
@@ -115,40 +69,68 @@ impl CrawlRules {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(e),
         };
-        Ok(serde_json::from_slice(&text).ok())
+        serde_json::from_slice(&text).map(Some).map_err(|cause| {
+            let said =
+                format!("{RULES} cannot be used: {cause} (the next crawl on this directory writes it anew)");
+            io::Error::new(io::ErrorKind::InvalidData, said)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Bytes;
+    use crate::engine::index_rules;
+    use crate::proto::sitemap::Sitemaps;
     use std::fs;
+
+    const SIGNATURE: u64 = 16_017_295_943_008_939_882;
 
     #[test]
     fn rules_come_back_as_they_went() {
         let folder = std::env::temp_dir().join(format!("nephila-rules-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        assert_eq!(CrawlRules::read(&folder).unwrap(), None);
-        let mut config = Config { scope: ScopeKind::Prefix, depth: 7, ..Config::default() };
+        assert!(CrawlRules::read(&folder).unwrap().is_none());
+        let mut config = Config { scope: ScopeKind::Prefix, depth: Some(7), ..Config::default() };
         config.spider.user_agent = "other/1 (\"x\")".to_string();
-        config.doc_index.deny = vec![r"/a\d+$".to_string(), "surt:org,".to_string()];
+        config.doc_index.deny = vec![r"/a\d+$".to_string(), "surt:org,".to_string()].try_into().unwrap();
+        config.doc_index.memory = Some(Bytes(1 << 30));
         config.doc_index.pages_per_host = 9;
-        config.doc_index.recrawl_rules = vec![RecrawlRule { rule: "/news/".to_string(), every_s: 60 }];
+        config.recrawl = vec![("/news/".to_string(), 60)].try_into().unwrap();
         config.doc_index.sitemaps = Sitemaps::Off;
         let rules = CrawlRules::of(&config);
         rules.write(&folder).unwrap();
         let read = CrawlRules::read(&folder).unwrap().unwrap();
-        assert_eq!(read, rules);
-        let back = read.config().unwrap();
-        assert_eq!(CrawlRules::of(&back), rules);
-        assert_eq!(
-            crate::engine::index_rules(&back).signature,
-            crate::engine::index_rules(&config).signature
-        );
-        fs::write(folder.join(RULES), "{\"scope\":").unwrap();
-        assert_eq!(CrawlRules::read(&folder).unwrap(), None, "torn");
+        let json = |rules: &CrawlRules| serde_json::to_value(rules).unwrap();
+        assert_eq!(json(&read), json(&rules));
+        let back = read.config();
+        assert_eq!(json(&CrawlRules::of(&back)), json(&rules));
+        assert_eq!(index_rules(&back).signature, index_rules(&config).signature);
+        for (text, about) in [
+            ("{\"scope\":", "EOF"),
+            ("{\"deny\":[\"a\",\"(\"]}", "rule 2, \"(\": unclosed group"),
+            ("{\"scope\":\"galaxy\"}", "\"host\", \"domain\", \"prefix\" or \"any\""),
+        ] {
+            fs::write(folder.join(RULES), text).unwrap();
+            let said = CrawlRules::read(&folder).unwrap_err().to_string();
+            assert!(said.contains(about) && said.contains("writes it anew"), "{said}");
+        }
         fs::remove_dir_all(&folder).unwrap();
-        assert!(CrawlRules { deny: vec!["(".to_string()], ..rules.clone() }.config().is_none());
-        assert!(CrawlRules { scope: "galaxy".to_string(), ..rules }.config().is_none());
+    }
+
+    /// Other builds read the file, and the signature of its rules is in the index: neither may change.
+    #[test]
+    fn the_format_stays() {
+        let written = r#"{"user_agent":"other/1","scope":"prefix","depth":7,"allow":[],"deny":["/a"],"path_depth_max":40,
+            "segment_repeats_max":3,"query_variants_max":10000,"query_drop":["sid"],"query_sort":true,"pages_per_host":9,
+            "pages_per_domain":0,"retry_first":3600,"retries_max":5,"recrawl":false,"recrawl_min":3600,
+            "recrawl_start":86400,"recrawl_max":2592000,"recrawl_rules":[["/news/",60]],"sitemaps":"off"}"#;
+        let rules: CrawlRules = serde_json::from_str(written).unwrap();
+        let value: serde_json::Value = serde_json::from_str(written).unwrap();
+        assert_eq!(serde_json::to_value(&rules).unwrap(), value);
+        assert_eq!(index_rules(&rules.config()).signature, SIGNATURE);
+        let partial: CrawlRules = serde_json::from_str(r#"{"depth":3,"of another build":1}"#).unwrap();
+        assert_eq!((partial.depth, partial.doc_index.path_depth_max), (3, 40));
     }
 }

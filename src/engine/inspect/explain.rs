@@ -83,17 +83,17 @@ fn unknown(looked: &Status, rules: &CrawlRules) -> (Answer, String) {
         return out;
     }
     let host_known = looked.host.map_or(0, |host| host.known);
-    if rules.pages_per_host > 0 && host_known >= rules.pages_per_host {
+    if rules.doc_index.pages_per_host > 0 && host_known >= rules.doc_index.pages_per_host {
         let said = format!("over budget: {host_known} URLs of its host are known (pages_per_host)");
         return (Answer::OverBudget, said);
     }
     let domain_known = looked.domain_known.unwrap_or(0);
-    if rules.pages_per_domain > 0 && domain_known >= rules.pages_per_domain {
+    if rules.doc_index.pages_per_domain > 0 && domain_known >= rules.doc_index.pages_per_domain {
         let said = format!("over budget: {domain_known} URLs of its domain are known (pages_per_domain)");
         return (Answer::OverBudget, said);
     }
     let variants = looked.variants_known.unwrap_or(0);
-    if rules.query_variants_max > 0 && variants >= rules.query_variants_max {
+    if rules.doc_index.query_variants_max > 0 && variants >= rules.doc_index.query_variants_max {
         let said = format!(
             "over budget: {variants} URLs are known that differ from it in the values of their query only (query_variants_max)"
         );
@@ -191,7 +191,7 @@ fn pending(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &st
         let said = format!(
             "failed ({result}), due again at {due_at} (try {} of {})",
             u32::from(dossier.retries) + 1,
-            u32::from(rules.retries_max) + 1
+            u32::from(rules.doc_index.retries_max) + 1
         );
         return (Answer::FailedDueAgain, said);
     }
@@ -229,7 +229,7 @@ fn last_result(dossier: &DocumentLine) -> String {
 /// When what is done with is looked at again, if this crawl looks again: one that does not passes over a time that another
 /// has noted.
 fn due_again<'a>(dossier: &'a DocumentLine, rules: &CrawlRules) -> Option<&'a str> {
-    dossier.due_at.as_deref().filter(|_| rules.recrawl)
+    dossier.due_at.as_deref().filter(|_| rules.doc_index.recrawl)
 }
 
 fn again(due_at: Option<&str>, now: &str) -> String {
@@ -290,7 +290,8 @@ mod tests {
     }
 
     fn answer(looked: &Status) -> &'static str {
-        let rules = CrawlRules { pages_per_host: 10, ..CrawlRules::default() };
+        let mut rules = CrawlRules::default();
+        rules.doc_index.pages_per_host = 10;
         Explanation::of(looked, &rules, NOW).answer.name()
     }
 
@@ -352,7 +353,8 @@ mod tests {
         let gone = DocumentLine { due_at, ..dossier("error", Some("http_error")) };
         let looked = Status { dossier: Some(gone), ..Status::default() };
         let of = |recrawl, now| {
-            let rules = CrawlRules { recrawl, ..CrawlRules::default() };
+            let mut rules = CrawlRules::default();
+            rules.doc_index.recrawl = recrawl;
             let Explanation { answer, said } = Explanation::of(&looked, &rules, now);
             (answer, said.split("; ").nth(1).map(str::to_string))
         };
@@ -377,7 +379,8 @@ mod tests {
 
     #[test]
     fn one_variant_of_a_query_too_many_is_over_budget() {
-        let rules = CrawlRules { query_variants_max: 5, ..CrawlRules::default() };
+        let mut rules = CrawlRules::default();
+        rules.doc_index.query_variants_max = 5;
         let of = |variants_known| {
             Explanation::of(&Status { variants_known, ..Status::default() }, &rules, NOW).answer.name()
         };

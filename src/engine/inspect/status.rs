@@ -1,8 +1,8 @@
 use crate::base::{Now, Wall, rfc3339};
 use crate::doc_index::{DocumentLine, HostCounts};
 use crate::engine::runtime::log_writer::JOURNAL;
-use crate::handler::{Verdict, WhyOut};
-use crate::url_server::{DocPlace, HostView, Memory, PauseView, RobotsView};
+use crate::handler::Verdict;
+use crate::url_server::{DocPlace, HostMemory, HostView, PauseView, RobotsView};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -119,10 +119,10 @@ pub struct RobotsLine {
 impl ScopeLine {
     pub fn of(verdict: &Verdict<'_>) -> ScopeLine {
         let why_out = match verdict {
-            Verdict::In(_) => None,
-            Verdict::Out(WhyOut::Seeds(_)) => Some(Out::OutOfScope),
-            Verdict::Out(WhyOut::Denied(_)) => Some(Out::Denied),
-            Verdict::Out(WhyOut::PathDepth { .. } | WhyOut::RepeatedSegment { .. }) => Some(Out::Trap),
+            Verdict::Spanned(_) | Verdict::Allowed(_) => None,
+            Verdict::NotSpanned(_) => Some(Out::OutOfScope),
+            Verdict::Denied(_) => Some(Out::Denied),
+            Verdict::PathDepth { .. } | Verdict::RepeatedSegment { .. } => Some(Out::Trap),
         };
         ScopeLine {
             in_scope: verdict.is_in(),
@@ -189,7 +189,7 @@ impl Status {
     }
 
     /// Adds what an earlier process wrote down of a host.
-    pub fn remembered(&mut self, memory: &Memory, origin: &str, path: &str, wall: Wall) {
+    pub fn remembered(&mut self, memory: &HostMemory, origin: &str, path: &str, wall: Wall) {
         if let Some((pause, robots)) = memory.look(origin, path) {
             self.niceness = Some(NicenessLine::of(&pause, wall, Now::ZERO));
             self.robots = Some(RobotsLine::of(&robots, wall));
@@ -198,8 +198,8 @@ impl Status {
 }
 
 /// What the processes of a data directory remember of hosts, for whoever only looks. Time zero is now.
-pub fn remembered(data: &Path, wall: Wall) -> io::Result<Memory> {
-    let mut memory = Memory::new(usize::MAX);
+pub fn remembered(data: &Path, wall: Wall) -> io::Result<HostMemory> {
+    let mut memory = HostMemory::new(usize::MAX);
     match std::fs::read(data.join(JOURNAL)) {
         // Of a journal that is being written the last line may be torn; it is passed over.
         Ok(journal) => memory.read(&journal, wall, Now::ZERO),

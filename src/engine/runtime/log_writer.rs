@@ -6,7 +6,7 @@ use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
 use crate::proto::crawl_log::RunRules;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use crate::storage::replace;
-use crate::url_server::{Memory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
+use crate::url_server::{HostMemory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -351,7 +351,7 @@ impl Directory {
 
 /// What whoever was here before knew of hosts, and until when none of them is asked.
 pub(crate) struct InheritedState {
-    pub memory: Memory,
+    pub memory: HostMemory,
     pub quiet_until: Now,
 }
 
@@ -386,8 +386,8 @@ impl PreviousRun {
         InheritedState { memory: self.memory(rules.queue_count, rules.wall, now), quiet_until }
     }
 
-    fn memory(&self, hosts_max: usize, wall: Wall, now: Now) -> Memory {
-        let mut memory = Memory::new(hosts_max);
+    fn memory(&self, hosts_max: usize, wall: Wall, now: Now) -> HostMemory {
+        let mut memory = HostMemory::new(hosts_max);
         let bytes = match &self.journal {
             Journal::File(path) => fs::read(path).unwrap_or_default(),
             Journal::Memory(journal) => locked(journal).clone().into_bytes(),
@@ -438,10 +438,10 @@ fn run_rules(config: &Config, wall: Wall) -> RunRules {
     let settings = &config.url_server;
     RunRules {
         started_us: wall.unix_ms_at_zero * 1_000,
-        req_host_per_sec: settings.req_host_per_sec,
+        req_host_per_sec: settings.req_host_per_sec.0,
         req_host_concurrent: u32::from(settings.req_host_concurrent),
-        req_ip_per_sec: settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec),
+        req_ip_per_sec: settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec).0,
         req_ip_concurrent: u32::from(settings.req_ip_concurrent.unwrap_or(settings.req_host_concurrent)),
-        delay_factor: settings.delay_factor,
+        delay_factor: settings.delay_factor.0,
     }
 }

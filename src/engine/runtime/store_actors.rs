@@ -3,7 +3,7 @@ use super::health::{Health, NodeError, Part};
 use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
-use crate::store_server::{Keeper, KeeperError, Keeping, Librarian, Sealed};
+use crate::store_server::{Keeper, KeeperError, Maintenance, RetentionRules, Sealed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ struct ToMaintenance {
 
 /// What no shard waits for: indexes of sealed segments, retention.
 pub(crate) struct MaintenanceActor {
-    librarian: Librarian,
+    librarian: Maintenance,
     sealed: Receiver<Vec<Sealed>>,
     missed: Arc<AtomicBool>,
     turned_at: Now,
@@ -63,7 +63,7 @@ impl KeeperActor {
         KeeperActor {
             keeper,
             wall,
-            pause_ms: config.store.commit_ms,
+            pause_ms: config.store.commit_ms.0,
             turned_at: Now::ZERO,
             owner,
             shards,
@@ -77,17 +77,17 @@ impl KeeperActor {
     /// Maintenance for the store of a directory.
     fn with_maintenance(&mut self, config: &Config) -> Seated<MaintenanceActor> {
         let store = &config.store;
-        let keeping = Keeping {
-            bytes_max: store.bytes_max,
+        let keeping = RetentionRules {
+            bytes_max: Some(store.bytes_max.0).filter(|&bytes| bytes > 0),
             history: store.history,
-            segment_bytes: store.segment_bytes,
+            segment_bytes: store.segment_bytes.0,
             pause: || std::thread::sleep(Duration::from_millis(5)),
         };
         let (sealed, sealed_in) = ring(SEALED_WAITING);
         let (bell, missed) = (ActorBell::default(), Arc::<AtomicBool>::default());
         self.maintenance = Some(ToMaintenance { sealed, bell: bell.door.clone(), missed: missed.clone() });
         let actor = MaintenanceActor {
-            librarian: Librarian::new(&store.data, keeping, self.keeper.shares()),
+            librarian: Maintenance::new(&store.data, keeping, self.keeper.shares()),
             sealed: sealed_in,
             missed,
             turned_at: Now::ZERO,

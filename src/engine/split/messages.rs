@@ -1,4 +1,5 @@
-use crate::proto::lines::{Reported, TransId};
+use crate::proto::job::TransId;
+use crate::proto::lines::Reported;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;

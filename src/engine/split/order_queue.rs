@@ -5,8 +5,8 @@ use crate::engine::crawl::stored::Stored;
 use crate::engine::runtime::counters::Counters;
 use crate::engine::split::messages::{FromSpider, SpiderOrder, SpiderTask, ToSpider};
 use crate::engine::split::order_sink::EndedOrder;
-use crate::proto::lines::TransId;
-use crate::spider::{Again, FetchOrder, Fetched};
+use crate::proto::job::TransId;
+use crate::spider::{FetchOrder, Fetched, Retry};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -122,17 +122,17 @@ impl WorkSource for OrderQueue {
         let OpenFetch { doc_id, sent } =
             self.open.remove(&fetched.trans).expect("an open fetch has its document");
         let span = Span { sent: sent.unwrap_or(fetched.started), ended: now };
-        let Some(again) = fetched.again else {
+        let Some(again) = fetched.retry else {
             return Ended::Store(EndedOrder::Fetched { doc_id, fetched, span });
         };
-        if again == Again::Differently {
+        if again == Retry::NewRequest {
             out.log.order(doc_id, &fetched, span);
         }
         let Fetched { trans, url, addr, bytes, .. } = *fetched;
         let order = SpiderOrder { trans, doc_id, task: SpiderTask::Fetch { url, ip: addr.ip() } };
         match again {
-            Again::Stale => self.waiting.push_front(order),
-            Again::Differently => self.later.push_back((now.plus_us(self.again_gap_us), order)),
+            Retry::StaleConnection => self.waiting.push_front(order),
+            Retry::NewRequest => self.later.push_back((now.plus_us(self.again_gap_us), order)),
         }
         Ended::Over(bytes)
     }

@@ -6,7 +6,8 @@ use crate::engine::crawl::shard::{Ended, Next, Received, RecordSink, ShardOut, S
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::limits::LINK_UNSENT_MAX;
-use crate::proto::lines::{Dialect, Job, LineBuffer, Reported, SpiderWord, TransId, WorkOrder};
+use crate::proto::job::{Job, TransId};
+use crate::proto::lines::{Dialect, LineBuffer, Reported, SpiderWord, WorkOrder};
 use crate::proto::record::{ResultCode, StatusAction};
 use crate::spider::{FetchOrder, Fetched};
 use crate::url_server::{Acquired, Order, OrderKind, Report};
@@ -162,10 +163,10 @@ impl RemoteQueues {
         for word in words {
             match word {
                 SpiderWord::Get(count) => self.queues.url_server.credit(taker, count),
-                SpiderWord::Working(trans) if self.queues.url_server.taker(trans) == Some(taker) => {
+                SpiderWord::Working(trans) if self.queues.url_server.spider(trans) == Some(taker) => {
                     self.queues.url_server.working(trans, now);
                 }
-                SpiderWord::Done(trans, reported) if self.queues.url_server.taker(trans) == Some(taker) => {
+                SpiderWord::Done(trans, reported) if self.queues.url_server.spider(trans) == Some(taker) => {
                     self.page_done(trans, reported, out, now);
                 }
                 // Late, never given, or given to another.
@@ -226,7 +227,7 @@ impl RemoteQueues {
     }
 
     fn send_line(&mut self, order: &Order, out: &mut Out, now: Now) {
-        let Order { trans, doc_id, ip, url, taker, .. } = order;
+        let Order { trans, doc_id, ip, url, spider: taker, .. } = order;
         let link = self.by_taker.get(taker).and_then(|link| self.links.get_mut(link));
         let Some(known) = link else {
             // It left in this very turn.
@@ -275,12 +276,13 @@ impl WorkSource for RemoteQueues {
 
     fn receive(&mut self, message: ToShard, out: &mut Out, now: Now) -> Received {
         match message {
-            ToShard::Work { epoch, .. } | ToShard::Errand { epoch, .. } if self.queues.is_late(epoch) => {}
+            ToShard::Work { epoch, .. } | ToShard::RemoteRobots { epoch, .. }
+                if self.queues.is_late(epoch) => {}
             ToShard::Work { job, .. } if !self.fits_a_line(&job) => {
                 RemoteQueues::refuse_unsendable(&job, out, now);
             }
             ToShard::Work { job, .. } => self.queues.url_server.admit(job, now),
-            ToShard::Errand { errand, .. } => self.queues.admit_errand(errand, out, now),
+            ToShard::RemoteRobots { request, .. } => self.queues.admit_remote_robots(request, out, now),
             ToShard::About(word) => self.queues.about(word, out, now),
             // Links are not followed here.
             ToShard::Scope(_) => {}

@@ -1,4 +1,4 @@
-use crate::config::{Config, SpiderProtocol};
+use crate::config::Config;
 use crate::driver::Driver;
 use crate::engine::crawl::assembly::shard_parts;
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
@@ -20,6 +20,7 @@ use crate::engine::split::order_queue::OrderQueue;
 use crate::engine::split::order_sink::OrderSink;
 use crate::engine::split::record_sender::{RecordPlace, SenderParts, StoreThread};
 use crate::engine::split::spider_dispatcher::{DispatcherConfig, SpiderDispatcher};
+use crate::proto::lines::Dialect;
 use crate::rings::Doorbell;
 use crate::store_server::{DataDir, Keeper, Medium};
 use std::io;
@@ -126,9 +127,9 @@ impl SpiderNode {
         let dispatcher = SpiderDispatcher::new(
             DispatcherConfig {
                 slots: config.spider.fetches_max * shard_count,
-                pull: config.url_server.spider_protocol == SpiderProtocol::Pull,
+                pull: config.url_server.spider_protocol == Dialect::Pull,
                 report: config.spider.report,
-                working_us: config.spider.timeout_update_ms * 1_000,
+                working_us: config.spider.timeout_update.us(),
             },
             port,
             lanes,

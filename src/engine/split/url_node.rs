@@ -182,7 +182,7 @@ impl<D: Driver> ShardMaker<D> for RemoteMaker {
 
     fn make(&self, driver: D, epoch: u32) -> Shard<D, RemoteQueues, NoRecords> {
         let queues = queues(&self.config, &self.wire, &self.previous, epoch, driver.now());
-        let dialect = self.config.url_server.spider_protocol.into();
+        let dialect = self.config.url_server.spider_protocol;
         let source = RemoteQueues::new(queues, self.port.clone(), dialect, self.stop.clone(), epoch);
         Shard::new(driver, shard_parts(&self.config, &self.setup, &self.wire), source, NoRecords)
     }

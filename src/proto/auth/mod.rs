@@ -24,8 +24,9 @@ mod base64;
 mod challenge;
 mod digest;
 mod items;
+mod sites;
 #[cfg(test)]
 mod tests;
 
-pub use crate::config::{AuthKind, Credentials, Site, Sites};
 pub use challenge::Challenge;
+pub use sites::{AuthKind, Credentials, Site, Sites};

@@ -3,8 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::{AuthKind, Challenge, Credentials};
-use crate::config::Config;
+use super::{AuthKind, Challenge, Credentials, Site, Sites};
 use crate::limits::{CHALLENGE_BYTES_MAX, CHALLENGE_PARAM_BYTES_MAX};
 use crate::proto::url::CrawlUrl;
 
@@ -258,7 +257,7 @@ fn non_ascii_users_go_out_plain_where_the_site_does_not_know_utf8() {
     assert!(answer.starts_with("Digest username=\"j\u{e4}\", "), "{answer}");
 }
 
-/// Settings know nothing of `CrawlUrl`; both must mean the same by an origin.
+/// Sites know nothing of `CrawlUrl`; both must mean the same by an origin.
 #[test]
 fn a_site_is_found_by_the_origin_of_a_url() {
     for site in [
@@ -269,14 +268,10 @@ fn a_site_is_found_by_the_origin_of_a_url() {
         "https://[2001:DB8:0::1]:444",
         "http://gr\u{fc}n.test",
     ] {
-        let path = std::env::temp_dir().join(format!("nephila-{}-origin.toml", std::process::id()));
-        std::fs::write(&path, format!("[[auth]]\nsite = \"{site}\"\nuser = \"u\"\npassword = \"p\"\n"))
-            .unwrap();
-        let mut config = Config::default();
-        config.read_file(&path).unwrap();
-        std::fs::remove_file(path).unwrap();
+        let known = Site::new(site, "/", AuthKind::Any, credentials("u", "p")).unwrap();
+        let sites = Sites::new(vec![known]).unwrap();
         let url = CrawlUrl::parse(&format!("{}/a?b", site.trim_end_matches('/'))).unwrap();
-        assert!(config.auth.of(url.origin(), url.path_and_query()).is_some(), "{site}");
+        assert!(sites.of(url.origin(), url.path_and_query()).is_some(), "{site}");
     }
 }
 

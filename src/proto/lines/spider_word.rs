@@ -1,23 +1,16 @@
+use super::LineError;
 use super::fields::{decimal, fields};
-use super::{LineError, TransId};
-use crate::config::SpiderProtocol;
+use crate::base::named_enum;
+use crate::proto::job::TransId;
 use std::io::Write;
 
-/// The two ways of speaking. Everybody understands both; whoever answers does so in the dialect it was spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// Work comes unasked: `<TRANS_ID> DONE`.
-    Push,
-    /// Work comes when asked for: `GET <URL_COUNT>`, `DONE <TRANS_ID>`.
-    Pull,
-}
-
-impl From<SpiderProtocol> for Dialect {
-    fn from(protocol: SpiderProtocol) -> Dialect {
-        match protocol {
-            SpiderProtocol::Push => Dialect::Push,
-            SpiderProtocol::Pull => Dialect::Pull,
-        }
+named_enum! {
+    /// The two ways of speaking. Each side understands both, and answers in the dialect it was spoken to.
+    pub enum Dialect {
+        /// Work comes when asked for: `GET <URL_COUNT>`, `DONE <TRANS_ID>`.
+        Pull = "pull",
+        /// Work comes unasked: `<TRANS_ID> DONE`.
+        Push = "push",
     }
 }
 

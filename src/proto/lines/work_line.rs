@@ -1,6 +1,7 @@
 use super::fields::{decimal, fields};
-use super::{Dialect, LineError, TransId};
+use super::{Dialect, LineError};
 use crate::limits::{LINE_BYTES_MAX, URL_BYTES_MAX};
+use crate::proto::job::TransId;
 use crate::proto::url::CrawlUrl;
 use std::io::Write;
 use std::net::IpAddr;

@@ -1,3 +1,4 @@
+use super::ResultCode;
 use std::fmt;
 
 /// What a status means for the URL that it answers, and for its host. Every number has one.
@@ -18,6 +19,16 @@ pub enum StatusAction {
 }
 
 impl StatusAction {
+    /// The result of a fetch whose response is whole.
+    pub fn result(self) -> ResultCode {
+        match self {
+            StatusAction::Document => ResultCode::Ok,
+            StatusAction::Unchanged => ResultCode::NotModified,
+            StatusAction::Follow => ResultCode::Redirect,
+            StatusAction::Retry | StatusAction::Drop | StatusAction::BackOff => ResultCode::HttpError,
+        }
+    }
+
     pub fn of(status: u16) -> StatusAction {
         match status {
             200..=299 => StatusAction::Document,

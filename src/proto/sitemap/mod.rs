@@ -18,7 +18,9 @@ mod lastmod;
 mod read;
 #[cfg(test)]
 mod tests;
+mod which;
 mod xml;
 
 pub use entry::{SitemapEnd, SitemapEntry, SitemapError, SitemapFormat, SitemapLimits, SitemapSummary};
 pub use read::read;
+pub use which::Sitemaps;

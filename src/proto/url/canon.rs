@@ -1,6 +1,8 @@
 //! One URL for documents that differ by parameters nobody reads.
 
-use crate::config::DocIndexSettings;
+use crate::base::shown;
+use crate::limits::{QUERY_DROPS_MAX, RULE_BYTES_MAX};
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What is taken out of a query, and how the rest is put in order, by the settings.
@@ -23,9 +25,9 @@ impl Canon {
     /// Of the way URLs are brought into their form, normal form included. Another version may give a URL another form.
     pub const VERSION: u16 = 1;
 
-    pub fn of(settings: &DocIndexSettings) -> Canon {
+    pub fn new(drop: &QueryDrop, sort: bool) -> Canon {
         let (prefixes, names): (Vec<&String>, Vec<&String>) =
-            settings.query_drop.iter().partition(|name| name.ends_with('*'));
+            drop.0.iter().partition(|name| name.ends_with('*'));
         let set = |names: Vec<&String>| {
             let mut names: Vec<Box<str>> =
                 names.iter().map(|name| name.trim_end_matches('*').to_ascii_lowercase().into()).collect();
@@ -33,7 +35,7 @@ impl Canon {
             names.dedup();
             names.into_boxed_slice()
         };
-        Canon { drop_names: set(names), drop_prefixes: set(prefixes), sort: settings.query_sort }
+        Canon { drop_names: set(names), drop_prefixes: set(prefixes), sort }
     }
 
     /// Whether every URL is left as it is.
@@ -111,6 +113,39 @@ impl Canon {
     }
 }
 
+/// Names of parameters that are dropped from every URL; with a `*` at its end a name stands for all that begin so.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct QueryDrop(Vec<String>);
+
+impl TryFrom<Vec<String>> for QueryDrop {
+    type Error = String;
+
+    fn try_from(names: Vec<String>) -> Result<QueryDrop, String> {
+        if names.len() > QUERY_DROPS_MAX {
+            return Err(format!("at most {QUERY_DROPS_MAX} names are read (drop some)"));
+        }
+        let wrong = |octet: u8| !octet.is_ascii_graphic() || matches!(octet, b'&' | b'=' | b'#' | b'*');
+        let is_wrong = |name: &&String| {
+            let bare = name.strip_suffix('*').unwrap_or(name);
+            name.is_empty() || name.len() > RULE_BYTES_MAX || bare.bytes().any(wrong)
+        };
+        match names.iter().find(is_wrong) {
+            Some(name) => Err(format!(
+                "{:?} is no name of a parameter (as it stands in a URL, with a * at its end only)",
+                shown(name, 60)
+            )),
+            None => Ok(QueryDrop(names)),
+        }
+    }
+}
+
+impl From<QueryDrop> for Vec<String> {
+    fn from(names: QueryDrop) -> Vec<String> {
+        names.0
+    }
+}
+
 fn name_of(part: &str) -> &str {
     &part[..memchr::memchr(b'=', part.as_bytes()).unwrap_or(part.len())]
 }
@@ -122,8 +157,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn canon(drop: &[&str], query_sort: bool) -> Canon {
-        let query_drop = drop.iter().map(|name| name.to_string()).collect();
-        Canon::of(&DocIndexSettings { query_drop, query_sort, ..DocIndexSettings::default() })
+        let names: Vec<String> = drop.iter().map(|name| name.to_string()).collect();
+        Canon::new(&QueryDrop::try_from(names).unwrap(), query_sort)
     }
 
     fn applied(canon: &Canon, url: &str) -> String {

@@ -18,7 +18,7 @@ mod link_base;
 mod rules;
 mod surt;
 
-pub use canon::Canon;
+pub use canon::{Canon, QueryDrop};
 pub use crawl_url::{CrawlUrl, Scheme, UrlError};
 pub use link_base::{LinkBase, LinkError};
 pub use rules::{RecrawlRules, RuleError, RuleList, RuleRef, UrlRules};

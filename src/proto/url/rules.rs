@@ -7,17 +7,15 @@
 use super::CrawlUrl;
 use super::surt::{self, Surt};
 use crate::base::shown;
-use crate::config::{DocIndexSettings, RecrawlRule};
-use crate::limits::RULE_COMPILED_BYTES_MAX;
+use crate::limits::{RULE_BYTES_MAX, RULE_COMPILED_BYTES_MAX, RULES_MAX};
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// A rule that cannot be used, in one line.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{list}: rule {number}, \"{rule}\": {cause}")]
+#[error("rule {number}, \"{rule}\": {cause}")]
 pub struct RuleError {
-    /// The setting that it stands in.
-    pub list: &'static str,
     /// Its place in the list, from 1.
     pub number: usize,
     pub rule: String,
@@ -31,22 +29,10 @@ pub struct UrlRules {
     pub deny: RuleList,
 }
 
-impl UrlRules {
-    pub fn of(settings: &DocIndexSettings) -> Result<UrlRules, RuleError> {
-        Ok(UrlRules {
-            allow: RuleList::compile("allow", &settings.allow)?,
-            deny: RuleList::compile("deny", &settings.deny)?,
-        })
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.allow.is_empty() && self.deny.is_empty()
-    }
-}
-
-/// Rules of which any may match. However many there are, a URL is looked up once among the prefixes and read once for
-/// all expressions.
-#[derive(Clone, Debug, Default)]
+/// Rules of which any may match, compiled when they are read. However many there are, a URL is looked up once among the
+/// prefixes and read once for all expressions.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct RuleList {
     texts: Box<[Box<str>]>,
     /// Sorted, with their places in `texts`. None begins with another: the shorter one says it all.
@@ -68,14 +54,15 @@ const SURT: &str = "surt:";
 /// All expressions of a list together.
 const LIST_COMPILED_BYTES_MAX: usize = 16 * RULE_COMPILED_BYTES_MAX;
 
-impl RuleList {
-    /// `list` names the setting in errors.
-    pub fn compile(list: &'static str, rules: &[String]) -> Result<RuleList, RuleError> {
+impl TryFrom<Vec<String>> for RuleList {
+    type Error = RuleError;
+
+    fn try_from(rules: Vec<String>) -> Result<RuleList, RuleError> {
         let mut prefixes: Vec<(Box<[u8]>, u32)> = Vec::new();
         let (mut patterns, mut places) = (Vec::new(), Vec::new());
         for (place, rule) in rules.iter().enumerate() {
             let place = place as u32;
-            match compile(list, place as usize + 1, rule)? {
+            match compile(place as usize + 1, rule)? {
                 Test::Prefix(prefix) => prefixes.push((prefix, place)),
                 Test::Pattern(_) => {
                     patterns.push(rule);
@@ -92,7 +79,6 @@ impl RuleList {
             .dfa_size_limit(LIST_COMPILED_BYTES_MAX)
             .build()
             .map_err(|error| RuleError {
-                list,
                 number: rules.len(),
                 rule: rules.last().map_or(String::new(), |rule| shown(rule, 200)),
                 cause: format!("with those before it, {}", cause_of(&error)),
@@ -103,6 +89,19 @@ impl RuleList {
             patterns,
             pattern_places: places.into(),
         })
+    }
+}
+
+impl From<RuleList> for Vec<String> {
+    fn from(rules: RuleList) -> Vec<String> {
+        rules.texts.into_iter().map(String::from).collect()
+    }
+}
+
+impl RuleList {
+    /// The rules as they were written.
+    pub fn texts(&self) -> &[Box<str>] {
+        &self.texts
     }
 
     pub fn is_empty(&self) -> bool {
@@ -139,18 +138,42 @@ impl RuleList {
     }
 }
 
-/// `[[recrawl]]`: how often some URLs are asked for. The first rule that matches counts.
-#[derive(Clone, Debug, Default)]
+/// How often some URLs are asked for, compiled when it is read. The first rule that matches counts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Vec<(String, u64)>", into = "Vec<(String, u64)>")]
 pub struct RecrawlRules {
-    rules: Box<[(Test, u64)]>,
+    rules: Box<[RecrawlRule]>,
+}
+
+#[derive(Clone, Debug)]
+struct RecrawlRule {
+    text: Box<str>,
+    test: Test,
+    every_s: u64,
+}
+
+/// Rules, and the seconds between two visits for each.
+impl TryFrom<Vec<(String, u64)>> for RecrawlRules {
+    type Error = RuleError;
+
+    fn try_from(rules: Vec<(String, u64)>) -> Result<RecrawlRules, RuleError> {
+        let compiled = |(place, (rule, every_s)): (usize, (String, u64))| {
+            Ok(RecrawlRule { test: compile(place + 1, &rule)?, text: rule.into(), every_s })
+        };
+        Ok(RecrawlRules { rules: rules.into_iter().enumerate().map(compiled).collect::<Result<_, _>>()? })
+    }
+}
+
+impl From<RecrawlRules> for Vec<(String, u64)> {
+    fn from(rules: RecrawlRules) -> Vec<(String, u64)> {
+        rules.rules.into_iter().map(|rule| (rule.text.into(), rule.every_s)).collect()
+    }
 }
 
 impl RecrawlRules {
-    pub fn of(rules: &[RecrawlRule]) -> Result<RecrawlRules, RuleError> {
-        let compiled = |(place, rule): (usize, &RecrawlRule)| {
-            Ok((compile("match of [[recrawl]]", place + 1, &rule.rule)?, rule.every_s))
-        };
-        Ok(RecrawlRules { rules: rules.iter().enumerate().map(compiled).collect::<Result<_, _>>()? })
+    /// The longest time between two visits that a rule sets; 0 without rules.
+    pub fn every_s_max(&self) -> u64 {
+        self.rules.iter().map(|rule| rule.every_s).max().unwrap_or(0)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -159,7 +182,7 @@ impl RecrawlRules {
 
     /// Seconds between two visits, if a rule says so.
     pub fn every_s(&self, url: &CrawlUrl) -> Option<u64> {
-        self.rules.iter().find(|(test, _)| test.matches(url)).map(|(_, every_s)| *every_s)
+        self.rules.iter().find(|rule| rule.test.matches(url)).map(|rule| rule.every_s)
     }
 }
 
@@ -179,8 +202,18 @@ impl Test {
     }
 }
 
-fn compile(list: &'static str, number: usize, rule: &str) -> Result<Test, RuleError> {
-    let wrong = |cause: String| RuleError { list, number, rule: shown(rule, 200), cause };
+/// `number` is the place of the rule in its list, from 1.
+fn compile(number: usize, rule: &str) -> Result<Test, RuleError> {
+    let wrong = |cause: String| RuleError { number, rule: shown(rule, 200), cause };
+    if number > RULES_MAX {
+        return Err(wrong(format!("at most {RULES_MAX} rules are read (drop some)")));
+    }
+    if rule.is_empty() {
+        return Err(wrong("it is empty, and would match every URL (\".\" does that on purpose)".to_string()));
+    }
+    if rule.len() > RULE_BYTES_MAX {
+        return Err(wrong(format!("it is longer than {RULE_BYTES_MAX} bytes (shorten it)")));
+    }
     if let Some(written) = rule.strip_prefix(SURT) {
         let prefix = surt::prefix(written).ok_or_else(|| {
             wrong("not a SURT prefix, like surt:com,example, or surt:com,example,)/private".to_string())
@@ -219,7 +252,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn list(rules: &[&str]) -> Result<RuleList, RuleError> {
-        RuleList::compile("deny", &rules.iter().map(|rule| rule.to_string()).collect::<Vec<_>>())
+        RuleList::try_from(rules.iter().map(|rule| rule.to_string()).collect::<Vec<_>>())
     }
 
     fn which(rules: &[&str], url: &str) -> Option<usize> {
@@ -267,12 +300,15 @@ mod tests {
     #[test]
     fn a_rule_that_is_none_is_named_in_one_line() {
         for (rules, said) in [
-            (&["a", "("][..], "deny: rule 2, \"(\": unclosed group"),
-            (&["surt:http://example.com/"], "deny: rule 1, \"surt:http://example.com/\": not a SURT prefix"),
+            (&["a", "("][..], "rule 2, \"(\": unclosed group"),
+            (&["surt:http://example.com/"], "rule 1, \"surt:http://example.com/\": not a SURT prefix"),
             (&["ü"], "URLs are ASCII"),
             (&["(a{1000}){1000}"], "too large"),
-            (&[r"\p{Greek}"], "deny: rule 1, \"\\p{Greek}\": "),
+            (&[r"\p{Greek}"], "rule 1, \"\\p{Greek}\": "),
             (&["(?=a)"], "look-around"),
+            (&["."; RULES_MAX + 1], "rule 10001, \".\": at most 10000 rules are read"),
+            (&[""], "rule 1, \"\": it is empty"),
+            (&[&"a".repeat(RULE_BYTES_MAX + 1)], "it is longer than 4096 bytes"),
         ] {
             let error = list(rules).unwrap_err().to_string();
             assert!(error.contains(said) && !error.contains('\n'), "{error}");
@@ -281,16 +317,17 @@ mod tests {
 
     #[test]
     fn the_first_rule_says_how_often() {
-        let rule = |rule: &str, every_s| RecrawlRule { rule: rule.to_string(), every_s };
-        let rules =
-            RecrawlRules::of(&[rule("/news/", 60), rule("surt:com,example,", 600), rule("/new", 6)]).unwrap();
+        let rule = |rule: &str, every_s: u64| (rule.to_string(), every_s);
+        let written = vec![rule("/news/", 60), rule("surt:com,example,", 600), rule("/new", 6)];
+        let rules = RecrawlRules::try_from(written.clone()).unwrap();
+        assert_eq!((rules.every_s_max(), Vec::from(rules.clone())), (600, written));
         let every_s = |url: &str| rules.every_s(&CrawlUrl::parse(url).unwrap());
         assert_eq!(every_s("http://example.com/news/1"), Some(60));
         assert_eq!(every_s("http://www.example.com/new"), Some(600));
         assert_eq!(every_s("http://a.test/new"), Some(6));
         assert_eq!(every_s("http://a.test/"), None);
-        let error = RecrawlRules::of(&[rule("[", 1)]).unwrap_err().to_string();
-        assert!(error.starts_with("match of [[recrawl]]: rule 1, \"[\": "), "{error}");
+        let error = RecrawlRules::try_from(vec![rule("[", 1)]).unwrap_err().to_string();
+        assert!(error.starts_with("rule 1, \"[\": "), "{error}");
     }
 
     proptest! {
@@ -302,10 +339,10 @@ mod tests {
             let rules: Vec<String> = rules.iter().map(|rule| format!("surt:{rule}")).collect();
             // A generated text may be no prefix, like one with a port and nothing after it.
             let rules: Vec<String> =
-                rules.into_iter().filter(|rule| compile("allow", 1, rule).is_ok()).collect();
+                rules.into_iter().filter(|rule| compile(1, rule).is_ok()).collect();
             let url = CrawlUrl::parse(&url).unwrap();
-            let any = rules.iter().any(|rule| compile("allow", 1, rule).unwrap().matches(&url));
-            prop_assert_eq!(RuleList::compile("allow", &rules).unwrap().holds(&url), any);
+            let any = rules.iter().any(|rule| compile(1, rule).unwrap().matches(&url));
+            prop_assert_eq!(RuleList::try_from(rules).unwrap().holds(&url), any);
         }
     }
 }

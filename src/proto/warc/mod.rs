@@ -38,7 +38,7 @@ pub use digest::{base32, record_id, sha1_label};
 pub use head::{Kind, WarcHead};
 pub use parser::{WarcError, WarcParser, WarcStep};
 pub use surt::surt;
-pub use write::{Fields, RECORD_END, write_record};
+pub use write::{RECORD_END, write_record};
 
 /// Bytes of one record's version and fields, blank line included.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;

@@ -1,18 +1,15 @@
-/// Named fields of a record, in order.
-pub type Fields<'a> = [(&'a str, &'a str)];
-
 /// What stands behind every block, and is no part of it.
 pub const RECORD_END: &[u8] = b"\r\n\r\n";
 
 /// Appends one record; its length follows from the parts of its block. A line end in a value would begin another field,
 /// so none is written.
-pub fn write_record(out: &mut Vec<u8>, fields: &Fields<'_>, block: &[&[u8]]) {
+pub fn write_record(out: &mut Vec<u8>, fields: &[(&str, impl AsRef<str>)], block: &[&[u8]]) {
     out.extend_from_slice(b"WARC/1.1\r\n");
     for (name, value) in fields {
         debug_assert!(!name.is_empty() && !name.contains([':', '\r', '\n']), "our own names");
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b": ");
-        out.extend(value.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')));
+        out.extend(value.as_ref().bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')));
         out.extend_from_slice(b"\r\n");
     }
     let length: usize = block.iter().map(|part| part.len()).sum();

@@ -1,6 +1,6 @@
-use super::super::digests::url_hash;
+use super::super::dedup::url_hash;
 use super::super::layout::HEADER_BYTES;
-use super::super::record::{Glance, check_header};
+use super::super::record::{RecordSummary, check_header};
 use super::entry::{Entry, Place};
 use super::file;
 use crate::limits::SEGMENT_HEADER_BYTES;
@@ -22,19 +22,19 @@ impl Entries {
             && let Ok(lengths) = check_header(rest, segment)
             && let Some(url) = rest.get(HEADER_BYTES..HEADER_BYTES + lengths.url)
         {
-            entries.note(Glance::of(rest), url, segment, offset as u64);
+            entries.note(RecordSummary::of(rest), url, segment, offset as u64);
             offset += lengths.record;
         }
         entries
     }
 
-    pub fn note(&mut self, glance: Glance, url: &[u8], segment: u64, offset: u64) {
-        let place = Place::of(glance, segment, offset);
+    pub fn note(&mut self, summary: RecordSummary, url: &[u8], segment: u64, offset: u64) {
+        let place = Place::of(summary, segment, offset);
         let [urls, documents, digests] = &mut self.lists;
         urls.push(Entry { key: url_hash(url), place });
-        documents.push(Entry { key: u64::from(glance.doc_id), place });
-        if glance.digest != 0 {
-            digests.push(Entry { key: glance.digest as u64, place });
+        documents.push(Entry { key: u64::from(summary.doc_id), place });
+        if summary.digest != 0 {
+            digests.push(Entry { key: summary.digest as u64, place });
         }
     }
 

@@ -1,4 +1,4 @@
-use super::super::directory::SegmentFile;
+use super::super::segment_file::SegmentFile;
 use super::entry::Place;
 use super::file::{IndexFile, List, index_path};
 use super::merge::runs_of;

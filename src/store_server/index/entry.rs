@@ -1,4 +1,4 @@
-use super::super::record::Glance;
+use super::super::record::RecordSummary;
 use crate::base::{u32_at, u64_at};
 use std::cmp::{Ordering, Reverse};
 
@@ -15,9 +15,9 @@ const UNCHANGED: u32 = 2;
 const BITS: u32 = 7;
 
 impl Place {
-    pub fn of(glance: Glance, segment: u64, offset: u64) -> Place {
+    pub fn of(summary: RecordSummary, segment: u64, offset: u64) -> Place {
         let Place { segment, packed } = Place::at(segment, offset);
-        let kind = u32::from(glance.is_reference) * REFERENCE + u32::from(glance.is_unchanged) * UNCHANGED;
+        let kind = u32::from(summary.is_reference) * REFERENCE + u32::from(summary.is_unchanged) * UNCHANGED;
         Place { segment, packed: packed | kind }
     }
 

@@ -1,4 +1,4 @@
-use super::super::header::SegmentHeader;
+use super::super::segment_header::SegmentHeader;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use std::fs::File;
@@ -19,7 +19,7 @@ pub struct Segment {
     sequence: AtomicU64,
     /// The writer is gone; nothing more will be published.
     finished: AtomicBool,
-    /// The disk refused some of it: the writer is to take another.
+    /// The disk refused some of it: the writer has to take another.
     condemned: AtomicBool,
 }
 
@@ -93,9 +93,9 @@ impl Segment {
         }
         let tail = self.published().1;
         // JUSTIFICATION: the keeper copies records elsewhere when the disk has refused them, and indexes are made from
-        // what is in memory still; both without a second copy of the segment.
+        // what is still in memory; both without a second copy of the segment.
         // SAFETY: `finished` is set when the only writer is dropped, after its last write and with release order, so from
-        // here on nobody writes to the map; `tail` lies within it. A file is cut to its tail at the earliest, so every
+        // here on no thread writes to the map; `tail` lies within it. A file is cut to its tail at the earliest, so every
         // page below it is there.
         Some(unsafe { std::slice::from_raw_parts(self.map.as_ptr(), tail) })
     }
@@ -121,6 +121,11 @@ impl SegmentWriter {
         &self.segment
     }
 
+    /// Where the next record begins.
+    pub fn tail(&self) -> usize {
+        self.tail
+    }
+
     pub fn room(&self) -> usize {
         self.segment.map.len() - self.tail
     }
@@ -130,7 +135,7 @@ impl SegmentWriter {
         let len = self.segment.map.len();
         // JUSTIFICATION: the map is shared with the keeper, so no safe exclusive slice of it can exist.
         // SAFETY: there is one `SegmentWriter` per segment and it is borrowed exclusively; `tail <= len` is kept by
-        // `publish`; nobody else makes a reference into the map, the keeper only names ranges of it to the kernel.
+        // `publish`; no other code makes a reference into the map, the keeper only names ranges of it to the kernel.
         // The file was allocated in full before it was mapped and is cut only after the writer is gone, so no
         // page of it can be missing.
         unsafe {

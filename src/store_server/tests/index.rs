@@ -1,5 +1,6 @@
 //! Indexes find what is there, are made anew from the segments, and are never believed.
 
+use super::super::maintenance::Reindexed;
 use super::*;
 use crate::base::Rng;
 
@@ -36,8 +37,8 @@ fn every_record_is_found_through_any_number_of_segments() {
     assert_eq!(store.body("http://h/7").unwrap(), b"http://h/7 in round 2");
     assert_eq!(store.reader().verify().unwrap().unindexed, 40);
     // A process that writes makes good what is missing.
-    let mut librarian = Librarian::new(store.path(), store.keeping, Vec::new());
-    assert_eq!(librarian.reindex().unwrap(), Reindexed { segments: 40, records: 200 });
+    let mut maintenance = Maintenance::new(store.path(), store.keeping, Vec::new());
+    assert_eq!(maintenance.reindex().unwrap(), Reindexed { segments: 40, records: 200 });
     assert_eq!(store.reader().index_files().unwrap(), (2 + 8, 0));
     store.assert_sound();
 }

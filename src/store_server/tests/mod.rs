@@ -8,7 +8,6 @@ mod segments;
 mod tail;
 
 use super::*;
-use crate::config::{Dedup, History};
 use crate::proto::record::{HttpCode, ResultCode};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,12 +53,12 @@ fn keeper_with(path: &Path, dedup: Dedup) -> Keeper {
 struct Written {
     dir: TestDir,
     dedup: Dedup,
-    keeping: Keeping,
+    keeping: RetentionRules,
 }
 
 impl Written {
     fn new(name: &str, dedup: Dedup) -> Written {
-        let keeping = Keeping::all(SEGMENT_BYTES);
+        let keeping = RetentionRules::all(SEGMENT_BYTES);
         Written { dir: TestDir::new(name), dedup, keeping }
     }
 
@@ -83,8 +82,8 @@ impl Written {
         }
         store.finish();
         keeper.close().unwrap();
-        let mut librarian = Librarian::new(self.path(), self.keeping, keeper.shares());
-        librarian.turn(&keeper.take_sealed()).unwrap();
+        let mut maintenance = Maintenance::new(self.path(), self.keeping, keeper.shares());
+        maintenance.turn(&keeper.take_sealed()).unwrap();
     }
 
     fn retention(&self) -> Retention {

@@ -58,7 +58,7 @@ fn run(path: &Path, dedup: Dedup) -> Running {
     Running { keeper, store }
 }
 
-fn end(mut running: Running, path: &Path, keeping: Keeping, killed: bool) {
+fn end(mut running: Running, path: &Path, keeping: RetentionRules, killed: bool) {
     running.keeper.commit().unwrap();
     if killed {
         // As a kill leaves it: open segments at their full length, no index. The lock goes with the process.
@@ -68,8 +68,8 @@ fn end(mut running: Running, path: &Path, keeping: Keeping, killed: bool) {
     }
     running.store.finish();
     running.keeper.close().unwrap();
-    let mut librarian = Librarian::new(path, keeping, running.keeper.shares());
-    librarian.turn(&running.keeper.take_sealed()).unwrap();
+    let mut maintenance = Maintenance::new(path, keeping, running.keeper.shares());
+    maintenance.turn(&running.keeper.take_sealed()).unwrap();
 }
 
 proptest! {
@@ -79,7 +79,7 @@ proptest! {
     fn a_reader_finds_what_the_model_has(steps in prop::collection::vec(step(), 1..60), any_url in any::<bool>()) {
         let dedup = if any_url { Dedup::Any } else { Dedup::Url };
         let dir = TestDir::new("model");
-        let keeping = Keeping::all(SEGMENT_BYTES);
+        let keeping = RetentionRules::all(SEGMENT_BYTES);
         let mut model: BTreeMap<u8, Option<u8>> = BTreeMap::new();
         let mut running = run(&dir.0, dedup);
         for step in steps {
@@ -107,7 +107,7 @@ proptest! {
                     retention.repack().unwrap();
                 }
                 Step::Reindex => {
-                    Librarian::new(&dir.0, keeping, running.keeper.shares()).reindex().unwrap();
+                    Maintenance::new(&dir.0, keeping, running.keeper.shares()).reindex().unwrap();
                 }
             }
         }

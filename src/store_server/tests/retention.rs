@@ -22,7 +22,7 @@ fn segments_before_a_date_are_gone() {
     let gone = store.retention().drop_before(3_000).unwrap();
     assert_eq!((gone.segments, gone.records, gone.kept), (2, 2, 0));
     assert_eq!((store.body("http://h/2"), store.body("http://h/3").as_deref()), (None, Some(PAGE)));
-    assert_eq!(store.retention().drop_before(3_000).unwrap(), LetGo::default(), "once is enough");
+    assert_eq!(store.retention().drop_before(3_000).unwrap(), Dropped::default(), "once is enough");
     store.assert_sound();
 }
 
@@ -122,7 +122,7 @@ fn half_a_packing_loses_nothing() {
 #[test]
 fn a_crawl_keeps_itself_within_bounds() {
     let mut store = Written::new("by-itself", Dedup::Off);
-    store.keeping = Keeping { bytes_max: Some(300_000), history: History::Newest, ..store.keeping };
+    store.keeping = RetentionRules { bytes_max: Some(300_000), history: History::Newest, ..store.keeping };
     let noise = noise(40_000);
     for round in 0..30 {
         store.segment(&[("http://h/hot", &noise), (&format!("http://h/{round}"), &noise[..20_000])]);
@@ -181,11 +181,13 @@ fn packing_makes_no_record_newer_than_it_is() {
     first.append(&new_record("http://h/later", &[b'l'; 500], 0)).unwrap();
     first.finish();
     keeper.turn(0).unwrap();
-    Librarian::new(&dir.0, Keeping::all(SEGMENT_BYTES), keeper.shares()).turn(&keeper.take_sealed()).unwrap();
+    Maintenance::new(&dir.0, RetentionRules::all(SEGMENT_BYTES), keeper.shares())
+        .turn(&keeper.take_sealed())
+        .unwrap();
     let names: Vec<u64> =
         Reader::open(&dir.0).unwrap().segment_files().iter().map(|file| file.number).collect();
     assert!(names.len() >= 3, "{names:?}");
-    Retention::new(&dir.0, Keeping::all(SEGMENT_BYTES), keeper.shares()).repack().unwrap();
+    Retention::new(&dir.0, RetentionRules::all(SEGMENT_BYTES), keeper.shares()).repack().unwrap();
     let reader = Reader::open(&dir.0).unwrap();
     let body = |url| reader.find(url).unwrap().unwrap().1.unwrap().body;
     assert_eq!(body("http://h/moved"), OTHER);
@@ -193,7 +195,7 @@ fn packing_makes_no_record_newer_than_it_is() {
     assert!(reader.verify().unwrap().is_sound());
 }
 
-/// A segment may be packed before the librarian comes to the word that it was sealed.
+/// A segment may be packed before the maintenance comes to the word that it was sealed.
 #[test]
 fn a_late_word_of_a_sealed_segment_does_no_harm() {
     let dir = TestDir::new("late-word");
@@ -206,10 +208,10 @@ fn a_late_word_of_a_sealed_segment_does_no_harm() {
     keeper.turn(0).unwrap();
     let sealed = keeper.take_sealed();
     assert_eq!(sealed.len(), 1);
-    let mut librarian = Librarian::new(&dir.0, Keeping::all(SEGMENT_BYTES), keeper.shares());
-    librarian.turn(&[]).unwrap();
-    Retention::new(&dir.0, Keeping::all(SEGMENT_BYTES), keeper.shares()).repack().unwrap();
-    librarian.turn(&sealed).unwrap();
+    let mut maintenance = Maintenance::new(&dir.0, RetentionRules::all(SEGMENT_BYTES), keeper.shares());
+    maintenance.turn(&[]).unwrap();
+    Retention::new(&dir.0, RetentionRules::all(SEGMENT_BYTES), keeper.shares()).repack().unwrap();
+    maintenance.turn(&sealed).unwrap();
     let verified = Reader::open(&dir.0).unwrap().verify().unwrap();
     assert!(verified.is_sound() && verified.records == 2, "{verified:?}");
 }

@@ -5,7 +5,7 @@ use crate::engine::crawl::provider::Provider;
 use crate::engine::crawl::stored_pages::StoredPage;
 use crate::handler::Handler;
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::lines::Candidate;
+use crate::proto::job::Candidate;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{Located, ReadError, Reader, Record};

@@ -1,16 +1,15 @@
 //! A process stores pages and is killed before it tells of them; the next one knows them all the same.
 
 use super::resumption::{Resumed, Resumption};
-use crate::config::{Dedup, ScopeKind};
 use crate::doc_index::{DocIndex, DocState, DocumentInfo, IndexRules, Note, Origin, Outcome, RejectList};
 use crate::engine::crawl::open_index::index_folder;
 use crate::engine::crawl::provider::{Provider, ProviderRules};
-use crate::handler::{Handler, Scope};
+use crate::handler::{Handler, Scope, ScopeKind};
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::lines::Held;
+use crate::proto::job::Held;
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::proto::url::CrawlUrl;
-use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
+use crate::store_server::{DataDir, Dedup, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;

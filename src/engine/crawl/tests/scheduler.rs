@@ -16,7 +16,7 @@ use crate::engine::runtime::log_writer::LogMedium;
 use crate::engine::runtime::shard_lane::LaneEnd;
 use crate::engine::runtime::wiring::Wiring;
 use crate::limits::DRAIN_US;
-use crate::proto::lines::Job;
+use crate::proto::job::Job;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;
@@ -163,11 +163,11 @@ fn all_addresses_of_a_host_come_to_one_shard_and_whoever_shares_them_follows() {
     stage.seed("http://c.test/");
     let job = stage.work(1);
     assert_eq!((job.ip, job.others), (first, None), "though by itself it would be on the other shard");
-    // An errand has them as well, and goes to the same place.
+    // A request has them as well, and goes to the same place.
     let url = CrawlUrl::parse("http://d.test/robots.txt").unwrap();
-    stage.say(0, FromShard::Errand { origin: "http://x.test".into(), url });
-    let Some(ToShard::Errand { errand, .. }) = stage.shards[1].work.pop() else { panic!("an errand") };
-    assert_eq!((errand.ip, errand.others.as_deref()), (first, Some(&[second][..])));
+    stage.say(0, FromShard::RemoteRobots { origin: "http://x.test".into(), url });
+    let Some(ToShard::RemoteRobots { request, .. }) = stage.shards[1].work.pop() else { panic!("a request") };
+    assert_eq!((request.ip, request.others.as_deref()), (first, Some(&[second][..])));
 }
 
 #[test]
@@ -183,34 +183,36 @@ fn an_address_that_is_at_home_elsewhere_is_no_other_way() {
 }
 
 #[test]
-fn an_errand_goes_to_the_shard_of_its_host_and_its_answer_back() {
+fn a_request_for_robots_goes_to_the_shard_of_its_host_and_its_answer_back() {
     let [first, second] = two_addresses();
     let mut stage = stage(&format!("{first} a.test\n{second} b.test"));
-    let errand = |host: &str| FromShard::Errand {
+    let request = |host: &str| FromShard::RemoteRobots {
         origin: "http://a.test".into(),
         url: CrawlUrl::parse(&format!("http://{host}/robots.txt")).unwrap(),
     };
-    stage.say(0, errand("b.test"));
-    let Some(ToShard::Errand { errand: sent, .. }) = stage.shards[1].work.pop() else { panic!("an errand") };
+    stage.say(0, request("b.test"));
+    let Some(ToShard::RemoteRobots { request: sent, .. }) = stage.shards[1].work.pop() else {
+        panic!("a request")
+    };
     assert_eq!(sent.ip, second);
     // The asker dies and asks again: one request is enough.
-    stage.say(0, errand("b.test"));
+    stage.say(0, request("b.test"));
     assert!(stage.is_idle());
     // The other shard dies with it: it is asked again there.
     stage.say(1, FromShard::Restarted { epoch: 1, suspect: None });
-    let Some(ToShard::Errand { epoch: 1, errand: again }) = stage.shards[1].work.pop() else {
+    let Some(ToShard::RemoteRobots { epoch: 1, request: again }) = stage.shards[1].work.pop() else {
         panic!("again")
     };
     assert_eq!(again, sent);
     let answer = RobotsAnswer { status: 404, body: Vec::new(), target: None };
-    stage.say(1, FromShard::ErrandDone { id: sent.id, answer: Box::new(answer) });
+    stage.say(1, FromShard::RemoteRobotsDone { id: sent.id, answer: Box::new(answer) });
     let Some(ToShard::About(HostWord::RobotsElsewhere { origin, answer })) = stage.shards[0].work.pop()
     else {
         panic!("answer")
     };
     assert_eq!((&*origin, answer.status), ("http://a.test", 404));
     // A name that does not resolve is out of reach at once.
-    stage.say(0, errand("nowhere.test"));
+    stage.say(0, request("nowhere.test"));
     let Some(ToShard::About(HostWord::RobotsElsewhere { answer, .. })) = stage.shards[0].work.pop() else {
         panic!("answer")
     };

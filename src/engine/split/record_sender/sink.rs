@@ -143,6 +143,6 @@ impl SenderPort {
         let sequence = self.share.written.fetch_add(1, Ordering::AcqRel) + 1;
         self.bell.ring_if_asleep();
         // The digest is made where it is stored.
-        Ok(Appended { sequence, bytes, digest: 0, segment: 0 })
+        Ok(Appended { sequence, bytes, digest: 0, segment: 0, offset: 0, is_reference: false })
     }
 }

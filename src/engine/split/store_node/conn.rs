@@ -1,13 +1,13 @@
 use crate::base::{NetError, Now};
 use crate::proto::record::BadRecord;
-use crate::store_server::{Fed, Intake, ShardStore, Stored};
+use crate::store_server::{Fed, RecordIntake, ShardStore, Stored};
 use std::fmt;
 use std::net::SocketAddr;
 
 /// One spider's connection: bytes in, counts out, how it ends.
 pub(super) struct Conn {
     pub peer: SocketAddr,
-    intake: Intake,
+    intake: RecordIntake,
     counts: Counts,
     pub phase: Phase,
     input: Input,
@@ -94,7 +94,7 @@ impl Conn {
     pub fn new(peer: SocketAddr, doc_bytes_max: u64) -> Conn {
         Conn {
             peer,
-            intake: Intake::new(doc_bytes_max),
+            intake: RecordIntake::new(doc_bytes_max),
             counts: Counts::default(),
             phase: Phase::Open,
             input: Input::Open,

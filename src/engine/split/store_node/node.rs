@@ -114,7 +114,7 @@ impl StoreNode {
                     stats: stats.clone(),
                     health: health.clone(),
                     wall,
-                    doc_bytes_max: config.spider.max_doc_size,
+                    doc_bytes_max: config.spider.max_doc_size.0,
                     held_bytes_max: held_bytes_max(config),
                 },
             );
@@ -195,7 +195,7 @@ impl StoreNode {
 
 /// Of unfinished records, for one worker: two of the largest have room, whatever their size.
 fn held_bytes_max(config: &Config) -> usize {
-    STORE_HELD_BYTES_MAX.max(2 * config.spider.max_doc_size as usize + (1 << 20))
+    STORE_HELD_BYTES_MAX.max(2 * config.spider.max_doc_size.0 as usize + (1 << 20))
 }
 
 fn driver_bell(driver: &impl Driver) -> Arc<Doorbell> {

@@ -1,0 +1,46 @@
+//! Settings: defaults, then a TOML file, then flags, each winning over the one before.
+//!
+//! ```text
+//!   c.toml ──► File ──► [section] ──► Config ◄── flags of commands ──► check ──► engine derives each role's own
+//!              lines,   typed, with    rules over URLs and sites
+//!              names    its defaults   are compiled as they are read
+//! ```
+//!
+//! A setting is written once, in the file of its section: name, type, default, bounds, a sentence on what it does, and
+//! what its flag takes if it has one. From there come the field, the reader, the check of its bounds, its line in
+//! [`reference`] and its `--help`. A new setting is a line there, its flag a line in `commands::settings`, and then its use.
+//!
+//! | file         | holds                                                                          |
+//! |--------------|--------------------------------------------------------------------------------|
+//! | `config`     | everything a node is told, and the relations between settings                  |
+//! | `url_server`, `spider`, `store`, `doc_index` | a section each                                 |
+//! | `auth`, `recrawl` | an entry of a list each                                                   |
+//! | `section`    | how a section is written down                                                  |
+//! | `units`      | times, sizes and rates                                                         |
+//! | `file`       | a settings file, and what is said about its mistakes                           |
+//! | `reference`  | every setting as a table, and as the help of a flag                            |
+//!
+//! Enums belong to the roles and protocols that act on them; this folder reads them by their names.
+
+mod auth;
+#[expect(clippy::module_inception)]
+mod config;
+mod doc_index;
+mod file;
+mod hints;
+mod recrawl;
+mod reference;
+mod section;
+mod spider;
+mod store;
+mod units;
+mod url_server;
+
+pub use config::{Config, DriverChoice};
+pub use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
+pub use file::ConfigError;
+pub use reference::{flag_help, flag_value, reference};
+pub use spider::{Contact, SpiderSettings};
+pub use store::StoreSettings;
+pub use units::{Bytes, Millis, Rate, Seconds};
+pub use url_server::UrlServerSettings;

@@ -1,0 +1,139 @@
+use super::auth::AuthEntry;
+use super::doc_index::DocIndexSettings;
+use super::recrawl::RecrawlEntry;
+use super::section::{Section, Setting};
+use super::spider::SpiderSettings;
+use super::store::StoreSettings;
+use super::url_server::UrlServerSettings;
+use serde_json::Value;
+use std::fmt::Write;
+
+/// A section as it is shown to people.
+pub(super) struct Outline {
+    pub header: &'static str,
+    pub name: &'static str,
+    pub about: &'static str,
+    pub settings: &'static [Setting],
+    /// The defaults, by name; a setting without one is not among them.
+    pub defaults: fn() -> Value,
+}
+
+/// Every section, in the order of the reference.
+pub(super) const SECTIONS: [Outline; 6] = [
+    outline::<UrlServerSettings>(),
+    outline::<SpiderSettings>(),
+    outline::<StoreSettings>(),
+    outline::<DocIndexSettings>(),
+    outline::<RecrawlEntry>(),
+    outline::<AuthEntry>(),
+];
+
+const fn outline<S: Section>() -> Outline {
+    Outline {
+        header: S::HEADER,
+        name: S::NAME,
+        about: S::ABOUT,
+        settings: S::SETTINGS,
+        defaults: || serde_json::to_value(S::default()).unwrap_or_default(),
+    }
+}
+
+/// The section that has a setting of this name.
+pub(super) fn section_with(setting: &str) -> Option<&'static str> {
+    let has = |section: &Outline| section.settings.iter().any(|known| known.name == setting);
+    SECTIONS.into_iter().find(has).map(|section| section.header)
+}
+
+/// Every setting of the file as Markdown: a table for each section, in columns that also read well in a terminal.
+pub fn reference() -> String {
+    SECTIONS.iter().map(table).collect::<Vec<_>>().join("\n")
+}
+
+fn table(section: &Outline) -> String {
+    let defaults = (section.defaults)();
+    let mut rows = vec![["setting", "default", "flag", "what it does"].map(str::to_string)];
+    for Setting { name, about, flag } in section.settings {
+        let code = |text: String| format!("`{}`", text.trim_end());
+        let default = defaults.get(name).map(|value| code(value.to_string()));
+        let flag = flag.map(|value| code(format!("--{} {value}", name.replace('_', "-"))));
+        let row = [Some(code(name.to_string())), default, flag, Some(about.trim().to_string())];
+        rows.push(row.map(|cell| cell.unwrap_or_default().replace('|', "\\|")));
+    }
+    let widths = [0, 1, 2].map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
+    rows.insert(1, ["-"; 4].map(|dash| dash.repeat(3)));
+    let mut text = format!("## `{}`\n\n{}\n\n", section.header, section.about.trim());
+    for [name, default, flag, about] in &rows {
+        let [a, b, c] = widths;
+        let _ = writeln!(text, "| {name:a$} | {default:b$} | {flag:c$} | {about} |");
+    }
+    text
+}
+
+/// What the flag of a setting takes, as `--help` shows it.
+pub fn flag_value(section: &str, setting: &str) -> &'static str {
+    find(section, setting).and_then(|(_, setting)| setting.flag).unwrap_or_default()
+}
+
+/// What `--help` says about the flag of a setting.
+pub fn flag_help(section: &str, setting: &str) -> String {
+    let Some((section, setting)) = find(section, setting) else { return String::new() };
+    let about = setting.about.trim().trim_end_matches('.');
+    match (section.defaults)().get(setting.name) {
+        Some(Value::String(text)) => format!("{about} [default: {text}]"),
+        Some(value) if !value.is_boolean() => format!("{about} [default: {value}]"),
+        _ => about.to_string(),
+    }
+}
+
+fn find(section: &str, setting: &str) -> Option<(Outline, &'static Setting)> {
+    let section = SECTIONS.into_iter().find(|known| known.name == section)?;
+    let setting = section.settings.iter().find(|known| known.name == setting)?;
+    Some((section, setting))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use std::path::Path;
+
+    /// A line for each setting, with its default as the file would have it, and a sentence.
+    #[test]
+    fn every_setting_is_told_with_its_real_default() {
+        let text = reference();
+        for section in SECTIONS {
+            let lines: Vec<&str> = text
+                .split_once(&format!("## `{}`\n", section.header))
+                .unwrap()
+                .1
+                .lines()
+                .take_while(|line| !line.starts_with("##"))
+                .filter(|line| line.starts_with("| `"))
+                .collect();
+            assert_eq!(lines.len(), section.settings.len(), "{}", section.header);
+            let mut written = format!("{}\n", section.header);
+            for (line, setting) in lines.iter().zip(section.settings) {
+                let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
+                assert_eq!((cells.len(), cells[0]), (4, &*format!("| `{}`", setting.name)), "{line}");
+                assert!(cells[3].len() > 12 && cells[3].ends_with(". |"), "{line}");
+                if !cells[1].is_empty() {
+                    written += &format!("{} = {}\n", setting.name, cells[1].trim_matches('`'));
+                }
+            }
+            if section.header.starts_with("[[") {
+                continue;
+            }
+            // Written into a file, the defaults change nothing.
+            let shown = |config: &Config| format!("{config:?}");
+            let read = Config::parse(&written, Path::new("c.toml")).unwrap();
+            assert_eq!(shown(&read), shown(&Config::default()), "{written}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_a_flag_has_sentence_and_default() {
+        assert_eq!(flag_help("spider", "timeout_req"), "Milliseconds that a fetch may take [default: 60000]");
+        assert_eq!(flag_value("spider", "timeout_req"), "MS");
+        assert_eq!(flag_help("doc_index", "recrawl").matches("default").count(), 0);
+    }
+}

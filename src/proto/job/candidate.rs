@@ -1,0 +1,81 @@
+use super::DocKind;
+use crate::proto::http1::Validators;
+use crate::proto::url::CrawlUrl;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A URL that the doc index wants fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub doc_id: u32,
+    pub url: CrawlUrl,
+    pub kind: DocKind,
+    /// Links followed from a seed; redirects do not count.
+    pub depth: u16,
+    /// Redirects followed from the first URL of this chain.
+    pub hops: u8,
+    /// A seed, or reached from one by redirects alone: its final host comes into scope.
+    pub seed_chain: bool,
+    /// Only whether it is there and has changed is asked (HEAD).
+    pub head_only: bool,
+    /// The page that named it; a seed has none.
+    pub via: Option<Box<str>>,
+    /// The URLs that were redirected here, one after the other; as many as `hops`.
+    pub chain: Option<Box<Chain>>,
+    /// What the store holds of it from before.
+    pub held: Option<Box<Held>>,
+}
+
+/// A stored document: its server can be asked whether it has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub validators: Validators,
+    /// The segment it is in. A document whose segment may be deleted is not held.
+    pub segment: u64,
+}
+
+impl Candidate {
+    /// A URL that an operator typed.
+    pub fn seed(doc_id: u32, url: CrawlUrl) -> Candidate {
+        Candidate {
+            doc_id,
+            url,
+            kind: DocKind::Content,
+            depth: 0,
+            hops: 0,
+            seed_chain: true,
+            head_only: false,
+            via: None,
+            chain: None,
+            held: None,
+        }
+    }
+}
+
+/// Fingerprints of the URLs of a chain of redirects, the first one first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chain(pub Vec<u64>);
+
+impl Candidate {
+    /// Whether a redirect to `target` leads back to a URL of the chain.
+    pub fn is_loop(&self, target: &CrawlUrl) -> bool {
+        let print = target.fingerprint();
+        *target == self.url || self.chain.as_ref().is_some_and(|chain| chain.0.contains(&print))
+    }
+}
+
+/// A candidate with the address its name resolved to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub candidate: Candidate,
+    pub ip: IpAddr,
+    /// The other addresses of its host, in the order to try them. Most hosts have one address and nothing here.
+    pub others: Option<Arc<[IpAddr]>>,
+}
+
+impl Job {
+    /// A candidate whose host has one address.
+    pub fn at(ip: IpAddr, candidate: Candidate) -> Job {
+        Job { candidate, ip, others: None }
+    }
+}

@@ -1,0 +1,25 @@
+use crate::proto::http1::Validators;
+use crate::proto::job::TransId;
+use crate::proto::url::CrawlUrl;
+use std::net::SocketAddr;
+
+/// What the spider is told to fetch. The resolver checked the address; the spider checks it again.
+#[derive(Clone, Debug)]
+pub struct FetchOrder {
+    pub trans: TransId,
+    pub url: CrawlUrl,
+    pub addr: SocketAddr,
+    /// There are other addresses to try, so the connection to this one has only `fallback_us`.
+    pub more: bool,
+    /// Only the head is wanted: whether the document exists and has changed.
+    pub head_only: bool,
+    /// Of the stored document, which is not sent again if it has not changed.
+    pub validators: Option<Box<Validators>>,
+}
+
+impl FetchOrder {
+    /// The whole document, whether a version is stored or not.
+    pub fn new(trans: TransId, url: CrawlUrl, addr: SocketAddr) -> FetchOrder {
+        FetchOrder { trans, url, addr, more: false, head_only: false, validators: None }
+    }
+}
