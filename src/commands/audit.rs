@@ -1,10 +1,9 @@
-use super::Failure;
-use super::output::print;
+use super::shared::{Failure, print};
 use crate::audit::{Gap, Kind, LogReader, Overrides, Place, Report, Subject, Tally, Violation};
 use crate::base::{rfc3339, shown};
 use crate::proto::crawl_log::LINE_BYTES_MAX;
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -83,7 +82,7 @@ fn rate(text: &str) -> Result<f64, String> {
 
 impl AuditArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let mut intake = LogReader::new(Overrides {
+        let mut log = LogReader::new(Overrides {
             req_host_per_sec: self.req_host_per_sec,
             req_host_concurrent: self.req_host_concurrent,
             req_ip_per_sec: self.req_ip_per_sec,
@@ -91,9 +90,9 @@ impl AuditArgs {
         });
         for data in &self.data {
             let path = data.join(LOG_NAME);
-            read_log(&path, &mut intake).map_err(|e| cannot_read(data, &path, &e))?;
+            read_log(&path, &mut log).map_err(|e| cannot_read(data, &path, &e))?;
         }
-        let report = intake.judge();
+        let report = log.judge();
         let text = match self.json {
             true => to_json(&report, self.all).to_string() + "\n",
             false => to_text(&report, self.all),
@@ -107,9 +106,9 @@ impl AuditArgs {
 }
 
 /// Hands a log over line by line. A line that no writer of ours makes is cut, so that it is refused.
-fn read_log(path: &Path, intake: &mut LogReader) -> io::Result<()> {
+fn read_log(path: &Path, log: &mut LogReader) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, File::open(path)?);
-    intake.open_file(&shown(&path.display().to_string(), 1_000));
+    log.open_file(&shown(&path.display().to_string(), 1_000));
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -122,9 +121,9 @@ fn read_log(path: &Path, intake: &mut LogReader) -> io::Result<()> {
             reader.skip_until(b'\n')?;
             line.push(b'\n');
         }
-        intake.line(&line);
+        log.line(&line);
     }
-    intake.close_file();
+    log.close_file();
     Ok(())
 }
 
@@ -215,51 +214,45 @@ fn tallies_json(tallies: &[Tally], all: bool) -> Vec<Value> {
 }
 
 fn violation_json(report: &Report, violation: &Violation) -> Value {
-    let mut object = Map::new();
-    let mut put = |name: &str, value: Value| drop(object.insert(name.to_string(), value));
-    put("kind", violation.kind.name().into());
+    let Violation { place, other, .. } = *violation;
+    let mut object = json!({"kind": violation.kind.name(), "file": report.file(place), "line": place.line});
+    let name = report.name(violation.subject).into();
     match violation.subject {
-        Subject::Host(_) => put("host", report.name(violation.subject).into()),
-        Subject::Ip(_) => put("ip", report.name(violation.subject).into()),
+        Subject::Host(_) => object["host"] = name,
+        Subject::Ip(_) => object["ip"] = name,
         Subject::Line => {}
     }
     if violation.at_us > 0 {
-        put("at", rfc3339(violation.at_us / 1_000).into());
+        object["at"] = rfc3339(violation.at_us / 1_000).into();
     }
-    put("file", report.file(violation.place).into());
-    put("line", violation.place.line.into());
-    if let Some(other) = violation.other {
-        put("other_file", report.file(other).into());
-        put("other_line", other.line.into());
+    if let Some(other) = other {
+        object["other_file"] = report.file(other).into();
+        object["other_line"] = other.line.into();
     }
     match violation.kind {
         Kind::Gap { gap_us, allowed_us, why } => {
-            put("gap_ms", ms(gap_us).into());
-            put("allowed_ms", ms(allowed_us).into());
-            put("why", why.name().into());
+            object["gap_ms"] = ms(gap_us).into();
+            object["allowed_ms"] = ms(allowed_us).into();
+            object["why"] = why.name().into();
         }
         Kind::Open { open, allowed } => {
-            put("open", open.into());
-            put("allowed", allowed.into());
+            object["open"] = open.into();
+            object["allowed"] = allowed.into();
         }
-        Kind::RobotsStale { age_us } => put("age_ms", ms(age_us).into()),
-        Kind::Malformed(error) => put("error", error.to_string().into()),
+        Kind::RobotsStale { age_us } => object["age_ms"] = ms(age_us).into(),
+        Kind::Malformed(error) => object["error"] = error.to_string().into(),
         Kind::BeforeRobots | Kind::RobotsUnreachable => {}
     }
-    Value::Object(object)
+    object
 }
 
 // For people ------------------------------------------------------------------------------------------------
 
 fn to_text(report: &Report, all: bool) -> String {
+    let Report { requests, lines, runs, .. } = report;
+    let (hosts, ips, files) = (report.hosts.len(), report.ips.len(), report.files.len());
     let mut text = format!(
-        "{} requests to {} hosts at {} addresses, in {} lines of {} runs, {} file(s)\n",
-        report.requests,
-        report.hosts.len(),
-        report.ips.len(),
-        report.lines,
-        report.runs,
-        report.files.len()
+        "{requests} requests to {hosts} hosts at {ips} addresses, in {lines} lines of {runs} runs, {files} file(s)\n"
     );
     if report.requests == 0 {
         text += "no request was sent: there is nothing to prove\n";
@@ -300,14 +293,10 @@ fn tallies_text(text: &mut String, what: &str, tallies: &[Tally], all: bool) {
     *text += &format!("\n  smallest gap      allowed  open  requests  {what}\n");
     for tally in &tightest {
         let time = |us: Option<u64>| us.map_or("-".to_string(), seconds);
-        *text += &format!(
-            "  {:>12} {:>12} {:>5} {:>9}  {}\n",
-            time(tally.smallest.map(|gap| gap.gap_us)),
-            time(tally.smallest.map(|gap| gap.allowed_us)),
-            tally.open_max,
-            tally.requests,
-            shown(&tally.name, 200)
-        );
+        let gap = time(tally.smallest.map(|gap| gap.gap_us));
+        let allowed = time(tally.smallest.map(|gap| gap.allowed_us));
+        let (Tally { open_max, requests, .. }, name) = (tally, shown(&tally.name, 200));
+        *text += &format!("  {gap:>12} {allowed:>12} {open_max:>5} {requests:>9}  {name}\n");
     }
     if tightest.len() < tallies.len() {
         *text += &format!("  and {} more: see --all\n", tallies.len() - tightest.len());
@@ -321,12 +310,10 @@ fn at(report: &Report, place: Place) -> String {
 fn violation_text(report: &Report, violation: &Violation) -> String {
     let other = violation.other.map_or(String::new(), |other| at(report, other));
     let what = match violation.kind {
-        Kind::Gap { gap_us, allowed_us, why } => format!(
-            "asked {} after the request before; {} are allowed ({}, by {other})",
-            seconds(gap_us),
-            seconds(allowed_us),
-            why.name()
-        ),
+        Kind::Gap { gap_us, allowed_us, why } => {
+            let (gap, allowed, why) = (seconds(gap_us), seconds(allowed_us), why.name());
+            format!("asked {gap} after the request before; {allowed} are allowed ({why}, by {other})")
+        }
         Kind::Open { open, allowed } => {
             format!("{open} open at once, {allowed} allowed; {other} was open still")
         }

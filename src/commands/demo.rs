@@ -1,11 +1,7 @@
-use super::Failure;
-use super::child_farm::ChildFarm;
+use super::bench::FarmProcess;
 use super::crawl::crawl;
-use super::machine::cores;
-use super::output::print;
-use super::report::CrawlReport;
+use super::shared::{CrawlReport, Failure, cores, print, read_urls};
 use crate::config::{Config, Rate};
-use crate::proto::url::CrawlUrl;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -47,9 +43,8 @@ impl DemoArgs {
                 self.data.display()
             ))
         })?;
-        let flags =
-            ["--hosts".to_string(), self.hosts.to_string(), "--pages".to_string(), self.pages.to_string()];
-        let farm = ChildFarm::start(&flags, &farm_cores, &self.data)?;
+        let figures = [("--hosts", self.hosts), ("--pages", self.pages)];
+        let farm = FarmProcess::start(&figures, &[], &farm_cores, &self.data)?;
         print(&format!(
             "a farm of {} hosts x {} pages is up on 127.16.0.0 and following, port {}\n\
              crawling it with one request at a time and {} a second to each host\n",
@@ -59,12 +54,12 @@ impl DemoArgs {
             rate(self.req_host_per_sec)
         ))?;
         config.hosts_file = Some(farm.hosts_file.clone());
-        let seeds = std::fs::read_to_string(&farm.seeds_file).map_err(Failure::cannot_run)?;
-        let seeds: Vec<CrawlUrl> = seeds.lines().filter_map(|line| CrawlUrl::parse(line).ok()).collect();
+        let mut seeds = Vec::new();
+        read_urls(&farm.seeds_file, "--seeds", &mut seeds)?;
         let summary = crawl(config, seeds, Instant::now())?;
         let mut text = format!("\n{}\n", CrawlReport::new(&summary).table());
         if let Some(url) = &summary.example {
-            let program = std::env::current_exe().map_err(Failure::cannot_run)?;
+            let program = std::env::current_exe()?;
             let here = std::env::current_dir().unwrap_or_default();
             let below = program.strip_prefix(&here).map(|below| PathBuf::from(".").join(below)).ok();
             let program = below.unwrap_or(program);

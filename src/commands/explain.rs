@@ -1,12 +1,11 @@
-use super::Failure;
-use super::index::{line_of, now_ms, typed, view};
+use super::index::{line_of, typed};
 use super::index_stat::origin_of;
-use super::output::print;
+use super::shared::{DataArg, Failure, now_ms, tell};
 use crate::base::{Wall, rfc3339, shown};
-use crate::doc_index::{DocumentLine, IndexView, QueryVariants};
+use crate::doc_index::{IndexView, QueryVariants};
 use crate::engine::{
-    CONTROL_SOCKET, CountsLine, CrawlRules, Explanation, NicenessLine, PlaceLine, RobotsLine, ScopeLine,
-    Status, index_folder, remembered, scope_of,
+    CONTROL_SOCKET, CountsLine, CrawlRules, Explanation, RobotsLine, ScopeLine, Status, index_folder,
+    remembered, scope_of,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
@@ -15,7 +14,7 @@ use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Say why a URL was fetched, is not fetched yet, or never will be
@@ -26,44 +25,36 @@ use std::time::Duration;
 pub struct ExplainArgs {
     /// The URL to explain
     url: String,
-    /// The data directory of a crawl
-    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
-    data: PathBuf,
+    #[command(flatten)]
+    data: DataArg,
     /// One JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// The answer for machines.
+/// The answer, for machines and for people.
 #[derive(Serialize)]
-struct ExplainedJson<'a> {
+struct Explained<'a> {
     /// In normal form.
     url: &'a str,
     /// What the page says it should be known by.
     canonical: Option<&'a str>,
-    answer: &'static str,
-    said: &'a str,
-    /// A running crawl said so.
-    live: bool,
+    #[serde(flatten)]
+    explanation: Answer<'a>,
     known: bool,
-    redirect: Option<RedirectJson<'a>>,
-    scope: Option<&'a ScopeLine>,
-    host: Option<&'a CountsLine>,
+    redirect: Option<Answer<'a>>,
     pages_per_host: u32,
-    domain_known: Option<u32>,
     pages_per_domain: u32,
-    variants_known: Option<u32>,
     query_variants_max: u32,
-    robots: Option<&'a RobotsLine>,
-    niceness: Option<&'a NicenessLine>,
-    place: &'a PlaceLine,
-    dossier: Option<&'a DocumentLine>,
-    trouble: Option<&'a str>,
+    #[serde(flatten)]
+    status: &'a Status,
 }
 
 #[derive(Serialize)]
-struct RedirectJson<'a> {
-    url: &'a str,
+struct Answer<'a> {
+    /// Of where a redirect leads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
     answer: &'static str,
     said: &'a str,
 }
@@ -75,22 +66,29 @@ const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 impl ExplainArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let url = typed(&self.url, &self.data)?;
+        let url = typed(&self.url, &self.data.path)?;
         let asking = Asking::of(&self.data)?;
-        let looked = asking.look(&url)?;
-        let explained = asking.explain(&looked);
-        let target = looked.dossier.as_ref().and_then(|dossier| dossier.new_url.as_deref());
-        let target = target.and_then(|target| CrawlUrl::parse(target).ok());
-        let led_to = match &target {
+        let status = asking.look(&url)?;
+        let explanation = asking.explain(&status);
+        let dossier = status.dossier.as_ref();
+        let target = dossier.and_then(|dossier| CrawlUrl::parse(dossier.new_url.as_deref()?).ok());
+        let redirect = match &target {
             Some(target) => Some((target, asking.explain(&asking.look(target)?))),
             None => None,
         };
-        let text = match self.json {
-            true => asking.json(&url, &looked, &explained, led_to.as_ref())?,
-            false => asking.text(&url, &looked, &explained, led_to.as_ref()),
+        let explained = Explained {
+            url: url.as_str(),
+            canonical: dossier.and_then(|dossier| dossier.canonical.as_deref()),
+            explanation: Answer::of(None, &explanation),
+            known: dossier.is_some(),
+            redirect: redirect.as_ref().map(|(url, there)| Answer::of(Some(url.as_str()), there)),
+            pages_per_host: asking.rules.doc_index.pages_per_host,
+            pages_per_domain: asking.rules.doc_index.pages_per_domain,
+            query_variants_max: asking.rules.doc_index.query_variants_max,
+            status: &status,
         };
-        print(&text)?;
-        match explained.answer.is_no() {
+        tell(&explained, self.json, Explained::text)?;
+        match explanation.answer.is_no() {
             true => Err(Failure::No(String::new())),
             false => Ok(()),
         }
@@ -106,19 +104,16 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    fn of(data: &Path) -> Result<Asking<'_>, Failure> {
-        let rules = CrawlRules::read(&index_folder(data)).map_err(Failure::cannot_run)?;
-        Ok(Asking { data, view: view(data)?, rules: rules.unwrap_or_default(), now_ms: now_ms() })
+    fn of(data: &DataArg) -> Result<Asking<'_>, Failure> {
+        let rules = CrawlRules::read(&index_folder(&data.path))?.unwrap_or_default();
+        Ok(Asking { data: &data.path, view: data.view()?, rules, now_ms: now_ms() })
     }
 
-    fn look(&self, url: &CrawlUrl) -> Result<Status, Failure> {
+    fn look(&self, url: &CrawlUrl) -> io::Result<Status> {
         match ask_node(&self.data.join(CONTROL_SOCKET), url) {
-            Ok(Some(looked)) => Ok(looked),
-            Ok(None) => self.read_files(url).map_err(Failure::cannot_run),
-            Err(trouble) => {
-                let trouble = Some(trouble.to_string());
-                Ok(Status { trouble, ..self.read_files(url).map_err(Failure::cannot_run)? })
-            }
+            Ok(Some(status)) => Ok(status),
+            Ok(None) => self.read_files(url),
+            Err(trouble) => Ok(Status { trouble: Some(trouble.to_string()), ..self.read_files(url)? }),
         }
     }
 
@@ -126,7 +121,7 @@ impl Asking<'_> {
     fn read_files(&self, url: &CrawlUrl) -> io::Result<Status> {
         let mut looked = Status::default();
         if let Some(found) = self.view.find(url.as_str())? {
-            looked.dossier = Some(line_of(&self.view, &found).map_err(|_| io::Error::other("unreadable"))?);
+            looked.dossier = Some(line_of(&self.view, &found)?);
         }
         let seeds = self.view.scope_urls()?;
         looked.scope = Some(ScopeLine::of(&scope_of(&self.rules.config(), &seeds).judge(url)));
@@ -170,80 +165,41 @@ impl Asking<'_> {
     fn explain(&self, looked: &Status) -> Explanation {
         Explanation::of(looked, &self.rules, &rfc3339(self.now_ms))
     }
+}
 
-    fn json(
-        &self,
-        url: &CrawlUrl,
-        looked: &Status,
-        explained: &Explanation,
-        led_to: Option<&(&CrawlUrl, Explanation)>,
-    ) -> Result<String, Failure> {
-        let object = ExplainedJson {
-            url: url.as_str(),
-            canonical: looked.dossier.as_ref().and_then(|dossier| dossier.canonical.as_deref()),
-            answer: explained.answer.name(),
-            said: &explained.said,
-            live: looked.live,
-            known: looked.dossier.is_some(),
-            redirect: led_to.map(|(url, explained)| RedirectJson {
-                url: url.as_str(),
-                answer: explained.answer.name(),
-                said: &explained.said,
-            }),
-            scope: looked.scope.as_ref(),
-            host: looked.host.as_ref(),
-            pages_per_host: self.rules.doc_index.pages_per_host,
-            domain_known: looked.domain_known,
-            pages_per_domain: self.rules.doc_index.pages_per_domain,
-            variants_known: looked.variants_known,
-            query_variants_max: self.rules.doc_index.query_variants_max,
-            robots: looked.robots.as_ref(),
-            niceness: looked.niceness.as_ref(),
-            place: &looked.place,
-            dossier: looked.dossier.as_ref(),
-            trouble: looked.trouble.as_deref(),
-        };
-        Ok(serde_json::to_string(&object).map_err(Failure::cannot_run)? + "\n")
+impl<'a> Answer<'a> {
+    fn of(url: Option<&'a str>, explanation: &'a Explanation) -> Answer<'a> {
+        Answer { url, answer: explanation.answer.name(), said: &explanation.said }
     }
+}
 
-    fn text(
-        &self,
-        url: &CrawlUrl,
-        looked: &Status,
-        explained: &Explanation,
-        led_to: Option<&(&CrawlUrl, Explanation)>,
-    ) -> String {
-        let mut rows = vec![("url", url.to_string()), ("answer", explained.said.clone())];
-        if let Some((target, explained)) = led_to {
-            rows.push(("there", format!("{target}: {}", explained.said)));
+impl Explained<'_> {
+    fn text(&self) -> String {
+        let status = self.status;
+        let mut rows = vec![("url", self.url.to_string()), ("answer", self.explanation.said.to_string())];
+        if let Some(Answer { url: Some(target), said, .. }) = self.redirect {
+            rows.push(("there", format!("{target}: {said}")));
         }
-        if let Some(dossier) = &looked.dossier {
+        if let Some(dossier) = &status.dossier {
             let since = dossier.discovered_at.as_deref().unwrap_or("some time");
             let via = dossier.via.as_deref().map_or("as a seed".to_string(), |via| format!("via {via}"));
             rows.push(("known", format!("since {since}, {via}, depth {}", dossier.depth)));
             rows.extend(dossier.canonical.clone().map(|canonical| ("canonical", canonical)));
         }
-        rows.extend(looked.scope.as_ref().map(|scope| ("scope", scope.said.clone())));
-        let host_known = looked.host.map_or(0, |host| host.known);
-        if self.rules.doc_index.pages_per_host > 0 && looked.host.is_some() {
-            rows.push((
-                "budget",
-                format!("{host_known} of {} URLs of its host", self.rules.doc_index.pages_per_host),
-            ));
+        rows.extend(status.scope.as_ref().map(|scope| ("scope", scope.said.clone())));
+        let budgets = [
+            (self.pages_per_host, status.host.map(|host| host.known), "host"),
+            (self.pages_per_domain, status.domain_known, "domain"),
+        ];
+        for (max, known, whose) in budgets {
+            let known = known.filter(|_| max > 0);
+            rows.extend(known.map(|known| ("budget", format!("{known} of {max} URLs of its {whose}"))));
         }
-        if self.rules.doc_index.pages_per_domain > 0
-            && let Some(known) = looked.domain_known
-        {
-            rows.push((
-                "budget",
-                format!("{known} of {} URLs of its domain", self.rules.doc_index.pages_per_domain),
-            ));
-        }
-        rows.extend(looked.robots.as_ref().map(|robots| ("robots", robots_text(robots))));
-        let pause = looked.niceness.as_ref().and_then(|niceness| niceness.pause_until.clone());
+        rows.extend(status.robots.as_ref().map(|robots| ("robots", robots_text(robots))));
+        let pause = status.niceness.as_ref().and_then(|niceness| niceness.pause_until.as_ref());
         rows.extend(pause.map(|until| ("pause", format!("nothing is asked of its host before {until}"))));
-        rows.extend(looked.trouble.clone().map(|trouble| ("trouble", trouble)));
-        let by = if looked.live { "the running crawl" } else { "the files of the crawl" };
+        rows.extend(status.trouble.clone().map(|trouble| ("trouble", trouble)));
+        let by = if status.live { "the running crawl" } else { "the files of the crawl" };
         rows.push(("source", by.to_string()));
         rows.iter().map(|(name, said)| format!("{name:<10} {}\n", shown(said, 2 * URL_BYTES_MAX))).collect()
     }

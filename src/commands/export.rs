@@ -1,10 +1,7 @@
-use super::Failure;
-use super::output::print;
+use super::shared::{DataArg, Failure, Ticker, mb, print};
 use super::store::report_damage;
-use super::ticker::Ticker;
 use crate::archive::{ArchiveError, Export, Exported, Fault, export_wacz, index_export, index_files};
 use crate::base::shown;
-use crate::store_server::Reader;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::PathBuf;
@@ -72,9 +69,8 @@ Example:
 
 #[derive(Args)]
 struct CommonArgs {
-    /// The data directory of a crawl
-    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
-    data: PathBuf,
+    #[command(flatten)]
+    data: DataArg,
     /// Write this file; it appears when it is whole
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -103,18 +99,14 @@ impl ExportArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
             ExportCommand::Warc { common, size } => {
-                let mut ticker = Ticker::new();
-                let mut watch = |exported: &Exported| ticker.show(|| progress(exported));
-                let exported = common.export(size.size).to_warc(&common.reader()?, &common.out, &mut watch);
-                ticker.end();
-                common.report(&exported.map_err(failure)?, None)
+                let (export, reader) = (common.export(size.size), common.data.reader()?);
+                let exported = watched(|watch| export.to_warc(&reader, &common.out, watch))?;
+                common.report(&exported, None)
             }
             ExportCommand::Wacz { common } => {
-                let mut ticker = Ticker::new();
-                let mut watch = |exported: &Exported| ticker.show(|| progress(exported));
-                let exported = export_wacz(&common.export(None), &common.reader()?, &common.out, &mut watch);
-                ticker.end();
-                common.report(&exported.map_err(failure)?, None)
+                let (export, reader) = (common.export(None), common.data.reader()?);
+                let exported = watched(|watch| export_wacz(&export, &reader, &common.out, watch))?;
+                common.report(&exported, None)
             }
             ExportCommand::Cdxj { common, warc, .. } if !warc.is_empty() => {
                 let indexing = index_files(&warc, &common.out, common.force).map_err(failure)?;
@@ -127,12 +119,8 @@ impl ExportArgs {
                 report_faults(&indexing.faults, indexing.faults_total)
             }
             ExportCommand::Cdxj { common, size, .. } => {
-                let mut ticker = Ticker::new();
-                let mut watch = |exported: &Exported| ticker.show(|| progress(exported));
-                let export = common.export(size.size);
-                let indexing = index_export(&export, &common.reader()?, &common.out, &mut watch);
-                ticker.end();
-                let indexing = indexing.map_err(failure)?;
+                let (export, reader) = (common.export(size.size), common.data.reader()?);
+                let indexing = watched(|watch| index_export(&export, &reader, &common.out, watch))?;
                 let mut exported = indexing.exported.unwrap_or_default();
                 exported.files = vec![common.out.clone()];
                 common.report(&exported, Some(indexing.lines))
@@ -141,13 +129,21 @@ impl ExportArgs {
     }
 }
 
+/// Runs an export with a line on a terminal that tells how far it is.
+fn watched<T>(
+    export: impl FnOnce(&mut dyn FnMut(&Exported)) -> Result<T, ArchiveError>,
+) -> Result<T, Failure> {
+    let mut ticker = Ticker::new();
+    let progress =
+        |exported: &Exported| format!("{} responses  {} revisits", exported.responses, exported.revisits);
+    let exported = export(&mut |exported| ticker.show(|_| Some(progress(exported))));
+    ticker.end();
+    exported.map_err(failure)
+}
+
 impl CommonArgs {
     fn export(&self, size: Option<u64>) -> Export {
         Export { newest: self.newest, size, force: self.force }
-    }
-
-    fn reader(&self) -> Result<Reader, Failure> {
-        Reader::open(&self.data).map_err(Failure::cannot_run)
     }
 
     /// The summary; `lines` of an index.
@@ -181,30 +177,17 @@ impl CommonArgs {
 }
 
 fn summary(exported: &Exported, lines: Option<u64>) -> String {
-    let mut text = String::new();
-    for file in &exported.files {
-        text += &format!("{}\n", shown(&file.display().to_string(), 4_000));
-    }
-    if let Some(lines) = lines {
-        text += &format!("{lines} lines\n");
-    }
+    let files = exported.files.iter().map(|file| shown(&file.display().to_string(), 4_000) + "\n");
+    let mut text: String = files.chain(lines.map(|lines| format!("{lines} lines\n"))).collect();
+    let Exported { records, responses, revisits, resources, requests, left_out, .. } = exported;
     text += &format!(
-        "{} records: {} responses, {} revisits, {} resources, {} requests; {:.1} MB\n",
-        exported.records,
-        exported.responses,
-        exported.revisits,
-        exported.resources,
-        exported.requests,
-        exported.bytes as f64 / 1e6
+        "{records} records: {responses} responses, {revisits} revisits, {resources} resources, {requests} requests; {:.1} MB\n",
+        mb(exported.bytes)
     );
-    if exported.left_out > 0 {
-        text += &format!("{} records without a response were left out\n", exported.left_out);
+    if *left_out > 0 {
+        text += &format!("{left_out} records without a response were left out\n");
     }
     text
-}
-
-fn progress(exported: &Exported) -> String {
-    format!("{} responses  {} revisits", exported.responses, exported.revisits)
 }
 
 /// A name that is taken is for the user to change; everything else is for the machine.
@@ -217,13 +200,8 @@ pub(super) fn failure(error: ArchiveError) -> Failure {
 
 /// What could not be read, on stderr, line by line.
 pub(super) fn report_faults(faults: &[(PathBuf, Fault)], total: u64) -> Result<(), Failure> {
-    for (path, fault) in faults {
-        eprintln!(
-            "{}: byte {}: {}",
-            shown(&path.display().to_string(), 1_000),
-            fault.offset,
-            shown(&fault.cause, 500)
-        );
+    for (path, Fault { offset, cause, .. }) in faults {
+        eprintln!("{}: byte {offset}: {}", shown(&path.display().to_string(), 1_000), shown(cause, 500));
     }
     match total {
         0 => Ok(()),

@@ -1,9 +1,7 @@
-use super::Failure;
-use super::output::print;
 use super::settings::parse_cores;
+use super::shared::{Failure, print};
 use crate::farm::{Farm, FarmError, FarmOptions, SiteSpec};
 use clap::Args;
-use std::fmt::Write as _;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -121,36 +119,25 @@ impl FarmArgs {
             FarmError::Spec(_) | FarmError::Threads(_) => Failure::usage(e),
             _ => Failure::cannot_run(e),
         })?;
-        let cannot_write = |path: &PathBuf, e: std::io::Error| {
-            Failure::CannotRun(format!("cannot write {}: {e}", path.display()))
+        let written = |path: &PathBuf, done: std::io::Result<()>| {
+            done.map_err(|e| Failure::CannotRun(format!("cannot write {}: {e}", path.display())))
         };
         if let Some(path) = &self.hosts_file {
-            farm.write_hosts_file(path).map_err(|e| cannot_write(path, e))?;
+            written(path, farm.write_hosts_file(path))?;
         }
         if let (Some(path), Some(pem)) = (&self.ca_out, farm.ca_pem()) {
-            std::fs::write(path, pem).map_err(|e| cannot_write(path, e))?;
+            written(path, std::fs::write(path, pem))?;
         }
         if let Some(path) = &self.seeds_file {
-            let mut text = String::new();
-            for seed in farm.seeds() {
-                let _ = writeln!(text, "{seed}");
-            }
-            std::fs::write(path, text).map_err(|e| cannot_write(path, e))?;
+            let seeds: String = farm.seeds().map(|seed| format!("{seed}\n")).collect();
+            written(path, std::fs::write(path, seeds))?;
         }
+        let (hosts, pages, port, first) = (self.hosts, self.pages, farm.port(), farm.url(0, 0));
         print(&match self.json {
-            true => {
-                format!(
-                    "{}\n",
-                    serde_json::json!({"port": farm.port(), "first": farm.url(0, 0), "hosts": self.hosts})
-                )
+            true => format!("{}\n", serde_json::json!({"port": port, "first": first, "hosts": hosts})),
+            false => {
+                format!("farm of {hosts} hosts x {pages} pages on port {port}; the first page is {first}\n")
             }
-            false => format!(
-                "farm of {} hosts x {} pages on port {}; the first page is {}\n",
-                self.hosts,
-                self.pages,
-                farm.port(),
-                farm.url(0, 0)
-            ),
         })?;
         if self.until_stdin_closes {
             let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());

@@ -1,14 +1,11 @@
-use super::Failure;
 use super::export::{failure, report_faults};
-use super::output::print;
-use super::ticker::Ticker;
+use super::shared::{Failure, Ticker, mb, now_ms, print};
 use crate::archive::{Import, Imported};
 use crate::config::StoreSettings;
 use crate::store_server::Dedup;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bring archives of any crawler into a store
 #[derive(Args)]
@@ -56,35 +53,25 @@ impl ImportArgs {
             segment_bytes: StoreSettings::default().segment_bytes.0.max(2 * max_doc_size + (1 << 20)),
             dedup: Dedup::default(),
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut ticker = Ticker::new();
-        let mut watch = |imported: &Imported| ticker.show(|| format!("{} records", imported.records));
-        let imported = import.run(&data, now.as_millis() as u64, &mut watch);
+        let mut watch = |imported: &Imported| ticker.show(|_| Some(format!("{} records", imported.records)));
+        let imported = import.run(&data, now_ms(), &mut watch);
         ticker.end();
         let imported = imported.map_err(failure)?;
+        let Imported { files, records, responses, revisits, resources, left_out, skipped, .. } = &imported;
+        let bytes = imported.document_bytes;
         let text = match json {
             true => {
                 json!({
-                    "files": imported.files,
-                    "records": imported.records,
-                    "responses": imported.responses,
-                    "revisits": imported.revisits,
-                    "resources": imported.resources,
-                    "left_out": imported.left_out,
-                    "skipped": imported.skipped,
-                    "document_bytes": imported.document_bytes,
+                    "files": files, "records": records, "responses": responses, "revisits": revisits,
+                    "resources": resources, "left_out": left_out, "skipped": skipped, "document_bytes": bytes,
                 })
                 .to_string()
                     + "\n"
             }
             false => format!(
-                "{} records from {} files: {} responses, {} revisits, {} resources; {:.1} MB of documents\n",
-                imported.records,
-                imported.files,
-                imported.responses,
-                imported.revisits,
-                imported.resources,
-                imported.document_bytes as f64 / 1e6
+                "{records} records from {files} files: {responses} responses, {revisits} revisits, {resources} resources; {:.1} MB of documents\n",
+                mb(bytes)
             ),
         };
         print(&text)?;

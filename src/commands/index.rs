@@ -1,18 +1,16 @@
-use super::Failure;
 use super::index_hosts::hosts;
 use super::index_import::import;
 use super::index_stat::stat;
-use super::output::{print, written};
+use super::shared::{DataArg, Failure, now_ms, parse_url, stream, tell, write_json};
 use crate::base::shown;
 use crate::doc_index::{Discovered, DocState, DocumentInfo, DocumentLine, IndexView, Row};
 use crate::engine::{CrawlRules, index_folder};
 use crate::limits::URL_BYTES_MAX;
-use crate::proto::url::{CrawlUrl, UrlError};
+use crate::proto::url::CrawlUrl;
 use clap::{Args, Subcommand};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Look into a doc index, also while a crawl writes it, and carry it elsewhere
 #[derive(Args)]
@@ -103,63 +101,38 @@ enum IndexCommand {
     },
 }
 
-#[derive(Args)]
-struct DataArg {
-    /// The data directory of a crawl
-    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
-    data: PathBuf,
-}
-
 impl IndexArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
-            IndexCommand::Stat { data, json } => stat(&data.data, json),
-            IndexCommand::Hosts { data, limit, host, json } => {
-                hosts(&data.data, limit, host.as_deref(), json)
-            }
-            IndexCommand::Show { data, url, json } => {
-                show(&view(&data.data)?, &typed(&url, &data.data)?, json)
-            }
+            IndexCommand::Stat { data, json } => stat(&data, json),
+            IndexCommand::Hosts { data, limit, host, json } => hosts(&data, limit, host.as_deref(), json),
+            IndexCommand::Show { data, url, json } => show(&data.view()?, &typed(&url, &data.path)?, json),
             IndexCommand::Pending { data, limit, host, json } => {
-                pending(&view(&data.data)?, limit.unwrap_or(u64::MAX), host.as_deref(), json)
+                pending(&data.view()?, limit.unwrap_or(u64::MAX), host.as_deref(), json)
             }
-            IndexCommand::Import { data, file, json } => import(&data.data, &file, json),
-            IndexCommand::Export { data, json: _ } => export(&view(&data.data)?),
+            IndexCommand::Import { data, file, json } => import(&data.path, &file, json),
+            IndexCommand::Export { data, json: _ } => export(&data.view()?),
         }
     }
 }
 
-/// The index of a data directory, to be looked at.
-pub fn view(data: &Path) -> Result<IndexView, Failure> {
-    IndexView::open(&index_folder(data)).map_err(Failure::cannot_run)?.ok_or_else(|| {
-        Failure::CannotRun(format!(
-            "{} has no doc index (name the data directory of a crawl with --data)",
-            data.display()
-        ))
-    })
-}
-
-pub fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
-}
-
 /// A URL as it was typed, in the form that the last crawl gave to URLs.
-pub fn typed(url: &str, data: &Path) -> Result<CrawlUrl, Failure> {
-    let bad = |e: UrlError| Failure::Usage(format!("{}: {e}", shown(url, 200)));
-    let parsed = CrawlUrl::parse(url).map_err(bad)?;
-    let rules = CrawlRules::read(&index_folder(data)).map_err(Failure::cannot_run)?;
+pub(super) fn typed(url: &str, data: &Path) -> Result<CrawlUrl, Failure> {
+    let parsed = parse_url(url)?;
+    let rules = CrawlRules::read(&index_folder(data))?;
     let canon = rules.unwrap_or_default().doc_index.canon();
-    CrawlUrl::from_normal(canon.apply(parsed.as_str(), &mut String::new())).map_err(bad)
+    CrawlUrl::from_normal(canon.apply(parsed.as_str(), &mut String::new()))
+        .map_err(|e| Failure::Usage(format!("{}: {e}", shown(url, 200))))
 }
 
 /// Whether a URL is of a host that was named: by its origin, by its authority or by its bare name.
-pub fn is_of_host(url: &str, host: &str) -> bool {
+pub(super) fn is_of_host(url: &str, host: &str) -> bool {
     let Ok(url) = CrawlUrl::from_normal(url) else { return false };
     [url.origin(), url.authority(), url.host(), url.host_bare()].contains(&host)
 }
 
 /// To be fetched as soon as may be, and not only when it is due.
-pub fn is_pending(row: Option<&Row>, now_s: u64) -> bool {
+pub(super) fn is_pending(row: Option<&Row>, now_s: u64) -> bool {
     row.is_none_or(|row| row.state == DocState::Pending && u64::from(row.due_s) <= now_s)
 }
 
@@ -183,23 +156,18 @@ impl Lines<'_> {
 }
 
 /// A dossier with the URL of the page that named it.
-pub fn line_of(view: &IndexView, dossier: &DocumentInfo) -> Result<DocumentLine, Failure> {
-    let mut lines = Lines { view, via: (0, None) };
-    lines.of(dossier.doc_id, &dossier.discovered, dossier.row.as_ref()).map_err(Failure::cannot_run)
+pub(super) fn line_of(view: &IndexView, dossier: &DocumentInfo) -> io::Result<DocumentLine> {
+    Lines { view, via: (0, None) }.of(dossier.doc_id, &dossier.discovered, dossier.row.as_ref())
 }
 
 fn show(view: &IndexView, url: &CrawlUrl, json: bool) -> Result<(), Failure> {
-    let Some(found) = view.find(url.as_str()).map_err(Failure::cannot_run)? else {
+    let Some(found) = view.find(url.as_str())? else {
         return Err(Failure::No(format!(
             "{} is not known (nephila explain says what would become of it)",
             shown(url.as_str(), 200)
         )));
     };
-    let line = line_of(view, &found)?;
-    match json {
-        true => print(&(serde_json::to_string(&line).map_err(Failure::cannot_run)? + "\n")),
-        false => print(&text_of(&line)),
-    }
+    tell(&line_of(view, &found)?, json, text_of)
 }
 
 /// What is told of a URL, a line each.
@@ -264,28 +232,28 @@ fn export(view: &IndexView) -> Result<(), Failure> {
     })
 }
 
-type Out = BufWriter<io::StdoutLock<'static>>;
-
 /// Writes a line for each document that `each` chooses.
 fn lines(
     view: &IndexView,
-    mut each: impl FnMut(&mut Lines<'_>, u32, &Discovered, Option<&Row>, &mut Out) -> io::Result<ControlFlow<()>>,
+    mut each: impl FnMut(
+        &mut Lines<'_>,
+        u32,
+        &Discovered,
+        Option<&Row>,
+        &mut dyn Write,
+    ) -> io::Result<ControlFlow<()>>,
 ) -> Result<(), Failure> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut lines = Lines { view, via: (0, None) };
-    let mut done = Ok(());
-    view.each(|doc_id, discovered, row| match each(&mut lines, doc_id, discovered, row, &mut out) {
-        Ok(flow) => flow,
-        Err(error) => {
-            done = Err(error);
-            ControlFlow::Break(())
-        }
-    })
-    .map_err(Failure::cannot_run)?;
-    written(done.and_then(|()| out.flush()))
-}
-
-pub fn write_json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
-    out.write_all(b"\n")
+    let mut read = Ok(());
+    stream(|out| {
+        let mut lines = Lines { view, via: (0, None) };
+        let mut done = Ok(());
+        read = view.each(|doc_id, discovered, row| {
+            each(&mut lines, doc_id, discovered, row, out).unwrap_or_else(|error| {
+                done = Err(error);
+                ControlFlow::Break(())
+            })
+        });
+        done
+    })?;
+    Ok(read?)
 }

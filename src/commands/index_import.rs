@@ -1,7 +1,4 @@
-use super::Failure;
-use super::index::now_ms;
-use super::output::print;
-use super::ticker::Ticker;
+use super::shared::{Failure, Ticker, now_ms, tell};
 use crate::base::shown;
 use crate::doc_index::{DocIndex, Import, Imported};
 use crate::engine::OpenIndex;
@@ -30,29 +27,23 @@ const NAMED_MAX: u64 = 20;
 /// Lines between two writings to the disk.
 const LINES_PER_FLUSH: u64 = 100_000;
 
-pub fn import(data: &Path, file: &Path, json: bool) -> Result<(), Failure> {
+pub(super) fn import(data: &Path, file: &Path, json: bool) -> Result<(), Failure> {
     let input: Box<dyn Read> = match file.to_str() {
         Some("-") => Box::new(io::stdin().lock()),
         _ => Box::new(File::open(file).map_err(|e| {
             Failure::Usage(format!("cannot read {}: {e} (name a file, or - for stdin)", file.display()))
         })?),
     };
-    let directory = DataDir::open(data).map_err(Failure::cannot_run)?;
-    let mut index = OpenIndex::open_as_before(&directory).map_err(Failure::cannot_run)?.index;
+    let directory = DataDir::open(data)?;
+    let mut index = OpenIndex::open_as_before(&directory)?.index;
     let mut ticker = Ticker::new();
     let mut summary = Summary::default();
     let taken = take(&mut index, BufReader::new(input), &mut summary, &mut ticker, file);
     let taken = taken.and_then(|()| index.close());
     ticker.end();
     taken.map_err(|e| Failure::CannotRun(format!("{}: {e}; what came before is kept", file.display())))?;
-    let Summary { lines, new, known, moved_up, due, refused, bad } = &summary;
-    match json {
-        true => print(&(serde_json::to_string(&summary).map_err(Failure::cannot_run)? + "\n"))?,
-        false => print(&format!(
-            "{lines} lines: {new} new, {known} known, {moved_up} moved up, {due} due at once, {refused} over budget, {bad} bad\n"
-        ))?,
-    }
-    match *bad > 0 && *bad == *lines {
+    tell(&summary, json, Summary::text)?;
+    match summary.bad > 0 && summary.bad == summary.lines {
         true => Err(Failure::Usage("no line could be read".to_string())),
         false => Ok(()),
     }
@@ -76,7 +67,7 @@ fn take(
         number += 1;
         let whole = bytes.ends_with(b"\n") || read < LINE_BYTES_MAX;
         if !whole {
-            skip_line(&mut input)?;
+            input.skip_until(b'\n')?;
         }
         let line = String::from_utf8_lossy(&bytes);
         let import = match whole {
@@ -89,12 +80,8 @@ fn take(
             Err(cause) => {
                 summary.bad += 1;
                 if summary.bad <= NAMED_MAX {
-                    let line = shown(line.trim_end(), 100);
-                    eprintln!(
-                        "nephila: {}:{number}: skipped: {line}: {}",
-                        file.display(),
-                        shown(&cause, 200)
-                    );
+                    let (line, cause) = (shown(line.trim_end(), 100), shown(&cause, 200));
+                    eprintln!("nephila: {}:{number}: skipped: {line}: {cause}", file.display());
                 } else if summary.bad == NAMED_MAX + 1 {
                     eprintln!("nephila: {}: more bad lines are counted, not named", file.display());
                 }
@@ -104,26 +91,18 @@ fn take(
         if summary.lines.is_multiple_of(LINES_PER_FLUSH) {
             index.flush(false)?;
         }
-        ticker.show(|| format!("{} lines", summary.lines));
-    }
-}
-
-/// Passes over what is left of a line.
-fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let held = input.fill_buf()?;
-        let (used, ended) = match held.iter().position(|&byte| byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (held.len(), held.is_empty()),
-        };
-        input.consume(used);
-        if ended {
-            return Ok(());
-        }
+        ticker.show(|_| Some(format!("{} lines", summary.lines)));
     }
 }
 
 impl Summary {
+    fn text(&self) -> String {
+        let Summary { lines, new, known, moved_up, due, refused, bad } = self;
+        format!(
+            "{lines} lines: {new} new, {known} known, {moved_up} moved up, {due} due at once, {refused} over budget, {bad} bad\n"
+        )
+    }
+
     fn count(&mut self, imported: Imported) {
         let counter = match imported {
             Imported::New => &mut self.new,

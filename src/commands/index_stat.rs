@@ -1,6 +1,5 @@
-use super::Failure;
-use super::index::{is_pending, now_ms, view};
-use super::output::print;
+use super::index::is_pending;
+use super::shared::{DataArg, Failure, mb, now_ms, tell};
 use crate::base::{fingerprint, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
 use crate::engine::{CrawlRules, index_folder};
@@ -8,7 +7,6 @@ use rapidhash::fast::RapidHashSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 /// What `index stat` counts.
 #[derive(Serialize, Default)]
@@ -33,8 +31,8 @@ struct Counted {
     rules: Option<CrawlRules>,
 }
 
-pub fn stat(data: &Path, json: bool) -> Result<(), Failure> {
-    let view = view(data)?;
+pub(super) fn stat(data: &DataArg, json: bool) -> Result<(), Failure> {
+    let view = data.view()?;
     let now_s = now_ms() / 1_000;
     let (mut counted, mut hosts, mut next_due_s) = (Counted::default(), RapidHashSet::default(), u32::MAX);
     view.each(|_, discovered, row| {
@@ -43,29 +41,25 @@ pub fn stat(data: &Path, json: bool) -> Result<(), Failure> {
         hosts.insert(fingerprint(origin_of(&discovered.url).as_bytes()));
         next_due_s = next_due_s.min(counted.count(row, now_s));
         ControlFlow::Continue(())
-    })
-    .map_err(Failure::cannot_run)?;
+    })?;
     counted.hosts = hosts.len() as u64;
     counted.next_due_at = (next_due_s < u32::MAX).then(|| rfc3339(u64::from(next_due_s) * 1_000));
     [counted.ledger_bytes, counted.documents_bytes, counted.seen_bytes] = view.disk_bytes();
     let bytes = counted.ledger_bytes + counted.documents_bytes + counted.seen_bytes;
     counted.bytes_per_url = bytes as f64 / counted.known.max(1) as f64;
     counted.collision_odds = collision_odds(counted.known);
-    counted.rules = CrawlRules::read(&index_folder(data)).map_err(Failure::cannot_run)?;
-    match json {
-        true => print(&(serde_json::to_string(&counted).map_err(Failure::cannot_run)? + "\n")),
-        false => print(&counted.text()),
-    }
+    counted.rules = CrawlRules::read(&index_folder(&data.path))?;
+    tell(&counted, json, Counted::text)
 }
 
 /// Scheme and authority of a URL in normal form.
-pub fn origin_of(url: &str) -> &str {
+pub(super) fn origin_of(url: &str) -> &str {
     let authority = url.find("://").map_or(0, |at| at + 3);
     let path = url[authority..].find('/').map_or(url.len(), |at| authority + at);
     &url[..path]
 }
 
-/// Of so many fingerprints of 64 bits, that any two are equal.
+/// The probability that two of this many fingerprints of 64 bits are equal.
 fn collision_odds(urls: u64) -> f64 {
     let pairs = urls as f64 * (urls.saturating_sub(1)) as f64 / 2.0;
     -(-pairs / 2f64.powi(64)).exp_m1()
@@ -94,36 +88,33 @@ impl Counted {
     }
 
     fn text(&self) -> String {
-        let mb = |bytes: u64| bytes as f64 / 1e6;
+        let Self { known, hosts, pending, waiting, success, errors, excluded, bytes_per_url, .. } = self;
         let due = self.next_due_at.as_ref().map_or(String::new(), |at| format!(", the next at {at}"));
-        let mut text = format!("known      {} URLs of {} hosts\n", self.known, self.hosts);
-        text +=
-            &format!("pending    {} to fetch; {} wait until they are due{due}\n", self.pending, self.waiting);
-        text += &format!("success    {}\n", self.success);
-        text += &format!("errors     {}\n", self.errors);
+        let mut text = format!(
+            "known      {known} URLs of {hosts} hosts\n\
+             pending    {pending} to fetch; {waiting} wait until they are due{due}\n\
+             success    {success}\n\
+             errors     {errors}\n"
+        );
         for (name, count) in &self.error_results {
             text += &format!("  {name:<18} {count}\n");
         }
-        text += &format!("excluded   {}\n", self.excluded);
         let kinds: Vec<String> = self.kinds.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        text += &format!("kinds      {}\n", kinds.join(", "));
+        let [ledger, documents, seen] = [self.ledger_bytes, self.documents_bytes, self.seen_bytes].map(mb);
         text += &format!(
-            "on disk    ledger {:.1} MB, documents {:.1} MB, seen {:.1} MB: {:.1} bytes a URL\n",
-            mb(self.ledger_bytes),
-            mb(self.documents_bytes),
-            mb(self.seen_bytes),
-            self.bytes_per_url
+            "excluded   {excluded}\n\
+             kinds      {}\n\
+             on disk    ledger {ledger:.1} MB, documents {documents:.1} MB, seen {seen:.1} MB: {bytes_per_url:.1} bytes a URL\n\
+             odds       {:.1e} that two of them share a fingerprint\n",
+            kinds.join(", "),
+            self.collision_odds
         );
-        text += &format!("odds       {:.1e} that two of them share a fingerprint\n", self.collision_odds);
         if let Some(rules) = &self.rules {
             let depth = if rules.depth == u16::MAX { "any".to_string() } else { rules.depth.to_string() };
-            text += &format!(
-                "rules      scope {}, depth {depth}, {} allow, {} deny, as {}\n",
-                rules.scope.name(),
-                rules.doc_index.allow.texts().len(),
-                rules.doc_index.deny.texts().len(),
-                shown(&rules.user_agent, 200)
-            );
+            let (allow, deny) = (rules.doc_index.allow.texts().len(), rules.doc_index.deny.texts().len());
+            let (scope, agent) = (rules.scope.name(), shown(&rules.user_agent, 200));
+            text +=
+                &format!("rules      scope {scope}, depth {depth}, {allow} allow, {deny} deny, as {agent}\n");
         }
         text
     }

@@ -1,5 +1,4 @@
-use super::Failure;
-use super::output::print;
+use super::shared::{Failure, print};
 use crate::proto::http1::{
     BodyDecoder, BodyEnd, BodyError, BodyLimits, BodyStep, Flags, Framing, Head, HeadError, HeadLimits,
     HeadParser, HeadStep, Method,
@@ -27,7 +26,7 @@ Names and values of headers are as sent: each byte is the code point of its numb
 is lost whatever their encoding; folded lines are joined with one space.
 A body that stops short is complete false. Of one larger than 16 MiB that much is taken: complete false, flag cut.
 A cut head, a rejected head and a malformed chunk are {\"error\":\"…\"} with these words first, and exit 1.")]
-pub struct ParseArgs {
+pub(super) struct ParseArgs {
     /// What was asked: the answer to HEAD has no body
     #[arg(long, value_name = "NAME", default_value = "GET", ignore_case = true)]
     method: Asked,
@@ -67,7 +66,7 @@ impl ParseArgs {
             Ok(response) => serde_json::to_string(response),
             Err(error) => serde_json::to_string(&Refusal { error: error.to_string() }),
         };
-        print(&(json.map_err(Failure::cannot_run)? + "\n"))?;
+        print(&(json? + "\n"))?;
         answer.map(drop).map_err(|_| Failure::No(String::new()))
     }
 }

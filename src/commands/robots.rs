@@ -1,5 +1,4 @@
-use super::Failure;
-use super::output::written;
+use super::shared::{Failure, parse_url, stream, write_json};
 use crate::base::shown;
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::robots::{ROBOTS_BYTES_MAX, Robots, product_token};
@@ -7,7 +6,7 @@ use crate::proto::url::{CrawlUrl, UrlError};
 use clap::Args;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 
 /// Ask a robots.txt about URLs: allow or deny, one line each; exit 1 if any is denied
 #[derive(Args)]
@@ -51,19 +50,19 @@ impl RobotsArgs {
             Failure::Usage(format!("cannot read {}: {e}; - reads from stdin", shown(&self.file, 1_000)))
         })?;
         let robots = Robots::parse(&bytes, token);
-        let mut denied = 0;
-        let mut out = Vec::new();
-        for (url, path) in self.urls.iter().zip(&paths) {
-            let verdict = robots.verdict(path.path_and_query().as_bytes());
-            denied += usize::from(!verdict.allowed);
-            let line = Answer { url, allowed: verdict.allowed, rule: verdict.rule };
-            line.push(&mut out, self.json).map_err(Failure::cannot_run)?;
-        }
-        let mut stdout = BufWriter::new(io::stdout().lock());
-        written(stdout.write_all(&out).and_then(|()| stdout.flush()))?;
-        match denied {
-            0 => Ok(()),
-            _ => Err(Failure::No(String::new())),
+        let answers: Vec<Answer<'_>> = self
+            .urls
+            .iter()
+            .zip(&paths)
+            .map(|(url, path)| {
+                let verdict = robots.verdict(path.path_and_query().as_bytes());
+                Answer { url, allowed: verdict.allowed, rule: verdict.rule }
+            })
+            .collect();
+        stream(|out| answers.iter().try_for_each(|answer| answer.write(out, self.json)))?;
+        match answers.iter().all(|answer| answer.allowed) {
+            true => Ok(()),
+            false => Err(Failure::No(String::new())),
         }
     }
 
@@ -80,24 +79,23 @@ impl RobotsArgs {
 }
 
 impl Answer<'_> {
-    fn push(&self, out: &mut Vec<u8>, json: bool) -> io::Result<()> {
+    fn write(&self, out: &mut impl Write, json: bool) -> io::Result<()> {
+        let word = if self.allowed { "allow" } else { "deny" };
         match json {
-            true => serde_json::to_writer(&mut *out, self)?,
-            false => {
-                let word = if self.allowed { "allow" } else { "deny" };
-                write!(out, "{word}\t{}", shown(self.url, URL_BYTES_MAX))?;
-            }
+            true => write_json(out, self),
+            false => writeln!(out, "{word}\t{}", shown(self.url, URL_BYTES_MAX)),
         }
-        out.write_all(b"\n")
     }
 }
 
 /// What the crawl would ask for: a path is of any host.
 fn path_of(url: &str) -> Result<CrawlUrl, Failure> {
-    let parsed = match url.starts_with('/') {
-        true if url.len() > URL_BYTES_MAX => Err(UrlError::TooLong),
-        true => CrawlUrl::parse(&format!("http://h{url}")),
-        false => CrawlUrl::parse(url),
+    if !url.starts_with('/') {
+        return parse_url(url);
+    }
+    let parsed = match url.len() > URL_BYTES_MAX {
+        true => Err(UrlError::TooLong),
+        false => CrawlUrl::parse(&format!("http://h{url}")),
     };
     parsed.map_err(|e| Failure::Usage(format!("{}: {e}", shown(url, 200))))
 }

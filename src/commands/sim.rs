@@ -1,5 +1,4 @@
-use super::Failure;
-use super::output::print;
+use super::shared::{Failure, print};
 use crate::sim::{SimReport, run};
 use clap::Args;
 use std::panic::catch_unwind;

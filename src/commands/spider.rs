@@ -1,14 +1,12 @@
-use super::Failure;
-use super::crawl::spider_kit;
-use super::machine::{choose_driver, fetches_possible, links_possible};
-use super::output::print;
-use super::report::SpiderReport;
 use super::settings::{DataFlags, SharedArgs, listen_address};
-use super::signals::{Farewell, Signals, watch};
+use super::shared::{
+    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
+    open_data, run_to_end, tell,
+};
+use crate::base::shown;
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{LinksConfig, NodeSetup, SpiderNode, SpiderSummary, StoreAt};
-use crate::store_server::DataDir;
+use crate::engine::{LinksConfig, NodeError, NodeSetup, SpiderNode, SpiderSetup, SpiderSummary, StoreAt};
 use clap::Args;
 use std::time::Instant;
 
@@ -48,18 +46,13 @@ impl SpiderArgs {
             dial: self
                 .urlserver
                 .iter()
-                .map(|text| dial_address("--urlserver", text))
+                .map(|at| dial_address("--urlserver", at))
                 .collect::<Result<_, _>>()?,
             links_max: links_possible(),
         };
         let store = self.store.as_deref().map(|text| dial_address("--store", text)).transpose()?;
         let summary = spider(config, links, store, started)?;
-        let report = SpiderReport::new(&summary);
-        let text = match self.json {
-            true => serde_json::to_string(&report).map_err(Failure::cannot_run)? + "\n",
-            false => report.table(),
-        };
-        print(&text)
+        tell(&SpiderReport::new(&summary), self.json, SpiderReport::table)
     }
 }
 
@@ -71,7 +64,7 @@ fn dial_address(flag: &str, text: &str) -> Result<String, Failure> {
         }
         _ => Err(Failure::Usage(format!(
             "{flag} {}: not a host and a port, like server.example.net:7170",
-            crate::base::shown(text, 200)
+            shown(text, 200)
         ))),
     }
 }
@@ -83,55 +76,38 @@ fn spider(
     store: Option<String>,
     started: Instant,
 ) -> Result<SpiderSummary, Failure> {
-    let driver = choose_driver(config.driver)?;
-    config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, config.cores.len())?;
-    eprintln!("driver: {} ({}); cores {:?}", driver.name, driver.why, config.cores);
-    let mut kit = spider_kit(&config)?;
+    let shards = config.cores.len();
+    let driver = ChosenDriver::of(&mut config, shards)?;
+    driver.announce(&format!("; cores {:?}", config.cores));
+    let mut kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
     let store = match store {
         Some(address) => {
             eprintln!("spider: documents go to the store server {address}");
             StoreAt::Server(address)
         }
         None => {
-            let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
-            if directory.recovered() > 0 {
-                eprintln!(
-                    "store: {} segments of a process that was killed were sealed at their last whole record",
-                    directory.recovered()
-                );
-            }
-            kit.read_stored(&config.store.data).map_err(Failure::cannot_run)?;
+            let directory = open_data(&config.store.data, "process")?;
+            kit.read_stored(&config.store.data)?;
             StoreAt::Directory(directory)
         }
     };
     let signals = Signals::take()?;
     let setup = NodeSetup { config, kit };
-    let (fetches_max, dials) = (setup.config.spider.fetches_max, links.dial.clone());
-    let node = match driver.name {
-        "uring" => SpiderNode::start(
-            &setup,
-            links,
-            store,
-            "uring",
-            move |_| UringDriver::new(fetches_max, started),
-            started,
-        ),
-        _ => SpiderNode::start(
-            &setup,
-            links,
-            store,
-            "epoll",
-            move |_| EpollDriver::new(fetches_max, started),
-            started,
-        ),
-    }
-    .map_err(Failure::cannot_run)?;
-    if let Some(addr) = node.bound() {
-        eprintln!("spider: listening on {addr}");
-    }
-    for addr in dials {
-        eprintln!("spider: dialing {addr}");
-    }
-    watch(&node, signals, &FAREWELL);
-    node.finish().map_err(Failure::cannot_run)
+    let dials = links.dial.clone();
+    let node = match driver.is_uring {
+        true => start::<UringDriver>(&setup, links, store, started)?,
+        false => start::<EpollDriver>(&setup, links, store, started)?,
+    };
+    announce_links("spider", node.bound(), &dials);
+    run_to_end(node, signals, &FAREWELL, None)
+}
+
+fn start<D: ProductDriver>(
+    setup: &NodeSetup,
+    links: LinksConfig,
+    store: StoreAt,
+    started: Instant,
+) -> Result<SpiderNode, NodeError> {
+    let fetches_max = setup.config.spider.fetches_max;
+    SpiderNode::start(setup, links, store, D::NAME, move |_| D::open(fetches_max, started), started)
 }

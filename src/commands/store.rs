@@ -1,17 +1,15 @@
-use super::Failure;
-use super::output::{print, written};
+use super::shared::{DataArg, Failure, mb, parse_url, print, stream, tell, write_json};
 use super::store_care::{self, ToGo};
-use crate::base::{rfc3339, shown};
+use crate::base::{fingerprint, rfc3339, shown};
 use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode, StatusAction};
-use crate::proto::url::CrawlUrl;
-use crate::store_server::{Damage, Document, Located, ReadError, Reader};
+use crate::store_server::{Damage, Document, Located, Reader};
 use clap::{Args, Subcommand};
+use rapidhash::fast::RapidHashSet;
 use serde::Serialize;
 use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{self, Write};
 
 /// Look into a store, also while a crawl writes it
 #[derive(Args)]
@@ -102,13 +100,6 @@ enum StoreCommand {
     Codes,
 }
 
-#[derive(Args)]
-struct DataArg {
-    /// The data directory of a crawl
-    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
-    data: PathBuf,
-}
-
 /// One line of `store ls --json`.
 #[derive(Serialize)]
 struct Listed<'a> {
@@ -144,17 +135,14 @@ struct Counted {
 
 impl Counted {
     fn text(&self) -> String {
-        let mb = |bytes: u64| bytes as f64 / 1e6;
-        let mut text = format!("segments   {} ({:.1} MB on disk)\n", self.segments, mb(self.file_bytes));
-        text += &format!(
-            "records    {} of {} URLs, {} of them references\n",
-            self.records, self.urls, self.references
-        );
-        text += &format!("indexes    {} files; {} segments in none\n", self.index_files, self.unindexed);
-        text += &format!(
-            "documents  {:.1} MB in {:.1} MB of records\n",
-            mb(self.document_bytes),
-            mb(self.record_bytes)
+        let Self { segments, records, urls, references, index_files, unindexed, .. } = self;
+        let [file_mb, document_mb, record_mb] =
+            [self.file_bytes, self.document_bytes, self.record_bytes].map(mb);
+        let mut text = format!(
+            "segments   {segments} ({file_mb:.1} MB on disk)\n\
+             records    {records} of {urls} URLs, {references} of them references\n\
+             indexes    {index_files} files; {unindexed} segments in none\n\
+             documents  {document_mb:.1} MB in {record_mb:.1} MB of records\n"
         );
         for (name, count) in &self.results {
             text += &format!("  {name:<16} {count}\n");
@@ -166,43 +154,36 @@ impl Counted {
 impl StoreArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
-            StoreCommand::Ls { data, all, json } => ls(&data.open()?, all, json),
-            StoreCommand::Cat { data, url, doc_id, head } => cat(&data.open()?, url.as_deref(), doc_id, head),
-            StoreCommand::Verify { data, json } => store_care::verify(&data.data, json),
-            StoreCommand::Reindex { data } => store_care::reindex(&data.data),
+            StoreCommand::Ls { data, all, json } => ls(&data.reader()?, all, json),
+            StoreCommand::Cat { data, url, doc_id, head } => {
+                cat(&data.reader()?, url.as_deref(), doc_id, head)
+            }
+            StoreCommand::Verify { data, json } => store_care::verify(&data, json),
+            StoreCommand::Reindex { data } => store_care::reindex(&data),
             StoreCommand::Drop { data, before, to } => {
                 let what = before.map(ToGo::Before).or(to.map(ToGo::Beyond)).unwrap_or(ToGo::OutOfDate);
-                store_care::let_go(&data.data, &what)
+                store_care::let_go(&data, &what)
             }
-            StoreCommand::Repack { data } => store_care::let_go(&data.data, &ToGo::OutOfDate),
-            StoreCommand::Stat { data, json } => stat(&data.open()?, json),
+            StoreCommand::Repack { data } => store_care::let_go(&data, &ToGo::OutOfDate),
+            StoreCommand::Stat { data, json } => stat(&data.reader()?, json),
             StoreCommand::Codes => codes(),
         }
     }
 }
 
-impl DataArg {
-    fn open(&self) -> Result<Reader, Failure> {
-        Reader::open(&self.data).map_err(Failure::cannot_run)
-    }
-}
-
 fn ls(reader: &Reader, all: bool, json: bool) -> Result<(), Failure> {
-    let newest = match all {
-        true => None,
-        false => Some(reader.newest().map_err(Failure::cannot_run)?),
-    };
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut done = Ok(());
-    let damaged = reader
-        .each(|located, bytes| {
+    let newest = if all { None } else { Some(reader.newest()?) };
+    let mut damaged = Ok(Vec::new());
+    stream(|out| {
+        let mut done = Ok(());
+        damaged = reader.each(|located, bytes| {
             if done.is_ok() && newest.as_ref().is_none_or(|newest| newest.is_newest(&located)) {
-                done = write_line(&mut out, reader, &located, bytes, json);
+                done = write_line(out, reader, &located, bytes, json);
             }
-        })
-        .map_err(Failure::cannot_run)?;
-    written(done.and_then(|()| out.flush()))?;
-    report_damage(&damaged)
+        });
+        done
+    })?;
+    report_damage(&damaged?)
 }
 
 fn write_line(
@@ -245,17 +226,16 @@ fn write_line(
             .collect(),
         sha1: Sha1::digest(body).iter().map(|byte| format!("{byte:02x}")).collect(),
     };
-    serde_json::to_writer(&mut *out, &listed)?;
-    out.write_all(b"\n")
+    write_json(out, &listed)
 }
 
 fn cat(reader: &Reader, url: Option<&str>, doc_id: Option<u32>, head: bool) -> Result<(), Failure> {
     let asked = url.map_or_else(|| format!("document {}", doc_id.unwrap_or(0)), |url| shown(url, 200));
-    let found = match (url, doc_id) {
-        (Some(url), _) => find(reader, url),
-        (None, doc_id) => reader.find_document(doc_id.unwrap_or(0)),
+    let found = match url {
+        Some(url) => find(reader, url)?,
+        None => reader.find_document(doc_id.unwrap_or(0))?,
     };
-    let Some((located, document)) = found.map_err(Failure::cannot_run)? else {
+    let Some((located, document)) = found else {
         return Err(Failure::No(format!("{asked} is not in the store (nephila store ls shows what is)")));
     };
     let Some(document) = document else {
@@ -264,48 +244,34 @@ fn cat(reader: &Reader, url: Option<&str>, doc_id: Option<u32>, head: bool) -> R
             located.segment
         )));
     };
-    let mut out = io::stdout().lock();
     let head = if head { &document.head[..] } else { &[] };
-    written(out.write_all(head).and_then(|()| out.write_all(&document.body)).and_then(|()| out.flush()))
+    stream(|out| out.write_all(head).and_then(|()| out.write_all(&document.body)))
 }
 
 /// As it stands first, in normal form second: both are what a user may have at hand.
-fn find(reader: &Reader, url: &str) -> Result<Option<(Located, Option<Document>)>, ReadError> {
-    let found = reader.find(url)?;
-    let normal = CrawlUrl::parse(url).ok().map(|url| url.to_string()).filter(|normal| normal != url);
-    match (found, normal) {
-        (None, Some(normal)) => reader.find(&normal),
+fn find(reader: &Reader, url: &str) -> Result<Option<(Located, Option<Document>)>, Failure> {
+    match (reader.find(url)?, parse_url(url)) {
+        (None, Ok(normal)) if normal.as_str() != url => Ok(reader.find(normal.as_str())?),
         (found, _) => Ok(found),
     }
 }
 
 fn stat(reader: &Reader, json: bool) -> Result<(), Failure> {
-    let (index_files, unindexed) = reader.index_files().map_err(Failure::cannot_run)?;
-    let mut counted = Counted {
-        segments: reader.segments(),
-        file_bytes: reader.file_bytes(),
-        index_files,
-        unindexed,
-        ..Counted::default()
-    };
-    let mut urls = rapidhash::fast::RapidHashSet::default();
-    let damaged = reader
-        .each(|located, _| {
-            let record = &located.record;
-            counted.records += 1;
-            counted.references += u64::from(record.is_reference);
-            counted.document_bytes += u64::from(record.document_len);
-            counted.record_bytes += u64::from(record.record_bytes);
-            *counted.results.entry(record.result.name()).or_default() += 1;
-            urls.insert(crate::base::fingerprint(record.url.as_bytes()));
-        })
-        .map_err(Failure::cannot_run)?;
+    let (index_files, unindexed) = reader.index_files()?;
+    let (segments, file_bytes) = (reader.segments(), reader.file_bytes());
+    let mut counted = Counted { segments, file_bytes, index_files, unindexed, ..Counted::default() };
+    let mut urls = RapidHashSet::default();
+    let damaged = reader.each(|located, _| {
+        let record = &located.record;
+        counted.records += 1;
+        counted.references += u64::from(record.is_reference);
+        counted.document_bytes += u64::from(record.document_len);
+        counted.record_bytes += u64::from(record.record_bytes);
+        *counted.results.entry(record.result.name()).or_default() += 1;
+        urls.insert(fingerprint(record.url.as_bytes()));
+    })?;
     counted.urls = urls.len() as u64;
-    let text = match json {
-        true => serde_json::to_string(&counted).map_err(Failure::cannot_run)? + "\n",
-        false => counted.text(),
-    };
-    print(&text)?;
+    tell(&counted, json, Counted::text)?;
     report_damage(&damaged)
 }
 

@@ -1,13 +1,12 @@
 //! What is done to a store as a whole: looking through it, making its indexes anew, letting old records go.
 
-use super::Failure;
-use super::output::print;
-use crate::base::{Civil, shown};
+use super::shared::{DataArg, Failure, mb, print, tell};
+use crate::base::{rfc3339, shown};
 use crate::config::StoreSettings;
-use crate::store_server::{DataDir, Dropped, Maintenance, Reader, Retention, RetentionRules, Verified};
+use crate::proto::warc::read_date;
+use crate::store_server::{Damage, DataDir, Maintenance, Retention, RetentionRules, Verified};
 use serde::Serialize;
 use std::fmt::Write;
-use std::path::Path;
 
 /// Faults that are named one by one; the rest is counted.
 const NAMED_MAX: usize = 20;
@@ -26,26 +25,8 @@ struct VerifiedJson {
     torn: usize,
 }
 
-pub fn verify(data: &Path, json: bool) -> Result<(), Failure> {
-    let verified = Reader::open(data).and_then(|reader| reader.verify()).map_err(Failure::cannot_run)?;
-    let text = match json {
-        true => verified_json(&verified)?,
-        false => verified_text(&verified),
-    };
-    print(&text)?;
-    if verified.is_sound() {
-        return Ok(());
-    }
-    let mend = match verified.damages.is_empty() && verified.broken.is_empty() {
-        true => "nephila store reindex makes the indexes anew",
-        false => {
-            "everything else can be read; after nephila store reindex what is damaged can be fetched again"
-        }
-    };
-    Err(Failure::No(format!("the store at {} is not sound: {mend}", data.display())))
-}
-
-fn verified_json(verified: &Verified) -> Result<String, Failure> {
+pub(super) fn verify(data: &DataArg, json: bool) -> Result<(), Failure> {
+    let verified = data.reader()?.verify()?;
     let object = VerifiedJson {
         sound: verified.is_sound(),
         segments: verified.segments,
@@ -58,105 +39,87 @@ fn verified_json(verified: &Verified) -> Result<String, Failure> {
         unindexed: verified.unindexed,
         torn: verified.torn.len(),
     };
-    Ok(serde_json::to_string(&object).map_err(Failure::cannot_run)? + "\n")
+    tell(&object, json, |_| verified_text(&verified))?;
+    if verified.is_sound() {
+        return Ok(());
+    }
+    let mend = match verified.damages.is_empty() && verified.broken.is_empty() {
+        true => "nephila store reindex makes the indexes anew",
+        false => {
+            "everything else can be read; after nephila store reindex what is damaged can be fetched again"
+        }
+    };
+    Err(Failure::No(format!("the store at {} is not sound: {mend}", data.path.display())))
 }
 
 fn verified_text(verified: &Verified) -> String {
+    let Verified { segments, records, references, unindexed, .. } = verified;
+    let document_mb = mb(verified.document_bytes);
     let mut text = format!(
-        "segments   {}\nrecords    {} ({} of them references)\ndocuments  {:.1} MB\n",
-        verified.segments,
-        verified.records,
-        verified.references,
-        verified.document_bytes as f64 / 1e6
+        "segments   {segments}\nrecords    {records} ({references} of them references)\ndocuments  {document_mb:.1} MB\n"
     );
     for (path, end) in verified.torn.iter().take(NAMED_MAX) {
-        let _ = writeln!(
-            text,
-            "torn       {} behind byte {end}: being written, or its process was killed",
-            path.display()
-        );
+        let path = path.display();
+        let _ =
+            writeln!(text, "torn       {path} behind byte {end}: being written, or its process was killed");
     }
-    if verified.unindexed > 0 {
-        let _ = writeln!(text, "unindexed  {} segments: they are read themselves", verified.unindexed);
+    if *unindexed > 0 {
+        let _ = writeln!(text, "unindexed  {unindexed} segments: they are read themselves");
     }
-    for damage in verified.damages.iter().take(NAMED_MAX) {
-        let _ = writeln!(
-            text,
-            "damaged    {} from byte {} to {}",
-            damage.path.display(),
-            damage.bytes.start,
-            damage.bytes.end
-        );
+    for Damage { path, bytes } in verified.damages.iter().take(NAMED_MAX) {
+        let _ = writeln!(text, "damaged    {} from byte {} to {}", path.display(), bytes.start, bytes.end);
     }
-    for (url, place) in verified.broken.iter().take(NAMED_MAX) {
-        let _ = writeln!(
-            text,
-            "broken     {}: no document ({} at byte {})",
-            shown(url, 200),
-            place.path.display(),
-            place.bytes.start
-        );
+    for (url, Damage { path, bytes }) in verified.broken.iter().take(NAMED_MAX) {
+        let (url, path, start) = (shown(url, 200), path.display(), bytes.start);
+        let _ = writeln!(text, "broken     {url}: no document ({path} at byte {start})");
     }
     for path in verified.wrong_indexes.iter().take(NAMED_MAX) {
         let _ = writeln!(text, "index      {} does not say what is there", path.display());
     }
-    let _ = writeln!(text, "{}", if verified.is_sound() { "sound" } else { "not sound" });
-    text
+    text + if verified.is_sound() { "sound\n" } else { "not sound\n" }
 }
 
-pub fn reindex(data: &Path) -> Result<(), Failure> {
+pub(super) fn reindex(data: &DataArg) -> Result<(), Failure> {
     let directory = own(data)?;
-    let mut librarian = Maintenance::new(directory.path(), keeping(), Vec::new());
-    let made = librarian.reindex().map_err(Failure::cannot_run)?;
+    let made = Maintenance::new(directory.path(), keeping(), Vec::new()).reindex()?;
     print(&format!("indexed {} records of {} segments\n", made.records, made.segments))
 }
 
 /// What is to go.
-pub enum ToGo {
+pub(super) enum ToGo {
     /// `YYYY-MM-DD`, or with a time as RFC 3339 has it in UTC.
     Before(String),
-    /// All but so many bytes, the oldest first.
+    /// The oldest, until no more than this many bytes are left.
     Beyond(u64),
     /// All but the newest record of each URL.
     OutOfDate,
 }
 
-pub fn let_go(data: &Path, what: &ToGo) -> Result<(), Failure> {
-    let before = match what {
-        ToGo::Before(text) => Some(unix_ms_of(text)?),
-        _ => None,
-    };
+pub(super) fn let_go(data: &DataArg, what: &ToGo) -> Result<(), Failure> {
+    // A date that cannot be read is told before anything is opened.
+    let before = if let ToGo::Before(text) = what { Some(unix_ms_of(text)?) } else { None };
     let directory = own(data)?;
     let mut retention = Retention::new(directory.path(), keeping(), Vec::new());
     let gone = match (what, before) {
-        (ToGo::Before(_), Some(unix_ms)) => retention.drop_before(unix_ms),
-        (ToGo::Beyond(bytes), _) => retention.drop_to(*bytes),
-        _ => retention.repack(),
-    }
-    .map_err(Failure::cannot_run)?;
+        (ToGo::Before(_), Some(unix_ms)) => retention.drop_before(unix_ms)?,
+        (ToGo::Beyond(bytes), _) => retention.drop_to(*bytes)?,
+        _ => retention.repack()?,
+    };
     // Merged indexes of what has changed are gone; they are made anew here, not by the next crawl.
-    Maintenance::new(directory.path(), keeping(), Vec::new()).turn(&[]).map_err(Failure::cannot_run)?;
-    print(&gone_text(gone))
-}
-
-fn gone_text(gone: Dropped) -> String {
-    let mut text = format!(
-        "{} segments and {} records ({:.1} MB) are gone\n",
-        gone.segments,
-        gone.records,
-        gone.bytes as f64 / 1e6
-    );
+    Maintenance::new(directory.path(), keeping(), Vec::new()).turn(&[])?;
+    let (segments, records, gone_mb) = (gone.segments, gone.records, mb(gone.bytes));
+    let mut text = format!("{segments} segments and {records} records ({gone_mb:.1} MB) are gone\n");
     if gone.kept > 0 {
         text += &format!("{} records stay: they are the newest, or others read like them\n", gone.kept);
     }
-    text
+    print(&text)
 }
 
-/// Nobody else may write while segments go. A crawl does the same by itself, by `bytes_max` and `history`.
-fn own(data: &Path) -> Result<DataDir, Failure> {
+/// No other process may write while segments go. A crawl does the same by itself, by `bytes_max` and `history`.
+fn own(data: &DataArg) -> Result<DataDir, Failure> {
     // Opening would make a directory that is not there.
-    Reader::open(data).map_err(Failure::cannot_run)?;
-    DataDir::open(data).map_err(|error| {
+    data.reader()?;
+    DataDir::open(&data.path).map_err(|error| {
         Failure::CannotRun(format!(
             "{error}; a running crawl does this by itself with [store] bytes_max and history"
         ))
@@ -167,31 +130,18 @@ fn keeping() -> RetentionRules {
     RetentionRules::all(StoreSettings::default().segment_bytes.0)
 }
 
+/// A day, or a time of it in seconds, in UTC: only what reads as it would be written.
 fn unix_ms_of(text: &str) -> Result<u64, Failure> {
-    let bad = || {
+    let as_written = |unix_ms: &u64| {
+        let written = rfc3339(*unix_ms);
+        text == &written[..10] || text.strip_suffix('Z') == Some(&written[..19])
+    };
+    read_date(text).filter(as_written).ok_or_else(|| {
         Failure::Usage(format!(
             "--before {}: not a date like 2026-11-15 or 2026-11-15T12:00:00Z",
             shown(text, 60)
         ))
-    };
-    let (date, time) = match text.split_once('T') {
-        Some((date, time)) => (date, time.strip_suffix('Z').ok_or_else(bad)?),
-        None => (text, "00:00:00"),
-    };
-    let numbers = |text: &str, mark: char, widths: [usize; 3]| -> Option<[u32; 3]> {
-        let parts: Vec<&str> = text.split(mark).collect();
-        let fits = parts.len() == 3
-            && parts
-                .iter()
-                .zip(widths)
-                .all(|(part, width)| part.len() == width && part.bytes().all(|byte| byte.is_ascii_digit()));
-        fits.then(|| [0, 1, 2].map(|index| parts[index].parse().unwrap_or(u32::MAX)))
-    };
-    let [year, month, day] = numbers(date, '-', [4, 2, 2]).ok_or_else(bad)?;
-    let [hour, minute, second] = numbers(time, ':', [2, 2, 2]).ok_or_else(bad)?;
-    let day = Civil::checked(year, month, day).filter(|_| hour < 24 && minute < 60 && second < 60);
-    let days = u64::from(day.ok_or_else(bad)?.days());
-    Ok((days * 86_400 + u64::from(hour * 3_600 + minute * 60 + second)) * 1_000)
+    })
 }
 
 #[cfg(test)]

@@ -1,14 +1,10 @@
-use super::Failure;
-use super::machine::raise_nofile;
-use super::output::print;
-use super::report::StoreReport;
 use super::settings::{DataFlags, Overlay, StoreFlags, listen_address, load};
-use super::signals::{Farewell, Signals, watch};
+use super::shared::{
+    Failure, Farewell, Signals, StoreReport, announce_links, open_data, raise_nofile, run_to_end, tell,
+};
 use crate::config::Config;
-use crate::engine::{StoreNode, StoreSummary};
-use crate::store_server::DataDir;
+use crate::engine::StoreNode;
 use clap::Args;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -46,13 +42,14 @@ impl StoreServerArgs {
     pub fn run(self) -> Result<(), Failure> {
         let started = Instant::now();
         let config = load(self.config.as_deref(), self.cores.as_deref(), &[&self.data, &self])?;
-        let summary = serve(&config, listen_address(&self.listen)?, started)?;
-        let report = StoreReport::new(&summary);
-        let text = match self.json {
-            true => serde_json::to_string(&report).map_err(Failure::cannot_run)? + "\n",
-            false => report.table(),
-        };
-        print(&text)
+        let listen = listen_address(&self.listen)?;
+        raise_nofile();
+        let directory = open_data(&config.store.data, "process")?;
+        let signals = Signals::take()?;
+        let node = StoreNode::start(&config, listen, directory, started)?;
+        announce_links("storeserver", Some(node.bound()), &[]);
+        let summary = run_to_end(node, signals, &FAREWELL, None)?;
+        tell(&StoreReport::new(&summary), self.json, StoreReport::table)
     }
 }
 
@@ -63,21 +60,4 @@ impl Overlay for StoreServerArgs {
         let spider = &mut config.spider;
         spider.body_memory.0 = spider.body_memory.0.max(spider.max_doc_size.0);
     }
-}
-
-/// Runs a store server until it is told to stop.
-fn serve(config: &Config, listen: SocketAddr, started: Instant) -> Result<StoreSummary, Failure> {
-    raise_nofile();
-    let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
-    if directory.recovered() > 0 {
-        eprintln!(
-            "store: {} segments of a process that was killed were sealed at their last whole record",
-            directory.recovered()
-        );
-    }
-    let signals = Signals::take()?;
-    let node = StoreNode::start(config, listen, directory, started).map_err(Failure::cannot_run)?;
-    eprintln!("storeserver: listening on {}", node.bound());
-    watch(&node, signals, &FAREWELL);
-    node.finish().map_err(Failure::cannot_run)
 }

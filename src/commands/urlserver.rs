@@ -1,13 +1,13 @@
-use super::Failure;
-use super::crawl::{has_index, names_of, open_index, read_urls, spider_kit};
-use super::machine::{choose_driver, fetches_possible, links_possible};
-use super::output::print;
-use super::report::UrlReport;
 use super::settings::{DataFlags, QueueFlags, SharedArgs};
-use super::signals::{Farewell, Signals, watch};
+use super::shared::{
+    ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
+    has_index, links_possible, open_index, read_urls, run_to_end, tell,
+};
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{LinksConfig, Names, NodeSetup, OpenIndex, UrlList, UrlNode, UrlSummary};
+use crate::engine::{
+    LinksConfig, NodeError, NodeSetup, OpenIndex, SpiderSetup, UrlList, UrlNode, UrlSummary,
+};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::DataDir;
 use clap::Args;
@@ -76,12 +76,7 @@ impl UrlServerArgs {
             None => {}
         }
         let summary = serve(config, links, urls, self.wait, started)?;
-        let report = UrlReport::new(&summary);
-        let text = match self.json {
-            true => serde_json::to_string(&report).map_err(Failure::cannot_run)? + "\n",
-            false => report.table(),
-        };
-        print(&text)
+        tell(&UrlReport::new(summary), self.json, UrlReport::table)
     }
 }
 
@@ -101,13 +96,12 @@ fn serve(
     wait: bool,
     started: Instant,
 ) -> Result<UrlSummary, Failure> {
-    let driver = choose_driver(config.driver)?;
-    config.spider.fetches_max = fetches_possible(driver.name, config.spider.fetches_max, 1)?;
-    eprintln!("driver: {} ({})", driver.name, driver.why);
-    let (hosts, resolver) = names_of(&config, driver.name)?;
-    let kit = spider_kit(&config)?;
+    let driver = ChosenDriver::of(&mut config, 1)?;
+    driver.announce("");
+    let names = NameSource::of(&config, &driver)?;
+    let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
     // For its lock: the log and the journal have one writer.
-    let directory = DataDir::open(&config.store.data).map_err(Failure::cannot_run)?;
+    let directory = DataDir::open(&config.store.data)?;
     // A list is worked off once; what is due in the index is noted there.
     let index = match urls.is_empty() {
         true => open_index(&config, &directory)?,
@@ -116,51 +110,23 @@ fn serve(
     let list = UrlList { urls, index, wait };
     let signals = Signals::take()?;
     let setup = NodeSetup { config, kit };
-    let (fetches_max, sockets_max) = (setup.config.spider.fetches_max, resolver.sockets_max);
     let dials = links.dial.clone();
-    let node = match driver.name {
-        "uring" => UrlNode::start(
-            &setup,
-            list,
-            links,
-            move |bell, notices| {
-                Names::with_servers(
-                    hosts,
-                    resolver,
-                    move || UringDriver::new(sockets_max, started),
-                    bell,
-                    notices,
-                )
-            },
-            "uring",
-            move |_| UringDriver::new(fetches_max, started),
-            started,
-        ),
-        _ => UrlNode::start(
-            &setup,
-            list,
-            links,
-            move |bell, notices| {
-                Names::with_servers(
-                    hosts,
-                    resolver,
-                    move || EpollDriver::new(sockets_max, started),
-                    bell,
-                    notices,
-                )
-            },
-            "epoll",
-            move |_| EpollDriver::new(fetches_max, started),
-            started,
-        ),
-    }
-    .map_err(Failure::cannot_run)?;
-    if let Some(addr) = node.bound() {
-        eprintln!("urlserver: listening on {addr}");
-    }
-    for addr in dials {
-        eprintln!("urlserver: dialing {addr}");
-    }
-    watch(&node, signals, &FAREWELL);
-    node.finish().map_err(Failure::cannot_run)
+    let node = match driver.is_uring {
+        true => start::<UringDriver>(&setup, list, links, names, started)?,
+        false => start::<EpollDriver>(&setup, list, links, names, started)?,
+    };
+    announce_links("urlserver", node.bound(), &dials);
+    run_to_end(node, signals, &FAREWELL, None)
+}
+
+fn start<D: ProductDriver>(
+    setup: &NodeSetup,
+    list: UrlList,
+    links: LinksConfig,
+    names: NameSource,
+    started: Instant,
+) -> Result<UrlNode, NodeError> {
+    let fetches_max = setup.config.spider.fetches_max;
+    let names = |bell, notices| names.open::<D>(bell, notices, started);
+    UrlNode::start(setup, list, links, names, D::NAME, move |_| D::open(fetches_max, started), started)
 }

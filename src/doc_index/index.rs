@@ -7,7 +7,6 @@ mod replay;
 mod seeds;
 
 pub use import::{Import, Imported};
-pub use memory::IndexBytes;
 pub use replay::{IndexError, Opened};
 
 use super::bookkeeping::Bookkeeping;

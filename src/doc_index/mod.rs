@@ -68,7 +68,7 @@ pub use documents::{DocState, Note, Row};
 pub(crate) use frontier::HostCounts;
 pub use index::IndexError;
 pub(crate) use index::{DocIndex, IndexStats, Link, Opened, RejectList};
-pub(crate) use index::{Import, Imported, IndexBytes};
+pub(crate) use index::{Import, Imported};
 pub use index_view::IndexView;
 pub(crate) use ledger::PRIORITY_USUAL;
 pub use ledger::{Discovered, Origin};

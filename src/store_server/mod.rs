@@ -73,7 +73,7 @@ pub(crate) use maintenance::{Maintenance, MaintenanceError};
 pub use policy::{Dedup, History};
 pub(crate) use record::NewRecord;
 pub(crate) use record_intake::{Fed, RecordIntake, Stored};
-pub(crate) use retention::{Dropped, Retention, RetentionRules};
+pub(crate) use retention::{Retention, RetentionRules};
 pub(crate) use shard_share::ShardShare;
 pub(crate) use shard_store::{AppendError, Appended, ShardStore};
 pub(crate) use verify::Verified;

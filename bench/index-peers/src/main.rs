@@ -6,7 +6,6 @@
 mod fjall_peer;
 mod peer;
 mod sqlite_peer;
-mod workload;
 
 use fjall_peer::FjallPeer;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -16,7 +15,7 @@ use sqlite_peer::SqlitePeer;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
-use workload::{LINKS_PER_PAGE, Workload};
+use index_workload::{LINKS_PER_PAGE, Workload};
 
 const USAGE: &str =
     "usage: index-peers --peer fjall|sqlite --urls N [--dir DIR] [--cache-mb N (256)] [--json]";

@@ -1,6 +1,7 @@
 //! What is let go is gone, and everything that stays can still be read.
 
 use super::*;
+use crate::store_server::retention::Dropped;
 
 const PAGE: &[u8] = &[b'p'; 4_000];
 const OTHER: &[u8] = &[b'o'; 4_000];

@@ -1,15 +1,14 @@
-use super::Failure;
-use super::bench::{Machine, command_line, machine};
-use super::bench_index_load::{LINKS_PER_PAGE, Workload};
-use super::bench_record::RecordArgs;
-use super::machine::{cores, on_cores};
-use crate::doc_index::{DocIndex, IndexBytes, IndexRules, Link, Note, Origin, Outcome, RejectList};
+use super::cpu::thread_us;
+use super::record::RecordArgs;
+use super::stage::Stage;
+use crate::commands::shared::{Failure, mb, on_cores};
+use crate::doc_index::{DocIndex, IndexRules, Link, Note, Origin, Outcome, RejectList};
 use crate::handler::LinkBatch;
 use crate::proto::http1::Validators;
 use crate::proto::job::Held;
 use crate::proto::record::ResultCode;
 use clap::Args;
-use nix::time::{ClockId, clock_gettime};
+use index_workload::{LINKS_PER_PAGE, Workload};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ use std::time::{Duration, Instant};
 #[command(
     after_help = "Examples:\n  nephila bench index --urls 10000000\n  nephila bench index --urls 1000000 --memory 20000000\n  (cd bench/index-peers && cargo build --release)\n  nephila bench index --peers bench/index-peers/target/release/index-peers\n\nAll times are CPU times. The peers do the same straight on fjall and on SQLite, each in a process of its own."
 )]
-pub struct IndexBenchArgs {
+pub(super) struct IndexBenchArgs {
     /// URLs found in all
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     urls: u64,
@@ -45,8 +44,6 @@ pub struct IndexBenchArgs {
 
 #[derive(Serialize)]
 struct IndexBenchReport {
-    command: String,
-    machine: Machine,
     ours: IndexCosts,
     /// As their program prints them.
     peers: Vec<serde_json::Value>,
@@ -91,28 +88,22 @@ impl IndexBenchArgs {
         if self.urls < 1_000 || self.urls > u64::from(u32::MAX / 2) {
             return Err(Failure::Usage("--urls: from a thousand to two billion".into()));
         }
-        if self.data.exists() {
-            return Err(Failure::Usage(format!(
-                "{} is there already (name a directory that is not, with --data)",
-                self.data.display()
-            )));
-        }
-        let measured = on_cores(&cores()[..1], || self.measure());
-        let _ = std::fs::remove_dir_all(&self.data);
-        let ours = measured?.map_err(Failure::cannot_run)?;
-        let mut peers = Vec::new();
-        for peer in self.peers.iter().flat_map(|_| ["fjall", "sqlite"]) {
-            peers.push(self.peer(peer)?);
-        }
-        let report = IndexBenchReport { command: command_line(), machine: machine(), ours, peers };
-        self.record.tell(&report, |report| report.text())
+        let stage = Stage::unmade(&self.data)?;
+        let ours = on_cores(&[stage.core], || self.measure())??;
+        drop(stage);
+        let peers = match &self.peers {
+            Some(program) => vec![self.peer(program, "fjall")?, self.peer(program, "sqlite")?],
+            None => Vec::new(),
+        };
+        self.record.tell(&IndexBenchReport { ours, peers }, IndexBenchReport::text)
     }
 
-    fn measure(&self) -> std::io::Result<IndexCosts> {
+    fn measure(&self) -> Result<IndexCosts, Failure> {
         let rules = IndexRules { memory_bytes: self.memory, ..IndexRules::default() };
-        let (mut index, _) = open(&self.data, &rules)?;
+        let (mut index, _) = DocIndex::open(&self.data, rules.clone(), NOW_S)?;
         let mut load = Workload::new(self.urls);
-        let (mut clocks, mut open_docs) = (Clocks::default(), VecDeque::new());
+        let [mut discovering, mut choosing, mut recording, mut opening] = [Clock::default(); 4];
+        let mut open_docs = VecDeque::new();
         let started = Instant::now();
         let mut synced = started;
         let (mut pages, mut fetched, mut candidates) = (0, 0, 0);
@@ -122,7 +113,7 @@ impl IndexBenchArgs {
                 break;
             }
             pages += batches.len() as u64;
-            clocks.discover.run(|| {
+            discovering.run(|| {
                 for some in batches.chunks(PAGES_AT_ONCE) {
                     let links = some.iter().flat_map(|page| {
                         let origin = Origin::link(page.number as u32 + 1, load.depth_of(2 * page.number) + 1);
@@ -132,7 +123,7 @@ impl IndexBenchArgs {
                 }
             });
             if open_docs.len() < OPEN {
-                let found = clocks.candidates.run(|| index.candidates(2_048, &RejectList::default(), NOW_S));
+                let found = choosing.run(|| index.candidates(2_048, &RejectList::default(), NOW_S));
                 candidates += found.len() as u64;
                 open_docs.extend(found.iter().map(|candidate| candidate.doc_id));
             }
@@ -141,7 +132,7 @@ impl IndexBenchArgs {
             fetched += done.len() as u64;
             let sync = synced.elapsed() >= Duration::from_secs(1);
             synced = if sync { Instant::now() } else { synced };
-            clocks.record.run(|| {
+            recording.run(|| {
                 done.iter().for_each(|outcome| {
                     index.record(outcome, None);
                 });
@@ -151,19 +142,20 @@ impl IndexBenchArgs {
         let known_ns = known_links(&mut index, &mut load);
         let bytes = index.bytes();
         let links = pages * LINKS_PER_PAGE as u64;
-        let discover_ns = clocks.discover.ns as f64;
+        let discover_ns = discovering.ns;
         let new_ns = (discover_ns - known_ns * (links - load.urls()) as f64) / load.urls() as f64;
         let seconds = started.elapsed().as_secs_f64();
         // As a kill would: what is in no run of the seen-set is made again from the ledger.
         drop(index);
-        let opening = (Instant::now(), cpu_ns());
-        let (index, _) = open(&self.data, &rules)?;
-        let (open_seconds, open_ns) = (opening.0.elapsed().as_secs_f64(), cpu_ns() - opening.1);
+        let begun = Instant::now();
+        let (index, _) = opening.run(|| DocIndex::open(&self.data, rules, NOW_S))?;
+        let open_seconds = begun.elapsed().as_secs_f64();
         assert_eq!(index.stats().known, load.urls(), "every URL is known once");
-        let per = |ns: u64, count: u64| ns as f64 / count.max(1) as f64;
-        let (ram_bytes, disk_bytes) = (ram(&bytes), disk(&bytes));
-        let candidate_ns = per(clocks.candidates.ns, candidates);
-        let record_ns = per(clocks.record.ns, fetched);
+        let per = |ns: f64, count: u64| ns / count.max(1) as f64;
+        let ram_bytes = bytes.seen_ram + bytes.frontier_ram + bytes.other_ram;
+        let disk_bytes = bytes.ledger_disk + bytes.documents_disk + bytes.seen_disk + bytes.frontier_disk;
+        let candidate_ns = per(choosing.ns, candidates);
+        let record_ns = per(recording.ns, fetched);
         Ok(IndexCosts {
             urls: load.urls(),
             links,
@@ -180,13 +172,12 @@ impl IndexBenchArgs {
             disk_bytes,
             disk_bytes_per_url: disk_bytes as f64 / load.urls() as f64,
             open_seconds,
-            open_ns_per_url: per(open_ns, load.urls()),
+            open_ns_per_url: per(opening.ns, load.urls()),
             seconds,
         })
     }
 
-    fn peer(&self, peer: &str) -> Result<serde_json::Value, Failure> {
-        let Some(program) = &self.peers else { unreachable!("asked for with a program only") };
+    fn peer(&self, program: &Path, peer: &str) -> Result<serde_json::Value, Failure> {
         let urls = self.peers_urls.unwrap_or(self.urls);
         let data = self.data.with_extension(peer);
         let ran = Command::new(program)
@@ -202,10 +193,6 @@ impl IndexBenchArgs {
         }
         serde_json::from_slice(&output.stdout).map_err(|e| cannot(e.to_string()))
     }
-}
-
-fn open(folder: &Path, rules: &IndexRules) -> std::io::Result<(DocIndex, crate::doc_index::Opened)> {
-    DocIndex::open(folder, rules.clone(), NOW_S).map_err(std::io::Error::other)
 }
 
 /// A page, which is the URL of its number, and its links.
@@ -243,11 +230,11 @@ fn known_links(index: &mut DocIndex, load: &mut Workload) -> f64 {
     const ROUNDS: u64 = 200;
     let (mut clock, mut url, mut links) = (Clock::default(), Vec::new(), 0);
     for _ in 0..ROUNDS {
-        let mut pages = Vec::with_capacity(100);
-        for _ in 0..100 {
+        let mut page = |_| {
             let links = load.known_links();
-            pages.push(batch(load, &links, &mut url));
-        }
+            batch(load, &links, &mut url)
+        };
+        let pages: Vec<LinkBatch> = (0..100).map(&mut page).collect();
         links += 100 * LINKS_PER_PAGE as u64;
         clock.run(|| {
             for some in pages.chunks(PAGES_AT_ONCE) {
@@ -255,7 +242,7 @@ fn known_links(index: &mut DocIndex, load: &mut Workload) -> f64 {
             }
         });
     }
-    clock.ns as f64 / links as f64
+    clock.ns / links as f64
 }
 
 /// A page with an ETag, stored.
@@ -275,77 +262,58 @@ fn outcome(doc_id: u32) -> Outcome {
     }
 }
 
-#[derive(Default)]
-struct Clocks {
-    discover: Clock,
-    candidates: Clock,
-    record: Clock,
-}
-
 /// CPU time of this thread, which does all the work.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Clock {
-    ns: u64,
+    ns: f64,
 }
 
 impl Clock {
     fn run<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let before = cpu_ns();
+        let before_us = thread_us();
         let done = work();
-        self.ns += cpu_ns() - before;
+        self.ns += (thread_us() - before_us) * 1e3;
         done
     }
 }
 
-fn cpu_ns() -> u64 {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0, |time| Duration::from(time).as_nanos() as u64)
-}
-
-fn ram(bytes: &IndexBytes) -> u64 {
-    bytes.seen_ram + bytes.frontier_ram + bytes.other_ram
-}
-
-fn disk(bytes: &IndexBytes) -> u64 {
-    bytes.ledger_disk + bytes.documents_disk + bytes.seen_disk + bytes.frontier_disk
-}
-
 impl IndexBenchReport {
     fn text(&self) -> String {
-        let ours = &self.ours;
+        let IndexCosts { urls, links, seconds, known_ns, new_ns, candidates_per_s, .. } = &self.ours;
+        let IndexCosts { discover_ns_per_link, candidate_ns, record_ns, page_us, .. } = &self.ours;
+        let IndexCosts { ram_bytes_per_url, disk_bytes_per_url, open_seconds, open_ns_per_url, .. } =
+            &self.ours;
+        let [ram_mb, disk_mb] = [self.ours.ram_bytes, self.ours.disk_bytes].map(mb);
+        let cache = match self.ours.seen_is_complete {
+            true => "",
+            false => "; the seen-set is a cache of what is on disk",
+        };
         let mut text = format!(
-            "{} URLs, {} links, {:.0} s\n  discover   {:.0} ns CPU a link: {:.0} if it is known, {:.0} if it is new\n",
-            ours.urls, ours.links, ours.seconds, ours.discover_ns_per_link, ours.known_ns, ours.new_ns
-        );
-        text += &format!(
-            "  candidates {:.0} ns each, {:.0}/s\n  record     {:.0} ns\n  a page     {:.2} us with 20 links\n",
-            ours.candidate_ns, ours.candidates_per_s, ours.record_ns, ours.page_us
-        );
-        text += &format!(
-            "  memory     {:.0} MB, {:.1} bytes a URL{}\n  disk       {:.0} MB, {:.1} bytes a URL\n",
-            ours.ram_bytes as f64 / 1e6,
-            ours.ram_bytes_per_url,
-            if ours.seen_is_complete { "" } else { "; the seen-set is a cache of what is on disk" },
-            ours.disk_bytes as f64 / 1e6,
-            ours.disk_bytes_per_url
-        );
-        text += &format!(
-            "  opened     in {:.2} s after a kill, {:.0} ns CPU a URL\n",
-            ours.open_seconds, ours.open_ns_per_url
+            "{urls} URLs, {links} links, {seconds:.0} s\n  \
+             discover   {discover_ns_per_link:.0} ns CPU a link: {known_ns:.0} if it is known, {new_ns:.0} if it is new\n  \
+             candidates {candidate_ns:.0} ns each, {candidates_per_s:.0}/s\n  \
+             record     {record_ns:.0} ns\n  \
+             a page     {page_us:.2} us with 20 links\n  \
+             memory     {ram_mb:.0} MB, {ram_bytes_per_url:.1} bytes a URL{cache}\n  \
+             disk       {disk_mb:.0} MB, {disk_bytes_per_url:.1} bytes a URL\n  \
+             opened     in {open_seconds:.2} s after a kill, {open_ns_per_url:.0} ns CPU a URL\n"
         );
         for peer in &self.peers {
             let number = |name: &str| peer[name].as_f64().unwrap_or(f64::NAN);
+            let beside = |ours: f64, name: &str| (number(name), ours / number(name));
+            let (discover, discover_ratio) = beside(*discover_ns_per_link, "discover_ns_per_link");
+            let (candidate, candidate_ratio) = beside(*candidate_ns, "candidate_ns");
+            let (record, record_ratio) = beside(*record_ns, "record_ns");
+            let (page, page_ratio) = beside(*page_us, "page_us");
             text += &format!(
-                "{} with {} URLs\n  discover   {:.0} ns a link: ours {:.3} x\n  candidates {:.0} ns each: ours {:.3} x\n  record     {:.0} ns: ours {:.3} x\n  a page     {:.1} us: ours {:.3} x\n  disk       {:.1} bytes a URL\n",
+                "{} with {} URLs\n  \
+                 discover   {discover:.0} ns a link: ours {discover_ratio:.3} x\n  \
+                 candidates {candidate:.0} ns each: ours {candidate_ratio:.3} x\n  \
+                 record     {record:.0} ns: ours {record_ratio:.3} x\n  \
+                 a page     {page:.1} us: ours {page_ratio:.3} x\n  \
+                 disk       {:.1} bytes a URL\n",
                 peer["peer"].as_str().unwrap_or("?"),
                 peer["urls"],
-                number("discover_ns_per_link"),
-                ours.discover_ns_per_link / number("discover_ns_per_link"),
-                number("candidate_ns"),
-                ours.candidate_ns / number("candidate_ns"),
-                number("record_ns"),
-                ours.record_ns / number("record_ns"),
-                number("page_us"),
-                ours.page_us / number("page_us"),
                 number("disk_bytes_per_url"),
             );
         }

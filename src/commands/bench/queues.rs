@@ -1,6 +1,7 @@
-use super::Failure;
-use super::output::print;
+use super::rounds::median;
+use super::sampler::ProcessSample;
 use crate::base::{Now, Wall};
+use crate::commands::shared::{Failure, print};
 use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -19,7 +20,7 @@ use std::time::Instant;
 #[command(
     after_help = "Example:\n  nephila bench queues --hosts 1000000 --urls 10000000\n\nThe same is measured with 1,000 hosts first, in the same run; the figure to look at is the ratio of the two."
 )]
-pub struct QueuesArgs {
+pub(super) struct QueuesArgs {
     /// Hosts that wait
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     hosts: u32,
@@ -75,8 +76,7 @@ impl QueuesArgs {
         let small = measure(HOSTS_SMALL.min(self.hosts))?;
         let large = measure(self.hosts)?;
         let report = BenchQueuesReport { ratio: large.median_ns / small.median_ns, small, large };
-        let json = || serde_json::to_string_pretty(&report).map_err(Failure::cannot_run);
-        print(&if self.json { json()? + "\n" } else { report.text() })
+        print(&if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.text() })
     }
 }
 
@@ -86,23 +86,22 @@ impl BenchQueuesReport {
             "     hosts        urls  median ns  p99 ns    mean ns (timers too)  bytes/waiting host  bytes/url\n",
         );
         for row in [&self.small, &self.large] {
+            let QueuesReport {
+                hosts,
+                urls,
+                median_ns,
+                p99_ns,
+                mean_ns,
+                bytes_per_waiting_host,
+                bytes_per_url,
+                ..
+            } = row;
             text += &format!(
-                "{:>10} {:>11} {:>10.0} {:>7.0} {:>26.0} {:>19.0} {:>10.0}\n",
-                row.hosts,
-                row.urls,
-                row.median_ns,
-                row.p99_ns,
-                row.mean_ns,
-                row.bytes_per_waiting_host,
-                row.bytes_per_url
+                "{hosts:>10} {urls:>11} {median_ns:>10.0} {p99_ns:>7.0} {mean_ns:>26.0} {bytes_per_waiting_host:>19.0} {bytes_per_url:>10.0}\n"
             );
         }
-        text + &format!(
-            "\nacquire + release, {} times over {}: {:.2} x\n",
-            self.large.hosts / self.small.hosts,
-            self.small.hosts,
-            self.ratio
-        )
+        let (few, times) = (self.small.hosts, self.large.hosts / self.small.hosts);
+        text + &format!("\nacquire + release, {times} times over {few}: {:.2} x\n", self.ratio)
     }
 }
 
@@ -140,7 +139,7 @@ fn measure(hosts: u32, per_host: u64, hosts_per_ip: u32, decisions: u64) -> Resu
         now = Now::from_us(number);
         server.admit(job(hosts, hosts_per_ip, number), now);
         robots += serve(&mut server, now);
-        // What must outlive the process goes to a journal; here to nobody.
+        // What must outlive the process goes to a journal; here there is none.
         server.take_journal();
     }
     while robots < u64::from(hosts) {
@@ -157,7 +156,7 @@ fn measure(hosts: u32, per_host: u64, hosts_per_ip: u32, decisions: u64) -> Resu
     let bytes_per_host = (resident_hosts - resident_before) / f64::from(hosts) - bytes_per_url;
 
     let clock_ns = clock_cost_ns();
-    let mut pair_ns = Histogram::<u64>::new(3).map_err(Failure::cannot_run)?;
+    let mut pair_ns = Histogram::<u64>::new(3)?;
     let (mut done, mut all_ns) = (0, 0);
     let mut again = Vec::new();
     while done < decisions {
@@ -215,16 +214,14 @@ fn serve(server: &mut UrlServer, now: Now) -> u64 {
     robots
 }
 
-/// What reading the clock twice costs, the least of many tries.
+/// What reading the clock twice costs, the median of many tries.
 fn clock_cost_ns() -> f64 {
-    let one = || Instant::now().elapsed().as_nanos() as u64;
-    let mut costs: Vec<u64> = (0..10_001).map(|_| one()).collect();
-    costs.sort_unstable();
-    costs[costs.len() / 2] as f64
+    median((0..10_001).map(|_| Instant::now().elapsed().as_nanos() as f64))
 }
 
 fn resident_bytes() -> Result<f64, Failure> {
-    let statm = std::fs::read_to_string("/proc/self/statm").map_err(Failure::cannot_run)?;
-    let pages: f64 = statm.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0.0);
-    Ok(pages * 4_096.0)
+    let sample = ProcessSample::of(std::process::id());
+    sample
+        .map(|sample| sample.rss_bytes as f64)
+        .ok_or_else(|| Failure::cannot_run("/proc tells nothing of memory"))
 }

@@ -91,7 +91,6 @@ impl Workload {
     }
 
     /// Links to URLs that were found before, as on a page that brings nothing new.
-    #[allow(dead_code)] // The peers have no need of it.
     pub fn known_links(&mut self) -> [u64; LINKS_PER_PAGE] {
         std::array::from_fn(|_| self.known())
     }

@@ -1,9 +1,9 @@
-use super::Failure;
-use super::bench::{Machine, command_line, machine};
-use super::bench_record::RecordArgs;
-use super::child_farm::ChildFarm;
-use super::machine::{cores, on_cores};
-use super::report::CrawlReport;
+use super::crawl_process::CrawlProcess;
+use super::farm_process::FarmProcess;
+use super::record::RecordArgs;
+use super::rounds::{in_turns, median};
+use super::stage::Stage;
+use crate::commands::shared::Failure;
 use crate::farm::host_name;
 use crate::proto::crawl_log::{LogLine, Path as LinePath, RunRules};
 use crate::proto::record::ResultCode;
@@ -12,7 +12,6 @@ use clap::Args;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// Crawl good hosts alone and with thousands of slow and broken ones among them, and compare pages/s of the good ones
 ///
@@ -24,7 +23,7 @@ use std::process::{Command, Stdio};
 #[command(
     after_help = "Example:\n  nephila bench slow --slow-hosts 5000 --rounds 3\n\nOne ninth each of the slow hosts never answers, sends a byte a second, resets, closes, sends headers without an\nend, is malformed, refuses connections, answers 503, and breaks off; half of them from robots.txt on."
 )]
-pub struct SlowArgs {
+pub(super) struct SlowArgs {
     /// Good hosts
     #[arg(long, value_name = "N", default_value_t = 500)]
     hosts: u32,
@@ -57,8 +56,6 @@ pub struct SlowArgs {
 
 #[derive(Serialize)]
 struct SlowReport {
-    command: String,
-    machine: Machine,
     hosts: u32,
     slow_hosts: u32,
     seconds: u64,
@@ -106,104 +103,59 @@ impl SlowArgs {
         if self.hosts == 0 || self.seconds == 0 {
             return Err(Failure::Usage("give at least one host and one second (--hosts, --seconds)".into()));
         }
-        let data = self
-            .data
-            .clone()
-            .unwrap_or_else(|| std::env::temp_dir().join(format!("nephila-bench-{}", std::process::id())));
-        std::fs::create_dir_all(&data)
-            .map_err(|e| Failure::CannotRun(format!("cannot use {}: {e}", data.display())))?;
-        let report = self.measure(&data);
-        let _ = std::fs::remove_dir_all(&data);
-        let report = report?;
-        self.record.tell(&report, |report| report.text())
-    }
-
-    fn measure(&self, data: &Path) -> Result<SlowReport, Failure> {
-        let all = cores();
-        let (crawl_core, farm_core) = (all[0], all[all.len() - 1]);
-        let mut flags: Vec<String> = Vec::new();
-        for (flag, value) in [
+        let stage = Stage::passing(self.data.as_deref())?;
+        let figures = [
             ("--hosts", self.hosts),
             ("--slow-hosts", self.slow_hosts),
             ("--pages", self.pages),
             ("--page-bytes", self.page_bytes),
-        ] {
-            flags.extend([flag.to_string(), value.to_string()]);
-        }
-        let farm = ChildFarm::start(&flags, &[farm_core], data)?;
-        let good_seeds = data.join("good.seeds");
-        let seeds: String =
-            (0..self.hosts).map(|host| format!("http://{}:{}/\n", host_name(host), farm.port)).collect();
-        std::fs::write(&good_seeds, seeds).map_err(Failure::cannot_run)?;
-        let mut driver = String::new();
-        let mut set_ups = Vec::new();
+        ];
+        let farm = stage.farm(&figures, &[])?;
+        let good_seeds = stage.dir.join("good.seeds");
+        let seeds = (0..self.hosts).map(|host| format!("http://{}:{}/\n", host_name(host), farm.port));
+        std::fs::write(&good_seeds, seeds.collect::<String>())?;
+        let (mut driver, mut set_ups) = (String::new(), Vec::new());
+        let rounds = self.rounds.max(1);
         for rate in [self.req_host_per_sec, 0.0] {
             let mut every_round = Vec::new();
-            for round in 0..self.rounds.max(1) {
-                let mut crawl = |seeds: &Path| {
-                    let (good, name) = self.crawl(&farm, seeds, rate, crawl_core, &data.join("crawl"))?;
-                    driver = name;
-                    Ok::<Good, Failure>(good)
-                };
-                // What goes first in one round goes last in the next: a machine that gets slower favours neither.
-                every_round.push(match round % 2 {
-                    0 => {
-                        let alone = crawl(&good_seeds)?;
-                        (alone, crawl(&farm.seeds_file)?)
-                    }
-                    _ => {
-                        let mixed = crawl(&farm.seeds_file)?;
-                        (crawl(&good_seeds)?, mixed)
-                    }
-                });
+            for round in 0..rounds {
+                every_round.push(in_turns(round, |side| {
+                    let good;
+                    (good, driver) =
+                        self.crawl(&stage, &farm, [&good_seeds, &farm.seeds_file][side], rate)?;
+                    Ok(good)
+                })?);
             }
             set_ups.push(SetUpReport::new(rate, every_round));
         }
-        Ok(SlowReport {
-            command: command_line(),
-            machine: machine(),
-            hosts: self.hosts,
-            slow_hosts: self.slow_hosts,
-            seconds: self.seconds,
-            rounds: self.rounds.max(1),
-            driver,
-            set_ups,
-        })
+        let SlowArgs { hosts, slow_hosts, seconds, .. } = self;
+        let report = SlowReport { hosts, slow_hosts, seconds, rounds, driver, set_ups };
+        self.record.tell(&report, SlowReport::text)
     }
 
-    /// A crawl of so many seconds on one core, and its driver.
+    /// What a crawl of some seconds on one core did for the good hosts, and its driver.
     fn crawl(
         &self,
-        farm: &ChildFarm,
+        stage: &Stage,
+        farm: &FarmProcess,
         seeds: &Path,
         rate: f64,
-        core: usize,
-        data: &Path,
     ) -> Result<(Good, String), Failure> {
-        let program = std::env::current_exe().map_err(Failure::cannot_run)?;
-        let mut command = Command::new(program);
-        command.args(["crawl", "--json", "--allow-net", "127.0.0.0/8"]);
-        command.args(["--req-host-per-sec", &rate.to_string(), "--max-seconds", &self.seconds.to_string()]);
-        command.args(["--cores", &core.to_string(), "--driver", &self.driver]);
-        command.arg("--seeds").arg(seeds).arg("--hosts-file").arg(&farm.hosts_file).arg("--data").arg(data);
-        command.stdin(Stdio::null()).stderr(Stdio::null());
-        let output = on_cores(&[core], || command.output())?.map_err(Failure::cannot_run)?;
-        let report: CrawlReport = serde_json::from_slice(&output.stdout)
-            .map_err(|_| Failure::CannotRun(format!("the crawl failed with {}", output.status)))?;
-        let log = std::fs::read(data.join("crawl.log")).map_err(Failure::cannot_run)?;
-        let _ = std::fs::remove_dir_all(data);
-        let counted = Counted::of(&log, self.hosts, self.seconds);
+        let crawl = CrawlProcess::new(stage, farm, seeds, rate, &self.driver)?;
+        let mut crawl = crawl.for_seconds(self.seconds);
+        let crawled = crawl.run()?.fetches;
+        let counted = Counted::of(&std::fs::read(crawl.data.join("crawl.log"))?, self.hosts, self.seconds);
         if counted.good_pages == 0 {
             return Err(Failure::CannotRun("the crawl brought no page of a good host".to_string()));
         }
-        let cpu_us = report.cpu_us_per_page * report.pages as f64;
+        let (pages, seconds) = (counted.good_pages as f64, self.seconds as f64);
         let good = Good {
-            pages_per_second: counted.good_pages as f64 / self.seconds as f64,
-            pages_per_second_half: counted.good_pages_half as f64 / (self.seconds as f64 / 2.0),
-            cpu_us_per_page: cpu_us / counted.good_pages as f64,
+            pages_per_second: pages / seconds,
+            pages_per_second_half: counted.good_pages_half as f64 / (seconds / 2.0),
+            cpu_us_per_page: crawled.cpu_us_per_page * crawled.pages as f64 / pages,
             slow_hosts_ended: counted.slow_hosts.len(),
         };
-        Ok((good, report.driver))
+        Ok((good, crawled.driver))
     }
 }
 
@@ -250,9 +202,8 @@ fn host_of(url: &str) -> Option<u32> {
 
 impl SetUpReport {
     fn new(req_host_per_sec: f64, every_round: Vec<(Good, Good)>) -> SetUpReport {
-        let ratio = |of: fn(&Good) -> f64| {
-            Ratio::of(every_round.iter().map(|(alone, mixed)| of(mixed) / of(alone)).collect())
-        };
+        let ratio =
+            |of: fn(&Good) -> f64| Ratio::of(every_round.iter().map(|(alone, mixed)| of(mixed) / of(alone)));
         SetUpReport {
             req_host_per_sec,
             alone: Good::median(every_round.iter().map(|(alone, _)| *alone)),
@@ -266,7 +217,7 @@ impl SetUpReport {
 
 impl Good {
     fn median(all: impl Iterator<Item = Good> + Clone) -> Good {
-        let of = |field: fn(&Good) -> f64| Ratio::of(all.clone().map(|good| field(&good)).collect()).median;
+        let of = |figure: fn(Good) -> f64| median(all.clone().map(figure));
         Good {
             pages_per_second: of(|good| good.pages_per_second),
             pages_per_second_half: of(|good| good.pages_per_second_half),
@@ -277,9 +228,12 @@ impl Good {
 }
 
 impl Ratio {
-    fn of(mut all: Vec<f64>) -> Ratio {
-        all.sort_by(f64::total_cmp);
-        Ratio { median: all[all.len() / 2], least: all[0], most: all[all.len() - 1] }
+    fn of(all: impl Iterator<Item = f64> + Clone) -> Ratio {
+        Ratio {
+            median: median(all.clone()),
+            least: all.clone().fold(f64::MAX, f64::min),
+            most: all.fold(0.0, f64::max),
+        }
     }
 }
 
@@ -291,28 +245,33 @@ impl std::fmt::Display for Ratio {
 
 impl SlowReport {
     fn text(&self) -> String {
+        let Self { hosts, slow_hosts, seconds, rounds, driver, set_ups } = self;
         let mut text = format!(
-            "{} good hosts alone and with {} slow and broken ones among them, {} s each, driver {}, {} rounds\n\n",
-            self.hosts, self.slow_hosts, self.seconds, self.driver, self.rounds
+            "{hosts} good hosts alone and with {slow_hosts} slow and broken ones among them, {seconds} s each, driver {driver}, {rounds} rounds\n\n"
         );
         text += "                            good pages/s   second half   CPU µs per good page\n";
-        for set_up in &self.set_ups {
-            let rule = match set_up.req_host_per_sec {
-                0.0 => "no rate".to_string(),
-                rate => format!("{rate}/s a host"),
-            };
-            for (name, good) in [("alone", set_up.alone), ("mixed", set_up.mixed)] {
+        for SetUpReport { req_host_per_sec, alone, mixed, ratio, ratio_second_half, .. } in set_ups {
+            let rule = rate_text(*req_host_per_sec);
+            for (name, good) in [("alone", alone), ("mixed", mixed)] {
+                let Good { pages_per_second, pages_per_second_half, cpu_us_per_page, .. } = good;
                 text += &format!(
-                    "  {rule:<14} {name:<9} {:>13.0} {:>13.0} {:>22.1}\n",
-                    good.pages_per_second, good.pages_per_second_half, good.cpu_us_per_page
+                    "  {rule:<14} {name:<9} {pages_per_second:>13.0} {pages_per_second_half:>13.0} {cpu_us_per_page:>22.1}\n"
                 );
             }
+            let ended = mixed.slow_hosts_ended;
             text += &format!(
-                "  mixed/alone {}, second half {}; a request to {} of the slow hosts had ended\n\n",
-                set_up.ratio, set_up.ratio_second_half, set_up.mixed.slow_hosts_ended
+                "  mixed/alone {ratio}, second half {ratio_second_half}; a request to {ended} of the slow hosts had ended\n\n"
             );
         }
         text
+    }
+}
+
+/// A rate for every host, 0 = none, as a run is described.
+pub(super) fn rate_text(req_host_per_sec: f64) -> String {
+    match req_host_per_sec {
+        0.0 => "no rate".to_string(),
+        rate => format!("{rate}/s a host"),
     }
 }
 

@@ -1,4 +1,4 @@
-use super::process_sample::ProcessSample;
+use super::sampler::ProcessSample;
 use crate::proto::crawl_log::{LogLine, Path};
 use crate::proto::record::ResultCode;
 use serde::Serialize;
@@ -93,34 +93,19 @@ impl Course {
     pub fn text(&self) -> String {
         let mb = |bytes: u64| bytes as f64 / 1e6;
         let mut text = "  memory              anonymous         whole\n".to_string();
-        for at in &self.memory {
-            let percent = at.percent;
-            text += &format!(
-                "  at {percent:>3} % {:>17.1} MB {:>10.1} MB\n",
-                mb(at.anon_bytes),
-                mb(at.rss_bytes)
-            );
+        let most = ("most    ".to_string(), self.anon_bytes_max, self.rss_bytes_max);
+        let at = |at: &MemoryAt| (format!("at {:>3} %", at.percent), at.anon_bytes, at.rss_bytes);
+        for (when, anon, rss) in self.memory.iter().map(at).chain([most]) {
+            text += &format!("  {when} {:>17.1} MB {:>10.1} MB\n", mb(anon), mb(rss));
         }
-        text += &format!(
-            "  most     {:>17.1} MB {:>10.1} MB\n\n",
-            mb(self.anon_bytes_max),
-            mb(self.rss_bytes_max)
-        );
-        text += "  tenth       pages/s   CPU µs per page   anonymous\n";
-        for (number, tenth) in self.tenths.iter().enumerate() {
-            text += &format!(
-                "  {:>5} {:>13.0} {:>17.1} {:>8.1} MB\n",
-                number + 1,
-                tenth.pages_per_second,
-                tenth.cpu_us_per_page,
-                mb(tenth.anon_bytes)
-            );
+        text += "\n  tenth       pages/s   CPU µs per page   anonymous\n";
+        for (number, Tenth { pages_per_second, cpu_us_per_page, anon_bytes }) in (1..).zip(&self.tenths) {
+            let anon = mb(*anon_bytes);
+            text +=
+                &format!("  {number:>5} {pages_per_second:>13.0} {cpu_us_per_page:>17.1} {anon:>8.1} MB\n");
         }
-        text += &format!(
-            "  last tenth over the first: pages/s {:.2} x, CPU per page {:.2} x\n",
-            self.pace_last_over_first, self.cpu_last_over_first
-        );
-        text
+        let (pace, cpu) = (self.pace_last_over_first, self.cpu_last_over_first);
+        text + &format!("  last tenth over the first: pages/s {pace:.2} x, CPU per page {cpu:.2} x\n")
     }
 }
 

@@ -1,8 +1,10 @@
-use std::time::SystemTime;
+use crate::commands::shared::Failure;
+use std::process::{Child, Output};
+use std::time::{Duration, SystemTime};
 
 /// What a running process has used by a moment, as `/proc` tells it. Reading it costs the process nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessSample {
+pub(super) struct ProcessSample {
     /// Microseconds since 1970.
     pub at_us: u64,
     /// User and system time of all its threads, in steps of a hundredth of a second.
@@ -16,6 +18,18 @@ pub struct ProcessSample {
 const TICK_US: u64 = 10_000;
 
 impl ProcessSample {
+    /// Samples a child until it ends. What it prints until then is little enough for a pipe to hold.
+    pub fn until_end(mut child: Child, every: Duration) -> Result<(Vec<ProcessSample>, Output), Failure> {
+        let mut samples = Vec::new();
+        loop {
+            samples.extend(ProcessSample::of(child.id()));
+            if child.try_wait()?.is_some() {
+                return Ok((samples, child.wait_with_output()?));
+            }
+            std::thread::sleep(every);
+        }
+    }
+
     /// `None` once the process has ended.
     pub fn of(pid: u32) -> Option<ProcessSample> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

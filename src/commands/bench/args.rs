@@ -1,0 +1,50 @@
+use super::crawl::CrawlBenchArgs;
+use super::index::IndexBenchArgs;
+use super::long::LongArgs;
+use super::parse::ParseBenchArgs;
+use super::queues::QueuesArgs;
+use super::slow::SlowArgs;
+use super::store::StoreBenchArgs;
+use super::tls::TlsArgs;
+use crate::commands::shared::Failure;
+use clap::{Args, Subcommand};
+
+/// Crawl a farm, each in a process and on a core of its own, and print pages/s per core and CPU µs per page
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Example:\n  nephila bench --rounds 5 --record bench/runs/my-machine.json\n\nWhere wrk is installed it asks the same farm for a page of the same size between the rounds, on the crawl's core.\nThe figures to compare are CPU per page and per request: they hold on a noisy machine, wall time does not."
+)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    what: Option<BenchWhat>,
+    #[command(flatten)]
+    crawl: CrawlBenchArgs,
+}
+
+/// What else can be measured.
+#[derive(Subcommand)]
+enum BenchWhat {
+    Queues(QueuesArgs),
+    Index(IndexBenchArgs),
+    Parse(ParseBenchArgs),
+    Tls(TlsArgs),
+    Slow(SlowArgs),
+    Long(LongArgs),
+    Store(StoreBenchArgs),
+}
+
+impl BenchArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        match self.what {
+            None => self.crawl.run(),
+            Some(BenchWhat::Queues(queues)) => queues.run(),
+            Some(BenchWhat::Index(index)) => index.run(),
+            Some(BenchWhat::Parse(parse)) => parse.run(),
+            Some(BenchWhat::Tls(tls)) => tls.run(),
+            Some(BenchWhat::Slow(slow)) => slow.run(),
+            Some(BenchWhat::Long(long)) => long.run(),
+            Some(BenchWhat::Store(store)) => store.run(),
+        }
+    }
+}

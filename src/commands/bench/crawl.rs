@@ -1,0 +1,153 @@
+use super::crawl_process::CrawlProcess;
+use super::farm_process::FarmProcess;
+use super::record::RecordArgs;
+use super::rounds::median_by;
+use super::stage::{Stage, is_installed};
+use crate::commands::shared::{CrawlReport, Failure};
+use crate::farm::host_addr;
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What is crawled, how often, and where it is told.
+#[derive(Args)]
+pub(super) struct CrawlBenchArgs {
+    /// Hosts of the farm: as many connections are kept alive
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    hosts: u32,
+    /// Pages per host
+    #[arg(long, value_name = "N", default_value_t = 1500)]
+    pages: u32,
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    page_bytes: u32,
+    /// A connection per page, not kept alive
+    #[arg(long)]
+    close: bool,
+    /// Times to measure; the median is reported
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    /// The crawl's driver
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    driver: String,
+    /// Seconds wrk runs in a round
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    wrk_seconds: u32,
+    /// Where the crawl stores; removed afterwards [default: a directory of its own under the system's temporary one]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
+}
+
+#[derive(Serialize)]
+struct CrawlBenchReport {
+    hosts: u32,
+    pages: u32,
+    page_bytes: u32,
+    keep_alive: bool,
+    rounds: usize,
+    driver: String,
+    pages_per_second_per_core: f64,
+    cpu_us_per_page: f64,
+    compression: f64,
+    fetch_p50_ms: f64,
+    fetch_p99_ms: f64,
+    syscalls_per_page: f64,
+    wrk: Option<WrkReport>,
+    /// CPU of the whole crawl per page over wrk's per request: the median over the rounds, each with its own wrk.
+    ratio_to_wrk: Option<f64>,
+    every_round: Vec<(f64, Option<f64>)>,
+}
+
+#[derive(Serialize, Clone, Copy)]
+struct WrkReport {
+    requests_per_second: f64,
+    cpu_us_per_request: f64,
+}
+
+impl CrawlBenchArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let stage = Stage::passing(self.data.as_deref())?;
+        let figures = [("--hosts", self.hosts), ("--pages", self.pages), ("--page-bytes", self.page_bytes)];
+        let farm = stage.farm(&figures, if self.close { &["--close"] } else { &[] })?;
+        let has_wrk = is_installed("wrk", "-v");
+        let wanted = u64::from(self.hosts) * u64::from(self.pages);
+        let (mut crawls, mut wrks) = (Vec::new(), Vec::new());
+        for _ in 0..self.rounds.max(1) {
+            let mut crawl = CrawlProcess::new(&stage, &farm, &farm.seeds_file, 0.0, &self.driver)?;
+            crawls.push(crawl.run_whole(wanted)?);
+            wrks.push(if has_wrk { Some(self.wrk(&stage, &farm)?) } else { None });
+        }
+        self.record.tell(&self.report(crawls, &wrks), CrawlBenchReport::text)
+    }
+
+    fn report(&self, crawls: Vec<CrawlReport>, wrks: &[Option<WrkReport>]) -> CrawlBenchReport {
+        let costs = crawls.iter().map(|crawl| crawl.fetches.cpu_us_per_page);
+        let wrk_costs = wrks.iter().map(|wrk| Some(wrk.as_ref()?.cpu_us_per_request));
+        let every_round: Vec<(f64, Option<f64>)> = costs.zip(wrk_costs).collect();
+        let ratios = every_round.iter().filter_map(|(crawl, wrk)| Some(crawl / (*wrk)?));
+        let ratio_to_wrk = median_by(ratios, |ratio| *ratio);
+        let crawl = median_by(crawls, |crawl| crawl.fetches.cpu_us_per_page).expect("there is a round");
+        CrawlBenchReport {
+            hosts: self.hosts,
+            pages: self.pages,
+            page_bytes: self.page_bytes,
+            keep_alive: !self.close,
+            rounds: every_round.len(),
+            pages_per_second_per_core: crawl.fetches.pages_per_second,
+            cpu_us_per_page: crawl.fetches.cpu_us_per_page,
+            compression: crawl.fetches.bytes as f64 / crawl.fetches.stored_bytes.max(1) as f64,
+            fetch_p50_ms: crawl.fetch_ms.p50,
+            fetch_p99_ms: crawl.fetch_ms.p99,
+            syscalls_per_page: crawl.syscalls_per_page,
+            driver: crawl.fetches.driver,
+            wrk: median_by(wrks.iter().flatten().copied(), |wrk| wrk.cpu_us_per_request),
+            ratio_to_wrk,
+            every_round,
+        }
+    }
+
+    fn wrk(&self, stage: &Stage, farm: &FarmProcess) -> Result<WrkReport, Failure> {
+        let page = self.pages.saturating_sub(1).max(1);
+        let mut command = Command::new("wrk");
+        command.args(["-t1", "-c", &self.hosts.min(1_000).to_string()]);
+        command.args(["-d", &format!("{}s", self.wrk_seconds.max(1))]);
+        command.arg(format!("http://{}:{}/p/{page}.html", host_addr(0), farm.port));
+        let ran = stage.peer(command)?;
+        let requests = ran.number(|line| Some(line.split_once(" requests in")?.0));
+        let rate = ran.number(|line| line.trim().strip_prefix("Requests/sec:"));
+        match (requests, rate) {
+            (Some(requests), Some(rate)) if requests > 0.0 => {
+                Ok(WrkReport { requests_per_second: rate, cpu_us_per_request: ran.cpu_us / requests })
+            }
+            _ => Err(ran.unread("wrk")),
+        }
+    }
+}
+
+impl CrawlBenchReport {
+    fn text(&self) -> String {
+        let Self { hosts, pages, page_bytes, driver, rounds, cpu_us_per_page, .. } = self;
+        let kept = if self.keep_alive { "kept alive" } else { "a connection a page" };
+        let mut text = format!(
+            "{hosts} hosts x {pages} pages of {page_bytes} bytes, {kept}, driver {driver}, median of {rounds} rounds\n\n"
+        );
+        text += &format!("  pages/s per core  {:>9.0}\n", self.pages_per_second_per_core);
+        text += &format!(
+            "  CPU µs per page   {cpu_us_per_page:>9.1}   (schedule, fetch, parse, links, LZ4, store)\n"
+        );
+        text += &format!(
+            "  compression {:.2}:1, fetch p50 {:.2} ms, p99 {:.2} ms, {:.2} system calls of the shard per page\n",
+            self.compression, self.fetch_p50_ms, self.fetch_p99_ms, self.syscalls_per_page
+        );
+        let (Some(wrk), Some(ratio)) = (&self.wrk, self.ratio_to_wrk) else {
+            return text + "\n  wrk is not installed: nothing to compare with (Debian package wrk)\n";
+        };
+        text += &format!(
+            "\n  wrk, same farm, same core: {:.0} requests/s, {:.1} µs CPU per request (it keeps nothing)\n",
+            wrk.requests_per_second, wrk.cpu_us_per_request
+        );
+        text + &format!("  a crawled page costs {ratio:.2} x a wrk request\n")
+    }
+}

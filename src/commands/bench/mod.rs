@@ -1,0 +1,33 @@
+//! Measurements of the product, each beside a peer that does the same in the same run: one file per bench, named for
+//! what it measures, over one harness.
+//!
+//! ```text
+//!   Stage           a directory of its own, the first core for what is measured, the last for the farm
+//!   FarmProcess     the web that is crawled, in a process of its own
+//!   CrawlProcess    a whole crawl, in a process of its own; ProcessSample looks at it from outside
+//!   rounds          by turns with the peer; medians, and the ratio within each round
+//!   cpu             CPU time of a thread, of this process, of its children
+//!   RecordArgs      the run as text, as JSON, and as a file that is kept
+//! ```
+
+mod args;
+mod course;
+mod cpu;
+mod crawl;
+mod crawl_process;
+mod farm_process;
+mod index;
+mod long;
+mod parse;
+mod queues;
+mod record;
+mod rounds;
+mod sampler;
+mod slow;
+mod stage;
+mod store;
+mod store_work;
+mod tls;
+
+pub(super) use args::BenchArgs;
+pub(super) use farm_process::FarmProcess;

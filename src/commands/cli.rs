@@ -1,0 +1,73 @@
+use super::shared::Failure;
+use super::{
+    audit, bench, crawl, demo, explain, export, farm, import, index, parse, robots, sim, spider, store,
+    storeserver, urlserver,
+};
+use crate::base::shown;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Nephila: an io_uring crawl appliance.
+#[derive(Parser)]
+#[command(name = "nephila", version, about, max_term_width = 110, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::DemoArgs),
+    Crawl(Box<crawl::CrawlArgs>),
+    Urlserver(Box<urlserver::UrlServerArgs>),
+    Spider(Box<spider::SpiderArgs>),
+    Storeserver(storeserver::StoreServerArgs),
+    Store(store::StoreArgs),
+    Index(index::IndexArgs),
+    Explain(explain::ExplainArgs),
+    Export(export::ExportArgs),
+    Import(import::ImportArgs),
+    Audit(audit::AuditArgs),
+    Robots(robots::RobotsArgs),
+    Parse(parse::ParseArgs),
+    Farm(farm::FarmArgs),
+    Bench(bench::BenchArgs),
+    Sim(sim::SimArgs),
+}
+
+/// What is shown of a line about a failure.
+const LINE_CHARS_MAX: usize = 4_000;
+
+/// Runs what was typed.
+pub fn run(cli: Cli) -> ExitCode {
+    let ran = match cli.command {
+        Command::Demo(args) => args.run(),
+        Command::Crawl(args) => args.run(),
+        Command::Urlserver(args) => args.run(),
+        Command::Spider(args) => args.run(),
+        Command::Storeserver(args) => args.run(),
+        Command::Store(args) => args.run(),
+        Command::Index(args) => args.run(),
+        Command::Explain(args) => args.run(),
+        Command::Export(args) => args.run(),
+        Command::Import(args) => args.run(),
+        Command::Audit(args) => args.run(),
+        Command::Robots(args) => args.run(),
+        Command::Parse(args) => args.run(),
+        Command::Farm(args) => args.run(),
+        Command::Bench(args) => args.run(),
+        Command::Sim(args) => args.run(),
+    };
+    let (text, status) = match ran {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::No(text)) => (text, 1),
+        Err(Failure::Usage(text)) => (text, 2),
+        Err(Failure::CannotRun(text)) => (text, 3),
+    };
+    if !text.is_empty() {
+        // What it names was typed, or came from a file or a server.
+        let lines: Vec<String> = text.lines().map(|line| shown(line, LINE_CHARS_MAX)).collect();
+        eprintln!("nephila: {}", lines.join("\n"));
+    }
+    ExitCode::from(status)
+}

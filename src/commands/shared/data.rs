@@ -1,0 +1,79 @@
+use super::Failure;
+use crate::config::Config;
+use crate::doc_index::IndexView;
+use crate::engine::{OpenIndex, index_folder};
+use crate::store_server::{DataDir, Reader};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The data directory that a command looks into.
+#[derive(Args)]
+pub(crate) struct DataArg {
+    /// The data directory of a crawl
+    #[arg(long = "data", id = "data", value_name = "DIR", default_value = "./nephila-data")]
+    pub path: PathBuf,
+}
+
+impl DataArg {
+    /// Its store, to be read.
+    pub fn reader(&self) -> Result<Reader, Failure> {
+        Ok(Reader::open(&self.path)?)
+    }
+
+    /// Its doc index, to be looked at.
+    pub fn view(&self) -> Result<IndexView, Failure> {
+        IndexView::open(&index_folder(&self.path))?.ok_or_else(|| {
+            Failure::CannotRun(format!(
+                "{} has no doc index (name the data directory of a crawl with --data)",
+                self.path.display()
+            ))
+        })
+    }
+}
+
+/// Opens a data directory to write to, and says what `killed`, a crawl or a process, left in it.
+pub(crate) fn open_data(path: &Path, killed: &str) -> Result<DataDir, Failure> {
+    let directory = DataDir::open(path)?;
+    if directory.recovered() > 0 {
+        eprintln!(
+            "store: {} segments of a {killed} that was killed were sealed at their last whole record",
+            directory.recovered()
+        );
+    }
+    Ok(directory)
+}
+
+/// Whether there is a doc index to go on with.
+pub(crate) fn has_index(config: &Config) -> Result<bool, Failure> {
+    Ok(IndexView::open(&index_folder(&config.store.data))?.is_some())
+}
+
+/// Opens the doc index of a data directory, and says what is in it.
+pub(crate) fn open_index(config: &Config, directory: &DataDir) -> Result<OpenIndex, Failure> {
+    let index = OpenIndex::open(config, directory)?;
+    let (stats, opened) = (index.index.stats(), &index.opened);
+    if stats.known > 0 {
+        eprintln!(
+            "doc index: {} URLs known, {} pending, {} wait until they are due",
+            stats.known, stats.pending, stats.waiting
+        );
+    }
+    for (count, said) in [
+        (opened.torn_bytes, "bytes at its end were torn by a crash and are found again"),
+        (opened.runs_removed as u64, "damaged parts of the seen-set were made anew"),
+        (
+            opened.damaged_bytes,
+            "bytes are damaged; the URLs in them are lost until their pages are read again (--again)",
+        ),
+    ] {
+        if count > 0 {
+            eprintln!("doc index: {count} {said}");
+        }
+    }
+    Ok(index)
+}
+
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}

@@ -1,0 +1,53 @@
+//! What the machine offers: cores, descriptors, memory. Looked at once, before anything starts.
+
+use super::Failure;
+use crate::limits::LINKS_MAX;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::Pid;
+
+/// The cores this process may run on.
+pub(crate) fn cores() -> Vec<usize> {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    let cores: Vec<usize> = (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect();
+    if cores.is_empty() { vec![0] } else { cores }
+}
+
+/// Runs `body`, and every thread and process it starts, on these cores.
+pub(crate) fn on_cores<T>(on: &[usize], body: impl FnOnce() -> T) -> Result<T, Failure> {
+    let before = sched_getaffinity(Pid::from_raw(0))?;
+    let mut set = CpuSet::new();
+    for &core in on {
+        set.set(core).map_err(|_| Failure::Usage(format!("there is no core {core}")))?;
+    }
+    sched_setaffinity(Pid::from_raw(0), &set).map_err(|e| {
+        Failure::Usage(format!("cannot run on cores {on:?}: {e} (choose others with --cores)"))
+    })?;
+    let result = body();
+    let _ = sched_setaffinity(Pid::from_raw(0), &before);
+    Ok(result)
+}
+
+/// Raises the soft limit on open files to the hard one, and says what it is.
+pub(crate) fn raise_nofile() -> u64 {
+    match getrlimit(Resource::RLIMIT_NOFILE) {
+        Ok((soft, hard)) if soft < hard => match setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
+            Ok(()) => hard,
+            Err(_) => soft,
+        },
+        Ok((soft, _)) => soft,
+        Err(_) => 1_024,
+    }
+}
+
+/// Links that one process can hold.
+pub(crate) fn links_possible() -> usize {
+    LINKS_MAX.min(raise_nofile() as usize)
+}
+
+/// Memory of this machine, as far as the kernel tells.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?;
+    Some(kib.trim().parse::<u64>().ok()? * 1024)
+}

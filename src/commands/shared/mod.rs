@@ -1,0 +1,27 @@
+//! What several commands share: how they fail and print, the flags that open data directories, the machine that they
+//! run on, and the one way in which `crawl`, `spider`, `urlserver` and `storeserver` run a node to its end.
+
+mod data;
+mod failure;
+pub(super) mod machine;
+mod names;
+pub(super) mod output;
+mod product_driver;
+mod progress;
+mod report;
+mod runner;
+mod signals;
+mod ticker;
+mod url_list;
+
+pub(super) use data::{DataArg, has_index, now_ms, open_data, open_index};
+pub(super) use failure::Failure;
+pub(super) use machine::{cores, links_possible, on_cores, raise_nofile};
+pub(super) use names::NameSource;
+pub(super) use output::{mb, print, stream, tell, write_json};
+pub(super) use product_driver::{ChosenDriver, ProductDriver};
+pub(super) use report::{CrawlReport, Fetches, SpiderReport, StoreReport, UrlReport};
+pub(super) use runner::{Farewell, announce_links, run_to_end};
+pub(super) use signals::Signals;
+pub(super) use ticker::Ticker;
+pub(super) use url_list::{parse_url, read_urls};

@@ -1,0 +1,45 @@
+use super::Failure;
+use super::product_driver::{ChosenDriver, ProductDriver};
+use crate::config::Config;
+use crate::engine::{HostsFile, Names, Notices, ResolvConf};
+use crate::resolver::ResolverConfig;
+use crate::rings::Doorbell;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Where names come from: the hosts file, and name servers.
+pub(crate) struct NameSource {
+    hosts: HostsFile,
+    resolver: ResolverConfig,
+}
+
+impl NameSource {
+    pub fn of(config: &Config, driver: &ChosenDriver) -> Result<NameSource, Failure> {
+        let hosts = match &config.hosts_file {
+            Some(path) => HostsFile::read(path).map_err(|e| {
+                Failure::Usage(format!(
+                    "cannot read {}: {e} (name another file with --hosts-file)",
+                    path.display()
+                ))
+            })?,
+            None => HostsFile::of_system(),
+        };
+        let resolver = ResolvConf::of_system().with_servers(&config.dns).resolver_config();
+        Ok(NameSource {
+            hosts,
+            resolver: ResolverConfig { sockets_max: driver.name_sockets_max(), ..resolver },
+        })
+    }
+
+    /// Starts to ask for names; `asker` is rung when an answer has come.
+    pub fn open<D: ProductDriver>(
+        self,
+        asker: Arc<Doorbell>,
+        notices: Notices,
+        started: Instant,
+    ) -> io::Result<Names> {
+        let sockets_max = self.resolver.sockets_max;
+        Names::with_servers(self.hosts, self.resolver, move || D::open(sockets_max, started), asker, notices)
+    }
+}

@@ -1,0 +1,288 @@
+//! The summaries of the processes that serve, as a table for people and as JSON for scripts.
+
+use super::output::mb;
+use crate::base::rfc3339;
+use crate::engine::{SpiderSummary, StoreSummary, Summary, UrlSummary};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What was fetched, and what it took.
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct Fetches {
+    /// Those that could not be had among them.
+    pub pages: u64,
+    pub success: u64,
+    pub errors: u64,
+    pub bytes: u64,
+    /// In segments; with a store server, on the wire to it.
+    pub stored_bytes: u64,
+    pub seconds: f64,
+    pub pages_per_second: f64,
+    pub cpu_us_per_page: f64,
+    pub driver: String,
+    pub cores: Vec<usize>,
+}
+
+/// The one object that `crawl --json` ends with. `bench` reads it back from its child.
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct CrawlReport {
+    #[serde(flatten)]
+    pub fetches: Fetches,
+    pending: u64,
+    /// Of the pending ones, those that wait for a retry or to be looked at again, and when the next is due.
+    waiting: u64,
+    next_due: Option<String>,
+    known: u64,
+    /// Of the known ones, those that were when it began.
+    known_before: u64,
+    /// Pages that were stored by a process that was killed, and are not fetched again.
+    taken_up: u64,
+    results: BTreeMap<String, u64>,
+    pub fetch_ms: FetchTimes,
+    robots: u64,
+    shard_restarts: u64,
+    pub syscalls_per_page: f64,
+    stopped: bool,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct FetchTimes {
+    pub p50: f64,
+    pub p99: f64,
+    max: f64,
+}
+
+/// The one object that `spider --json` ends with. Its pages are orders that left a record.
+#[derive(Serialize)]
+pub(crate) struct SpiderReport {
+    #[serde(flatten)]
+    fetches: Fetches,
+    results: BTreeMap<String, u64>,
+    fetch_ms: FetchTimes,
+    /// DONE words that no URL server was there to hear.
+    untold: u64,
+    /// Links closed over a line that could not be read.
+    bad_lines: u64,
+    shard_restarts: u64,
+    syscalls_per_page: f64,
+}
+
+/// The one object that `storeserver --json` ends with.
+#[derive(Serialize)]
+pub(crate) struct StoreReport {
+    connections: u64,
+    records: u64,
+    /// On the wire, headers included.
+    bytes: u64,
+    stored_bytes: u64,
+    /// Connections that ended inside a record, or sent what is none.
+    bad_connections: u64,
+    seconds: f64,
+    cpu_us_per_record: f64,
+}
+
+/// The one object that `urlserver --json` ends with.
+#[derive(Serialize)]
+pub(crate) struct UrlReport {
+    known: u64,
+    /// URLs that were answered for.
+    done: u64,
+    pending: u64,
+    /// Lines that went to spiders, and those of them that went again.
+    sent: u64,
+    resent: u64,
+    /// Words on transactions that were not open.
+    late: u64,
+    /// Links closed over a line that could not be read.
+    bad_lines: u64,
+    seconds: f64,
+    cpu_us_per_url: f64,
+    driver: &'static str,
+    results: BTreeMap<&'static str, u64>,
+    stopped: bool,
+}
+
+/// The two summaries that count fetches have these by the same names.
+macro_rules! fetches {
+    ($summary:expr) => {
+        Fetches {
+            pages: $summary.pages,
+            success: $summary.success,
+            errors: $summary.pages - $summary.success,
+            bytes: $summary.bytes,
+            stored_bytes: $summary.stored_bytes,
+            seconds: $summary.seconds,
+            pages_per_second: $summary.pages as f64 / $summary.seconds.max(1e-9),
+            cpu_us_per_page: per($summary.cpu_us, $summary.pages),
+            driver: $summary.driver.to_string(),
+            cores: $summary.cores.clone(),
+        }
+    };
+}
+
+impl CrawlReport {
+    pub fn new(summary: &Summary) -> CrawlReport {
+        CrawlReport {
+            fetches: fetches!(summary),
+            pending: summary.pending,
+            waiting: summary.waiting,
+            next_due: summary.next_due_s.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
+            known: summary.known,
+            known_before: summary.known_before,
+            taken_up: summary.taken_up,
+            results: owned(&summary.results),
+            fetch_ms: FetchTimes::new(&summary.fetch_us),
+            robots: summary.robots,
+            shard_restarts: summary.restarts,
+            syscalls_per_page: per(summary.syscalls, summary.pages),
+            stopped: summary.stopped,
+        }
+    }
+
+    pub fn table(&self) -> String {
+        let Self { fetches, known, pending, waiting, .. } = self;
+        let due = self.next_due.as_ref().map(|due| format!(" ({waiting} wait, the next until {due})"));
+        table(&[
+            ("pages", fetches.pages_row()),
+            ("pages/s", format!("{:.0}", fetches.pages_per_second)),
+            ("CPU µs/page", format!("{:.1}", fetches.cpu_us_per_page)),
+            ("received", format!("{:.1} MB", mb(fetches.bytes))),
+            ("stored", stored(fetches.bytes, fetches.stored_bytes)),
+            ("fetch", self.fetch_ms.row()),
+            ("results", results(&self.results)),
+            ("URLs", format!("{known} known, {pending} pending{}", due.unwrap_or_default())),
+            ("robots.txt", format!("{} fetched", self.robots)),
+            ("seconds", format!("{:.2}", fetches.seconds)),
+            ("driver", fetches.driver_row(self.syscalls_per_page)),
+        ])
+    }
+}
+
+impl SpiderReport {
+    pub fn new(summary: &SpiderSummary) -> SpiderReport {
+        SpiderReport {
+            fetches: fetches!(summary),
+            results: owned(&summary.results),
+            fetch_ms: FetchTimes::new(&summary.fetch_us),
+            untold: summary.untold,
+            bad_lines: summary.bad_lines,
+            shard_restarts: summary.restarts,
+            syscalls_per_page: per(summary.syscalls, summary.pages),
+        }
+    }
+
+    pub fn table(&self) -> String {
+        let Self { fetches, untold, bad_lines, .. } = self;
+        table(&[
+            ("pages", fetches.pages_row()),
+            ("CPU µs/page", format!("{:.1}", fetches.cpu_us_per_page)),
+            ("received", format!("{:.1} MB", mb(fetches.bytes))),
+            ("stored", stored(fetches.bytes, fetches.stored_bytes)),
+            ("fetch", self.fetch_ms.row()),
+            ("results", results(&self.results)),
+            ("links", format!("{untold} DONE unheard, {bad_lines} closed over bad lines")),
+            ("seconds", format!("{:.2}", fetches.seconds)),
+            ("driver", fetches.driver_row(self.syscalls_per_page)),
+        ])
+    }
+}
+
+impl StoreReport {
+    pub fn new(summary: &StoreSummary) -> StoreReport {
+        let StoreSummary { connections, records, bytes, stored_bytes, bad_connections, seconds, cpu_us } =
+            *summary;
+        let cpu_us_per_record = cpu_us as f64 / records.max(1) as f64;
+        StoreReport { connections, records, bytes, stored_bytes, bad_connections, seconds, cpu_us_per_record }
+    }
+
+    pub fn table(&self) -> String {
+        table(&[
+            ("records", self.records.to_string()),
+            ("connections", format!("{} ({} bad)", self.connections, self.bad_connections)),
+            ("received", format!("{:.1} MB", mb(self.bytes))),
+            ("stored", stored(self.bytes, self.stored_bytes)),
+            ("CPU µs/rec.", format!("{:.1}", self.cpu_us_per_record)),
+            ("seconds", format!("{:.2}", self.seconds)),
+        ])
+    }
+}
+
+impl UrlReport {
+    pub fn new(summary: UrlSummary) -> UrlReport {
+        let UrlSummary { known, done, pending, sent, resent, late, bad_lines, seconds, .. } = summary;
+        let UrlSummary { cpu_us, driver, results, stopped, .. } = summary;
+        let cpu_us_per_url = cpu_us as f64 / done.max(1) as f64;
+        UrlReport {
+            known,
+            done,
+            pending,
+            sent,
+            resent,
+            late,
+            bad_lines,
+            seconds,
+            cpu_us_per_url,
+            driver,
+            results,
+            stopped,
+        }
+    }
+
+    pub fn table(&self) -> String {
+        let Self { known, done, pending, sent, resent, late, bad_lines, .. } = self;
+        table(&[
+            ("urls", format!("{known} known, {done} done, {pending} pending")),
+            ("lines", format!("{sent} sent, {resent} of them again")),
+            ("results", results(&self.results)),
+            ("links", format!("{late} words came late, {bad_lines} closed over bad lines")),
+            ("CPU µs/URL", format!("{:.1}", self.cpu_us_per_url)),
+            ("seconds", format!("{:.2}", self.seconds)),
+            ("driver", self.driver.to_string()),
+        ])
+    }
+}
+
+impl Fetches {
+    fn pages_row(&self) -> String {
+        format!("{} ({} with success, {} errors)", self.pages, self.success, self.errors)
+    }
+
+    fn driver_row(&self, syscalls_per_page: f64) -> String {
+        format!("{}, cores {:?}, {syscalls_per_page:.2} system calls/page", self.driver, self.cores)
+    }
+}
+
+impl FetchTimes {
+    fn new(fetch_us: &Histogram<u64>) -> FetchTimes {
+        let ms = |us: u64| us as f64 / 1_000.0;
+        let at = |quantile| ms(fetch_us.value_at_quantile(quantile));
+        FetchTimes { p50: at(0.5), p99: at(0.99), max: ms(fetch_us.max()) }
+    }
+
+    fn row(&self) -> String {
+        format!("p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms", self.p50, self.p99, self.max)
+    }
+}
+
+/// Nothing a page if there was none.
+fn per(value: u64, pages: u64) -> f64 {
+    if pages == 0 { 0.0 } else { value as f64 / pages as f64 }
+}
+
+fn stored(bytes: u64, stored_bytes: u64) -> String {
+    format!("{:.1} MB, compression {:.2}:1", mb(stored_bytes), per(bytes, stored_bytes))
+}
+
+fn owned(results: &BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
+    results.iter().map(|(name, count)| ((*name).to_string(), *count)).collect()
+}
+
+fn results<N: std::fmt::Display>(results: &BTreeMap<N, u64>) -> String {
+    let results: Vec<String> = results.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    results.join(", ")
+}
+
+fn table(rows: &[(&str, String)]) -> String {
+    rows.iter().map(|(name, value)| format!("  {name:<12} {value}\n")).collect()
+}
