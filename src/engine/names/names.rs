@@ -96,6 +96,7 @@ impl NamesThread {
     ) -> io::Result<NamesThread> {
         let (questions, asked) = ring(NAMES_ASKED_MAX);
         let (answer, answers) = ring(NAMES_ASKED_MAX);
+        // Ids and spellings of questions must not be foreseen.
         let make_actor = move |driver, _| {
             Ok((ResolverActor::new(driver, config, random_u64(), (asked, answer), asker), ()))
         };
