@@ -7,7 +7,7 @@ use crate::engine::links::{BadCount, LinkEvent, LinkPort, Links, LinksConfig};
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::notices::Level;
-use crate::limits::RECORD_RING_WORDS;
+use crate::limits::{LINK_RING_WORDS, RECORD_RING_WORDS};
 use crate::rings::{Doorbell, ring};
 use std::io;
 use std::sync::Arc;
@@ -60,6 +60,8 @@ impl<D: ServerDriver> RecordSender<D> {
         bell: &Arc<Doorbell>,
         seed: u64,
     ) -> io::Result<(RecordSender<D>, Vec<SenderPort>)> {
+        // It turns the links itself, and so must not wait for room in the ring to them.
+        assert!(2 * shards <= LINK_RING_WORDS, "every lane may send a piece and close in one turn");
         let dial = vec![parts.address.clone(); shards];
         let config = LinksConfig { listen: None, dial, links_max: links_max(shards) };
         // Its events are taken in the same turn.

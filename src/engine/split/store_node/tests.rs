@@ -1,7 +1,10 @@
 //! What takes too long, or too much memory, to be seen from outside: the bounds of the acceptor and of a worker.
 
+mod sent_again;
+
 use super::acceptor::{Acceptor, WorkerPort};
 use super::node::StoreStats;
+use super::store_core::StoreBounds;
 use super::worker::{Worker, WorkerParts};
 use crate::base::{Accepted, Socket, Wall};
 use crate::driver::{Driver, EpollDriver};
@@ -48,7 +51,6 @@ fn a_full_house_refuses_and_lets_in_again() {
     let (driver, notices) = (driver(0), Notices::default());
     let bell = bell_of(&driver);
     let listen = "127.0.0.1:0".parse().unwrap();
-    let (mut acceptor, addr) = Acceptor::new(driver, listen, 4, notices.clone()).unwrap();
     let (ports, inside): (Vec<WorkerPort>, Vec<Receiver<Box<Accepted>>>) = (0..2)
         .map(|_| {
             let (accepted, inside) = ring(8);
@@ -56,7 +58,7 @@ fn a_full_house_refuses_and_lets_in_again() {
             (WorkerPort { accepted, open, bell }, inside)
         })
         .unzip();
-    acceptor.deal_to(ports.clone());
+    let (mut acceptor, addr) = Acceptor::new(driver, listen, ports.clone(), 4, notices.clone()).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let thread = std::thread::spawn({
         let (bell, stop) = (bell.clone(), stop.clone());
@@ -104,8 +106,7 @@ fn stage(held_bytes_max: usize) -> Stage {
         stats: stats.clone(),
         health: Arc::default(),
         wall: Wall { unix_ms_at_zero: 0 },
-        doc_bytes_max: 1 << 30,
-        held_bytes_max,
+        bounds: StoreBounds { connections_max: 8, doc_bytes_max: 1 << 30, held_bytes_max },
     };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = dial(listener.local_addr().unwrap());

@@ -1,5 +1,6 @@
 use super::conn::{Conn, End, Phase};
 use super::node::StoreStats;
+use super::store_core::StoreBounds;
 use crate::base::{Accepted, Key, NetEvent, Now, Slots, Wall};
 use crate::driver::ServerDriver;
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
@@ -39,8 +40,7 @@ pub(super) struct WorkerParts {
     pub stats: Arc<StoreStats>,
     pub health: Arc<Health>,
     pub wall: Wall,
-    pub doc_bytes_max: u64,
-    pub held_bytes_max: usize,
+    pub bounds: StoreBounds,
 }
 
 /// The life of a worker.
@@ -90,7 +90,7 @@ impl<D: ServerDriver> Worker<D> {
         }
         while let Some(accepted) = self.parts.accepted.pop() {
             let Accepted { socket, peer } = *accepted;
-            let conn = Conn::new(peer, self.parts.doc_bytes_max);
+            let conn = Conn::new(peer, self.parts.bounds.doc_bytes_max);
             let key = self.conns.insert(conn).expect("the acceptor lets in as many as there is room for");
             self.driver.adopt(key, socket);
             self.parts.stats.connections.fetch_add(1, Ordering::Relaxed);
@@ -135,7 +135,7 @@ impl<D: ServerDriver> Worker<D> {
         self.parts.stats.stored(conn.stored_since());
         let held = self.held - held_before + conn.held();
         let end = match fed {
-            Fed::All if held > self.parts.held_bytes_max && conn.held() > held_before => {
+            Fed::All if held > self.parts.bounds.held_bytes_max && conn.held() > held_before => {
                 Some(End::TooMuch { held })
             }
             Fed::All => None,
