@@ -235,6 +235,8 @@ impl<D: ServerDriver> Actor for RecordSender<D> {
     }
 
     fn end(&mut self, now: Now) {
+        // That connections end is not worth a word from here on.
+        self.told.stands = false;
         self.links.end(now);
     }
 }

@@ -27,4 +27,4 @@ mod store_core;
 mod tests;
 mod worker;
 
-pub use node::{StoreNode, StoreStats, StoreSummary};
+pub use node::{StoreNode, StoreSummary};

@@ -3,7 +3,7 @@ use crate::config::Config;
 use crate::driver::EpollDriver;
 use crate::engine::crawl::settings::store_rules;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
-use crate::engine::runtime::counters::cpu_us;
+use crate::engine::runtime::counters::{Counter, CounterTable, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::notices::Notice;
 use crate::engine::runtime::shard_thread::pin;
@@ -11,11 +11,11 @@ use crate::engine::runtime::store_actors::{KeeperActor, StoreThreads};
 use crate::engine::runtime::wiring::wall_at;
 use crate::limits::{STORE_CONNECTIONS_MAX, STORE_HELD_BYTES_MAX};
 use crate::rings::Doorbell;
-use crate::store_server::{DataDir, Keeper, Medium, StoreRules, Stored};
+use crate::store_server::{DataDir, Keeper, Medium, StoreRules};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -28,18 +28,8 @@ pub struct StoreNode {
     workers: Vec<JoinHandle<()>>,
     bells: Vec<Arc<Doorbell>>,
     store: StoreThreads,
-    stats: Arc<StoreStats>,
+    counters: CounterTable,
     health: Arc<Health>,
-}
-
-/// Counters of a store server.
-#[derive(Default)]
-pub struct StoreStats {
-    pub connections: AtomicU64,
-    pub records: AtomicU64,
-    pub bytes: AtomicU64,
-    pub stored_bytes: AtomicU64,
-    pub bad_connections: AtomicU64,
 }
 
 /// What a store server came to.
@@ -54,16 +44,6 @@ pub struct StoreSummary {
     pub bad_connections: u64,
     pub seconds: f64,
     pub cpu_us: u64,
-}
-
-impl StoreStats {
-    pub(super) fn stored(&self, stored: Stored) {
-        if stored.records > 0 {
-            self.records.fetch_add(stored.records, Ordering::Relaxed);
-            self.bytes.fetch_add(stored.wire_bytes, Ordering::Relaxed);
-            self.stored_bytes.fetch_add(stored.segment_bytes, Ordering::Relaxed);
-        }
-    }
 }
 
 impl StoreNode {
@@ -82,7 +62,7 @@ impl StoreNode {
         let rules = StoreRules { agent: String::new(), ..store_rules(config) };
         let keeper = Keeper::new(Medium::Directory(directory), rules, config.cores.len());
         let working = config.cores.iter().map(|_| driver(STORE_CONNECTIONS_MAX)).collect::<Result<_, _>>()?;
-        let StoreCore { acceptor, workers, mut keeper, keepers_bell, bound, stats } =
+        let StoreCore { acceptor, workers, mut keeper, keepers_bell, bound, counters } =
             StoreCore::assemble(keeper, listen, (driver(0)?, working), bounds(config), wall, &health)
                 .map_err(|cause| NodeError::Listen { addr: listen, cause })?;
         keeper.prepare(wall.unix_ms_at_zero)?;
@@ -95,7 +75,7 @@ impl StoreNode {
         let workers = workers.into_iter().enumerate().map(start_worker).collect::<Result<_, _>>()?;
         let store = StoreThreads::start(keeper, config, started, &health)?;
         let acceptor = turning("acceptor", None, acceptor, &stop, &health)?;
-        Ok(StoreNode { started, bound, stop, acceptor, workers, bells, store, stats, health })
+        Ok(StoreNode { started, bound, stop, acceptor, workers, bells, store, counters, health })
     }
 
     /// Where spiders may dial in.
@@ -138,13 +118,13 @@ impl StoreNode {
         let kept = self.store.end();
         self.health.take()?;
         kept?;
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let sum = |counter| self.counters.sum(counter);
         Ok(StoreSummary {
-            connections: get(&self.stats.connections),
-            records: get(&self.stats.records),
-            bytes: get(&self.stats.bytes),
-            stored_bytes: get(&self.stats.stored_bytes),
-            bad_connections: get(&self.stats.bad_connections),
+            connections: sum(Counter::Connections),
+            records: sum(Counter::Records),
+            bytes: sum(Counter::Bytes),
+            stored_bytes: sum(Counter::StoredBytes),
+            bad_connections: sum(Counter::BadConnections),
             seconds: self.started.elapsed().as_secs_f64(),
             cpu_us: cpu_us(),
         })

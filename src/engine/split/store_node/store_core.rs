@@ -1,8 +1,8 @@
 use super::acceptor::{Acceptor, WorkerPort};
-use super::node::StoreStats;
 use super::worker::{Worker, WorkerParts};
 use crate::base::Wall;
 use crate::driver::ServerDriver;
+use crate::engine::runtime::counters::CounterTable;
 use crate::engine::runtime::health::Health;
 use crate::rings::{Doorbell, ring};
 use crate::store_server::Keeper;
@@ -19,7 +19,7 @@ pub(super) struct StoreCore<D: ServerDriver> {
     /// Rung when a durable point has moved: one bell for all workers, hung up by each that falls asleep.
     pub keepers_bell: Arc<Doorbell>,
     pub bound: SocketAddr,
-    pub stats: Arc<StoreStats>,
+    pub counters: CounterTable,
 }
 
 /// An actor, and the bell that wakes its driver.
@@ -47,7 +47,7 @@ impl<D: ServerDriver> StoreCore<D> {
         wall: Wall,
         health: &Arc<Health>,
     ) -> io::Result<StoreCore<D>> {
-        let stats = Arc::new(StoreStats::default());
+        let mut counters = CounterTable::default();
         let bells: Vec<Arc<Doorbell>> = working.iter().map(bell_of).collect();
         let keepers_bell = Arc::new(Doorbell::new({
             let bells = bells.clone();
@@ -64,7 +64,7 @@ impl<D: ServerDriver> StoreCore<D> {
                 accepted,
                 open,
                 keepers_bell: keepers_bell.clone(),
-                stats: stats.clone(),
+                counters: counters.thread(),
                 health: health.clone(),
                 wall,
                 bounds,
@@ -74,7 +74,7 @@ impl<D: ServerDriver> StoreCore<D> {
         let bell = bell_of(&accepting);
         let notices = health.notices.clone();
         let (actor, bound) = Acceptor::new(accepting, listen, ports, bounds.connections_max, notices)?;
-        Ok(StoreCore { acceptor: Belled { actor, bell }, workers, keeper, keepers_bell, bound, stats })
+        Ok(StoreCore { acceptor: Belled { actor, bell }, workers, keeper, keepers_bell, bound, counters })
     }
 }
 
