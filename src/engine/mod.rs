@@ -70,5 +70,5 @@ pub use runtime::log_writer::{CRAWL_LOG, LogWriter};
 pub use runtime::notices::{Level, Notice, Notices};
 pub use runtime::shard_thread::ShardMaker;
 pub use split::spider_node::{SpiderNode, StoreAt};
-pub use split::store_node::{StoreNode, StoreStats, StoreSummary};
+pub use split::store_node::{StoreNode, StoreSummary};
 pub use split::url_node::{UrlList, UrlNode};

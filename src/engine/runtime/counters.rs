@@ -38,9 +38,13 @@ pub enum Counter {
     Sent,
     /// Lines about transactions that were not open, or with another spider.
     Late,
+    /// Of a store server: connections that were let in, those that ended inside a record or sent what is none, and records.
+    Connections,
+    BadConnections,
+    Records,
 }
 
-const COUNT: usize = Counter::Late as usize + 1;
+const COUNT: usize = Counter::Records as usize + 1;
 
 /// The counters of one thread, published now and then by plain stores: the thread counts in fields of its own.
 #[derive(Default)]
@@ -49,6 +53,11 @@ pub struct Counters([AtomicU64; COUNT]);
 impl Counters {
     pub fn set(&self, counter: Counter, value: u64) {
         self.0[counter as usize].store(value, Ordering::Relaxed);
+    }
+
+    /// Adds, on the one thread that counts here.
+    pub fn add(&self, counter: Counter, more: u64) {
+        self.set(counter, self.get(counter) + more);
     }
 
     pub fn get(&self, counter: Counter) -> u64 {

@@ -27,6 +27,8 @@ mod record_sender;
 mod sink;
 mod thread;
 
+#[cfg(test)]
+pub(super) use record_sender::RecordSender;
 pub(super) use record_sender::SenderParts;
 pub(super) use sink::{RecordPlace, RecordSink};
 pub(super) use thread::StoreThread;

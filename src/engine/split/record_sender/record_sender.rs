@@ -1,13 +1,13 @@
 use super::lane::Lane;
 use super::last_counts::{LastCounts, Patience};
 use super::sink::{SenderPort, SenderShare};
-use crate::base::Now;
+use crate::base::{Key, Now};
 use crate::driver::ServerDriver;
-use crate::engine::links::{LinkEvent, LinkPort, Links, LinksConfig};
+use crate::engine::links::{BadCount, LinkEvent, LinkPort, Links, LinksConfig};
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::notices::Level;
-use crate::limits::RECORD_RING_WORDS;
+use crate::limits::{LINK_RING_WORDS, RECORD_RING_WORDS};
 use crate::rings::{Doorbell, ring};
 use std::io;
 use std::sync::Arc;
@@ -60,6 +60,8 @@ impl<D: ServerDriver> RecordSender<D> {
         bell: &Arc<Doorbell>,
         seed: u64,
     ) -> io::Result<(RecordSender<D>, Vec<SenderPort>)> {
+        // It turns the links itself, and so must not wait for room in the ring to them.
+        assert!(2 * shards <= LINK_RING_WORDS, "every lane may send a piece and close in one turn");
         let dial = vec![parts.address.clone(); shards];
         let config = LinksConfig { listen: None, dial, links_max: links_max(shards) };
         // Its events are taken in the same turn.
@@ -85,23 +87,19 @@ impl<D: ServerDriver> RecordSender<D> {
     }
 
     fn send(&mut self, now: Now) {
-        let mut has_moved = false;
-        for index in 0..self.lanes.len() {
-            let lane = &mut self.lanes[index];
+        let (mut has_moved, mut is_silent) = (false, false);
+        for lane in &mut self.lanes {
             if let Some(link) = lane.link()
                 && let Some(piece) = lane.piece()
             {
                 self.port.send(link, piece);
             }
-            let is_silent = !self.has_counted && lane.judge(now);
+            is_silent |= !self.has_counted && lane.judge(now);
             has_moved |= lane.publish();
-            if is_silent && !std::mem::replace(&mut self.told.silent, true) {
-                self.tell(
-                    Level::Warn,
-                    "store_counts_nothing",
-                    "it counts no records; DONE follows when they are sent, not when they are stored",
-                );
-            }
+        }
+        if is_silent && !std::mem::replace(&mut self.told.silent, true) {
+            let text = "it counts no records; DONE follows when they are sent, not when they are stored";
+            self.tell(Level::Warn, "store_counts_nothing", text);
         }
         if has_moved {
             self.parts.owner.ring_if_asleep();
@@ -109,59 +107,50 @@ impl<D: ServerDriver> RecordSender<D> {
     }
 
     fn step(&mut self, event: LinkEvent, now: Now) {
-        let lane_of = |lanes: &mut [Lane], link| lanes.iter().position(|lane| lane.link() == Some(link));
-        match event {
-            LinkEvent::Up { link, .. } => {
-                let Some(lane) = self.lanes.iter_mut().find(|lane| lane.link().is_none()) else {
-                    // The end of the connection before it is still to be told of.
-                    return self.port.close(link);
-                };
-                lane.connected(link);
-                if !self.told.stands && self.lanes.iter().all(|lane| lane.link().is_some()) {
-                    self.told.stands = true;
-                    let count = self.lanes.len();
-                    self.tell(
-                        Level::Info,
-                        "store_stands",
-                        &format!("the connection stands ({count} in all)"),
-                    );
+        let (LinkEvent::Up { link, .. }
+        | LinkEvent::Bytes { link, .. }
+        | LinkEvent::Sent { link, .. }
+        | LinkEvent::Down { link, .. }) = event;
+        let index = self.lanes.iter().position(|lane| lane.link() == Some(link));
+        match (event, index) {
+            (LinkEvent::Up { .. }, _) => self.up(link),
+            (LinkEvent::Bytes { bytes, .. }, Some(index)) => {
+                let counted = self.lanes[index].counts(&bytes);
+                self.counted(link, counted);
+            }
+            (LinkEvent::Sent { bytes, .. }, Some(index)) => self.lanes[index].sent(bytes, now),
+            (LinkEvent::Down { why, .. }, Some(index)) => self.down(index, &why),
+            (_, None) => {}
+        }
+    }
+
+    fn up(&mut self, link: Key) {
+        let Some(lane) = self.lanes.iter_mut().find(|lane| lane.link().is_none()) else {
+            // The end of the connection before it is still to be told of.
+            return self.port.close(link);
+        };
+        lane.connected(link);
+        if !self.told.stands && self.lanes.iter().all(|lane| lane.link().is_some()) {
+            self.told.stands = true;
+            let text = format!("the connection stands ({} in all)", self.lanes.len());
+            self.tell(Level::Info, "store_stands", &text);
+        }
+    }
+
+    fn counted(&mut self, link: Key, is_first: Result<bool, BadCount>) {
+        match is_first {
+            Ok(false) => {}
+            Ok(true) => {
+                self.has_counted = true;
+                if std::mem::take(&mut self.told.silent) {
+                    let text = "it counts records after all; DONE waits for them";
+                    self.tell(Level::Info, "store_counts", text);
                 }
             }
-            LinkEvent::Bytes { link, bytes } => {
-                let Some(index) = lane_of(&mut self.lanes, link) else {
-                    return;
-                };
-                match self.lanes[index].counts(&bytes) {
-                    Ok(false) => {}
-                    Ok(true) => {
-                        self.has_counted = true;
-                        if std::mem::take(&mut self.told.silent) {
-                            self.tell(
-                                Level::Info,
-                                "store_counts",
-                                "it counts records after all; DONE waits for them",
-                            );
-                        }
-                    }
-                    Err(bad) => {
-                        self.tell(
-                            Level::Warn,
-                            "store_bad_count",
-                            &format!("{bad}; the connection is made anew"),
-                        );
-                        self.port.close(link);
-                    }
-                }
-            }
-            LinkEvent::Sent { link, bytes } => {
-                if let Some(index) = lane_of(&mut self.lanes, link) {
-                    self.lanes[index].sent(bytes, now);
-                }
-            }
-            LinkEvent::Down { link, why } => {
-                if let Some(index) = lane_of(&mut self.lanes, link) {
-                    self.down(index, &why);
-                }
+            Err(bad) => {
+                let text = format!("{bad}; the connection is made anew");
+                self.tell(Level::Warn, "store_bad_count", &text);
+                self.port.close(link);
             }
         }
     }
@@ -170,23 +159,17 @@ impl<D: ServerDriver> RecordSender<D> {
         let (ends, first_bytes) = self.lanes[index].disconnected();
         // A store server that ends one connection after the other at the same record will not take it.
         if ends == ENDS_TOLD && first_bytes > 0 {
-            self.tell(
-                Level::Warn,
-                "store_refuses_record",
-                &format!(
-                    "{ENDS_TOLD} connections have ended at one record of {first_bytes} bytes (is its max_doc_size smaller than ours?)"
-                ),
+            let text = format!(
+                "{ENDS_TOLD} connections have ended at one record of {first_bytes} bytes (is its max_doc_size smaller than ours?)"
             );
+            self.tell(Level::Warn, "store_refuses_record", &text);
         }
         if std::mem::take(&mut self.told.stands) {
             let again = self.uncounted();
-            self.tell(
-                Level::Warn,
-                "store_down",
-                &format!(
-                    "the connection broke ({why}); {again} records are not counted, and are sent again when it stands"
-                ),
+            let text = format!(
+                "the connection broke ({why}); {again} records are not counted, and are sent again when it stands"
             );
+            self.tell(Level::Warn, "store_down", &text);
         }
     }
 
@@ -252,6 +235,8 @@ impl<D: ServerDriver> Actor for RecordSender<D> {
     }
 
     fn end(&mut self, now: Now) {
+        // That connections end is not worth a word from here on.
+        self.told.stands = false;
         self.links.end(now);
     }
 }

@@ -40,13 +40,14 @@ impl<D: ServerDriver> Acceptor<D> {
     pub fn new(
         mut driver: D,
         listen: SocketAddr,
+        workers: Vec<WorkerPort>,
         connections_max: usize,
         notices: Notices,
     ) -> io::Result<(Acceptor<D>, SocketAddr)> {
         let bound = driver.listen(LISTENER, listen)?;
         let acceptor = Acceptor {
             driver,
-            workers: Vec::new(),
+            workers,
             connections_max,
             notices,
             pause_until: Some(Now::ZERO),
@@ -55,10 +56,6 @@ impl<D: ServerDriver> Acceptor<D> {
             is_ending: false,
         };
         Ok((acceptor, bound))
-    }
-
-    pub fn deal_to(&mut self, workers: Vec<WorkerPort>) {
-        self.workers = workers;
     }
 
     fn admit(&mut self, accepted: Box<Accepted>) {

@@ -25,7 +25,7 @@ pub(super) enum Phase {
     /// A record waits for a segment; the connection is paused meanwhile.
     Stuck,
     /// No more is stored. It is let go when the last count is sent, or at that time.
-    Counting { hang_up: HangUp, by: Now },
+    Counting { by: Now },
     /// All is said. What the peer still sends is thrown away until it hangs up: a socket closed with bytes unread would
     /// take back the counts that the peer has not read yet.
     Parting { by: Now },
@@ -33,15 +33,6 @@ pub(super) enum Phase {
     Over,
     /// The driver closes it.
     Closing,
-}
-
-/// Who ends a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HangUp {
-    /// The peer has.
-    Theirs,
-    /// We do, while the peer may still send.
-    Ours,
 }
 
 /// What the peer's side of the stream has come to.
@@ -114,10 +105,8 @@ impl Conn {
     /// The peer will send no more.
     pub fn ended(&mut self) {
         self.input = Input::Ended;
-        match &mut self.phase {
-            Phase::Counting { hang_up, .. } => *hang_up = HangUp::Theirs,
-            phase @ Phase::Parting { .. } => *phase = Phase::Over,
-            Phase::Open | Phase::Stuck | Phase::Over | Phase::Closing => {}
+        if let Phase::Parting { .. } = self.phase {
+            self.phase = Phase::Over;
         }
     }
 
@@ -150,25 +139,17 @@ impl Conn {
         }
     }
 
-    /// No more is stored.
-    pub fn end(&mut self, end: &End, now: Now) {
+    /// No more is stored. The last counts follow, if there is a peer to be told.
+    pub fn end(&mut self, now: Now) {
         self.intake.close();
-        let hang_up = match end {
-            // There is no peer to be told.
-            _ if matches!(self.input, Input::Failed(_)) || self.counts.given_up.is_some() => {
-                self.phase = Phase::Over;
-                return;
-            }
-            End::Closed | End::Cut | End::Broken(_) => HangUp::Theirs,
-            End::Bad(_) | End::TooMuch { .. } => HangUp::Ours,
-        };
-        self.phase = Phase::Counting { hang_up, by: now.plus_us(COUNT_US) };
+        let is_heard = !matches!(self.input, Input::Failed(_)) && self.counts.given_up.is_none();
+        self.phase = if is_heard { Phase::Counting { by: now.plus_us(COUNT_US) } } else { Phase::Over };
     }
 
     /// The node stops: what is stored is counted, and then it ends.
     pub fn drain(&mut self, now: Now) {
         if matches!(self.phase, Phase::Open | Phase::Stuck) {
-            self.phase = Phase::Counting { hang_up: HangUp::Ours, by: now.plus_us(COUNT_US) };
+            self.phase = Phase::Counting { by: now.plus_us(COUNT_US) };
         }
     }
 
@@ -200,13 +181,12 @@ impl Conn {
     /// One step towards the end of a connection that has no more to store. True if our side of the stream is to end.
     pub fn step(&mut self, now: Now) -> bool {
         match self.phase {
-            Phase::Counting { by, .. } | Phase::Parting { by } if by <= now => self.phase = Phase::Over,
-            Phase::Counting { hang_up, .. } if self.intake.is_counted() && self.counts.is_empty() => {
-                self.phase = match hang_up {
-                    HangUp::Theirs => Phase::Over,
-                    HangUp::Ours => Phase::Parting { by: now.plus_us(PART_US) },
-                };
-                return hang_up == HangUp::Ours;
+            Phase::Counting { by } | Phase::Parting { by } if by <= now => self.phase = Phase::Over,
+            Phase::Counting { .. } if self.intake.is_counted() && self.counts.is_empty() => {
+                let peer_may_send = matches!(self.input, Input::Open);
+                self.phase =
+                    if peer_may_send { Phase::Parting { by: now.plus_us(PART_US) } } else { Phase::Over };
+                return peer_may_send;
             }
             _ => {}
         }

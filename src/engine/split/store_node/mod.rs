@@ -8,21 +8,23 @@
 //!           keeper thread: Keeper ──► a durable point moved: workers are woken, and send counts
 //! ```
 //!
-//! | file       | holds                                                              |
-//! |------------|--------------------------------------------------------------------|
-//! | `node`     | the threads: started, stopped, summed up                           |
-//! | `acceptor` | who may come in, and to which worker                               |
-//! | `worker`   | one core's connections                                             |
-//! | `conn`     | one connection: bytes in, counts out, how it ends                  |
+//! | file         | holds                                                                    |
+//! |--------------|--------------------------------------------------------------------------|
+//! | `store_core` | acceptor, workers and keeper as plain values, and the rings between them |
+//! | `node`       | the threads: started, stopped, summed up                                 |
+//! | `acceptor`   | who may come in, and to which worker                                     |
+//! | `worker`     | one core's connections                                                   |
+//! | `conn`       | one connection: bytes in, counts out, how it ends                        |
 //!
 //! A worker without a segment reads no connection, so that a spider that sends faster than the disk takes it has to wait.
-//! Acceptor and worker are values over a driver: threads turn them here, a simulation in virtual time.
+//! Acceptor and workers are values over a driver: threads turn them, or a simulation in virtual time.
 
 mod acceptor;
 mod conn;
 mod node;
+mod store_core;
 #[cfg(test)]
 mod tests;
 mod worker;
 
-pub use node::{StoreNode, StoreStats, StoreSummary};
+pub use node::{StoreNode, StoreSummary};

@@ -1,22 +1,21 @@
-use super::acceptor::{Acceptor, WorkerPort};
-use super::worker::{Worker, WorkerParts};
+use super::store_core::{Belled, StoreBounds, StoreCore};
 use crate::config::Config;
-use crate::driver::{Driver, EpollDriver};
+use crate::driver::EpollDriver;
 use crate::engine::crawl::settings::store_rules;
-use crate::engine::runtime::actor::{InDriver, joined, run, spawn};
-use crate::engine::runtime::counters::cpu_us;
+use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
+use crate::engine::runtime::counters::{Counter, CounterTable, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::notices::Notice;
 use crate::engine::runtime::shard_thread::pin;
 use crate::engine::runtime::store_actors::{KeeperActor, StoreThreads};
 use crate::engine::runtime::wiring::wall_at;
 use crate::limits::{STORE_CONNECTIONS_MAX, STORE_HELD_BYTES_MAX};
-use crate::rings::{Doorbell, ring};
-use crate::store_server::{DataDir, Keeper, Medium, StoreRules, Stored};
+use crate::rings::Doorbell;
+use crate::store_server::{DataDir, Keeper, Medium, StoreRules};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -29,18 +28,8 @@ pub struct StoreNode {
     workers: Vec<JoinHandle<()>>,
     bells: Vec<Arc<Doorbell>>,
     store: StoreThreads,
-    stats: Arc<StoreStats>,
+    counters: CounterTable,
     health: Arc<Health>,
-}
-
-/// Counters of a store server.
-#[derive(Default)]
-pub struct StoreStats {
-    pub connections: AtomicU64,
-    pub records: AtomicU64,
-    pub bytes: AtomicU64,
-    pub stored_bytes: AtomicU64,
-    pub bad_connections: AtomicU64,
 }
 
 /// What a store server came to.
@@ -57,16 +46,6 @@ pub struct StoreSummary {
     pub cpu_us: u64,
 }
 
-impl StoreStats {
-    pub(super) fn stored(&self, stored: Stored) {
-        if stored.records > 0 {
-            self.records.fetch_add(stored.records, Ordering::Relaxed);
-            self.bytes.fetch_add(stored.wire_bytes, Ordering::Relaxed);
-            self.stored_bytes.fetch_add(stored.segment_bytes, Ordering::Relaxed);
-        }
-    }
-}
-
 impl StoreNode {
     /// Starts every thread.
     pub fn start(
@@ -75,69 +54,28 @@ impl StoreNode {
         directory: DataDir,
         started: Instant,
     ) -> Result<StoreNode, NodeError> {
-        let at = |cause| NodeError::Listen { addr: listen, cause };
         let driver = |conns_max| EpollDriver::new(conns_max, started).map_err(driver_failed);
         let stop = Arc::new(AtomicBool::new(false));
         let health = Arc::new(Health::default());
-        let stats = Arc::new(StoreStats::default());
         let wall = wall_at(started);
-        let accepting = driver(0)?;
-        let acceptor_bell = driver_bell(&accepting);
-        let (mut acceptor, bound) =
-            Acceptor::new(accepting, listen, STORE_CONNECTIONS_MAX, health.notices.clone()).map_err(at)?;
         // What documents were asked for with is not told on the wire.
         let rules = StoreRules { agent: String::new(), ..store_rules(config) };
-        let mut keeper = Keeper::new(Medium::Directory(directory), rules, config.cores.len());
+        let keeper = Keeper::new(Medium::Directory(directory), rules, config.cores.len());
+        let working = config.cores.iter().map(|_| driver(STORE_CONNECTIONS_MAX)).collect::<Result<_, _>>()?;
+        let StoreCore { acceptor, workers, mut keeper, keepers_bell, bound, counters } =
+            StoreCore::assemble(keeper, listen, (driver(0)?, working), bounds(config), wall, &health)
+                .map_err(|cause| NodeError::Listen { addr: listen, cause })?;
         keeper.prepare(wall.unix_ms_at_zero)?;
-
-        let drivers: Vec<EpollDriver> =
-            config.cores.iter().map(|_| driver(STORE_CONNECTIONS_MAX)).collect::<Result<_, _>>()?;
-        let mut bells: Vec<Arc<Doorbell>> = drivers.iter().map(|driver| driver_bell(driver)).collect();
-        // One bell for all of them: a worker that falls asleep hangs it up.
-        let keepers_bell = Arc::new(Doorbell::new({
-            let bells = bells.clone();
-            move || bells.iter().for_each(|bell| bell.ring_if_asleep())
-        }));
-        let mut ports = Vec::new();
-        let mut workers = Vec::new();
-        for (index, (&core, driver)) in config.cores.iter().zip(drivers).enumerate() {
-            let (accepted_out, accepted) = ring(STORE_CONNECTIONS_MAX);
-            let open = Arc::new(AtomicUsize::new(0));
-            ports.push(WorkerPort { accepted: accepted_out, open: open.clone(), bell: bells[index].clone() });
-            let mut worker = Worker::new(
-                driver,
-                WorkerParts {
-                    share: keeper.share(index),
-                    accepted,
-                    open,
-                    keepers_bell: keepers_bell.clone(),
-                    stats: stats.clone(),
-                    health: health.clone(),
-                    wall,
-                    doc_bytes_max: config.spider.max_doc_size.0,
-                    held_bytes_max: held_bytes_max(config),
-                },
-            );
-            let (bell, stop, health) = (bells[index].clone(), stop.clone(), health.clone());
-            workers.push(spawn(&format!("store-{index}"), move || {
-                let pinned = pin(core).map_err(|cause| NodeError::Pin { core, cause });
-                let turned = |()| run(&mut worker, &InDriver(bell), &stop, || false).map_err(driver_failed);
-                let ran = pinned.and_then(turned);
-                ran.unwrap_or_else(|error| health.fatal(error));
-            })?);
-        }
+        let mut bells: Vec<Arc<Doorbell>> = workers.iter().map(|worker| worker.bell.clone()).collect();
         let keeper = KeeperActor::new(keeper, config, wall, keepers_bell, bells.clone(), &health);
+        bells.push(acceptor.bell.clone());
+        let start_worker = |(index, worker)| {
+            turning(&format!("store-{index}"), Some(config.cores[index]), worker, &stop, &health)
+        };
+        let workers = workers.into_iter().enumerate().map(start_worker).collect::<Result<_, _>>()?;
         let store = StoreThreads::start(keeper, config, started, &health)?;
-        acceptor.deal_to(ports);
-        let acceptor = spawn("acceptor", {
-            let (bell, stop, health) = (acceptor_bell.clone(), stop.clone(), health.clone());
-            move || {
-                let ran = run(&mut acceptor, &InDriver(bell), &stop, || false);
-                ran.unwrap_or_else(|cause| health.fatal(driver_failed(cause)));
-            }
-        })?;
-        bells.push(acceptor_bell);
-        Ok(StoreNode { started, bound, stop, acceptor, workers, bells, store, stats, health })
+        let acceptor = turning("acceptor", None, acceptor, &stop, &health)?;
+        Ok(StoreNode { started, bound, stop, acceptor, workers, bells, store, counters, health })
     }
 
     /// Where spiders may dial in.
@@ -180,27 +118,41 @@ impl StoreNode {
         let kept = self.store.end();
         self.health.take()?;
         kept?;
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let sum = |counter| self.counters.sum(counter);
         Ok(StoreSummary {
-            connections: get(&self.stats.connections),
-            records: get(&self.stats.records),
-            bytes: get(&self.stats.bytes),
-            stored_bytes: get(&self.stats.stored_bytes),
-            bad_connections: get(&self.stats.bad_connections),
+            connections: sum(Counter::Connections),
+            records: sum(Counter::Records),
+            bytes: sum(Counter::Bytes),
+            stored_bytes: sum(Counter::StoredBytes),
+            bad_connections: sum(Counter::BadConnections),
             seconds: self.started.elapsed().as_secs_f64(),
             cpu_us: cpu_us(),
         })
     }
 }
 
-/// Of unfinished records, for one worker: two of the largest have room, whatever their size.
-fn held_bytes_max(config: &Config) -> usize {
-    STORE_HELD_BYTES_MAX.max(2 * config.spider.max_doc_size.0 as usize + (1 << 20))
+fn bounds(config: &Config) -> StoreBounds {
+    let doc_bytes_max = config.spider.max_doc_size.0;
+    // Two of the largest records have room, whatever their size.
+    let held_bytes_max = STORE_HELD_BYTES_MAX.max(2 * doc_bytes_max as usize + (1 << 20));
+    StoreBounds { connections_max: STORE_CONNECTIONS_MAX, doc_bytes_max, held_bytes_max }
 }
 
-fn driver_bell(driver: &impl Driver) -> Arc<Doorbell> {
-    let bell = driver.bell();
-    Arc::new(Doorbell::new(move || bell.ring()))
+/// A thread, on a core of its own if there is one for it, that turns an actor until the node stops.
+fn turning<A: Networked + Send + 'static>(
+    name: &str,
+    core: Option<usize>,
+    belled: Belled<A>,
+    stop: &Arc<AtomicBool>,
+    health: &Arc<Health>,
+) -> Result<JoinHandle<()>, NodeError> {
+    let (stop, health) = (stop.clone(), health.clone());
+    spawn(name, move || {
+        let Belled { mut actor, bell } = belled;
+        let pinned = core.map_or(Ok(()), |core| pin(core).map_err(|cause| NodeError::Pin { core, cause }));
+        let turned = |()| run(&mut actor, &InDriver(bell), &stop, || false).map_err(driver_failed);
+        pinned.and_then(turned).unwrap_or_else(|error| health.fatal(error));
+    })
 }
 
 fn driver_failed(cause: io::Error) -> NodeError {

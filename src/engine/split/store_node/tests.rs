@@ -1,11 +1,14 @@
 //! What takes too long, or too much memory, to be seen from outside: the bounds of the acceptor and of a worker.
 
+mod sent_again;
+
 use super::acceptor::{Acceptor, WorkerPort};
-use super::node::StoreStats;
+use super::store_core::StoreBounds;
 use super::worker::{Worker, WorkerParts};
 use crate::base::{Accepted, Socket, Wall};
 use crate::driver::{Driver, EpollDriver};
 use crate::engine::runtime::actor::{InDriver, run};
+use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::notices::Notices;
 use crate::proto::record::{HttpCode, ResultCode, WireRecord};
 use crate::rings::{Doorbell, Receiver, ring};
@@ -48,7 +51,6 @@ fn a_full_house_refuses_and_lets_in_again() {
     let (driver, notices) = (driver(0), Notices::default());
     let bell = bell_of(&driver);
     let listen = "127.0.0.1:0".parse().unwrap();
-    let (mut acceptor, addr) = Acceptor::new(driver, listen, 4, notices.clone()).unwrap();
     let (ports, inside): (Vec<WorkerPort>, Vec<Receiver<Box<Accepted>>>) = (0..2)
         .map(|_| {
             let (accepted, inside) = ring(8);
@@ -56,7 +58,7 @@ fn a_full_house_refuses_and_lets_in_again() {
             (WorkerPort { accepted, open, bell }, inside)
         })
         .unzip();
-    acceptor.deal_to(ports.clone());
+    let (mut acceptor, addr) = Acceptor::new(driver, listen, ports.clone(), 4, notices.clone()).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let thread = std::thread::spawn({
         let (bell, stop) = (bell.clone(), stop.clone());
@@ -84,7 +86,7 @@ fn a_full_house_refuses_and_lets_in_again() {
 struct Stage {
     keeper: Keeper,
     peer: TcpStream,
-    stats: Arc<StoreStats>,
+    counters: Arc<Counters>,
     stop: Arc<AtomicBool>,
     bell: Arc<Doorbell>,
     thread: JoinHandle<()>,
@@ -95,17 +97,16 @@ fn stage(held_bytes_max: usize) -> Stage {
     let driver = driver(8);
     let bell = bell_of(&driver);
     let (accepted_out, accepted) = ring(8);
-    let (stats, stop) = (Arc::new(StoreStats::default()), Arc::new(AtomicBool::new(false)));
+    let (counters, stop) = (Arc::new(Counters::default()), Arc::new(AtomicBool::new(false)));
     let parts = WorkerParts {
         share: keeper.share(0),
         accepted,
         open: Arc::new(AtomicUsize::new(1)),
         keepers_bell: Arc::new(Doorbell::new(|| ())),
-        stats: stats.clone(),
+        counters: counters.clone(),
         health: Arc::default(),
         wall: Wall { unix_ms_at_zero: 0 },
-        doc_bytes_max: 1 << 30,
-        held_bytes_max,
+        bounds: StoreBounds { connections_max: 8, doc_bytes_max: 1 << 30, held_bytes_max },
     };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = dial(listener.local_addr().unwrap());
@@ -118,7 +119,7 @@ fn stage(held_bytes_max: usize) -> Stage {
         let (bell, stop) = (bell.clone(), stop.clone());
         move || run(&mut worker, &InDriver(bell), &stop, || false).unwrap()
     });
-    Stage { keeper, peer, stats, stop, bell, thread }
+    Stage { keeper, peer, counters, stop, bell, thread }
 }
 
 fn record(document: &[u8]) -> Vec<u8> {
@@ -150,17 +151,17 @@ fn unfinished_records_take_no_more_memory_than_there_is_for_them() {
     let mut stage = stage(1 << 20);
     stage.keeper.prepare(0).unwrap();
     stage.peer.write_all(&record(b"whole")).unwrap();
-    wait_for(|| stage.stats.records.load(Ordering::Relaxed) == 1);
+    wait_for(|| stage.counters.get(Counter::Records) == 1);
     let much = record(&vec![b'x'; 8 << 20]);
     // It is not read to its end, so that writing waits and fails.
     let mut peer = stage.peer.try_clone().unwrap();
     let writing = std::thread::spawn(move || drop(peer.write_all(&much[..much.len() - 1])));
-    wait_for(|| stage.stats.bad_connections.load(Ordering::Relaxed) == 1);
+    wait_for(|| stage.counters.get(Counter::BadConnections) == 1);
     stage.keeper.turn(0).unwrap();
     // While it waited for the keeper it may have said that nothing is durable yet.
     let counted = std::iter::repeat_with(|| stage.count()).find(|&count| count > 0);
     assert_eq!(counted, Some(1), "what came before is counted");
-    assert_eq!(stage.stats.records.load(Ordering::Relaxed), 1);
+    assert_eq!(stage.counters.get(Counter::Records), 1);
     stage.end();
     writing.join().unwrap();
 }
@@ -175,7 +176,7 @@ fn without_a_segment_the_last_count_is_said_again() {
     let waited = sent.elapsed();
     assert!(waited.as_millis() >= 900, "not before there is need: {waited:?}");
     stage.keeper.prepare(0).unwrap();
-    wait_for(|| stage.stats.records.load(Ordering::Relaxed) == 3);
+    wait_for(|| stage.counters.get(Counter::Records) == 3);
     stage.keeper.turn(0).unwrap();
     let counted = std::iter::repeat_with(|| stage.count()).find(|&count| count > 0);
     assert_eq!(counted, Some(3));

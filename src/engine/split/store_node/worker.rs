@@ -1,12 +1,13 @@
 use super::conn::{Conn, End, Phase};
-use super::node::StoreStats;
+use super::store_core::StoreBounds;
 use crate::base::{Accepted, Key, NetEvent, Now, Slots, Wall};
 use crate::driver::ServerDriver;
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
+use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::health::Health;
 use crate::engine::runtime::notices::Level;
 use crate::rings::{Doorbell, Receiver};
-use crate::store_server::{Fed, ShardShare, ShardStore};
+use crate::store_server::{Fed, ShardShare, ShardStore, Stored};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,11 +37,10 @@ pub(super) struct WorkerParts {
     pub open: Arc<AtomicUsize>,
     /// Rung by the keeper for all workers when a durable point moved.
     pub keepers_bell: Arc<Doorbell>,
-    pub stats: Arc<StoreStats>,
+    pub counters: Arc<Counters>,
     pub health: Arc<Health>,
     pub wall: Wall,
-    pub doc_bytes_max: u64,
-    pub held_bytes_max: usize,
+    pub bounds: StoreBounds,
 }
 
 /// The life of a worker.
@@ -90,10 +90,10 @@ impl<D: ServerDriver> Worker<D> {
         }
         while let Some(accepted) = self.parts.accepted.pop() {
             let Accepted { socket, peer } = *accepted;
-            let conn = Conn::new(peer, self.parts.doc_bytes_max);
+            let conn = Conn::new(peer, self.parts.bounds.doc_bytes_max);
             let key = self.conns.insert(conn).expect("the acceptor lets in as many as there is room for");
             self.driver.adopt(key, socket);
-            self.parts.stats.connections.fetch_add(1, Ordering::Relaxed);
+            self.parts.counters.add(Counter::Connections, 1);
         }
     }
 
@@ -132,10 +132,13 @@ impl<D: ServerDriver> Worker<D> {
     /// Deals with what feeding a connection came to, which held `held_before`.
     fn fed(&mut self, key: Key, held_before: usize, fed: Fed, now: Now) {
         let conn = self.conns.get_mut(key).expect("it was fed");
-        self.parts.stats.stored(conn.stored_since());
+        let Stored { records, wire_bytes, segment_bytes } = conn.stored_since();
+        self.parts.counters.add(Counter::Records, records);
+        self.parts.counters.add(Counter::Bytes, wire_bytes);
+        self.parts.counters.add(Counter::StoredBytes, segment_bytes);
         let held = self.held - held_before + conn.held();
         let end = match fed {
-            Fed::All if held > self.parts.held_bytes_max && conn.held() > held_before => {
+            Fed::All if held > self.parts.bounds.held_bytes_max && conn.held() > held_before => {
                 Some(End::TooMuch { held })
             }
             Fed::All => None,
@@ -169,9 +172,9 @@ impl<D: ServerDriver> Worker<D> {
             );
             let fields = vec![("peer", peer.to_string()), ("records", records.to_string())];
             self.parts.health.notices.tell(Level::Warn, "store_bad_connection", fields, text);
-            self.parts.stats.bad_connections.fetch_add(1, Ordering::Relaxed);
+            self.parts.counters.add(Counter::BadConnections, 1);
         }
-        conn.end(end, now);
+        conn.end(now);
     }
 
     /// Brings a connection on as far as it goes: the end of its input, counts, its own end.
