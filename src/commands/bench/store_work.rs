@@ -299,7 +299,7 @@ impl StoreWork {
         drop(keeper);
         std::mem::forget(store);
         let sealed = first_file(&path.join("segments"))?.with_extension("seg");
-        let open_us = us_each(1, || Ok(drop(DataDir::open(&path)?)))?;
+        let open_us = us_each(1, || DataDir::open(&path).map(drop).map_err(Failure::from))?;
         let mut bytes = Vec::new();
         let plain_us = us_each(1, || {
             bytes =

@@ -28,7 +28,7 @@ impl DocIndex {
         };
         if !found.discovered.origin.seed_chain {
             // It was found as a link; the next process is to know that it was typed.
-            self.into_scope(url, now_s);
+            self.add_to_scope(url, now_s);
         }
         self.wish(url, &found, head_only);
         Ok(())
@@ -62,7 +62,7 @@ impl DocIndex {
     }
 
     /// Where a seed's redirects ended, so that the next process knows. Told once, however often it is fetched.
-    pub fn into_scope(&mut self, url: &CrawlUrl, now_s: u32) {
+    pub fn add_to_scope(&mut self, url: &CrawlUrl, now_s: u32) {
         if self.known.put_in_scope(url.as_str()) {
             self.ledger.push(&Entry::Scope { url: url.as_str() }, now_s);
         }
@@ -198,16 +198,16 @@ mod tests {
         let folder = Folder::new("scoped");
         let (mut index, _) = folder.open(IndexRules::default());
         let before = index.ledger.told();
-        index.into_scope(&url("http://a/there"), NOW_S);
+        index.add_to_scope(&url("http://a/there"), NOW_S);
         let once = index.ledger.told();
-        index.into_scope(&url("http://a/there"), NOW_S);
+        index.add_to_scope(&url("http://a/there"), NOW_S);
         assert!(before < once && once == index.ledger.told());
         index.flush(true).unwrap();
         drop(index);
         let (mut index, opened) = folder.open(IndexRules::default());
         assert_eq!(opened.seeds, [url("http://a/there")]);
         let before = index.ledger.told();
-        index.into_scope(&url("http://a/there"), NOW_S);
+        index.add_to_scope(&url("http://a/there"), NOW_S);
         assert_eq!(index.ledger.told(), before);
     }
 }

@@ -128,7 +128,7 @@ impl Provider {
                 if let Some(stored_pages) = &mut self.rules.stored_pages {
                     stored_pages.extend_scope(&url);
                 }
-                self.index.into_scope(&url, now_s);
+                self.index.add_to_scope(&url, now_s);
             }
             ToIndex::Sitemaps { origin, urls } => self.sitemaps(&origin, &urls, now_s),
             ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),

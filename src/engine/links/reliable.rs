@@ -274,7 +274,7 @@ mod tests {
             for step in 0..400 {
                 let is_last = step >= 390;
                 match rng.below(if is_last { 4 } else { 7 }) {
-                    0 if !reliable.connection.is_some() => {
+                    0 if reliable.connection.is_none() => {
                         reliable.resend();
                         first = reliable.done().0;
                         (whole, under_way) = (0, None);

@@ -167,11 +167,13 @@ enum Unused {
     Gap,
 }
 
+type UnusedRuns = Vec<(Span, Unused)>;
+
 /// Opens the runs of a folder, as far as they tell of every document, and names those that are of no use.
 fn open_all(
     folder: &Path,
     open: impl Fn(Span) -> io::Result<Run>,
-) -> io::Result<(Vec<Arc<Run>>, Vec<(Span, Unused)>)> {
+) -> io::Result<(Vec<Arc<Run>>, UnusedRuns)> {
     let (mut list, mut unused) = (Vec::new(), Vec::new());
     for span in spans(folder)? {
         let why = match covered(&list) {
