@@ -88,11 +88,7 @@ fn crawl_with_panics<D: Driver + 'static>(
     let hosts_file = dir.join("hosts");
     farm.write_hosts_file(&hosts_file).unwrap();
 
-    let mut config = Config {
-        cores,
-        allow_net: vec!["127.0.0.0/8".parse().unwrap()],
-        ..Config::default()
-    };
+    let mut config = Config { cores, allow_net: vec!["127.0.0.0/8".parse().unwrap()], ..Config::default() };
     config.store.data = data.clone();
     config.url_server.req_host_per_sec = Rate(0.0);
     config.spider.fetches_max = CONNS;
