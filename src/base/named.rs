@@ -46,7 +46,7 @@ pub fn variant_by_name<'de, D: Deserializer<'de>, T: Copy>(
     let text = Cow::<str>::deserialize(deserializer)?;
     all.iter().copied().find(|&variant| name(variant) == text).ok_or_else(|| {
         let names: Vec<String> = all.iter().map(|&variant| format!("\"{}\"", name(variant))).collect();
-        let (last, others) = names.split_at(names.len().saturating_sub(1));
+        let (others, last) = names.split_at(names.len().saturating_sub(1));
         D::Error::custom(format!("must be {} or {}", others.join(", "), last.concat()))
     })
 }

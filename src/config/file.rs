@@ -210,6 +210,7 @@ mod tests {
                     "true",
                     "\"push\"",
                     "\"127.0.0.1:1\"",
+                    "\"me@a.test\"",
                     "\"any\"",
                     "\"newest\"",
                     "\"all\"",
