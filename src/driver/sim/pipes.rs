@@ -28,6 +28,8 @@ struct SimListener {
 /// The end that connected is 0, the one that was accepted is 1.
 struct Pipe {
     ends: [End; 2],
+    /// Who connects has reached the listener; before that the far process knows nothing of it.
+    reached: bool,
     /// It was reset: nothing more arrives.
     broken: bool,
 }
@@ -104,18 +106,18 @@ impl SimNet {
 
     /// Every connection between two drivers breaks; what was on its way is lost.
     pub fn reset_between(&mut self, a: usize, b: usize) {
-        for pipe in self.pipes_where(|ends| {
-            let drivers = (ends[0].driver, ends[1].driver);
-            drivers == (a, b) || drivers == (b, a)
+        for pipe in self.pipes_where(|pipe| {
+            let drivers = (pipe.ends[0].driver, pipe.ends[1].driver);
+            pipe.reached && (drivers == (a, b) || drivers == (b, a))
         }) {
             (0..2).for_each(|side| self.lose_what_comes(pipe, side));
         }
     }
 
     /// In the order in which they were made, so that a seed replays.
-    fn pipes_where(&self, which: impl Fn(&[End; 2]) -> bool) -> Vec<u64> {
+    fn pipes_where(&self, which: impl Fn(&Pipe) -> bool) -> Vec<u64> {
         let open = self.pipes.open.iter();
-        let mut found: Vec<u64> = open.filter(|(_, pipe)| which(&pipe.ends)).map(|(&id, _)| id).collect();
+        let mut found: Vec<u64> = open.filter(|(_, pipe)| which(pipe)).map(|(&id, _)| id).collect();
         found.sort_unstable();
         found
     }
@@ -137,12 +139,9 @@ impl SimNet {
         let listeners: Vec<Key> =
             self.pipes.listeners.iter().filter(|one| one.driver == driver).map(|one| one.key).collect();
         listeners.into_iter().for_each(|key| self.unlisten(driver, key));
-        for pipe in self.pipes_where(|ends| ends.iter().any(|end| end.driver == driver)) {
-            for side in 0..2 {
-                if self.pipes.open.get(&pipe).is_some_and(|pipe| pipe.ends[side].driver == driver) {
-                    self.hang_up(pipe, side);
-                }
-            }
+        for side in 0..2 {
+            let held = |pipe: &Pipe| pipe.ends[side].driver == driver && (pipe.reached || side == 0);
+            self.pipes_where(held).into_iter().for_each(|pipe| self.hang_up(pipe, side));
         }
     }
 }
@@ -223,14 +222,19 @@ impl SimNet {
         let listener = self.pipes.listeners.iter().find(|listener| listener.addr == addr);
         let there = listener.map_or(usize::MAX, |listener| listener.driver);
         let ends = [End::new(driver, Some(key), now), End::new(there, None, now)];
-        self.pipes.open.insert(number, Pipe { ends, broken: false });
+        self.pipes.open.insert(number, Pipe { ends, reached: false, broken: false });
         let at = now.plus_us(1 + self.rng.below(self.pipes.latency_us));
         self.push_planned(at, Planned::AtListener { pipe: number, addr });
         number
     }
 
     pub(super) fn reaches_listener(&mut self, number: u64, addr: SocketAddr) {
-        let Some(pipe) = self.pipes.open.get_mut(&number).filter(|pipe| !pipe.ends[0].gone) else { return };
+        let Some(pipe) = self.pipes.open.get_mut(&number) else { return };
+        if pipe.ends[0].gone {
+            self.pipes.open.remove(&number);
+            return;
+        }
+        pipe.reached = true;
         let Some(index) = self.pipes.listeners.iter().position(|listener| listener.addr == addr) else {
             pipe.ends[1].gone = true;
             return self.plan_at(number, 0, self.pipes.latency_us, Kind::Failed(NetError::Refused));

@@ -184,6 +184,7 @@ impl<D: ServerDriver> Links<D> {
                     self.stand(key, peer, true);
                 }
                 (Phase::Opening { .. }, NetEvent::Failed(error)) => self.attempt_failed(key, &error),
+                (Phase::Opening { .. }, NetEvent::Ended) => self.attempt_failed(key, &NetError::Reset),
                 (Phase::Standing, NetEvent::Received(bytes)) => {
                     link.received = true;
                     let bytes = bytes.to_vec();
