@@ -160,11 +160,11 @@ impl DocIndex {
         self.known.ask(links.iter().map(|link| link.url), &mut asked);
         let mut new = [NewLink { link: Link::NONE, fingerprint: 0 }; NEAR_MAX];
         let mut count = 0;
-        for ((&link, &fingerprint), answer) in links.iter().zip(&asked.fingerprints).zip(&asked.answers) {
+        for ((link, &fingerprint), answer) in links.iter().zip(&asked.fingerprints).zip(&asked.answers) {
             match answer {
                 Answer::Known => {}
                 Answer::New => {
-                    new[count] = NewLink { link, fingerprint };
+                    new[count] = NewLink { link: *link, fingerprint };
                     count += 1;
                     if count == NEAR_MAX {
                         self.admit_all(&new[..count], now_s);
@@ -172,7 +172,7 @@ impl DocIndex {
                     }
                 }
                 Answer::Unresolved => {
-                    let Link { url, origin, .. } = link;
+                    let Link { url, origin, .. } = *link;
                     self.ledger.push(&Entry::Unresolved { origin, url }, now_s);
                     self.known.park(fingerprint, url, origin);
                 }

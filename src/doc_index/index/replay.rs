@@ -2,7 +2,7 @@
 
 use super::super::documents::{DocState, DocumentFiles, Documents, Row, RowsInOrder};
 use super::super::files::{LEDGER, NOTES, ROWS, ROWS_LOG, SEEN, SPILL};
-use super::super::frontier::split;
+use super::super::frontier::{QueuedDoc, split};
 use super::super::ledger::{Entry, FILE_HEADER_BYTES, Ledger, Origin, Scanned, Told};
 use super::super::rules::IndexRules;
 use super::DocIndex;
@@ -202,7 +202,7 @@ impl Replay<'_> {
 
     /// Gives a document its place: pending, waiting or done.
     fn place(&mut self, doc_id: u32, mut origin: Origin, url: &str, row: Option<Row>) {
-        let Some((host_origin, _)) = split(url) else { return };
+        let Some((host_origin, path)) = split(url) else { return };
         let host = self.index.frontier.host(host_origin);
         self.index.books.counts.known += 1;
         self.index.frontier.counts(host).known += 1;
@@ -218,7 +218,7 @@ impl Replay<'_> {
                 return;
             }
         }
-        self.index.frontier.push_url(url, doc_id, origin);
+        self.index.frontier.push_back(host, &QueuedDoc { doc_id, origin, path, via: "" });
     }
 
     fn is_pending(&mut self, row: &mut Row, doc_id: u32) -> bool {
