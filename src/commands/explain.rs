@@ -4,8 +4,8 @@ use super::shared::{DataArg, Failure, now_ms, tell};
 use crate::base::{Wall, rfc3339, shown};
 use crate::doc_index::{IndexView, QueryVariants};
 use crate::engine::{
-    CONTROL_SOCKET, CountsLine, CrawlRules, Explanation, RobotsLine, ScopeLine, Status, index_folder,
-    remembered, scope_of,
+    CONTROL_SOCKET, CountsLine, CrawlRules, Explanation, RobotsLine, RobotsState, ScopeLine, Status,
+    index_folder, remembered, scope_of,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
@@ -208,12 +208,14 @@ impl Explained<'_> {
 fn robots_text(robots: &RobotsLine) -> String {
     let until = robots.until.as_deref().map_or(String::new(), |until| format!(" (until {until})"));
     let rule = robots.rule.as_deref().map_or(String::new(), |rule| format!(" by \"{rule}\""));
-    match (robots.state.as_str(), robots.allowed) {
-        ("known", Some(true)) => format!("allowed{rule}{until}"),
-        ("known", _) => format!("denied{rule}{until}"),
-        ("unreachable", _) => format!("robots.txt cannot be fetched, so nothing may be asked{until}"),
-        ("asked", _) => "robots.txt is being fetched".to_string(),
-        _ => "robots.txt is not known".to_string(),
+    match (robots.state, robots.allowed) {
+        (RobotsState::Known, Some(true)) => format!("allowed{rule}{until}"),
+        (RobotsState::Known, _) => format!("denied{rule}{until}"),
+        (RobotsState::Unreachable, _) => {
+            format!("robots.txt cannot be fetched, so nothing may be asked{until}")
+        }
+        (RobotsState::Asked, _) => "robots.txt is being fetched".to_string(),
+        (RobotsState::Unknown, _) => "robots.txt is not known".to_string(),
     }
 }
 

@@ -3,7 +3,7 @@ use super::index_stat::origin_of;
 use super::shared::{DataArg, Failure, now_ms, stream, write_json};
 use crate::base::{Wall, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
-use crate::engine::{NicenessLine, RobotsLine, Status, remembered};
+use crate::engine::{NicenessLine, RobotsLine, RobotsState, Status, remembered};
 use rapidhash::fast::RapidHashMap;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -64,11 +64,10 @@ pub(super) fn hosts(data: &DataArg, limit: usize, host: Option<&str>, json: bool
                 next_due_at: (due_ms > 0).then(|| rfc3339(due_ms)),
                 niceness: status.niceness,
                 // What they say is of one path, and this is about none.
-                robots: status.robots.filter(|robots| robots.state != "unknown").map(|robots| RobotsLine {
-                    allowed: None,
-                    rule: None,
-                    ..robots
-                }),
+                robots: status
+                    .robots
+                    .filter(|robots| robots.state != RobotsState::Unknown)
+                    .map(|robots| RobotsLine { allowed: None, rule: None, ..robots }),
             };
             if json { write_json(out, &listed) } else { listed.write(out) }
         })
@@ -123,7 +122,7 @@ impl HostListed<'_> {
         }
         if let Some(robots) = &self.robots {
             let until = robots.until.as_deref().unwrap_or("-");
-            words.push(format!("robots.txt {} until {until}", robots.state));
+            words.push(format!("robots.txt {} until {until}", robots.state.name()));
         }
         match words.is_empty() {
             true => writeln!(out),

@@ -6,7 +6,9 @@ use crate::proto::http1::Validators;
 use crate::proto::job::{DocKind, Held};
 use crate::proto::record::ResultCode;
 use crate::proto::warc::read_date;
-use serde::{Deserialize, Serialize};
+use serde::de::value::Error as WordError;
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A document's information as text: one line of `index export`, and what `index show` tells. Times are RFC 3339,
 /// digests are hex.
@@ -16,7 +18,9 @@ pub struct DocumentLine {
     pub doc_id: u32,
     pub url: String,
     pub kind: String,
-    pub state: String,
+    /// `None` only of a line that was read, and whose word no state has.
+    #[serde(deserialize_with = "known_word")]
+    pub state: Option<DocState>,
     pub discovered_at: Option<String>,
     /// The page that named it.
     pub via: Option<String>,
@@ -27,7 +31,8 @@ pub struct DocumentLine {
     pub priority: u8,
     pub hits: u32,
     pub fetched_at: Option<String>,
-    pub result: Option<String>,
+    #[serde(deserialize_with = "known_word")]
+    pub result: Option<ResultCode>,
     pub http_status: Option<u16>,
     pub retries: u8,
     pub due_at: Option<String>,
@@ -46,6 +51,12 @@ pub struct DocumentLine {
     pub new_url: Option<String>,
     pub canonical: Option<String>,
     pub reason: Option<String>,
+}
+
+/// Reads a word. One that has no meaning here, as a later version may write it, is none.
+fn known_word<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
+    let word: Option<String> = Option::deserialize(from)?;
+    Ok(word.and_then(|word| T::deserialize(IntoDeserializer::<WordError>::into_deserializer(word)).ok()))
 }
 
 fn time(at_s: u32) -> Option<String> {
@@ -71,7 +82,7 @@ impl DocumentLine {
             doc_id: *doc_id,
             url: discovered.url.to_string(),
             kind: origin.kind.name().to_string(),
-            state: info.state().name().to_string(),
+            state: Some(info.state()),
             discovered_at: time(discovered.at_s),
             via: via.map(str::to_string),
             depth: origin.depth,
@@ -81,7 +92,7 @@ impl DocumentLine {
             priority: origin.priority,
             hits: origin.hits,
             fetched_at: time(row.fetched_s),
-            result: row.result.map(|result| result.name().to_string()),
+            result: row.result,
             http_status: (row.status > 0).then_some(row.status),
             retries: row.retries,
             due_at: time(row.due_s),
@@ -118,9 +129,9 @@ impl DocumentLine {
 
     /// What became of it, in an index that does not have its document. `None` of one that was never answered for.
     pub(super) fn row(&self) -> Option<(Row, Note)> {
-        let state = match self.state.as_str() {
-            "fetching" => DocState::Pending,
-            name => DocState::from_name(name)?,
+        let state = match self.state? {
+            DocState::Fetching => DocState::Pending,
+            stored => stored,
         };
         if state == DocState::Pending && self.fetched_at.is_none() {
             return None;
@@ -128,7 +139,7 @@ impl DocumentLine {
         let digest = self.digest.as_deref().and_then(|hex| u64::from_str_radix(hex, 16).ok());
         let row = Row {
             state,
-            result: self.result.as_deref().and_then(ResultCode::from_name),
+            result: self.result,
             status: self.http_status.unwrap_or(0),
             retries: self.retries,
             fetches: self.fetches,
@@ -162,3 +173,25 @@ impl DocumentLine {
 }
 
 const VALIDATOR_BYTES_MAX: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_and_results_are_written_by_name_and_a_word_without_meaning_is_none() {
+        for state in DocState::STORED.into_iter().chain([DocState::Fetching]) {
+            for &result in ResultCode::ALL {
+                let line =
+                    DocumentLine { state: Some(state), result: Some(result), ..DocumentLine::default() };
+                let json = serde_json::to_value(&line).unwrap();
+                assert_eq!((&json["state"], &json["result"]), (&state.name().into(), &result.name().into()));
+                assert_eq!(serde_json::from_value::<DocumentLine>(json).unwrap(), line);
+            }
+        }
+        let read = |json: &str| serde_json::from_str::<DocumentLine>(json).unwrap();
+        let later = read(r#"{"url": "http://a/", "state": "dreaming", "result": "moonstruck"}"#);
+        assert_eq!((later.state, later.result, later.row()), (None, None, None));
+        assert_eq!(read(r#"{"result": null}"#), DocumentLine::default());
+    }
+}

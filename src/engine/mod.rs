@@ -59,7 +59,7 @@ pub use inspect::crawl_rules::CrawlRules;
 pub use inspect::explain::{Answer, Explanation};
 pub use inspect::questions::Questions;
 pub use inspect::status::{
-    CountsLine, NicenessLine, Out, Place, PlaceLine, RobotsLine, ScopeLine, Status, remembered,
+    CountsLine, NicenessLine, Out, Place, PlaceLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
 };
 pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
 pub use names::{Addresses, HostsFile, Names, ResolvConf};

@@ -5,6 +5,7 @@ use crate::base::Now;
 use crate::proto::job::Candidate;
 use crate::proto::robots::Robots;
 use crate::proto::url::CrawlUrl;
+use serde::{Deserialize, Serialize};
 
 /// How things stand with a host, and with one of its URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +71,9 @@ pub enum DocPlace {
     Elsewhere,
 }
 
-/// What a host waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a host waits for. The names in JSON stay as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
     /// The configured rate.
     Rate,
@@ -92,24 +94,6 @@ pub enum WaitsFor {
     Address,
     /// A spider with room for it.
     Spider,
-}
-
-impl WaitsFor {
-    /// The name in JSON, which stays as it is.
-    pub fn name(self) -> &'static str {
-        match self {
-            WaitsFor::Rate => "rate",
-            WaitsFor::ResponseTime => "response_time",
-            WaitsFor::CrawlDelay => "crawl_delay",
-            WaitsFor::Penalty => "penalty",
-            WaitsFor::RetryAfter => "retry_after",
-            WaitsFor::Failures => "failures",
-            WaitsFor::Robots => "robots",
-            WaitsFor::Concurrent => "concurrent",
-            WaitsFor::Address => "address",
-            WaitsFor::Spider => "spider",
-        }
-    }
 }
 
 impl PauseView {

@@ -2,6 +2,7 @@ use super::note::NoteOwner;
 use crate::base;
 use crate::doc_index::ledger::{Origin, PRIORITY_MAX};
 use crate::proto::record::ResultCode;
+use serde::{Deserialize, Serialize};
 
 /// What became of a document. In a table of rows of one size, by the document's number; one that was never answered for
 /// has none. Little-endian:
@@ -61,7 +62,8 @@ pub(crate) struct NotePlace {
 }
 
 /// What is known of a document.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum DocState {
     /// To be fetched, now or when it is due.
@@ -80,11 +82,6 @@ pub enum DocState {
 impl DocState {
     pub const STORED: [DocState; 4] =
         [DocState::Pending, DocState::Success, DocState::Error, DocState::Excluded];
-
-    /// Of those that a row can have.
-    pub fn from_name(name: &str) -> Option<DocState> {
-        DocState::STORED.into_iter().find(|state| state.name() == name)
-    }
 
     pub fn name(self) -> &'static str {
         match self {

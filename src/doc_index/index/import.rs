@@ -188,6 +188,7 @@ impl DocIndex {
 mod tests {
     use super::*;
     use crate::doc_index::{IndexRules, RejectList};
+    use crate::proto::record::ResultCode;
     use std::path::PathBuf;
 
     const NOW_S: u32 = 1_800_000_000;
@@ -293,12 +294,12 @@ mod tests {
             doc_id: 77,
             url: "http://a/1".to_string(),
             kind: "content".to_string(),
-            state: "success".to_string(),
+            state: Some(DocState::Success),
             via: Some("http://a/".to_string()),
             depth: 3,
             priority: 5,
             fetched_at: Some("2026-01-02T03:04:05.000Z".to_string()),
-            result: Some("ok".to_string()),
+            result: Some(ResultCode::Ok),
             http_status: Some(200),
             fetches: 4,
             digest: Some("00000000000000ff".to_string()),
@@ -308,7 +309,7 @@ mod tests {
         };
         let waiting = DocumentLine {
             url: "http://a/2".to_string(),
-            state: "pending".to_string(),
+            state: Some(DocState::Pending),
             due_at: Some("2099-01-01T00:00:00Z".to_string()),
             retries: 2,
             ..line.clone()

@@ -1,4 +1,5 @@
 use crate::base::{Now, Wall};
+use crate::doc_index::DocState;
 use crate::engine::crawl::messages::{HostWord, ToIndex};
 use crate::engine::inspect::questions::{OPEN_MAX, Question, Questions};
 use crate::engine::inspect::status::{Place, Status};
@@ -63,7 +64,7 @@ impl OpenQuestions {
         mut looked: Box<Status>,
         place: impl FnOnce(u32) -> Option<(usize, bool)>,
     ) -> Option<(usize, HostWord)> {
-        let handed_out = looked.dossier.as_ref().filter(|dossier| dossier.state == "fetching");
+        let handed_out = looked.dossier.as_ref().filter(|dossier| dossier.state == Some(DocState::Fetching));
         let Some(doc_id) = handed_out.map(|dossier| dossier.doc_id) else {
             self.answer(id, looked);
             return None;

@@ -1,6 +1,8 @@
-use crate::doc_index::DocumentLine;
+use crate::doc_index::{DocState, DocumentLine};
 use crate::engine::inspect::crawl_rules::CrawlRules;
-use crate::engine::inspect::status::{Out, Place, Status};
+use crate::engine::inspect::status::{Out, Place, RobotsState, Status};
+use crate::proto::record::ResultCode;
+use crate::url_server::WaitsFor;
 
 /// Where a URL stands, in a word. These names stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,15 +108,15 @@ fn unknown(looked: &Status, rules: &CrawlRules) -> (Answer, String) {
 }
 
 fn known(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &str) -> (Answer, String) {
-    match dossier.state.as_str() {
-        "fetching" => handed_out(looked),
-        "pending" => pending(dossier, looked, rules, now),
-        "excluded" => out_of_scope(looked).unwrap_or_else(|| {
+    match dossier.state {
+        Some(DocState::Fetching) => handed_out(looked),
+        Some(DocState::Pending) => pending(dossier, looked, rules, now),
+        Some(DocState::Excluded) => out_of_scope(looked).unwrap_or_else(|| {
             let why = dossier.reason.as_deref().unwrap_or("the rules of the last crawl");
             (Answer::OutOfScope, format!("left out: {why}"))
         }),
-        "success" => had(dossier, rules, now),
-        _ => failed(dossier, rules, now),
+        Some(DocState::Success) => had(dossier, rules, now),
+        Some(DocState::Error) | None => failed(dossier, rules, now),
     }
 }
 
@@ -131,7 +133,7 @@ fn out_of_scope(looked: &Status) -> Option<(Answer, String)> {
 /// The rules that are known keep it out.
 fn robots_says_no(looked: &Status) -> Option<(Answer, String)> {
     let robots = looked.robots.as_ref()?;
-    if robots.state != "known" || robots.allowed != Some(false) {
+    if robots.state != RobotsState::Known || robots.allowed != Some(false) {
         return None;
     }
     Some((Answer::RobotsDenied, denied_by(robots.rule.as_deref())))
@@ -161,7 +163,7 @@ fn handed_out(looked: &Status) -> (Answer, String) {
         (Place::Resolving, _) => "the name of its host is being resolved".to_string(),
         _ => "it was handed out".to_string(),
     };
-    let Some(waits_for) = place.waits_for.as_deref() else {
+    let Some(waits_for) = place.waits_for else {
         return (Answer::Queued, format!("queued: {line}"));
     };
     let until = place.next_at.as_deref().map_or(String::new(), |at| format!(" until {at}"));
@@ -169,19 +171,18 @@ fn handed_out(looked: &Status) -> (Answer, String) {
     (Answer::WaitingForNiceness, format!("waiting{until}: {why}; {line}"))
 }
 
-fn words_for(waits_for: &str) -> &str {
+fn words_for(waits_for: WaitsFor) -> &'static str {
     match waits_for {
-        "rate" => "the rate of its host (req_host_per_sec)",
-        "response_time" => "a pause as long as the last answer took (delay_factor)",
-        "crawl_delay" => "the Crawl-delay of its robots.txt",
-        "penalty" => "its host answered 429 or 503",
-        "retry_after" => "its host said when to come back (Retry-After)",
-        "failures" => "its host did not answer, again and again",
-        "robots" => "its robots.txt is not known yet",
-        "concurrent" => "as many requests to its host are open as may be (req_host_concurrent)",
-        "address" => "another host has the same address, and its turn",
-        "spider" => "no spider has room",
-        other => other,
+        WaitsFor::Rate => "the rate of its host (req_host_per_sec)",
+        WaitsFor::ResponseTime => "a pause as long as the last answer took (delay_factor)",
+        WaitsFor::CrawlDelay => "the Crawl-delay of its robots.txt",
+        WaitsFor::Penalty => "its host answered 429 or 503",
+        WaitsFor::RetryAfter => "its host said when to come back (Retry-After)",
+        WaitsFor::Failures => "its host did not answer, again and again",
+        WaitsFor::Robots => "its robots.txt is not known yet",
+        WaitsFor::Concurrent => "as many requests to its host are open as may be (req_host_concurrent)",
+        WaitsFor::Address => "another host has the same address, and its turn",
+        WaitsFor::Spider => "no spider has room",
     }
 }
 
@@ -206,8 +207,8 @@ fn pending(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &st
     }
     if let Some(until) = looked.niceness.as_ref().and_then(|niceness| niceness.pause_until.as_deref()) {
         let why = match &looked.niceness {
-            Some(niceness) if niceness.failures > 0 => words_for("failures"),
-            Some(niceness) if niceness.penalty_ms > 0 => words_for("penalty"),
+            Some(niceness) if niceness.failures > 0 => words_for(WaitsFor::Failures),
+            Some(niceness) if niceness.penalty_ms > 0 => words_for(WaitsFor::Penalty),
             _ => "its host is left alone until then",
         };
         return (Answer::WaitingForNiceness, format!("waiting until {until}: {why}"));
@@ -220,7 +221,7 @@ fn pending(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &st
 }
 
 fn last_result(dossier: &DocumentLine) -> String {
-    let result = dossier.result.as_deref().unwrap_or("no answer");
+    let result = dossier.result.map_or("no answer", ResultCode::name);
     let status = dossier.http_status.map_or(String::new(), |status| format!(", status {status}"));
     let reason = dossier.reason.as_deref().map_or(String::new(), |reason| format!(", {reason}"));
     format!("{result}{status}{reason}")
@@ -242,11 +243,11 @@ fn again(due_at: Option<&str>, now: &str) -> String {
 fn had(dossier: &DocumentLine, rules: &CrawlRules, now: &str) -> (Answer, String) {
     let at = dossier.fetched_at.as_deref().unwrap_or("some time");
     let again = again(due_again(dossier, rules), now);
-    if dossier.result.as_deref() == Some("redirect") {
+    if dossier.result == Some(ResultCode::Redirect) {
         let to = dossier.new_url.as_deref().unwrap_or("somewhere");
         return (Answer::Redirected, format!("redirected to {to} at {at}{again}"));
     }
-    let unchanged = dossier.result.as_deref() == Some("not_modified")
+    let unchanged = dossier.result == Some(ResultCode::NotModified)
         || (dossier.changed_at.is_some() && dossier.changed_at < dossier.fetched_at && dossier.fetches > 1);
     let result = last_result(dossier);
     match (unchanged, dossier.changed_at.as_deref()) {
@@ -262,7 +263,7 @@ fn failed(dossier: &DocumentLine, rules: &CrawlRules, now: &str) -> (Answer, Str
     let at = dossier.fetched_at.as_deref().unwrap_or("some time");
     let due_at = due_again(dossier, rules);
     let again = again(due_at, now);
-    if dossier.result.as_deref() == Some("robots_denied") {
+    if dossier.result == Some(ResultCode::RobotsDenied) {
         return (Answer::RobotsDenied, denied_by(dossier.reason.as_deref()) + &again);
     }
     let after = match dossier.retries {
@@ -280,10 +281,10 @@ mod tests {
 
     const NOW: &str = "2026-06-01T00:00:00.000Z";
 
-    fn dossier(state: &str, result: Option<&str>) -> DocumentLine {
+    fn dossier(state: DocState, result: Option<ResultCode>) -> DocumentLine {
         DocumentLine {
-            state: state.to_string(),
-            result: result.map(str::to_string),
+            state: Some(state),
+            result,
             fetched_at: result.map(|_| "2026-05-01T00:00:00.000Z".to_string()),
             ..DocumentLine::default()
         }
@@ -301,24 +302,24 @@ mod tests {
 
     #[test]
     fn every_state_has_its_word() {
-        assert_eq!(of(dossier("pending", None)), "queued");
-        assert_eq!(of(dossier("success", Some("ok"))), "done");
-        assert_eq!(of(dossier("success", Some("not_modified"))), "done_unchanged");
-        assert_eq!(of(dossier("success", Some("redirect"))), "redirected");
-        assert_eq!(of(dossier("error", Some("http_error"))), "error");
-        assert_eq!(of(dossier("error", Some("robots_denied"))), "robots_denied");
-        assert_eq!(of(dossier("excluded", None)), "out_of_scope");
+        assert_eq!(of(dossier(DocState::Pending, None)), "queued");
+        assert_eq!(of(dossier(DocState::Success, Some(ResultCode::Ok))), "done");
+        assert_eq!(of(dossier(DocState::Success, Some(ResultCode::NotModified))), "done_unchanged");
+        assert_eq!(of(dossier(DocState::Success, Some(ResultCode::Redirect))), "redirected");
+        assert_eq!(of(dossier(DocState::Error, Some(ResultCode::HttpError))), "error");
+        assert_eq!(of(dossier(DocState::Error, Some(ResultCode::RobotsDenied))), "robots_denied");
+        assert_eq!(of(dossier(DocState::Excluded, None)), "out_of_scope");
         let due = |due_at: &str| DocumentLine {
             due_at: Some(due_at.to_string()),
             retries: 1,
-            ..dossier("pending", Some("read_timeout"))
+            ..dossier(DocState::Pending, Some(ResultCode::ReadTimeout))
         };
         assert_eq!(of(due("2026-06-01T00:00:01.000Z")), "failed_due_again");
         assert_eq!(of(due("2026-05-31T23:59:59.000Z")), "queued", "its time has come");
         let same = DocumentLine {
             fetches: 2,
             changed_at: Some("2026-04-01T00:00:00.000Z".to_string()),
-            ..dossier("success", Some("ok"))
+            ..dossier(DocState::Success, Some(ResultCode::Ok))
         };
         assert_eq!(of(same), "done_unchanged");
     }
@@ -336,7 +337,7 @@ mod tests {
         };
         assert_eq!((host(9), host(10)), ("not_known", "over_budget"));
         let robots = RobotsLine {
-            state: "known".to_string(),
+            state: RobotsState::Known,
             allowed: Some(false),
             rule: Some("Disallow: /x".to_string()),
             ..RobotsLine::default()
@@ -350,7 +351,7 @@ mod tests {
     #[test]
     fn an_error_is_due_again_only_where_crawls_look_again() {
         let due_at = Some("2026-06-02T00:00:00.000Z".to_string());
-        let gone = DocumentLine { due_at, ..dossier("error", Some("http_error")) };
+        let gone = DocumentLine { due_at, ..dossier(DocState::Error, Some(ResultCode::HttpError)) };
         let looked = Status { dossier: Some(gone), ..Status::default() };
         let of = |recrawl, now| {
             let mut rules = CrawlRules::default();
@@ -371,7 +372,7 @@ mod tests {
     fn what_was_typed_is_kept_out_by_a_rule_that_denies_it_and_by_no_scope() {
         let of = |why_out| {
             let scope = Some(ScopeLine { why_out: Some(why_out), ..ScopeLine::default() });
-            let dossier = Some(DocumentLine { seed_chain: true, ..dossier("pending", None) });
+            let dossier = Some(DocumentLine { seed_chain: true, ..dossier(DocState::Pending, None) });
             answer(&Status { dossier, scope, ..Status::default() })
         };
         assert_eq!([of(Out::Denied), of(Out::OutOfScope), of(Out::Trap)], ["denied", "queued", "queued"]);
@@ -389,12 +390,13 @@ mod tests {
 
     #[test]
     fn what_is_handed_out_is_fetched_or_waits() {
-        let at =
-            |place| answer(&Status { dossier: Some(dossier("fetching", None)), place, ..Status::default() });
+        let at = |place| {
+            answer(&Status { dossier: Some(dossier(DocState::Fetching, None)), place, ..Status::default() })
+        };
         assert_eq!(at(PlaceLine { at: Place::Open, ..PlaceLine::default() }), "fetching");
         let queued = PlaceLine { at: Place::Queued, before: Some(0), ..PlaceLine::default() };
         assert_eq!(at(queued.clone()), "queued");
-        assert_eq!(at(PlaceLine { waits_for: Some("rate".to_string()), ..queued }), "waiting_for_niceness");
+        assert_eq!(at(PlaceLine { waits_for: Some(WaitsFor::Rate), ..queued }), "waiting_for_niceness");
         assert_eq!(at(PlaceLine { at: Place::Resolving, ..PlaceLine::default() }), "queued");
     }
 }

@@ -2,7 +2,7 @@ use crate::base::{Now, Wall, rfc3339};
 use crate::doc_index::{DocumentLine, HostCounts};
 use crate::engine::runtime::log_writer::JOURNAL;
 use crate::handler::Verdict;
-use crate::url_server::{DocPlace, HostMemory, HostView, PauseView, RobotsView};
+use crate::url_server::{DocPlace, HostMemory, HostView, PauseView, RobotsView, WaitsFor};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub struct PlaceLine {
     pub since: Option<String>,
     /// When its host may be asked next, and what that waits for.
     pub next_at: Option<String>,
-    pub waits_for: Option<String>,
+    pub waits_for: Option<WaitsFor>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,13 +107,35 @@ pub struct NicenessLine {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RobotsLine {
-    /// `unknown`, `asked`, `known` or `unreachable`.
-    pub state: String,
+    pub state: RobotsState,
     /// Until when that holds.
     pub until: Option<String>,
     pub allowed: Option<bool>,
     /// The line that decided.
     pub rule: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RobotsState {
+    #[default]
+    Unknown,
+    /// A request for them is open.
+    Asked,
+    Known,
+    /// They cannot be fetched, so nothing may be asked of the host.
+    Unreachable,
+}
+
+impl RobotsState {
+    pub fn name(self) -> &'static str {
+        match self {
+            RobotsState::Unknown => "unknown",
+            RobotsState::Asked => "asked",
+            RobotsState::Known => "known",
+            RobotsState::Unreachable => "unreachable",
+        }
+    }
 }
 
 impl ScopeLine {
@@ -154,19 +176,19 @@ impl NicenessLine {
 
 impl RobotsLine {
     pub fn of(robots: &RobotsView, wall: Wall) -> RobotsLine {
-        let line = |state: &str| RobotsLine { state: state.to_string(), ..RobotsLine::default() };
+        let line = |state| RobotsLine { state, ..RobotsLine::default() };
         let at = |until: &Now| Some(rfc3339(wall.unix_ms(*until)));
         match robots {
-            RobotsView::Unknown => line("unknown"),
-            RobotsView::Asked => line("asked"),
+            RobotsView::Unknown => line(RobotsState::Unknown),
+            RobotsView::Asked => line(RobotsState::Asked),
             RobotsView::Unreachable { until, .. } => {
-                RobotsLine { until: at(until), allowed: Some(false), ..line("unreachable") }
+                RobotsLine { until: at(until), allowed: Some(false), ..line(RobotsState::Unreachable) }
             }
             RobotsView::Known { until, word } => RobotsLine {
                 until: at(until),
                 allowed: Some(word.allowed),
                 rule: word.rule.clone(),
-                ..line("known")
+                ..line(RobotsState::Known)
             },
         }
     }
@@ -178,7 +200,7 @@ impl Status {
         let time = |at: Now| rfc3339(wall.unix_ms(at));
         let place = &mut self.place;
         place.next_at = view.due.map(|due| time(due.max(now)));
-        place.waits_for = view.waits_for.map(|waits| waits.name().to_string());
+        place.waits_for = view.waits_for;
         match view.place {
             DocPlace::Open { since, .. } => (place.at, place.since) = (Place::Open, Some(time(since))),
             DocPlace::Queued { before } => (place.at, place.before) = (Place::Queued, Some(before)),

@@ -1,3 +1,4 @@
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Whose fault a failure is; the url server and the doc index decide by this, never by a string.
@@ -16,9 +17,9 @@ pub enum Fault {
 macro_rules! result_codes {
     ($( $(#[$doc:meta])* $variant:ident = $value:literal, $name:literal, $fault:ident; )*) => {
         /// What happened to a fetch, finer than success or failure.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[repr(u8)]
-        pub enum ResultCode { $( $(#[$doc])* $variant = $value, )* }
+        pub enum ResultCode { $( $(#[$doc])* #[serde(rename = $name)] $variant = $value, )* }
 
         impl ResultCode {
             pub const ALL: &[ResultCode] = &[ $( ResultCode::$variant, )* ];
@@ -29,10 +30,6 @@ macro_rules! result_codes {
 
             pub fn from_u8(value: u8) -> Option<ResultCode> {
                 match value { $( $value => Some(ResultCode::$variant), )* _ => None }
-            }
-
-            pub fn from_name(name: &str) -> Option<ResultCode> {
-                ResultCode::ALL.iter().copied().find(|code| code.name() == name)
             }
 
             /// No connection was made, so nothing was asked of anybody.
