@@ -8,11 +8,11 @@
 //! ```text
 //!   seeds · links found · redirect targets · sitemaps
 //!                 │ discover
-//!            doc_index            every URL known, and what became of it, on disk  (index thread)
+//!            provider, doc_index  every URL known, and what became of it, on disk  (index thread)
 //!                 │ candidates(want, reject list)        ▲ record, once durable
 //!            scheduler            deals each address to one shard                  (scheduler thread)
 //!                 │ ◄── resolver: names to addresses, cached                       (names thread)
-//!     work ring ──┤▲── DONE / WORKING ring              lock-free, one pair per shard
+//!     work ring ──┤▲── reply ring                       lock-free, one lane per shard
 //!   ┌─────────────▼┴──────────────────────────────────┐
 //!   │ url_server   per-host queues, robots, niceness   │
 //!   │     │ acquire                        ▲ release   │   one shard per core, pinned;
@@ -23,16 +23,26 @@
 //!   │ store_server LZ4 straight into a mapped segment  │
 //!   └─────┼────────────────────────────────────────────┘
 //!       keeper       makes segments ready, group-commits, seals                    (keeper thread)
-//!       scribe       crawl log, journal of hosts, leftovers beyond memory          (scribe thread)
+//!       maintenance  indexes sealed segments, keeps the store within its bounds    (maintenance thread)
+//!       log writer   crawl log, journal of hosts, leftovers beyond memory          (log thread)
 //!       control      answers `nephila explain`, by a socket in the data directory  (control thread)
 //! ```
+//!
+//! A shard is one type, `Shard<D, W, S>`: a spider over a driver `D`, between a source of work `W` and a sink for records
+//! `S`. In a crawl the source is the queues above and the sink is handler and segment; the scheduler holds every reply back
+//! until its record is durable.
+//!
+//! Every thread turns an [`engine::Actor`], a plain value that takes the time and does what can be done without waiting.
+//! (Control is the exception: it waits for its socket.) [`engine::assemble`] makes a crawl as such values, joined by rings,
+//! without a thread; threads turn them in the product, and the simulation turns the same values in virtual time.
 //!
 //! A crawl that goes on begins with its ledger; after a kill, with the end of its store, too: what was stored and not
 //! recorded yet is told to the doc index as if it had just been fetched.
 //!
 //! Split over processes, the same roles speak lines over [`engine::Links`]: a URL server (`nephila urlserver`) hands
-//! out work by the same queues, a spider process (`nephila spider`) fetches it, and answers DONE when the record is
-//! durable: in segments of its own, or with a store server (`nephila storeserver`) that counts what it has on disk.
+//! out work by the same queues, a spider process (`nephila spider`) fetches it on shards of the same type, and answers
+//! DONE when the record is durable: in segments of its own, or with a store server (`nephila storeserver`) that counts
+//! what it has on disk.
 //!
 //! ```text
 //!   URL server ── 12 7 192.0.2.1 example.org http://example.org/ ──► spider ── records ──► store server
@@ -41,12 +51,13 @@
 //!
 //! # Folders and layers
 //!
-//! Imports go down only; a test reads every file and checks it.
+//! Imports go down only, and folders of one folder do not import each other in a circle; a test reads every file and
+//! checks it.
 //!
 //! | layer | folder                    | holds                                                              |
 //! |-------|---------------------------|--------------------------------------------------------------------|
 //! | 5     | `commands`                | what a user types; one file per sub-command                        |
-//! | 4     | `engine`                  | threads, rings, clocks, links: where roles meet mechanism          |
+//! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `inspect` `crawl` `split` |
 //! | 4     | `sim`                     | a whole node in virtual time against a misbehaving web             |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
 //! | 4     | `archive`                 | WARC, CDXJ and WACZ out of a store, WARC into one                  |

@@ -1,39 +1,44 @@
-//! Where roles meet mechanism: threads, clocks, rings.
+//! Where roles meet mechanism: threads, clocks, rings, sockets.
 //!
 //! ```text
-//!                       index thread: IndexActor (DocIndex)
-//!                            ▲ │  discover, record, ask / candidates
-//!   main, control ────► scheduler thread: Scheduler (dealing, DONE held until durable)
-//!   (signals, progress;      ▲ │ ▲ └──► names thread: NamesDesk (resolver) ──┐ hosts / addresses
-//!    questions, Control)     │ │ └───────────────────────────────────────────┘
-//!                            │ │  work ring / DONE ring, one pair per shard
-//!                      shard threads: Shard (url server, spider, handler, store), one per core
-//!                            ▲ │  ready segments / published records
-//!                       keeper thread: Keeper          scribe thread: LogWriter (crawl log, journal, leftovers)
-//!                              └──► librarian thread: Librarian (indexes, retention)
+//!                          index: IndexActor (Provider over DocIndex)
+//!                            ▲ │  discover, record / candidates
+//!   main ── stop ──────► scheduler: Scheduler ── names ──► names: ResolverActor (resolver)
+//!   control ─ questions ─►   ▲ │            ◄─ addresses ──┘
+//!                            │ │  a ShardLane per shard: work ring down, reply ring up, Done held until durable
+//!                            │ ▼
+//!                      shards, one per core: Shard<D, LocalQueues, PageSink> (url server, spider, handler, store)
+//!                            │ ▲  published records / ready segments         │ lines
+//!                            ▼ │                                             ▼
+//!                        keeper: KeeperActor                             log: LogWriter (crawl log, journal, leftovers)
+//!                            └──► maintenance: MaintenanceActor (indexes, retention)
 //! ```
 //!
-//! `nephila urlserver` is the same with one `RemoteShard` in place of the shards and a links thread beside it;
-//! `nephila spider` is a links thread, a desk that deals orders to spider shards, and the keeper.
+//! That is `nephila crawl`; the word before a colon is the thread, the word after it the value that the thread turns.
 //!
-//! A spider process (`nephila spider`) takes its work over links, and has no index and no queues:
+//! | process       | threads                                                                                  |
+//! |---------------|------------------------------------------------------------------------------------------|
+//! | `crawl`       | shards, scheduler, index, names, keeper, maintenance, log, control                       |
+//! | `urlserver`   | one shard, links, scheduler, index, names, log                                           |
+//! | `spider`      | shards, links, dispatcher, log; keeper and maintenance, or with `--store` record-sender  |
+//! | `storeserver` | acceptor, workers, keeper, maintenance                                                   |
 //!
-//! ```text
-//!   URL servers ◄──► links thread: Links (sockets) ◄──► desk thread: SpiderDispatcher (lines, GET, WORKING, DONE)
-//!                                                            ▲ │  work ring / DONE ring, one pair per shard
-//!                                                       shard threads: SpiderShard (spider, store)
-//!                                                            ▲ │  ready segments / published records
-//!                                                       keeper thread: Keeper
-//! ```
+//! Every one of these values but control is an [`Actor`]: `turn(now)` does what can be done without waiting, `next_due` says
+//! when it must turn again. One loop turns any of them on a thread, which sleeps in the actor's driver or is parked
+//! until its bell rings. [`assemble`] makes a crawl as such values, joined by rings; it starts no thread (the names come
+//! from its caller, with a thread behind them or as a table). [`Node`] gives each value its thread, and the simulation
+//! turns the very same values in virtual time.
 //!
-//! With `--store` its shards have a line to a store server each in place of the keeper's segments (`store_line`).
+//! | wing      | holds                                                                       | uses                   |
+//! |-----------|-----------------------------------------------------------------------------|------------------------|
+//! | `runtime` | actors, threads, lanes to shards, log writer, keeper, counters, notices     |                        |
+//! | `names`   | names to addresses                                                          | runtime                |
+//! | `links`   | connections between processes                                               | runtime                |
+//! | `inspect` | how things stand with a URL, and the socket by which a crawl is asked       | runtime                |
+//! | `crawl`   | a crawl in one process                                                      | runtime names inspect  |
+//! | `split`   | URL server, spider and store server as processes of their own               | runtime names links crawl |
 //!
-//! A store server process (`nephila storeserver`) is a door, workers with spiders' connections, and the keeper; it is drawn
-//! in its own folder.
-//!
-//! Everything with a `turn` is a plain value that takes the time and does what is to be done; the threads of
-//! [`Node`] do nothing but turn, and sleep when there is nothing to do. So the simulation runs the very same
-//! values on one thread.
+//! No wing uses one that uses it; the layers test fails on a circle.
 
 mod crawl;
 mod inspect;

@@ -291,7 +291,7 @@ fn neighbours(sources: &[Source]) -> Neighbours {
     for map in &maps {
         for path in paths(map) {
             if let Some(name) = path.last().filter(|_| path.len() > map.path.len() + 1) {
-                exported.insert([map.path.as_slice(), &[name.clone()]].concat(), path);
+                exported.insert([map.path.as_slice(), std::slice::from_ref(name)].concat(), path);
             }
         }
     }

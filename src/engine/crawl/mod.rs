@@ -1,4 +1,41 @@
 //! A crawl in one process: scheduler, shards, the doc index behind its rings, and what joins them.
+//!
+//! ```text
+//!                 ┌────────────── assemble(…) ──► NodeCore: plain values and rings, no thread ──────────────┐
+//!                 │                                                                                         │
+//!   seeds ──► Scheduler ◄── candidates ── IndexActor ── Provider ── DocIndex                                │
+//!                 │ ──► discover, record ──►                                                                │
+//!                 │ names ──► Resolution ──► Placement: one shard for a host and its address                │
+//!      ShardLane  │ ▲ Done, held until durable                                                              │
+//!                 ▼ │                                                                                       │
+//!             Shard<D, LocalQueues, PageSink>, one per core      KeeperActor      LogWriter                 │
+//!                 └─────────────────────────────────────────────────────────────────────────────────────────┘
+//!   Node: a thread for each of them, and control beside them         the simulation: the same values in virtual time
+//! ```
+//!
+//! The life of a page: the provider takes a candidate from the doc index; the scheduler has its name resolved and deals it
+//! to the shard that owns the address; the shard's queues hold it until its host may be asked, the spider fetches it, the
+//! handler reads its links, and its record goes into the shard's segment. The shard replies with `Done`; once the keeper
+//! has committed that far, the scheduler tells the index thread the links and then the outcome.
+//!
+//! | file                                | holds                                                               |
+//! |-------------------------------------|---------------------------------------------------------------------|
+//! | `assembly`                          | `assemble`: every part made and joined                              |
+//! | `node`, `node_setup`, `settings`    | the threads; what a node is told; each role's part of the settings  |
+//! | `scheduler`                         | between the doc index and the shards                                |
+//! | `resolution`                        | the names of one batch of candidates                                |
+//! | `placement`, `address_owners`       | where a host lives, and whose an address is                         |
+//! | `robots_exchange`, `open_questions` | what one shard asks of another; what users ask                      |
+//! | `shutdown`                          | an end that hangs is noticed                                        |
+//! | `index_actor`, `index_link`         | the two sides of the rings to the doc index                         |
+//! | `provider`, `open_index`            | what is fetched next and by which rules; the index opened           |
+//! | `shard`                             | one spider over one driver, between a `WorkSource` and a `RecordSink` |
+//! | `queues`, `local_queues`            | the url server of a shard, as the source of a crawl's work          |
+//! | `page_sink`, `completion`           | pages read and stored; what a fetch came to                         |
+//! | `shard_log`                         | lines for the crawl log, in batches                                 |
+//! | `stored`, `stored_pages`            | validators and links of what the store already has                  |
+//! | `resume`                            | what a killed process stored and could not tell the index           |
+//! | `messages`                          | what travels on the rings                                           |
 
 pub(crate) mod address_owners;
 pub(crate) mod assembly;

@@ -1,4 +1,33 @@
-//! What every process of the product is made of: threads and how they end, the log writer, the store's threads, counters.
+//! What every process of the product is made of: actors and the threads that turn them, the dealer's lane to a shard, the
+//! log writer, the store's own threads, health, notices and counters.
+//!
+//! ```text
+//!   Wiring::open ──► log writer, health, counters, the dealer's bell        values and rings, no thread
+//!   Wiring::shard ─► ShardLane                          LaneEnd
+//!                    dealer ── messages ──► work ring ──► shard
+//!                           ◄── replies ◄── reply ring ◄──
+//!                    held until the shard's DurablePoint has passed their record
+//! ```
+//!
+//! The dealer is the scheduler of a crawl or of a URL server, or the dispatcher of a spider: each has one lane per shard.
+//! Where records go differs, and so does their durable point: segments of this process move it when the keeper has
+//! committed, a store server when it has counted; a shard that stores nothing has none to wait for.
+//!
+//! | file            | holds                                                                            |
+//! |-----------------|----------------------------------------------------------------------------------|
+//! | `actor`         | `Actor`: turn, next due, messages, end; the one loop that a thread runs around it |
+//! | `driver_thread` | a thread for an actor that has a driver of its own: names, links, record sender  |
+//! | `shard_thread`  | the threads of shards, each on its core; a shard that panics is made anew        |
+//! | `wiring`        | what the parts of a process are joined by                                        |
+//! | `shard_lane`    | a dealer's side of one shard, and what it holds back until it is durable         |
+//! | `outbox`        | replies that the ring has no room for                                            |
+//! | `log_writer`    | crawl log, journal of hosts, leftovers that memory has no room for               |
+//! | `store_actors`  | the keeper, and maintenance (indexes, retention), which no shard waits for       |
+//! | `health`        | what keeps a process from going on, and what it waits for                        |
+//! | `notices`       | what a user is told, from any thread                                             |
+//! | `counters`      | one table per thread, summed for progress, summary and JSON                      |
+//!
+//! This folder knows neither what a message says nor what a shard does: crawl and split bring both.
 
 pub(crate) mod actor;
 pub(crate) mod counters;
