@@ -1,5 +1,5 @@
 use super::shared::{Failure, print};
-use crate::sim::{SimReport, run};
+use crate::sim::{SimReport, run, run_pages};
 use clap::Args;
 use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
@@ -19,10 +19,20 @@ pub struct SimArgs {
     /// Run for this long, however many seeds that is
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
+    /// Crawl N pages once and without faults, the same work every time: for counting instructions
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "from", "seconds"])]
+    pages: Option<u32>,
 }
 
 impl SimArgs {
     pub fn run(self) -> Result<(), Failure> {
+        if let Some(pages) = self.pages {
+            let report = run_pages(pages);
+            return print(&format!(
+                "{} requests for {} documents ({} had) in {} steps\n",
+                report.requests, report.documents, report.success, report.steps
+            ));
+        }
         let started = Instant::now();
         let until = self.seconds.map(|seconds| started + Duration::from_secs(seconds));
         let mut total = SimReport::default();

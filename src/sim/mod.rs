@@ -16,4 +16,4 @@ mod plan;
 mod web;
 mod world;
 
-pub use world::{SimReport, run};
+pub use world::{SimReport, run, run_pages};

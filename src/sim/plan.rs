@@ -23,6 +23,10 @@ pub struct Plan {
     pub commit_ms: u64,
     /// Mean virtual milliseconds between two deaths of shards; 0 = none die.
     pub death_ms: u64,
+    /// Virtual microseconds that pass at least when no actor has work.
+    pub tick_us: u64,
+    /// Invariants are checked after every turn. A plan whose instructions are counted does without.
+    pub checked: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +41,8 @@ pub struct Faults {
     /// 429 and 503, most with Retry-After.
     pub busy: u64,
 }
+
+const PAGES_PER_HOST: u32 = 40;
 
 impl Plan {
     pub fn from_seed(seed: u64) -> Plan {
@@ -101,6 +107,32 @@ impl Plan {
             commit_ms: 1 + rng.below(200),
             death_ms: if rng.chance(300) { 500 + rng.below(60_000) } else { 0 },
             several: if rng.chance(500) { 100 + rng.below(900) } else { 0 },
+            tick_us: 10,
+            checked: true,
+        }
+    }
+
+    /// A crawl of about this many pages in which the work per page is all that counts: forty pages of 10 KB per host,
+    /// every connection kept, no faults, no waits for politeness, and many answers per turn of the shard.
+    pub fn of_pages(pages: u32) -> Plan {
+        let hosts = pages.div_ceil(PAGES_PER_HOST).max(1);
+        let site = SiteSpec { seed: 1, hosts, pages: PAGES_PER_HOST, ..SiteSpec::default() };
+        let mut config = Config { scope: ScopeKind::Any, ..Config::default() };
+        config.url_server.req_host_per_sec = Rate(0.0);
+        Plan {
+            seed: 1,
+            shards: 1,
+            addresses: hosts,
+            site,
+            config,
+            conns_max: 256,
+            faults: Faults::default(),
+            robots_elsewhere: 0,
+            commit_ms: 100,
+            death_ms: 0,
+            several: 0,
+            tick_us: 1_000,
+            checked: false,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The promise: imports go down only, roles know nothing of each other, of drivers, clocks or sockets, and unsafe
-//! code has two addresses.
+//! The promise: imports go down only, folders of one folder do not import each other in a circle, roles know nothing of
+//! each other, of settings, drivers, clocks or sockets, only commands print, and unsafe code has two addresses.
 //!
 //! ```text
 //!   5  commands, main
@@ -68,8 +68,10 @@ fn sources() -> Vec<Source> {
         }
     }
     found.sort();
-    let test_files = test_files(&found);
-    found.retain(|path| !test_files.contains(path));
+    let tests = test_modules(&found);
+    found.retain(|path| {
+        !tests.iter().any(|module| path.starts_with(module) || *path == module.with_extension("rs"))
+    });
     found.iter().map(|path| source(&root, path)).collect()
 }
 
@@ -88,24 +90,25 @@ fn source(root: &Path, path: &Path) -> Source {
     Source { code: without_tests(&code), path: module, place }
 }
 
-/// Files that are compiled for tests only: `#[cfg(test)] mod name;`.
-fn test_files(all: &[PathBuf]) -> BTreeSet<PathBuf> {
+/// Modules that are compiled for tests only, `#[cfg(test)] mod name;`: the folder `name`, or `name.rs`.
+fn test_modules(all: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut tests = BTreeSet::new();
     for path in all {
         let text = bare_code(&std::fs::read_to_string(path).unwrap());
         for after in text.split("#[cfg(test)]").skip(1) {
-            let Some(name) = after.trim_start().strip_prefix("mod ").and_then(|rest| {
-                let (name, _) = rest.split_once(';')?;
-                (!name.contains('{')).then(|| name.trim().to_string())
-            }) else {
+            let Some((line, _)) = after.split_once(';') else { continue };
+            let Some(name) = line.trim_start().trim_start_matches("pub(crate) ").strip_prefix("mod ") else {
                 continue;
             };
+            if name.contains('{') {
+                continue;
+            }
             let folder = if path.file_name().unwrap() == "mod.rs" {
                 path.parent().unwrap().to_path_buf()
             } else {
                 path.with_extension("")
             };
-            tests.insert(folder.join(format!("{name}.rs")));
+            tests.insert(folder.join(name.trim()));
         }
     }
     tests
@@ -197,57 +200,141 @@ fn word_at<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a
     })
 }
 
-/// The first names after a path's `::`, through one level of braces.
-fn heads(after: &str) -> Vec<String> {
-    let after = after.trim_start();
-    let Some(group) = after.strip_prefix('{') else {
-        return vec![after.chars().take_while(|&c| is_word(c)).collect()];
-    };
-    let mut depth = 1;
-    let mut heads = vec![String::new()];
-    let mut in_head = true;
-    for c in group.chars() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            ',' if depth == 1 => {
-                heads.push(String::new());
-                in_head = true;
-                continue;
+/// Every path that the tree after a `::` names: `a::{b, c::d}` is `a::b` and `a::c::d`.
+fn tree(after: &str, stem: &[String], found: &mut Vec<Vec<String>>) -> usize {
+    let spaces = |text: &str| text.len() - text.trim_start().len();
+    let mut at = spaces(after);
+    if after[at..].starts_with('{') {
+        at += 1;
+        loop {
+            at += tree(&after[at..], stem, found);
+            at += spaces(&after[at..]);
+            match after[at..].chars().next() {
+                Some(',') => at += 1,
+                Some('}') => return at + 1,
+                // The code after an opening brace is no list of names.
+                _ => return after.len(),
             }
-            _ => {}
-        }
-        if depth == 0 {
-            break;
-        }
-        if is_word(c) && in_head {
-            heads.last_mut().unwrap().push(c);
-        } else if !c.is_whitespace() {
-            in_head = false;
         }
     }
-    heads
+    let name: String = after[at..].chars().take_while(|&c| is_word(c)).collect();
+    at += name.len();
+    let mut path = stem.to_vec();
+    if !name.is_empty() && name != "self" {
+        path.push(name);
+    }
+    let next = at + spaces(&after[at..]);
+    if let Some(rest) = after[next..].strip_prefix("::") {
+        // A turbofish ends a path.
+        if rest.trim_start().starts_with(|c: char| is_word(c) || c == '{') {
+            return next + 2 + tree(rest, &path, found);
+        }
+    } else if let Some(alias) = after[next..].strip_prefix("as ") {
+        found.push(path);
+        return after.len() - alias.trim_start_matches(is_word).len();
+    }
+    found.push(path);
+    at
 }
 
-/// Top modules that a file names, by `crate::`, by our own name, or by `super::` up to the root.
-fn imports(source: &Source) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for root in ["crate", "nephila"] {
-        for at in word_at(&source.code, root) {
-            if let Some(after) = source.code[at + root.len()..].trim_start().strip_prefix("::") {
-                found.extend(heads(after));
+/// Every path of this crate that a file names, from the root on: by `crate::`, by our own name, by `super::`, by
+/// `self::`.
+fn paths(source: &Source) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let code = source.code.as_str();
+    let is_mod = source.place.ends_with("mod.rs");
+    for (word, up) in [("crate", None), ("nephila", None), ("self", Some(0)), ("super", Some(1))] {
+        for at in word_at(code, word) {
+            if code[..at].trim_end().ends_with("::") {
+                continue;
+            }
+            let Some(mut rest) = code[at + word.len()..].trim_start().strip_prefix("::") else { continue };
+            let mut above = up;
+            while let (Some(levels), Some(further)) = (above, rest.trim_start().strip_prefix("super::")) {
+                above = Some(levels + 1);
+                rest = further;
+            }
+            let stem = match above {
+                None => &[],
+                Some(levels) => &source.path[..source.path.len().saturating_sub(levels)],
+            };
+            tree(rest, stem, &mut found);
+        }
+    }
+    // What a folder's map re-exports, it names by its own children.
+    if is_mod {
+        for at in word_at(code, "use") {
+            let rest = code[at + 3..].trim_start();
+            let head: String = rest.chars().take_while(|&c| is_word(c)).collect();
+            if !["crate", "self", "super", "std", "core", "alloc"].contains(&head.as_str()) {
+                tree(rest, &source.path, &mut found);
             }
         }
     }
-    let to_root = "super::".repeat(source.path.len());
-    for (at, _) in source.code.match_indices(&to_root) {
-        let before = &source.code[..at];
-        if !before.ends_with("::") && !before.chars().next_back().is_some_and(is_word) {
-            found.extend(heads(&source.code[at + to_root.len()..]));
+    found
+}
+
+/// Top modules that a file names.
+fn imports(source: &Source) -> BTreeSet<String> {
+    let tops = paths(source).into_iter().filter_map(|path| path.into_iter().next());
+    tops.filter(|name| LAYERS.iter().any(|(_, modules)| modules.contains(&name.as_str()))).collect()
+}
+
+/// Folders of a folder and which of them name which others, with the files in which they do. A name that a folder's map
+/// re-exports counts for the folder that it comes from.
+type Neighbours = BTreeMap<Vec<String>, BTreeMap<String, BTreeMap<String, BTreeSet<String>>>>;
+
+fn neighbours(sources: &[Source]) -> Neighbours {
+    let maps: Vec<&Source> = sources.iter().filter(|source| source.place.ends_with("mod.rs")).collect();
+    let folders: BTreeSet<&[String]> = maps.iter().map(|source| source.path.as_slice()).collect();
+    let mut exported: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
+    for map in &maps {
+        for path in paths(map) {
+            if let Some(name) = path.last().filter(|_| path.len() > map.path.len() + 1) {
+                exported.insert([map.path.as_slice(), &[name.clone()]].concat(), path);
+            }
         }
     }
-    found.retain(|name| LAYERS.iter().any(|(_, modules)| modules.contains(&name.as_str())));
+    let mut found = Neighbours::new();
+    for source in sources {
+        for mut path in paths(source) {
+            for _ in 0..8 {
+                let known = (1..=path.len()).rev().find_map(|end| Some((end, exported.get(&path[..end])?)));
+                let Some((end, origin)) = known else { break };
+                path = [origin.as_slice(), &path[end..]].concat();
+            }
+            let shared = source.path.iter().zip(&path).take_while(|(from, to)| from == to).count();
+            if source.path.len() <= shared || path.len() <= shared {
+                continue;
+            }
+            if folders.contains(&source.path[..=shared]) && folders.contains(&path[..=shared]) {
+                let of_parent = found.entry(path[..shared].to_vec()).or_default();
+                let of_folder = of_parent.entry(source.path[shared].clone()).or_default();
+                of_folder.entry(path[shared].clone()).or_default().insert(source.place.clone());
+            }
+        }
+    }
     found
+}
+
+/// A way from a folder back to itself.
+fn circle(uses: &BTreeMap<String, BTreeMap<String, BTreeSet<String>>>) -> Option<Vec<String>> {
+    for start in uses.keys() {
+        let mut ways = vec![vec![start.clone()]];
+        let mut been = BTreeSet::new();
+        while let Some(way) = ways.pop() {
+            for to in uses.get(way.last().unwrap()).into_iter().flat_map(BTreeMap::keys) {
+                let longer = [way.as_slice(), std::slice::from_ref(to)].concat();
+                if to == start {
+                    return Some(longer);
+                }
+                if been.insert(to.clone()) {
+                    ways.push(longer);
+                }
+            }
+        }
+    }
+    None
 }
 
 #[test]
@@ -284,9 +371,86 @@ fn imports_go_down_only() {
         assert!(map.get(from).is_some_and(|targets| targets.contains_key(to)), "{from} uses {to}:\n{drawn}");
     }
     assert!(wrong.is_empty(), "imports that do not go down:\n{wrong}\nall imports:\n{drawn}");
-    for below in ["base", "limits", "proto", "driver", "rings"].iter().chain(ROLES) {
+    for below in ["base", "limits", "proto", "driver", "rings", "storage"].iter().chain(ROLES) {
         assert!(!may_import(below, "config"), "{below} must not know the settings");
+        assert!(
+            !map.get(*below).is_some_and(|targets| targets.contains_key("config")),
+            "{below} uses config"
+        );
     }
+}
+
+#[test]
+fn folders_do_not_import_each_other_in_a_circle() {
+    let found = neighbours(&sources());
+    let mut drawn = String::new();
+    let mut wrong = String::new();
+    for (parent, uses) in &found {
+        let parent = Path::new("src").join(parent.join("/"));
+        let _ = writeln!(drawn, "  {}", parent.display());
+        for (from, targets) in uses {
+            let names: Vec<&str> = targets.keys().map(String::as_str).collect();
+            let _ = writeln!(drawn, "    {from:<13} → {}", names.join(" "));
+        }
+        if let Some(way) = circle(uses) {
+            let _ = writeln!(wrong, "  {}: {}", parent.display(), way.join(" → "));
+            for pair in way.windows(2) {
+                let places: Vec<&str> = uses[&pair[0]][&pair[1]].iter().map(String::as_str).collect();
+                let _ = writeln!(wrong, "    {} → {} in {}", pair[0], pair[1], places.join(", "));
+            }
+        }
+    }
+    // A reader that finds nothing would pass everything.
+    for (from, to) in [("crawl", "runtime"), ("split", "links"), ("crawl", "inspect")] {
+        let uses = found.get(&vec!["engine".to_string()]).and_then(|uses| uses.get(from));
+        assert!(uses.is_some_and(|targets| targets.contains_key(to)), "{from} uses {to}:\n{drawn}");
+    }
+    assert!(wrong.is_empty(), "folders that import each other:\n{wrong}\nall of them:\n{drawn}");
+}
+
+/// The reader of imports, on samples: a re-exported name, a group, `super`, and a circle of three.
+#[test]
+fn a_circle_is_found_through_groups_supers_and_re_exports() {
+    let file = |place: &str, code: &str| {
+        let path = place.trim_end_matches(".rs").trim_end_matches("/mod").split('/').map(str::to_string);
+        Source { place: place.to_string(), path: path.collect(), code: code.to_string() }
+    };
+    let sample = |last: &str| {
+        vec![
+            file("engine/mod.rs", "mod a; mod b; mod c; pub use c::{Deep as Other, Thing};"),
+            file("engine/a/mod.rs", "mod x;"),
+            file("engine/a/x.rs", "use super::super::b::{Y, z::{self, Z as W}}; fn f() {}"),
+            file("engine/b/mod.rs", "pub use y::Y;"),
+            file("engine/b/y.rs", "use crate::{base::Now, engine::Thing};"),
+            file("engine/c/mod.rs", "mod thing; pub use thing::{Thing, Deep};"),
+            file("engine/c/thing.rs", last),
+        ]
+    };
+    let engine = vec!["engine".to_string()];
+    assert_eq!(circle(&neighbours(&sample("use super::Deep;"))[&engine]), None);
+    let found = neighbours(&sample("fn f() { crate::engine::a::x::g(); }"));
+    assert_eq!(circle(&found[&engine]).unwrap(), ["a", "b", "c", "a"]);
+    assert_eq!(found[&engine]["c"]["a"].first().unwrap(), "engine/c/thing.rs");
+}
+
+/// What is to be told goes out as values; commands decide where it is shown.
+#[test]
+fn only_commands_print() {
+    let mut wrong = String::new();
+    let mut printed = 0;
+    for source in sources() {
+        for word in ["println", "eprintln", "print", "eprint", "dbg"] {
+            let prints =
+                word_at(&source.code, word).any(|at| source.code[at + word.len()..].starts_with('!'));
+            match source.path[0].as_str() {
+                "commands" | "main" => printed += u32::from(prints),
+                _ if prints => drop(writeln!(wrong, "  {}: {word}!", source.place)),
+                _ => {}
+            }
+        }
+    }
+    assert!(printed > 0, "the reader finds those of commands");
+    assert!(wrong.is_empty(), "printed below commands:\n{wrong}");
 }
 
 #[test]
