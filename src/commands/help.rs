@@ -3,6 +3,7 @@
 use super::Cli;
 use super::shared::{Failure, output::print};
 use crate::base::{edits, shown};
+use crate::config::reference;
 use clap::{Args, CommandFactory, Parser};
 
 /// Print a page of the manual, or the help of a command
@@ -87,7 +88,8 @@ impl HelpArgs {
 }
 
 impl Topic {
-    /// The text without what is written for other readers than people (`<!-- … -->`).
+    /// The text without what is written for other readers than people (`<!-- … -->`). The page of the settings ends with
+    /// the tables that their definitions make.
     fn page(&self) -> String {
         let mut page = String::with_capacity(self.text.len());
         let mut lines = self.text.lines();
@@ -99,6 +101,9 @@ impl Topic {
             }
             page += line;
             page.push('\n');
+        }
+        if self.name == "settings" {
+            page = format!("{page}\n{}", reference());
         }
         page
     }

@@ -97,6 +97,8 @@ impl World {
         }
         let mut config = plan.config.clone();
         config.cores = (0..plan.shards).collect();
+        // When the keeper commits is drawn by the simulation.
+        config.store.commit_ms.0 = 0;
         config.store.segment_bytes = Bytes(SEGMENT_BYTES);
         let index = OpenIndex::over(DocIndex::default(), &config);
         let task = CrawlTask { seeds, store: CrawlStore::Memory, index };

@@ -15,7 +15,7 @@ pub struct KeeperActor {
     wall: Wall,
     /// Between two commits.
     pause_ms: u64,
-    turned_at: Now,
+    commit_at: Now,
     /// Rung when a durable point has moved.
     owner: Arc<Doorbell>,
     /// Rung when one of the shards is to let go of its segment.
@@ -39,7 +39,7 @@ pub(crate) struct MaintenanceActor {
     librarian: Maintenance,
     sealed: Receiver<Vec<Sealed>>,
     missed: Arc<AtomicBool>,
-    turned_at: Now,
+    turn_at: Now,
     /// The last failure was told.
     is_told: bool,
     is_ending: bool,
@@ -64,7 +64,7 @@ impl KeeperActor {
             keeper,
             wall,
             pause_ms: config.store.commit_ms.0,
-            turned_at: Now::ZERO,
+            commit_at: Now::ZERO,
             owner,
             shards,
             maintenance: None,
@@ -90,7 +90,7 @@ impl KeeperActor {
             librarian: Maintenance::new(&store.data, keeping, self.keeper.shares()),
             sealed: sealed_in,
             missed,
-            turned_at: Now::ZERO,
+            turn_at: Now::ZERO,
             is_told: false,
             is_ending: false,
             health: self.health.clone(),
@@ -112,7 +112,11 @@ impl KeeperActor {
 
 impl Actor for KeeperActor {
     fn turn(&mut self, now: Now) -> Turned {
-        self.turned_at = now;
+        // Woken before its time, it waits on: a commit costs the disk a sync.
+        if !self.is_ending && self.commit_at > now {
+            return Turned::IDLE;
+        }
+        self.commit_at = now.plus_ms(self.pause_ms);
         let turned = self.keeper.turn(self.wall.unix_ms(now));
         let moved = match turned {
             Ok(moved) => {
@@ -151,7 +155,7 @@ impl Actor for KeeperActor {
     }
 
     fn next_due(&self) -> Option<Now> {
-        Some(self.turned_at.plus_ms(self.pause_ms))
+        Some(self.commit_at)
     }
 
     fn has_messages(&self) -> bool {
@@ -165,7 +169,10 @@ impl Actor for KeeperActor {
 
 impl Actor for MaintenanceActor {
     fn turn(&mut self, now: Now) -> Turned {
-        self.turned_at = now;
+        if !self.is_ending && self.turn_at > now && !self.has_messages() {
+            return Turned::IDLE;
+        }
+        self.turn_at = now.plus_ms(MAINTENANCE_PAUSE_MS);
         // Looked at first: what is sealed after that has a turn of its own.
         let is_over = self.is_ending;
         let mut fresh = Vec::new();
@@ -187,7 +194,7 @@ impl Actor for MaintenanceActor {
     }
 
     fn next_due(&self) -> Option<Now> {
-        Some(self.turned_at.plus_ms(MAINTENANCE_PAUSE_MS))
+        Some(self.turn_at)
     }
 
     fn has_messages(&self) -> bool {

@@ -63,12 +63,12 @@ impl<D: ServerDriver> Acceptor<D> {
         let fewest = self.workers.iter().min_by_key(|port| port.open.load(Ordering::Relaxed));
         let Some(port) = fewest.filter(|_| open < self.connections_max) else {
             let peer = accepted.peer;
-            self.driver.refuse(accepted.socket);
             if !std::mem::replace(&mut self.is_full_told, true) {
                 let fields = vec![("open", open.to_string()), ("peer", peer.to_string())];
                 let text = format!("storeserver: {open} connections stand, {peer} and others are refused");
                 self.notices.tell(Level::Warn, "store_full", fields, text);
             }
+            self.driver.refuse(accepted.socket);
             return;
         };
         self.is_full_told = false;
