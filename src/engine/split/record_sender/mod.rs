@@ -27,6 +27,7 @@ mod record_sender;
 mod sink;
 mod thread;
 
-pub(super) use record_sender::SenderParts;
+pub(crate) use record_sender::{RecordSender, SenderParts};
+pub(crate) use sink::SenderPort;
 pub(super) use sink::{RecordPlace, RecordSink};
 pub(super) use thread::StoreThread;

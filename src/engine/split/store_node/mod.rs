@@ -10,6 +10,7 @@
 //!
 //! | file       | holds                                                              |
 //! |------------|--------------------------------------------------------------------|
+//! | `store_assembly` | every part, made and joined, without a thread                |
 //! | `node`     | the threads: started, stopped, summed up                           |
 //! | `acceptor` | who may come in, and to which worker                               |
 //! | `worker`   | one core's connections                                             |
@@ -21,8 +22,11 @@
 mod acceptor;
 mod conn;
 mod node;
+mod store_assembly;
 #[cfg(test)]
 mod tests;
 mod worker;
+
+pub(crate) use store_assembly::{StoreCore, assemble_store_server};
 
 pub use node::{StoreNode, StoreStats, StoreSummary};

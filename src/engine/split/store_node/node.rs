@@ -1,22 +1,19 @@
-use super::acceptor::{Acceptor, WorkerPort};
-use super::worker::{Worker, WorkerParts};
+use super::store_assembly::{StoreCore, assemble_store_server};
 use crate::config::Config;
-use crate::driver::{Driver, EpollDriver};
-use crate::engine::crawl::settings::store_rules;
+use crate::driver::EpollDriver;
 use crate::engine::runtime::actor::{InDriver, joined, run, spawn};
 use crate::engine::runtime::counters::cpu_us;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::notices::Notice;
 use crate::engine::runtime::shard_thread::pin;
-use crate::engine::runtime::store_actors::{KeeperActor, StoreThreads};
+use crate::engine::runtime::store_actors::StoreThreads;
 use crate::engine::runtime::wiring::wall_at;
-use crate::limits::{STORE_CONNECTIONS_MAX, STORE_HELD_BYTES_MAX};
-use crate::rings::{Doorbell, ring};
-use crate::store_server::{DataDir, Keeper, Medium, StoreRules, Stored};
+use crate::rings::Doorbell;
+use crate::store_server::{DataDir, Stored};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -75,68 +72,32 @@ impl StoreNode {
         directory: DataDir,
         started: Instant,
     ) -> Result<StoreNode, NodeError> {
-        let at = |cause| NodeError::Listen { addr: listen, cause };
         let driver = |conns_max| EpollDriver::new(conns_max, started).map_err(driver_failed);
+        let core = assemble_store_server(config, listen, directory, driver, wall_at(started))?;
+        let StoreCore { acceptor, bound, workers, keeper, stats, health } = core;
         let stop = Arc::new(AtomicBool::new(false));
-        let health = Arc::new(Health::default());
-        let stats = Arc::new(StoreStats::default());
-        let wall = wall_at(started);
-        let accepting = driver(0)?;
-        let acceptor_bell = driver_bell(&accepting);
-        let (mut acceptor, bound) =
-            Acceptor::new(accepting, listen, STORE_CONNECTIONS_MAX, health.notices.clone()).map_err(at)?;
-        // What documents were asked for with is not told on the wire.
-        let rules = StoreRules { agent: String::new(), ..store_rules(config) };
-        let mut keeper = Keeper::new(Medium::Directory(directory), rules, config.cores.len());
-        keeper.prepare(wall.unix_ms_at_zero)?;
-
-        let drivers: Vec<EpollDriver> =
-            config.cores.iter().map(|_| driver(STORE_CONNECTIONS_MAX)).collect::<Result<_, _>>()?;
-        let mut bells: Vec<Arc<Doorbell>> = drivers.iter().map(|driver| driver_bell(driver)).collect();
-        // One bell for all of them: a worker that falls asleep hangs it up.
-        let keepers_bell = Arc::new(Doorbell::new({
-            let bells = bells.clone();
-            move || bells.iter().for_each(|bell| bell.ring_if_asleep())
-        }));
-        let mut ports = Vec::new();
-        let mut workers = Vec::new();
-        for (index, (&core, driver)) in config.cores.iter().zip(drivers).enumerate() {
-            let (accepted_out, accepted) = ring(STORE_CONNECTIONS_MAX);
-            let open = Arc::new(AtomicUsize::new(0));
-            ports.push(WorkerPort { accepted: accepted_out, open: open.clone(), bell: bells[index].clone() });
-            let mut worker = Worker::new(
-                driver,
-                WorkerParts {
-                    share: keeper.share(index),
-                    accepted,
-                    open,
-                    keepers_bell: keepers_bell.clone(),
-                    stats: stats.clone(),
-                    health: health.clone(),
-                    wall,
-                    doc_bytes_max: config.spider.max_doc_size.0,
-                    held_bytes_max: held_bytes_max(config),
-                },
-            );
-            let (bell, stop, health) = (bells[index].clone(), stop.clone(), health.clone());
-            workers.push(spawn(&format!("store-{index}"), move || {
+        let mut bells: Vec<Arc<Doorbell>> = workers.iter().map(|worker| worker.bell.clone()).collect();
+        bells.push(acceptor.bell.clone());
+        let mut threads = Vec::new();
+        for (index, (&core, mut seat)) in config.cores.iter().zip(workers).enumerate() {
+            let (stop, health) = (stop.clone(), health.clone());
+            threads.push(spawn(&format!("store-{index}"), move || {
                 let pinned = pin(core).map_err(|cause| NodeError::Pin { core, cause });
-                let turned = |()| run(&mut worker, &InDriver(bell), &stop, || false).map_err(driver_failed);
+                let sleeper = InDriver(seat.bell);
+                let turned = |()| run(&mut seat.actor, &sleeper, &stop, || false).map_err(driver_failed);
                 let ran = pinned.and_then(turned);
                 ran.unwrap_or_else(|error| health.fatal(error));
             })?);
         }
-        let keeper = KeeperActor::new(keeper, config, wall, keepers_bell, bells.clone(), &health);
         let store = StoreThreads::start(keeper, config, started, &health)?;
-        acceptor.deal_to(ports);
         let acceptor = spawn("acceptor", {
-            let (bell, stop, health) = (acceptor_bell.clone(), stop.clone(), health.clone());
+            let (stop, health, mut seat) = (stop.clone(), health.clone(), acceptor);
             move || {
-                let ran = run(&mut acceptor, &InDriver(bell), &stop, || false);
+                let ran = run(&mut seat.actor, &InDriver(seat.bell), &stop, || false);
                 ran.unwrap_or_else(|cause| health.fatal(driver_failed(cause)));
             }
         })?;
-        bells.push(acceptor_bell);
+        let workers = threads;
         Ok(StoreNode { started, bound, stop, acceptor, workers, bells, store, stats, health })
     }
 
@@ -191,16 +152,6 @@ impl StoreNode {
             cpu_us: cpu_us(),
         })
     }
-}
-
-/// Of unfinished records, for one worker: two of the largest have room, whatever their size.
-fn held_bytes_max(config: &Config) -> usize {
-    STORE_HELD_BYTES_MAX.max(2 * config.spider.max_doc_size.0 as usize + (1 << 20))
-}
-
-fn driver_bell(driver: &impl Driver) -> Arc<Doorbell> {
-    let bell = driver.bell();
-    Arc::new(Doorbell::new(move || bell.ring()))
 }
 
 fn driver_failed(cause: io::Error) -> NodeError {
