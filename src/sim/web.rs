@@ -137,10 +137,14 @@ impl<J: Witness> SimWeb for MisbehavingWeb<J> {
         let slow = rng.chance(self.faults.slow);
         let mut after_us =
             u64::from(said.delay_ms) * 1_000 + rng.below(if slow { 30_000_000 } else { 20_000 });
+        let whole = answer.len();
         let mut reactions = Vec::new();
         if rng.chance(self.faults.stall) {
             // Some of it comes, then nothing for ever.
             answer.truncate(rng.below(answer.len() as u64 + 1) as usize);
+            if answer.len() == whole {
+                self.judge.borrow_mut().answers(conn, now.plus_us(after_us), retry_after_s);
+            }
             reactions.push(Reaction { after_us, then: Then::Bytes(answer) });
             return reactions;
         }
@@ -148,7 +152,7 @@ impl<J: Witness> SimWeb for MisbehavingWeb<J> {
         if cut {
             answer.truncate(rng.below(answer.len() as u64 + 1) as usize);
         }
-        if !cut {
+        if answer.len() == whole {
             self.judge.borrow_mut().answers(conn, now.plus_us(after_us), retry_after_s);
         }
         if !answer.is_empty() {

@@ -110,11 +110,12 @@ impl SplitJudge {
                 );
                 self.give_up(order);
             } else if self.reports && !has_resent {
-                let told = self.open.values().rev().find(|open| open.order.as_ref() == Some(&order));
-                if let Some(OpenRequest { host, retry_after_s, .. }) =
-                    told.filter(|told| told.retry_after_s > 0)
-                {
-                    self.pauses.insert(*host, (now, now.plus_ms(1_000 * retry_after_s)));
+                // Of a page that was given up before, an older request may be on the list.
+                let is_its = |open: &&mut OpenRequest| open.in_charge && open.order.as_ref() == Some(&order);
+                let Some(told) = self.open.values_mut().rev().find(is_its) else { continue };
+                let seconds = std::mem::take(&mut told.retry_after_s);
+                if seconds > 0 {
+                    self.pauses.insert(told.host, (now, now.plus_ms(1_000 * seconds)));
                 }
             }
         }
