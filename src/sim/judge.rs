@@ -1,5 +1,5 @@
 use super::plan::Plan;
-use super::web::robots_of;
+use super::web::{Witness, robots_of};
 use crate::base::Now;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,7 +16,6 @@ pub struct Judge {
     asked_on: HashMap<u64, (u32, String)>,
     /// Hosts whose robots.txt was answered, by the time the answer went out.
     robots: HashMap<u32, Now>,
-    /// Shards died at these times; a host may be asked for robots.txt again.
     pub requests: u64,
 }
 
@@ -37,9 +36,10 @@ impl Judge {
             requests: 0,
         }
     }
+}
 
-    /// A request reached a server.
-    pub fn asked(&mut self, conn: u64, host: u32, ip: IpAddr, target: &str, now: Now) {
+impl Witness for Judge {
+    fn asked(&mut self, conn: u64, host: u32, ip: IpAddr, target: &str, now: Now) {
         self.requests += 1;
         if let Some(last) = self.last_of_host.insert(host, now) {
             let gap = now.since_us(last);
@@ -71,8 +71,8 @@ impl Judge {
         self.asked_on.insert(conn, url);
     }
 
-    /// The client closed a connection, or asks for something else on it: its last request is over.
-    pub fn landed(&mut self, conn: u64) {
+    /// Its last request is over, as it is when something else is asked for on it.
+    fn landed(&mut self, conn: u64) {
         if let Some(url) = self.asked_on.remove(&conn) {
             self.flights.remove(&url);
         }

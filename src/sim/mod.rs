@@ -6,6 +6,8 @@
 //!                                     └──► Judge: sees every request, checks after every step and at the end
 //! ```
 //!
+//! Split over processes it is drawn in the folder `split`.
+//!
 //! What is checked: no URL is lost, none is in flight twice, no host or address is asked too early, nothing is
 //! asked before robots.txt or against it, no slot is used again too soon, and all of it while connections are
 //! refused, reset, stalled, slowed and cut anywhere, while hosts have addresses at which nobody is, and while shards
@@ -13,7 +15,9 @@
 
 mod judge;
 mod plan;
+mod split;
 mod web;
 mod world;
 
+pub use split::{SplitReport, run_split};
 pub use world::{SimReport, run, run_pages};

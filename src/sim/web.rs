@@ -1,4 +1,3 @@
-use super::judge::Judge;
 use super::plan::{Faults, Plan};
 use crate::base::{Now, Rng};
 use crate::driver::{ConnectFate, Reaction, SimWeb, Then};
@@ -8,13 +7,28 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
+/// Sees what the servers of the web see.
+pub trait Witness {
+    /// The driver that the next request comes from.
+    fn driver(&mut self, _driver: usize) {}
+
+    /// A request reached a server.
+    fn asked(&mut self, conn: u64, host: u32, ip: IpAddr, target: &str, now: Now);
+
+    /// The server answers it in full, no earlier than then.
+    fn answers(&mut self, _conn: u64, _at: Now, _retry_after_s: u64) {}
+
+    /// The client closed a connection.
+    fn landed(&mut self, conn: u64);
+}
+
 /// The farm's pages behind servers that misbehave as the plan says.
-pub struct MisbehavingWeb {
+pub struct MisbehavingWeb<J> {
     site: Rc<Site>,
     hosts: HashMap<String, u32>,
     faults: Faults,
     robots_elsewhere: u32,
-    judge: Rc<RefCell<Judge>>,
+    judge: Rc<RefCell<J>>,
 }
 
 pub const PORT: u16 = 8080;
@@ -44,14 +58,12 @@ fn dead_fate(ip: IpAddr, rng: &mut Rng) -> Option<ConnectFate> {
     })
 }
 
-impl MisbehavingWeb {
-    pub fn new(plan: &Plan, site: Rc<Site>, judge: Rc<RefCell<Judge>>) -> MisbehavingWeb {
+impl<J: Witness> MisbehavingWeb<J> {
+    pub fn new(plan: &Plan, site: Rc<Site>, judge: Rc<RefCell<J>>) -> MisbehavingWeb<J> {
         let hosts = (0..plan.site.hosts).map(|host| (format!("{}:{PORT}", host_name(host)), host)).collect();
         MisbehavingWeb { site, hosts, faults: plan.faults, robots_elsewhere: plan.robots_elsewhere, judge }
     }
-}
 
-impl MisbehavingWeb {
     /// The farm's answer, but that some hosts have their robots.txt on the next host.
     fn answer(&self, host: u32, target: &str, answer: &mut Vec<u8>) -> farm::Answer {
         if target == "/robots.txt" && self.robots_elsewhere > 0 && host.is_multiple_of(self.robots_elsewhere)
@@ -75,13 +87,19 @@ pub fn robots_of(target: &str) -> Option<u32> {
     target.strip_prefix("/robots-of-")?.strip_suffix(".txt")?.parse().ok()
 }
 
-fn busy(rng: &mut Rng) -> Vec<u8> {
+fn busy(rng: &mut Rng) -> (Vec<u8>, u64) {
     let status = if rng.chance(500) { "429 Too Many Requests" } else { "503 Service Unavailable" };
-    let wait = if rng.chance(700) { format!("Retry-After: {}\r\n", rng.below(20)) } else { String::new() };
-    format!("HTTP/1.1 {status}\r\n{wait}Content-Length: 0\r\n\r\n").into_bytes()
+    let seconds = rng.chance(700).then(|| rng.below(20));
+    let wait = seconds.map_or(String::new(), |seconds| format!("Retry-After: {seconds}\r\n"));
+    let answer = format!("HTTP/1.1 {status}\r\n{wait}Content-Length: 0\r\n\r\n");
+    (answer.into_bytes(), seconds.unwrap_or(0))
 }
 
-impl SimWeb for MisbehavingWeb {
+impl<J: Witness> SimWeb for MisbehavingWeb<J> {
+    fn driver(&mut self, driver: usize) {
+        self.judge.borrow_mut().driver(driver);
+    }
+
     fn connect(&mut self, addr: SocketAddr, _now: Now, rng: &mut Rng) -> ConnectFate {
         if let Some(fate) = dead_fate(addr.ip(), rng) {
             return fate;
@@ -111,24 +129,31 @@ impl SimWeb for MisbehavingWeb {
         let host = self.hosts[name];
         self.judge.borrow_mut().asked(conn, host, addr.ip(), target, now);
 
-        let mut answer = Vec::new();
+        let (mut answer, mut retry_after_s) = (Vec::new(), 0);
         let said = self.answer(host, target, &mut answer);
         if rng.chance(self.faults.busy) {
-            answer = busy(rng);
+            (answer, retry_after_s) = busy(rng);
         }
         let slow = rng.chance(self.faults.slow);
         let mut after_us =
             u64::from(said.delay_ms) * 1_000 + rng.below(if slow { 30_000_000 } else { 20_000 });
+        let whole = answer.len();
         let mut reactions = Vec::new();
         if rng.chance(self.faults.stall) {
             // Some of it comes, then nothing for ever.
             answer.truncate(rng.below(answer.len() as u64 + 1) as usize);
+            if answer.len() == whole {
+                self.judge.borrow_mut().answers(conn, now.plus_us(after_us), retry_after_s);
+            }
             reactions.push(Reaction { after_us, then: Then::Bytes(answer) });
             return reactions;
         }
         let cut = rng.chance(self.faults.cut);
         if cut {
             answer.truncate(rng.below(answer.len() as u64 + 1) as usize);
+        }
+        if answer.len() == whole {
+            self.judge.borrow_mut().answers(conn, now.plus_us(after_us), retry_after_s);
         }
         if !answer.is_empty() {
             reactions.push(Reaction { after_us, then: Then::Bytes(answer) });

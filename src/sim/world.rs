@@ -8,8 +8,8 @@ use crate::doc_index::DocIndex;
 use crate::driver::Driver;
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
-    Actor, CrawlShard, CrawlStore, CrawlTask, HostsFile, Names, Networked, NodeCore, NodeSetup, OpenIndex,
-    ShardMaker, Turned, assemble,
+    Actor, CrawlShard, CrawlStore, CrawlTask, HostsFile, MemoryFiles, Names, Networked, NodeCore, NodeSetup,
+    OpenIndex, ShardMaker, Turned, assemble,
 };
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::proto::record::ResultCode;
@@ -40,6 +40,7 @@ struct World {
     net: Rc<RefCell<SimNet>>,
     judge: Rc<RefCell<Judge>>,
     site: Rc<Site>,
+    files: MemoryFiles,
     node: NodeCore,
     shards: Vec<SimShard>,
     keeper_at: Now,
@@ -101,7 +102,8 @@ impl World {
         config.store.commit_ms.0 = 0;
         config.store.segment_bytes = Bytes(SEGMENT_BYTES);
         let index = OpenIndex::over(DocIndex::default(), &config);
-        let task = CrawlTask { seeds, store: CrawlStore::Memory, index };
+        let files = MemoryFiles::default();
+        let task = CrawlTask { seeds, store: CrawlStore::Memory(files.clone()), index };
         let names = |_, _| Ok(Names::table(HostsFile::parse(&hosts)));
         let node = assemble(&NodeSetup::new(config), task, names, WALL).expect("memory does not fail");
         let shard = |(number, seat): (usize, &crate::engine::CrawlSeat)| {
@@ -112,7 +114,7 @@ impl World {
         let mut rng = Rng::new(plan.seed ^ 0x5eed);
         let death_at = next_death(&plan, &mut rng, Now::ZERO);
         let report = SimReport::default();
-        World { plan, net, judge, site, node, shards, keeper_at: Now::ZERO, death_at, rng, report }
+        World { plan, net, judge, site, files, node, shards, keeper_at: Now::ZERO, death_at, rng, report }
     }
 
     /// Lets everybody work in an order drawn anew each time, and time pass when nobody has anything to do.
@@ -190,7 +192,7 @@ impl World {
         // What it had said is in the journal, from which the next one learns how hosts are to be treated.
         self.node.log_writer.actor.turn(now);
         let mut memory = HostMemory::new(self.plan.config.url_server.queue_count);
-        let (_, journal) = self.node.log_writer.actor.written();
+        let (_, journal) = self.files.written();
         assert_eq!(memory.read(journal.as_bytes(), WALL, now), 0, "the journal reads");
         let maker = &self.node.shards[index].maker;
         ShardMaker::<SimDriver>::announce(maker, slot.epoch);
@@ -203,7 +205,7 @@ impl World {
         self.node.log_writer.actor.turn(self.net.borrow().now());
         let mut intake = LogReader::new(Overrides::default());
         intake.open_file("the crawl log");
-        let (log, _) = self.node.log_writer.actor.written();
+        let (log, _) = self.files.written();
         log.split_inclusive(|&byte| byte == b'\n').for_each(|line| intake.line(line));
         intake.close_file();
         let report = intake.judge();

@@ -9,6 +9,7 @@ use super::shard_share::ShardShare;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use std::collections::VecDeque;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -223,6 +224,17 @@ impl Keeper {
             Some(error) => Err(error),
             None => Ok(moved),
         }
+    }
+
+    /// What a loss of power leaves at the worst, for the simulation: of segments in use, nothing that was not synced.
+    pub fn lose_power(&self) -> io::Result<()> {
+        let live = self.shards.iter().flat_map(|shard| &shard.live);
+        for (live, (file, _)) in live.filter_map(|live| Some((live, live.segment.file()?))) {
+            let from = live.synced.max(SEGMENT_HEADER_BYTES);
+            let lost = live.segment.published().1.saturating_sub(from);
+            file.write_all_at(&vec![0; lost], from as u64)?;
+        }
+        Ok(())
     }
 
     /// Segments sealed since the last call, for [`Maintenance`](super::Maintenance).

@@ -8,6 +8,7 @@ use super::spider_credits::SpiderCredits;
 use super::spill::{SpillAsk, SpillEvent};
 use crate::base::{Now, Wall};
 use crate::proto::job::{Job, TransId};
+use crate::proto::url::CrawlUrl;
 use std::collections::VecDeque;
 
 /// The settings of this role, as built.
@@ -207,6 +208,18 @@ impl UrlServer {
             Work::Page(candidate) => Some(candidate.doc_id),
             _ => None,
         }
+    }
+
+    /// Every page that is with a spider: its transaction, the spider, the URL.
+    pub fn open_pages(&self) -> impl Iterator<Item = (TransId, u16, &CrawlUrl)> {
+        let open = self.in_flight.select(&self.hosts, Active::is_page);
+        open.into_iter().filter_map(|trans| {
+            let active = self.hosts.active(trans)?;
+            match &active.work {
+                Work::Page(candidate) => Some((trans, active.spider, &candidate.url)),
+                _ => None,
+            }
+        })
     }
 
     /// The spider that has an open transaction.

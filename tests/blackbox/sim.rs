@@ -26,6 +26,14 @@ fn two_hundred_seeds() {
 }
 
 #[test]
+fn two_hundred_seeds_of_split_processes() {
+    let line = sim(&["--split", "--seeds", "200"]);
+    print!("{line}");
+    assert!(line.starts_with("200 seeds from 0 in ") && line.ends_with("no promise was broken\n"), "{line}");
+    assert!(!line.contains(" 0 processes killed") && !line.contains(" 0 requests left behind"), "{line}");
+}
+
+#[test]
 fn a_seed_replays() {
     let mut different = std::collections::BTreeSet::new();
     for seed in ["7", "4711", "18446744073709551"] {

@@ -8,6 +8,9 @@ use std::rc::Rc;
 
 /// What servers do. One value answers for the whole web.
 pub trait SimWeb {
+    /// The driver that asks next.
+    fn driver(&mut self, _driver: usize) {}
+
     /// Somebody connects.
     fn connect(&mut self, addr: SocketAddr, now: Now, rng: &mut Rng) -> ConnectFate;
 
@@ -151,6 +154,11 @@ impl SimNet {
         self.next_planned()
     }
 
+    /// Something has come for a driver that it has not taken.
+    pub fn has_arrived(&self, driver: usize) -> bool {
+        !self.arrived[driver].is_empty()
+    }
+
     /// When something happens next, apart from what has arrived and was not taken.
     pub fn next_planned(&self) -> Option<Now> {
         self.future.peek().map(|Reverse((at, _))| *at)
@@ -256,6 +264,7 @@ impl SimNet {
             self.send_datagram(driver, key, addr, bytes);
             return;
         }
+        self.web.driver(driver);
         let reactions = self.web.request(id, addr, &bytes, self.now, &mut self.rng);
         let sent_us = self.rng.below(200);
         // Sometimes the answer overtakes the news that the request is out.

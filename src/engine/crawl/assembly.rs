@@ -19,7 +19,7 @@ use crate::engine::names::Names;
 use crate::engine::runtime::actor::{ActorBell, Seated};
 use crate::engine::runtime::counters::{CounterTable, ShardStats};
 use crate::engine::runtime::health::{Health, NodeError};
-use crate::engine::runtime::log_writer::{LogMedium, LogWriter, PreviousRun};
+use crate::engine::runtime::log_writer::{LogMedium, LogWriter, MemoryFiles, PreviousRun};
 use crate::engine::runtime::notices::Notices;
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
 use crate::engine::runtime::store_actors::KeeperActor;
@@ -60,8 +60,8 @@ pub struct CrawlTask {
 /// Where a crawl keeps what it fetches.
 pub enum CrawlStore {
     Directory(DataDir),
-    /// For the simulation: nothing survives.
-    Memory,
+    /// For the simulation: segments in memory, and files that it looks into.
+    Memory(MemoryFiles),
 }
 
 /// What makes the shards of a crawl.
@@ -110,7 +110,7 @@ pub fn assemble(
             let held = Some(directory.hold());
             (LogMedium::Directory(&config.store.data), Medium::Directory(directory), held)
         }
-        CrawlStore::Memory => (LogMedium::Memory, Medium::Memory { next_number: 0 }, None),
+        CrawlStore::Memory(files) => (LogMedium::Memory(files), Medium::Memory { next_number: 0 }, None),
     };
     let shard_count = config.cores.len();
     let mut keeper = Keeper::new(medium, store_rules(config), shard_count);

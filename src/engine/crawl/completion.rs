@@ -4,6 +4,7 @@
 use crate::base::{Now, Wall};
 use crate::doc_index::{Note, Outcome};
 use crate::engine::crawl::messages::{Found, NewUrl};
+use crate::engine::crawl::shard_log::Span;
 use crate::handler::Handled;
 use crate::limits::REDIRECTS_MAX;
 use crate::proto::http1::{Validators, http_date};
@@ -126,9 +127,9 @@ pub(crate) fn record_of<'a>(
     }
 }
 
-/// What a URL server in another process is told: no less than what the log says.
-pub(crate) fn reported_ms(fetched: &Fetched, ended: Now) -> u32 {
-    ended.since_us(fetched.started).div_ceil(1_000).min(u64::from(u32::MAX)) as u32
+/// What a URL server in another process is told: the time since the request was on the wire, no less than what the log says.
+pub(crate) fn reported_ms(span: Span) -> u32 {
+    span.ended.since_us(span.sent).div_ceil(1_000).min(u64::from(u32::MAX)) as u32
 }
 
 /// How long the server asks us to wait, whether it said so in seconds or by a date; more than a day is a day.

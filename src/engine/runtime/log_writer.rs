@@ -68,8 +68,7 @@ enum Medium {
     Directory(Directory),
     /// For the simulation.
     Memory {
-        log: Vec<u8>,
-        journal: Arc<Mutex<String>>,
+        files: MemoryFiles,
         leftovers: RapidHashMap<(usize, u32), Vec<u8>>,
     },
     /// For a spider without a data directory: it is all let go.
@@ -103,10 +102,24 @@ enum Journal {
 pub enum LogMedium<'a> {
     /// A data directory whose lock the caller holds.
     Directory(&'a Path),
-    /// For the simulation.
-    Memory,
+    /// For the simulation. The files outlive the process, and one that opens them again goes on with them.
+    Memory(MemoryFiles),
     /// For a spider without a data directory.
     Nowhere,
+}
+
+/// The files of a simulated data directory.
+#[derive(Clone, Default)]
+pub struct MemoryFiles {
+    log: Arc<Mutex<Vec<u8>>>,
+    journal: Arc<Mutex<String>>,
+}
+
+impl MemoryFiles {
+    /// The log and the journal, as they are now.
+    pub fn written(&self) -> (Vec<u8>, String) {
+        (locked(&self.log).clone(), locked(&self.journal).clone())
+    }
 }
 
 /// The crawl log of a data directory.
@@ -131,11 +144,12 @@ impl LogWriter {
                 let journal = Journal::File(directory.journal_path.clone());
                 (Medium::Directory(directory), journal, has_run)
             }
-            LogMedium::Memory => {
-                let journal = Arc::<Mutex<String>>::default();
-                let leftovers = RapidHashMap::default();
-                let medium = Medium::Memory { log: header, journal: journal.clone(), leftovers };
-                (medium, Journal::Memory(journal), false)
+            LogMedium::Memory(files) => {
+                let mut log = locked(&files.log);
+                let has_run = !log.is_empty();
+                log.append(&mut header);
+                let medium = Medium::Memory { files: files.clone(), leftovers: RapidHashMap::default() };
+                (medium, Journal::Memory(files.journal.clone()), has_run)
             }
             LogMedium::Nowhere => (Medium::Nowhere, Journal::Memory(Arc::default()), false),
         };
@@ -167,14 +181,6 @@ impl LogWriter {
             }
         }
         Ok(count)
-    }
-
-    /// Of one that writes to memory: the log and the journal.
-    pub fn written(&self) -> (&[u8], String) {
-        match &self.medium {
-            Medium::Memory { log, journal, .. } => (log, locked(journal).clone()),
-            Medium::Directory(_) | Medium::Nowhere => (&[], String::new()),
-        }
     }
 
     fn take(&mut self, word: ToLogWriter) -> Result<(), (ToLogWriter, io::Error)> {
@@ -257,8 +263,8 @@ impl Medium {
     fn log(&mut self, lines: &[u8]) -> io::Result<()> {
         match self {
             Medium::Directory(directory) => append(&mut directory.log, lines),
-            Medium::Memory { log, .. } => {
-                log.extend_from_slice(lines);
+            Medium::Memory { files, .. } => {
+                locked(&files.log).extend_from_slice(lines);
                 Ok(())
             }
             Medium::Nowhere => Ok(()),
@@ -268,8 +274,8 @@ impl Medium {
     fn journal(&mut self, lines: &str) -> io::Result<()> {
         match self {
             Medium::Directory(directory) => directory.journal(lines),
-            Medium::Memory { journal, .. } => {
-                locked(journal).push_str(lines);
+            Medium::Memory { files, .. } => {
+                locked(&files.journal).push_str(lines);
                 Ok(())
             }
             Medium::Nowhere => Ok(()),
@@ -379,9 +385,8 @@ impl PreviousRun {
         // killed is in no file, however long ago the last line was written. Longer pauses are in the journal.
         let gap_us = rules.host.gap_us.max(rules.ip.gap_us);
         let quiet_until = match self.has_run {
-            _ if epoch > 0 => now.plus_us(gap_us),
-            true => Now::from_us(gap_us),
-            false => Now::ZERO,
+            has_run if has_run || epoch > 0 => now.plus_us(gap_us),
+            _ => Now::ZERO,
         };
         InheritedState { memory: self.memory(rules.queue_count, rules.wall, now), quiet_until }
     }
@@ -397,8 +402,8 @@ impl PreviousRun {
     }
 }
 
-fn locked(journal: &Mutex<String>) -> MutexGuard<'_, String> {
-    journal.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked<T>(file: &Mutex<T>) -> MutexGuard<'_, T> {
+    file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Appends all of it or nothing: what a full disk took of it is taken back.

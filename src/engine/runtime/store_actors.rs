@@ -4,6 +4,7 @@ use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use crate::store_server::{Keeper, KeeperError, Maintenance, RetentionRules, Sealed};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -72,6 +73,11 @@ impl KeeperActor {
             is_ending: false,
             closed: None,
         }
+    }
+
+    /// As [`Keeper::lose_power`].
+    pub fn lose_power(&self) -> io::Result<()> {
+        self.keeper.lose_power()
     }
 
     /// Maintenance for the store of a directory.

@@ -18,7 +18,7 @@ pub(crate) struct OrderQueue {
     epoch: u32,
     /// Orders without room. The dispatcher takes no more than it has a bound for.
     waiting: VecDeque<SpiderOrder>,
-    /// Orders whose server wants to be asked differently, and when it may be: the URL server paces orders, not this.
+    /// Orders that are asked for again, on a new connection or because the server wants to be asked differently, and when it may be: the URL server paces orders, not this.
     later: VecDeque<(Now, SpiderOrder)>,
     /// Between two requests of one order.
     again_gap_us: u64,
@@ -130,10 +130,8 @@ impl WorkSource for OrderQueue {
         }
         let Fetched { trans, url, addr, bytes, .. } = *fetched;
         let order = SpiderOrder { trans, doc_id, task: SpiderTask::Fetch { url, ip: addr.ip() } };
-        match again {
-            Retry::StaleConnection => self.waiting.push_front(order),
-            Retry::NewRequest => self.later.push_back((now.plus_us(self.again_gap_us), order)),
-        }
+        // Also after a connection that was dead: its server may have read the request before it closed.
+        self.later.push_back((now.plus_us(self.again_gap_us), order));
         Ended::Over(bytes)
     }
 

@@ -68,7 +68,7 @@ impl RecordSink for OrderSink {
                 let sequence = self.append(&record_of(&fetched, doc_id, new_url, fetched.result, wall));
                 let reported = Reported {
                     status: fetched.status(),
-                    took_ms: reported_ms(&fetched, span.ended),
+                    took_ms: reported_ms(span),
                     retry_after_s: retry_after_s(&fetched, wall).unwrap_or(0),
                 };
                 let done = SpiderDone { trans: fetched.trans, result: fetched.result, sequence, reported };

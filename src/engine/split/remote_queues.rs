@@ -10,7 +10,7 @@ use crate::proto::job::{Job, TransId};
 use crate::proto::lines::{Dialect, LineBuffer, Reported, SpiderWord, WorkOrder};
 use crate::proto::record::{ResultCode, StatusAction};
 use crate::spider::{FetchOrder, Fetched};
-use crate::url_server::{Acquired, Order, OrderKind, Report};
+use crate::url_server::{Acquired, Order, OrderKind, Report, UrlServer};
 use rapidhash::fast::RapidHashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -34,11 +34,20 @@ pub(crate) struct RemoteQueues {
     port: Arc<Mutex<LinkPort>>,
     links: RapidHashMap<Key, SpiderLink>,
     by_taker: RapidHashMap<u16, Key>,
+    /// Links with lines to be sent this turn.
+    to_send: Vec<Key>,
     dialect: Dialect,
     /// Nothing more is to be sent, though the message to drain may still be on its way.
     stop: Arc<AtomicBool>,
     sent: u64,
     bad_lines: u64,
+}
+
+/// A page that is with a spider.
+pub(crate) struct OpenPage {
+    pub trans: TransId,
+    pub url: Box<str>,
+    pub spider: Option<SocketAddr>,
 }
 
 /// Stores nothing: pages are stored where they are fetched.
@@ -77,11 +86,25 @@ impl RemoteQueues {
             port,
             links: RapidHashMap::default(),
             by_taker: RapidHashMap::default(),
+            to_send: Vec::new(),
             dialect,
             stop,
             sent: 0,
             bad_lines: 0,
         }
+    }
+
+    /// The pages that are with spiders, and where those are: for the simulation, which holds requests against them.
+    pub fn open_pages(&self) -> Vec<OpenPage> {
+        let pages = self.queues.url_server.open_pages();
+        let peer = |taker| Some(self.links.get(self.by_taker.get(&taker)?)?.peer);
+        pages
+            .map(|(trans, taker, url)| OpenPage { trans, url: url.as_str().into(), spider: peer(taker) })
+            .collect()
+    }
+
+    pub fn url_server(&self) -> &UrlServer {
+        &self.queues.url_server
     }
 
     /// What spiders said, and which came and went. True if there is more.
@@ -185,8 +208,10 @@ impl RemoteQueues {
         let report = match reported {
             Some(reported) => {
                 let took_us = u64::from(reported.took_ms) * 1_000;
-                // The spider may have taken its time to begin: its request was out no later than this.
-                let begun = Now::from_us(now.us().saturating_sub(took_us)).max(asked_at);
+                // The spider may have taken its time to begin: its request was out no later than this. The time that it
+                // tells is rounded up, by less than a millisecond.
+                let since_us = took_us.saturating_sub(1_000);
+                let begun = Now::from_us(now.us().saturating_sub(since_us)).max(asked_at);
                 self.queues.url_server.sent(trans, begun);
                 Report {
                     result: result_of(reported.status),
@@ -228,12 +253,15 @@ impl RemoteQueues {
 
     fn send_line(&mut self, order: &Order, out: &mut Out, now: Now) {
         let Order { trans, doc_id, ip, url, spider: taker, .. } = order;
-        let link = self.by_taker.get(taker).and_then(|link| self.links.get_mut(link));
-        let Some(known) = link else {
+        let link = self.by_taker.get(taker).and_then(|link| Some((*link, self.links.get_mut(link)?)));
+        let Some((link, known)) = link else {
             // It left in this very turn.
             return self.queues.url_server.put_back(*trans, now);
         };
         let line = WorkOrder { trans: *trans, doc_id: *doc_id, ip: *ip, url };
+        if known.lines.is_empty() {
+            self.to_send.push(link);
+        }
         if line.write(self.dialect, &mut known.lines).is_err() {
             // It did when it was queued, but its host has an address with a longer name by now. Nothing is sent, so
             // the spider has its credit back.
@@ -253,11 +281,15 @@ impl RemoteQueues {
     }
 
     fn flush_lines(&mut self) {
-        let mut port = None;
-        for (&link, known) in self.links.iter_mut().filter(|(_, known)| !known.lines.is_empty()) {
-            let port = port.get_or_insert_with(|| self.port.lock().unwrap_or_else(PoisonError::into_inner));
-            known.unsent += known.lines.len();
-            port.send(link, std::mem::take(&mut known.lines));
+        if self.to_send.is_empty() {
+            return;
+        }
+        let port = self.port.lock().unwrap_or_else(PoisonError::into_inner);
+        for link in self.to_send.drain(..) {
+            if let Some(known) = self.links.get_mut(&link) {
+                known.unsent += known.lines.len();
+                port.send(link, std::mem::take(&mut known.lines));
+            }
         }
     }
 }
@@ -308,6 +340,7 @@ impl WorkSource for RemoteQueues {
             }
             Acquired::Fetch(order) => {
                 let addr = SocketAddr::new(order.ip, order.url.port());
+                self.queues.counts(order.kind);
                 let more = order.more;
                 Next::Fetch(FetchOrder { more, ..FetchOrder::new(order.trans, order.url, addr) })
             }

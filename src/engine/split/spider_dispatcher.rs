@@ -129,6 +129,18 @@ impl SpiderDispatcher {
         }
     }
 
+    /// Every order that is not answered, by its slot here: its URL, and its name at the URL server, if that is still
+    /// linked. For the simulation, which holds answers against the store.
+    pub fn open_orders(&self) -> impl Iterator<Item = (Key, &str, Option<TransId>)> {
+        self.orders.iter().map(|(key, order)| {
+            let url = match &order.order.task {
+                SpiderTask::Fetch { url, .. } => url.as_str(),
+                SpiderTask::Refuse { url_text, .. } => url_text,
+            };
+            (key, url, self.links.contains_key(&order.link).then_some(order.trans))
+        })
+    }
+
     pub fn results(&self) -> BTreeMap<&'static str, u64> {
         self.tally.by_name()
     }
@@ -386,8 +398,12 @@ impl SpiderDispatcher {
         if asked == 0 {
             return;
         }
+        // In one order each time, so that a simulation replays.
+        let mut keys: Vec<Key> = self.links.keys().copied().collect();
+        keys.sort_unstable_by_key(|key| key.pack(0));
         let share = self.config.slots.saturating_sub(self.orphans + pushed) / asked;
-        for (&key, side) in self.links.iter_mut().filter(|(_, side)| side.pull) {
+        for key in keys {
+            let Some(side) = self.links.get_mut(&key).filter(|side| side.pull) else { continue };
             let want = share.saturating_sub(side.open + side.credits);
             if want > 0 && (want >= share.div_ceil(4) || (idle && side.credits == 0)) {
                 side.credits += want;

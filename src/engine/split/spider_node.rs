@@ -1,28 +1,20 @@
-use crate::config::Config;
 use crate::driver::Driver;
-use crate::engine::crawl::assembly::shard_parts;
-use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
-use crate::engine::crawl::settings::{gap_us, store_rules};
-use crate::engine::crawl::shard::Shard;
+use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::links::{LinksConfig, LinksThread};
-use crate::engine::runtime::actor::{ActorThread, Seated};
+use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
     Counter, CounterTable, ShardStats, SpiderSummary, cpu_us, merged_histogram,
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
 use crate::engine::runtime::notices::Notice;
-use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, ShardThreads, ShardsSetup, send_up};
-use crate::engine::runtime::store_actors::{KeeperActor, StoreThreads};
-use crate::engine::runtime::wiring::{ShardWire, Wiring, wall_at};
-use crate::engine::split::messages::{FromSpider, ToSpider};
-use crate::engine::split::order_queue::OrderQueue;
-use crate::engine::split::order_sink::OrderSink;
-use crate::engine::split::record_sender::{RecordPlace, SenderParts, StoreThread};
-use crate::engine::split::spider_dispatcher::{DispatcherConfig, SpiderDispatcher};
-use crate::proto::lines::Dialect;
+use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
+use crate::engine::runtime::store_actors::StoreThreads;
+use crate::engine::runtime::wiring::wall_at;
+use crate::engine::split::record_sender::StoreThread;
+use crate::engine::split::spider_assembly::{RecordActor, StoreAt, assemble_spider};
+use crate::engine::split::spider_dispatcher::SpiderDispatcher;
 use crate::rings::Doorbell;
-use crate::store_server::{DataDir, Keeper, Medium};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -47,13 +39,6 @@ pub struct SpiderNode {
     health: Arc<Health>,
 }
 
-/// Where the documents go.
-pub enum StoreAt {
-    Directory(DataDir),
-    /// `host:port` of a store server.
-    Server(String),
-}
-
 /// The threads that see to it that records are kept.
 enum Kept {
     Segments(StoreThreads),
@@ -70,43 +55,15 @@ impl SpiderNode {
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
     ) -> Result<SpiderNode, NodeError> {
-        let NodeSetup { config, kit } = setup;
-        let log_medium = match &store {
+        let config = &setup.config;
+        let log = match &store {
             StoreAt::Directory(_) => LogMedium::Directory(&config.store.data),
             StoreAt::Server(_) => LogMedium::Nowhere,
         };
-        let mut wiring = Wiring::open(config, &log_medium, wall_at(started))?;
-        let dispatcher_bell = wiring.dealer.door.clone();
-        // Before anything that takes long: a process that is refused the address learns it at once.
-        let (port, links, bound) =
-            LinksThread::start(links, driver, started, dispatcher_bell.clone(), &wiring.health)?;
-        let shard_count = config.cores.len();
-        let (stop, health) = (wiring.stop.clone(), wiring.health.clone());
-        let (keeper, server, places) = match store {
-            StoreAt::Directory(directory) => {
-                let mut keeper = Keeper::new(Medium::Directory(directory), store_rules(config), shard_count);
-                keeper.prepare(wiring.wall.unix_ms_at_zero)?;
-                let places: Vec<_> =
-                    (0..shard_count).map(|index| RecordPlace::Segments(keeper.share(index))).collect();
-                (Some(keeper), None, places)
-            }
-            StoreAt::Server(address) => {
-                let (owner, stop, health) = (dispatcher_bell.clone(), stop.clone(), health.clone());
-                let parts = SenderParts { address, owner, stop, health };
-                let (thread, ports) = StoreThread::start(parts, shard_count, driver, started)?;
-                (None, Some(thread), ports.into_iter().map(RecordPlace::Server).collect())
-            }
-        };
-        let mut lanes = Vec::new();
-        let mut seats = Vec::new();
-        for records in places {
-            let (lane, wire) = wiring.shard(records.durable_point());
-            lanes.push(lane);
-            let (slot, bell) = (wire.slot.clone(), wire.bell.clone());
-            let maker = SpiderMaker { config: config.clone(), setup: kit.clone(), records, wire };
-            seats.push(ShardSeat { maker, slot, bell });
-        }
-        let bells: Vec<_> = seats.iter().map(|seat| seat.bell.clone()).collect();
+        let links = |owner, health: &Health| LinksThread::start(links, driver, started, owner, health);
+        let sender = |parts, shards| StoreThread::start(parts, shards, driver, started);
+        let core = assemble_spider(setup, store, &log, links, sender, wall_at(started))?;
+        let (stop, health, dispatcher_bell) = (core.stop, core.health, core.dispatcher.bell.door.clone());
         let shards_setup = ShardsSetup {
             name: "shard",
             driver,
@@ -115,45 +72,29 @@ impl SpiderNode {
             stop: &stop,
             health: &health,
         };
-        let shards = ShardThreads::start(&shards_setup, seats, make_driver)?;
-        let keeper = keeper.map(|keeper| {
-            KeeperActor::new(keeper, config, wiring.wall, dispatcher_bell.clone(), bells, &health)
-        });
-        let kept = match (keeper, server) {
-            (Some(keeper), _) => Kept::Segments(StoreThreads::start(keeper, config, started, &health)?),
-            (None, Some(server)) => Kept::Server(server),
-            (None, None) => unreachable!("records go to one of the two"),
+        let shards = ShardThreads::start(&shards_setup, core.shards, make_driver)?;
+        let kept = match core.records {
+            RecordActor::Segments(keeper) => {
+                Kept::Segments(StoreThreads::start(keeper, config, started, &health)?)
+            }
+            RecordActor::Server(server) => Kept::Server(server),
         };
-        let dispatcher = SpiderDispatcher::new(
-            DispatcherConfig {
-                slots: config.spider.fetches_max * shard_count,
-                pull: config.url_server.spider_protocol == Dialect::Pull,
-                report: config.spider.report,
-                working_us: config.spider.timeout_update.us(),
-            },
-            port,
-            lanes,
-            stop.clone(),
-            wiring.table.thread(),
-            health.clone(),
-        );
-        let log_writer = ActorThread::start("log", wiring.log_writer, started, &health)?;
-        let seated = Seated { actor: dispatcher, bell: wiring.dealer };
-        let dispatcher = ActorThread::start("dispatcher", seated, started, &health)?;
+        let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
+        let dispatcher = ActorThread::start("dispatcher", core.dispatcher, started, &health)?;
         Ok(SpiderNode {
             started,
             driver,
             cores: config.cores.clone(),
-            bound,
+            bound: core.bound,
             stop,
             dispatcher,
             dispatcher_bell,
-            links,
+            links: core.links,
             shards,
             log_writer,
             kept,
-            shard_stats: wiring.shard_stats,
-            table: wiring.table,
+            shard_stats: core.shard_stats,
+            table: core.table,
             health,
         })
     }
@@ -216,28 +157,5 @@ impl SpiderNode {
             restarts: sum(Counter::Restarts),
             syscalls: sum(Counter::Syscalls),
         })
-    }
-}
-
-/// What makes the shards of a spider process.
-struct SpiderMaker {
-    config: Config,
-    setup: SpiderSetup,
-    records: RecordPlace,
-    wire: ShardWire<ToSpider, FromSpider>,
-}
-
-impl<D: Driver> ShardMaker<D> for SpiderMaker {
-    type Shard = Shard<D, OrderQueue, OrderSink>;
-
-    fn make(&self, driver: D, epoch: u32) -> Shard<D, OrderQueue, OrderSink> {
-        let source = OrderQueue::new(epoch, gap_us(&self.config), self.setup.stored.clone());
-        let sink = OrderSink::new(self.records.sink());
-        Shard::new(driver, shard_parts(&self.config, &self.setup, &self.wire), source, sink)
-    }
-
-    fn announce(&self, epoch: u32) {
-        let suspect = self.wire.stats.take_suspect();
-        send_up(&self.wire.lane.replies, &self.wire.owner, FromSpider::Restarted { epoch, suspect });
     }
 }

@@ -1,29 +1,22 @@
-use crate::config::Config;
 use crate::driver::Driver;
-use crate::engine::crawl::assembly::{Dealer, queues, shard_parts};
 use crate::engine::crawl::index_actor::IndexActor;
-use crate::engine::crawl::messages::{FromShard, ToShard};
-use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
-use crate::engine::crawl::open_index::OpenIndex;
-use crate::engine::crawl::provider::Provider;
-use crate::engine::crawl::scheduler::{Scheduler, SchedulerConfig};
-use crate::engine::crawl::shard::Shard;
-use crate::engine::links::{LinkPort, LinksConfig, LinksThread};
+use crate::engine::crawl::node_setup::NodeSetup;
+use crate::engine::crawl::scheduler::Scheduler;
+use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{Counter, CounterTable, UrlSummary, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
-use crate::engine::runtime::log_writer::{LogMedium, LogWriter, PreviousRun};
+use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
 use crate::engine::runtime::notices::{Notice, Notices};
-use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, ShardThreads, ShardsSetup, send_up};
-use crate::engine::runtime::wiring::{ShardWire, Wiring, wall_at};
-use crate::engine::split::remote_queues::{NoRecords, RemoteQueues};
-use crate::proto::url::CrawlUrl;
+use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
+use crate::engine::runtime::wiring::wall_at;
+use crate::engine::split::url_assembly::{UrlList, assemble_url_server};
 use crate::rings::Doorbell;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// A URL server process: the scheduler and the doc index of a crawl, and in place of its shards one with links to spiders
@@ -43,15 +36,6 @@ pub struct UrlNode {
     health: Arc<Health>,
 }
 
-/// What is to be fetched.
-pub struct UrlList {
-    pub urls: Vec<CrawlUrl>,
-    /// Where the URLs are known and noted.
-    pub index: OpenIndex,
-    /// Stay when everything is done.
-    pub wait: bool,
-}
-
 impl UrlNode {
     /// Starts every thread. `make_driver` is called on the shard's own thread, again after a restart.
     pub fn start<D: Driver + 'static>(
@@ -63,33 +47,11 @@ impl UrlNode {
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
     ) -> Result<UrlNode, NodeError> {
-        let NodeSetup { config, kit } = setup;
-        let mut wiring = Wiring::open(config, &LogMedium::Directory(&config.store.data), wall_at(started))?;
-        // Nothing is stored here, so nothing waits to become durable.
-        let (lane, wire) = wiring.shard(Arc::new(()));
-        let (port, links, bound) =
-            LinksThread::start(links, driver, started, wire.bell.clone(), &wiring.health)?;
-        let (slot, bell) = (wire.slot.clone(), wire.bell.clone());
-        let maker = RemoteMaker {
-            config: config.clone(),
-            setup: kit.clone(),
-            wire,
-            previous: wiring.previous.clone(),
-            port: Arc::new(Mutex::new(port)),
-            stop: wiring.stop.clone(),
-        };
-        let rules = list.index.provider_rules(config, &list.index.scope(&list.urls));
-        let scheduler = SchedulerConfig {
-            pages_max: None,
-            head_only: false,
-            wait: list.wait,
-            ..SchedulerConfig::new(config)
-        };
-        let provider = Provider::new(list.index.index, rules);
-        let dealer = Dealer { provider, seeds: list.urls, config: scheduler };
-        let (scheduler, index) = dealer.join(&mut wiring, vec![lane], names)?;
-
-        let (stop, health, scheduler_bell) = (wiring.stop, wiring.health, scheduler.bell.door.clone());
+        let config = &setup.config;
+        let log = LogMedium::Directory(&config.store.data);
+        let links = |owner, health: &Health| LinksThread::start(links, driver, started, owner, health);
+        let core = assemble_url_server(setup, list, &log, links, names, wall_at(started))?;
+        let (stop, health, scheduler_bell) = (core.stop, core.health, core.scheduler.bell.door.clone());
         let shards_setup = ShardsSetup {
             name: "shard",
             driver,
@@ -98,19 +60,19 @@ impl UrlNode {
             stop: &stop,
             health: &health,
         };
-        let shard = ShardThreads::start(&shards_setup, vec![ShardSeat { maker, slot, bell }], make_driver)?;
+        let shard = ShardThreads::start(&shards_setup, vec![core.shard], make_driver)?;
         Ok(UrlNode {
             started,
             driver,
-            bound,
-            log_writer: ActorThread::start("log", wiring.log_writer, started, &health)?,
-            index: ActorThread::start("index", index, started, &health)?,
-            scheduler: ActorThread::start("scheduler", scheduler, started, &health)?,
+            bound: core.bound,
+            log_writer: ActorThread::start("log", core.log_writer, started, &health)?,
+            index: ActorThread::start("index", core.index, started, &health)?,
+            scheduler: ActorThread::start("scheduler", core.scheduler, started, &health)?,
             scheduler_bell,
             stop,
             shard,
-            links,
-            table: wiring.table,
+            links: core.links,
+            table: core.table,
             health,
         })
     }
@@ -164,31 +126,5 @@ impl UrlNode {
             results: scheduler.results(),
             stopped,
         })
-    }
-}
-
-/// What makes the one shard of a URL server.
-struct RemoteMaker {
-    config: Config,
-    setup: SpiderSetup,
-    wire: ShardWire<ToShard, FromShard>,
-    previous: PreviousRun,
-    port: Arc<Mutex<LinkPort>>,
-    stop: Arc<AtomicBool>,
-}
-
-impl<D: Driver> ShardMaker<D> for RemoteMaker {
-    type Shard = Shard<D, RemoteQueues, NoRecords>;
-
-    fn make(&self, driver: D, epoch: u32) -> Shard<D, RemoteQueues, NoRecords> {
-        let queues = queues(&self.config, &self.wire, &self.previous, epoch, driver.now());
-        let dialect = self.config.url_server.spider_protocol;
-        let source = RemoteQueues::new(queues, self.port.clone(), dialect, self.stop.clone(), epoch);
-        Shard::new(driver, shard_parts(&self.config, &self.setup, &self.wire), source, NoRecords)
-    }
-
-    fn announce(&self, epoch: u32) {
-        let restarted = FromShard::Restarted { epoch, suspect: None };
-        send_up(&self.wire.lane.replies, &self.wire.owner, restarted);
     }
 }

@@ -12,7 +12,7 @@ use crate::engine::crawl::scheduler::{Scheduler, SchedulerConfig};
 use crate::engine::names::{HostsFile, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::health::Health;
-use crate::engine::runtime::log_writer::LogMedium;
+use crate::engine::runtime::log_writer::{LogMedium, MemoryFiles};
 use crate::engine::runtime::shard_lane::LaneEnd;
 use crate::engine::runtime::wiring::Wiring;
 use crate::limits::DRAIN_US;
@@ -36,7 +36,8 @@ struct Stage {
 
 fn stage(hosts: &str) -> Stage {
     let wall = Wall { unix_ms_at_zero: 0 };
-    let mut wiring = Wiring::open(&Config::default(), &LogMedium::Memory, wall).unwrap();
+    let mut wiring =
+        Wiring::open(&Config::default(), &LogMedium::Memory(MemoryFiles::default()), wall).unwrap();
     let (lanes, shards) = (0..2)
         .map(|_| {
             let (lane, wire) = wiring.shard(Arc::new(()));

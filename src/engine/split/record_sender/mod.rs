@@ -27,8 +27,7 @@ mod record_sender;
 mod sink;
 mod thread;
 
-#[cfg(test)]
-pub(super) use record_sender::RecordSender;
-pub(super) use record_sender::SenderParts;
+pub(crate) use record_sender::{RecordSender, SenderParts};
+pub(crate) use sink::SenderPort;
 pub(super) use sink::{RecordPlace, RecordSink};
 pub(super) use thread::StoreThread;

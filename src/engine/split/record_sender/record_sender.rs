@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sends the records of every shard to one store server, over a connection of each, and learns which of them are safe.
-pub(in crate::engine) struct RecordSender<D: ServerDriver> {
+pub(crate) struct RecordSender<D: ServerDriver> {
     links: Links<D>,
     port: LinkPort,
     lanes: Vec<Lane>,
@@ -27,7 +27,7 @@ pub(in crate::engine) struct RecordSender<D: ServerDriver> {
 }
 
 /// What it is made of, apart from its driver.
-pub(in crate::engine) struct SenderParts {
+pub(crate) struct SenderParts {
     /// `host:port` of the store server, as configured.
     pub address: String,
     /// Rung when records are done with: DONE is held back until then.
@@ -84,6 +84,11 @@ impl<D: ServerDriver> RecordSender<D> {
             last_counts: LastCounts::default(),
         };
         Ok((sender, ports))
+    }
+
+    /// It takes the store server as one that does not count: DONE follows when a record is sent.
+    pub fn takes_store_as_silent(&self) -> bool {
+        self.told.silent
     }
 
     fn send(&mut self, now: Now) {

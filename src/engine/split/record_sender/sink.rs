@@ -17,14 +17,14 @@ pub(in crate::engine) enum RecordPlace {
 }
 
 /// The shard's own way to that place.
-pub(in crate::engine) enum RecordSink {
+pub(crate) enum RecordSink {
     Segments(Box<ShardStore>),
     Server(SenderPort),
 }
 
 /// A shard's end of the way to the record sender.
 #[derive(Clone)]
-pub(in crate::engine) struct SenderPort {
+pub(crate) struct SenderPort {
     pub share: Arc<SenderShare>,
     pub records: Sender<EncodedRecord>,
     /// Of the thread that sends them.
@@ -36,7 +36,7 @@ pub(super) type EncodedRecord = Vec<u8>;
 
 /// What a shard and the thread that sends its records have in common.
 #[derive(Default)]
-pub(in crate::engine) struct SenderShare {
+pub(crate) struct SenderShare {
     /// Sequence number of the last record that was handed over; a shard that takes over goes on from here.
     written: AtomicU64,
     /// Sequence number of the last record that is done with.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Lets spiders in, up to a bound, and deals each to the worker that has the fewest.
-pub(super) struct Acceptor<D: ServerDriver> {
+pub(crate) struct Acceptor<D: ServerDriver> {
     driver: D,
     workers: Vec<WorkerPort>,
     connections_max: usize,
@@ -23,7 +23,7 @@ pub(super) struct Acceptor<D: ServerDriver> {
 
 /// The way to one worker.
 #[derive(Clone)]
-pub(super) struct WorkerPort {
+pub(crate) struct WorkerPort {
     /// Has room for as many as may be open.
     pub accepted: Sender<Box<Accepted>>,
     /// Connections that were dealt to it and are not gone.

@@ -11,6 +11,7 @@
 //! | file         | holds                                                                    |
 //! |--------------|--------------------------------------------------------------------------|
 //! | `store_core` | acceptor, workers and keeper as plain values, and the rings between them |
+//! | `store_assembly` | the same out of settings: a process before it has threads             |
 //! | `node`       | the threads: started, stopped, summed up                                 |
 //! | `acceptor`   | who may come in, and to which worker                                     |
 //! | `worker`     | one core's connections                                                   |
@@ -22,9 +23,11 @@
 mod acceptor;
 mod conn;
 mod node;
+mod store_assembly;
 mod store_core;
 #[cfg(test)]
 mod tests;
 mod worker;
 
 pub use node::{StoreNode, StoreSummary};
+pub(crate) use store_assembly::{StoreServer, assemble_store_server};

@@ -1,17 +1,16 @@
-use super::store_core::{Belled, StoreBounds, StoreCore};
+use super::store_assembly::{StoreServer, assemble_store_server};
+use super::store_core::Belled;
 use crate::config::Config;
 use crate::driver::EpollDriver;
-use crate::engine::crawl::settings::store_rules;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::notices::Notice;
 use crate::engine::runtime::shard_thread::pin;
-use crate::engine::runtime::store_actors::{KeeperActor, StoreThreads};
+use crate::engine::runtime::store_actors::StoreThreads;
 use crate::engine::runtime::wiring::wall_at;
-use crate::limits::{STORE_CONNECTIONS_MAX, STORE_HELD_BYTES_MAX};
 use crate::rings::Doorbell;
-use crate::store_server::{DataDir, Keeper, Medium, StoreRules};
+use crate::store_server::DataDir;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -55,19 +54,10 @@ impl StoreNode {
         started: Instant,
     ) -> Result<StoreNode, NodeError> {
         let driver = |conns_max| EpollDriver::new(conns_max, started).map_err(driver_failed);
+        let core = assemble_store_server(config, listen, directory, driver, wall_at(started))?;
+        let StoreServer { acceptor, bound, workers, keeper, counters, health } = core;
         let stop = Arc::new(AtomicBool::new(false));
-        let health = Arc::new(Health::default());
-        let wall = wall_at(started);
-        // What documents were asked for with is not told on the wire.
-        let rules = StoreRules { agent: String::new(), ..store_rules(config) };
-        let keeper = Keeper::new(Medium::Directory(directory), rules, config.cores.len());
-        let working = config.cores.iter().map(|_| driver(STORE_CONNECTIONS_MAX)).collect::<Result<_, _>>()?;
-        let StoreCore { acceptor, workers, mut keeper, keepers_bell, bound, counters } =
-            StoreCore::assemble(keeper, listen, (driver(0)?, working), bounds(config), wall, &health)
-                .map_err(|cause| NodeError::Listen { addr: listen, cause })?;
-        keeper.prepare(wall.unix_ms_at_zero)?;
         let mut bells: Vec<Arc<Doorbell>> = workers.iter().map(|worker| worker.bell.clone()).collect();
-        let keeper = KeeperActor::new(keeper, config, wall, keepers_bell, bells.clone(), &health);
         bells.push(acceptor.bell.clone());
         let start_worker = |(index, worker)| {
             turning(&format!("store-{index}"), Some(config.cores[index]), worker, &stop, &health)
@@ -129,13 +119,6 @@ impl StoreNode {
             cpu_us: cpu_us(),
         })
     }
-}
-
-fn bounds(config: &Config) -> StoreBounds {
-    let doc_bytes_max = config.spider.max_doc_size.0;
-    // Two of the largest records have room, whatever their size.
-    let held_bytes_max = STORE_HELD_BYTES_MAX.max(2 * doc_bytes_max as usize + (1 << 20));
-    StoreBounds { connections_max: STORE_CONNECTIONS_MAX, doc_bytes_max, held_bytes_max }
 }
 
 /// A thread, on a core of its own if there is one for it, that turns an actor until the node stops.

@@ -23,14 +23,14 @@ pub(super) struct StoreCore<D: ServerDriver> {
 }
 
 /// An actor, and the bell that wakes its driver.
-pub(super) struct Belled<A> {
+pub(crate) struct Belled<A> {
     pub actor: A,
     pub bell: Arc<Doorbell>,
 }
 
 /// What it lets in and holds.
 #[derive(Clone, Copy)]
-pub(super) struct StoreBounds {
+pub(crate) struct StoreBounds {
     pub connections_max: usize,
     pub doc_bytes_max: u64,
     /// Of unfinished records, for one worker.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One core's connections, and the shard of the store that they write to.
-pub(super) struct Worker<D: ServerDriver> {
+pub(crate) struct Worker<D: ServerDriver> {
     driver: D,
     conns: Slots<Conn>,
     /// Some connections wait for a segment.
@@ -31,7 +31,7 @@ pub(super) struct Worker<D: ServerDriver> {
 }
 
 /// What it is made of, apart from its driver.
-pub(super) struct WorkerParts {
+pub(crate) struct WorkerParts {
     pub share: Arc<ShardShare>,
     pub accepted: Receiver<Box<Accepted>>,
     pub open: Arc<AtomicUsize>,

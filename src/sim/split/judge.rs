@@ -1,0 +1,241 @@
+use super::plan::SplitPlan;
+use super::process::spider_of;
+use crate::base::{Key, Now};
+use crate::farm::host_name;
+use crate::proto::job::TransId;
+use crate::sim::web::{PORT, Witness, robots_of};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+/// Holds all processes together to the promises of the crate.
+///
+/// What is promised of a request depends on whose it is:
+///
+/// - A request is **in charge** while the URL server that lives has its page open with the spider that asks. All of these,
+///   with the URL server's own for robots.txt, keep the rate of host and address and never are two at one host.
+/// - A request is **left behind** once the URL server gave its page up: the link to the spider was lost, the spider was
+///   silent for `timeout_spider_status`, or the URL server died. The spider is not told. It ends what it has, stores it and
+///   answers nobody, so the URL server can neither wait for it nor count it: pages left behind are exempt from rate and
+///   concurrency, and nothing else is. They, too, were ordered from that very spider process, they come after the host's
+///   robots.txt and they keep to it.
+///
+/// Of a transaction: what leaves the window of the URL server was answered by the spider that had it, or goes back to its
+/// queue; at the end every URL has its answer, once.
+///
+/// Of a record: when a spider answers an order, its record is with the store server for good, whatever dies afterwards.
+/// A spider whose store server did not count within two seconds of the first record takes it for one that does not count,
+/// and promises nothing from then on.
+pub struct SplitJudge {
+    gap_us: u64,
+    /// DONE tells what the server asked for.
+    reports: bool,
+    driver: usize,
+    /// Pages that the URL server has open, by spider and URL.
+    orders: BTreeMap<(usize, String), TransId>,
+    /// Pages that it gave up, and that the spider may still ask for.
+    left: HashMap<(usize, String), u32>,
+    /// What spiders have answered: told the URL server, if the link stands.
+    answered: BTreeSet<(usize, TransId)>,
+    /// Orders of every spider, as its dispatcher has them.
+    held: HashMap<(usize, u64), (String, Option<TransId>)>,
+    /// Requests that keep the rate, as long as they matter.
+    recent: Vec<Asked>,
+    /// By connection, the newest last.
+    open: BTreeMap<u64, OpenRequest>,
+    /// Hosts whose robots.txt was asked for.
+    robots: BTreeSet<u32>,
+    /// Hosts that asked for a pause, and when the URL server was told so: until when it holds.
+    pauses: HashMap<u32, (Now, Now)>,
+    /// URLs whose records must be there at the end.
+    pub promised: BTreeSet<String>,
+    pub requests: u64,
+    pub left_behind: u64,
+}
+
+struct Asked {
+    at: Now,
+    host: u32,
+    ip: IpAddr,
+    order: Option<(usize, String)>,
+}
+
+struct OpenRequest {
+    host: u32,
+    order: Option<(usize, String)>,
+    in_charge: bool,
+    /// When the answer is out.
+    over_at: Now,
+    retry_after_s: u64,
+}
+
+/// What is written down of a pause takes at most this long to be on disk.
+const JOURNAL_US: u64 = 3_000_000;
+
+impl SplitJudge {
+    pub fn new(plan: &SplitPlan) -> SplitJudge {
+        SplitJudge {
+            gap_us: (1_000_000.0 / plan.web.config.url_server.req_host_per_sec.0).ceil() as u64,
+            reports: plan.web.config.spider.report,
+            driver: 0,
+            orders: BTreeMap::new(),
+            left: HashMap::new(),
+            answered: BTreeSet::new(),
+            held: HashMap::new(),
+            recent: Vec::new(),
+            open: BTreeMap::new(),
+            robots: BTreeSet::new(),
+            pauses: HashMap::new(),
+            promised: BTreeSet::new(),
+            requests: 0,
+            left_behind: 0,
+        }
+    }
+
+    /// The URL server has turned: these pages are open, each with a spider. `has_resent` says that it gave some up.
+    pub fn url_server_has(
+        &mut self,
+        open: impl Iterator<Item = (usize, String, TransId)>,
+        has_resent: bool,
+        now: Now,
+    ) {
+        let open: BTreeMap<(usize, String), TransId> =
+            open.map(|(spider, url, trans)| ((spider, url), trans)).collect();
+        let before = std::mem::take(&mut self.orders);
+        for (order, trans) in before.into_iter().filter(|(order, trans)| open.get(order) != Some(trans)) {
+            if !self.answered.contains(&(order.0, trans)) {
+                assert!(
+                    has_resent,
+                    "{} left the window of spider {}, which has not answered",
+                    order.1, order.0
+                );
+                self.give_up(order);
+            } else if self.reports && !has_resent {
+                // Of a page that was given up before, an older request may be on the list.
+                let is_its = |open: &&mut OpenRequest| open.in_charge && open.order.as_ref() == Some(&order);
+                let Some(told) = self.open.values_mut().rev().find(is_its) else { continue };
+                let seconds = std::mem::take(&mut told.retry_after_s);
+                if seconds > 0 {
+                    self.pauses.insert(told.host, (now, now.plus_ms(1_000 * seconds)));
+                }
+            }
+        }
+        self.orders = open;
+    }
+
+    fn give_up(&mut self, order: (usize, String)) {
+        self.recent.retain(|asked| asked.order.as_ref() != Some(&order));
+        for request in self.open.values_mut().filter(|open| open.order.as_ref() == Some(&order)) {
+            request.in_charge = false;
+        }
+        *self.left.entry(order).or_default() += 1;
+    }
+
+    /// The URL server died: the next one knows nothing of what spiders have.
+    pub fn url_server_died(&mut self, now: Now) {
+        for (order, _) in std::mem::take(&mut self.orders) {
+            self.give_up(order);
+        }
+        self.answered.clear();
+        self.pauses.retain(|_, (told, _)| now.since_us(*told) > JOURNAL_US);
+    }
+
+    /// A dispatcher has turned: these orders are not answered. Those that were and are not here, are.
+    pub fn spider_has<'a>(
+        &mut self,
+        spider: usize,
+        open: impl Iterator<Item = (Key, &'a str, Option<TransId>)>,
+        promises: bool,
+    ) {
+        let open: HashMap<(usize, u64), (String, Option<TransId>)> =
+            open.map(|(key, url, trans)| ((spider, key.pack(0)), (url.to_string(), trans))).collect();
+        let over: Vec<(usize, u64)> =
+            self.held.keys().filter(|key| key.0 == spider && !open.contains_key(key)).copied().collect();
+        for key in over {
+            let Some((url, trans)) = self.held.remove(&key) else { continue };
+            if promises {
+                self.promised.insert(url.clone());
+            }
+            let order = (spider, url);
+            match trans.filter(|trans| self.orders.get(&order) == Some(trans)) {
+                Some(trans) => drop(self.answered.insert((spider, trans))),
+                None => {
+                    if let Some(left) = self.left.get_mut(&order) {
+                        *left = left.saturating_sub(1);
+                    }
+                }
+            }
+        }
+        self.held.extend(open);
+    }
+
+    pub fn spider_died(&mut self, spider: usize) {
+        self.held.retain(|key, _| key.0 != spider);
+        self.left.retain(|order, _| order.0 != spider);
+    }
+}
+
+impl Witness for SplitJudge {
+    fn driver(&mut self, driver: usize) {
+        self.driver = driver;
+    }
+
+    fn asked(&mut self, conn: u64, host: u32, ip: IpAddr, target: &str, now: Now) {
+        self.requests += 1;
+        self.open.remove(&conn);
+        let spider = spider_of(self.driver);
+        let is_robots = target == "/robots.txt" || robots_of(target).is_some();
+        assert_eq!(is_robots, spider.is_none(), "{target} of host {host}: asked for by the wrong process");
+        assert!(
+            !target.starts_with("/private/"),
+            "host {host} was asked for {target} against its robots.txt"
+        );
+        if target == "/robots.txt" {
+            self.robots.insert(host);
+        }
+        let rules_of = robots_of(target).unwrap_or(host);
+        assert!(self.robots.contains(&rules_of), "host {host} was asked for {target} before its robots.txt");
+        let order = spider.map(|spider| (spider, format!("http://{}:{PORT}{target}", host_name(host))));
+        let in_charge = order.as_ref().is_none_or(|order| self.orders.contains_key(order));
+        if in_charge {
+            self.keeps_its_distance(host, ip, target, now);
+            self.recent.push(Asked { at: now, host, ip, order: order.clone() });
+        } else {
+            let left = order.as_ref().and_then(|order| self.left.get(order)).copied().unwrap_or(0);
+            assert!(left > 0, "{order:?} was not ordered");
+            self.left_behind += 1;
+        }
+        self.open.insert(conn, OpenRequest { host, order, in_charge, over_at: Now::NEVER, retry_after_s: 0 });
+    }
+
+    fn answers(&mut self, conn: u64, at: Now, retry_after_s: u64) {
+        if let Some(request) = self.open.get_mut(&conn) {
+            (request.over_at, request.retry_after_s) = (at, retry_after_s);
+        }
+    }
+
+    fn landed(&mut self, conn: u64) {
+        if let Some(request) = self.open.get_mut(&conn) {
+            request.over_at = Now::ZERO;
+        }
+    }
+}
+
+impl SplitJudge {
+    fn keeps_its_distance(&mut self, host: u32, ip: IpAddr, target: &str, now: Now) {
+        self.recent.retain(|asked| now.since_us(asked.at) < self.gap_us);
+        if let Some(last) = self.recent.iter().find(|asked| asked.host == host || asked.ip == ip) {
+            let gap = now.since_us(last.at);
+            panic!("host {host} at {ip} asked for {target} {gap} µs after host {}, at {now:?}", last.host);
+        }
+        let beside =
+            self.open.values().find(|open| open.in_charge && open.host == host && open.over_at > now);
+        if let Some(beside) = beside {
+            panic!("host {host} asked for {target} at {now:?} while {:?} is open", beside.order);
+        }
+        if let Some((told, until)) = self.pauses.get(&host).filter(|(_, until)| now < *until) {
+            panic!(
+                "host {host} asked for {target} at {now:?}, though it was to be left alone from {told:?} to {until:?}"
+            );
+        }
+    }
+}
