@@ -111,7 +111,11 @@ impl SplitJudge {
                 self.give_up(order);
             } else if self.reports && !has_resent {
                 // Of a page that was given up before, an older request may be on the list.
-                let is_its = |open: &&mut OpenRequest| open.in_charge && open.order.as_ref() == Some(&order);
+                // And a spider that hung up may have done so before the answer came.
+                let is_its = |open: &&mut OpenRequest| {
+                    let has_come = open.over_at != Now::ZERO && open.over_at <= now;
+                    open.in_charge && has_come && open.order.as_ref() == Some(&order)
+                };
                 let Some(told) = self.open.values_mut().rev().find(is_its) else { continue };
                 let seconds = std::mem::take(&mut told.retry_after_s);
                 if seconds > 0 {
@@ -195,12 +199,13 @@ impl Witness for SplitJudge {
         let rules_of = robots_of(target).unwrap_or(host);
         assert!(self.robots.contains(&rules_of), "host {host} was asked for {target} before its robots.txt");
         let order = spider.map(|spider| (spider, format!("http://{}:{PORT}{target}", host_name(host))));
-        let in_charge = order.as_ref().is_none_or(|order| self.orders.contains_key(order));
+        let left = order.as_ref().and_then(|order| self.left.get(order)).copied().unwrap_or(0);
+        // A page that was given up and sent to the same spider again: the two cannot be told apart.
+        let in_charge = left == 0 && order.as_ref().is_none_or(|order| self.orders.contains_key(order));
         if in_charge {
             self.keeps_its_distance(host, ip, target, now);
             self.recent.push(Asked { at: now, host, ip, order: order.clone() });
         } else {
-            let left = order.as_ref().and_then(|order| self.left.get(order)).copied().unwrap_or(0);
             assert!(left > 0, "{order:?} was not ordered");
             self.left_behind += 1;
         }
