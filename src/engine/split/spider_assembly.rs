@@ -50,7 +50,7 @@ pub enum StoreAt {
 
 /// What sees to it that records are kept.
 pub(crate) enum RecordActor<S> {
-    Segments(KeeperActor),
+    Segments(Box<KeeperActor>),
     Server(S),
 }
 
@@ -96,7 +96,14 @@ pub(crate) fn assemble_spider<L, S>(
     let records = match (keeper, server) {
         (Some(keeper), _) => {
             let bells = shards.iter().map(|seat| seat.bell.clone()).collect();
-            RecordActor::Segments(KeeperActor::new(keeper, config, wall, owner, bells, &wiring.health))
+            RecordActor::Segments(Box::new(KeeperActor::new(
+                keeper,
+                config,
+                wall,
+                owner,
+                bells,
+                &wiring.health,
+            )))
         }
         (None, Some(server)) => RecordActor::Server(server),
         (None, None) => unreachable!("records go to one of the two"),

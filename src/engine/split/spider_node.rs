@@ -75,7 +75,7 @@ impl SpiderNode {
         let shards = ShardThreads::start(&shards_setup, core.shards, make_driver)?;
         let kept = match core.records {
             RecordActor::Segments(keeper) => {
-                Kept::Segments(StoreThreads::start(keeper, config, started, &health)?)
+                Kept::Segments(StoreThreads::start(*keeper, config, started, &health)?)
             }
             RecordActor::Server(server) => Kept::Server(server),
         };
