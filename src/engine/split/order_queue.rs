@@ -121,7 +121,11 @@ impl WorkSource for OrderQueue {
     ) -> Ended<EndedOrder> {
         let OpenFetch { doc_id, sent } =
             self.open.remove(&fetched.trans).expect("an open fetch has its document");
-        let span = Span { sent: sent.unwrap_or(fetched.started), ended: now };
+        // An answer may overtake the news that its request is out: then it was out no later than now, and a pause that
+        // the URL server counts from there is not too short.
+        let is_out = !fetched.result.is_unconnected();
+        let unknown = if is_out { now } else { fetched.started };
+        let span = Span { sent: sent.unwrap_or(unknown), ended: now };
         let Some(again) = fetched.retry else {
             return Ended::Store(EndedOrder::Fetched { doc_id, fetched, span });
         };

@@ -199,13 +199,12 @@ impl Witness for SplitJudge {
         let rules_of = robots_of(target).unwrap_or(host);
         assert!(self.robots.contains(&rules_of), "host {host} was asked for {target} before its robots.txt");
         let order = spider.map(|spider| (spider, format!("http://{}:{PORT}{target}", host_name(host))));
-        let left = order.as_ref().and_then(|order| self.left.get(order)).copied().unwrap_or(0);
-        // A page that was given up and sent to the same spider again: the two cannot be told apart.
-        let in_charge = left == 0 && order.as_ref().is_none_or(|order| self.orders.contains_key(order));
+        let in_charge = order.as_ref().is_none_or(|order| self.orders.contains_key(order));
         if in_charge {
             self.keeps_its_distance(host, ip, target, now);
             self.recent.push(Asked { at: now, host, ip, order: order.clone() });
         } else {
+            let left = order.as_ref().and_then(|order| self.left.get(order)).copied().unwrap_or(0);
             assert!(left > 0, "{order:?} was not ordered");
             self.left_behind += 1;
         }
