@@ -58,7 +58,7 @@
 //! |-------|---------------------------|--------------------------------------------------------------------|
 //! | 5     | `commands`                | what a user types; one file per sub-command                        |
 //! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `inspect` `crawl` `split` |
-//! | 4     | `sim`                     | a whole node in virtual time against a misbehaving web             |
+//! | 4     | `sim`                     | a whole node, or split processes, in virtual time against a misbehaving web |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
 //! | 4     | `archive`                 | WARC, CDXJ and WACZ out of a store, WARC into one                  |
 //! | 3     | `url_server`              | queues, robots gate, niceness                                      |
@@ -91,7 +91,9 @@
 //! 7. Memory is flat: receive buffers are lent only while bytes are in them, and every queue has a bound.
 //!
 //! The simulation (`nephila sim`) checks 1, 2 and 5 on every step of every seed, and audits the crawl log of each at
-//! its end; `nephila audit` does so for a crawl on the real web.
+//! its end; `nephila audit` does so for a crawl on the real web. `nephila sim --split` checks 1, 2, 3 and 5 over a URL
+//! server, three spiders and a store server whose links break and which are killed; what it cannot hold a URL server to,
+//! because a request was left behind at a spider that it had to give up, is written in `sim/split/judge.rs`.
 #![deny(unsafe_code)]
 
 pub(crate) mod archive;
