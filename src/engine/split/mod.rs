@@ -17,11 +17,15 @@
 //! where the queues are. Its dispatcher says DONE when the record is durable, in segments of the spider's own or by the
 //! count of a store server.
 //!
+//! Each process is assembled without a thread, so that `nephila sim --split` turns the very values that threads turn.
+//!
 //! | file                | holds                                                              |
 //! |---------------------|--------------------------------------------------------------------|
-//! | `url_node`          | the threads of a URL server                                        |
+//! | `url_assembly`      | a URL server as plain values, without a thread                     |
+//! | `url_node`          | the threads that turn it                                           |
 //! | `remote_queues`     | its queues, with spiders behind links                              |
-//! | `spider_node`       | the threads of a spider                                            |
+//! | `spider_assembly`   | a spider as plain values, without a thread                         |
+//! | `spider_node`       | the threads that turn it                                           |
 //! | `spider_dispatcher` | between the URL servers and the shards of a spider                 |
 //! | `order_queue`       | the work of a spider's shard                                       |
 //! | `order_sink`        | where a spider's records go                                        |
