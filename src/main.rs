@@ -3,7 +3,7 @@
 use clap::Parser;
 use clap::error::ErrorKind;
 use nephila::base::shown;
-use nephila::commands::{Cli, run};
+use nephila::commands::{Cli, run, say, show_help};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         Err(e) => match e.kind() {
             ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => e.exit(),
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => show_help(&e),
             // One line: what is wrong, and a hint where there is one.
             _ => {
                 let text = e.to_string();
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
                     .collect();
                 let hint = if hint.is_empty() { String::new() } else { format!(" ({})", hint.join(" ")) };
                 let text = shown(&format!("{cause}{hint}"), 4_000);
-                eprintln!("nephila: {text}; see nephila --help");
+                say(format_args!("nephila: {text}; see nephila --help"));
                 ExitCode::from(2)
             }
         },

@@ -1,7 +1,7 @@
 use super::settings::{DataFlags, LinkFlags, QueueFlags, SharedArgs};
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, NameSource, ProductDriver, Signals, has_index, open_data,
-    open_index, parse_url, read_urls, run_to_end, tell,
+    open_index, parse_url, read_urls, run_to_end, say, tell,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -106,7 +106,8 @@ fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Fail
         let url = CrawlUrl::from_normal(canon.apply(seed.as_str(), &mut scratch)).map_err(Failure::usage)?;
         match config.doc_index.deny.which(&url) {
             Some(rule) => {
-                eprintln!("nephila: skipped: {url}: deny rule {}, \"{}\"", rule.number, shown(rule.text, 200))
+                let (number, text) = (rule.number, shown(rule.text, 200));
+                say(format_args!("nephila: skipped: {url}: deny rule {number}, \"{text}\""));
             }
             None => kept.push(url),
         }
@@ -140,7 +141,8 @@ pub(super) fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) 
     };
     let taken_up = node.resumed();
     if taken_up.pages > 0 {
-        eprintln!("taken up from the store: {} pages ({} ms)", taken_up.pages, taken_up.took.as_millis());
+        let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());
+        say(format_args!("taken up from the store: {pages} pages ({took_ms} ms)"));
     }
     run_to_end(node, signals, &FAREWELL, until)
 }

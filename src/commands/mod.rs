@@ -29,5 +29,6 @@ mod store_care;
 mod storeserver;
 mod urlserver;
 
-pub use cli::{Cli, run};
+pub use cli::{Cli, run, show_help};
+pub use shared::say;
 use shared::{Failure, machine};

@@ -1,7 +1,7 @@
 use super::settings::{DataFlags, SharedArgs, listen_address};
 use super::shared::{
     ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
-    open_data, run_to_end, tell,
+    open_data, run_to_end, say, tell,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -82,7 +82,7 @@ fn spider(
     let mut kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
     let store = match store {
         Some(address) => {
-            eprintln!("spider: documents go to the store server {address}");
+            say(format_args!("spider: documents go to the store server {address}"));
             StoreAt::Server(address)
         }
         None => {

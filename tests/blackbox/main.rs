@@ -41,6 +41,7 @@
 //! | `url_life`   | and loses no URL, whatever becomes of spiders and processes       |
 //! | `store`      | what `store` prints and with what status                          |
 //! | `manual`     | README and manual say what is so, and their examples run          |
+//! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
@@ -111,5 +112,6 @@ mod store;
 mod store_care;
 mod storeserver;
 mod support;
+mod telling;
 mod url_life;
 mod urlserver;

@@ -156,7 +156,7 @@ impl Replay<'_> {
     fn take(&mut self, told: Told<'_>) -> io::Result<()> {
         match told.entry {
             Entry::Doc { origin, url } => {
-                if origin.seed_chain && origin.hops == 0 {
+                if origin.provenance.is_seed() {
                     CrawlUrl::from_normal(url).into_iter().for_each(&mut self.seed_told);
                 }
                 self.take_doc(told.doc_id, origin, url)?;
@@ -206,7 +206,7 @@ impl Replay<'_> {
         let host = self.index.frontier.host(host_origin);
         self.index.books.counts.known += 1;
         self.index.frontier.counts(host).known += 1;
-        if !origin.seed_chain {
+        if !origin.provenance.seed_chain {
             self.index.budgets.count(url);
         }
         if let Some(mut row) = row {
