@@ -32,7 +32,7 @@ mod text;
 mod wheel;
 
 pub(crate) use civil::Civil;
-pub(crate) use guard::AddressGuard;
+pub(crate) use guard::{AddressGuard, canonical};
 pub use key::Key;
 pub(crate) use le::{u16_at, u32_at, u64_at};
 pub(crate) use named::named_enum;
