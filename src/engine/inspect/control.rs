@@ -1,9 +1,10 @@
 //! The socket by which a running crawl is asked questions.
 
+use crate::base::write_json;
 use crate::engine::inspect::questions::Questions;
 use crate::engine::runtime::actor::{joined, spawn};
 use crate::engine::runtime::health::NodeError;
-use crate::limits::LINE_BYTES_MAX;
+use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::json;
@@ -24,6 +25,8 @@ const CONNECTIONS_MAX: usize = 8;
 /// Whoever says nothing for so long is let go.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 const WRITE_MAX: Duration = Duration::from_secs(1);
+/// A word and a URL.
+const QUESTION_BYTES_MAX: usize = URL_BYTES_MAX + 64;
 /// A question waits no longer for its answer.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
@@ -116,7 +119,7 @@ fn accept(listener: &UnixListener, connections: &mut Vec<Connection>) {
 impl Connection {
     /// Reads what has come and answers whole lines. An error is the end of it.
     fn hear(&mut self, questions: &Questions) -> io::Result<()> {
-        let mut bytes = [0; LINE_BYTES_MAX];
+        let mut bytes = [0; QUESTION_BYTES_MAX];
         let read = self.stream.read(&mut bytes)?;
         if read == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
@@ -125,7 +128,7 @@ impl Connection {
         for &byte in &bytes[..read] {
             if byte != b'\n' {
                 self.line.push(byte);
-                if self.line.len() >= LINE_BYTES_MAX {
+                if self.line.len() >= QUESTION_BYTES_MAX {
                     return Err(ErrorKind::InvalidData.into());
                 }
                 continue;
@@ -149,7 +152,13 @@ fn answer(line: &str, questions: &Questions) -> String {
         Err(e) => return error(&e.to_string()),
     };
     match questions.ask(url, ANSWER_MAX) {
-        Some(looked) => serde_json::to_string(&*looked).unwrap_or_else(|e| error(&e.to_string())),
+        Some(looked) => {
+            let mut json = Vec::new();
+            match write_json(&mut json, &*looked) {
+                Ok(()) => String::from_utf8_lossy(&json).into_owned(),
+                Err(e) => error(&e.to_string()),
+            }
+        }
         None => error("no answer within 2 s: the node is busy, or ending"),
     }
 }
