@@ -34,7 +34,7 @@
 //! | `runtime` | actors, threads, lanes to shards, log writer, keeper, counters, notices     |                        |
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
-//! | `inspect` | how things stand with a URL, and the socket by which a crawl is asked       | runtime                |
+//! | `inspect` | how things stand with a URL and a crawl; the socket by which it is asked    | runtime                |
 //! | `crawl`   | a crawl in one process                                                      | runtime names inspect  |
 //! | `split`   | URL server, spider and store server as processes of their own               | runtime names links crawl |
 //!
@@ -62,6 +62,8 @@ pub use crawl::stored::Stored;
 pub use inspect::control::CONTROL_SOCKET;
 pub use inspect::crawl_rules::CrawlRules;
 pub use inspect::explain::{Answer, Explanation};
+pub use inspect::handed::{Handed, PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
+pub use inspect::node_status::{NodeState, NodeStatus};
 pub use inspect::questions::Questions;
 pub use inspect::status::{
     CountsLine, NicenessLine, Out, Place, PlaceLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
