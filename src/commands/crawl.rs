@@ -1,7 +1,7 @@
 use super::settings::{DataFlags, LinkFlags, QueueFlags, SharedArgs};
 use super::shared::{
-    ChosenDriver, CrawlReport, Failure, Farewell, NameSource, ProductDriver, Signals, has_index, open_data,
-    open_index, parse_url, read_urls, run_to_end, say, tell,
+    ChosenDriver, CrawlReport, Failure, Farewell, NameSource, OpenNote, ProductDriver, RunningCrawl, Signals,
+    has_index, open_data, open_index, parse_url, read_urls, run_to_end, say, tell,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -9,8 +9,9 @@ use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SpiderSetup, Summary};
 use crate::handler::ScopeKind;
 use crate::proto::url::CrawlUrl;
+use crate::store_server::Holder;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Crawl from URLs, in one process, politely
@@ -99,7 +100,7 @@ impl CrawlArgs {
 }
 
 /// The seeds in canonical form, as far as no rule denies them. Those that one does are named.
-fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
+pub(super) fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
     let given = seeds.len();
     let mut kept = Vec::with_capacity(given);
     let (canon, mut scratch) = (config.doc_index.canon(), String::new());
@@ -135,7 +136,11 @@ pub(super) fn crawl(
     driver.announce(&format!("; cores {:?}", config.cores));
     let names = NameSource::of(&config, &driver)?;
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
+    if !seeds.is_empty() {
+        is_free(&config.store.data)?;
+    }
     let directory = open_data(&config.store.data, "crawl")?;
+    let note = OpenNote::begin(&directory);
     let index = open_index(&config, &directory)?;
     let until = config.seconds_max.map(|seconds| started + Duration::from_secs(seconds));
     let setup = NodeSetup { config, kit };
@@ -149,7 +154,21 @@ pub(super) fn crawl(
         let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());
         say(format_args!("taken up from the store: {pages} pages ({took_ms} ms)"));
     }
-    run_to_end(node, signals, &FAREWELL, until)
+    let ended = run_to_end(node, signals, &FAREWELL, until);
+    note.end(&ended);
+    ended
+}
+
+/// Whoever names URLs while a crawl runs there means to add them.
+fn is_free(data: &Path) -> Result<(), Failure> {
+    if RunningCrawl::at(data)?.is_none() {
+        return Ok(());
+    }
+    let by = Holder::of(data)?.map_or("a process".to_string(), |holder| holder.to_string());
+    let data = data.display();
+    Err(Failure::CannotRun(format!(
+        "{data} is in use by {by}: a crawl runs there: add URLs to it with nephila add --data {data} URL…"
+    )))
 }
 
 fn start<D: ProductDriver>(

@@ -50,6 +50,7 @@
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
+//! | `operate`    | a running crawl is looked at, stopped, paused and given more URLs   |
 //! | `orders`     | a spider that the test gives orders to, and what it said was DONE |
 //! | `crash`      | kill -9 at any moment and any disk call loses nothing reported    |
 //! | `disks`      | small file systems to fill, or to cut the power of                |
@@ -94,6 +95,7 @@ mod memory;
 mod name_server;
 mod niceness;
 mod one_address;
+mod operate;
 mod orders;
 mod parse;
 mod plain_json;

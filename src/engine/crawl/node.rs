@@ -4,7 +4,8 @@ use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
-use crate::engine::inspect::control::{CONTROL_SOCKET, Control};
+use crate::engine::inspect::control::{CONTROL_SOCKET, Control, Desk};
+use crate::engine::inspect::node_status::Gauges;
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
@@ -74,7 +75,9 @@ impl Node {
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let index = ActorThread::start("index", index, started, &health)?;
         let scheduler = ActorThread::start("scheduler", scheduler, started, &health)?;
-        let control = Control::start(&config.store.data, questions)
+        let gauges = Gauges::new(core.table.clone(), health.clone(), stop.clone(), started);
+        let desk = Desk { questions, gauges, bell: scheduler_bell.clone() };
+        let control = Control::start(&config.store.data, desk)
             .map_err(|cause| {
                 health.warn("no_control", format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}"));
             })

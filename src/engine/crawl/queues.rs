@@ -12,7 +12,7 @@ use crate::proto::record::ResultCode;
 use crate::rings::Receiver;
 use crate::spider::{Fetched, Retry};
 use crate::url_server::{
-    OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SpillEvent, UrlServer, UrlServerConfig,
+    HostTally, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SpillEvent, UrlServer, UrlServerConfig,
 };
 
 /// The url server of a shard, with what it has written down and fetches back, and what it says to the scheduler: the same
@@ -28,6 +28,9 @@ pub struct Queues {
     /// Hosts out of reach that were spoken of.
     unreachable_said: u8,
     robots: u64,
+    /// Nothing new is asked of anybody.
+    is_paused: bool,
+    tally: HostTally,
 }
 
 /// What queues are made of.
@@ -49,6 +52,9 @@ pub(crate) enum Settled {
 /// More of them would only hide the rest; the crawl log has them all.
 const UNREACHABLE_SAID_MAX: u8 = 8;
 
+/// Rows that are looked at to count what hosts wait for.
+const HOSTS_PER_PUBLISH: usize = 256;
+
 type Out = ShardOut<FromShard>;
 
 impl Queues {
@@ -56,7 +62,18 @@ impl Queues {
         let QueuesParts { config, inherited, spill, shard, epoch } = parts;
         let wall = config.wall;
         let url_server = UrlServer::new(config, now).after(inherited.quiet_until, inherited.memory);
-        Queues { url_server, shard, epoch, wall, spill, wants: true, unreachable_said: 0, robots: 0 }
+        Queues {
+            url_server,
+            shard,
+            epoch,
+            wall,
+            spill,
+            wants: true,
+            unreachable_said: 0,
+            robots: 0,
+            is_paused: false,
+            tally: HostTally::default(),
+        }
     }
 
     /// Pages are fetched by spiders that come and go.
@@ -222,10 +239,23 @@ impl Queues {
         self.flush(out);
     }
 
-    pub(crate) fn publish(&self, counters: &Counters) {
+    /// While it is paused, hosts become ready, and stay so.
+    pub(crate) fn pause(&mut self, paused: bool) {
+        self.is_paused = paused;
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// True once every host has been counted.
+    pub(crate) fn publish(&mut self, counters: &Counters, now: Now) -> bool {
+        let is_whole = self.url_server.tally(&mut self.tally, HOSTS_PER_PUBLISH, now);
+        self.tally.waits().for_each(|(why, count)| counters.set(Counter::of_hosts(why), count));
         counters.set(Counter::Hosts, self.url_server.hosts_busy() as u64);
         counters.set(Counter::Resent, self.url_server.stats().resent);
         counters.set(Counter::Robots, self.robots);
+        is_whole
     }
 }
 

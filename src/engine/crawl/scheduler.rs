@@ -6,13 +6,13 @@ use crate::engine::crawl::index_link::IndexLink;
 use crate::engine::crawl::messages::{
     Done, Found, FromIndex, FromShard, HostWord, RobotsAnswer, ToIndex, ToShard,
 };
-use crate::engine::crawl::open_questions::OpenQuestions;
+use crate::engine::crawl::open_questions::{Asked, OpenQuestions};
 use crate::engine::crawl::placement::{Arrived, Placed, Placement, host_key};
 use crate::engine::crawl::resolution::{Resolution, Resolved, Waiter};
 use crate::engine::crawl::robots_exchange::{Asker, RobotsExchange};
 use crate::engine::crawl::shard_log::ShardLog;
 use crate::engine::crawl::shutdown::Shutdown;
-use crate::engine::inspect::questions::Questions;
+use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::{Addresses, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters, Tally};
@@ -44,6 +44,7 @@ pub struct Scheduler {
     counts: Counts,
     tally: Tally,
     stop: Arc<AtomicBool>,
+    is_paused: bool,
     is_draining: bool,
     shutdown: Shutdown,
     counters: Arc<Counters>,
@@ -133,6 +134,7 @@ impl Scheduler {
             counts: Counts::default(),
             tally: Tally::default(),
             stop: parts.stop,
+            is_paused: false,
             is_draining: false,
             shutdown: Shutdown::default(),
             counters: parts.counters,
@@ -253,16 +255,24 @@ impl Scheduler {
 
     fn discover(&mut self, mut found: Box<Found>) {
         if let Some(url) = found.into_scope.take()
-            && self.scope.told.insert(fingerprint(url.as_str().as_bytes()))
+            && let Some(url) = self.bring_into_scope(url)
         {
-            let url = Arc::new(url);
-            self.scope.urls.push(url.clone());
-            for side in &mut self.shards {
-                side.lane.deal(ToShard::Scope(url.clone()));
-            }
             self.index.send(ToIndex::Scope(url));
         }
         self.index.send(ToIndex::Discover(found));
+    }
+
+    /// Tells every shard, once.
+    fn bring_into_scope(&mut self, url: CrawlUrl) -> Option<Arc<CrawlUrl>> {
+        if !self.scope.told.insert(fingerprint(url.as_str().as_bytes())) {
+            return None;
+        }
+        let url = Arc::new(url);
+        self.scope.urls.push(url.clone());
+        for side in &mut self.shards {
+            side.lane.deal(ToShard::Scope(url.clone()));
+        }
+        Some(url)
     }
 
     fn count_durable(&mut self, shard: usize) -> bool {
@@ -305,6 +315,8 @@ impl Scheduler {
         side.wants = true;
         side.lane.restarted(epoch);
         self.scope.urls.iter().for_each(|url| side.lane.deal(ToShard::Scope(url.clone())));
+        // One that the shard before it has not heard may still be on its way.
+        side.lane.deal(ToShard::Pause(self.is_paused));
         if self.is_draining {
             side.lane.deal(ToShard::Drain);
         }
@@ -347,6 +359,11 @@ impl Scheduler {
                         let name: Box<str> = candidate.url.host_bare().into();
                         self.look_up(&name, Waiter::Candidate(candidate));
                     }
+                }
+                FromIndex::Counted { id, stats } => self.questions.answer(id, Reply::Counted(stats)),
+                FromIndex::Taken { id, taken, into_scope } => {
+                    into_scope.into_iter().for_each(|url| drop(self.bring_into_scope(url)));
+                    self.questions.answer(id, Reply::Taken(taken));
                 }
                 FromIndex::Status { id, looked } => {
                     let shards = self.shards.iter();
@@ -460,7 +477,11 @@ impl Scheduler {
         if self.config.wait && next_due_s.is_some_and(|due_s| due_s <= self.log.unix_s(self.now)) {
             self.index.ask_when_idle();
         }
-        if self.is_draining || !self.index.may_ask() || !self.shards.iter().any(|side| side.wants) {
+        if self.is_draining
+            || self.is_paused
+            || !self.index.may_ask()
+            || !self.shards.iter().any(|side| side.wants)
+        {
             return;
         }
         let at_shards: usize = self.shards.iter().map(|side| side.open.len()).sum();
@@ -495,9 +516,35 @@ impl Scheduler {
     }
 
     fn should_end(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-            || (self.is_complete() && !self.config.wait)
-            || self.config.pages_max.is_some_and(|pages_max| self.counts.pages >= pages_max)
+        let is_over = (self.is_complete() && !self.config.wait)
+            || self.config.pages_max.is_some_and(|pages_max| self.counts.pages >= pages_max);
+        // Whoever pauses a crawl means to go on with it.
+        self.stop.load(Ordering::Relaxed) || (is_over && !self.is_paused)
+    }
+
+    fn take_questions(&mut self) {
+        for asked in self.questions.take_asked(self.config.head_only) {
+            match asked {
+                Asked::Index(message) => drop(self.index.try_send(message)),
+                // Who hands something in as the crawl ends is not answered.
+                Asked::Take(message) if !self.is_draining => self.index.send(message),
+                Asked::Take(_) => {}
+                Asked::Pause(paused) => self.pause(paused),
+            }
+        }
+    }
+
+    /// No new requests go out, or all may go on. What is open ends as ever, and every pause of a host keeps counting.
+    fn pause(&mut self, paused: bool) {
+        if std::mem::replace(&mut self.is_paused, paused) == paused {
+            return;
+        }
+        self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Pause(paused)));
+        let text = match paused {
+            true => "paused: no new requests go out until nephila resume",
+            false => "resumed",
+        };
+        self.health.warn("paused", text);
     }
 
     fn drain(&mut self) {
@@ -529,16 +576,14 @@ impl Scheduler {
         self.counters.set(Counter::Done, self.counts.done);
         self.counters.set(Counter::Known, self.index.stats().known);
         self.counters.set(Counter::Restarts, self.counts.restarts);
+        self.counters.set(Counter::Paused, u64::from(self.is_paused));
     }
 }
 
 impl Actor for Scheduler {
     fn turn(&mut self, now: Now) -> Turned {
         self.now = now;
-        for message in self.questions.take_asked() {
-            // One that the ring has no room for goes unanswered.
-            self.index.try_send(message);
-        }
+        self.take_questions();
         let mut busy = self.index.flush();
         busy |= self.take_names();
         busy |= self.take_answers();

@@ -1,4 +1,5 @@
 use crate::proto::record::ResultCode;
+use crate::url_server::WaitsFor;
 use hdrhistogram::Histogram;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -38,6 +39,19 @@ pub enum Counter {
     Sent,
     /// Lines about transactions that were not open, or with another spider.
     Late,
+    /// No new requests go out.
+    Paused,
+    /// Hosts that wait, by what they wait for.
+    WaitRate,
+    WaitResponseTime,
+    WaitCrawlDelay,
+    WaitPenalty,
+    WaitRetryAfter,
+    WaitFailures,
+    WaitRobots,
+    WaitConcurrent,
+    WaitAddress,
+    WaitSpider,
     /// Of a store server: connections that were let in, those that ended inside a record or sent what is none, and records.
     Connections,
     BadConnections,
@@ -45,6 +59,24 @@ pub enum Counter {
 }
 
 const COUNT: usize = Counter::Records as usize + 1;
+
+impl Counter {
+    /// Of hosts that wait for this.
+    pub(crate) fn of_hosts(why: WaitsFor) -> Counter {
+        match why {
+            WaitsFor::Rate => Counter::WaitRate,
+            WaitsFor::ResponseTime => Counter::WaitResponseTime,
+            WaitsFor::CrawlDelay => Counter::WaitCrawlDelay,
+            WaitsFor::Penalty => Counter::WaitPenalty,
+            WaitsFor::RetryAfter => Counter::WaitRetryAfter,
+            WaitsFor::Failures => Counter::WaitFailures,
+            WaitsFor::Robots => Counter::WaitRobots,
+            WaitsFor::Concurrent => Counter::WaitConcurrent,
+            WaitsFor::Address => Counter::WaitAddress,
+            WaitsFor::Spider => Counter::WaitSpider,
+        }
+    }
+}
 
 /// The counters of one thread, published now and then by plain stores: the thread counts in fields of its own.
 #[derive(Default)]
@@ -138,13 +170,19 @@ pub struct Snapshot {
     pub hosts: u64,
     pub known: u64,
     pub pending: u64,
+    /// What hosts wait for, and how many for each.
+    pub waits: Vec<(WaitsFor, u64)>,
+    pub is_paused: bool,
 }
 
 impl Snapshot {
     pub(crate) fn of(table: &CounterTable) -> Snapshot {
         let (pages, success) = (table.sum(Counter::Pages), table.sum(Counter::Success));
         let known = table.sum(Counter::Known);
+        let waits = WaitsFor::ALL.into_iter().map(|why| (why, table.sum(Counter::of_hosts(why))));
         Snapshot {
+            waits: waits.filter(|(_, count)| *count > 0).collect(),
+            is_paused: table.sum(Counter::Paused) > 0,
             pages,
             success,
             errors: pages.saturating_sub(success),
