@@ -6,7 +6,7 @@ use super::shared::{
 use crate::base::shown;
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SpiderSetup, Summary};
+use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary};
 use crate::handler::ScopeKind;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
@@ -67,7 +67,8 @@ impl CrawlArgs {
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
         let summary = crawl(config, seeds, signals, started)?;
-        tell(&CrawlReport::new(&summary), self.json, CrawlReport::table)
+        tell(&CrawlReport::new(&summary), self.json, CrawlReport::table)?;
+        summary.seeds_lost.map_or(Ok(()), |lost| Err(Failure::No(said_of(&lost))))
     }
 
     fn config(&self) -> Result<Config, Failure> {
@@ -97,6 +98,19 @@ impl CrawlArgs {
         }
         Ok(seeds)
     }
+}
+
+/// What happened to seeds of which none could be had.
+fn said_of(lost: &SeedsLost) -> String {
+    if let ([(url, why)], 0) = (&lost.told[..], lost.more) {
+        return format!("{url}: {why}");
+    }
+    let mut said = "none of the URLs given could be had:".to_string();
+    said.extend(lost.told.iter().map(|(url, why)| format!("\n  {url}: {why}")));
+    if lost.more > 0 {
+        said += &format!("\n  and {} more", lost.more);
+    }
+    said
 }
 
 /// The seeds in canonical form, as far as no rule denies them. Those that one does are named.

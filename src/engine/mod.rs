@@ -69,7 +69,7 @@ pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Turned};
 pub use runtime::counters::Summary;
-pub(crate) use runtime::counters::{Snapshot, SpiderSummary, UrlSummary};
+pub(crate) use runtime::counters::{SeedsLost, Snapshot, SpiderSummary, UrlSummary};
 pub(crate) use runtime::health::{Health, NodeError};
 pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;

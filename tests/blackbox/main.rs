@@ -29,6 +29,8 @@
 //! | `one_address`| an address has one budget, however it is written                  |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
+//! | `excluded`   | what rules refuse is not failed, and comes back when they go      |
+//! | `no_seed`    | a crawl that had none of its seeds says why, and exits 1          |
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
@@ -78,6 +80,7 @@ mod disks;
 mod dns;
 mod edges;
 mod escapes;
+mod excluded;
 mod explain;
 mod export;
 mod file_limits;
@@ -94,6 +97,7 @@ mod manual;
 mod memory;
 mod name_server;
 mod niceness;
+mod no_seed;
 mod one_address;
 mod operate;
 mod orders;

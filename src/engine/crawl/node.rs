@@ -4,6 +4,7 @@ use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
+use crate::engine::crawl::seed_fates::SeedFates;
 use crate::engine::inspect::control::{CONTROL_SOCKET, Control, Desk};
 use crate::engine::inspect::node_status::Gauges;
 use crate::engine::names::Names;
@@ -39,6 +40,7 @@ pub struct Node {
     table: CounterTable,
     health: Arc<Health>,
     known_before: u64,
+    seeds: SeedFates,
     told: Option<IndexedMark>,
     /// No other process writes there until the index is closed.
     held: Option<HeldDirectory>,
@@ -96,6 +98,7 @@ impl Node {
             table: core.table,
             health,
             known_before: core.known_before,
+            seeds: core.seeds,
             told: core.told,
             held: core.held,
             resumed: core.resumed,
@@ -147,6 +150,7 @@ impl Running for Node {
         }
         let index = index_actor.provider().index().stats();
         let sum = |counter| self.table.sum(counter);
+        let unix_ms = wall_at(self.started).unix_ms_at_zero + self.started.elapsed().as_millis() as u64;
         Ok(Summary {
             pages: scheduler.pages(),
             success: scheduler.success(),
@@ -163,6 +167,8 @@ impl Running for Node {
             known_before: self.known_before,
             taken_up: self.resumed.pages,
             known: index.known,
+            excluded: index.excluded,
+            seeds_lost: self.seeds.lost(index_actor.provider(), scheduler.success(), unix_ms),
             results: scheduler.results(),
             fetch_us: merged_histogram(&self.shard_stats),
             robots: sum(Counter::Robots),

@@ -1,6 +1,6 @@
 use crate::base::{AddressGuard, Now, Wall, fingerprint};
 use crate::config::Config;
-use crate::doc_index::Outcome;
+use crate::doc_index::{Note, Outcome};
 use crate::engine::crawl::index_actor::IndexPort;
 use crate::engine::crawl::index_link::IndexLink;
 use crate::engine::crawl::messages::{
@@ -41,6 +41,10 @@ pub struct Scheduler {
     log: ShardLog,
     strikes: RapidHashMap<u32, u8>,
     scope: ScopeNews,
+    /// URLs were typed.
+    has_seeds: bool,
+    /// It was said that an address is not allowed.
+    refusal_said: bool,
     counts: Counts,
     tally: Tally,
     stop: Arc<AtomicBool>,
@@ -131,6 +135,8 @@ impl Scheduler {
             log: ShardLog::new(parts.wall, 0, parts.log),
             strikes: RapidHashMap::default(),
             scope: ScopeNews::default(),
+            has_seeds: false,
+            refusal_said: false,
             counts: Counts::default(),
             tally: Tally::default(),
             stop: parts.stop,
@@ -146,6 +152,7 @@ impl Scheduler {
 
     /// URLs that a user typed.
     pub fn seeds(&mut self, urls: Vec<CrawlUrl>) {
+        self.has_seeds |= !urls.is_empty();
         self.index.send(ToIndex::Seeds { urls, head_only: self.config.head_only });
     }
 
@@ -407,7 +414,7 @@ impl Scheduler {
     fn resolved(&mut self, waiter: Waiter, addresses: Option<&Addresses>) {
         match (waiter, addresses) {
             (Waiter::Candidate(candidate), Some(addresses)) => self.deal(candidate, addresses),
-            (Waiter::Candidate(candidate), None) => self.refuse(&candidate, None, ResultCode::DnsFailed),
+            (Waiter::Candidate(candidate), None) => self.fail(&candidate, ResultCode::DnsFailed),
             (Waiter::RemoteRobots { asker, url }, addresses) => {
                 let allowed = addresses.map(|addresses| self.allowed(&url, addresses)).unwrap_or_default();
                 if allowed.is_empty() {
@@ -432,10 +439,27 @@ impl Scheduler {
         addresses.iter().filter(allowed).copied().collect()
     }
 
-    /// Our own rules keep a URL from every spider.
-    fn refuse(&mut self, candidate: &Candidate, ip: Option<IpAddr>, result: ResultCode) {
-        self.log.refused(candidate, ip, result, self.now);
+    /// The name of a URL failed.
+    fn fail(&mut self, candidate: &Candidate, result: ResultCode) {
+        self.log.refused(candidate, None, result, self.now);
         self.conclude(Outcome::new(candidate.doc_id, result, self.log.unix_s(self.now)), false);
+    }
+
+    /// The rules of this run keep a URL from every spider: none of its addresses is allowed.
+    fn refuse(&mut self, candidate: &Candidate, ip: Option<IpAddr>) {
+        let result = ResultCode::BlockedAddress;
+        self.log.refused(candidate, ip, result, self.now);
+        let refusal = ip.and_then(|ip| self.config.guard.check(ip, candidate.url.port()).err());
+        let reason = refusal.map(|refusal| refusal.to_string());
+        // A crawl that goes on and has nothing to show for it says why. What somebody typed is told of at the end.
+        if let Some(reason) = reason.as_ref().filter(|_| self.counts.pages == 0 && !self.has_seeds)
+            && !std::mem::replace(&mut self.refusal_said, true)
+        {
+            self.health.warn("excluded", format!("{}: left out: {reason}", candidate.url.origin()));
+        }
+        let note = Note { reason: reason.map(String::into_boxed_str), ..Note::default() };
+        let outcome = Outcome::new(candidate.doc_id, result, self.log.unix_s(self.now));
+        self.conclude(Outcome { note: Some(Box::new(note)), ..outcome }, false);
     }
 
     /// Deals a resolved candidate to the shard that owns its address. That address goes along, and others of that
@@ -446,7 +470,7 @@ impl Scheduler {
         }
         let allowed = self.allowed(&candidate.url, addresses);
         if allowed.is_empty() {
-            return self.refuse(&candidate, addresses.first().copied(), ResultCode::BlockedAddress);
+            return self.refuse(&candidate, addresses.first().copied());
         }
         match self.placement.place(candidate, allowed) {
             Placed::Waits => {}

@@ -203,6 +203,8 @@ pub struct UrlSummary {
     /// URLs that were answered for.
     pub done: u64,
     pub pending: u64,
+    /// Left out by the rules of this run.
+    pub excluded: u64,
     pub sent: u64,
     pub resent: u64,
     pub late: u64,
@@ -257,6 +259,10 @@ pub struct Summary {
     /// Pages that were stored by a process that was killed, and are not fetched again.
     pub taken_up: u64,
     pub known: u64,
+    /// Of the known ones, those that the rules of this run leave out.
+    pub excluded: u64,
+    /// What became of each URL that was typed, if none of them could be had.
+    pub seeds_lost: Option<SeedsLost>,
     pub results: BTreeMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,
     pub robots: u64,
@@ -266,6 +272,14 @@ pub struct Summary {
     pub example: Option<String>,
     /// Stopped before the end by a signal or a limit.
     pub stopped: bool,
+}
+
+/// URLs that were typed and could not be had.
+#[derive(Clone, Debug, Default)]
+pub struct SeedsLost {
+    /// The first of them, and what happened, in words.
+    pub told: Vec<(String, String)>,
+    pub more: usize,
 }
 
 /// Results by code, counted by the dealer of a process alone.
