@@ -1,4 +1,4 @@
-use super::shared::{DataArg, Failure, Ticker, mb, print};
+use super::shared::{DataArg, Failure, Ticker, mb, print, say_failure};
 use super::store::report_damage;
 use crate::archive::{ArchiveError, Export, Exported, Fault, export_wacz, index_export, index_files};
 use crate::base::shown;
@@ -201,7 +201,8 @@ pub(super) fn failure(error: ArchiveError) -> Failure {
 /// What could not be read, on stderr, line by line.
 pub(super) fn report_faults(faults: &[(PathBuf, Fault)], total: u64) -> Result<(), Failure> {
     for (path, Fault { offset, cause, .. }) in faults {
-        eprintln!("{}: byte {offset}: {}", shown(&path.display().to_string(), 1_000), shown(cause, 500));
+        let path = shown(&path.display().to_string(), 1_000);
+        say_failure(&format!("{path}: byte {offset}: {}", shown(cause, 500)));
     }
     match total {
         0 => Ok(()),

@@ -1,4 +1,4 @@
-use super::shared::{Failure, Ticker, now_ms, tell};
+use super::shared::{Failure, Ticker, now_ms, say, tell};
 use crate::base::shown;
 use crate::doc_index::{DocIndex, Import, Imported};
 use crate::engine::OpenIndex;
@@ -81,9 +81,9 @@ fn take(
                 summary.bad += 1;
                 if summary.bad <= NAMED_MAX {
                     let (line, cause) = (shown(line.trim_end(), 100), shown(&cause, 200));
-                    eprintln!("nephila: {}:{number}: skipped: {line}: {cause}", file.display());
+                    say(&format!("nephila: {}:{number}: skipped: {line}: {cause}", file.display()));
                 } else if summary.bad == NAMED_MAX + 1 {
-                    eprintln!("nephila: {}: more bad lines are counted, not named", file.display());
+                    say(&format!("nephila: {}: more bad lines are counted, not named", file.display()));
                 }
             }
         }

@@ -28,6 +28,7 @@ mod store;
 mod store_care;
 mod storeserver;
 mod urlserver;
+mod usage;
 
 pub use cli::{Cli, run};
-use shared::{Failure, machine};
+use shared::machine;

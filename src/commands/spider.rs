@@ -1,7 +1,7 @@
 use super::settings::{DataFlags, SharedArgs, listen_address};
 use super::shared::{
     ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
-    open_data, run_to_end, tell,
+    open_data, run_to_end, say, tell,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -78,11 +78,11 @@ fn spider(
 ) -> Result<SpiderSummary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
-    driver.announce(&format!("; cores {:?}", config.cores));
     let mut kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
+    driver.announce(&format!("; cores {:?}", config.cores));
     let store = match store {
         Some(address) => {
-            eprintln!("spider: documents go to the store server {address}");
+            say(&format!("spider: documents go to the store server {address}"));
             StoreAt::Server(address)
         }
         None => {
@@ -99,7 +99,7 @@ fn spider(
         false => start::<EpollDriver>(&setup, links, store, started)?,
     };
     announce_links("spider", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, None)
+    run_to_end(node, signals, &FAREWELL)
 }
 
 fn start<D: ProductDriver>(

@@ -69,7 +69,7 @@ pub use inspect::status::{
 pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
 pub use names::{Addresses, HostsFile, Names, ResolvConf};
 pub use runtime::actor::{Actor, Networked, Turned};
-pub use runtime::counters::{Counter, Snapshot, SpiderSummary, Summary, UrlSummary};
+pub use runtime::counters::{Counter, Ended, Snapshot, SpiderSummary, Summary, UrlSummary};
 pub use runtime::health::{Health, NodeError};
 pub(crate) use runtime::log_writer::LogMedium;
 pub use runtime::log_writer::{CRAWL_LOG, LogWriter, MemoryFiles};

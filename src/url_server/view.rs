@@ -96,6 +96,27 @@ pub enum WaitsFor {
     Spider,
 }
 
+impl WaitsFor {
+    pub const ALL: [WaitsFor; 10] = [
+        WaitsFor::Rate,
+        WaitsFor::ResponseTime,
+        WaitsFor::CrawlDelay,
+        WaitsFor::Penalty,
+        WaitsFor::RetryAfter,
+        WaitsFor::Failures,
+        WaitsFor::Robots,
+        WaitsFor::Concurrent,
+        WaitsFor::Address,
+        WaitsFor::Spider,
+    ];
+}
+
+/// Hosts that wait, by what for, in the order of [`WaitsFor::ALL`].
+pub type HostsWaiting = [u32; WaitsFor::ALL.len()];
+
+/// Hosts that are looked at to know what most of them wait for.
+const HOSTS_SAMPLED: usize = 256;
+
 impl PauseView {
     pub(super) fn of(pace: &Pace) -> PauseView {
         PauseView {
@@ -160,6 +181,18 @@ impl UrlServer {
             waits_for,
             due,
         })
+    }
+
+    /// How many hosts wait for what: counted of few hosts, estimated from a sample of many.
+    pub fn hosts_waiting(&self, now: Now) -> HostsWaiting {
+        let mut waiting = HostsWaiting::default();
+        let step = (self.hosts.iter().size_hint().0 / HOSTS_SAMPLED).max(1);
+        for host in self.hosts.iter().step_by(step).filter(|host| host.queued() > 0) {
+            if let (Some(why), _) = self.waits_for(host, now) {
+                waiting[why as usize] += step as u32;
+            }
+        }
+        waiting
     }
 
     /// Why nothing of a host goes out at this moment, and until when.

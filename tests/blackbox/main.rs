@@ -28,9 +28,12 @@
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
+//! | `wrong_command_lines` | what cannot be meant is refused with cause and mend, and makes nothing |
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
+//! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
+//! | `telling`    | progress fits the terminal; why a crawl ended, and how to go on   |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
@@ -71,6 +74,7 @@ mod edges;
 mod escapes;
 mod explain;
 mod export;
+mod filters;
 mod full_disk;
 mod fuzz;
 mod hostile;
@@ -109,5 +113,7 @@ mod store;
 mod store_care;
 mod storeserver;
 mod support;
+mod telling;
 mod url_life;
 mod urlserver;
+mod wrong_command_lines;

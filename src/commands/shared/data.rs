@@ -1,4 +1,4 @@
-use super::Failure;
+use super::{Failure, say};
 use crate::config::Config;
 use crate::doc_index::IndexView;
 use crate::engine::{OpenIndex, index_folder};
@@ -36,10 +36,10 @@ impl DataArg {
 pub(crate) fn open_data(path: &Path, killed: &str) -> Result<DataDir, Failure> {
     let directory = DataDir::open(path)?;
     if directory.recovered() > 0 {
-        eprintln!(
+        say(&format!(
             "store: {} segments of a {killed} that was killed were sealed at their last whole record",
             directory.recovered()
-        );
+        ));
     }
     Ok(directory)
 }
@@ -54,10 +54,10 @@ pub(crate) fn open_index(config: &Config, directory: &DataDir) -> Result<OpenInd
     let index = OpenIndex::open(config, directory)?;
     let (stats, opened) = (index.index.stats(), &index.opened);
     if stats.known > 0 {
-        eprintln!(
+        say(&format!(
             "doc index: {} URLs known, {} pending, {} wait until they are due",
             stats.known, stats.pending, stats.waiting
-        );
+        ));
     }
     for (count, said) in [
         (opened.torn_bytes, "bytes at its end were torn by a crash; their URLs are found again"),
@@ -68,7 +68,7 @@ pub(crate) fn open_index(config: &Config, directory: &DataDir) -> Result<OpenInd
         ),
     ] {
         if count > 0 {
-            eprintln!("doc index: {count} {said}");
+            say(&format!("doc index: {count} {said}"));
         }
     }
     Ok(index)

@@ -1,12 +1,11 @@
-use super::Failure;
 use super::progress::Progress;
 use super::signals::{Interrupt, Signals};
+use super::{Failure, say};
 use crate::engine::{
     Node, NodeError, Notice, Snapshot, SpiderNode, SpiderSummary, StoreNode, StoreSummary, Summary, UrlNode,
     UrlSummary,
 };
 use std::net::SocketAddr;
-use std::time::Instant;
 
 /// A node of any kind, while it runs.
 pub(crate) trait Running: Sized {
@@ -29,13 +28,11 @@ pub(crate) struct Farewell {
     pub at_once: &'static str,
 }
 
-/// Shows progress, says what the node waits for and passes on signals until it has finished; it is told to stop when
-/// its time is over, if that is limited.
+/// Shows progress, says what the node waits for and passes on signals until it has finished.
 pub(crate) fn run_to_end<N: Running>(
     node: N,
     mut signals: Signals,
     farewell: &Farewell,
-    until: Option<Instant>,
 ) -> Result<N::Summary, Failure> {
     let mut progress = Progress::new();
     let mut is_stopping = false;
@@ -48,9 +45,6 @@ pub(crate) fn run_to_end<N: Running>(
         }
         if interrupt == Interrupt::Stop {
             progress.say(&format!("stopping: {}; a second signal stops at once", farewell.stopping));
-        }
-        let is_over = until.is_some_and(|until| Instant::now() >= until);
-        if interrupt == Interrupt::Stop || (is_over && !is_stopping) {
             is_stopping = true;
             node.stop();
         }
@@ -69,8 +63,8 @@ pub(crate) fn run_to_end<N: Running>(
 
 /// Says where a process listens, and whom it dials.
 pub(crate) fn announce_links(process: &str, bound: Option<SocketAddr>, dials: &[String]) {
-    bound.iter().for_each(|addr| eprintln!("{process}: listening on {addr}"));
-    dials.iter().for_each(|addr| eprintln!("{process}: dialing {addr}"));
+    bound.iter().for_each(|addr| say(&format!("{process}: listening on {addr}")));
+    dials.iter().for_each(|addr| say(&format!("{process}: dialing {addr}")));
 }
 
 /// Every node has these by the same names.

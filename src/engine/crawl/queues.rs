@@ -12,7 +12,8 @@ use crate::proto::record::ResultCode;
 use crate::rings::Receiver;
 use crate::spider::{Fetched, Retry};
 use crate::url_server::{
-    OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SpillEvent, UrlServer, UrlServerConfig,
+    HostsWaiting, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SpillEvent, UrlServer,
+    UrlServerConfig,
 };
 
 /// The url server of a shard, with what it has written down and fetches back, and what it says to the scheduler: the same
@@ -28,6 +29,9 @@ pub struct Queues {
     /// Hosts out of reach that were spoken of.
     unreachable_said: u8,
     robots: u64,
+    /// What hosts wait for, and when they were last looked at.
+    waiting: HostsWaiting,
+    looked_at: Now,
 }
 
 /// What queues are made of.
@@ -48,6 +52,8 @@ pub(crate) enum Settled {
 
 /// More of them would only hide the rest; the crawl log has them all.
 const UNREACHABLE_SAID_MAX: u8 = 8;
+/// What hosts wait for is looked at this often.
+const LOOK_US: u64 = 500_000;
 
 type Out = ShardOut<FromShard>;
 
@@ -56,7 +62,18 @@ impl Queues {
         let QueuesParts { config, inherited, spill, shard, epoch } = parts;
         let wall = config.wall;
         let url_server = UrlServer::new(config, now).after(inherited.quiet_until, inherited.memory);
-        Queues { url_server, shard, epoch, wall, spill, wants: true, unreachable_said: 0, robots: 0 }
+        Queues {
+            url_server,
+            shard,
+            epoch,
+            wall,
+            spill,
+            wants: true,
+            unreachable_said: 0,
+            robots: 0,
+            waiting: HostsWaiting::default(),
+            looked_at: now,
+        }
     }
 
     /// Pages are fetched by spiders that come and go.
@@ -75,6 +92,10 @@ impl Queues {
             self.url_server.spill_event(event, now);
         }
         self.url_server.tick(now);
+        if now.since_us(self.looked_at) >= LOOK_US {
+            self.looked_at = now;
+            self.waiting = self.url_server.hosts_waiting(now);
+        }
     }
 
     pub(crate) fn has_messages(&self) -> bool {
@@ -224,6 +245,7 @@ impl Queues {
 
     pub(crate) fn publish(&self, counters: &Counters) {
         counters.set(Counter::Hosts, self.url_server.hosts_busy() as u64);
+        counters.set_waits(&self.waiting);
         counters.set(Counter::Resent, self.url_server.stats().resent);
         counters.set(Counter::Robots, self.robots);
     }

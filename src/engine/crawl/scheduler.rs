@@ -15,7 +15,7 @@ use crate::engine::crawl::shutdown::Shutdown;
 use crate::engine::inspect::questions::Questions;
 use crate::engine::names::{Addresses, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
-use crate::engine::runtime::counters::{Counter, Counters, Tally};
+use crate::engine::runtime::counters::{Counter, Counters, Ended, Tally};
 use crate::engine::runtime::health::Health;
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::engine::runtime::shard_lane::ShardLane;
@@ -45,6 +45,8 @@ pub struct Scheduler {
     tally: Tally,
     stop: Arc<AtomicBool>,
     is_draining: bool,
+    /// Why it drains.
+    ended: Option<Ended>,
     shutdown: Shutdown,
     counters: Arc<Counters>,
     health: Arc<Health>,
@@ -57,6 +59,7 @@ pub struct SchedulerConfig {
     pub queue_len: usize,
     pub hosts_per_ip_max: usize,
     pub pages_max: Option<u64>,
+    pub seconds_max: Option<u64>,
     pub guard: AddressGuard,
     /// Of the seeds only the heads are asked for.
     pub head_only: bool,
@@ -70,6 +73,7 @@ impl SchedulerConfig {
             queue_len: config.url_server.queue_len,
             hosts_per_ip_max: config.url_server.hosts_per_ip_max,
             pages_max: config.pages_max,
+            seconds_max: config.seconds_max,
             guard: AddressGuard::new(config.allow_net.clone()),
             head_only: config.head_only,
             wait: config.wait,
@@ -134,6 +138,7 @@ impl Scheduler {
             tally: Tally::default(),
             stop: parts.stop,
             is_draining: false,
+            ended: None,
             shutdown: Shutdown::default(),
             counters: parts.counters,
             health: parts.health,
@@ -494,16 +499,26 @@ impl Scheduler {
         self.index.is_exhausted() && self.shards.iter().all(is_idle)
     }
 
-    fn should_end(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-            || (self.is_complete() && !self.config.wait)
-            || self.config.pages_max.is_some_and(|pages_max| self.counts.pages >= pages_max)
+    /// Why it should end, if it should.
+    fn should_end(&self) -> Option<Ended> {
+        let SchedulerConfig { pages_max, seconds_max, wait, .. } = self.config;
+        [
+            (self.stop.load(Ordering::Relaxed), Ended::Signal),
+            (!wait && self.is_complete(), Ended::Done),
+            (pages_max.is_some_and(|max| self.counts.pages >= max), Ended::MaxPages),
+            (seconds_max.is_some_and(|max| self.now.us() / 1_000_000 >= max), Ended::MaxSeconds),
+        ]
+        .into_iter()
+        .find_map(|(is_so, why)| is_so.then_some(why))
+    }
+
+    /// Why it ended.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended
     }
 
     fn drain(&mut self) {
-        if std::mem::replace(&mut self.is_draining, true) {
-            return;
-        }
+        self.is_draining = true;
         for side in &mut self.shards {
             side.lane.retain(|message| !matches!(message, ToShard::Work { .. }));
             side.lane.deal(ToShard::Drain);
@@ -527,7 +542,6 @@ impl Scheduler {
         self.counters.set(Counter::Pages, self.counts.pages);
         self.counters.set(Counter::Success, self.counts.success);
         self.counters.set(Counter::Done, self.counts.done);
-        self.counters.set(Counter::Known, self.index.stats().known);
         self.counters.set(Counter::Restarts, self.counts.restarts);
     }
 }
@@ -551,7 +565,10 @@ impl Actor for Scheduler {
         self.publish();
         self.log.hurry();
         self.log.hand_on(now);
-        if self.should_end() {
+        if !self.is_draining
+            && let Some(why) = self.should_end()
+        {
+            self.ended = Some(why);
             self.drain();
         }
         if self.is_draining && self.shutdown.is_over(self.waits(), busy, now) {

@@ -1,7 +1,9 @@
 use crate::proto::record::ResultCode;
+use crate::url_server::{HostsWaiting, WaitsFor};
 use hdrhistogram::Histogram;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +16,10 @@ pub enum Counter {
     Success,
     /// Documents that were answered for, those that no spider was given among them.
     Done,
-    /// URLs that the doc index knows.
+    /// URLs that the doc index knows; those that it holds for fetching now, and those that wait until they are due.
     Known,
+    Pending,
+    Waiting,
     /// Shards that died and were made anew.
     Restarts,
     /// Bytes of responses, and what their records take in the store.
@@ -48,11 +52,15 @@ const COUNT: usize = Counter::Records as usize + 1;
 
 /// The counters of one thread, published now and then by plain stores: the thread counts in fields of its own.
 #[derive(Default)]
-pub struct Counters([AtomicU64; COUNT]);
+pub struct Counters {
+    counts: [AtomicU64; COUNT],
+    /// Hosts that wait, by what for, in the order of [`WaitsFor::ALL`].
+    hosts_wait: [AtomicU64; WaitsFor::ALL.len()],
+}
 
 impl Counters {
     pub fn set(&self, counter: Counter, value: u64) {
-        self.0[counter as usize].store(value, Ordering::Relaxed);
+        self.counts[counter as usize].store(value, Ordering::Relaxed);
     }
 
     /// Adds, on the one thread that counts here.
@@ -61,7 +69,14 @@ impl Counters {
     }
 
     pub fn get(&self, counter: Counter) -> u64 {
-        self.0[counter as usize].load(Ordering::Relaxed)
+        self.counts[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// How many hosts wait for what, in the order of [`WaitsFor::ALL`].
+    pub(crate) fn set_waits(&self, waits: &HostsWaiting) {
+        for (counter, count) in self.hosts_wait.iter().zip(waits) {
+            counter.store(u64::from(*count), Ordering::Relaxed);
+        }
     }
 }
 
@@ -79,6 +94,15 @@ impl CounterTable {
 
     pub fn sum(&self, counter: Counter) -> u64 {
         self.0.iter().map(|counters| counters.get(counter)).sum()
+    }
+
+    /// What most hosts wait for, and how many they are.
+    fn hosts_wait(&self) -> Option<(WaitsFor, u64)> {
+        let hosts = |at: usize| {
+            self.0.iter().map(|counters| counters.hosts_wait[at].load(Ordering::Relaxed)).sum::<u64>()
+        };
+        let waits = WaitsFor::ALL.iter().enumerate().map(|(at, waits_for)| (*waits_for, hosts(at)));
+        waits.max_by_key(|(_, hosts)| *hosts).filter(|(_, hosts)| *hosts > 0)
     }
 }
 
@@ -137,13 +161,16 @@ pub struct Snapshot {
     pub open: u64,
     pub hosts: u64,
     pub known: u64,
+    /// To be fetched now, and what waits until it is due.
     pub pending: u64,
+    pub waiting: u64,
+    /// What most hosts wait for, and how many they are.
+    pub hosts_wait: Option<(WaitsFor, u64)>,
 }
 
 impl Snapshot {
     pub(crate) fn of(table: &CounterTable) -> Snapshot {
         let (pages, success) = (table.sum(Counter::Pages), table.sum(Counter::Success));
-        let known = table.sum(Counter::Known);
         Snapshot {
             pages,
             success,
@@ -152,8 +179,10 @@ impl Snapshot {
             stored_bytes: table.sum(Counter::StoredBytes),
             open: table.sum(Counter::Open),
             hosts: table.sum(Counter::Hosts),
-            known,
-            pending: known.saturating_sub(table.sum(Counter::Done)),
+            known: table.sum(Counter::Known),
+            pending: table.sum(Counter::Pending),
+            waiting: table.sum(Counter::Waiting),
+            hosts_wait: table.hosts_wait(),
         }
     }
 }
@@ -226,8 +255,30 @@ pub struct Summary {
     pub syscalls: u64,
     /// One document that was stored, for the user to look at.
     pub example: Option<String>,
-    /// Stopped before the end by a signal or a limit.
-    pub stopped: bool,
+    pub ended: Ended,
+}
+
+/// Why a crawl ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// Nothing is left.
+    Done,
+    /// What is left waits until it is due.
+    Linger,
+    /// `--max-pages` is reached.
+    MaxPages,
+    /// `--max-seconds` are over.
+    MaxSeconds,
+    /// It was told to stop.
+    Signal,
+}
+
+impl Ended {
+    /// Whether something could have been fetched at once.
+    pub fn is_early(self) -> bool {
+        matches!(self, Ended::MaxPages | Ended::MaxSeconds | Ended::Signal)
+    }
 }
 
 /// Results by code, counted by the dealer of a process alone.
