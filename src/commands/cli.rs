@@ -1,4 +1,4 @@
-use super::shared::{Failure, Verbosity, say_failure};
+use super::shared::{Failure, Verbosity, say_failure, written};
 use super::{
     audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, robots, sim, spider, store,
     storeserver, urlserver,
@@ -123,6 +123,19 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Sim(args) => args.run(),
         Command::Help(args) => args.run(),
     };
+    ended(ran)
+}
+
+/// Shows help or the version, where they were asked for instead of a command.
+pub(super) fn show_help(help: &clap::Error) -> ExitCode {
+    match written(help.print()) {
+        Err(failure) if !help.use_stderr() => ended(Err(failure)),
+        _ => ExitCode::from(help.exit_code() as u8),
+    }
+}
+
+/// The status of a command, and the line that says why it failed.
+fn ended(ran: Result<(), Failure>) -> ExitCode {
     let (text, status) = match ran {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::No(text)) => (text, 1),
@@ -132,7 +145,7 @@ pub fn run(cli: Cli) -> ExitCode {
     if !text.is_empty() {
         // What it names was typed, or came from a file or a server.
         let lines: Vec<String> = text.lines().map(|line| shown(line, LINE_CHARS_MAX)).collect();
-        say_failure(&format!("nephila: {}", lines.join("\n")));
+        say_failure(format_args!("nephila: {}", lines.join("\n")));
     }
     ExitCode::from(status)
 }

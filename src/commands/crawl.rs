@@ -61,12 +61,13 @@ pub struct CrawlArgs {
 
 impl CrawlArgs {
     pub fn run(self) -> Result<(), Failure> {
+        let signals = Signals::take()?;
         let started = Instant::now();
         let config = self.config()?;
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
         let data = config.store.data.clone();
-        let summary = crawl(config, seeds, started)?;
+        let summary = crawl(config, seeds, signals, started)?;
         tell(&CrawlReport::new(&summary), self.json, |report| report.table(&data) + &report.end(&data))
     }
 
@@ -109,7 +110,7 @@ fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Fail
         match config.doc_index.deny.which(&url) {
             Some(rule) => {
                 let (number, text) = (rule.number, shown(rule.text, 200));
-                say(&format!("nephila: skipped: {url}: deny rule {number}, \"{text}\""));
+                say(format_args!("nephila: skipped: {url}: deny rule {number}, \"{text}\""));
             }
             None => kept.push(url),
         }
@@ -125,7 +126,12 @@ const FAREWELL: Farewell =
     Farewell { stopping: "open fetches may end (5 s at most)", at_once: "; what was counted is stored" };
 
 /// Runs a crawl to its end, with progress on stderr.
-pub(super) fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Result<Summary, Failure> {
+pub(super) fn crawl(
+    mut config: Config,
+    seeds: Vec<CrawlUrl>,
+    signals: Signals,
+    started: Instant,
+) -> Result<Summary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
     let names = NameSource::of(&config, &driver)?;
@@ -141,14 +147,13 @@ pub(super) fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) 
     let index = open_index(&config, &directory)?;
     let known = index.index.stats();
     if !seeds.is_empty() && known.pending > 0 {
-        say(&format!(
+        say(format_args!(
             "{} URLs of {} hosts are pending in {} and go on as well (to start apart, name another directory with --data)",
             known.pending,
             known.hosts,
             config.store.data.display()
         ));
     }
-    let signals = Signals::take()?;
     let setup = NodeSetup { config, kit };
     let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.is_uring {
@@ -157,8 +162,8 @@ pub(super) fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) 
     };
     let taken_up = node.resumed();
     if taken_up.pages > 0 {
-        let (pages, ms) = (taken_up.pages, taken_up.took.as_millis());
-        say(&format!("taken up from the store: {pages} pages ({ms} ms)"));
+        let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());
+        say(format_args!("taken up from the store: {pages} pages ({took_ms} ms)"));
     }
     run_to_end(node, signals, &FAREWELL)
 }

@@ -201,8 +201,8 @@ pub(super) fn failure(error: ArchiveError) -> Failure {
 /// What could not be read, on stderr, line by line.
 pub(super) fn report_faults(faults: &[(PathBuf, Fault)], total: u64) -> Result<(), Failure> {
     for (path, Fault { offset, cause, .. }) in faults {
-        let path = shown(&path.display().to_string(), 1_000);
-        say_failure(&format!("{path}: byte {offset}: {}", shown(cause, 500)));
+        let (path, cause) = (shown(&path.display().to_string(), 1_000), shown(cause, 500));
+        say_failure(format_args!("{path}: byte {offset}: {cause}"));
     }
     match total {
         0 => Ok(()),

@@ -81,9 +81,9 @@ fn take(
                 summary.bad += 1;
                 if summary.bad <= NAMED_MAX {
                     let (line, cause) = (shown(line.trim_end(), 100), shown(&cause, 200));
-                    say(&format!("nephila: {}:{number}: skipped: {line}: {cause}", file.display()));
+                    say(format_args!("nephila: {}:{number}: skipped: {line}: {cause}", file.display()));
                 } else if summary.bad == NAMED_MAX + 1 {
-                    say(&format!("nephila: {}: more bad lines are counted, not named", file.display()));
+                    say(format_args!("nephila: {}: more bad lines are counted, not named", file.display()));
                 }
             }
         }

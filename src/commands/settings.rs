@@ -200,7 +200,7 @@ impl SharedArgs {
         let flags = [&[&self.fetch as &dyn Overlay], flags].concat();
         let mut config = load(self.config.as_deref(), self.cores.as_deref(), &flags)?;
         if let Some(notice) = config.auth.notice() {
-            say(&notice);
+            say(notice);
         }
         let quarter = || memory_bytes().map(|bytes| Bytes((bytes / 4).max(MEMORY_BYTES_MIN)));
         config.doc_index.memory = config.doc_index.memory.or_else(quarter);

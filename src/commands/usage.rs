@@ -1,6 +1,7 @@
 //! What is said about a command line that cannot be understood: the cause, how the command is used, and where to read on.
 
 use super::Cli;
+use super::cli::show_help;
 use super::shared::say_failure;
 use crate::base::shown;
 use clap::error::ErrorKind;
@@ -13,12 +14,10 @@ impl Cli {
         Cli::try_parse().map_err(|error| match error.kind() {
             ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                let _ = error.print();
-                ExitCode::from(if error.use_stderr() { 2 } else { 0 })
-            }
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => show_help(&error),
             _ => {
-                say_failure(&complaint(&error.to_string(), std::env::args().skip(1)));
+                let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+                say_failure(complaint(&error.to_string(), typed));
                 ExitCode::from(2)
             }
         })

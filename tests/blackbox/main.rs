@@ -26,6 +26,7 @@
 //! | `secrets`    | passwords and cookies work, and stay with their origin            |
 //! | `escapes`    | what servers write is shown as text, and URLs mean what they mean |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
+//! | `one_address`| an address has one budget, however it is written                  |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `wrong_command_lines` | what cannot be meant is refused with cause and mend, and makes nothing |
@@ -33,7 +34,8 @@
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
 //! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
-//! | `telling`    | progress fits the terminal; why a crawl ended, and how to go on   |
+//! | `how_it_goes`| progress fits the terminal; why a crawl ended, and how to go on   |
+//! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
@@ -43,6 +45,7 @@
 //! | `url_life`   | and loses no URL, whatever becomes of spiders and processes       |
 //! | `store`      | what `store` prints and with what status                          |
 //! | `manual`     | README and manual say what is so, and their examples run          |
+//! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
@@ -61,6 +64,7 @@
 mod addresses;
 mod again;
 mod audit;
+mod beginnings;
 mod cases;
 mod codings;
 mod crash;
@@ -78,6 +82,7 @@ mod filters;
 mod full_disk;
 mod fuzz;
 mod hostile;
+mod how_it_goes;
 mod index_care;
 mod interrupts;
 mod keep_alive;
@@ -88,6 +93,7 @@ mod manual;
 mod memory;
 mod name_server;
 mod niceness;
+mod one_address;
 mod orders;
 mod parse;
 mod politeness;

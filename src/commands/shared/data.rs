@@ -36,7 +36,7 @@ impl DataArg {
 pub(crate) fn open_data(path: &Path, killed: &str) -> Result<DataDir, Failure> {
     let directory = DataDir::open(path)?;
     if directory.recovered() > 0 {
-        say(&format!(
+        say(format_args!(
             "store: {} segments of a {killed} that was killed were sealed at their last whole record",
             directory.recovered()
         ));
@@ -54,7 +54,7 @@ pub(crate) fn open_index(config: &Config, directory: &DataDir) -> Result<OpenInd
     let index = OpenIndex::open(config, directory)?;
     let (stats, opened) = (index.index.stats(), &index.opened);
     if stats.known > 0 {
-        say(&format!(
+        say(format_args!(
             "doc index: {} URLs known, {} pending, {} wait until they are due",
             stats.known, stats.pending, stats.waiting
         ));
@@ -68,7 +68,7 @@ pub(crate) fn open_index(config: &Config, directory: &DataDir) -> Result<OpenInd
         ),
     ] {
         if count > 0 {
-            say(&format!("doc index: {count} {said}"));
+            say(format_args!("doc index: {count} {said}"));
         }
     }
     Ok(index)

@@ -59,7 +59,7 @@ impl ChosenDriver {
     }
 
     pub fn announce(&self, more: &str) {
-        say(&format!("{}{more}", self.line));
+        say(format_args!("{}{more}", self.line));
     }
 
     /// Sockets the resolver can have open at once. Where they share the process's descriptors with the fetches, they

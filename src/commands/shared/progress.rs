@@ -1,5 +1,5 @@
 use super::progress_line::Recent;
-use super::say::say;
+use super::say;
 use super::ticker::Ticker;
 use crate::engine::Snapshot;
 use std::time::{Duration, Instant};

@@ -1,5 +1,6 @@
-use super::say::{Verbosity, say_failure};
-use std::io::{IsTerminal, Write, stderr};
+use super::Verbosity;
+use super::output::{say, write_stderr};
+use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 use terminal_size::terminal_size_of;
 
@@ -41,17 +42,17 @@ impl Ticker {
         let width = if self.is_live { columns() } else { PLAIN_WIDTH };
         let Some(line) = line(width) else { return };
         let line: String = line.chars().take(width.saturating_sub(1)).collect();
-        let mut stderr = stderr().lock();
-        // A line that cannot be written is no reason to stop.
-        let _ = if self.is_live { write!(stderr, "\r\x1b[K{line}") } else { writeln!(stderr, "{line}") };
-        let _ = stderr.flush();
+        match self.is_live {
+            true => drop(write_stderr(&format!("\r\x1b[K{line}"))),
+            false => say(line),
+        }
         (self.last, self.is_shown) = (Instant::now(), true);
     }
 
     /// Ends the live line.
     pub fn end(&mut self) {
         if std::mem::take(&mut self.is_shown) && self.is_live {
-            say_failure("");
+            let _ = write_stderr("\n");
         }
     }
 }
