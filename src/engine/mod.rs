@@ -68,7 +68,7 @@ pub(crate) use links::{LinkPort, Links};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Turned};
-pub use runtime::counters::Summary;
+pub use runtime::counters::{Ended, Summary};
 pub(crate) use runtime::counters::{SeedsLost, Snapshot, SpiderSummary, UrlSummary};
 pub(crate) use runtime::health::{Health, NodeError};
 pub(crate) use runtime::log_writer::LogMedium;

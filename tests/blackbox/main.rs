@@ -31,9 +31,12 @@
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `excluded`   | what rules refuse is not failed, and comes back when they go      |
 //! | `no_seed`    | a crawl that had none of its seeds says why, and exits 1          |
+//! | `wrong_command_lines` | what cannot be meant is refused with cause and mend, and makes nothing |
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
+//! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
+//! | `how_it_goes`| progress fits the terminal; why a crawl ended, and how to go on   |
 //! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
@@ -84,9 +87,11 @@ mod excluded;
 mod explain;
 mod export;
 mod file_limits;
+mod filters;
 mod full_disk;
 mod fuzz;
 mod hostile;
+mod how_it_goes;
 mod index_care;
 mod interrupts;
 mod keep_alive;
@@ -131,3 +136,4 @@ mod support;
 mod telling;
 mod url_life;
 mod urlserver;
+mod wrong_command_lines;

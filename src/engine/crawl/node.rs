@@ -10,7 +10,7 @@ use crate::engine::inspect::node_status::Gauges;
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
-    Counter, CounterTable, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
+    Counter, CounterTable, Ended, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
@@ -132,7 +132,6 @@ impl Running for Node {
     }
 
     fn finish(self) -> Result<Summary, NodeError> {
-        let stopped = self.stop.is_stopped();
         let mut scheduler = self.scheduler.join();
         scheduler.end_questions();
         self.control.into_iter().for_each(Control::end);
@@ -151,6 +150,13 @@ impl Running for Node {
         let index = index_actor.provider().index().stats();
         let sum = |counter| self.table.sum(counter);
         let unix_ms = wall_at(self.started).unix_ms_at_zero + self.started.elapsed().as_millis() as u64;
+        let pending = index.pending + index.fetching + index.waiting;
+        let ended = match scheduler.ended().unwrap_or(Ended::Signal) {
+            Ended::Done if pending > 0 => Ended::Linger,
+            // The limit was reached with the last there was.
+            Ended::MaxPages if pending == 0 => Ended::Done,
+            why => why,
+        };
         Ok(Summary {
             pages: scheduler.pages(),
             success: scheduler.success(),
@@ -161,7 +167,7 @@ impl Running for Node {
             cpu_us: cpu_us(),
             driver: self.driver,
             cores: self.cores,
-            pending: index.pending + index.fetching + index.waiting,
+            pending,
             waiting: index.waiting,
             next_due_s: index.next_due_s,
             known_before: self.known_before,
@@ -175,7 +181,7 @@ impl Running for Node {
             restarts: scheduler.restarts(),
             syscalls: sum(Counter::Syscalls),
             example: index_actor.provider_mut().index_mut().example(),
-            stopped,
+            ended,
         })
     }
 }

@@ -263,7 +263,7 @@ impl Queues {
     /// True once every host has been counted.
     pub(crate) fn publish(&mut self, counters: &Counters, now: Now) -> bool {
         let is_whole = self.url_server.tally(&mut self.tally, HOSTS_PER_PUBLISH, now);
-        self.tally.waits().for_each(|(why, count)| counters.set(Counter::of_hosts(why), count));
+        counters.set_waits(self.tally.waits());
         counters.set(Counter::Hosts, self.url_server.hosts_busy() as u64);
         counters.set(Counter::Resent, self.url_server.stats().resent);
         counters.set(Counter::Robots, self.robots);

@@ -15,7 +15,7 @@ use crate::engine::crawl::shutdown::Shutdown;
 use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::{Addresses, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
-use crate::engine::runtime::counters::{Counter, Counters, Tally};
+use crate::engine::runtime::counters::{Counter, Counters, Ended, Tally};
 use crate::engine::runtime::health::Health;
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::engine::runtime::shard_lane::ShardLane;
@@ -50,6 +50,8 @@ pub struct Scheduler {
     stop: Arc<AtomicBool>,
     is_paused: bool,
     is_draining: bool,
+    /// Why it drains.
+    ended: Option<Ended>,
     shutdown: Shutdown,
     counters: Arc<Counters>,
     health: Arc<Health>,
@@ -62,6 +64,7 @@ pub struct SchedulerConfig {
     pub queue_len: usize,
     pub hosts_per_ip_max: usize,
     pub pages_max: Option<u64>,
+    pub seconds_max: Option<u64>,
     pub guard: AddressGuard,
     /// Of the seeds only the heads are asked for.
     pub head_only: bool,
@@ -75,6 +78,7 @@ impl SchedulerConfig {
             queue_len: config.url_server.queue_len,
             hosts_per_ip_max: config.url_server.hosts_per_ip_max,
             pages_max: config.pages_max,
+            seconds_max: config.seconds_max,
             guard: AddressGuard::new(config.allow_net.clone()),
             head_only: config.head_only,
             wait: config.wait,
@@ -142,6 +146,7 @@ impl Scheduler {
             stop: parts.stop,
             is_paused: false,
             is_draining: false,
+            ended: None,
             shutdown: Shutdown::default(),
             counters: parts.counters,
             health: parts.health,
@@ -539,11 +544,28 @@ impl Scheduler {
         self.index.is_exhausted() && self.shards.iter().all(is_idle)
     }
 
-    fn should_end(&self) -> bool {
-        let is_over = (self.is_complete() && !self.config.wait)
-            || self.config.pages_max.is_some_and(|pages_max| self.counts.pages >= pages_max);
+    /// Why it should end, if it should.
+    fn should_end(&self) -> Option<Ended> {
+        let SchedulerConfig { pages_max, seconds_max, wait, .. } = self.config;
+        if self.stop.load(Ordering::Relaxed) {
+            return Some(Ended::Signal);
+        }
         // Whoever pauses a crawl means to go on with it.
-        self.stop.load(Ordering::Relaxed) || (is_over && !self.is_paused)
+        if self.is_paused {
+            return None;
+        }
+        [
+            (!wait && self.is_complete(), Ended::Done),
+            (pages_max.is_some_and(|max| self.counts.pages >= max), Ended::MaxPages),
+            (seconds_max.is_some_and(|max| self.now.us() / 1_000_000 >= max), Ended::MaxSeconds),
+        ]
+        .into_iter()
+        .find_map(|(is_so, why)| is_so.then_some(why))
+    }
+
+    /// Why it ended.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended
     }
 
     fn take_questions(&mut self) {
@@ -572,9 +594,7 @@ impl Scheduler {
     }
 
     fn drain(&mut self) {
-        if std::mem::replace(&mut self.is_draining, true) {
-            return;
-        }
+        self.is_draining = true;
         for side in &mut self.shards {
             side.lane.retain(|message| !matches!(message, ToShard::Work { .. }));
             side.lane.deal(ToShard::Drain);
@@ -598,7 +618,6 @@ impl Scheduler {
         self.counters.set(Counter::Pages, self.counts.pages);
         self.counters.set(Counter::Success, self.counts.success);
         self.counters.set(Counter::Done, self.counts.done);
-        self.counters.set(Counter::Known, self.index.stats().known);
         self.counters.set(Counter::Restarts, self.counts.restarts);
         self.counters.set(Counter::Paused, u64::from(self.is_paused));
     }
@@ -620,7 +639,10 @@ impl Actor for Scheduler {
         self.publish();
         self.log.hurry();
         self.log.hand_on(now);
-        if self.should_end() {
+        if !self.is_draining
+            && let Some(why) = self.should_end()
+        {
+            self.ended = Some(why);
             self.drain();
         }
         if self.is_draining && self.shutdown.is_over(self.waits(), busy, now) {
