@@ -64,7 +64,7 @@ mod tests;
 mod verify;
 
 pub use data_dir::{DataDir, OpenError};
-pub use reader::{Damage, Located, ReadError, Reader};
+pub use reader::{Age, Damage, Located, ReadError, Reader};
 pub use record::{Document, Record};
 
 pub(crate) use data_dir::HeldDirectory;
