@@ -1,4 +1,4 @@
-use super::index::{Entries, Entry, IndexFile, List, Place, index_path, runs_of};
+use super::index::{Entries, Entry, IndexFile, List, index_path, runs_of};
 use super::reader::{Damage, Located, ReadError, Reader};
 use super::segment_file::SegmentFile;
 use std::path::PathBuf;
@@ -135,10 +135,6 @@ fn verify_index(
 
 fn holds(run: &IndexFile, entries: &[Vec<Entry>; 3]) -> bool {
     List::ALL.into_iter().all(|list| {
-        let is_told = |entry: &Entry| {
-            let kind = |place: Place| (place.is_reference(), place.is_unchanged());
-            run.find(list, entry.key).any(|found| found == *entry && kind(found.place) == kind(entry.place))
-        };
-        entries[list as usize].iter().all(is_told)
+        entries[list as usize].iter().all(|entry| run.find(list, entry.key).any(|found| found == *entry))
     })
 }

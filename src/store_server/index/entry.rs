@@ -78,8 +78,8 @@ impl Hash for Place {
     }
 }
 
-/// A line of an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A line of an index. Two are equal that say the same, also of the kind.
+#[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Hash of the URL, number of the document, or lower half of its digest.
     pub key: u64,
@@ -103,7 +103,15 @@ impl Entry {
     }
 }
 
-/// By key, and of one key the newest first.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.to_bytes() == other.to_bytes()
+    }
+}
+
+impl Eq for Entry {}
+
+/// By key, and of one key the latest first.
 impl Ord for Entry {
     fn cmp(&self, other: &Entry) -> Ordering {
         (self.key, Reverse(self.place)).cmp(&(other.key, Reverse(other.place)))
