@@ -60,11 +60,12 @@ pub struct CrawlArgs {
 
 impl CrawlArgs {
     pub fn run(self) -> Result<(), Failure> {
+        let signals = Signals::take()?;
         let started = Instant::now();
         let config = self.config()?;
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
-        let summary = crawl(config, seeds, started)?;
+        let summary = crawl(config, seeds, signals, started)?;
         tell(&CrawlReport::new(&summary), self.json, CrawlReport::table)
     }
 
@@ -123,7 +124,12 @@ const FAREWELL: Farewell =
     Farewell { stopping: "open fetches may end (5 s at most)", at_once: "; what was counted is stored" };
 
 /// Runs a crawl to its end, with progress on stderr.
-pub(super) fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) -> Result<Summary, Failure> {
+pub(super) fn crawl(
+    mut config: Config,
+    seeds: Vec<CrawlUrl>,
+    signals: Signals,
+    started: Instant,
+) -> Result<Summary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
     driver.announce(&format!("; cores {:?}", config.cores));
@@ -131,7 +137,6 @@ pub(super) fn crawl(mut config: Config, seeds: Vec<CrawlUrl>, started: Instant) 
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
     let directory = open_data(&config.store.data, "crawl")?;
     let index = open_index(&config, &directory)?;
-    let signals = Signals::take()?;
     let until = config.seconds_max.map(|seconds| started + Duration::from_secs(seconds));
     let setup = NodeSetup { config, kit };
     let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };

@@ -44,6 +44,7 @@ const FAREWELL: Farewell = Farewell { stopping: "open work of spiders may end (5
 
 impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {
+        let signals = Signals::take()?;
         let started = Instant::now();
         let config = self.shared.config(&[&self.queues, &self.data])?;
         let settings = &config.url_server;
@@ -75,7 +76,7 @@ impl UrlServerArgs {
             }
             None => {}
         }
-        let summary = serve(config, links, urls, self.wait, started)?;
+        let summary = serve(config, links, urls, self.wait, signals, started)?;
         tell(&UrlReport::new(summary), self.json, UrlReport::table)
     }
 }
@@ -94,6 +95,7 @@ fn serve(
     links: LinksConfig,
     urls: Vec<CrawlUrl>,
     wait: bool,
+    signals: Signals,
     started: Instant,
 ) -> Result<UrlSummary, Failure> {
     let driver = ChosenDriver::of(&mut config, 1)?;
@@ -108,7 +110,6 @@ fn serve(
         false => OpenIndex::in_memory(&config),
     };
     let list = UrlList { urls, index, wait };
-    let signals = Signals::take()?;
     let setup = NodeSetup { config, kit };
     let dials = links.dial.clone();
     let node = match driver.is_uring {

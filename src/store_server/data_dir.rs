@@ -1,4 +1,5 @@
 use super::dedup::StoredDigests;
+use super::directory_lock::{DirectoryLock, Holder, LockError};
 use super::index::{Entry, IndexFile, List, Place, index_path};
 use super::policy::Dedup;
 use super::scan::{ScanMode, scan};
@@ -20,7 +21,7 @@ pub struct DataDir {
     path: PathBuf,
     segments: PathBuf,
     next_number: u64,
-    lock: Arc<File>,
+    lock: Arc<DirectoryLock>,
     recovered: u64,
     key: u64,
 }
@@ -28,7 +29,7 @@ pub struct DataDir {
 /// Keeps a directory locked for a writer that still has something to write there after the store is closed.
 pub struct HeldDirectory {
     segments: PathBuf,
-    _lock: Arc<File>,
+    _lock: Arc<DirectoryLock>,
 }
 
 impl HeldDirectory {
@@ -42,12 +43,12 @@ impl HeldDirectory {
 pub enum OpenError {
     #[error("cannot use {path} as data directory: {cause} (choose another with --data)")]
     Unusable { path: PathBuf, cause: io::Error },
+    #[error("{path} is in use by {by} (stop it, or choose another directory with --data)")]
+    InUse { path: PathBuf, by: Holder },
     #[error(
         "{0} is damaged (put back a copy of it, or remove it: what is stored stays, and is stored once more where it comes again)"
     )]
     KeyDamaged(PathBuf),
-    #[error("{0} is in use by another nephila process (stop it, or choose another directory with --data)")]
-    InUse(PathBuf),
 }
 
 /// The key of a store's digests.
@@ -66,17 +67,10 @@ impl DataDir {
         let unusable = |cause| OpenError::Unusable { path: path.to_path_buf(), cause };
         let segments = path.join("segments");
         make_data_directory(path).and_then(|()| make_directory(&segments)).map_err(unusable)?;
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path.join("lock"))
-            .map_err(unusable)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_path_buf())),
-            Err(fs::TryLockError::Error(cause)) => return Err(unusable(cause)),
-        }
+        let lock = DirectoryLock::take(path).map_err(|error| match error {
+            LockError::Held(by) => OpenError::InUse { path: path.to_path_buf(), by },
+            LockError::Unusable(cause) => unusable(cause),
+        })?;
         let key_path = path.join(KEY);
         let key = key(&key_path).map_err(unusable)?.ok_or(OpenError::KeyDamaged(key_path))?;
         let mut directory = DataDir {

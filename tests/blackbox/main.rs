@@ -26,11 +26,13 @@
 //! | `secrets`    | passwords and cookies work, and stay with their origin            |
 //! | `escapes`    | what servers write is shown as text, and URLs mean what they mean |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
+//! | `one_address`| an address has one budget, however it is written                  |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
+//! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
@@ -63,6 +65,7 @@
 mod addresses;
 mod again;
 mod audit;
+mod beginnings;
 mod cases;
 mod codings;
 mod crash;
@@ -90,6 +93,7 @@ mod manual;
 mod memory;
 mod name_server;
 mod niceness;
+mod one_address;
 mod orders;
 mod parse;
 mod plain_json;

@@ -211,8 +211,8 @@ mod tests {
         assert!(before < once && once == index.ledger.told());
         index.flush(true).unwrap();
         drop(index);
-        let (mut index, opened) = folder.open(IndexRules::default());
-        assert_eq!(opened.seeds, [url("http://a/there")]);
+        let (mut index, seeds) = folder.open_with_seeds();
+        assert_eq!(seeds, [url("http://a/there")]);
         let before = index.ledger.told();
         index.add_to_scope(&url("http://a/there"), NOW_S);
         assert_eq!(index.ledger.told(), before);
