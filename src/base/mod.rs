@@ -32,17 +32,20 @@ mod text;
 mod wheel;
 
 pub(crate) use civil::Civil;
-pub(crate) use guard::AddressGuard;
+pub(crate) use guard::{AddressGuard, canonical};
 pub use key::Key;
-pub use le::{u16_at, u32_at, u64_at};
+pub(crate) use le::{u16_at, u32_at, u64_at};
 pub(crate) use named::named_enum;
-pub use named::variant_by_name;
-pub use net::{Accepted, NetAsk, NetError, NetEvent, Socket, Transport};
-pub use now::{Now, Wall, rfc3339};
-pub use random::random_u64;
+pub(crate) use named::variant_by_name;
+pub(crate) use net::{Accepted, NetAsk, NetError, Socket};
+pub use net::{NetEvent, Transport};
+pub use now::Now;
+pub(crate) use now::{Wall, rfc3339};
+pub(crate) use random::random_u64;
 pub use rng::Rng;
 pub(crate) use slots::Slots;
-pub use text::{edits, shown};
+pub(crate) use text::edits;
+pub use text::shown;
 pub(crate) use wheel::{RowWheel, TimerWheel};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.

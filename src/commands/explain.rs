@@ -142,13 +142,13 @@ impl Asking<'_> {
         let mut variants = QueryVariants::new(self.rules.doc_index.query_variants_max);
         self.view.each(|_, discovered, _| {
             host.known += u32::from(origin_of(&discovered.url) == url.origin());
-            if !discovered.origin.seed_chain {
+            if !discovered.origin.provenance.seed_chain {
                 variants.admit(&discovered.url);
             }
             let same = |found: &CrawlUrl| found.registrable_domain() == url.registrable_domain();
             domain += u32::from(
                 self.rules.doc_index.pages_per_domain > 0
-                    && !discovered.origin.seed_chain
+                    && !discovered.origin.provenance.seed_chain
                     && CrawlUrl::from_normal(&discovered.url).is_ok_and(|found| same(&found)),
             );
             ControlFlow::Continue(())

@@ -37,7 +37,7 @@ pub(super) fn stat(data: &DataArg, json: bool) -> Result<(), Failure> {
     let (mut counted, mut hosts, mut next_due_s) = (Counted::default(), RapidHashSet::default(), u32::MAX);
     view.each(|_, discovered, row| {
         counted.known += 1;
-        *counted.kinds.entry(discovered.origin.kind.name()).or_default() += 1;
+        *counted.kinds.entry(discovered.origin.provenance.kind.name()).or_default() += 1;
         hosts.insert(fingerprint(origin_of(&discovered.url).as_bytes()));
         next_due_s = next_due_s.min(counted.count(row, now_s));
         ControlFlow::Continue(())

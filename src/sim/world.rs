@@ -1,5 +1,6 @@
 use super::judge::Judge;
 use super::plan::Plan;
+use super::report::SimReport;
 use super::web::{MisbehavingWeb, PORT, addresses_of};
 use crate::audit::{LogReader, Overrides};
 use crate::base::{Now, Rng, Wall};
@@ -19,21 +20,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
-
-/// What a run came to, for whoever counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SimReport {
-    pub requests: u64,
-    pub documents: u64,
-    pub success: u64,
-    pub deaths: u64,
-    pub pauses: u64,
-    pub slots_reused: u64,
-    /// Requests that went to another address because nobody was at the first.
-    pub moved_on: u64,
-    pub virtual_seconds: u64,
-    pub steps: u64,
-}
 
 /// A node and its world.
 struct World {

@@ -65,15 +65,17 @@ mod tail;
 mod tests;
 mod verify;
 
-pub use data_dir::{DataDir, OpenError};
-pub use directory_lock::Holder;
-pub use reader::{Damage, Located, ReadError, Reader};
-pub use record::{Document, Record};
+pub use data_dir::DataDir;
+pub(crate) use data_dir::OpenError;
+pub(crate) use reader::{Damage, Located};
+pub use reader::{ReadError, Reader};
+pub(crate) use record::{Document, Record};
 
 pub(crate) use data_dir::HeldDirectory;
+pub(crate) use directory_lock::Holder;
 pub(crate) use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
 pub(crate) use maintenance::{Maintenance, MaintenanceError};
-pub use policy::{Dedup, History};
+pub(crate) use policy::{Dedup, History};
 pub(crate) use record::NewRecord;
 pub(crate) use record_intake::{Fed, RecordIntake, Stored};
 pub(crate) use retention::{Retention, RetentionRules};

@@ -241,11 +241,6 @@ impl UrlServer {
         self.hosts.active(trans).is_some_and(|active| matches!(active.work, Work::RemoteRobots(_)))
     }
 
-    /// URLs here, whether waiting, left over or open.
-    pub fn len(&self) -> usize {
-        self.pages
-    }
-
     pub fn is_empty(&self) -> bool {
         self.pages == 0
     }

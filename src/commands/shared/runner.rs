@@ -1,27 +1,9 @@
 use super::progress::Progress;
 use super::signals::{Interrupt, Signals};
 use super::{Failure, say};
-use crate::engine::{
-    Node, NodeError, Notice, Snapshot, SpiderNode, SpiderSummary, StoreNode, StoreSummary, Summary, UrlNode,
-    UrlSummary,
-};
+use crate::engine::Running;
 use std::net::SocketAddr;
 use std::time::Instant;
-
-/// A node of any kind, while it runs.
-pub(crate) trait Running: Sized {
-    type Summary;
-
-    fn is_finished(&self) -> bool;
-    fn stop(&self);
-    /// What it waits for, if it is more than the network.
-    fn waiting_for(&self) -> Option<String>;
-    /// Things a user should know that happened since this was last asked.
-    fn notices(&self) -> Vec<Notice>;
-    /// How far it is, where that is shown.
-    fn snapshot(&self) -> Option<Snapshot>;
-    fn finish(self) -> Result<Self::Summary, NodeError>;
-}
 
 /// What is said when a signal comes.
 pub(crate) struct Farewell {
@@ -72,41 +54,3 @@ pub(crate) fn announce_links(process: &str, bound: Option<SocketAddr>, dials: &[
     bound.iter().for_each(|addr| say(format_args!("{process}: listening on {addr}")));
     dials.iter().for_each(|addr| say(format_args!("{process}: dialing {addr}")));
 }
-
-/// Every node has these by the same names.
-macro_rules! running {
-    ($node:ty, $summary:ty, $snapshot:expr) => {
-        impl Running for $node {
-            type Summary = $summary;
-
-            fn is_finished(&self) -> bool {
-                <$node>::is_finished(self)
-            }
-
-            fn stop(&self) {
-                <$node>::stop(self);
-            }
-
-            fn waiting_for(&self) -> Option<String> {
-                <$node>::waiting_for(self)
-            }
-
-            fn notices(&self) -> Vec<Notice> {
-                <$node>::notices(self)
-            }
-
-            fn snapshot(&self) -> Option<Snapshot> {
-                ($snapshot)(self)
-            }
-
-            fn finish(self) -> Result<$summary, NodeError> {
-                <$node>::finish(self)
-            }
-        }
-    };
-}
-
-running!(Node, Summary, |node: &Node| Some(node.snapshot()));
-running!(SpiderNode, SpiderSummary, |_| None);
-running!(StoreNode, StoreSummary, |_| None);
-running!(UrlNode, UrlSummary, |_| None);

@@ -62,7 +62,7 @@ impl Import {
 
     /// Whether it brings its host, domain or prefix into scope.
     pub fn is_seed(&self) -> bool {
-        self.origin.seed_chain && self.origin.hops == 0
+        self.origin.provenance.is_seed()
     }
 
     /// A line of a file: a URL, a line of an export or of a reflog. `None` where it is blank or a comment.

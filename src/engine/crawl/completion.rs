@@ -8,7 +8,7 @@ use crate::engine::crawl::shard_log::Span;
 use crate::handler::Handled;
 use crate::limits::REDIRECTS_MAX;
 use crate::proto::http1::{Validators, http_date};
-use crate::proto::job::{Candidate, DocKind, Held, Job};
+use crate::proto::job::{Candidate, Held, Job};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::spider::Fetched;
 use crate::store_server::NewRecord;
@@ -37,7 +37,7 @@ impl Completion<'_> {
         let Completion { candidate, segment, .. } = self;
         let note = Note {
             held: self.validators.map(|validators| Held { validators, segment }),
-            head_only: candidate.head_only,
+            head_only: candidate.provenance.head_only,
             new_url: handled.new_url.as_ref().map(|url| url.as_str().into()),
             canonical: handled.canonical.as_ref().map(|url| url.as_str().into()),
             reason: None,
@@ -55,7 +55,7 @@ impl Completion<'_> {
 /// The result of a page: a redirect that leads nowhere has one of its own.
 pub(crate) fn result_of(candidate: &Candidate, result: ResultCode, handled: &Handled) -> ResultCode {
     match result {
-        ResultCode::Redirect if candidate.hops >= REDIRECTS_MAX => ResultCode::TooManyRedirects,
+        ResultCode::Redirect if candidate.provenance.hops >= REDIRECTS_MAX => ResultCode::TooManyRedirects,
         ResultCode::Redirect if is_loop(candidate, handled) => ResultCode::RedirectLoop,
         result => result,
     }
@@ -67,16 +67,9 @@ fn is_loop(candidate: &Candidate, handled: &Handled) -> bool {
 
 fn found_of(candidate: &Candidate, handled: Handled) -> Option<Box<Found>> {
     let follow = handled.follow && !is_loop(candidate, &handled);
-    let new_url = handled.new_url.filter(|_| follow).map(|url| NewUrl {
-        url,
-        depth: candidate.depth,
-        hops: candidate.hops + 1,
-        seed_chain: candidate.seed_chain,
-        head_only: candidate.head_only,
-        kind: candidate.kind,
-    });
+    let new_url = handled.new_url.filter(|_| follow);
+    let new_url = new_url.map(|url| NewUrl { url, provenance: candidate.provenance.next_hop() });
     let has_links = !handled.links.is_empty() || !handled.sitemaps.is_empty();
-    let depth = if candidate.kind == DocKind::Sitemap { 0 } else { candidate.depth };
     (has_links || new_url.is_some() || handled.into_scope).then(|| {
         Box::new(Found {
             doc_id: candidate.doc_id,
@@ -84,7 +77,7 @@ fn found_of(candidate: &Candidate, handled: Handled) -> Option<Box<Found>> {
             links: handled.links,
             lastmods: handled.lastmods,
             sitemaps: handled.sitemaps,
-            depth: depth.saturating_add(1),
+            depth: candidate.provenance.links_depth(),
             new_url,
             into_scope: handled.into_scope.then(|| candidate.url.clone()),
         })

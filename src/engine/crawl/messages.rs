@@ -3,7 +3,7 @@ use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::handler::LinkBatch;
-use crate::proto::job::{Candidate, DocKind, Job};
+use crate::proto::job::{Candidate, Job, Provenance};
 use crate::proto::url::CrawlUrl;
 use crate::url_server::{HostView, RemoteRobots, Robotstxt};
 use std::sync::Arc;
@@ -129,11 +129,7 @@ pub struct Found {
 /// The next hop of a chain.
 pub struct NewUrl {
     pub url: CrawlUrl,
-    pub depth: u16,
-    pub hops: u8,
-    pub seed_chain: bool,
-    pub head_only: bool,
-    pub kind: DocKind,
+    pub provenance: Provenance,
 }
 
 /// From the scheduler to the index thread.

@@ -13,7 +13,8 @@ use crate::engine::runtime::counters::{
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
-use crate::engine::runtime::notices::{Notice, Notices};
+use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
 use crate::engine::runtime::wiring::wall_at;
@@ -21,7 +22,6 @@ use crate::rings::Doorbell;
 use crate::store_server::HeldDirectory;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// A crawl in one process: a thread for every actor of a [`NodeCore`].
@@ -29,9 +29,8 @@ pub struct Node {
     started: Instant,
     driver: &'static str,
     cores: Vec<usize>,
-    stop: Arc<AtomicBool>,
+    stop: StopSwitch,
     scheduler: ActorThread<Scheduler>,
-    scheduler_bell: Arc<Doorbell>,
     index: ActorThread<IndexActor>,
     store: StoreThreads,
     log_writer: ActorThread<LogWriter>,
@@ -87,9 +86,8 @@ impl Node {
             started,
             driver,
             cores: config.cores.clone(),
-            stop,
+            stop: StopSwitch::new(stop, vec![scheduler_bell]),
             scheduler,
-            scheduler_bell,
             index,
             store,
             log_writer,
@@ -109,34 +107,29 @@ impl Node {
     pub fn resumed(&self) -> &Resumed {
         &self.resumed
     }
+}
 
-    /// Starts nothing new; what is open may end.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.scheduler_bell.ring_if_asleep();
+impl Running for Node {
+    type Summary = Summary;
+
+    fn health(&self) -> &Health {
+        &self.health
     }
 
-    pub fn is_finished(&self) -> bool {
+    fn stop_switch(&self) -> &StopSwitch {
+        &self.stop
+    }
+
+    fn is_finished(&self) -> bool {
         self.scheduler.is_finished()
     }
 
-    /// What it waits for, if it is more than the network.
-    pub fn waiting_for(&self) -> Option<String> {
-        self.health.waiting_for()
+    fn snapshot(&self) -> Option<Snapshot> {
+        Some(Snapshot::of(&self.table))
     }
 
-    /// What users are to be told that happened since this was last asked.
-    pub fn notices(&self) -> Vec<Notice> {
-        self.health.notices().take()
-    }
-
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot::of(&self.table)
-    }
-
-    /// Waits for the end, writes everything and sums up.
-    pub fn finish(self) -> Result<Summary, NodeError> {
-        let stopped = self.stop.load(Ordering::Relaxed);
+    fn finish(self) -> Result<Summary, NodeError> {
+        let stopped = self.stop.is_stopped();
         let mut scheduler = self.scheduler.join();
         scheduler.end_questions();
         self.control.into_iter().for_each(Control::end);

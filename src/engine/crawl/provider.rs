@@ -4,7 +4,7 @@ use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
 use crate::handler::{Scope, Verdict};
-use crate::proto::job::{Candidate, DocKind};
+use crate::proto::job::{Candidate, DocKind, Provenance};
 use crate::proto::record::ResultCode;
 use crate::proto::sitemap::Sitemaps;
 use crate::proto::url::{CrawlUrl, RecrawlRules};
@@ -32,22 +32,15 @@ pub struct ProviderRules {
 
 /// A sitemap tells of many pages at once: it is read before them.
 fn sitemap(via: u32, depth: u16) -> Origin {
-    Origin { kind: DocKind::Sitemap, priority: PRIORITY_USUAL + 1, ..Origin::link(via, depth) }
+    let provenance = Provenance { kind: DocKind::Sitemap, ..Provenance::link(depth) };
+    Origin { priority: PRIORITY_USUAL + 1, ..Origin::new(via, provenance) }
 }
 
 /// What a page leads to: where it redirects to, and its links.
 fn links_of(found: &Found) -> impl Iterator<Item = Link<'_>> {
     let new = found.new_url.as_ref().map(|new| Link {
         url: new.url.as_str(),
-        origin: Origin {
-            via: found.doc_id,
-            depth: new.depth,
-            hops: new.hops,
-            seed_chain: new.seed_chain,
-            head_only: new.head_only,
-            kind: new.kind,
-            ..Origin::SEED
-        },
+        origin: Origin::new(found.doc_id, new.provenance),
         via: &found.url,
     });
     let origin = Origin::link(found.doc_id, found.depth);
@@ -201,7 +194,7 @@ impl Provider {
             if self.rules.sitemaps != Sitemaps::Off {
                 // One more sitemap led to these; the handler stops at some depth.
                 let depth = self.index.document(found.doc_id).ok().flatten();
-                let depth = depth.map_or(0, |found| found.discovered.origin.depth);
+                let depth = depth.map_or(0, |found| found.discovered.origin.provenance.depth);
                 self.index.discover(found.sitemaps.iter(), sitemap(found.doc_id, depth + 1), now_s);
             }
         }
@@ -235,7 +228,7 @@ impl Provider {
     fn is_in_scope(&mut self, candidate: &Candidate, now_s: u32) -> bool {
         let Some(scope) = &self.rules.scope else { return true };
         // What somebody typed is in scope, but for a rule that denies it.
-        let why = match candidate.seed_chain {
+        let why = match candidate.provenance.seed_chain {
             true => scope.denies(&candidate.url).map(Verdict::Denied),
             false if candidate.doc_id >= self.rules.first_new || scope.holds(&candidate.url) => None,
             false => Some(scope.judge(&candidate.url)),
@@ -264,17 +257,15 @@ impl Provider {
     /// it no more, or it has no links.
     fn read_again(&mut self, doc_id: u32, now_s: u32) -> bool {
         let Some(stored_pages) = &mut self.rules.stored_pages else { return false };
-        let Some(candidate) = self.index.candidate(doc_id).filter(|found| !found.head_only) else {
+        let Some(candidate) = self.index.candidate(doc_id).filter(|found| !found.provenance.head_only) else {
             return false;
         };
         let Some(handled) = stored_pages.read(&candidate) else { return false };
-        let (depth, seed_chain) = (candidate.depth, candidate.seed_chain);
         if let Some(url) = handled.new_url.filter(|_| handled.follow) {
-            let hops = candidate.hops + 1;
-            let origin = Origin { via: doc_id, depth, hops, seed_chain, ..Origin::SEED };
+            let origin = Origin::new(doc_id, candidate.provenance.next_hop());
             self.index.discover([url.as_str()], origin, now_s);
         }
-        let origin = Origin::link(doc_id, depth.saturating_add(1));
+        let origin = Origin::link(doc_id, candidate.provenance.links_depth());
         self.index.discover(handled.links.iter(), origin, now_s);
         true
     }

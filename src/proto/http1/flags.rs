@@ -78,10 +78,6 @@ impl Flags {
         Flags(bits)
     }
 
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
     pub fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
@@ -122,7 +118,7 @@ mod tests {
     #[test]
     fn names_follow_the_bits() {
         let mut flags = Flags::NONE;
-        assert!(flags.is_empty());
+        assert!(flags == Flags::NONE);
         flags.insert(Flags::BARE_LF_CHUNK);
         flags.insert(Flags::TE_AND_CL);
         assert!(flags.contains(Flags::TE_AND_CL) && !flags.contains(Flags::TE_IN_HTTP10));

@@ -1,5 +1,6 @@
 use super::fields::{decimal, fields};
 use super::{Dialect, LineError};
+use crate::base::canonical;
 use crate::limits::{LINE_BYTES_MAX, URL_BYTES_MAX};
 use crate::proto::job::TransId;
 use crate::proto::url::CrawlUrl;
@@ -96,7 +97,7 @@ impl WorkLine<'_> {
             return Ok(bad("the document id is not a number".to_string()));
         };
         let text = |bytes| std::str::from_utf8(bytes).ok();
-        let Some(ip) = text(words[2]).and_then(|ip| ip.parse().ok()) else {
+        let Some(ip) = text(words[2]).and_then(|ip| ip.parse().ok()).map(canonical) else {
             return Ok(bad("the address is neither IPv4 nor IPv6".to_string()));
         };
         let host_name = match host_name.map(text) {
@@ -239,6 +240,7 @@ mod tests {
             for piece in out.chunks(piece) {
                 buffer.push(piece);
                 while let Some(line) = buffer.next_line().unwrap() {
+                    let ip = canonical(ip);
                     let work = WorkLine::Work { trans, doc_id, ip, url: url.clone(), host_name, dialect };
                     prop_assert_eq!(WorkLine::parse(line), Ok(work));
                     seen += 1;

@@ -8,6 +8,7 @@ use crate::engine::{Actor, MemoryFiles, RecordActor, Turned};
 use crate::farm::{Site, host_name};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
+use crate::sim::report::SimReport;
 use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
 use crate::store_server::{DataDir, Reader};
 use std::cell::RefCell;
@@ -16,23 +17,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// What a run came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SplitReport {
-    pub requests: u64,
-    pub documents: u64,
-    pub success: u64,
-    pub kills: u64,
-    /// Links cut, delayed or reset.
-    pub broken: u64,
-    /// Requests for pages that the URL server had given up.
-    pub left_behind: u64,
-    /// Records that a spider answered for, all of them found.
-    pub stored: u64,
-    pub virtual_seconds: u64,
-    pub steps: u64,
-}
 
 /// The processes and their world.
 struct SplitWorld {
@@ -52,7 +36,7 @@ struct SplitWorld {
     /// Spiders that took the store server for one that does not count.
     unpromising: [bool; SPIDERS],
     rng: Rng,
-    report: SplitReport,
+    report: SimReport,
 }
 
 const URL: usize = 0;
@@ -64,7 +48,7 @@ const VIRTUAL_SECONDS_MAX: u64 = 2 * 86_400;
 const STEPS_PER_INSTANT_MAX: u32 = 10_000;
 
 /// Runs the processes of one seed to their end. Panics with what went wrong; the seed replays it.
-pub fn run_split(seed: u64) -> SplitReport {
+pub fn run_split(seed: u64) -> SimReport {
     let mut world = SplitWorld::new(SplitPlan::from_seed(seed));
     world.run();
     world.judge_the_end();
@@ -104,7 +88,7 @@ impl SplitWorld {
             fault_at,
             unpromising: [false; SPIDERS],
             rng,
-            report: SplitReport::default(),
+            report: SimReport::default(),
             plan,
         };
         // Each has files of its own.
@@ -263,7 +247,7 @@ impl SplitWorld {
     /// The process is gone without a word; what its files had stays.
     fn kill(&mut self, number: usize, loses_power: bool, now: Now) {
         let Some(process) = self.processes[number].take() else { return };
-        self.report.kills += 1;
+        self.report.deaths += 1;
         self.restart_at[number] = Some(now.plus_ms(1 + self.rng.below(4_000)));
         if let (Process::Store(store), true) = (&process, loses_power) {
             store.core.keeper.lose_power().expect("the disk does not fail");
@@ -299,12 +283,12 @@ impl SplitWorld {
             }
         }
         // Without reports a URL server does not learn which hosts ask for more time.
-        if self.report.kills + self.report.broken == 0 && self.plan.web.config.spider.report {
+        if self.report.deaths + self.report.broken == 0 && self.plan.web.config.spider.report {
             self.audit();
         }
-        let kills = self.report.kills;
+        let kills = self.report.deaths;
         self.kill(STORE_PROCESS, true, now);
-        self.report.kills = kills;
+        self.report.deaths = kills;
         self.judge_the_store();
         let judge = self.judge.borrow();
         (self.report.requests, self.report.left_behind) = (judge.requests, judge.left_behind);

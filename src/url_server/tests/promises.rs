@@ -135,7 +135,7 @@ fn leftovers_come_in_order_and_slots_change_hosts_only_after_their_pause() {
         server.admit(job(page + 1, &format!("http://a/{page}"), "1.1.1.1"), Now::ZERO);
     }
     server.admit(job(9, "http://b/", "2.2.2.2"), Now::ZERO);
-    assert_eq!((server.len(), server.leftover.len()), (6, 4));
+    assert_eq!((server.pages, server.leftover.len()), (6, 4));
     robots(&mut server, Now::ZERO, 404, b"");
     let mut now = Now::ZERO;
     for doc_id in 1..=5 {
