@@ -3,10 +3,11 @@
 use clap::Parser;
 use clap::error::ErrorKind;
 use nephila::base::shown;
-use nephila::commands::{Cli, run, say, show_help};
+use nephila::commands::{Cli, run, say, show_help, survive_file_limits};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    survive_file_limits();
     match Cli::try_parse() {
         Ok(cli) => run(cli),
         Err(e) => match e.kind() {

@@ -17,7 +17,7 @@ struct Summary {
     running: bool,
 }
 
-/// The longest line: a URL of 8,000 bytes, each of them escaped, in three fields of an export.
+/// The longest line: a URL of 8,192 bytes, each of them escaped, in three fields of an export.
 const LINE_BYTES_MAX: usize = 256 * 1_024;
 /// Bad lines that are named one by one; the rest is counted.
 const NAMED_MAX: u64 = 20;

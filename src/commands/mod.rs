@@ -34,5 +34,6 @@ mod storeserver;
 mod urlserver;
 
 pub use cli::{Cli, run, show_help};
+pub use shared::machine::survive_file_limits;
 pub use shared::say;
 use shared::{Failure, machine};

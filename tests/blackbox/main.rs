@@ -42,6 +42,10 @@
 //! | `url_life`   | and loses no URL, whatever becomes of spiders and processes       |
 //! | `store`      | what `store` prints and with what status                          |
 //! | `manual`     | README and manual say what is so, and their examples run          |
+//! | `plain_json` | JSON is as safe to look at as a table                             |
+//! | `private_files`| keys are for their owner alone                                  |
+//! | `file_limits`| a limit of file sizes ends nothing without a word                 |
+//! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
@@ -76,6 +80,7 @@ mod edges;
 mod escapes;
 mod explain;
 mod export;
+mod file_limits;
 mod full_disk;
 mod fuzz;
 mod hostile;
@@ -93,8 +98,10 @@ mod one_address;
 mod operate;
 mod orders;
 mod parse;
+mod plain_json;
 mod politeness;
 mod power_loss;
+mod private_files;
 mod reach;
 mod real_servers;
 mod real_support;
@@ -105,6 +112,7 @@ mod responses;
 mod restart;
 mod resume;
 mod robots;
+mod round_trip;
 mod rules;
 mod secrets;
 mod sim;

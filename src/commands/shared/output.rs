@@ -2,6 +2,7 @@
 //! there, so that nothing of it can panic over it.
 
 use super::Failure;
+use crate::base;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
@@ -81,7 +82,7 @@ pub(crate) fn written(written: io::Result<()>) -> Result<(), Failure> {
 
 /// Writes a value as one line of JSON.
 pub(crate) fn write_json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
+    base::write_json(out, value)?;
     out.write_all(b"\n")
 }
 

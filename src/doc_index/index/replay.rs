@@ -69,7 +69,9 @@ impl DocIndex {
     ) -> io::Result<Attempt> {
         fs::create_dir_all(folder)?;
         let file = |name: &str| Bytes::open(&folder.join(name));
-        let mut ledger = file(LEDGER)?;
+        // It begins with the key of the fingerprints.
+        let open_ledger = || Bytes::open_secret(&folder.join(LEDGER));
+        let mut ledger = open_ledger()?;
         let ledger_bytes = ledger.len();
         let seed = match Ledger::seed_of(&ledger)? {
             Some(seed) => seed,
@@ -82,7 +84,7 @@ impl DocIndex {
                 remove_all(&folder.join(SEEN))?;
                 Ledger::create(ledger, seed)?;
                 sync_directory(folder)?;
-                ledger = file(LEDGER)?;
+                ledger = open_ledger()?;
                 seed
             }
             None => return Ok(Attempt::Foreign),

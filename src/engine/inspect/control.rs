@@ -1,12 +1,13 @@
 //! The socket by which a running crawl is asked and told things.
 
+use crate::base::write_json;
 use crate::engine::inspect::handed::{Handed, PIECE_BYTES_MAX, PIECE_LINES_MAX};
 use crate::engine::inspect::node_status::Gauges;
 use crate::engine::inspect::questions::{Ask, Questions, Reply};
 use crate::engine::runtime::actor::{joined, spawn};
 use crate::engine::runtime::counters::Snapshot;
 use crate::engine::runtime::health::NodeError;
-use crate::limits::LINE_BYTES_MAX;
+use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -28,11 +29,13 @@ use std::time::{Duration, Instant};
 
 /// The socket of a data directory.
 pub const CONTROL_SOCKET: &str = "node.sock";
-/// Connections at once, each with a thread of its own; more are closed.
+/// Connections at once, each with a thread of its own; more wait.
 const CONNECTIONS_MAX: usize = 16;
 /// Whoever says nothing for so long is let go.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 const WRITE_MAX: Duration = Duration::from_secs(1);
+/// A word and a URL.
+const QUESTION_BYTES_MAX: usize = URL_BYTES_MAX + 64;
 /// A question waits no longer for its answer, and URLs no longer for the disk.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 const TAKE_MAX: Duration = Duration::from_secs(60);
@@ -103,9 +106,14 @@ fn io_error(error: NodeError) -> io::Error {
 fn serve(listener: &UnixListener, end: &UnixStream, desk: &Arc<Desk>) {
     let mut connections: Vec<Connection> = Vec::new();
     loop {
-        let mut fds =
-            [PollFd::new(end.as_fd(), PollFlags::POLLIN), PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, PollTimeout::from(1_000u16)) {
+        // Without a place for more, those who ask wait for one.
+        connections.retain(|connection| !connection.thread.is_finished());
+        let (listens, timeout_ms) = match connections.len() < CONNECTIONS_MAX {
+            true => (PollFlags::POLLIN, 1_000u16),
+            false => (PollFlags::empty(), 20),
+        };
+        let mut fds = [PollFd::new(end.as_fd(), PollFlags::POLLIN), PollFd::new(listener.as_fd(), listens)];
+        match poll(&mut fds, PollTimeout::from(timeout_ms)) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(_) => break,
         }
@@ -113,7 +121,6 @@ fn serve(listener: &UnixListener, end: &UnixStream, desk: &Arc<Desk>) {
             break;
         }
         desk.gauges.sample(Instant::now());
-        connections.retain(|connection| !connection.thread.is_finished());
         if fds[1].any().unwrap_or(false) {
             accept(listener, desk, &mut connections);
         }
@@ -125,8 +132,10 @@ fn serve(listener: &UnixListener, end: &UnixStream, desk: &Arc<Desk>) {
 }
 
 fn accept(listener: &UnixListener, desk: &Arc<Desk>, connections: &mut Vec<Connection>) {
-    while let Ok((stream, _)) = listener.accept() {
-        if connections.len() >= CONNECTIONS_MAX || !is_ours(&stream) {
+    while connections.len() < CONNECTIONS_MAX
+        && let Ok((stream, _)) = listener.accept()
+    {
+        if !is_ours(&stream) {
             continue;
         }
         let (Ok(theirs), desk) = (stream.try_clone(), desk.clone()) else { continue };
@@ -151,7 +160,7 @@ fn converse(stream: &UnixStream, desk: &Desk) -> io::Result<()> {
     let (mut reader, mut writer, mut line) = (BufReader::new(stream), stream, Vec::new());
     loop {
         line.clear();
-        (&mut reader).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
+        (&mut reader).take(QUESTION_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
         if !line.ends_with(b"\n") {
             return Ok(());
         }
@@ -223,7 +232,11 @@ impl Desk {
 }
 
 fn said(answer: &impl Serialize) -> String {
-    serde_json::to_string(answer).unwrap_or_else(|e| error(&e.to_string()))
+    let mut json = Vec::new();
+    match write_json(&mut json, answer) {
+        Ok(()) => String::from_utf8_lossy(&json).into_owned(),
+        Err(e) => error(&e.to_string()),
+    }
 }
 
 fn error(text: &str) -> String {
