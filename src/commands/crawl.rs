@@ -150,7 +150,7 @@ pub(super) fn crawl(
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
     let names = NameSource::of(&config, &driver)?;
-    say_more(&format!(
+    say_more(format_args!(
         "up to {} fetches at once on each core; {} seeds; data in {}",
         config.spider.fetches_max,
         seeds.len(),

@@ -95,7 +95,7 @@ fn a_summary_says_why_it_ended_and_how_to_go_on() {
         let row = text.lines().find(|line| line.trim_start().starts_with(label));
         row.unwrap_or_else(|| panic!("{label} in {text}")).trim_start()[label.len()..].trim().to_string()
     };
-    assert_eq!(row(&first, "ended"), "--max-pages is reached; 15 URLs are left", "{first}");
+    assert_eq!(row(&first, "ended"), "the limit --max-pages was reached; 15 URLs are left", "{first}");
     assert_eq!(row(&first, "go on"), format!("nephila crawl --data {path}"), "{first}");
     assert_eq!(row(&first, "pages "), "5 (5 with success)", "{first}");
     assert_eq!(row(&first, "this run"), "", "{first}");

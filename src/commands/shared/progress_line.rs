@@ -47,7 +47,7 @@ impl Recent {
             (2, Some(if pages_s < 9.95 { format!("{pages_s:.1}/s") } else { format!("{pages_s:.0}/s") })),
             (8, Some(format!("{:.1} MB/s", per_second(now.bytes, before.bytes) / 1e6))),
             (1, Some(format!("{} pending", grouped(now.pending)))),
-            (4, self.ends_in().map(|end| format!("all in {end}"))),
+            (4, self.ends_in().map(|end| format!("done in {end}"))),
             (9, some(now.waiting, format!("{} due later", grouped(now.waiting)))),
             (3, most.map(|(what, hosts)| waits(*what, *hosts, now.hosts))),
             (7, some(now.open, format!("{} open", grouped(now.open)))),
@@ -152,11 +152,11 @@ mod tests {
         let recent = seen(60);
         for (width, line) in [
             (40, "6,000 pages  100/s  54,000 pending"),
-            (60, "60 s  6,000 pages  100/s  54,000 pending  all in 9 min"),
+            (60, "60 s  6,000 pages  100/s  54,000 pending  done in 9 min"),
             (80, "6,000 pages  100/s  54,000 pending  912 of 1,000 hosts wait for their rate"),
             (
                 120,
-                "60 s  6,000 pages  100/s  54,000 pending  all in 9 min  912 of 1,000 hosts wait for their rate  88 open  12 errors",
+                "60 s  6,000 pages  100/s  54,000 pending  done in 9 min  912 of 1,000 hosts wait for their rate  88 open  12 errors",
             ),
         ] {
             let made = recent.line(width);

@@ -163,7 +163,6 @@ impl CrawlReport {
     /// What this run did, without what is zero.
     pub fn this_run(&self) -> String {
         let fetches = &self.fetches;
-        let some = |count: u64, row: &dyn Fn() -> String| if count > 0 { row() } else { String::new() };
         let pages = fetches.pages;
         table(&[
             ("pages", fetches.pages_row()),
@@ -189,8 +188,8 @@ impl CrawlReport {
                 let due = self.next_due.as_deref().map_or("later".to_string(), with_age);
                 format!("what is left is not due yet: {} URLs wait, the next until {due}", self.waiting)
             }
-            Ended::MaxPages => format!("--max-pages is reached; {left}"),
-            Ended::MaxSeconds => format!("--max-seconds are over; {left}"),
+            Ended::MaxPages => format!("the limit --max-pages was reached; {left}"),
+            Ended::MaxSeconds => format!("the limit --max-seconds was reached; {left}"),
             Ended::Signal => format!("stopped by a signal; {left}"),
         };
         let data = data.display();
@@ -225,7 +224,12 @@ impl SpiderReport {
             ("stored", stored(fetches.bytes, fetches.stored_bytes)),
             ("fetch", self.fetch_ms.row()),
             ("results", results(&self.results)),
-            ("links", format!("{untold} DONE unheard, {bad_lines} closed over bad lines")),
+            (
+                "links",
+                some(untold + bad_lines, &|| {
+                    format!("{untold} DONE unheard, {bad_lines} closed over bad lines")
+                }),
+            ),
             ("seconds", format!("{:.2}", fetches.seconds)),
             ("driver", fetches.driver_row(self.syscalls_per_page)),
         ])
@@ -281,7 +285,12 @@ impl UrlReport {
             ("urls", format!("{known} known, {done} done, {pending} pending")),
             ("lines", format!("{sent} sent, {resent} of them again")),
             ("results", results(&self.results)),
-            ("links", format!("{late} words came late, {bad_lines} closed over bad lines")),
+            (
+                "links",
+                some(late + bad_lines, &|| {
+                    format!("{late} words came late, {bad_lines} closed over bad lines")
+                }),
+            ),
             ("CPU µs/URL", format!("{:.1}", self.cpu_us_per_url)),
             ("seconds", format!("{:.2}", self.seconds)),
             ("driver", self.driver.to_string()),
@@ -310,6 +319,11 @@ impl FetchTimes {
     fn row(&self) -> String {
         format!("p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms", self.p50, self.p99, self.max)
     }
+}
+
+/// A row, unless it is about nothing.
+fn some(count: u64, row: &dyn Fn() -> String) -> String {
+    if count > 0 { row() } else { String::new() }
 }
 
 /// Nothing a page if there was none.

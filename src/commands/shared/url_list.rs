@@ -36,7 +36,8 @@ pub(crate) fn read_urls(path: &Path, flag: &str, urls: &mut Vec<CrawlUrl>) -> Re
         match CrawlUrl::parse(line) {
             Ok(url) => urls.push(url),
             Err(e) => {
-                say(&format!("nephila: {}:{}: skipped: {}", path.display(), number + 1, said(line, &e)));
+                let (path, number) = (path.display(), number + 1);
+                say(format_args!("nephila: {path}:{number}: skipped: {}", said(line, &e)));
             }
         }
     }
