@@ -59,7 +59,7 @@ pub(crate) use inspect::control::CONTROL_SOCKET;
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub(crate) use inspect::explain::Explanation;
 pub(crate) use inspect::status::{
-    CountsLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
+    HostLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
 };
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
@@ -67,7 +67,7 @@ pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Turned};
 pub use runtime::counters::Summary;
-pub(crate) use runtime::counters::{Snapshot, SpiderSummary, UrlSummary};
+pub(crate) use runtime::counters::{Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts};
 pub(crate) use runtime::health::{Health, NodeError};
 pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;

@@ -96,6 +96,24 @@ pub enum WaitsFor {
     Spider,
 }
 
+impl WaitsFor {
+    /// In words for an operator, of a URL or its host.
+    pub fn words(self) -> &'static str {
+        match self {
+            WaitsFor::Rate => "the rate of its host (req_host_per_sec)",
+            WaitsFor::ResponseTime => "a pause as long as the last answer took (delay_factor)",
+            WaitsFor::CrawlDelay => "the Crawl-delay of its robots.txt",
+            WaitsFor::Penalty => "its host answered 429 or 503",
+            WaitsFor::RetryAfter => "its host said when to come back (Retry-After)",
+            WaitsFor::Failures => "its host did not answer, again and again",
+            WaitsFor::Robots => "its robots.txt is not known yet",
+            WaitsFor::Concurrent => "as many requests to its host are open as may be (req_host_concurrent)",
+            WaitsFor::Address => "another host has the same address, and its turn",
+            WaitsFor::Spider => "no spider has room",
+        }
+    }
+}
+
 impl PauseView {
     pub(super) fn of(pace: &Pace) -> PauseView {
         PauseView {
@@ -163,7 +181,7 @@ impl UrlServer {
     }
 
     /// Why nothing of a host goes out at this moment, and until when.
-    fn waits_for(&self, host: &Host, now: Now) -> (Option<WaitsFor>, Option<Now>) {
+    pub(super) fn waits_for(&self, host: &Host, now: Now) -> (Option<WaitsFor>, Option<Now>) {
         let address = self.hosts.address(host.address());
         let is_known = matches!(host.robots(), RobotsState::Known { .. });
         if !is_known && host.open() > 0 {

@@ -41,6 +41,7 @@
 //! | `store`      | what `store` prints and with what status                          |
 //! | `manual`     | README and manual say what is so, and their examples run          |
 //! | `memory`     | an open connection costs little                                   |
+//! | `linger`     | a crawl does not stay for what it may not ask for long            |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
 //! | `orders`     | a spider that the test gives orders to, and what it said was DONE |
@@ -78,6 +79,7 @@ mod index_care;
 mod interrupts;
 mod keep_alive;
 mod layers;
+mod linger;
 mod link;
 mod log_server;
 mod manual;

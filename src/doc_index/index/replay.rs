@@ -225,7 +225,7 @@ impl Replay<'_> {
             index.documents.put(doc_id, *row);
         }
         match (row.state, index.rules.schedule.recrawl) {
-            (DocState::Excluded | DocState::Fetching, _) => true,
+            (DocState::Excluded | DocState::HandedOut, _) => true,
             (DocState::Pending, _) => index.rules.again || row.due_s <= now_s,
             _ if index.rules.again => true,
             // This crawl does not look again.
