@@ -3,16 +3,17 @@
 use clap::Parser;
 use clap::error::ErrorKind;
 use nephila::base::shown;
-use nephila::commands::{Cli, run};
+use nephila::commands::{Cli, run, say, show_help, survive_file_limits};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    survive_file_limits();
     match Cli::try_parse() {
         Ok(cli) => run(cli),
         Err(e) => match e.kind() {
             ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => e.exit(),
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => show_help(&e),
             // One line: what is wrong, and a hint where there is one.
             _ => {
                 let text = e.to_string();
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
                     .collect();
                 let hint = if hint.is_empty() { String::new() } else { format!(" ({})", hint.join(" ")) };
                 let text = shown(&format!("{cause}{hint}"), 4_000);
-                eprintln!("nephila: {text}; see nephila --help");
+                say(format_args!("nephila: {text}; see nephila --help"));
                 ExitCode::from(2)
             }
         },

@@ -1,7 +1,7 @@
-use super::shared::Failure;
+use super::shared::{Failure, say, written};
 use super::{
-    audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, robots, sim, spider, store,
-    storeserver, urlserver,
+    add, audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, pause, robots, sim,
+    spider, status, stop, store, storeserver, urlserver,
 };
 use crate::base::shown;
 use clap::{Parser, Subcommand};
@@ -27,6 +27,11 @@ pub struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Crawl(Box<crawl::CrawlArgs>),
+    Status(status::StatusArgs),
+    Stop(stop::StopArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
+    Add(add::AddArgs),
     Store(store::StoreArgs),
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
@@ -52,6 +57,11 @@ pub fn run(cli: Cli) -> ExitCode {
     let ran = match cli.command {
         Command::Demo(args) => args.run(),
         Command::Crawl(args) => args.run(),
+        Command::Status(args) => args.run(),
+        Command::Stop(args) => args.run(),
+        Command::Pause(args) => args.run(),
+        Command::Resume(args) => args.run(),
+        Command::Add(args) => args.run(),
         Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
         Command::Storeserver(args) => args.run(),
@@ -68,6 +78,19 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Sim(args) => args.run(),
         Command::Help(args) => args.run(),
     };
+    ended(ran)
+}
+
+/// Shows help or the version, where they were asked for instead of a command.
+pub fn show_help(help: &clap::Error) -> ExitCode {
+    match written(help.print()) {
+        Err(failure) if !help.use_stderr() => ended(Err(failure)),
+        _ => ExitCode::from(help.exit_code() as u8),
+    }
+}
+
+/// The status of a command, and the line that says why it failed.
+fn ended(ran: Result<(), Failure>) -> ExitCode {
     let (text, status) = match ran {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::No(text)) => (text, 1),
@@ -77,7 +100,7 @@ pub fn run(cli: Cli) -> ExitCode {
     if !text.is_empty() {
         // What it names was typed, or came from a file or a server.
         let lines: Vec<String> = text.lines().map(|line| shown(line, LINE_CHARS_MAX)).collect();
-        eprintln!("nephila: {}", lines.join("\n"));
+        say(format_args!("nephila: {}", lines.join("\n")));
     }
     ExitCode::from(status)
 }

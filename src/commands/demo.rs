@@ -1,7 +1,8 @@
 use super::bench::FarmProcess;
 use super::crawl::crawl;
-use super::shared::{CrawlReport, Failure, cores, print, read_urls};
+use super::shared::{CrawlReport, Failure, Signals, cores, print, read_urls};
 use crate::config::{Config, Rate};
+use crate::storage::make_data_directory;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -26,6 +27,7 @@ pub struct DemoArgs {
 
 impl DemoArgs {
     pub fn run(self) -> Result<(), Failure> {
+        let signals = Signals::take()?;
         let mut config = Config::default();
         config.store.data = self.data.clone();
         config.url_server.req_host_per_sec = Rate(self.req_host_per_sec);
@@ -38,7 +40,7 @@ impl DemoArgs {
         };
         config.cores = crawl_cores;
         config.check().map_err(Failure::usage)?;
-        std::fs::create_dir_all(&self.data).map_err(|e| {
+        make_data_directory(&self.data).map_err(|e| {
             Failure::CannotRun(format!(
                 "cannot use {}: {e} (choose another with --data)",
                 self.data.display()
@@ -57,7 +59,7 @@ impl DemoArgs {
         config.hosts_file = Some(farm.hosts_file.clone());
         let mut seeds = Vec::new();
         read_urls(&farm.seeds_file, "--seeds", &mut seeds)?;
-        let summary = crawl(config, seeds, Instant::now())?;
+        let summary = crawl(config, seeds, signals, Instant::now())?;
         let mut text = format!("\n{}\n", CrawlReport::new(&summary).table());
         if let Some(url) = &summary.example {
             let program = std::env::current_exe()?;

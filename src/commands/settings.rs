@@ -2,6 +2,7 @@
 
 use super::Failure;
 use super::machine::{cores, memory_bytes};
+use super::shared::say;
 use crate::base::shown;
 use crate::config::{
     Bytes, Config, Contact, DriverChoice, MEMORY_BYTES_MIN, Millis, Rate, Seconds, flag_help, flag_value,
@@ -179,7 +180,7 @@ impl SharedArgs {
         let flags = [&[&self.fetch as &dyn Overlay], flags].concat();
         let mut config = load(self.config.as_deref(), self.cores.as_deref(), &flags)?;
         if let Some(notice) = config.auth.notice() {
-            eprintln!("{notice}");
+            say(notice);
         }
         let quarter = || memory_bytes().map(|bytes| Bytes((bytes / 4).max(MEMORY_BYTES_MIN)));
         config.doc_index.memory = config.doc_index.memory.or_else(quarter);

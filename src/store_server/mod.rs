@@ -16,7 +16,8 @@
 //! | `segment_header` | the first page of a segment                                                |
 //! | `record`         | a record's facts, to bytes and back                                        |
 //! | `mmap`           | mapped segments and indexes; one of the two folders that may hold `unsafe` |
-//! | `data_dir`       | the data directory: lock, key, recovery after a crash                      |
+//! | `data_dir`       | the data directory: key, recovery after a crash                            |
+//! | `directory_lock` | one writer for it                                                          |
 //! | `segment_file`   | a segment by its name                                                      |
 //! | `scan`           | every record of a segment, whatever has happened to the file               |
 //! | `dedup`          | which documents are stored already                                         |
@@ -40,6 +41,7 @@
 
 mod data_dir;
 mod dedup;
+mod directory_lock;
 mod index;
 mod keep_set;
 mod keeper;
@@ -65,6 +67,7 @@ mod verify;
 
 pub use data_dir::DataDir;
 pub(crate) use data_dir::OpenError;
+pub(crate) use directory_lock::Holder;
 pub(crate) use reader::{Damage, Located};
 pub use reader::{ReadError, Reader};
 pub(crate) use record::{Document, Record};

@@ -60,4 +60,4 @@ pub(crate) use rest::{Rest, RestingHost};
 pub(crate) use robots_gate::{RobotsStep, Robotstxt};
 pub(crate) use server::{UrlServer, UrlServerConfig};
 pub(crate) use spill::{SpillAsk, SpillEvent};
-pub(crate) use view::{DocPlace, HostView, PauseView, RobotsView, WaitsFor};
+pub(crate) use view::{DocPlace, HostTally, HostView, PauseView, RobotsView, WaitsFor};

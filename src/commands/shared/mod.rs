@@ -3,25 +3,32 @@
 
 mod data;
 mod failure;
+mod intake;
 pub(super) mod machine;
 mod names;
 pub(super) mod output;
 mod product_driver;
 mod progress;
 mod report;
+mod run_note;
 mod runner;
+mod running;
 mod signals;
 mod ticker;
 mod url_list;
 
 pub(super) use data::{DataArg, has_index, now_ms, open_data, open_index};
 pub(super) use failure::Failure;
+pub(super) use intake::Intake;
 pub(super) use machine::{cores, links_possible, on_cores, raise_nofile};
 pub(super) use names::NameSource;
-pub(super) use output::{mb, print, stream, tell, write_json};
+pub use output::say;
+pub(super) use output::{mb, print, stream, tell, write_json, written};
 pub(super) use product_driver::{ChosenDriver, ProductDriver};
 pub(super) use report::{CrawlReport, Fetches, SpiderReport, StoreReport, UrlReport};
+pub(super) use run_note::{OpenNote, RunNote};
 pub(super) use runner::{Farewell, announce_links, run_to_end};
+pub(super) use running::RunningCrawl;
 pub(super) use signals::Signals;
 pub(super) use ticker::Ticker;
 pub(super) use url_list::{parse_url, read_urls};

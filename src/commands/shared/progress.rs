@@ -1,3 +1,4 @@
+use super::say;
 use super::ticker::Ticker;
 use crate::engine::Snapshot;
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ impl Progress {
     /// A line for the user, without tearing the live one.
     pub fn say(&mut self, text: &str) {
         self.end();
-        eprintln!("{text}");
+        say(text);
     }
 
     /// Ends the live line.

@@ -36,6 +36,8 @@ pub(crate) struct CrawlReport {
     #[serde(flatten)]
     waiting_hosts: WaitingHosts,
     known: u64,
+    /// Of the known ones, those that the rules of this run leave out.
+    excluded: u64,
     /// Of the known ones, those that were when it began.
     known_before: u64,
     /// Pages that were stored by a process that was killed, and are not fetched again.
@@ -91,6 +93,8 @@ pub(crate) struct UrlReport {
     /// URLs that were answered for.
     done: u64,
     pending: u64,
+    /// Left out by the rules of this run.
+    excluded: u64,
     /// Lines that went to spiders, and those of them that went again.
     sent: u64,
     resent: u64,
@@ -134,6 +138,7 @@ impl CrawlReport {
             next_due: summary.next_due_s.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
             waiting_hosts: summary.waiting_hosts.clone(),
             known: summary.known,
+            excluded: summary.excluded,
             known_before: summary.known_before,
             taken_up: summary.taken_up,
             results: owned(&summary.results),
@@ -146,7 +151,8 @@ impl CrawlReport {
     }
 
     pub fn table(&self) -> String {
-        let Self { fetches, known, pending, waiting, .. } = self;
+        let Self { fetches, known, pending, waiting, excluded, .. } = self;
+        let out = if *excluded > 0 { format!(", {excluded} excluded") } else { String::new() };
         let due = self.next_due.as_ref().map(|due| format!(" ({waiting} wait, the next until {due})"));
         table(&[
             ("pages", fetches.pages_row()),
@@ -156,7 +162,7 @@ impl CrawlReport {
             ("stored", stored(fetches.bytes, fetches.stored_bytes)),
             ("fetch", self.fetch_ms.row()),
             ("results", results(&self.results)),
-            ("URLs", format!("{known} known, {pending} pending{}", due.unwrap_or_default())),
+            ("URLs", format!("{known} known, {pending} pending{}{out}", due.unwrap_or_default())),
             ("robots.txt", format!("{} fetched", self.robots)),
             ("seconds", format!("{:.2}", fetches.seconds)),
             ("driver", fetches.driver_row(self.syscalls_per_page)),
@@ -215,13 +221,15 @@ impl StoreReport {
 
 impl UrlReport {
     pub fn new(summary: UrlSummary) -> UrlReport {
-        let UrlSummary { known, done, pending, sent, resent, late, bad_lines, seconds, .. } = summary;
+        let UrlSummary { known, done, pending, excluded, sent, resent, late, bad_lines, seconds, .. } =
+            summary;
         let UrlSummary { cpu_us, driver, results, waiting_hosts, stopped, .. } = summary;
         let cpu_us_per_url = cpu_us as f64 / done.max(1) as f64;
         UrlReport {
             known,
             done,
             pending,
+            excluded,
             sent,
             resent,
             late,

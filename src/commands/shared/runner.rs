@@ -1,6 +1,6 @@
-use super::Failure;
 use super::progress::Progress;
 use super::signals::{Interrupt, Signals};
+use super::{Failure, say};
 use crate::engine::Running;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -51,6 +51,6 @@ pub(crate) fn run_to_end<N: Running>(
 
 /// Says where a process listens, and whom it dials.
 pub(crate) fn announce_links(process: &str, bound: Option<SocketAddr>, dials: &[String]) {
-    bound.iter().for_each(|addr| eprintln!("{process}: listening on {addr}"));
-    dials.iter().for_each(|addr| eprintln!("{process}: dialing {addr}"));
+    bound.iter().for_each(|addr| say(format_args!("{process}: listening on {addr}")));
+    dials.iter().for_each(|addr| say(format_args!("{process}: dialing {addr}")));
 }

@@ -1,4 +1,5 @@
-use std::io::{IsTerminal, Write};
+use super::output::{say, write_stderr};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// How far a command is: a line on a terminal that rewrites itself; elsewhere a plain one now and then, or none.
@@ -32,17 +33,17 @@ impl Ticker {
             return;
         }
         let Some(line) = line(passed) else { return };
-        let mut stderr = std::io::stderr().lock();
-        // A line that cannot be written is no reason to stop.
-        let _ = if self.is_live { write!(stderr, "\r\x1b[K{line}") } else { writeln!(stderr, "{line}") };
-        let _ = stderr.flush();
+        match self.is_live {
+            true => drop(write_stderr(&format!("\r\x1b[K{line}"))),
+            false => say(line),
+        }
         (self.last, self.is_shown) = (Instant::now(), true);
     }
 
     /// Ends the live line.
     pub fn end(&mut self) {
         if std::mem::take(&mut self.is_shown) && self.is_live {
-            eprintln!();
+            let _ = write_stderr("\n");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! URLs as users type them and as files list them.
 
-use super::Failure;
+use super::{Failure, say};
 use crate::base::shown;
 use crate::proto::url::CrawlUrl;
 use std::path::Path;
@@ -23,7 +23,8 @@ pub(crate) fn read_urls(path: &Path, flag: &str, urls: &mut Vec<CrawlUrl>) -> Re
         match CrawlUrl::parse(line) {
             Ok(url) => urls.push(url),
             Err(e) => {
-                eprintln!("nephila: {}:{}: skipped: {}: {e}", path.display(), number + 1, shown(line, 200))
+                let (path, number, line) = (path.display(), number + 1, shown(line, 200));
+                say(format_args!("nephila: {path}:{number}: skipped: {line}: {e}"));
             }
         }
     }

@@ -34,6 +34,7 @@ impl WorkSource for LocalQueues {
             ToShard::About(word) => self.0.about(word, out, now),
             ToShard::Rest { round, spoken_of_us } => self.0.say_rest(round, spoken_of_us, out, now),
             ToShard::Scope(url) => return Received::Scope(url),
+            ToShard::Pause(paused) => self.0.pause(paused),
             ToShard::Drain => return Received::Drain,
         }
         Received::Taken
@@ -101,6 +102,10 @@ impl WorkSource for LocalQueues {
         self.0.has_messages()
     }
 
+    fn may_start(&self) -> bool {
+        !self.0.is_paused()
+    }
+
     fn is_empty(&self) -> bool {
         self.0.url_server.is_empty()
     }
@@ -109,8 +114,8 @@ impl WorkSource for LocalQueues {
         self.0.url_server.next_due()
     }
 
-    fn publish(&self, counters: &Counters) {
-        self.0.publish(counters);
+    fn publish(&mut self, counters: &Counters, now: Now) -> bool {
+        self.0.publish(counters, now)
     }
 
     fn drained_reply() -> FromShard {

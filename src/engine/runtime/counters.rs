@@ -41,6 +41,19 @@ pub enum Counter {
     Sent,
     /// Lines about transactions that were not open, or with another spider.
     Late,
+    /// No new requests go out.
+    Paused,
+    /// Hosts that wait, by what they wait for.
+    WaitRate,
+    WaitResponseTime,
+    WaitCrawlDelay,
+    WaitPenalty,
+    WaitRetryAfter,
+    WaitFailures,
+    WaitRobots,
+    WaitConcurrent,
+    WaitAddress,
+    WaitSpider,
     /// Of a store server: connections that were let in, those that ended inside a record or sent what is none, and records.
     Connections,
     BadConnections,
@@ -48,6 +61,24 @@ pub enum Counter {
 }
 
 const COUNT: usize = Counter::Records as usize + 1;
+
+impl Counter {
+    /// Of hosts that wait for this.
+    pub(crate) fn of_hosts(why: WaitsFor) -> Counter {
+        match why {
+            WaitsFor::Rate => Counter::WaitRate,
+            WaitsFor::ResponseTime => Counter::WaitResponseTime,
+            WaitsFor::CrawlDelay => Counter::WaitCrawlDelay,
+            WaitsFor::Penalty => Counter::WaitPenalty,
+            WaitsFor::RetryAfter => Counter::WaitRetryAfter,
+            WaitsFor::Failures => Counter::WaitFailures,
+            WaitsFor::Robots => Counter::WaitRobots,
+            WaitsFor::Concurrent => Counter::WaitConcurrent,
+            WaitsFor::Address => Counter::WaitAddress,
+            WaitsFor::Spider => Counter::WaitSpider,
+        }
+    }
+}
 
 /// The counters of one thread, published now and then by plain stores: the thread counts in fields of its own.
 #[derive(Default)]
@@ -141,13 +172,19 @@ pub struct Snapshot {
     pub hosts: u64,
     pub known: u64,
     pub pending: u64,
+    /// What hosts wait for, and how many for each.
+    pub waits: Vec<(WaitsFor, u64)>,
+    pub is_paused: bool,
 }
 
 impl Snapshot {
     pub(crate) fn of(table: &CounterTable) -> Snapshot {
         let (pages, success) = (table.sum(Counter::Pages), table.sum(Counter::Success));
         let known = table.sum(Counter::Known);
+        let waits = WaitsFor::ALL.into_iter().map(|why| (why, table.sum(Counter::of_hosts(why))));
         Snapshot {
+            waits: waits.filter(|(_, count)| *count > 0).collect(),
+            is_paused: table.sum(Counter::Paused) > 0,
             pages,
             success,
             errors: pages.saturating_sub(success),
@@ -168,6 +205,8 @@ pub struct UrlSummary {
     /// URLs that were answered for.
     pub done: u64,
     pub pending: u64,
+    /// Left out by the rules of this run.
+    pub excluded: u64,
     pub sent: u64,
     pub resent: u64,
     pub late: u64,
@@ -226,6 +265,10 @@ pub struct Summary {
     /// Pages that were stored by a process that was killed, and are not fetched again.
     pub taken_up: u64,
     pub known: u64,
+    /// Of the known ones, those that the rules of this run leave out.
+    pub excluded: u64,
+    /// What became of each URL that was typed, if none of them could be had.
+    pub seeds_lost: Option<SeedsLost>,
     pub results: BTreeMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,
     pub robots: u64,
@@ -269,6 +312,14 @@ impl WaitingHosts {
             waiting_hosts_more: rest.more,
         }
     }
+}
+
+/// URLs that were typed and could not be had.
+#[derive(Clone, Debug, Default)]
+pub struct SeedsLost {
+    /// The first of them, and what happened, in words.
+    pub told: Vec<(String, String)>,
+    pub more: usize,
 }
 
 /// Results by code, counted by the dealer of a process alone.
