@@ -73,7 +73,6 @@ pub use reader::{ReadError, Reader};
 pub(crate) use record::{Document, Record};
 
 pub(crate) use data_dir::HeldDirectory;
-pub(crate) use directory_lock::Holder;
 pub(crate) use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
 pub(crate) use maintenance::{Maintenance, MaintenanceError};
 pub(crate) use policy::{Dedup, History};

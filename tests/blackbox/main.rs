@@ -53,6 +53,7 @@
 //! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
+//! | `linger`     | a crawl does not stay for what it may not ask for long            |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
 //! | `operate`    | a running crawl is looked at, stopped, paused and given more URLs   |
@@ -96,6 +97,7 @@ mod index_care;
 mod interrupts;
 mod keep_alive;
 mod layers;
+mod linger;
 mod link;
 mod log_server;
 mod manual;

@@ -134,6 +134,12 @@ impl Queues {
         }
     }
 
+    /// Says whether everything waits, and for how long.
+    pub(crate) fn say_rest(&self, round: u32, spoken_of_us: u64, out: &mut Out, now: Now) {
+        let rest = self.url_server.rest(spoken_of_us, now).map(Box::new);
+        out.replies.send(FromShard::Rest { round, rest });
+    }
+
     /// A request of this kind is about to go out from here.
     pub(crate) fn counts(&mut self, kind: OrderKind) {
         self.robots += u64::from(kind != OrderKind::Page);
