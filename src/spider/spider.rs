@@ -324,6 +324,7 @@ impl Spider {
         let FetchEnd { result, reusable, trailed } = end.into();
         let fetch = self.fetches.remove(fetch).expect("a fetch finishes once");
         let (held, asked, head_only) = (fetch.held(), fetch.asked(), fetch.head_only());
+        let (is_robots, is_conditional) = (fetch.is_robots(), fetch.is_conditional());
         let conn = self.conns.get(fetch.conn());
         let stale = conn.is_reused() && fetch.went_unanswered(result);
         let cert_fault = conn.cert_fault();
@@ -354,7 +355,11 @@ impl Spider {
                 fetched.flags.insert(if by_get { Flags::HEAD_BY_GET } else { Flags::HEAD_ONLY });
                 fetched.bytes.truncate(fetched.head_len());
             }
-            self.decoder.decode(&mut fetched, &mut self.buffers);
+            // It says that something has not changed which nobody spoke of.
+            if fetched.result == ResultCode::NotModified && !is_conditional {
+                fetched.result = ResultCode::HttpError;
+            }
+            self.decoder.decode(&mut fetched, is_robots, &mut self.buffers);
         } else {
             fetched.bytes.clear();
         }
