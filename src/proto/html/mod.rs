@@ -34,3 +34,4 @@ mod words;
 pub use fact::{Element, Fact, RobotsMeta};
 pub use meta::REFRESH_DELAY_S_MAX;
 pub use scan::scan;
+pub(crate) use scan::scan_as;
