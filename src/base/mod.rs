@@ -38,7 +38,7 @@ pub use le::{u16_at, u32_at, u64_at};
 pub(crate) use named::named_enum;
 pub use named::variant_by_name;
 pub use net::{Accepted, NetAsk, NetError, NetEvent, Socket, Transport};
-pub use now::{Now, Wall, rfc3339};
+pub use now::{CLOCK_SET_S, Now, Wall, rfc3339};
 pub use random::random_u64;
 pub use rng::Rng;
 pub(crate) use slots::Slots;
