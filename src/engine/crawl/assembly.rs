@@ -115,6 +115,7 @@ pub fn assemble(
     let shard_count = config.cores.len();
     let mut keeper = Keeper::new(medium, store_rules(config), shard_count);
     keeper.prepare(wall.unix_ms_at_zero)?;
+    provider.tell(keeper.shares());
     let mut wiring = Wiring::open(config, &log_medium, wall)?;
     if let Some(error) = &resumed.trouble {
         let text = format!("some pages that are stored may be fetched again: {error}");
