@@ -103,11 +103,6 @@ impl Fetch {
         self.order.robots
     }
 
-    /// It was asked whether a stored document has changed.
-    pub fn is_conditional(&self) -> bool {
-        self.order.validators.is_some()
-    }
-
     /// Bytes of the response that it holds.
     pub fn held(&self) -> usize {
         self.bytes.len()

@@ -324,7 +324,7 @@ impl Spider {
         let FetchEnd { result, reusable, trailed } = end.into();
         let fetch = self.fetches.remove(fetch).expect("a fetch finishes once");
         let (held, asked, head_only) = (fetch.held(), fetch.asked(), fetch.head_only());
-        let (is_robots, is_conditional) = (fetch.is_robots(), fetch.is_conditional());
+        let is_robots = fetch.is_robots();
         let conn = self.conns.get(fetch.conn());
         let stale = conn.is_reused() && fetch.went_unanswered(result);
         let cert_fault = conn.cert_fault();
@@ -354,10 +354,6 @@ impl Spider {
                 }
                 fetched.flags.insert(if by_get { Flags::HEAD_BY_GET } else { Flags::HEAD_ONLY });
                 fetched.bytes.truncate(fetched.head_len());
-            }
-            // It says that something has not changed which nobody spoke of.
-            if fetched.result == ResultCode::NotModified && !is_conditional {
-                fetched.result = ResultCode::HttpError;
             }
             self.decoder.decode(&mut fetched, is_robots, &mut self.buffers);
         } else {

@@ -255,7 +255,7 @@ fn what_a_response_comes_to() {
         result(b"HTTP/1.1 301 M\r\nLocation: /\r\nContent-Length: 0\r\n\r\n", None),
         (ResultCode::Redirect, 0)
     );
-    assert_eq!(result(b"HTTP/1.1 304 N\r\n\r\n", None), (ResultCode::HttpError, 0), "nobody asked whether");
+    assert_eq!(result(b"HTTP/1.1 304 N\r\n\r\n", None), (ResultCode::NotModified, 0));
     assert_eq!(result(b"HTTP/1.1 204 N\r\n\r\n", None), (ResultCode::Ok, 0));
     assert_eq!(result(b"HTTP/1.0 200 OK\r\n\r\nabc", ended()), (ResultCode::Ok, 3));
     assert_eq!(

@@ -4,6 +4,7 @@
 use crate::stage::Stage;
 use crate::support::*;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Longer than what is stored twice rather than referred to.
@@ -107,14 +108,19 @@ fn a_304_that_stands_on_nothing_is_asked_again_without_conditions() {
 }
 
 #[test]
-fn a_304_that_nobody_asked_for_is_no_success_and_no_loop() {
-    let mut stage = Stage::new(|_| Reply::raw("HTTP/1.1 304 Same\r\nETag: \"1\"\r\n\r\n"));
+fn a_server_that_only_says_304_is_asked_once_more_and_no_more() {
+    let first = AtomicBool::new(true);
+    let mut stage = Stage::new(move |asked| match first.swap(false, Ordering::SeqCst) {
+        true => honest(asked),
+        false => Reply::raw("HTTP/1.1 304 Same\r\nETag: \"1\"\r\n\r\n"),
+    });
     let url = stage.url("a.test", "/");
-    for _ in 0..2 {
-        let report = stage.crawl([&url]);
-        assert_eq!((&report["pages"], &report["success"]), (&1.into(), &0.into()), "{report}");
-    }
-    assert_eq!(conditions(&stage), [false; 2]);
+    stage.crawl([&url]);
+    remove_all(&stage.data);
+    let report = stage.crawl([&url]);
+    assert_eq!(conditions(&stage), [false; 3], "{report}");
+    stage.crawl([&url]);
+    assert_eq!(conditions(&stage), [false; 4]);
 }
 
 /// A part, what was cut, what ended early and what could not be decoded do not stand for the document.

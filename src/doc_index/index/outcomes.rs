@@ -96,6 +96,12 @@ impl DocIndex {
         self.put_back(doc_id);
     }
 
+    /// Whether its server can be asked if a document has changed, as far as it is noted.
+    pub fn is_noted_as_held(&mut self, doc_id: u32) -> bool {
+        let row = self.row(doc_id);
+        self.note(doc_id, &row).held.is_some()
+    }
+
     /// The number of the first segment of this process.
     pub fn first_segment(&self) -> u64 {
         self.rules.segments.first_new

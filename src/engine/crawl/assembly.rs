@@ -94,6 +94,10 @@ pub fn assemble(
     let OpenIndex { index, mut told, .. } = index;
     let mut provider = Provider::new(index, rules);
     let mut resumed = Resumed::default();
+    // Numbers of segments that are gone are used again.
+    if let (CrawlStore::Directory(directory), Some(told)) = (&store, &mut told) {
+        told.move_to(told.first().min(directory.next_segment())).map_err(NodeError::Index)?;
+    }
     // Before a segment is made: from then on, all that is older is told. What is to be asked for again in any case need not
     // be taken up.
     if let (CrawlStore::Directory(directory), Some(told)) = (&store, told.as_mut().filter(|_| !config.again))

@@ -228,9 +228,10 @@ impl Provider {
         }
     }
 
-    /// A document has not changed, but what is stored of it went away since its server was asked.
+    /// A document has not changed, but what was stored of it went away. Asked for whole, it is noted as held no more: one
+    /// whose server says so again and again is not asked again and again.
     fn stands_on_nothing(&mut self, doc_id: u32) -> bool {
-        if self.rules.stored_pages.is_none() {
+        if self.rules.stored_pages.is_none() || !self.index.is_noted_as_held(doc_id) {
             return false;
         }
         let Some(mut candidate) = self.index.candidate(doc_id).filter(|found| !found.head_only) else {
