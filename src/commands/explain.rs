@@ -132,7 +132,12 @@ impl Asking<'_> {
         }
         // The journal tells whole seconds, and so does this.
         let wall = Wall { unix_ms_at_zero: self.now_ms / 1_000 * 1_000 };
-        looked.remembered(&remembered(self.data, wall)?, url.origin(), url.path_and_query(), wall);
+        looked.remembered(
+            &remembered(self.data, &self.rules.user_agent, wall)?,
+            url.origin(),
+            url.path_and_query(),
+            wall,
+        );
         Ok(looked)
     }
 

@@ -15,7 +15,7 @@ use crate::engine::{
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::url_server::HostMemory;
+use crate::url_server::{Clock, HostMemory};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -248,7 +248,8 @@ impl World {
         self.node.log_writer.actor.turn(now);
         let mut memory = HostMemory::new(self.plan.config.url_server.queue_count);
         let (_, journal) = self.files.written();
-        assert_eq!(memory.read(journal.as_bytes(), WALL, now), 0, "the journal reads");
+        let clock = Clock { wall: WALL, now };
+        assert_eq!(memory.read(journal.as_bytes(), clock, "nephila"), 0, "the journal reads");
         let maker = &self.node.shards[index].maker;
         ShardMaker::<SimDriver>::announce(maker, slot.epoch);
         slot.shard = maker.make(SimDriver::new(self.net.clone(), index, self.plan.conns_max), slot.epoch);

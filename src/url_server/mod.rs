@@ -53,7 +53,7 @@ mod spill;
 mod tests;
 mod view;
 
-pub(crate) use host_table::{HostMemory, compacted};
+pub(crate) use host_table::{Clock, HostMemory, compacted};
 pub(crate) use niceness::{Niceness, Report};
 pub(crate) use order::{Acquired, Order, OrderKind, Refusal, RemoteRobots};
 pub(crate) use rest::{Rest, RestingHost};

@@ -176,8 +176,11 @@ impl RobotsView {
             RobotsState::Unknown => RobotsView::Unknown,
             RobotsState::Asked | RobotsState::Hop(_) | RobotsState::Elsewhere { .. } => RobotsView::Asked,
             RobotsState::Unreachable { until_s: u32::MAX, .. } => RobotsView::Asked,
-            RobotsState::Unreachable { until_s, failures, .. } => {
-                RobotsView::Unreachable { until: at(*until_s), failures: *failures }
+            RobotsState::Unreachable { until_s, failing } => {
+                RobotsView::Unreachable { until: at(*until_s), failures: failing.failures }
+            }
+            RobotsState::GivenUp { until_s, .. } => {
+                RobotsView::Known { until: at(*until_s), word: RobotsWord::of(None, path) }
             }
             RobotsState::Known { until_s, rules } => {
                 RobotsView::Known { until: at(*until_s), word: RobotsWord::of(rules.as_deref(), path) }
@@ -245,8 +248,7 @@ impl UrlServer {
     /// Why nothing of a host goes out at this moment, and until when.
     pub(super) fn waits_for(&self, host: &Host, now: Now) -> (Option<WaitsFor>, Option<Now>) {
         let address = self.hosts.address(host.address());
-        let is_known = matches!(host.robots(), RobotsState::Known { .. });
-        if !is_known && host.open() > 0 {
+        if !host.robots().is_known() && host.open() > 0 {
             return (Some(WaitsFor::Robots), None);
         }
         if host.pace.due() > now {

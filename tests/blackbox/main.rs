@@ -68,12 +68,17 @@
 //! | `parse`      | `parse` says of every row, whole and cut, exactly what is true     |
 //! | `fuzz`       | what the fuzz targets assert holds of mutated inputs               |
 //! | `robots`     | a robots.txt is answered for as the crawl would                   |
+//! | `robots_agent`| rules are for the name that they were read for                   |
+//! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
+//! | `clocks`     | a clock that was wrong is not believed once it is right           |
+//! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
 
 mod addresses;
 mod again;
 mod audit;
 mod beginnings;
 mod cases;
+mod clocks;
 mod codings;
 mod crash;
 mod crawl_farm;
@@ -97,6 +102,7 @@ mod index_care;
 mod interrupts;
 mod keep_alive;
 mod layers;
+mod let_go;
 mod linger;
 mod link;
 mod log_server;
@@ -123,6 +129,8 @@ mod responses;
 mod restart;
 mod resume;
 mod robots;
+mod robots_agent;
+mod robots_whole;
 mod round_trip;
 mod rules;
 mod secrets;

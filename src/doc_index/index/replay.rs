@@ -276,7 +276,7 @@ impl Replay<'_> {
         // What does not count is gone before the ledger takes more, by which it might seem to count again.
         index.documents.write()?;
         index.documents.sync()?;
-        index.ledger.push(&Entry::Run { rules: signature }, now_s);
+        index.ledger.begin_run(signature, now_s);
         index.flush(true)?;
         Ok((index, opened))
     }

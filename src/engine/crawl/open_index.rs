@@ -85,7 +85,11 @@ impl OpenIndex {
             return ProviderRules::plain();
         }
         ProviderRules {
-            stored_pages: Some(StoredPages::new(config.store.data.clone(), handler_of(config, scope))),
+            stored_pages: Some(StoredPages::new(
+                config.store.data.clone(),
+                self.index.first_segment(),
+                handler_of(config, scope),
+            )),
             scope: Some(scope.clone()),
             first_new: self.opened.first_new,
             sitemaps: config.doc_index.sitemaps,

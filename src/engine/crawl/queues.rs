@@ -123,7 +123,7 @@ impl Queues {
                 robots_learnt(origin, step, out);
             }
             HostWord::HandOver { origin } => {
-                let lines = self.url_server.hand_over(&origin);
+                let lines = self.url_server.hand_over(&origin, now);
                 out.replies.send(FromShard::HandedOver { origin, lines });
             }
             HostWord::Remember { origin, lines } => self.url_server.remember(&origin, &lines, now),

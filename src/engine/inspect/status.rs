@@ -2,7 +2,8 @@ use crate::base::{Now, Wall, rfc3339};
 use crate::doc_index::{DocumentLine, HostCounts};
 use crate::engine::runtime::log_writer::JOURNAL;
 use crate::handler::Verdict;
-use crate::url_server::{DocPlace, HostMemory, HostView, PauseView, RobotsView, WaitsFor};
+use crate::proto::robots::product_token;
+use crate::url_server::{Clock, DocPlace, HostMemory, HostView, PauseView, RobotsView, WaitsFor};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -212,12 +213,14 @@ impl Status {
     }
 }
 
-/// What the processes of a data directory remember of hosts, for whoever only looks. Time zero is now.
-pub fn remembered(data: &Path, wall: Wall) -> io::Result<HostMemory> {
+/// What the processes of a data directory remember of hosts, for whoever only looks; the rules are those for this user
+/// agent. Time zero is now.
+pub fn remembered(data: &Path, user_agent: &str, wall: Wall) -> io::Result<HostMemory> {
+    let clock = Clock { wall, now: Now::ZERO };
     let mut memory = HostMemory::new(usize::MAX);
     match std::fs::read(data.join(JOURNAL)) {
         // Of a journal that is being written the last line may be torn; it is passed over.
-        Ok(journal) => memory.read(&journal, wall, Now::ZERO),
+        Ok(journal) => memory.read(&journal, clock, product_token(user_agent)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => 0,
         Err(e) => return Err(e),
     };

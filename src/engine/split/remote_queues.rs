@@ -344,7 +344,11 @@ impl WorkSource for RemoteQueues {
                 let addr = SocketAddr::new(order.ip, order.url.port());
                 self.queues.counts(order.kind);
                 let more = order.more;
-                Next::Fetch(FetchOrder { more, ..FetchOrder::new(order.trans, order.url, addr) })
+                Next::Fetch(FetchOrder {
+                    more,
+                    robots: true,
+                    ..FetchOrder::new(order.trans, order.url, addr)
+                })
             }
             Acquired::Refused(job, refusal) => {
                 self.queues.refuse(&job, refusal, start.out, start.now);
