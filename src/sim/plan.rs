@@ -66,7 +66,8 @@ impl Plan {
             crawl_delay_s: rng.chance(100).then_some(0.5),
             ..SiteSpec::default()
         };
-        let mut config = Config { scope: ScopeKind::Any, ..Config::default() };
+        let mut config = Config::default();
+        config.crawl.scope = ScopeKind::Any;
         config.url_server.linger = STAYS;
         let url_server = &mut config.url_server;
         url_server.queue_count = 2 + rng.below(40) as usize;
@@ -123,7 +124,8 @@ impl Plan {
     pub fn of_pages(pages: u32) -> Plan {
         let hosts = pages.div_ceil(PAGES_PER_HOST).max(1);
         let site = SiteSpec { seed: 1, hosts, pages: PAGES_PER_HOST, ..SiteSpec::default() };
-        let mut config = Config { scope: ScopeKind::Any, ..Config::default() };
+        let mut config = Config::default();
+        config.crawl.scope = ScopeKind::Any;
         config.url_server.linger = STAYS;
         config.url_server.req_host_per_sec = Rate(0.0);
         Plan {

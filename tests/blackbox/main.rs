@@ -16,6 +16,8 @@
 //! | `remembered` | what a host asked for outlives the process, stopped or killed     |
 //! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
+//! | `kept_settings`| a crawl that goes on goes on as it was told                    |
+//! | `settings_files`| a file describes a whole crawl, and its mistakes are told at once |
 //! | `cases`      | responses as bytes, and what must be made of them: a row each      |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
 //! | `stage`      | a small web of scripted hosts, and a crawl of it                  |
@@ -101,6 +103,7 @@ mod how_it_goes;
 mod index_care;
 mod interrupts;
 mod keep_alive;
+mod kept_settings;
 mod layers;
 mod let_go;
 mod linger;
@@ -134,6 +137,7 @@ mod robots_whole;
 mod round_trip;
 mod rules;
 mod secrets;
+mod settings_files;
 mod sim;
 mod slow_hosts;
 mod spider;

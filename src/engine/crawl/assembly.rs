@@ -103,7 +103,8 @@ pub fn assemble(
     }
     // Before a segment is made: from then on, all that is older is told. What is to be asked for again in any case need not
     // be taken up.
-    if let (CrawlStore::Directory(directory), Some(told)) = (&store, told.as_mut().filter(|_| !config.again))
+    if let (CrawlStore::Directory(directory), Some(told)) =
+        (&store, told.as_mut().filter(|_| !config.crawl.again))
     {
         let now_s = u32::try_from(wall.unix_ms_at_zero / 1_000).unwrap_or(u32::MAX);
         let resumption = Resumption::new(&mut provider, handler_of(config, &scope), now_s);

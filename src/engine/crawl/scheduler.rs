@@ -82,11 +82,11 @@ impl SchedulerConfig {
         SchedulerConfig {
             queue_len: config.url_server.queue_len,
             hosts_per_ip_max: config.url_server.hosts_per_ip_max,
-            pages_max: config.pages_max,
-            seconds_max: config.seconds_max,
-            guard: AddressGuard::new(config.allow_net.clone()),
-            head_only: config.head_only,
-            wait: config.wait,
+            pages_max: config.crawl.max_pages,
+            seconds_max: config.crawl.max_seconds.map(|time| time.0),
+            guard: AddressGuard::new(config.crawl.allowed()),
+            head_only: config.crawl.head,
+            wait: config.crawl.wait,
             linger_us: config.url_server.linger.us(),
         }
     }
