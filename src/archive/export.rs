@@ -45,7 +45,7 @@ pub struct Exported {
 pub enum ArchiveError {
     #[error("{0} exists (give another name, or --force to replace it)")]
     Exists(PathBuf),
-    #[error("cannot write {path}: {cause}")]
+    #[error("cannot write {path}: {cause}{}", mend(.cause))]
     Write { path: PathBuf, cause: io::Error },
     #[error("{0} is no name for a file")]
     Name(PathBuf),
@@ -59,6 +59,16 @@ pub enum ArchiveError {
     Keep(#[from] crate::store_server::KeeperError),
     #[error(transparent)]
     Library(#[from] crate::store_server::MaintenanceError),
+}
+
+fn mend(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::FileTooLarge => {
+            " (raise the limit of file sizes, ulimit -f; --size makes smaller WARC files)"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => " (free some space)",
+        _ => "",
+    }
 }
 
 impl ArchiveError {

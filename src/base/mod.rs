@@ -7,6 +7,7 @@
 //! |-------------|------------------------------------------------------------------|
 //! | `now`       | monotonic and wall time as plain numbers                         |
 //! | `civil`     | days as dates, and back                                          |
+//! | `json`      | JSON in which only text is text                                  |
 //! | `key`       | a slab index with a generation, and how it packs into a token    |
 //! | `le`        | little-endian numbers at a place in bytes                        |
 //! | `net`       | what a role asks of the network, and the events it gets          |
@@ -20,6 +21,7 @@
 
 mod civil;
 mod guard;
+mod json;
 mod key;
 mod le;
 mod named;
@@ -33,6 +35,7 @@ mod wheel;
 
 pub(crate) use civil::Civil;
 pub(crate) use guard::{AddressGuard, canonical};
+pub(crate) use json::write_json;
 pub use key::Key;
 pub(crate) use le::{u16_at, u32_at, u64_at};
 pub(crate) use named::named_enum;

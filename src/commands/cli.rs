@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, say_failure, written};
 use super::{
-    audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, robots, sim, spider, store,
-    storeserver, urlserver,
+    add, audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, pause, robots, sim,
+    spider, status, stop, store, storeserver, urlserver,
 };
 use crate::base::shown;
 use clap::{Parser, Subcommand};
@@ -34,6 +34,11 @@ pub struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Crawl(Box<crawl::CrawlArgs>),
+    Status(status::StatusArgs),
+    Stop(stop::StopArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
+    Add(add::AddArgs),
     Store(store::StoreArgs),
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
@@ -107,6 +112,11 @@ pub fn run(cli: Cli) -> ExitCode {
     let ran = match cli.command {
         Command::Demo(args) => args.run(),
         Command::Crawl(args) => args.run(),
+        Command::Status(args) => args.run(),
+        Command::Stop(args) => args.run(),
+        Command::Pause(args) => args.run(),
+        Command::Resume(args) => args.run(),
+        Command::Add(args) => args.run(),
         Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
         Command::Storeserver(args) => args.run(),

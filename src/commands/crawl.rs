@@ -1,16 +1,17 @@
 use super::settings::{DataFlags, LIMITS, LinkFlags, QueueFlags, SharedArgs, WHAT_TO_CRAWL};
 use super::shared::{
-    ChosenDriver, CrawlReport, Failure, Farewell, NameSource, ProductDriver, Signals, has_index, open_data,
-    open_index, parse_url, read_urls, run_to_end, say, say_more, tell,
+    ChosenDriver, CrawlReport, Failure, Farewell, NameSource, OpenNote, ProductDriver, RunningCrawl, Signals,
+    has_index, open_data, open_index, parse_url, read_urls, run_to_end, say, say_more, tell,
 };
 use crate::base::shown;
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SpiderSetup, Summary};
+use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary};
 use crate::handler::ScopeKind;
 use crate::proto::url::CrawlUrl;
+use crate::store_server::Holder;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Crawl from URLs, in one process, politely
@@ -68,7 +69,8 @@ impl CrawlArgs {
         let seeds = admitted(seeds, &config)?;
         let data = config.store.data.clone();
         let summary = crawl(config, seeds, signals, started)?;
-        tell(&CrawlReport::new(&summary), self.json, |report| report.table(&data) + &report.end(&data))
+        tell(&CrawlReport::new(&summary), self.json, |report| report.table(&data) + &report.end(&data))?;
+        summary.seeds_lost.map_or(Ok(()), |lost| Err(Failure::No(said_of(&lost))))
     }
 
     fn config(&self) -> Result<Config, Failure> {
@@ -100,8 +102,21 @@ impl CrawlArgs {
     }
 }
 
+/// What happened to seeds of which none could be had.
+fn said_of(lost: &SeedsLost) -> String {
+    if let ([(url, why)], 0) = (&lost.told[..], lost.more) {
+        return format!("{url}: {why}");
+    }
+    let mut said = "none of the URLs given could be had:".to_string();
+    said.extend(lost.told.iter().map(|(url, why)| format!("\n  {url}: {why}")));
+    if lost.more > 0 {
+        said += &format!("\n  and {} more", lost.more);
+    }
+    said
+}
+
 /// The seeds in canonical form, as far as no rule denies them. Those that one does are named.
-fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
+pub(super) fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
     let given = seeds.len();
     let mut kept = Vec::with_capacity(given);
     let (canon, mut scratch) = (config.doc_index.canon(), String::new());
@@ -142,8 +157,12 @@ pub(super) fn crawl(
         config.store.data.display()
     ));
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
+    if !seeds.is_empty() {
+        is_free(&config.store.data)?;
+    }
     driver.announce(&format!("; cores {:?}", config.cores));
     let directory = open_data(&config.store.data, "crawl")?;
+    let note = OpenNote::begin(&directory);
     let index = open_index(&config, &directory)?;
     let known = index.index.stats();
     if !seeds.is_empty() && known.pending > 0 {
@@ -165,7 +184,21 @@ pub(super) fn crawl(
         let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());
         say(format_args!("taken up from the store: {pages} pages ({took_ms} ms)"));
     }
-    run_to_end(node, signals, &FAREWELL)
+    let ended = run_to_end(node, signals, &FAREWELL);
+    note.end(&ended);
+    ended
+}
+
+/// Whoever names URLs while a crawl runs there means to add them.
+fn is_free(data: &Path) -> Result<(), Failure> {
+    if RunningCrawl::at(data)?.is_none() {
+        return Ok(());
+    }
+    let by = Holder::of(data)?.map_or("a process".to_string(), |holder| holder.to_string());
+    let data = data.display();
+    Err(Failure::CannotRun(format!(
+        "{data} is in use by {by}: a crawl runs there: add URLs to it with nephila add --data {data} URL…"
+    )))
 }
 
 fn start<D: ProductDriver>(

@@ -3,6 +3,7 @@ use super::crawl::crawl;
 use super::shared::{CrawlReport, Failure, Signals, cores, print, read_urls};
 use crate::config::{Config, Rate};
 use crate::farm::SiteSpec;
+use crate::storage::make_data_directory;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -42,7 +43,7 @@ impl DemoArgs {
         };
         config.cores = crawl_cores;
         config.check().map_err(Failure::usage)?;
-        std::fs::create_dir_all(&self.data).map_err(|e| {
+        make_data_directory(&self.data).map_err(|e| {
             Failure::CannotRun(format!(
                 "cannot use {}: {e} (choose another with --data)",
                 self.data.display()

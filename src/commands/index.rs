@@ -81,7 +81,7 @@ enum IndexCommand {
     },
     /// Add URLs: a plain list, lines of index export, or lines of a reflog
     #[command(
-        after_help = "Examples:\n  nephila index import --data ./example urls.txt\n  nephila index export --data ./one | nephila index import --data ./other -\n\nA plain URL counts as a seed. A line of an export brings what was known of its URL, without the\ndocument. A line of a reflog has batch, priority, time, page, URL, hits and update tag, with tabs\nbetween them: a pending URL moves up by a higher priority or more hits, and a fetched one is due\nat once by another update tag. No crawl may be using the data directory."
+        after_help = "Examples:\n  nephila index import --data ./example urls.txt\n  nephila index export --data ./one | nephila index import --data ./other -\n\nA plain URL counts as a seed. A line of an export brings what was known of its URL, without the\ndocument. A line of a reflog has batch, priority, time, page, URL, hits and update tag, with tabs\nbetween them: a pending URL moves up by a higher priority or more hits, and a fetched one is due\nat once by another update tag. A running crawl takes them up at once."
     )]
     Import {
         #[command(flatten)]

@@ -1,7 +1,7 @@
 use super::settings::{DataFlags, QueueFlags, SharedArgs};
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
-    has_index, links_possible, open_index, read_urls, run_to_end, tell,
+    has_index, links_possible, open_data, open_index, read_urls, run_to_end, tell,
 };
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
@@ -9,7 +9,6 @@ use crate::engine::{
     LinksConfig, NodeError, NodeSetup, OpenIndex, SpiderSetup, UrlList, UrlNode, UrlSummary,
 };
 use crate::proto::url::CrawlUrl;
-use crate::store_server::DataDir;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -103,7 +102,7 @@ fn serve(
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
     driver.announce("");
     // For its lock: the log and the journal have one writer.
-    let directory = DataDir::open(&config.store.data)?;
+    let directory = open_data(&config.store.data, "process")?;
     // A list is worked off once; what is due in the index is noted there.
     let index = match urls.is_empty() {
         true => open_index(&config, &directory)?,

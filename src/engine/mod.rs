@@ -34,7 +34,7 @@
 //! | `runtime` | actors, threads, lanes to shards, log writer, keeper, counters, notices     |                        |
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
-//! | `inspect` | how things stand with a URL, and the socket by which a crawl is asked       | runtime                |
+//! | `inspect` | how things stand with a URL and a crawl; the socket by which it is asked    | runtime                |
 //! | `crawl`   | a crawl in one process                                                      | runtime names inspect  |
 //! | `split`   | URL server, spider and store server as processes of their own               | runtime names links crawl |
 //!
@@ -58,6 +58,8 @@ pub(crate) use crawl::settings::scope_of;
 pub(crate) use inspect::control::CONTROL_SOCKET;
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub(crate) use inspect::explain::Explanation;
+pub(crate) use inspect::handed::{PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
+pub(crate) use inspect::node_status::{NodeState, NodeStatus};
 pub(crate) use inspect::status::{
     CountsLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
 };
@@ -67,7 +69,7 @@ pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Turned};
 pub use runtime::counters::{Ended, Summary};
-pub(crate) use runtime::counters::{Snapshot, SpiderSummary, UrlSummary};
+pub(crate) use runtime::counters::{SeedsLost, Snapshot, SpiderSummary, UrlSummary};
 pub(crate) use runtime::health::{Health, NodeError};
 pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;

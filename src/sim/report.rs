@@ -8,6 +8,8 @@ pub struct SimReport {
     pub success: u64,
     /// Shards that died, or processes that were killed.
     pub deaths: u64,
+    /// Times that the whole crawl was paused.
+    pub pauses: u64,
     pub slots_reused: u64,
     /// Requests that went to another address because nobody was at the first.
     pub moved_on: u64,
@@ -27,6 +29,7 @@ impl AddAssign for SimReport {
         self.documents += other.documents;
         self.success += other.success;
         self.deaths += other.deaths;
+        self.pauses += other.pauses;
         self.slots_reused += other.slots_reused;
         self.moved_on += other.moved_on;
         self.broken += other.broken;

@@ -6,7 +6,6 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
 
 /// Held for as long as it lives.
 pub(super) struct DirectoryLock {
@@ -27,24 +26,15 @@ pub(super) enum LockError {
 }
 
 const FILE: &str = "lock";
-/// Whoever only looks holds the directory for a moment.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(20);
 /// More than a kernel has locks.
 const LOCKS_BYTES_MAX: u64 = 16 << 20;
 
 impl DirectoryLock {
     pub fn take(path: &Path) -> Result<DirectoryLock, LockError> {
         let directory = File::open(path)?;
-        let mut tries = 1;
-        while let Err(cause) = directory.try_lock() {
-            match cause {
-                TryLockError::WouldBlock if tries < TRIES => std::thread::sleep(PAUSE),
-                TryLockError::WouldBlock => return Err(LockError::Held(holder_of(path, &directory))),
-                // A file system that cannot lock directories can lock files.
-                TryLockError::Error(_) => break,
-            }
-            tries += 1;
+        // A file system that cannot lock directories can lock files.
+        if let Err(TryLockError::WouldBlock) = directory.try_lock() {
+            return Err(LockError::Held(holder_of(path, &directory)));
         }
         let mut file =
             OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path.join(FILE))?;
@@ -66,7 +56,7 @@ impl From<io::Error> for LockError {
 }
 
 impl Holder {
-    /// The process that writes a directory, if any does.
+    /// The process that writes a directory, if any does. To find out, the directory is held for a moment.
     pub fn of(path: &Path) -> io::Result<Option<Holder>> {
         let directory = match File::open(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),

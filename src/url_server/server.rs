@@ -197,8 +197,7 @@ impl UrlServer {
         self.spiders.leave(spider);
         let is_theirs = |active: &Active| active.spider == spider && active.is_page();
         for trans in self.in_flight.select(&self.hosts, is_theirs) {
-            self.stats.resent += 1;
-            self.put_back(trans, now);
+            self.give_up(trans, now);
         }
     }
 

@@ -109,13 +109,37 @@ impl WaitsFor {
         WaitsFor::Address,
         WaitsFor::Spider,
     ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitsFor::Rate => "rate",
+            WaitsFor::ResponseTime => "response_time",
+            WaitsFor::CrawlDelay => "crawl_delay",
+            WaitsFor::Penalty => "penalty",
+            WaitsFor::RetryAfter => "retry_after",
+            WaitsFor::Failures => "failures",
+            WaitsFor::Robots => "robots",
+            WaitsFor::Concurrent => "concurrent",
+            WaitsFor::Address => "address",
+            WaitsFor::Spider => "spider",
+        }
+    }
 }
 
-/// Hosts that wait, by what for, in the order of [`WaitsFor::ALL`].
-pub type HostsWaiting = [u32; WaitsFor::ALL.len()];
+/// How many hosts wait for what. All rows are counted, some at a time, so that no count takes long.
+#[derive(Default)]
+pub struct HostTally {
+    row: usize,
+    counting: [u64; WaitsFor::ALL.len()],
+    counted: [u64; WaitsFor::ALL.len()],
+}
 
-/// Hosts that are looked at to know what most of them wait for.
-const HOSTS_SAMPLED: usize = 256;
+impl HostTally {
+    /// The counts of the last whole round.
+    pub fn waits(&self) -> impl Iterator<Item = (WaitsFor, u64)> + '_ {
+        WaitsFor::ALL.into_iter().zip(self.counted)
+    }
+}
 
 impl PauseView {
     pub(super) fn of(pace: &Pace) -> PauseView {
@@ -183,16 +207,23 @@ impl UrlServer {
         })
     }
 
-    /// How many hosts wait for what: counted of few hosts, estimated from a sample of many.
-    pub fn hosts_waiting(&self, now: Now) -> HostsWaiting {
-        let mut waiting = HostsWaiting::default();
-        let step = (self.hosts.iter().size_hint().0 / HOSTS_SAMPLED).max(1);
-        for host in self.hosts.iter().step_by(step).filter(|host| host.queued() > 0) {
-            if let (Some(why), _) = self.waits_for(host, now) {
-                waiting[why as usize] += step as u32;
+    /// Counts so many rows more. True once all have been counted.
+    pub fn tally(&self, tally: &mut HostTally, rows: usize, now: Now) -> bool {
+        let first = tally.row;
+        for host in self.hosts.iter().skip(first).take(rows) {
+            tally.row += 1;
+            if host.queued() + host.open() > 0
+                && let (Some(why), _) = self.waits_for(host, now)
+            {
+                tally.counting[why as usize] += 1;
             }
         }
-        waiting
+        let is_whole = tally.row - first < rows;
+        if is_whole {
+            tally.counted = std::mem::take(&mut tally.counting);
+            tally.row = 0;
+        }
+        is_whole
     }
 
     /// Why nothing of a host goes out at this moment, and until when.

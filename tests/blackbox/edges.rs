@@ -290,7 +290,7 @@ fn loopback_is_refused_unless_allowed() {
         let mut command = nephila();
         command.args(["crawl", "--json", "--req-host-per-sec", "0", "--driver", driver]);
         command.arg("--hosts-file").arg(&hosts).arg("--data").arg(&data).args(&urls);
-        let run = Running::start(&mut command).wait(PATIENCE).done();
+        let run = Running::start(&mut command).wait(PATIENCE).ended();
         let report = run.json();
         check_report(&report);
         assert_eq!(result_count(&report, "blocked_address"), urls.len() as u64, "{report}");

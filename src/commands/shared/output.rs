@@ -2,6 +2,7 @@
 //! there, so that nothing of it can panic over it.
 
 use super::{Failure, Verbosity};
+use crate::base;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
@@ -95,7 +96,7 @@ pub(crate) fn written(written: io::Result<()>) -> Result<(), Failure> {
 
 /// Writes a value as one line of JSON.
 pub(crate) fn write_json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
+    base::write_json(out, value)?;
     out.write_all(b"\n")
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct CrawlReport {
     waiting: u64,
     next_due: Option<String>,
     known: u64,
+    /// Of the known ones, those that the rules of this run leave out.
+    excluded: u64,
     /// Of the known ones, those that were when it began.
     known_before: u64,
     /// Pages that were stored by a process that was killed, and are not fetched again.
@@ -93,6 +95,8 @@ pub(crate) struct UrlReport {
     /// URLs that were answered for.
     done: u64,
     pending: u64,
+    /// Left out by the rules of this run.
+    excluded: u64,
     /// Lines that went to spiders, and those of them that went again.
     sent: u64,
     resent: u64,
@@ -133,6 +137,7 @@ impl CrawlReport {
             waiting: summary.waiting,
             next_due: summary.next_due_s.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
             known: summary.known,
+            excluded: summary.excluded,
             known_before: summary.known_before,
             taken_up: summary.taken_up,
             results: owned(&summary.results),
@@ -147,10 +152,11 @@ impl CrawlReport {
 
     /// What this run did, and what its directory holds.
     pub fn table(&self, data: &Path) -> String {
-        let Self { known, pending, .. } = self;
+        let Self { known, pending, excluded, .. } = self;
         let new = known - self.known_before.min(*known);
         let new = if new == 0 || new == *known { String::new() } else { format!(" ({new} of them new)") };
-        let all = table(&[("URLs", format!("{known} known{new}, {pending} pending"))]);
+        let out = some(*excluded, &|| format!(", {excluded} excluded"));
+        let all = table(&[("URLs", format!("{known} known{new}, {pending} pending{out}"))]);
         format!("this run\n{}all of {}\n{all}", self.this_run(), data.display())
     }
 
@@ -252,13 +258,15 @@ impl StoreReport {
 
 impl UrlReport {
     pub fn new(summary: UrlSummary) -> UrlReport {
-        let UrlSummary { known, done, pending, sent, resent, late, bad_lines, seconds, .. } = summary;
+        let UrlSummary { known, done, pending, excluded, sent, resent, late, bad_lines, seconds, .. } =
+            summary;
         let UrlSummary { cpu_us, driver, results, stopped, .. } = summary;
         let cpu_us_per_url = cpu_us as f64 / done.max(1) as f64;
         UrlReport {
             known,
             done,
             pending,
+            excluded,
             sent,
             resent,
             late,

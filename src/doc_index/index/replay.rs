@@ -7,6 +7,7 @@ use super::super::ledger::{Entry, FILE_HEADER_BYTES, Ledger, Origin, Scanned, To
 use super::super::rules::IndexRules;
 use super::DocIndex;
 use crate::base::random_u64;
+use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::storage::seen::Seen;
 use crate::storage::{Bytes, Spill, sync_directory};
@@ -69,7 +70,9 @@ impl DocIndex {
     ) -> io::Result<Attempt> {
         fs::create_dir_all(folder)?;
         let file = |name: &str| Bytes::open(&folder.join(name));
-        let mut ledger = file(LEDGER)?;
+        // It begins with the key of the fingerprints.
+        let open_ledger = || Bytes::open_secret(&folder.join(LEDGER));
+        let mut ledger = open_ledger()?;
         let ledger_bytes = ledger.len();
         let seed = match Ledger::seed_of(&ledger)? {
             Some(seed) => seed,
@@ -82,7 +85,7 @@ impl DocIndex {
                 remove_all(&folder.join(SEEN))?;
                 Ledger::create(ledger, seed)?;
                 sync_directory(folder)?;
-                ledger = file(LEDGER)?;
+                ledger = open_ledger()?;
                 seed
             }
             None => return Ok(Attempt::Foreign),
@@ -226,6 +229,8 @@ impl Replay<'_> {
         }
         match (row.state, index.rules.schedule.recrawl) {
             (DocState::Excluded | DocState::Fetching, _) => true,
+            // Earlier builds took an address that was not allowed for an error.
+            (DocState::Error, _) if row.result == Some(ResultCode::BlockedAddress) => true,
             (DocState::Pending, _) => index.rules.again || row.due_s <= now_s,
             _ if index.rules.again => true,
             // This crawl does not look again.

@@ -4,7 +4,9 @@ use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
-use crate::engine::inspect::control::{CONTROL_SOCKET, Control};
+use crate::engine::crawl::seed_fates::SeedFates;
+use crate::engine::inspect::control::{CONTROL_SOCKET, Control, Desk};
+use crate::engine::inspect::node_status::Gauges;
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
@@ -38,6 +40,7 @@ pub struct Node {
     table: CounterTable,
     health: Arc<Health>,
     known_before: u64,
+    seeds: SeedFates,
     told: Option<IndexedMark>,
     /// No other process writes there until the index is closed.
     held: Option<HeldDirectory>,
@@ -74,7 +77,9 @@ impl Node {
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let index = ActorThread::start("index", index, started, &health)?;
         let scheduler = ActorThread::start("scheduler", scheduler, started, &health)?;
-        let control = Control::start(&config.store.data, questions)
+        let gauges = Gauges::new(core.table.clone(), health.clone(), stop.clone(), started);
+        let desk = Desk { questions, gauges, bell: scheduler_bell.clone() };
+        let control = Control::start(&config.store.data, desk)
             .map_err(|cause| {
                 health.warn("no_control", format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}"));
             })
@@ -93,6 +98,7 @@ impl Node {
             table: core.table,
             health,
             known_before: core.known_before,
+            seeds: core.seeds,
             told: core.told,
             held: core.held,
             resumed: core.resumed,
@@ -143,6 +149,7 @@ impl Running for Node {
         }
         let index = index_actor.provider().index().stats();
         let sum = |counter| self.table.sum(counter);
+        let unix_ms = wall_at(self.started).unix_ms_at_zero + self.started.elapsed().as_millis() as u64;
         let pending = index.pending + index.fetching + index.waiting;
         let ended = match scheduler.ended().unwrap_or(Ended::Signal) {
             Ended::Done if pending > 0 => Ended::Linger,
@@ -166,6 +173,8 @@ impl Running for Node {
             known_before: self.known_before,
             taken_up: self.resumed.pages,
             known: index.known,
+            excluded: index.excluded,
+            seeds_lost: self.seeds.lost(index_actor.provider(), scheduler.success(), unix_ms),
             results: scheduler.results(),
             fetch_us: merged_histogram(&self.shard_stats),
             robots: sum(Counter::Robots),

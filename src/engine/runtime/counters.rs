@@ -1,5 +1,5 @@
 use crate::proto::record::ResultCode;
-use crate::url_server::{HostsWaiting, WaitsFor};
+use crate::url_server::WaitsFor;
 use hdrhistogram::Histogram;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -14,8 +14,6 @@ pub enum Counter {
     /// Documents that were fetched and answered for, whatever came of them.
     Pages,
     Success,
-    /// Documents that were answered for, those that no spider was given among them.
-    Done,
     /// URLs that the doc index knows; those that it holds for fetching now, and those that wait until they are due.
     Known,
     Pending,
@@ -42,6 +40,19 @@ pub enum Counter {
     Sent,
     /// Lines about transactions that were not open, or with another spider.
     Late,
+    /// No new requests go out.
+    Paused,
+    /// Hosts that wait, by what they wait for.
+    WaitRate,
+    WaitResponseTime,
+    WaitCrawlDelay,
+    WaitPenalty,
+    WaitRetryAfter,
+    WaitFailures,
+    WaitRobots,
+    WaitConcurrent,
+    WaitAddress,
+    WaitSpider,
     /// Of a store server: connections that were let in, those that ended inside a record or sent what is none, and records.
     Connections,
     BadConnections,
@@ -50,12 +61,28 @@ pub enum Counter {
 
 const COUNT: usize = Counter::Records as usize + 1;
 
+impl Counter {
+    /// Of hosts that wait for this.
+    pub(crate) fn of_hosts(why: WaitsFor) -> Counter {
+        match why {
+            WaitsFor::Rate => Counter::WaitRate,
+            WaitsFor::ResponseTime => Counter::WaitResponseTime,
+            WaitsFor::CrawlDelay => Counter::WaitCrawlDelay,
+            WaitsFor::Penalty => Counter::WaitPenalty,
+            WaitsFor::RetryAfter => Counter::WaitRetryAfter,
+            WaitsFor::Failures => Counter::WaitFailures,
+            WaitsFor::Robots => Counter::WaitRobots,
+            WaitsFor::Concurrent => Counter::WaitConcurrent,
+            WaitsFor::Address => Counter::WaitAddress,
+            WaitsFor::Spider => Counter::WaitSpider,
+        }
+    }
+}
+
 /// The counters of one thread, published now and then by plain stores: the thread counts in fields of its own.
 #[derive(Default)]
 pub struct Counters {
     counts: [AtomicU64; COUNT],
-    /// Hosts that wait, by what for, in the order of [`WaitsFor::ALL`].
-    hosts_wait: [AtomicU64; WaitsFor::ALL.len()],
 }
 
 impl Counters {
@@ -70,13 +97,6 @@ impl Counters {
 
     pub fn get(&self, counter: Counter) -> u64 {
         self.counts[counter as usize].load(Ordering::Relaxed)
-    }
-
-    /// How many hosts wait for what, in the order of [`WaitsFor::ALL`].
-    pub(crate) fn set_waits(&self, waits: &HostsWaiting) {
-        for (counter, count) in self.hosts_wait.iter().zip(waits) {
-            counter.store(u64::from(*count), Ordering::Relaxed);
-        }
     }
 }
 
@@ -94,15 +114,6 @@ impl CounterTable {
 
     pub fn sum(&self, counter: Counter) -> u64 {
         self.0.iter().map(|counters| counters.get(counter)).sum()
-    }
-
-    /// What most hosts wait for, and how many they are.
-    fn hosts_wait(&self) -> Option<(WaitsFor, u64)> {
-        let hosts = |at: usize| {
-            self.0.iter().map(|counters| counters.hosts_wait[at].load(Ordering::Relaxed)).sum::<u64>()
-        };
-        let waits = WaitsFor::ALL.iter().enumerate().map(|(at, waits_for)| (*waits_for, hosts(at)));
-        waits.max_by_key(|(_, hosts)| *hosts).filter(|(_, hosts)| *hosts > 0)
     }
 }
 
@@ -164,14 +175,18 @@ pub struct Snapshot {
     /// To be fetched now, and what waits until it is due.
     pub pending: u64,
     pub waiting: u64,
-    /// What most hosts wait for, and how many they are.
-    pub hosts_wait: Option<(WaitsFor, u64)>,
+    /// What hosts wait for, and how many for each.
+    pub waits: Vec<(WaitsFor, u64)>,
+    pub is_paused: bool,
 }
 
 impl Snapshot {
     pub(crate) fn of(table: &CounterTable) -> Snapshot {
         let (pages, success) = (table.sum(Counter::Pages), table.sum(Counter::Success));
+        let waits = WaitsFor::ALL.into_iter().map(|why| (why, table.sum(Counter::of_hosts(why))));
         Snapshot {
+            waits: waits.filter(|(_, count)| *count > 0).collect(),
+            is_paused: table.sum(Counter::Paused) > 0,
             pages,
             success,
             errors: pages.saturating_sub(success),
@@ -182,7 +197,6 @@ impl Snapshot {
             known: table.sum(Counter::Known),
             pending: table.sum(Counter::Pending),
             waiting: table.sum(Counter::Waiting),
-            hosts_wait: table.hosts_wait(),
         }
     }
 }
@@ -194,6 +208,8 @@ pub struct UrlSummary {
     /// URLs that were answered for.
     pub done: u64,
     pub pending: u64,
+    /// Left out by the rules of this run.
+    pub excluded: u64,
     pub sent: u64,
     pub resent: u64,
     pub late: u64,
@@ -248,6 +264,10 @@ pub struct Summary {
     /// Pages that were stored by a process that was killed, and are not fetched again.
     pub taken_up: u64,
     pub known: u64,
+    /// Of the known ones, those that the rules of this run leave out.
+    pub excluded: u64,
+    /// What became of each URL that was typed, if none of them could be had.
+    pub seeds_lost: Option<SeedsLost>,
     pub results: BTreeMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,
     pub robots: u64,
@@ -279,6 +299,14 @@ impl Ended {
     pub fn is_early(self) -> bool {
         matches!(self, Ended::MaxPages | Ended::MaxSeconds | Ended::Signal)
     }
+}
+
+/// URLs that were typed and could not be had.
+#[derive(Clone, Debug, Default)]
+pub struct SeedsLost {
+    /// The first of them, and what happened, in words.
+    pub told: Vec<(String, String)>,
+    pub more: usize,
 }
 
 /// Results by code, counted by the dealer of a process alone.

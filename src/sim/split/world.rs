@@ -33,8 +33,6 @@ struct SplitWorld {
     starts: u64,
     resent: u64,
     fault_at: Now,
-    /// Spiders that took the store server for one that does not count.
-    unpromising: [bool; SPIDERS],
     rng: Rng,
     report: SimReport,
 }
@@ -86,7 +84,6 @@ impl SplitWorld {
             starts: 0,
             resent: 0,
             fault_at,
-            unpromising: [false; SPIDERS],
             rng,
             report: SimReport::default(),
             plan,
@@ -178,13 +175,7 @@ impl SplitWorld {
                 judge.url_server_has(open, has_resent, now);
             }
             Some(Process::Spider(spider)) if actor == 0 => {
-                let promises = !self.unpromising[number - 1];
-                judge.spider_has(number - 1, spider.core.dispatcher.actor.open_orders(), promises);
-            }
-            Some(Process::Spider(spider)) if actor == 3 => {
-                if let RecordActor::Server(sender) = &spider.core.records {
-                    self.unpromising[number - 1] |= sender.takes_store_as_silent();
-                }
+                judge.spider_has(number - 1, spider.core.dispatcher.actor.open_orders());
             }
             _ => {}
         }
@@ -227,8 +218,11 @@ impl SplitWorld {
         };
         let kind = self.plan.faults.draw(&mut self.rng);
         let until = now.plus_ms(1 + self.rng.below(8_000));
+        let to_store = ends.len() > 1;
         let mut net = self.net.borrow_mut();
         match kind {
+            // It cannot tell a store server that is cut off before its first word from one that never counts.
+            Misfortune::Cut if to_store && !self.is_counted(spider) => return,
             Misfortune::Cut => ends.into_iter().for_each(|(a, b)| net.cut(a, b, until)),
             Misfortune::Reset => ends.into_iter().for_each(|(a, b)| net.reset_between(a, b)),
             Misfortune::Delay => net.delay(1 + self.rng.below(300_000)),
@@ -242,6 +236,12 @@ impl SplitWorld {
             }
         }
         self.report.broken += 1;
+    }
+
+    /// Whether a spider that runs knows that its records are counted.
+    fn is_counted(&self, spider: usize) -> bool {
+        let Some(Process::Spider(process)) = &self.processes[1 + spider] else { return true };
+        matches!(&process.core.records, RecordActor::Server(sender) if sender.is_counted())
     }
 
     /// The process is gone without a word; what its files had stays.
@@ -265,10 +265,7 @@ impl SplitWorld {
                 self.judge.borrow_mut().url_server_died(now);
             }
             STORE_PROCESS => {}
-            spider => {
-                self.unpromising[spider - 1] = false;
-                self.judge.borrow_mut().spider_died(spider - 1);
-            }
+            spider => self.judge.borrow_mut().spider_died(spider - 1),
         }
     }
 

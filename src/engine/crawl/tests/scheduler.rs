@@ -202,6 +202,7 @@ fn a_request_for_robots_goes_to_the_shard_of_its_host_and_its_answer_back() {
     assert!(stage.is_idle());
     // The other shard dies with it: it is asked again there.
     stage.say(1, FromShard::Restarted { epoch: 1, suspect: None });
+    assert!(matches!(stage.shards[1].work.pop(), Some(ToShard::Pause(false))));
     let Some(ToShard::RemoteRobots { epoch: 1, request: again }) = stage.shards[1].work.pop() else {
         panic!("again")
     };
