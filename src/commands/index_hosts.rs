@@ -93,7 +93,7 @@ impl Counts {
             DocState::Success => self.success += 1,
             DocState::Error => self.errors += 1,
             DocState::Excluded => self.excluded += 1,
-            DocState::Pending | DocState::Fetching => {}
+            DocState::Pending | DocState::HandedOut => {}
         }
         if row.due_s > 0 {
             self.waiting += 1;

@@ -4,7 +4,7 @@ use super::machine::{cores, memory_bytes};
 use super::shared::{Failure, say};
 use crate::base::shown;
 use crate::config::{
-    Bytes, Config, Contact, DriverChoice, MEMORY_BYTES_MIN, Millis, Rate, flag_help, flag_value,
+    Bytes, Config, Contact, DriverChoice, MEMORY_BYTES_MIN, Millis, Rate, Seconds, flag_help, flag_value,
 };
 use crate::handler::ScopeKind;
 use crate::limits::NAME_SERVERS_MAX;
@@ -101,6 +101,7 @@ setting_flags! {
     QueueFlags {
         url_server.req_host_concurrent: u8,
         url_server.req_host_per_sec: Rate,
+        url_server.linger: Seconds,
         spider.fallback_delay: Millis,
         doc_index.memory: Bytes,
     }

@@ -8,7 +8,7 @@ pub struct SimReport {
     pub success: u64,
     /// Shards that died, or processes that were killed.
     pub deaths: u64,
-    /// Times that the whole crawl was paused.
+    /// Pauses of the whole crawl that came to their end.
     pub pauses: u64,
     pub slots_reused: u64,
     /// Requests that went to another address because nobody was at the first.

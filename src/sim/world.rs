@@ -273,7 +273,7 @@ impl World {
         self.audit();
         let index = self.node.index.actor.provider().index();
         let stats = index.stats();
-        assert_eq!((stats.pending, stats.fetching), (0, 0), "URLs were left over");
+        assert_eq!((stats.pending, stats.handed_out), (0, 0), "URLs were left over");
         let mut done: HashMap<(u32, Resource), ResultCode> = HashMap::new();
         for doc_id in 1..index.next_doc() {
             let found = index.document(doc_id).expect("memory does not fail").expect("a document");

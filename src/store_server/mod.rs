@@ -68,7 +68,7 @@ mod verify;
 pub use data_dir::DataDir;
 pub(crate) use data_dir::OpenError;
 pub(crate) use directory_lock::Holder;
-pub(crate) use reader::{Damage, Located};
+pub(crate) use reader::{Age, Damage, Located};
 pub use reader::{ReadError, Reader};
 pub(crate) use record::{Document, Record};
 

@@ -124,6 +124,22 @@ impl WaitsFor {
             WaitsFor::Spider => "spider",
         }
     }
+
+    /// In words for an operator, of a URL or its host.
+    pub fn words(self) -> &'static str {
+        match self {
+            WaitsFor::Rate => "the rate of its host (req_host_per_sec)",
+            WaitsFor::ResponseTime => "a pause as long as the last answer took (delay_factor)",
+            WaitsFor::CrawlDelay => "the Crawl-delay of its robots.txt",
+            WaitsFor::Penalty => "its host answered 429 or 503",
+            WaitsFor::RetryAfter => "its host said when to come back (Retry-After)",
+            WaitsFor::Failures => "its host did not answer, again and again",
+            WaitsFor::Robots => "its robots.txt is not known yet",
+            WaitsFor::Concurrent => "as many requests to its host are open as may be (req_host_concurrent)",
+            WaitsFor::Address => "another host has the same address, and its turn",
+            WaitsFor::Spider => "no spider has room",
+        }
+    }
 }
 
 /// How many hosts wait for what. All rows are counted, some at a time, so that no count takes long.
@@ -135,9 +151,9 @@ pub struct HostTally {
 }
 
 impl HostTally {
-    /// The counts of the last whole round.
-    pub fn waits(&self) -> impl Iterator<Item = (WaitsFor, u64)> + '_ {
-        WaitsFor::ALL.into_iter().zip(self.counted)
+    /// The counts of the last whole round, in the order of [`WaitsFor::ALL`].
+    pub fn waits(&self) -> &[u64; WaitsFor::ALL.len()] {
+        &self.counted
     }
 }
 
@@ -227,7 +243,7 @@ impl UrlServer {
     }
 
     /// Why nothing of a host goes out at this moment, and until when.
-    fn waits_for(&self, host: &Host, now: Now) -> (Option<WaitsFor>, Option<Now>) {
+    pub(super) fn waits_for(&self, host: &Host, now: Now) -> (Option<WaitsFor>, Option<Now>) {
         let address = self.hosts.address(host.address());
         let is_known = matches!(host.robots(), RobotsState::Known { .. });
         if !is_known && host.open() > 0 {

@@ -29,9 +29,9 @@
 //! | `one_address`| an address has one budget, however it is written                  |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
-//! | `wrong_command_lines` | what cannot be meant is refused with cause and mend, and makes nothing |
 //! | `excluded`   | what rules refuse is not failed, and comes back when they go      |
 //! | `no_seed`    | a crawl that had none of its seeds says why, and exits 1          |
+//! | `wrong_command_lines` | what cannot be meant is refused with cause and mend, and makes nothing |
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
@@ -53,6 +53,7 @@
 //! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
+//! | `linger`     | a crawl does not stay for what it may not ask for long            |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
 //! | `operate`    | a running crawl is looked at, stopped, paused and given more URLs   |
@@ -96,6 +97,7 @@ mod index_care;
 mod interrupts;
 mod keep_alive;
 mod layers;
+mod linger;
 mod link;
 mod log_server;
 mod manual;

@@ -54,7 +54,7 @@ impl DocIndex {
         trouble.or_default(taken);
         for candidate in &found {
             if let Some(host) = books.host_of(candidate.doc_id) {
-                frontier.counts(host).fetching += 1;
+                frontier.counts(host).handed_out += 1;
             }
         }
         found

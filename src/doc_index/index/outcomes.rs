@@ -23,7 +23,7 @@ impl DocIndex {
             let note = outcome.note.as_deref().filter(|_| !is_kept).unwrap_or(&kept);
             self.documents.put_note(doc_id, before.note_owner(doc_id), &mut row, note);
         }
-        self.frontier.counts(host).fetching -= 1;
+        self.frontier.counts(host).handed_out -= 1;
         // A head has no links, nor has what failed: nothing of the ledger is needed for these. What has not changed was
         // read before, and is told of apart if it is read once more.
         let is_read = !held_on && (!is_head || outcome.result == ResultCode::Redirect);
@@ -79,14 +79,14 @@ impl DocIndex {
         let mut note = self.note(doc_id, &row);
         note.reason = Some(reason.into());
         self.documents.put_note(doc_id, row.note_owner(doc_id), &mut row, &note);
-        self.frontier.counts(host).fetching -= 1;
+        self.frontier.counts(host).handed_out -= 1;
         self.put_row(doc_id, host, row);
     }
 
     /// A document that was handed out comes back unfetched: it is the next of its host.
     pub fn put_back(&mut self, doc_id: u32) {
         let Some(host) = self.books.close(doc_id) else { return };
-        self.frontier.counts(host).fetching -= 1;
+        self.frontier.counts(host).handed_out -= 1;
         self.books.make_pending(doc_id);
         let row = self.row(doc_id);
         let found = self.trouble.or_default(self.ledger.doc(doc_id));
@@ -126,7 +126,7 @@ impl DocIndex {
             self.uncount(host, &row);
         }
         self.books.hand_out(doc_id, host);
-        self.frontier.counts(host).fetching += 1;
+        self.frontier.counts(host).handed_out += 1;
         true
     }
 }

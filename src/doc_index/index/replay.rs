@@ -228,7 +228,7 @@ impl Replay<'_> {
             index.documents.put(doc_id, *row);
         }
         match (row.state, index.rules.schedule.recrawl) {
-            (DocState::Excluded | DocState::Fetching, _) => true,
+            (DocState::Excluded | DocState::HandedOut, _) => true,
             // Earlier builds took an address that was not allowed for an error.
             (DocState::Error, _) if row.result == Some(ResultCode::BlockedAddress) => true,
             (DocState::Pending, _) => index.rules.again || row.due_s <= now_s,

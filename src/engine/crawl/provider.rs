@@ -2,7 +2,7 @@ use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_U
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::handed::{Handed, Taken};
-use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
+use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
 use crate::handler::{Scope, Verdict};
 use crate::proto::job::{Candidate, DocKind, Provenance};
 use crate::proto::record::ResultCode;
@@ -171,7 +171,7 @@ impl Provider {
             looked.place.at = Place::Parked;
         }
         looked.scope = self.rules.scope.as_ref().map(|scope| ScopeLine::of(&scope.judge(url)));
-        looked.host = self.index.host(url.origin()).map(CountsLine::from);
+        looked.host = self.index.host(url.origin()).map(|counts| HostLine { counts, open: None });
         looked.domain_known = self.index.domain_known(url);
         looked.variants_known = self.index.variants_known(url);
         looked

@@ -134,6 +134,12 @@ impl Queues {
         }
     }
 
+    /// Says whether everything waits, and for how long.
+    pub(crate) fn say_rest(&self, round: u32, spoken_of_us: u64, out: &mut Out, now: Now) {
+        let rest = self.url_server.rest(spoken_of_us, now).map(Box::new);
+        out.replies.send(FromShard::Rest { round, rest });
+    }
+
     /// A request of this kind is about to go out from here.
     pub(crate) fn counts(&mut self, kind: OrderKind) {
         self.robots += u64::from(kind != OrderKind::Page);
@@ -263,7 +269,7 @@ impl Queues {
     /// True once every host has been counted.
     pub(crate) fn publish(&mut self, counters: &Counters, now: Now) -> bool {
         let is_whole = self.url_server.tally(&mut self.tally, HOSTS_PER_PUBLISH, now);
-        self.tally.waits().for_each(|(why, count)| counters.set(Counter::of_hosts(why), count));
+        counters.set_waits(self.tally.waits());
         counters.set(Counter::Hosts, self.url_server.hosts_busy() as u64);
         counters.set(Counter::Resent, self.url_server.stats().resent);
         counters.set(Counter::Robots, self.robots);

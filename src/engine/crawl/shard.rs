@@ -240,6 +240,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
     fn receive(&mut self, now: Now) {
         for _ in 0..W::MESSAGES_PER_TURN {
             let Some(message) = self.work.pop() else { return };
+            self.is_unpublished = true;
             match self.source.receive(message, &mut self.out, now) {
                 Received::Taken => {}
                 Received::Scope(url) => self.sink.extend_scope(&url),
@@ -269,6 +270,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
         if self.actions.is_empty() {
             return;
         }
+        self.is_unpublished = true;
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
@@ -397,7 +399,6 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
         self.source.flush(&mut self.out, now);
         self.out.log.hand_on(now);
         self.out.replies.hand_up();
-        self.is_unpublished = true;
         if now.since_us(self.published_at) >= PUBLISH_US {
             self.publish(now);
         }

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 /// The socket of a data directory.
 pub const CONTROL_SOCKET: &str = "node.sock";
-/// Connections at once, each with a thread of its own; more are closed.
+/// Connections at once, each with a thread of its own; more wait.
 const CONNECTIONS_MAX: usize = 16;
 /// Whoever says nothing for so long is let go.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -106,9 +106,14 @@ fn io_error(error: NodeError) -> io::Error {
 fn serve(listener: &UnixListener, end: &UnixStream, desk: &Arc<Desk>) {
     let mut connections: Vec<Connection> = Vec::new();
     loop {
-        let mut fds =
-            [PollFd::new(end.as_fd(), PollFlags::POLLIN), PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, PollTimeout::from(1_000u16)) {
+        // Without a place for more, those who ask wait for one.
+        connections.retain(|connection| !connection.thread.is_finished());
+        let (listens, timeout_ms) = match connections.len() < CONNECTIONS_MAX {
+            true => (PollFlags::POLLIN, 1_000u16),
+            false => (PollFlags::empty(), 20),
+        };
+        let mut fds = [PollFd::new(end.as_fd(), PollFlags::POLLIN), PollFd::new(listener.as_fd(), listens)];
+        match poll(&mut fds, PollTimeout::from(timeout_ms)) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(_) => break,
         }
@@ -116,7 +121,6 @@ fn serve(listener: &UnixListener, end: &UnixStream, desk: &Arc<Desk>) {
             break;
         }
         desk.gauges.sample(Instant::now());
-        connections.retain(|connection| !connection.thread.is_finished());
         if fds[1].any().unwrap_or(false) {
             accept(listener, desk, &mut connections);
         }
@@ -128,8 +132,10 @@ fn serve(listener: &UnixListener, end: &UnixStream, desk: &Arc<Desk>) {
 }
 
 fn accept(listener: &UnixListener, desk: &Arc<Desk>, connections: &mut Vec<Connection>) {
-    while let Ok((stream, _)) = listener.accept() {
-        if connections.len() >= CONNECTIONS_MAX || !is_ours(&stream) {
+    while connections.len() < CONNECTIONS_MAX
+        && let Ok((stream, _)) = listener.accept()
+    {
+        if !is_ours(&stream) {
             continue;
         }
         let (Ok(theirs), desk) = (stream.try_clone(), desk.clone()) else { continue };

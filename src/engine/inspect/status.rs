@@ -15,7 +15,7 @@ pub struct Status {
     pub live: bool,
     pub dossier: Option<DocumentLine>,
     pub scope: Option<ScopeLine>,
-    pub host: Option<CountsLine>,
+    pub host: Option<HostLine>,
     /// URLs known of its domain, if that is limited.
     pub domain_known: Option<u32>,
     /// URLs known that differ from it in the values of their query only, if that is limited.
@@ -80,15 +80,14 @@ pub enum Out {
     Trap,
 }
 
+/// What is known of a host, and how many requests to it are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CountsLine {
-    pub known: u32,
-    pub pending: u32,
-    pub fetching: u32,
-    pub success: u32,
-    pub errors: u32,
-    pub refused: u32,
+pub struct HostLine {
+    #[serde(flatten)]
+    pub counts: HostCounts,
+    /// `None` if nothing of it was handed out.
+    pub open: Option<usize>,
 }
 
 /// How a host is paced.
@@ -155,13 +154,6 @@ impl ScopeLine {
     }
 }
 
-impl From<HostCounts> for CountsLine {
-    fn from(counts: HostCounts) -> CountsLine {
-        let HostCounts { known, pending, fetching, success, errors, refused } = counts;
-        CountsLine { known, pending, fetching, success, errors, refused }
-    }
-}
-
 impl NicenessLine {
     pub fn of(pause: &PauseView, wall: Wall, now: Now) -> NicenessLine {
         NicenessLine {
@@ -206,6 +198,7 @@ impl Status {
             DocPlace::Queued { before } => (place.at, place.before) = (Place::Queued, Some(before)),
             DocPlace::Elsewhere => place.at = Place::Leftover,
         }
+        self.host.get_or_insert_default().open = Some(view.open);
         self.niceness = Some(NicenessLine::of(&view.pause, wall, now));
         self.robots = Some(RobotsLine::of(&view.robots, wall));
     }

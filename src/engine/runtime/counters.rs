@@ -1,5 +1,6 @@
+use crate::base::{Wall, rfc3339};
 use crate::proto::record::ResultCode;
-use crate::url_server::WaitsFor;
+use crate::url_server::{Rest, RestingHost, WaitsFor};
 use hdrhistogram::Histogram;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -14,6 +15,8 @@ pub enum Counter {
     /// Documents that were fetched and answered for, whatever came of them.
     Pages,
     Success,
+    /// Documents that were answered for, those that no spider was given among them.
+    Done,
     /// URLs that the doc index knows; those that it holds for fetching now, and those that wait until they are due.
     Known,
     Pending,
@@ -42,17 +45,6 @@ pub enum Counter {
     Late,
     /// No new requests go out.
     Paused,
-    /// Hosts that wait, by what they wait for.
-    WaitRate,
-    WaitResponseTime,
-    WaitCrawlDelay,
-    WaitPenalty,
-    WaitRetryAfter,
-    WaitFailures,
-    WaitRobots,
-    WaitConcurrent,
-    WaitAddress,
-    WaitSpider,
     /// Of a store server: connections that were let in, those that ended inside a record or sent what is none, and records.
     Connections,
     BadConnections,
@@ -61,28 +53,12 @@ pub enum Counter {
 
 const COUNT: usize = Counter::Records as usize + 1;
 
-impl Counter {
-    /// Of hosts that wait for this.
-    pub(crate) fn of_hosts(why: WaitsFor) -> Counter {
-        match why {
-            WaitsFor::Rate => Counter::WaitRate,
-            WaitsFor::ResponseTime => Counter::WaitResponseTime,
-            WaitsFor::CrawlDelay => Counter::WaitCrawlDelay,
-            WaitsFor::Penalty => Counter::WaitPenalty,
-            WaitsFor::RetryAfter => Counter::WaitRetryAfter,
-            WaitsFor::Failures => Counter::WaitFailures,
-            WaitsFor::Robots => Counter::WaitRobots,
-            WaitsFor::Concurrent => Counter::WaitConcurrent,
-            WaitsFor::Address => Counter::WaitAddress,
-            WaitsFor::Spider => Counter::WaitSpider,
-        }
-    }
-}
-
 /// The counters of one thread, published now and then by plain stores: the thread counts in fields of its own.
 #[derive(Default)]
 pub struct Counters {
     counts: [AtomicU64; COUNT],
+    /// Hosts that wait, by what for, in the order of [`WaitsFor::ALL`].
+    hosts_wait: [AtomicU64; WaitsFor::ALL.len()],
 }
 
 impl Counters {
@@ -97,6 +73,12 @@ impl Counters {
 
     pub fn get(&self, counter: Counter) -> u64 {
         self.counts[counter as usize].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_waits(&self, waits: &[u64; WaitsFor::ALL.len()]) {
+        for (counter, count) in self.hosts_wait.iter().zip(waits) {
+            counter.store(*count, Ordering::Relaxed);
+        }
     }
 }
 
@@ -114,6 +96,15 @@ impl CounterTable {
 
     pub fn sum(&self, counter: Counter) -> u64 {
         self.0.iter().map(|counters| counters.get(counter)).sum()
+    }
+
+    /// What hosts wait for, and how many for each.
+    fn waits(&self) -> Vec<(WaitsFor, u64)> {
+        let hosts = |at: usize| {
+            self.0.iter().map(|counters| counters.hosts_wait[at].load(Ordering::Relaxed)).sum::<u64>()
+        };
+        let waits = WaitsFor::ALL.into_iter().enumerate().map(|(at, why)| (why, hosts(at)));
+        waits.filter(|(_, hosts)| *hosts > 0).collect()
     }
 }
 
@@ -183,9 +174,8 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn of(table: &CounterTable) -> Snapshot {
         let (pages, success) = (table.sum(Counter::Pages), table.sum(Counter::Success));
-        let waits = WaitsFor::ALL.into_iter().map(|why| (why, table.sum(Counter::of_hosts(why))));
         Snapshot {
-            waits: waits.filter(|(_, count)| *count > 0).collect(),
+            waits: table.waits(),
             is_paused: table.sum(Counter::Paused) > 0,
             pages,
             success,
@@ -218,6 +208,8 @@ pub struct UrlSummary {
     pub cpu_us: u64,
     pub driver: &'static str,
     pub results: BTreeMap<&'static str, u64>,
+    /// What it did not stay for.
+    pub waiting_hosts: WaitingHosts,
     pub stopped: bool,
 }
 
@@ -259,6 +251,8 @@ pub struct Summary {
     /// Of the pending ones, those that wait for a retry or to be looked at again, and when the next is due.
     pub waiting: u64,
     pub next_due_s: Option<u32>,
+    /// What it did not stay for.
+    pub waiting_hosts: WaitingHosts,
     /// Of the known ones, those that were when it began.
     pub known_before: u64,
     /// Pages that were stored by a process that was killed, and are not fetched again.
@@ -298,6 +292,40 @@ impl Ended {
     /// Whether something could have been fetched at once.
     pub fn is_early(self) -> bool {
         matches!(self, Ended::MaxPages | Ended::MaxSeconds | Ended::Signal)
+    }
+}
+
+/// Hosts that a crawl did not stay for: those with the most URLs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingHosts {
+    pub waiting_hosts: Vec<WaitingHost>,
+    /// Hosts beyond those.
+    pub waiting_hosts_more: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingHost {
+    /// With its scheme, and its port if that is not the usual one.
+    pub host: String,
+    pub urls: usize,
+    pub reason: WaitsFor,
+    /// `None` if it waits for another host.
+    pub until: Option<String>,
+}
+
+impl WaitingHosts {
+    /// `urls` knows how many URLs of a host are left.
+    pub(crate) fn of(rest: Rest, wall: Wall, urls: impl Fn(&str) -> Option<u32>) -> WaitingHosts {
+        let line = |host: RestingHost| WaitingHost {
+            urls: urls(&host.origin).map_or(host.urls, |urls| urls as usize),
+            host: host.origin.into(),
+            reason: host.waits_for,
+            until: host.until.map(|until| rfc3339(wall.unix_ms(until))),
+        };
+        WaitingHosts {
+            waiting_hosts: rest.hosts.into_iter().map(line).collect(),
+            waiting_hosts_more: rest.more,
+        }
     }
 }
 
