@@ -39,7 +39,6 @@ impl Recent {
         let per_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
         let pages_s = per_second(now.pages, before.pages);
         let some = |count: u64, text: String| (count > 0).then_some(text);
-        let most = now.waits.iter().max_by_key(|(_, hosts)| *hosts);
         // In the order of the line; the number is the order in which they are let in.
         let parts = [
             (5, Some(format!("{} s", at.as_secs()))),
@@ -49,7 +48,7 @@ impl Recent {
             (1, Some(format!("{} pending", grouped(now.pending)))),
             (4, self.ends_in().map(|end| format!("done in {end}"))),
             (9, some(now.waiting, format!("{} due later", grouped(now.waiting)))),
-            (3, most.map(|(what, hosts)| waits(*what, *hosts, now.hosts))),
+            (3, waits(now)),
             (7, some(now.open, format!("{} open", grouped(now.open)))),
             (6, some(now.errors, format!("{} errors", grouped(now.errors)))),
             (10, Some(format!("{} known", grouped(now.known)))),
@@ -85,10 +84,14 @@ impl Recent {
 
 const GAP: &str = "  ";
 
-/// `912 of 1,000 hosts wait for their rate`. What was estimated is never more than there are.
-fn waits(what: WaitsFor, waiting: u64, hosts: u64) -> String {
-    let hosts = hosts.max(1);
-    let waiting = waiting.min(hosts);
+/// What most hosts wait for: `912 of 1,000 hosts wait for their rate`.
+fn waits(now: &Snapshot) -> Option<String> {
+    if now.is_paused {
+        return Some("paused".to_string());
+    }
+    let (what, waiting) = *now.waits.iter().max_by_key(|(_, hosts)| *hosts)?;
+    // They were counted a moment apart.
+    let hosts = now.hosts.max(waiting);
     let (verb, whose) = if waiting == 1 { ("waits", "its") } else { ("wait", "their") };
     let what = match what {
         WaitsFor::Rate => format!("{whose} rate"),
@@ -102,7 +105,7 @@ fn waits(what: WaitsFor, waiting: u64, hosts: u64) -> String {
         WaitsFor::Address => "an address that hosts share".to_string(),
         WaitsFor::Spider => "a spider".to_string(),
     };
-    format!("{} of {} hosts {verb} for {what}", grouped(waiting), grouped(hosts))
+    Some(format!("{} of {} hosts {verb} for {what}", grouped(waiting), grouped(hosts)))
 }
 
 /// A number with a comma at every thousand.
@@ -123,7 +126,7 @@ mod tests {
     use super::*;
 
     fn snapshot(pages: u64, pending: u64) -> Snapshot {
-        let waits = vec![(WaitsFor::Rate, 912)];
+        let waits = vec![(WaitsFor::Robots, 3), (WaitsFor::Rate, 912)];
         let (bytes, known) = (pages * 10_000, pages + pending);
         Snapshot {
             pages,
@@ -199,7 +202,9 @@ mod tests {
             [0, 999, 1_000, 22_050, 1_234_567].map(grouped),
             ["0", "999", "1,000", "22,050", "1,234,567"]
         );
-        assert_eq!(waits(WaitsFor::Robots, 1, 1), "1 of 1 hosts waits for its robots.txt");
-        assert_eq!(waits(WaitsFor::Rate, 1_200, 1_000), "1,000 of 1,000 hosts wait for their rate");
+        let one = Snapshot { waits: vec![(WaitsFor::Robots, 1)], hosts: 1, ..Snapshot::default() };
+        assert_eq!(waits(&one).as_deref(), Some("1 of 1 hosts waits for its robots.txt"));
+        assert_eq!(waits(&Snapshot { is_paused: true, ..one }).as_deref(), Some("paused"));
+        assert_eq!(waits(&Snapshot::default()), None);
     }
 }
