@@ -1,5 +1,5 @@
 use super::index::is_pending;
-use super::shared::{DataArg, Failure, mb, now_ms, tell};
+use super::shared::{DataArg, Failure, mb, now_ms, tell, with_age};
 use crate::base::{fingerprint, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
 use crate::engine::{CrawlRules, index_folder};
@@ -106,7 +106,8 @@ impl Counted {
 
     fn text(&self) -> String {
         let Self { known, hosts, pending, waiting, success, errors, excluded, bytes_per_url, .. } = self;
-        let due = self.next_due_at.as_ref().map_or(String::new(), |at| format!(", the next at {at}"));
+        let due =
+            self.next_due_at.as_ref().map_or(String::new(), |at| format!(", the next at {}", with_age(at)));
         let mut text = format!(
             "known      {known} URLs of {hosts} hosts\n\
              pending    {pending} to fetch; {waiting} wait until they are due{due}\n\

@@ -19,8 +19,6 @@ use thiserror::Error;
 /// What an index that was opened tells about the time before.
 #[derive(Debug, Default)]
 pub struct Opened {
-    /// URLs that were typed, and where they led: what is in scope. Empty if they were told one by one.
-    pub seeds: Vec<CrawlUrl>,
     /// Bytes at the end of the ledger that a crash left torn, and bytes in the middle that are damaged.
     pub torn_bytes: u64,
     pub damaged_bytes: u64,
@@ -44,12 +42,10 @@ const DOCS_PER_TIDYING: u32 = 65_536;
 impl DocIndex {
     /// Opens the index in a folder, or begins one there. What was being fetched when the last process ended is pending.
     pub fn open(folder: &Path, rules: IndexRules, now_s: u32) -> Result<(DocIndex, Opened), IndexError> {
-        let mut seeds = Vec::new();
-        let (index, opened) = DocIndex::open_telling(folder, rules, now_s, |url| seeds.push(url))?;
-        Ok((index, Opened { seeds, ..opened }))
+        DocIndex::open_telling(folder, rules, now_s, |_| {})
     }
 
-    /// The same for millions of seeds: each is told once or twice, as it is read, and none is kept.
+    /// The same, and tells each URL that was typed, and where they led, once or twice, as it is read: what is in scope.
     pub fn open_telling(
         folder: &Path,
         rules: IndexRules,
@@ -74,7 +70,9 @@ impl DocIndex {
     ) -> io::Result<Attempt> {
         fs::create_dir_all(folder)?;
         let file = |name: &str| Bytes::open(&folder.join(name));
-        let mut ledger = file(LEDGER)?;
+        // It begins with the key of the fingerprints.
+        let open_ledger = || Bytes::open_secret(&folder.join(LEDGER));
+        let mut ledger = open_ledger()?;
         let ledger_bytes = ledger.len();
         let seed = match Ledger::seed_of(&ledger)? {
             Some(seed) => seed,
@@ -87,7 +85,7 @@ impl DocIndex {
                 remove_all(&folder.join(SEEN))?;
                 Ledger::create(ledger, seed)?;
                 sync_directory(folder)?;
-                ledger = file(LEDGER)?;
+                ledger = open_ledger()?;
                 seed
             }
             None => return Ok(Attempt::Foreign),
@@ -270,7 +268,6 @@ impl Replay<'_> {
         let since = rules.filter(|&(rules, _)| rules == signature).map(|(_, since)| since);
         index.ledger.set_rules_since(since);
         let opened = Opened {
-            seeds: Vec::new(),
             torn_bytes: ledger_bytes.saturating_sub(scanned.end),
             damaged_bytes: scanned.damaged_bytes,
             runs_removed: index.known.seen().removed().len(),

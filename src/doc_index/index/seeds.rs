@@ -3,7 +3,7 @@
 use super::super::document_info::DocumentInfo;
 use super::super::documents::{DocState, Row};
 use super::super::ledger::{Entry, Origin};
-use super::DocIndex;
+use super::{DocIndex, Imported};
 use crate::proto::job::Provenance;
 use crate::proto::url::CrawlUrl;
 use std::io;
@@ -14,6 +14,18 @@ impl DocIndex {
     pub fn seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) {
         let seeded = self.try_seed(url, head_only, now_s);
         self.trouble.or_default(seeded);
+    }
+
+    /// The same, and what became of it.
+    pub fn add_seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) -> Imported {
+        let (before, pending) = (self.ledger.next_doc(), self.frontier.len());
+        self.seed(url, head_only, now_s);
+        match (self.ledger.next_doc() > before, self.frontier.len() > pending) {
+            (true, _) => Imported::New,
+            (false, true) => Imported::Due,
+            (false, false) if before == u32::MAX => Imported::Refused,
+            (false, false) => Imported::Known,
+        }
     }
 
     fn try_seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) -> io::Result<()> {
@@ -211,8 +223,8 @@ mod tests {
         assert!(before < once && once == index.ledger.told());
         index.flush(true).unwrap();
         drop(index);
-        let (mut index, opened) = folder.open(IndexRules::default());
-        assert_eq!(opened.seeds, [url("http://a/there")]);
+        let (mut index, seeds) = folder.open_with_seeds();
+        assert_eq!(seeds, [url("http://a/there")]);
         let before = index.ledger.told();
         index.add_to_scope(&url("http://a/there"), NOW_S);
         assert_eq!(index.ledger.told(), before);

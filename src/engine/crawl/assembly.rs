@@ -183,6 +183,7 @@ impl Dealer {
             wiring.wall,
             (bell.door.clone(), index_bell.door.clone()),
             wiring.health.clone(),
+            wiring.table.thread(),
         );
         let parts = SchedulerParts {
             lanes,

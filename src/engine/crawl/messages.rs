@@ -1,5 +1,6 @@
 use crate::base::Now;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
+use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::handler::LinkBatch;
 use crate::proto::job::{Candidate, Job, Provenance};
@@ -18,6 +19,8 @@ pub enum ToShard {
     RemoteRobots { epoch: u32, request: RemoteRobots },
     /// About a host of this shard.
     About(HostWord),
+    /// Start nothing new until it is said that all may go on.
+    Pause(bool),
     /// Start nothing new; let what is open end.
     Drain,
 }
@@ -155,6 +158,16 @@ pub enum ToIndex {
         id: u64,
         url: Box<CrawlUrl>,
     },
+    /// Somebody asks how many URLs are known.
+    Count {
+        id: u64,
+    },
+    /// URLs that somebody hands in; the answer waits until they are on disk.
+    Take {
+        id: u64,
+        handed: Box<Handed>,
+        head_only: bool,
+    },
 }
 
 /// From the index thread to the scheduler.
@@ -163,4 +176,8 @@ pub enum FromIndex {
     Candidates { candidates: Vec<Candidate>, stats: IndexStats },
     /// The answer to one `Look`.
     Status { id: u64, looked: Box<Status> },
+    /// The answer to one `Count`.
+    Counted { id: u64, stats: IndexStats },
+    /// The answer to one `Take`, and what is in scope from now on because of it.
+    Taken { id: u64, taken: Taken, into_scope: Vec<CrawlUrl> },
 }

@@ -1,6 +1,7 @@
 use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::stored_pages::StoredPages;
+use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
 use crate::handler::{Scope, Verdict};
 use crate::proto::job::{Candidate, DocKind, Provenance};
@@ -115,17 +116,40 @@ impl Provider {
             ToIndex::Discover(_) => {}
             ToIndex::Record(outcome) => self.record(&outcome, now_s),
             ToIndex::Scope(url) => {
-                if let Some(scope) = &mut self.rules.scope {
-                    Arc::make_mut(scope).add(&url);
-                }
-                if let Some(stored_pages) = &mut self.rules.stored_pages {
-                    stored_pages.extend_scope(&url);
-                }
+                self.extend_scope(&url);
                 self.index.add_to_scope(&url, now_s);
             }
             ToIndex::Sitemaps { origin, urls } => self.sitemaps(&origin, &urls, now_s),
             ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
-            ToIndex::Ask { .. } | ToIndex::Look { .. } => unreachable!("questions are answered by the actor"),
+            ToIndex::Ask { .. } | ToIndex::Look { .. } | ToIndex::Count { .. } | ToIndex::Take { .. } => {
+                unreachable!("questions are answered by the actor")
+            }
+        }
+    }
+
+    /// Takes in what somebody hands in while the crawl runs, and says what is in scope because of it. What the disk
+    /// refuses is told by the next flush.
+    pub(crate) fn take_in(&mut self, handed: &Handed, head_only: bool, now_s: u32) -> (Taken, Vec<CrawlUrl>) {
+        let (mut taken, mut into_scope) = (Taken { bad: handed.bad, ..Taken::default() }, Vec::new());
+        for line in &handed.lines {
+            taken.count(match handed.are_seeds {
+                true => self.index.add_seed(&line.url, head_only, now_s),
+                false => self.index.take_in(line, now_s),
+            });
+            if line.is_seed() && self.rules.scope.as_ref().is_some_and(|scope| !scope.spans(&line.url)) {
+                self.extend_scope(&line.url);
+                into_scope.push(line.url.clone());
+            }
+        }
+        (taken, into_scope)
+    }
+
+    fn extend_scope(&mut self, url: &CrawlUrl) {
+        if let Some(scope) = &mut self.rules.scope {
+            Arc::make_mut(scope).add(url);
+        }
+        if let Some(stored_pages) = &mut self.rules.stored_pages {
+            stored_pages.extend_scope(url);
         }
     }
 

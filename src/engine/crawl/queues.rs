@@ -12,7 +12,7 @@ use crate::proto::record::ResultCode;
 use crate::rings::Receiver;
 use crate::spider::{Fetched, Retry};
 use crate::url_server::{
-    OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SpillEvent, UrlServer, UrlServerConfig,
+    HostTally, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SpillEvent, UrlServer, UrlServerConfig,
 };
 use std::collections::VecDeque;
 
@@ -31,6 +31,9 @@ pub struct Queues {
     /// Why the robots rules of a host could not be had, of the last of them.
     unreachable: VecDeque<(Box<str>, String)>,
     robots: u64,
+    /// Nothing new is asked of anybody.
+    is_paused: bool,
+    tally: HostTally,
 }
 
 /// What queues are made of.
@@ -54,6 +57,9 @@ const UNREACHABLE_SAID_MAX: u8 = 8;
 /// What waits for robots rules is refused as soon as they are out of reach; what comes later may go without the reason.
 const UNREACHABLE_KEPT_MAX: usize = 64;
 
+/// Rows that are looked at to count what hosts wait for.
+const HOSTS_PER_PUBLISH: usize = 256;
+
 type Out = ShardOut<FromShard>;
 
 impl Queues {
@@ -71,6 +77,8 @@ impl Queues {
             unreachable_said: 0,
             unreachable: VecDeque::new(),
             robots: 0,
+            is_paused: false,
+            tally: HostTally::default(),
         }
     }
 
@@ -243,10 +251,23 @@ impl Queues {
         self.flush(out);
     }
 
-    pub(crate) fn publish(&self, counters: &Counters) {
+    /// While it is paused, hosts become ready, and stay so.
+    pub(crate) fn pause(&mut self, paused: bool) {
+        self.is_paused = paused;
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// True once every host has been counted.
+    pub(crate) fn publish(&mut self, counters: &Counters, now: Now) -> bool {
+        let is_whole = self.url_server.tally(&mut self.tally, HOSTS_PER_PUBLISH, now);
+        counters.set_waits(self.tally.waits());
         counters.set(Counter::Hosts, self.url_server.hosts_busy() as u64);
         counters.set(Counter::Resent, self.url_server.stats().resent);
         counters.set(Counter::Robots, self.robots);
+        is_whole
     }
 }
 

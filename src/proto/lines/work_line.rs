@@ -201,12 +201,12 @@ mod tests {
         }
     }
 
-    /// A URL of the greatest length fits in push; in pull its host may be too much.
+    /// A long URL fits in push; in pull its host may be too much.
     #[test]
     fn what_does_not_fit_is_not_written() {
         let url = |host: usize| {
             let start = format!("http://{}/", "h".repeat(host));
-            CrawlUrl::parse(&format!("{start}{}", "a".repeat(URL_BYTES_MAX - start.len()))).unwrap()
+            CrawlUrl::parse(&format!("{start}{}", "a".repeat(8_000 - start.len()))).unwrap()
         };
         let ip = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff".parse().unwrap();
         let write = |dialect, url: &CrawlUrl| {
