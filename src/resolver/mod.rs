@@ -30,4 +30,5 @@ mod servers;
 #[cfg(test)]
 mod tests;
 
+pub use lookup::Failure;
 pub use resolver::{Action, Asked, Resolver, ResolverConfig};

@@ -164,6 +164,8 @@ fn read_job(rest: &mut &[u8]) -> Option<Job> {
         held,
         chain: (!chain.is_empty()).then(|| Box::new(Chain(chain))),
         via: if flags & HAS_VIA != 0 { Some(str::from_utf8(via).ok()?.into()) } else { None },
+        // Of use until its name has resolved.
+        host_had: false,
     };
     *rest = after;
     Some(Job { candidate, ip, others })

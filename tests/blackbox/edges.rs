@@ -1,6 +1,7 @@
 //! The promise: whatever is wrong with what was typed or with the machine, the exit status says which of the two,
 //! and one line on stderr names it. Addresses that were not allowed are never connected to.
 
+use crate::name_server::*;
 use crate::support::*;
 use nix::sys::signal::Signal;
 use std::net::TcpListener;
@@ -342,7 +343,8 @@ fn connection_failures_are_results() {
         assert!(report["seconds"].as_f64().unwrap() < 10.0, "{report}");
     }
     let url = "http://no-such-name.invalid/";
-    let (report, _) = crawl(&dir.join("names"), [url]);
+    let names = ScriptedServer::start(|asked| at_once(asked.code(3)));
+    let (report, _) = crawl(&dir.join("names"), [url, "--dns", &names.flag()]);
     assert_eq!(result_count(&report, "dns_failed"), 1, "{report}");
 }
 

@@ -28,6 +28,7 @@
 //! | `secrets`    | passwords and cookies work, and stay with their origin            |
 //! | `escapes`    | what servers write is shown as text, and URLs mean what they mean |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
+//! | `no_names`   | a resolver that fails is not the fault of URLs                    |
 //! | `one_address`| an address has one budget, however it is written                  |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
@@ -113,6 +114,7 @@ mod manual;
 mod memory;
 mod name_server;
 mod niceness;
+mod no_names;
 mod no_seed;
 mod one_address;
 mod operate;

@@ -52,9 +52,11 @@ impl DocIndex {
             },
         );
         trouble.or_default(taken);
-        for candidate in &found {
+        for candidate in &mut found {
             if let Some(host) = books.host_of(candidate.doc_id) {
-                frontier.counts(host).handed_out += 1;
+                let counts = frontier.counts(host);
+                counts.handed_out += 1;
+                candidate.host_had |= counts.success > 0;
             }
         }
         found
@@ -123,12 +125,13 @@ impl Sources<'_> {
             let found = if origin.via == 0 { None } else { self.ledger.doc(origin.via)? };
             *via = LastVia { doc_id: origin.via, url: found.map(|found| found.url) };
         }
-        let mut held = None;
+        let (mut held, mut host_had) = (None, false);
         if self.documents.has_row(doc_id)
             && let Some(row) = self.documents.get(doc_id)?
         {
             // It may have stood in its queue since before something else was wanted of it.
             origin = row.raise(origin);
+            host_had = row.changed_s > 0;
             let note = self.documents.note(doc_id, &row)?;
             let whole = !note.head_only || origin.provenance.head_only;
             let is_of_this_run = row.after > self.ledger.run_since();
@@ -136,7 +139,15 @@ impl Sources<'_> {
             held = note.held.filter(|held| whole && is_there(held)).map(Box::new);
         }
         let chain = self.chain_of(origin)?;
-        Ok(Candidate { doc_id, url, provenance: origin.provenance, via: via.url.clone(), chain, held })
+        Ok(Candidate {
+            doc_id,
+            url,
+            provenance: origin.provenance,
+            via: via.url.clone(),
+            chain,
+            held,
+            host_had,
+        })
     }
 
     /// The URLs that were redirected to a document, the first one first; as many as it has hops.

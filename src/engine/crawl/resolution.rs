@@ -1,8 +1,9 @@
-use crate::base::fingerprint;
+use crate::base::{Now, fingerprint, shown};
 use crate::engine::crawl::robots_exchange::Asker;
-use crate::engine::names::{Addresses, Lookup, Names};
+use crate::engine::names::{Addresses, Lookup, NameFault, NameTrust, Names};
 use crate::proto::job::Candidate;
 use crate::proto::url::CrawlUrl;
+use crate::resolver::Failure;
 use rapidhash::fast::RapidHashMap;
 use std::net::IpAddr;
 
@@ -11,10 +12,15 @@ use std::net::IpAddr;
 /// resolver's to know.
 pub(crate) struct Resolution {
     names: Names,
+    trust: NameTrust,
     forward: RapidHashMap<Box<str>, NameState>,
     /// In the order in which they were dealt. Few hosts share an address: a set for each would be five times
     /// the memory, for a question that is asked once.
     by_ip: Vec<Sharer>,
+    /// Of a name in doubt, a server said that it does not exist.
+    was_said: bool,
+    /// Names fail by our own fault, and are asked for anew then.
+    again_at: Option<Now>,
 }
 
 /// A host of this batch and its address. In order, hosts of one address and then of one name are neighbours.
@@ -30,9 +36,11 @@ struct Sharer {
 
 enum NameState {
     Known(Addresses),
-    Unknown,
+    Failed,
     /// What waits for the answer.
     Asked(Vec<Waiter>),
+    /// It failed, and whose fault that is must show.
+    InDoubt(Vec<Waiter>),
 }
 
 /// Who wants to know an address.
@@ -45,6 +53,19 @@ pub(crate) enum Waiter {
     },
 }
 
+/// What became of names that were in doubt.
+pub(crate) enum Judged {
+    /// They failed by themselves.
+    Theirs(Vec<Waiter>),
+    /// It is our own fault that names fail, in words for a user. No URL may be judged by it.
+    Ours(String),
+    /// They are to be asked for anew.
+    Again(Vec<Waiter>),
+}
+
+/// As long as no name server answers, a crawl that waits asks this often. Longer than a failure is remembered.
+const AGAIN_US: u64 = 6_000_000;
+
 /// What a look-up came to.
 pub(crate) enum Resolved {
     /// At once; `None` for a name that has no address.
@@ -55,9 +76,26 @@ pub(crate) enum Resolved {
     Later(Waiter),
 }
 
+impl Waiter {
+    /// The name it waits for.
+    pub fn name(&self) -> &str {
+        match self {
+            Waiter::Candidate(candidate) => candidate.url.host_bare(),
+            Waiter::RemoteRobots { url, .. } => url.host_bare(),
+        }
+    }
+}
+
 impl Resolution {
     pub fn new(names: Names) -> Resolution {
-        Resolution { names, forward: RapidHashMap::default(), by_ip: Vec::new() }
+        Resolution {
+            names,
+            trust: NameTrust::default(),
+            forward: RapidHashMap::default(),
+            by_ip: Vec::new(),
+            was_said: false,
+            again_at: None,
+        }
     }
 
     #[cfg(test)]
@@ -68,16 +106,24 @@ impl Resolution {
     pub fn look_up(&mut self, name: &str, waiter: Waiter) -> Resolved {
         match self.forward.get_mut(name) {
             Some(NameState::Known(addresses)) => return Resolved::Now(waiter, Some(addresses.clone())),
-            Some(NameState::Unknown) => return Resolved::Now(waiter, None),
-            Some(NameState::Asked(waiters)) => {
+            Some(NameState::Failed) => return Resolved::Now(waiter, None),
+            Some(NameState::Asked(waiters) | NameState::InDoubt(waiters)) => {
                 waiters.push(waiter);
                 return Resolved::Asked;
             }
             None => {}
         }
         let (state, addresses) = match self.names.lookup(name) {
-            Lookup::Known(addresses) => (NameState::Known(addresses.clone()), Some(addresses)),
-            Lookup::Unknown => (NameState::Unknown, None),
+            Lookup::Known(addresses) => {
+                self.trust.known();
+                (NameState::Known(addresses.clone()), Some(addresses))
+            }
+            Lookup::Failed(failure) => {
+                return match self.failed(name.into(), failure, vec![waiter]).pop() {
+                    Some(waiter) => Resolved::Now(waiter, None),
+                    None => Resolved::Asked,
+                };
+            }
             Lookup::Asked => {
                 self.forward.insert(name.into(), NameState::Asked(vec![waiter]));
                 return Resolved::Asked;
@@ -88,15 +134,104 @@ impl Resolution {
         Resolved::Now(waiter, addresses)
     }
 
-    /// The next answer to a question that was asked, and those who waited for it.
+    /// The next answer to a question that was asked, and those who waited for it; nobody if it is in doubt.
     pub fn answer(&mut self) -> Option<(Vec<Waiter>, Option<Addresses>)> {
-        let (name, addresses) = self.names.answer()?;
-        let state = addresses.clone().map_or(NameState::Unknown, NameState::Known);
-        let waiters = match self.forward.insert(name, state) {
+        let (name, answer) = self.names.answer()?;
+        let waiters = match self.forward.remove(&name) {
             Some(NameState::Asked(waiters)) => waiters,
             _ => Vec::new(),
         };
-        Some((waiters, addresses))
+        Some(match answer {
+            Ok(addresses) => {
+                self.trust.resolved();
+                self.forward.insert(name, NameState::Known(addresses.clone()));
+                (waiters, Some(addresses))
+            }
+            Err(failure) => (self.failed(name, failure, waiters), None),
+        })
+    }
+
+    /// A name has failed. Those who waited for it are returned if that is its own fault.
+    fn failed(&mut self, name: Box<str>, failure: Failure, waiters: Vec<Waiter>) -> Vec<Waiter> {
+        let had = |waiter: &Waiter| matches!(waiter, Waiter::Candidate(candidate) if candidate.host_had);
+        let missed = waiters.iter().any(had);
+        let fault = if failure.is_unsaid() { NameFault::Unsaid } else { NameFault::Absent };
+        // A table of names is all there is, and nobody asks for a name that cannot be one.
+        let is_sure = self.names.servers().is_none() || failure == Failure::BadName;
+        if is_sure || !self.trust.failed(fault, missed) {
+            self.forward.insert(name, NameState::Failed);
+            return waiters;
+        }
+        self.was_said |= missed && fault == NameFault::Absent;
+        self.forward.insert(name, NameState::InDoubt(waiters));
+        Vec::new()
+    }
+
+    /// What became of names in doubt, as soon as that is clear. With `wait` they are asked for anew after a while if it is our
+    /// fault that they failed; otherwise nobody asks for a name after that.
+    pub fn judged(&mut self, wait: bool, now: Now) -> Option<Judged> {
+        if let Some(at) = self.again_at {
+            return (at <= now).then(|| {
+                self.again_at = None;
+                self.trust.ask_anew();
+                Judged::Again(self.take_doubts(false))
+            });
+        }
+        match self.trust.is_ours(!self.names.is_asking()) {
+            Some(true) => {
+                self.again_at = Some(if wait { now.plus_us(AGAIN_US) } else { Now::NEVER });
+                Some(Judged::Ours(self.complaint()))
+            }
+            Some(false) => Some(Judged::Theirs(self.take_doubts(true))),
+            None => self.trust.has_cleared().then(|| Judged::Theirs(self.take_doubts(true))),
+        }
+    }
+
+    /// Whether names are waited for that fail by our own fault.
+    pub fn is_waiting(&self) -> bool {
+        self.again_at.is_some()
+    }
+
+    /// The names in doubt. In order, and not in that of a hash map, so that a simulation can be replayed.
+    fn doubts(&self) -> Vec<Box<str>> {
+        let in_doubt = self.forward.iter().filter(|(_, state)| matches!(state, NameState::InDoubt(_)));
+        let mut names: Vec<Box<str>> = in_doubt.map(|(name, _)| name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Takes those who wait for names in doubt. The names have failed, or may be asked for anew.
+    fn take_doubts(&mut self, have_failed: bool) -> Vec<Waiter> {
+        self.was_said = false;
+        let mut taken = Vec::new();
+        for name in self.doubts() {
+            if let Some(NameState::InDoubt(waiters)) = self.forward.remove(&name) {
+                taken.extend(waiters);
+            }
+            if have_failed {
+                self.forward.insert(name, NameState::Failed);
+            }
+        }
+        taken
+    }
+
+    fn complaint(&self) -> String {
+        let (names, servers) = (self.doubts(), self.names.servers().unwrap_or_default());
+        let example = shown(names.first().map_or("", |name| name), 200);
+        let others = match names.len() {
+            0 | 1 => String::new(),
+            count => format!(" and {} other names", count - 1),
+        };
+        match self.was_said {
+            true => format!(
+                "{example}{others} cannot be found any more, though they had pages before (asked {servers}): \
+                 was --hosts-file given last time, or another --dns?"
+            ),
+            false => format!(
+                "no name server could say where to find {example}{others} (asked {servers}): choose one with --dns, \
+                 or name a --hosts-file"
+            ),
+        }
     }
 
     /// Whether `answer` would give one.
@@ -106,7 +241,7 @@ impl Resolution {
 
     /// Starts a new batch. The hosts of crowded addresses in the last one are to be left out of it.
     pub fn begin(&mut self, hosts_per_ip_max: usize) -> Vec<u64> {
-        self.forward.retain(|_, resolution| matches!(resolution, NameState::Asked(_)));
+        self.forward.retain(|_, state| matches!(state, NameState::Asked(_) | NameState::InDoubt(_)));
         self.by_ip.sort_unstable();
         self.by_ip.dedup();
         let names = |sharers: &[Sharer]| sharers.chunk_by(|a, b| a.name == b.name).count();
@@ -130,8 +265,8 @@ impl Resolution {
     /// Candidates that wait for an address.
     pub fn waiting(&self) -> usize {
         let waiting = |resolution: &NameState| match resolution {
-            NameState::Asked(waiters) => waiters.len(),
-            NameState::Known(_) | NameState::Unknown => 0,
+            NameState::Asked(waiters) | NameState::InDoubt(waiters) => waiters.len(),
+            NameState::Known(_) | NameState::Failed => 0,
         };
         self.forward.values().map(waiting).sum()
     }

@@ -9,7 +9,7 @@ use crate::engine::crawl::messages::{
 };
 use crate::engine::crawl::open_questions::{Asked, OpenQuestions};
 use crate::engine::crawl::placement::{Arrived, Placed, Placement, host_key};
-use crate::engine::crawl::resolution::{Resolution, Resolved, Waiter};
+use crate::engine::crawl::resolution::{Judged, Resolution, Resolved, Waiter};
 use crate::engine::crawl::robots_exchange::{Asker, RobotsExchange};
 use crate::engine::crawl::shard_log::ShardLog;
 use crate::engine::crawl::shutdown::Shutdown;
@@ -17,7 +17,7 @@ use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::{Addresses, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters, Ended, Tally, WaitingHosts};
-use crate::engine::runtime::health::Health;
+use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::engine::runtime::shard_lane::ShardLane;
 use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
@@ -43,6 +43,8 @@ pub struct Scheduler {
     log: ShardLog,
     strikes: RapidHashMap<u32, u8>,
     scope: ScopeNews,
+    /// Names fail, and not by their own fault: nothing more is done.
+    no_names: Option<String>,
     /// URLs were typed.
     has_seeds: bool,
     /// It was said that an address is not allowed.
@@ -146,6 +148,7 @@ impl Scheduler {
             log: ShardLog::new(parts.wall, 0, parts.log),
             strikes: RapidHashMap::default(),
             scope: ScopeNews::default(),
+            no_names: None,
             has_seeds: false,
             refusal_said: false,
             counts: Counts::default(),
@@ -408,9 +411,28 @@ impl Scheduler {
         let mut busy = false;
         while let Some((waiters, addresses)) = self.resolution.answer() {
             busy = true;
+            if addresses.is_some() && self.config.wait {
+                self.health.wait_for(Part::Names, None);
+            }
             for waiter in waiters {
                 self.resolved(waiter, addresses.as_ref());
             }
+        }
+        match self.resolution.judged(self.config.wait, self.now) {
+            None => {}
+            Some(Judged::Theirs(waiters)) => {
+                waiters.into_iter().for_each(|waiter| self.resolved(waiter, None));
+            }
+            Some(Judged::Again(waiters)) => {
+                for waiter in waiters {
+                    self.look_up(&Box::<str>::from(waiter.name()), waiter);
+                }
+            }
+            Some(Judged::Ours(fault)) if self.config.wait => {
+                self.health.wait_for(Part::Names, Some(format!("fetching waits: {fault}")));
+            }
+            // What waits for names stays as it is, and is pending in the next process.
+            Some(Judged::Ours(fault)) => self.no_names = Some(fault),
         }
         busy
     }
@@ -522,17 +544,19 @@ impl Scheduler {
         }
         if self.is_draining
             || self.is_paused
+            || self.resolution.is_waiting()
             || !self.index.may_ask()
             || !self.shards.iter().any(|side| side.wants)
         {
             return;
         }
         let at_shards: usize = self.shards.iter().map(|side| side.open.len()).sum();
+        let at_names = self.resolution.waiting();
         let dealt: usize = self.shards.iter().map(|side| side.lane.dealt()).sum();
-        let mut want =
-            CANDIDATES_PER_ASK.min((self.shards.len() * URLS_PER_SHARD_MAX).saturating_sub(at_shards));
+        let mut want = CANDIDATES_PER_ASK
+            .min((self.shards.len() * URLS_PER_SHARD_MAX).saturating_sub(at_shards + at_names));
         if let Some(pages_max) = self.config.pages_max {
-            let on_their_way = self.resolution.waiting() as u64 + self.placement.waiting();
+            let on_their_way = at_names as u64 + self.placement.waiting();
             let begun = self.counts.pages + at_shards as u64 + on_their_way;
             want = want.min(pages_max.saturating_sub(begun) as usize);
         }
@@ -585,7 +609,8 @@ impl Scheduler {
     /// Why it should end, if it should.
     fn should_end(&self) -> Option<Ended> {
         let SchedulerConfig { pages_max, seconds_max, wait, .. } = self.config;
-        if self.stop.load(Ordering::Relaxed) {
+        // Names that fail by our own fault are told of as an error.
+        if self.stop.load(Ordering::Relaxed) || self.no_names.is_some() {
             return Some(Ended::Signal);
         }
         // Whoever pauses a crawl means to go on with it.
@@ -691,6 +716,7 @@ impl Actor for Scheduler {
         }
         let all_drained = self.shards.iter().all(|side| side.lane.is_over());
         if self.is_draining && all_drained && !self.index.is_behind() && self.log.is_empty() {
+            self.no_names.take().into_iter().for_each(|fault| self.health.fatal(NodeError::Names(fault)));
             return Turned::Finished;
         }
         match busy {

@@ -13,6 +13,8 @@
 //! and IPv4, IPv6 first on a machine that has a way there (RFC 8305, 4). The scheduler keeps those that the address
 //! guard allows, and the addresses, not the name, go down to the shard: what was checked is what is connected to.
 //!
+//! A name that fails is judged only when it is clear that those who resolve names do not ([`NameTrust`]).
+//!
 //! No question is lost and no ring runs over: [`Names`] has no more questions open than the answers ring holds.
 
 mod hosts_file;
@@ -21,7 +23,9 @@ mod names;
 mod resolv_conf;
 mod resolver_actor;
 mod route;
+mod trust;
 
 pub use hosts_file::HostsFile;
 pub use names::{Addresses, Lookup, Names};
 pub use resolv_conf::ResolvConf;
+pub(crate) use trust::{NameFault, NameTrust};

@@ -5,7 +5,7 @@ use crate::driver::Driver;
 use crate::engine::runtime::driver_thread::DriverThread;
 use crate::engine::runtime::notices::Notices;
 use crate::limits::NAMES_ASKED_MAX;
-use crate::resolver::ResolverConfig;
+use crate::resolver::{Failure, ResolverConfig};
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use rapidhash::fast::RapidHashSet;
 use std::io;
@@ -29,7 +29,7 @@ pub enum Lookup {
     Asked,
     /// Too many questions are open: ask again later.
     Later,
-    Unknown,
+    Failed(Failure),
 }
 
 /// The thread that turns a [`ResolverActor`]; it ends with this value.
@@ -38,6 +38,8 @@ struct NamesThread {
     answers: Receiver<Answered>,
     /// Names without an answer yet.
     open: RapidHashSet<Box<str>>,
+    /// Whom it asks, for a user to read.
+    addrs: Box<str>,
     thread: DriverThread,
 }
 
@@ -71,14 +73,24 @@ impl Names {
             return Lookup::Known(addresses);
         }
         match &mut self.servers {
-            None => Lookup::Unknown,
+            None => Lookup::Failed(Failure::NoSuchName),
             Some(servers) => servers.ask(host),
         }
     }
 
     /// The next answer to a question that was `Asked`.
-    pub fn answer(&mut self) -> Option<(Box<str>, Option<Addresses>)> {
+    pub fn answer(&mut self) -> Option<(Box<str>, Result<Addresses, Failure>)> {
         self.servers.as_mut()?.answer()
+    }
+
+    /// Whether a question has no answer yet.
+    pub fn is_asking(&self) -> bool {
+        self.servers.as_ref().is_some_and(|servers| !servers.open.is_empty())
+    }
+
+    /// The name servers, for a user to read; `None` if names come from a table.
+    pub fn servers(&self) -> Option<&str> {
+        self.servers.as_ref().map(|servers| &*servers.addrs)
     }
 
     /// Whether `answer` would give one.
@@ -94,6 +106,8 @@ impl NamesThread {
         asker: Arc<Doorbell>,
         notices: Notices,
     ) -> io::Result<NamesThread> {
+        let addrs: Vec<String> = config.servers.iter().map(ToString::to_string).collect();
+        let addrs = addrs.join(", ").into();
         let (questions, asked) = ring(NAMES_ASKED_MAX);
         let (answer, answers) = ring(NAMES_ASKED_MAX);
         // Ids and spellings of questions must not be foreseen.
@@ -102,7 +116,7 @@ impl NamesThread {
         };
         let failed = "names are no longer resolved";
         let (thread, ()) = DriverThread::start("names", make_driver, make_actor, failed, notices)?;
-        Ok(NamesThread { questions, answers, open: RapidHashSet::default(), thread })
+        Ok(NamesThread { questions, answers, open: RapidHashSet::default(), addrs, thread })
     }
 
     fn ask(&mut self, host: &str) -> Lookup {
@@ -111,7 +125,7 @@ impl NamesThread {
         }
         // A thread that ended of itself knows no name.
         if self.thread.is_dead() {
-            return Lookup::Unknown;
+            return Lookup::Failed(Failure::ServersFailed);
         }
         if self.open.len() >= NAMES_ASKED_MAX || self.questions.push(host.into()).is_err() {
             return Lookup::Later;
@@ -125,7 +139,7 @@ impl NamesThread {
         // Looked at first: a thread that is dead has said all it will say.
         let dead = self.thread.is_dead();
         let answer = match self.answers.pop() {
-            None if dead => (self.open.iter().next()?.clone(), None),
+            None if dead => (self.open.iter().next()?.clone(), Err(Failure::ServersFailed)),
             answer => answer?,
         };
         self.open.remove(&answer.0);
@@ -158,8 +172,8 @@ mod tests {
         for name in ["localhost", "localhost.", "x.localhost"] {
             assert_eq!(names.lookup(name), known(&["127.0.0.1"]), "{name}");
         }
-        assert_eq!(names.lookup("nowhere.test"), Lookup::Unknown);
-        assert_eq!(names.lookup("notlocalhost"), Lookup::Unknown);
+        assert_eq!(names.lookup("nowhere.test"), Lookup::Failed(Failure::NoSuchName));
+        assert_eq!(names.lookup("notlocalhost"), Lookup::Failed(Failure::NoSuchName));
         assert!(!names.has_answers() && names.answer().is_none());
     }
 
@@ -181,7 +195,7 @@ mod tests {
     }
 
     /// The next answer; waits for it, at most five seconds.
-    fn answer(names: &mut Names) -> (Box<str>, Option<Addresses>) {
+    fn answer(names: &mut Names) -> (Box<str>, Result<Addresses, Failure>) {
         let until = Instant::now() + Duration::from_secs(5);
         while !names.has_answers() {
             assert!(Instant::now() < until, "no answer");
@@ -214,7 +228,7 @@ mod tests {
         }
         for _ in 0..300 {
             let (name, addresses) = answer(&mut names);
-            assert_eq!(addresses.is_some(), name.starts_with("yes"), "{name}");
+            assert_eq!(addresses.is_ok(), name.starts_with("yes"), "{name}");
         }
         serve.join().unwrap();
         std::thread::sleep(Duration::from_millis(20));
@@ -238,8 +252,8 @@ mod tests {
         let mut names = names(&server, deaf());
         assert_eq!(names.lookup("silent.test"), Lookup::Asked);
         names.servers.as_mut().unwrap().thread.tell_to_end();
-        assert_eq!(answer(&mut names), ("silent.test".into(), None));
-        assert_eq!(names.lookup("another.test"), Lookup::Unknown);
+        assert_eq!(answer(&mut names), ("silent.test".into(), Err(Failure::ServersFailed)));
+        assert_eq!(names.lookup("another.test"), Lookup::Failed(Failure::ServersFailed));
         assert!(names.answer().is_none());
     }
 }

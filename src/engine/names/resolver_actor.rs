@@ -2,12 +2,12 @@ use super::names::Addresses;
 use crate::base::Now;
 use crate::driver::Driver;
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
-use crate::resolver::{Action, Asked, Resolver, ResolverConfig};
+use crate::resolver::{Action, Asked, Failure, Resolver, ResolverConfig};
 use crate::rings::{Doorbell, Receiver, Sender};
 use std::sync::Arc;
 
-/// A host, and its addresses if it has any.
-pub(super) type Answered = (Box<str>, Option<Addresses>);
+/// A host, and its addresses, or why it has none.
+pub(super) type Answered = (Box<str>, Result<Addresses, Failure>);
 
 /// The resolver over a driver: questions off a ring, answers onto another.
 pub struct ResolverActor<D: Driver> {
@@ -50,15 +50,15 @@ impl<D: Driver> ResolverActor<D> {
         for action in actions.drain(..) {
             match action {
                 Action::Net(ask) => self.driver.ask(ask),
-                Action::Answer { name, answer } => self.say(name, answer.ok()),
+                Action::Answer { name, answer } => self.say(name, answer),
             }
         }
         // Nothing above makes the resolver act again, so the list comes back empty.
         self.actions = actions;
     }
 
-    fn say(&self, name: Box<str>, addresses: Option<Addresses>) {
-        let said = self.answers.push((name, addresses));
+    fn say(&self, name: Box<str>, answer: Result<Addresses, Failure>) {
+        let said = self.answers.push((name, answer));
         assert!(said.is_ok(), "the asker has no more questions open than its ring holds answers");
     }
 }
@@ -74,7 +74,7 @@ impl<D: Driver> Actor for ResolverActor<D> {
         self.run_actions();
         while let Some(name) = self.waiting.take().or_else(|| self.questions.pop()) {
             match self.resolver.ask(&name, now, &mut self.actions) {
-                Asked::Known(answer) => self.say(name, answer.ok()),
+                Asked::Known(answer) => self.say(name, answer),
                 Asked::Pending => self.run_actions(),
                 Asked::Full => {
                     self.waiting = Some(name);

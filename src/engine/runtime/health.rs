@@ -18,16 +18,17 @@ pub struct Health {
     pub(crate) notices: Notices,
 }
 
-/// A part of a process that may wait for a disk.
+/// A part of a process that may wait for a disk, or for name servers.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
     Store,
     Log,
     Index,
+    Names,
 }
 
 impl Part {
-    const COUNT: usize = 3;
+    const COUNT: usize = 4;
 }
 
 #[derive(Debug, Error)]
@@ -58,6 +59,8 @@ pub enum NodeError {
         "{records} records could not be delivered to the store server {address}; their URLs were not answered for"
     )]
     Undelivered { address: String, records: usize },
+    #[error("{0}; no URL was judged by it, and the next run goes on")]
+    Names(String),
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }

@@ -16,6 +16,8 @@ pub struct Candidate {
     pub chain: Option<Box<Chain>>,
     /// What the store holds of it from before.
     pub held: Option<Box<Held>>,
+    /// Pages of its host were had before, so that its name must have resolved.
+    pub host_had: bool,
 }
 
 /// A stored document: its server can be asked whether it has changed.
@@ -29,7 +31,15 @@ pub struct Held {
 impl Candidate {
     /// A URL that an operator typed.
     pub fn seed(doc_id: u32, url: CrawlUrl) -> Candidate {
-        Candidate { doc_id, url, provenance: Provenance::SEED, via: None, chain: None, held: None }
+        Candidate {
+            doc_id,
+            url,
+            provenance: Provenance::SEED,
+            via: None,
+            chain: None,
+            held: None,
+            host_had: false,
+        }
     }
 }
 
