@@ -25,7 +25,7 @@
 //!       keeper       makes segments ready, group-commits, seals                    (keeper thread)
 //!       maintenance  indexes sealed segments, keeps the store within its bounds    (maintenance thread)
 //!       log writer   crawl log, journal of hosts, leftovers beyond memory          (log thread)
-//!       control      answers `nephila explain`, by a socket in the data directory  (control thread)
+//!       control      answers `nephila explain`, `status`, `stop`, `add`… by a socket (control thread)
 //! ```
 //!
 //! A shard is one type, `Shard<D, W, S>`: a spider over a driver `D`, between a source of work `W` and a sink for records

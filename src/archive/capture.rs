@@ -94,6 +94,9 @@ impl Capture<'_> {
         if let Some(reason) = truncated(record.result, flags) {
             fields.push(("WARC-Truncated", reason.to_string()));
         }
+        if is_body_fault(record.result) {
+            fields.push((RESULT_FIELD, record.result.name().to_string()));
+        }
         write_record(main, &fields, &[&head, body]);
         if is_revisit { Became::Revisit } else { Became::Response }
     }
@@ -150,6 +153,25 @@ impl Capture<'_> {
 
 /// A field of our own: the names of a record's flags, with commas between.
 pub(super) const FLAGS_FIELD: &str = "Nephila-Flags";
+
+/// A field of our own: the name of a record's result, where neither status nor `WARC-Truncated` say it.
+pub(super) const RESULT_FIELD: &str = "Nephila-Result";
+
+/// What may go wrong with a response after its head.
+pub(super) fn is_body_fault(result: ResultCode) -> bool {
+    use ResultCode as R;
+    matches!(
+        result,
+        R::Truncated
+            | R::Malformed
+            | R::DecodeFailed
+            | R::Empty
+            | R::ReadTimeout
+            | R::TotalTimeout
+            | R::Reset
+            | R::TooSlow
+    )
+}
 
 /// Why a document is not whole, in the words of the standard.
 fn truncated(result: ResultCode, flags: Flags) -> Option<&'static str> {

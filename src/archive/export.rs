@@ -3,6 +3,7 @@ use super::originals::Originals;
 use super::output::{FileOutput, Output};
 use super::selection::Selection;
 use super::warc_files::{FileNames, WarcFiles};
+use crate::storage::mend;
 use crate::store_server::{Damage, Located, ReadError, Reader};
 use rapidhash::fast::RapidHashMap;
 use std::io;
@@ -45,7 +46,7 @@ pub struct Exported {
 pub enum ArchiveError {
     #[error("{0} exists (give another name, or --force to replace it)")]
     Exists(PathBuf),
-    #[error("cannot write {path}: {cause}")]
+    #[error("cannot write {path}: {cause}{}", mend(.cause))]
     Write { path: PathBuf, cause: io::Error },
     #[error("{0} is no name for a file")]
     Name(PathBuf),

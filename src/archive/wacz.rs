@@ -4,7 +4,7 @@ use super::export::{ArchiveError, Export, Exported, split_path};
 use super::index::Index;
 use super::output::{FileOutput, Output};
 use super::warc_files::{FileNames, WarcFiles};
-use crate::base::rfc3339;
+use crate::base::{rfc3339, write_json};
 use crate::proto::zip::{ZipEntry, directory};
 use crate::store_server::Reader;
 use flate2::write::GzEncoder;
@@ -92,7 +92,10 @@ fn write_pages(zip: &mut ZipOutput, pages: Vec<(String, String)>) -> Result<(), 
         let id = format!("{:016x}", xxh3_64(format!("{ts} {url}").as_bytes()));
         // Titles are not parsed, and a list of pages without titles is of no use.
         let page = json!({ "id": id, "url": url, "title": url, "ts": ts });
-        zip.write(format!("{page}\n").as_bytes())?;
+        let mut line = Vec::new();
+        write_json(&mut line, &page).expect("memory takes what is written to it");
+        line.push(b'\n');
+        zip.write(&line)?;
     }
     zip.end()
 }

@@ -1,4 +1,4 @@
-use super::capture::FLAGS_FIELD;
+use super::capture::{FLAGS_FIELD, RESULT_FIELD, is_body_fault};
 use super::export::ArchiveError;
 use crate::handler::redirect_target;
 use crate::proto::coding::{CodingLimits, ContentDecoder, Decoded, header_of};
@@ -128,6 +128,7 @@ impl WarcDecoder {
         self.read_body(&parsed, block, &mut decoded);
         self.cut_by_writer(head, &mut decoded);
         self.undo_coding(&parsed, &mut decoded);
+        as_told(head, &mut decoded);
         Ok(decoded)
     }
 
@@ -144,6 +145,7 @@ impl WarcDecoder {
         if is_not_modified(head) {
             decoded.result = ResultCode::NotModified;
         }
+        as_told(head, &mut decoded);
         Ok(decoded)
     }
 
@@ -276,6 +278,16 @@ fn response_head(decoded: &mut DecodedRecord, block: &[u8]) -> Result<Head, Refu
 
 fn is_not_modified(head: &WarcHead) -> bool {
     head.get("WARC-Profile").is_some_and(|profile| profile.trim().ends_with("/server-not-modified"))
+}
+
+/// A fault that a file of our own tells of; one that it does not know of is no reason to call a record better than it is.
+fn as_told(head: &WarcHead, decoded: &mut DecodedRecord) {
+    let told = head.get(RESULT_FIELD).map(str::trim);
+    let told = ResultCode::ALL.iter().find(|code| is_body_fault(**code) && Some(code.name()) == told);
+    let is_broken = decoded.flags.contains(Flags::CONTENT_CODING_BROKEN) && decoded.result == ResultCode::Ok;
+    if let Some(told) = told.copied().or(is_broken.then_some(ResultCode::DecodeFailed)) {
+        decoded.result = told;
+    }
 }
 
 /// An error page is one however long it is.

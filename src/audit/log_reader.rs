@@ -1,6 +1,7 @@
 use super::report::{Kind, Place, Report, Subject, Violation};
 use super::row::{Learnt, NO_IP, Row, Run};
 use super::timeline::{Bounds, Timeline};
+use crate::base::canonical;
 use crate::proto::crawl_log::{LogError, LogLine, Path, Rules, RunRules};
 use crate::proto::record::ResultCode;
 use memchr::memmem;
@@ -196,7 +197,7 @@ impl LogReader {
             line: self.line,
             run: self.runs.len() as u32 - 1,
             origin: number(&mut self.origins, &*origin, |name: &str| name.into()),
-            ip: line.addr.map_or(NO_IP, |addr| number(&mut self.ips, &addr.ip(), |ip| *ip)),
+            ip: line.addr.map_or(NO_IP, |addr| number(&mut self.ips, &canonical(addr.ip()), |ip| *ip)),
             retry_after_s: line.retry_after_s.unwrap_or(0),
             status: line.status.unwrap_or(0),
             is_page: matches!(line.path, Path::Page { .. }),

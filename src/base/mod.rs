@@ -7,6 +7,7 @@
 //! |-------------|------------------------------------------------------------------|
 //! | `now`       | monotonic and wall time as plain numbers                         |
 //! | `civil`     | days as dates, and back                                          |
+//! | `json`      | JSON in which only text is text                                  |
 //! | `key`       | a slab index with a generation, and how it packs into a token    |
 //! | `le`        | little-endian numbers at a place in bytes                        |
 //! | `net`       | what a role asks of the network, and the events it gets          |
@@ -20,6 +21,7 @@
 
 mod civil;
 mod guard;
+mod json;
 mod key;
 mod le;
 mod named;
@@ -32,17 +34,21 @@ mod text;
 mod wheel;
 
 pub(crate) use civil::Civil;
-pub(crate) use guard::AddressGuard;
+pub(crate) use guard::{AddressGuard, canonical};
+pub(crate) use json::write_json;
 pub use key::Key;
-pub use le::{u16_at, u32_at, u64_at};
+pub(crate) use le::{u16_at, u32_at, u64_at};
 pub(crate) use named::named_enum;
-pub use named::variant_by_name;
-pub use net::{Accepted, NetAsk, NetError, NetEvent, Socket, Transport};
-pub use now::{CLOCK_SET_S, Now, Wall, rfc3339};
-pub use random::random_u64;
+pub(crate) use named::variant_by_name;
+pub(crate) use net::{Accepted, NetAsk, NetError, Socket};
+pub use net::{NetEvent, Transport};
+pub use now::Now;
+pub(crate) use now::{CLOCK_SET_S, Wall, rfc3339};
+pub(crate) use random::random_u64;
 pub use rng::Rng;
 pub(crate) use slots::Slots;
-pub use text::{edits, shown};
+pub(crate) use text::edits;
+pub use text::shown;
 pub(crate) use wheel::{RowWheel, TimerWheel};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.

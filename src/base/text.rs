@@ -7,14 +7,19 @@ pub fn shown(text: &str, chars_max: usize) -> String {
             out.push('…');
             break;
         }
-        let steers = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if c.is_control() || steers {
+        if steers(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
         }
     }
     out
+}
+
+/// Control characters, ends of lines, marks that turn text around, and those that cannot be seen.
+pub(super) fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Counts the letters to change, add or drop to turn one word into the other.

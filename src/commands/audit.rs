@@ -1,11 +1,11 @@
-use super::shared::{Failure, print};
+use super::shared::{Failure, stream, write_json};
 use crate::audit::{Gap, Kind, LogReader, Overrides, Place, Report, Subject, Tally, Violation};
 use crate::base::{rfc3339, shown};
 use crate::proto::crawl_log::LINE_BYTES_MAX;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The crawl log in a data directory.
@@ -94,11 +94,10 @@ impl AuditArgs {
             read_log(&path, &mut log).map_err(|e| cannot_read(data, &path, &e))?;
         }
         let report = log.judge();
-        let text = match self.json {
-            true => to_json(&report, self.all).to_string() + "\n",
-            false => to_text(&report, self.all),
-        };
-        print(&text)?;
+        stream(|out| match self.json {
+            true => write_json(out, &to_json(&report, self.all)),
+            false => out.write_all(to_text(&report, self.all).as_bytes()),
+        })?;
         match report.violations_total {
             0 => Ok(()),
             count => Err(Failure::No(format!("{count} violation(s); each names the lines that prove it"))),

@@ -1,21 +1,19 @@
 use super::index::{line_of, typed};
 use super::index_stat::origin_of;
-use super::shared::{DataArg, Failure, now_ms, tell};
+use super::shared::{DataArg, Failure, RunningCrawl, now_ms, tell, with_age};
 use crate::base::{Wall, rfc3339, shown};
 use crate::doc_index::{IndexView, QueryVariants};
 use crate::engine::{
-    CONTROL_SOCKET, CountsLine, CrawlRules, Explanation, RobotsLine, RobotsState, ScopeLine, Status,
-    index_folder, remembered, scope_of,
+    CountsLine, CrawlRules, Explanation, RobotsLine, RobotsState, ScopeLine, Status, index_folder,
+    remembered, scope_of,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
 use clap::Args;
 use serde::Serialize;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
 /// Say why a URL was fetched, is not fetched yet, or never will be
 #[derive(Args)]
@@ -58,11 +56,6 @@ struct Answer<'a> {
     answer: &'static str,
     said: &'a str,
 }
-
-/// How long a node that listens may take to answer. It gives up by itself after two seconds.
-const NODE_PATIENCE: Duration = Duration::from_secs(5);
-/// More than any answer: it has a few URLs.
-const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 impl ExplainArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -110,7 +103,11 @@ impl Asking<'_> {
     }
 
     fn look(&self, url: &CrawlUrl) -> io::Result<Status> {
-        match ask_node(&self.data.join(CONTROL_SOCKET), url) {
+        let asked = match RunningCrawl::at(self.data) {
+            Ok(Some(mut crawl)) => crawl.ask(&format!("explain {url}")),
+            _ => Ok(None),
+        };
+        match asked {
             Ok(Some(status)) => Ok(status),
             Ok(None) => self.read_files(url),
             Err(trouble) => Ok(Status { trouble: Some(trouble.to_string()), ..self.read_files(url)? }),
@@ -150,13 +147,13 @@ impl Asking<'_> {
         let mut variants = QueryVariants::new(self.rules.doc_index.query_variants_max);
         self.view.each(|_, discovered, _| {
             host.known += u32::from(origin_of(&discovered.url) == url.origin());
-            if !discovered.origin.seed_chain {
+            if !discovered.origin.provenance.seed_chain {
                 variants.admit(&discovered.url);
             }
             let same = |found: &CrawlUrl| found.registrable_domain() == url.registrable_domain();
             domain += u32::from(
                 self.rules.doc_index.pages_per_domain > 0
-                    && !discovered.origin.seed_chain
+                    && !discovered.origin.provenance.seed_chain
                     && CrawlUrl::from_normal(&discovered.url).is_ok_and(|found| same(&found)),
             );
             ControlFlow::Continue(())
@@ -186,7 +183,7 @@ impl Explained<'_> {
             rows.push(("there", format!("{target}: {said}")));
         }
         if let Some(dossier) = &status.dossier {
-            let since = dossier.discovered_at.as_deref().unwrap_or("some time");
+            let since = dossier.discovered_at.as_deref().map_or("some time".to_string(), with_age);
             let via = dossier.via.as_deref().map_or("as a seed".to_string(), |via| format!("via {via}"));
             rows.push(("known", format!("since {since}, {via}, depth {}", dossier.depth)));
             rows.extend(dossier.canonical.clone().map(|canonical| ("canonical", canonical)));
@@ -202,7 +199,9 @@ impl Explained<'_> {
         }
         rows.extend(status.robots.as_ref().map(|robots| ("robots", robots_text(robots))));
         let pause = status.niceness.as_ref().and_then(|niceness| niceness.pause_until.as_ref());
-        rows.extend(pause.map(|until| ("pause", format!("nothing is asked of its host before {until}"))));
+        rows.extend(
+            pause.map(|until| ("pause", format!("nothing is asked of its host before {}", with_age(until)))),
+        );
         rows.extend(status.trouble.clone().map(|trouble| ("trouble", trouble)));
         let by = if status.live { "the running crawl" } else { "the files of the crawl" };
         rows.push(("source", by.to_string()));
@@ -211,7 +210,7 @@ impl Explained<'_> {
 }
 
 fn robots_text(robots: &RobotsLine) -> String {
-    let until = robots.until.as_deref().map_or(String::new(), |until| format!(" (until {until})"));
+    let until = robots.until.as_deref().map_or(String::new(), |until| format!(", until {}", with_age(until)));
     let rule = robots.rule.as_deref().map_or(String::new(), |rule| format!(" by \"{rule}\""));
     match (robots.state, robots.allowed) {
         (RobotsState::Known, Some(true)) => format!("allowed{rule}{until}"),
@@ -222,23 +221,4 @@ fn robots_text(robots: &RobotsLine) -> String {
         (RobotsState::Asked, _) => "robots.txt is being fetched".to_string(),
         (RobotsState::Unknown, _) => "robots.txt is not known".to_string(),
     }
-}
-
-/// Asks a node. `None` if none listens; an error if one does and does not answer.
-fn ask_node(socket: &Path, url: &CrawlUrl) -> io::Result<Option<Status>> {
-    let Ok(mut stream) = UnixStream::connect(socket) else { return Ok(None) };
-    stream.set_read_timeout(Some(NODE_PATIENCE))?;
-    stream.set_write_timeout(Some(NODE_PATIENCE))?;
-    stream.write_all(format!("explain {url}\n").as_bytes())?;
-    let mut line = String::new();
-    BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut line)?;
-    // A node that ends closes its connections; its files say the rest.
-    if line.is_empty() {
-        return Ok(None);
-    }
-    let value: serde_json::Value = serde_json::from_str(&line).map_err(io::Error::other)?;
-    if let Some(error) = value.get("error").and_then(serde_json::Value::as_str) {
-        return Err(io::Error::other(format!("the running crawl: {error}")));
-    }
-    serde_json::from_value(value).map(Some).map_err(io::Error::other)
 }

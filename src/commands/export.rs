@@ -1,4 +1,4 @@
-use super::shared::{DataArg, Failure, Ticker, mb, print};
+use super::shared::{DataArg, Failure, Ticker, mb, say_failure, tell};
 use super::store::report_damage;
 use crate::archive::{ArchiveError, Export, Exported, Fault, export_wacz, index_export, index_files};
 use crate::base::shown;
@@ -111,11 +111,10 @@ impl ExportArgs {
             ExportCommand::Cdxj { common, warc, .. } if !warc.is_empty() => {
                 let indexing = index_files(&warc, &common.out, common.force).map_err(failure)?;
                 let lines = indexing.lines;
-                let text = match common.json {
-                    true => json!({ "lines": lines, "skipped": indexing.faults_total }).to_string() + "\n",
-                    false => format!("{lines} lines in {}\n", common.out.display()),
-                };
-                print(&text)?;
+                let object = json!({ "lines": lines, "skipped": indexing.faults_total });
+                tell(&object, common.json, |_| {
+                    format!("{lines} lines in {}\n", shown(&common.out.display().to_string(), 4_000))
+                })?;
                 report_faults(&indexing.faults, indexing.faults_total)
             }
             ExportCommand::Cdxj { common, size, .. } => {
@@ -148,26 +147,21 @@ impl CommonArgs {
 
     /// The summary; `lines` of an index.
     fn report(&self, exported: &Exported, lines: Option<u64>) -> Result<(), Failure> {
-        let text = if self.json {
-            let files: Vec<String> = exported.files.iter().map(|file| file.display().to_string()).collect();
-            let mut object = json!({
-                "files": files,
-                "records": exported.records,
-                "responses": exported.responses,
-                "revisits": exported.revisits,
-                "resources": exported.resources,
-                "requests": exported.requests,
-                "left_out": exported.left_out,
-                "bytes": exported.bytes,
-            });
-            if let Some(lines) = lines {
-                object["lines"] = lines.into();
-            }
-            object.to_string() + "\n"
-        } else {
-            summary(exported, lines)
-        };
-        print(&text)?;
+        let files: Vec<String> = exported.files.iter().map(|file| file.display().to_string()).collect();
+        let mut object = json!({
+            "files": files,
+            "records": exported.records,
+            "responses": exported.responses,
+            "revisits": exported.revisits,
+            "resources": exported.resources,
+            "requests": exported.requests,
+            "left_out": exported.left_out,
+            "bytes": exported.bytes,
+        });
+        if let Some(lines) = lines {
+            object["lines"] = lines.into();
+        }
+        tell(&object, self.json, |_| summary(exported, lines))?;
         if exported.lost > 0 {
             let lost = exported.lost;
             return Err(Failure::No(format!("{lost} records refer to a document that is not in the store")));
@@ -201,7 +195,8 @@ pub(super) fn failure(error: ArchiveError) -> Failure {
 /// What could not be read, on stderr, line by line.
 pub(super) fn report_faults(faults: &[(PathBuf, Fault)], total: u64) -> Result<(), Failure> {
     for (path, Fault { offset, cause, .. }) in faults {
-        eprintln!("{}: byte {offset}: {}", shown(&path.display().to_string(), 1_000), shown(cause, 500));
+        let (path, cause) = (shown(&path.display().to_string(), 1_000), shown(cause, 500));
+        say_failure(format_args!("{path}: byte {offset}: {cause}"));
     }
     match total {
         0 => Ok(()),

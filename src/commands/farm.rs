@@ -1,5 +1,5 @@
 use super::settings::parse_cores;
-use super::shared::{Failure, print};
+use super::shared::{Failure, Signals, print, say};
 use crate::farm::{Farm, FarmError, FarmOptions, SiteSpec};
 use clap::Args;
 use std::io::Read;
@@ -113,8 +113,9 @@ impl FarmArgs {
     }
 
     pub fn run(self) -> Result<(), Failure> {
+        let signals = Signals::take()?;
         let cores = match &self.cores {
-            Some(list) => Some(parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?),
+            Some(list) => Some(parse_cores(list).map_err(|e| Failure::Usage(format!("--cores {e}")))?),
             None => None,
         };
         let options = FarmOptions { spec: self.spec(), port: self.port, threads: self.threads, cores };
@@ -142,13 +143,13 @@ impl FarmArgs {
                 format!("farm of {hosts} hosts x {pages} pages on port {port}; the first page is {first}\n")
             }
         })?;
-        if self.until_stdin_closes {
-            let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
-            farm.stop();
-            return Ok(());
+        let stdin_closes = || drop(std::io::stdin().lock().read_to_end(&mut Vec::new()));
+        signals.wait_or(self.until_stdin_closes.then_some(stdin_closes))?;
+        let served = farm.stop();
+        if !self.until_stdin_closes {
+            let (requests, connections) = (served.requests, served.connections);
+            say(format_args!("farm: {requests} requests on {connections} connections"));
         }
-        loop {
-            std::thread::park();
-        }
+        Ok(())
     }
 }

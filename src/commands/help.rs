@@ -1,7 +1,7 @@
 //! The manual, compiled in: a page for each topic, as Markdown that reads well in a terminal.
 
 use super::Cli;
-use super::shared::{Failure, output::print};
+use super::shared::{Failure, print, written};
 use crate::base::{edits, shown};
 use crate::config::reference;
 use clap::{Args, CommandFactory, Parser};
@@ -117,10 +117,7 @@ fn command_help(words: &[String]) -> Result<(), Failure> {
     }
     let typed = words.iter().map(String::as_str);
     match Cli::try_parse_from(std::iter::once("nephila").chain(typed).chain(["--help"])) {
-        Err(help) if !help.use_stderr() => help.print().or_else(|e| match e.kind() {
-            std::io::ErrorKind::BrokenPipe => Ok(()),
-            _ => Err(Failure::cannot_run(e)),
-        }),
+        Err(help) if !help.use_stderr() => written(help.print()),
         _ => Err(Failure::Usage(format!("{} is no command", shown(&words.join(" "), 100)))),
     }
 }

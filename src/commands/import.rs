@@ -1,5 +1,5 @@
 use super::export::{failure, report_faults};
-use super::shared::{Failure, Ticker, mb, now_ms, print};
+use super::shared::{Failure, Ticker, mb, now_ms, tell};
 use crate::archive::{Import, Imported};
 use crate::config::StoreSettings;
 use crate::store_server::Dedup;
@@ -60,21 +60,16 @@ impl ImportArgs {
         let imported = imported.map_err(failure)?;
         let Imported { files, records, responses, revisits, resources, left_out, skipped, .. } = &imported;
         let bytes = imported.document_bytes;
-        let text = match json {
-            true => {
-                json!({
-                    "files": files, "records": records, "responses": responses, "revisits": revisits,
-                    "resources": resources, "left_out": left_out, "skipped": skipped, "document_bytes": bytes,
-                })
-                .to_string()
-                    + "\n"
-            }
-            false => format!(
+        let object = json!({
+            "files": files, "records": records, "responses": responses, "revisits": revisits,
+            "resources": resources, "left_out": left_out, "skipped": skipped, "document_bytes": bytes,
+        });
+        tell(&object, json, |_| {
+            format!(
                 "{records} records from {files} files: {responses} responses, {revisits} revisits, {resources} resources; {:.1} MB of documents\n",
                 mb(bytes)
-            ),
-        };
-        print(&text)?;
+            )
+        })?;
         report_faults(&imported.faults, imported.skipped)
     }
 }

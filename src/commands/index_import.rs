@@ -1,8 +1,7 @@
-use super::shared::{Failure, Ticker, now_ms, tell};
+use super::shared::{Failure, Intake, Ticker, say, tell};
 use crate::base::shown;
-use crate::doc_index::{DocIndex, Import, Imported};
-use crate::engine::OpenIndex;
-use crate::store_server::DataDir;
+use crate::doc_index::Import;
+use crate::engine::Taken;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,20 +11,16 @@ use std::path::Path;
 #[derive(Serialize, Default)]
 struct Summary {
     lines: u64,
-    new: u64,
-    known: u64,
-    moved_up: u64,
-    due: u64,
-    refused: u64,
-    bad: u64,
+    #[serde(flatten)]
+    taken: Taken,
+    /// A crawl runs there, and has them.
+    running: bool,
 }
 
-/// The longest line: a URL of 8,000 bytes, each of them escaped, in three fields of an export.
+/// The longest line: a URL of 8,192 bytes, each of them escaped, in three fields of an export.
 const LINE_BYTES_MAX: usize = 256 * 1_024;
 /// Bad lines that are named one by one; the rest is counted.
 const NAMED_MAX: u64 = 20;
-/// Lines between two writings to the disk.
-const LINES_PER_FLUSH: u64 = 100_000;
 
 pub(super) fn import(data: &Path, file: &Path, json: bool) -> Result<(), Failure> {
     let input: Box<dyn Read> = match file.to_str() {
@@ -34,28 +29,33 @@ pub(super) fn import(data: &Path, file: &Path, json: bool) -> Result<(), Failure
             Failure::Usage(format!("cannot read {}: {e} (name a file, or - for stdin)", file.display()))
         })?),
     };
-    let directory = DataDir::open(data)?;
-    let mut index = OpenIndex::open_as_before(&directory)?.index;
+    let mut intake = Intake::open(data, false)?;
     let mut ticker = Ticker::new();
-    let mut summary = Summary::default();
-    let taken = take(&mut index, BufReader::new(input), &mut summary, &mut ticker, file);
-    let taken = taken.and_then(|()| index.close());
+    let mut summary = Summary { running: intake.is_running(), ..Summary::default() };
+    let taken = take(&mut intake, BufReader::new(input), &mut summary, &mut ticker, file);
+    let taken = taken.and_then(|()| intake.close());
     ticker.end();
-    taken.map_err(|e| Failure::CannotRun(format!("{}: {e}; what came before is kept", file.display())))?;
+    let taken = taken.map_err(|failure| match failure {
+        Failure::CannotRun(e) => {
+            Failure::CannotRun(format!("{}: {e}; what came before is kept", file.display()))
+        }
+        other => other,
+    })?;
+    summary.taken.add(&taken);
     tell(&summary, json, Summary::text)?;
-    match summary.bad > 0 && summary.bad == summary.lines {
+    match summary.taken.bad > 0 && summary.taken.bad == summary.lines {
         true => Err(Failure::Usage("no line could be read".to_string())),
         false => Ok(()),
     }
 }
 
 fn take(
-    index: &mut DocIndex,
+    intake: &mut Intake,
     mut input: impl BufRead,
     summary: &mut Summary,
     ticker: &mut Ticker,
     file: &Path,
-) -> io::Result<()> {
+) -> Result<(), Failure> {
     let mut bytes = Vec::new();
     let mut number = 0u64;
     loop {
@@ -76,41 +76,29 @@ fn take(
         };
         match import {
             Ok(None) => continue,
-            Ok(Some(import)) => summary.count(index.import(&import, (now_ms() / 1_000) as u32)?),
+            Ok(Some(import)) => intake.hand(&line, &import)?,
             Err(cause) => {
-                summary.bad += 1;
-                if summary.bad <= NAMED_MAX {
+                let bad = &mut summary.taken.bad;
+                *bad += 1;
+                if *bad <= NAMED_MAX {
                     let (line, cause) = (shown(line.trim_end(), 100), shown(&cause, 200));
-                    eprintln!("nephila: {}:{number}: skipped: {line}: {cause}", file.display());
-                } else if summary.bad == NAMED_MAX + 1 {
-                    eprintln!("nephila: {}: more bad lines are counted, not named", file.display());
+                    say(format_args!("nephila: {}:{number}: skipped: {line}: {cause}", file.display()));
+                } else if *bad == NAMED_MAX + 1 {
+                    say(format_args!("nephila: {}: more bad lines are counted, not named", file.display()));
                 }
             }
         }
         summary.lines += 1;
-        if summary.lines.is_multiple_of(LINES_PER_FLUSH) {
-            index.flush(false)?;
-        }
         ticker.show(|_| Some(format!("{} lines", summary.lines)));
     }
 }
 
 impl Summary {
     fn text(&self) -> String {
-        let Summary { lines, new, known, moved_up, due, refused, bad } = self;
+        let Summary { lines, taken: Taken { new, known, moved_up, due, refused, bad }, running } = self;
+        let running = if *running { "; the running crawl has them" } else { "" };
         format!(
-            "{lines} lines: {new} new, {known} known, {moved_up} moved up, {due} due at once, {refused} over budget, {bad} bad\n"
+            "{lines} lines: {new} new, {known} known, {moved_up} moved up, {due} due at once, {refused} over budget, {bad} bad{running}\n"
         )
-    }
-
-    fn count(&mut self, imported: Imported) {
-        let counter = match imported {
-            Imported::New => &mut self.new,
-            Imported::Known => &mut self.known,
-            Imported::MovedUp => &mut self.moved_up,
-            Imported::Due => &mut self.due,
-            Imported::Refused => &mut self.refused,
-        };
-        *counter += 1;
     }
 }

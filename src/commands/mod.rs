@@ -4,6 +4,7 @@
 //! Exit status: 0 done, 1 the answer is "no", 2 usage or configuration error, 3 could not run; each failure with
 //! one line on stderr that names the cause and the mend.
 
+mod add;
 mod audit;
 mod bench;
 mod cli;
@@ -19,15 +20,20 @@ mod index_hosts;
 mod index_import;
 mod index_stat;
 pub mod parse;
+mod pause;
 mod robots;
 mod settings;
 mod shared;
 mod sim;
 mod spider;
+mod status;
+mod stop;
 mod store;
 mod store_care;
 mod storeserver;
 mod urlserver;
+mod usage;
 
 pub use cli::{Cli, run};
-use shared::{Failure, machine};
+use shared::machine;
+pub use shared::machine::survive_file_limits;

@@ -1,4 +1,4 @@
-use super::shared::{Failure, print};
+use super::shared::{Failure, stream, write_json};
 use crate::proto::http1::{
     BodyDecoder, BodyEnd, BodyError, BodyLimits, BodyStep, Flags, Framing, Head, HeadError, HeadLimits,
     HeadParser, HeadStep, Method,
@@ -64,11 +64,10 @@ impl ParseArgs {
         }
         io::copy(&mut input.take(LEFT_OVER_BYTES_MAX), &mut io::sink()).map_err(cannot_read)?;
         let answer = reading.end();
-        let json = match &answer {
-            Ok(response) => serde_json::to_string(response),
-            Err(error) => serde_json::to_string(&Refusal { error: error.to_string() }),
-        };
-        print(&(json? + "\n"))?;
+        stream(|out| match &answer {
+            Ok(response) => write_json(out, response),
+            Err(error) => write_json(out, &Refusal { error: error.to_string() }),
+        })?;
         answer.map(drop).map_err(|_| Failure::No(String::new()))
     }
 }
@@ -213,6 +212,9 @@ impl Body {
         let mut flags = self.head.flags | self.decoder.flags();
         if self.cut {
             flags.insert(Flags::CUT);
+        }
+        if self.head.status == 206 {
+            flags.insert(Flags::PARTIAL);
         }
         Response {
             status: self.head.status,

@@ -1,5 +1,5 @@
 use super::shared::{Failure, print};
-use crate::sim::{SimReport, SplitReport, run, run_pages, run_split};
+use crate::sim::{SimReport, run, run_pages, run_split};
 use clap::Args;
 use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
@@ -37,83 +37,35 @@ impl SimArgs {
             ));
         }
         let started = Instant::now();
-        let (count, figures) = match self.split {
-            true => self.run_split(started)?,
-            false => self.run_node(started)?,
-        };
-        print(&format!(
-            "{count} seeds from {} in {:.1} s: {figures}; no promise was broken\n",
-            self.from,
-            started.elapsed().as_secs_f64()
-        ))
-    }
-
-    /// Runs one seed after the other, and says how many.
-    fn each<R>(&self, started: Instant, run: fn(u64) -> R, mut add: impl FnMut(R)) -> Result<u64, Failure> {
         let until = self.seconds.map(|seconds| started + Duration::from_secs(seconds));
-        let mut count = 0;
+        let (run, split): (fn(u64) -> SimReport, _) =
+            if self.split { (run_split, "--split ") } else { (run, "") };
+        let (mut count, mut total) = (0, SimReport::default());
         while until.map_or(count < self.seeds, |until| Instant::now() < until) {
             let seed = self.from + count;
             // The panic has printed what was broken; the seed says how to see it again.
-            add(catch_unwind(|| run(seed)).map_err(|_| {
-                let split = if self.split { "--split " } else { "" };
+            total += catch_unwind(|| run(seed)).map_err(|_| {
                 Failure::No(format!(
                     "seed {seed} failed; replay it with: nephila sim {split}--from {seed} --seeds 1"
                 ))
-            })?);
+            })?;
             count += 1;
         }
-        Ok(count)
-    }
-
-    fn run_node(&self, started: Instant) -> Result<(u64, String), Failure> {
-        let mut total = SimReport::default();
-        let count = self.each(started, run, |report| {
-            total.requests += report.requests;
-            total.documents += report.documents;
-            total.success += report.success;
-            total.deaths += report.deaths;
-            total.slots_reused += report.slots_reused;
-            total.moved_on += report.moved_on;
-            total.virtual_seconds += report.virtual_seconds;
-            total.steps += report.steps;
-        })?;
-        let figures = format!(
-            "{} requests for {} documents ({} had), {} shards died, {} slots changed hosts, {} requests went to another address, {} virtual hours",
-            total.requests,
-            total.documents,
-            total.success,
-            total.deaths,
-            total.slots_reused,
-            total.moved_on,
-            total.virtual_seconds / 3_600
-        );
-        Ok((count, figures))
-    }
-
-    fn run_split(&self, started: Instant) -> Result<(u64, String), Failure> {
-        let mut total = SplitReport::default();
-        let count = self.each(started, run_split, |report| {
-            total.requests += report.requests;
-            total.documents += report.documents;
-            total.success += report.success;
-            total.kills += report.kills;
-            total.broken += report.broken;
-            total.left_behind += report.left_behind;
-            total.stored += report.stored;
-            total.virtual_seconds += report.virtual_seconds;
-        })?;
-        let figures = format!(
-            "{} requests for {} documents ({} had), {} processes killed, links broken {} times, {} requests left behind, {} records answered for and found, {} virtual hours",
-            total.requests,
-            total.documents,
-            total.success,
-            total.kills,
-            total.broken,
-            total.left_behind,
-            total.stored,
-            total.virtual_seconds / 3_600
-        );
-        Ok((count, figures))
+        let SimReport { requests, documents, success, deaths, pauses, slots_reused, moved_on, .. } = total;
+        let SimReport { broken, left_behind, stored, virtual_seconds, .. } = total;
+        let incidents = match self.split {
+            true => format!(
+                "{deaths} processes killed, links broken {broken} times, {left_behind} requests left behind, {stored} records answered for and found"
+            ),
+            false => format!(
+                "{deaths} shards died, {pauses} pauses, {slots_reused} slots changed hosts, {moved_on} requests went to another address"
+            ),
+        };
+        print(&format!(
+            "{count} seeds from {} in {:.1} s: {requests} requests for {documents} documents ({success} had), {incidents}, {} virtual hours; no promise was broken\n",
+            self.from,
+            started.elapsed().as_secs_f64(),
+            virtual_seconds / 3_600
+        ))
     }
 }

@@ -1,7 +1,7 @@
 use super::settings::{DataFlags, SharedArgs, listen_address};
 use super::shared::{
     ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
-    open_data, run_to_end, tell,
+    open_data, run_to_end, say, tell,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -39,6 +39,7 @@ const FAREWELL: Farewell =
 
 impl SpiderArgs {
     pub fn run(self) -> Result<(), Failure> {
+        let signals = Signals::take()?;
         let started = Instant::now();
         let config = self.shared.config(&[&self.data])?;
         let links = LinksConfig {
@@ -51,7 +52,7 @@ impl SpiderArgs {
             links_max: links_possible(),
         };
         let store = self.store.as_deref().map(|text| dial_address("--store", text)).transpose()?;
-        let summary = spider(config, links, store, started)?;
+        let summary = spider(config, links, store, signals, started)?;
         tell(&SpiderReport::new(&summary), self.json, SpiderReport::table)
     }
 }
@@ -74,15 +75,16 @@ fn spider(
     mut config: Config,
     links: LinksConfig,
     store: Option<String>,
+    signals: Signals,
     started: Instant,
 ) -> Result<SpiderSummary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
-    driver.announce(&format!("; cores {:?}", config.cores));
     let mut kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
+    driver.announce(&format!("; cores {:?}", config.cores));
     let store = match store {
         Some(address) => {
-            eprintln!("spider: documents go to the store server {address}");
+            say(format_args!("spider: documents go to the store server {address}"));
             StoreAt::Server(address)
         }
         None => {
@@ -91,7 +93,6 @@ fn spider(
             StoreAt::Directory(directory)
         }
     };
-    let signals = Signals::take()?;
     let setup = NodeSetup { config, kit };
     let dials = links.dial.clone();
     let node = match driver.is_uring {
@@ -99,7 +100,7 @@ fn spider(
         false => start::<EpollDriver>(&setup, links, store, started)?,
     };
     announce_links("spider", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, None)
+    run_to_end(node, signals, &FAREWELL)
 }
 
 fn start<D: ProductDriver>(

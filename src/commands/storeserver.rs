@@ -40,15 +40,15 @@ const FAREWELL: Farewell =
 
 impl StoreServerArgs {
     pub fn run(self) -> Result<(), Failure> {
+        let signals = Signals::take()?;
         let started = Instant::now();
         let config = load(self.config.as_deref(), self.cores.as_deref(), &[&self.data, &self])?;
         let listen = listen_address(&self.listen)?;
         raise_nofile();
         let directory = open_data(&config.store.data, "process")?;
-        let signals = Signals::take()?;
         let node = StoreNode::start(&config, listen, directory, started)?;
         announce_links("storeserver", Some(node.bound()), &[]);
-        let summary = run_to_end(node, signals, &FAREWELL, None)?;
+        let summary = run_to_end(node, signals, &FAREWELL)?;
         tell(&StoreReport::new(&summary), self.json, StoreReport::table)
     }
 }

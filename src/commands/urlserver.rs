@@ -1,7 +1,7 @@
 use super::settings::{DataFlags, QueueFlags, SharedArgs};
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
-    has_index, links_possible, open_index, read_urls, run_to_end, tell,
+    has_index, links_possible, open_data, open_index, read_urls, run_to_end, tell,
 };
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
@@ -9,7 +9,6 @@ use crate::engine::{
     LinksConfig, NodeError, NodeSetup, OpenIndex, SpiderSetup, UrlList, UrlNode, UrlSummary,
 };
 use crate::proto::url::CrawlUrl;
-use crate::store_server::DataDir;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -44,6 +43,7 @@ const FAREWELL: Farewell = Farewell { stopping: "open work of spiders may end (5
 
 impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {
+        let signals = Signals::take()?;
         let started = Instant::now();
         let config = self.shared.config(&[&self.queues, &self.data])?;
         let settings = &config.url_server;
@@ -75,7 +75,7 @@ impl UrlServerArgs {
             }
             None => {}
         }
-        let summary = serve(config, links, urls, self.wait, started)?;
+        let summary = serve(config, links, urls, self.wait, signals, started)?;
         tell(&UrlReport::new(summary), self.json, UrlReport::table)
     }
 }
@@ -94,21 +94,21 @@ fn serve(
     links: LinksConfig,
     urls: Vec<CrawlUrl>,
     wait: bool,
+    signals: Signals,
     started: Instant,
 ) -> Result<UrlSummary, Failure> {
     let driver = ChosenDriver::of(&mut config, 1)?;
-    driver.announce("");
     let names = NameSource::of(&config, &driver)?;
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
+    driver.announce("");
     // For its lock: the log and the journal have one writer.
-    let directory = DataDir::open(&config.store.data)?;
+    let directory = open_data(&config.store.data, "process")?;
     // A list is worked off once; what is due in the index is noted there.
     let index = match urls.is_empty() {
         true => open_index(&config, &directory)?,
         false => OpenIndex::in_memory(&config),
     };
     let list = UrlList { urls, index, wait };
-    let signals = Signals::take()?;
     let setup = NodeSetup { config, kit };
     let dials = links.dial.clone();
     let node = match driver.is_uring {
@@ -116,7 +116,7 @@ fn serve(
         false => start::<EpollDriver>(&setup, list, links, names, started)?,
     };
     announce_links("urlserver", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, None)
+    run_to_end(node, signals, &FAREWELL)
 }
 
 fn start<D: ProductDriver>(

@@ -3,7 +3,7 @@ use super::documents::{DocState, Note, Row};
 use super::ledger::{Origin, PRIORITY_MAX};
 use crate::base::rfc3339;
 use crate::proto::http1::Validators;
-use crate::proto::job::{DocKind, Held};
+use crate::proto::job::{DocKind, Held, Provenance};
 use crate::proto::record::ResultCode;
 use crate::proto::warc::read_date;
 use serde::de::value::Error as WordError;
@@ -74,6 +74,7 @@ impl DocumentLine {
         let DocumentInfo { doc_id, discovered, note, .. } = info;
         let row = info.row.unwrap_or_default();
         let origin = row.raise(discovered.origin);
+        let Provenance { kind, depth, hops, seed_chain, head_only } = origin.provenance;
         let text =
             |bytes: &[u8]| str::from_utf8(bytes).ok().filter(|text| !text.is_empty()).map(str::to_string);
         let held = note.held.as_ref();
@@ -81,14 +82,14 @@ impl DocumentLine {
         DocumentLine {
             doc_id: *doc_id,
             url: discovered.url.to_string(),
-            kind: origin.kind.name().to_string(),
+            kind: kind.name().to_string(),
             state: Some(info.state()),
             discovered_at: time(discovered.at_s),
             via: via.map(str::to_string),
-            depth: origin.depth,
-            hops: origin.hops,
-            seed_chain: origin.seed_chain,
-            head_only: origin.head_only,
+            depth,
+            hops,
+            seed_chain,
+            head_only,
             priority: origin.priority,
             hits: origin.hits,
             fetched_at: time(row.fetched_s),
@@ -114,17 +115,15 @@ impl DocumentLine {
 
     /// Where it comes from, without the page that named it: its number is of another index.
     pub(super) fn origin(&self) -> Option<Origin> {
-        Some(Origin {
-            via: 0,
+        let provenance = Provenance {
+            kind: DocKind::from_name(&self.kind)?,
             depth: self.depth,
             // A chain that cannot be followed back is none.
             hops: 0,
             seed_chain: self.seed_chain && self.hops == 0,
             head_only: self.head_only,
-            kind: DocKind::from_name(&self.kind)?,
-            priority: self.priority.min(PRIORITY_MAX),
-            hits: self.hits,
-        })
+        };
+        Some(Origin { via: 0, provenance, priority: self.priority.min(PRIORITY_MAX), hits: self.hits })
     }
 
     /// What became of it, in an index that does not have its document. `None` of one that was never answered for.

@@ -216,7 +216,7 @@ impl DocIndex {
         let host = self.frontier.host_of(cut.host_fingerprint, host_origin);
         let of_host = self.frontier.counts(host);
         // A seed, and where it leads, is not counted against anything.
-        if !origin.seed_chain && !self.budgets.admit(url, of_host.known) {
+        if !origin.provenance.seed_chain && !self.budgets.admit(url, of_host.known) {
             self.books.counts.refused += 1;
             of_host.refused = of_host.refused.saturating_add(1);
             return;

@@ -97,7 +97,7 @@ impl IndexView {
         self.ledger.each_from(0, |told| {
             match told.entry {
                 Entry::Scope { url } => urls.extend(CrawlUrl::from_normal(url).ok()),
-                Entry::Doc { origin, url } if origin.seed_chain && origin.hops == 0 => {
+                Entry::Doc { origin, url } if origin.provenance.is_seed() => {
                     urls.extend(CrawlUrl::from_normal(url).ok());
                 }
                 _ => {}

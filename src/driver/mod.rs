@@ -31,7 +31,7 @@ mod tests;
 mod uring;
 
 pub use epoll::EpollDriver;
-pub use sim::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, Then};
+pub(crate) use sim::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, Then};
 pub use uring::UringDriver;
 
 use crate::base::{Key, NetAsk, NetEvent, Now, Socket, Transport};

@@ -34,7 +34,7 @@
 //! | `runtime` | actors, threads, lanes to shards, log writer, keeper, counters, notices     |                        |
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
-//! | `inspect` | how things stand with a URL, and the socket by which a crawl is asked       | runtime                |
+//! | `inspect` | how things stand with a URL and a crawl; the socket by which it is asked    | runtime                |
 //! | `crawl`   | a crawl in one process                                                      | runtime names inspect  |
 //! | `split`   | URL server, spider and store server as processes of their own               | runtime names links crawl |
 //!
@@ -47,40 +47,41 @@ mod names;
 mod runtime;
 mod split;
 
-pub use crawl::assembly::{CrawlSeat, CrawlShard, CrawlStore, CrawlTask, NodeCore, assemble};
-pub use crawl::index_actor::IndexActor;
-pub use crawl::messages::{Done, Found, FromIndex, FromShard, NewUrl, ToIndex, ToShard};
+pub(crate) use crawl::assembly::{CrawlSeat, CrawlShard, NodeCore, assemble};
+pub use crawl::assembly::{CrawlStore, CrawlTask};
 pub use crawl::node::Node;
-pub use crawl::node_setup::{NodeSetup, SetupError, SpiderSetup};
-pub use crawl::open_index::{OpenIndex, index_folder};
-pub use crawl::provider::{Provider, ProviderRules};
-pub use crawl::resume::Resumed;
-pub use crawl::scheduler::{Scheduler, SchedulerConfig};
-pub use crawl::settings::{index_rules, scope_of, spider_config, url_server_config};
-pub use crawl::shard::Shard;
-pub use crawl::stored::Stored;
-pub use inspect::control::CONTROL_SOCKET;
-pub use inspect::crawl_rules::CrawlRules;
-pub use inspect::explain::{Answer, Explanation};
-pub use inspect::questions::Questions;
-pub use inspect::status::{
-    CountsLine, NicenessLine, Out, Place, PlaceLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
+pub use crawl::node_setup::NodeSetup;
+pub(crate) use crawl::node_setup::SpiderSetup;
+pub use crawl::open_index::OpenIndex;
+pub(crate) use crawl::open_index::index_folder;
+pub(crate) use crawl::settings::scope_of;
+pub(crate) use inspect::control::CONTROL_SOCKET;
+pub(crate) use inspect::crawl_rules::CrawlRules;
+pub(crate) use inspect::explain::Explanation;
+pub(crate) use inspect::handed::{PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
+pub(crate) use inspect::node_status::{NodeState, NodeStatus};
+pub(crate) use inspect::status::{
+    CountsLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
 };
-pub use links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
-pub use names::{Addresses, HostsFile, Names, ResolvConf};
-pub use runtime::actor::{Actor, Networked, Turned};
-pub use runtime::counters::{Counter, Snapshot, SpiderSummary, Summary, UrlSummary};
-pub use runtime::health::{Health, NodeError};
+pub use links::LinksConfig;
+pub(crate) use links::{LinkPort, Links};
+pub(crate) use names::ResolvConf;
+pub use names::{HostsFile, Names};
+pub(crate) use runtime::actor::{Actor, Networked, Turned};
+pub use runtime::counters::{Ended, Summary};
+pub(crate) use runtime::counters::{SeedsLost, Snapshot, SpiderSummary, UrlSummary};
+pub(crate) use runtime::health::{Health, NodeError};
 pub(crate) use runtime::log_writer::LogMedium;
-pub use runtime::log_writer::{CRAWL_LOG, LogWriter, MemoryFiles};
-pub use runtime::notices::{Level, Notice, Notices};
-pub use runtime::shard_thread::ShardMaker;
+pub(crate) use runtime::log_writer::MemoryFiles;
+pub(crate) use runtime::notices::Notices;
+pub use runtime::running::Running;
+pub(crate) use runtime::shard_thread::ShardMaker;
 pub(crate) use split::record_sender::RecordSender;
 pub use split::spider_assembly::StoreAt;
 pub(crate) use split::spider_assembly::{RecordActor, SpiderCore, SpiderSeat, SpiderShard, assemble_spider};
 pub use split::spider_node::SpiderNode;
-pub use split::store_node::{StoreNode, StoreSummary};
+pub(crate) use split::store_node::{StoreNode, StoreSummary};
 pub(crate) use split::store_node::{StoreServer, assemble_store_server};
-pub use split::url_assembly::UrlList;
+pub(crate) use split::url_assembly::UrlList;
 pub(crate) use split::url_assembly::{RemoteShard, UrlCore, assemble_url_server};
-pub use split::url_node::UrlNode;
+pub(crate) use split::url_node::UrlNode;

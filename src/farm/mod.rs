@@ -57,7 +57,8 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use farm::{Farm, FarmError, FarmOptions};
+pub(crate) use farm::FarmError;
+pub use farm::{Farm, FarmOptions};
 pub use misbehaviour::Misbehaviour;
 pub use site::{Breakage, PageKind, Site};
 pub use site_spec::{SiteSpec, host_addr};

@@ -118,13 +118,6 @@ impl Site {
         out
     }
 
-    /// The body of a page below `/private/`.
-    pub fn private_document(&self, host: u32, index: u32) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.spec.page_bytes as usize);
-        self.push_private_document(host, index, &mut out);
-        out
-    }
-
     /// The pages that are reached through `page`.
     pub fn children(&self, page: u32) -> Range<u32> {
         let first = u64::from(page) * u64::from(self.branching) + 1;
@@ -391,7 +384,9 @@ mod tests {
             for page in 0..20 {
                 assert_eq!(site.document(2, page, PORT).len(), page_bytes as usize);
             }
-            assert_eq!(site.private_document(2, 0).len(), page_bytes as usize);
+            let mut private = Vec::new();
+            site.push_private_document(2, 0, &mut private);
+            assert_eq!(private.len(), page_bytes as usize);
         }
         let tiny = site(SiteSpec { page_bytes: 0, ..SiteSpec::default() }).document(0, 0, PORT);
         assert!(tiny.len() > 500 && tiny.ends_with(b"</html>\n"));

@@ -102,7 +102,7 @@ impl Handler {
             handled.follow = handled.new_url.as_ref().is_some_and(|url| self.may_follow(candidate, url));
             return handled;
         }
-        if candidate.seed_chain && candidate.hops > 0 && page.result.is_success() {
+        if candidate.provenance.seed_chain && !candidate.provenance.is_seed() && page.result.is_success() {
             handled.into_scope = true;
             Arc::make_mut(&mut self.scope).add(&candidate.url);
         }
@@ -111,7 +111,7 @@ impl Handler {
         }
         let said = header_says(head, page.head_bytes, &self.product_token);
         handled.noindex = said.noindex;
-        if candidate.kind == DocKind::Sitemap {
+        if candidate.provenance.kind == DocKind::Sitemap {
             if !said.nofollow {
                 self.read_sitemap(candidate, page.document, &mut handled);
             }
@@ -157,7 +157,7 @@ impl Handler {
         {
             handled.canonical = self.canonical_of(candidate, &base, target);
         }
-        if !facts.said.nofollow && candidate.depth < self.scope.depth_max() {
+        if !facts.said.nofollow && candidate.provenance.depth < self.scope.depth_max() {
             self.read_links(&base, &facts.links, handled);
         }
         if let Some(target) = &facts.refresh
@@ -222,12 +222,14 @@ impl Handler {
 
     fn may_follow(&self, candidate: &Candidate, target: &CrawlUrl) -> bool {
         // Where a seed leads is where it was meant to lead, unless a rule forbids it; and a sitemap stays one.
-        let in_scope = match candidate.seed_chain {
+        let in_scope = match candidate.provenance.seed_chain {
             true => self.scope.denies(target).is_none(),
-            false if candidate.kind == DocKind::Sitemap => self.may_hold_sitemap(candidate, target),
+            false if candidate.provenance.kind == DocKind::Sitemap => {
+                self.may_hold_sitemap(candidate, target)
+            }
             false => self.scope.holds(target),
         };
-        candidate.hops < REDIRECTS_MAX && in_scope
+        candidate.provenance.hops < REDIRECTS_MAX && in_scope
     }
 
     /// Reads a document as a sitemap. Its pages are one link deep: what names them is not a page. The
@@ -235,7 +237,7 @@ impl Handler {
     fn read_sitemap(&mut self, candidate: &Candidate, document: &[u8], handled: &mut Handled) {
         let base = LinkBase::new(&candidate.url);
         let pages = self.scope.depth_max() > 0;
-        let sitemaps = candidate.depth < SITEMAPS_DEEP_MAX;
+        let sitemaps = candidate.provenance.depth < SITEMAPS_DEEP_MAX;
         // What is no sitemap names nothing, and what is broken names what came before.
         let _ = sitemap::read(document, &SitemapLimits::default(), |entry| match entry {
             SitemapEntry::Page { loc, lastmod } if pages => {

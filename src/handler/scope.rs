@@ -104,7 +104,7 @@ impl Scope {
     }
 
     /// Whether it is a seed's host, domain or prefix, by kind.
-    fn spans(&self, url: &CrawlUrl) -> bool {
+    pub fn spans(&self, url: &CrawlUrl) -> bool {
         match self.kind {
             ScopeKind::Any => true,
             ScopeKind::Host => self.names.contains(url.host()),

@@ -2,7 +2,7 @@
 
 use super::{Handled, Handler, Page, Scope, ScopeKind, ScopeRules};
 use crate::proto::http1::{HeadLimits, HeadParser, HeadStep, Method};
-use crate::proto::job::{Candidate, DocKind};
+use crate::proto::job::{Candidate, DocKind, Provenance};
 use crate::proto::record::ResultCode;
 use crate::proto::url::{Canon, CrawlUrl, QueryDrop, RuleList, UrlRules};
 use encoding_rs::{EUC_KR, Encoding, GBK, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};
@@ -234,7 +234,7 @@ fn a_page_says_what_it_would_rather_be_called() {
 fn sitemap(depth: u16) -> Case {
     let mut case = Case::default();
     case.candidate.url = CrawlUrl::parse("http://site.test/sitemap.xml").unwrap();
-    (case.candidate.kind, case.candidate.depth, case.candidate.seed_chain) = (DocKind::Sitemap, depth, false);
+    case.candidate.provenance = Provenance { kind: DocKind::Sitemap, ..Provenance::link(depth) };
     case
 }
 

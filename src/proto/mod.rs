@@ -20,20 +20,20 @@
 //! | `warc`      | WARC files, however cut     | records, and back; lines of a CDXJ index      |
 //! | `zip`       | entries and their sums      | the headers and the directory of a ZIP        |
 
-pub mod auth;
-pub mod charset;
+pub(crate) mod auth;
+pub(crate) mod charset;
 pub mod coding;
-pub mod cookies;
+pub(crate) mod cookies;
 pub mod crawl_log;
 pub mod dns;
 pub mod html;
 pub mod http1;
-pub mod job;
+pub(crate) mod job;
 pub mod lines;
 pub mod record;
 pub mod robots;
 pub mod sitemap;
-pub mod tls;
+pub(crate) mod tls;
 pub mod url;
 pub mod warc;
-pub mod zip;
+pub(crate) mod zip;

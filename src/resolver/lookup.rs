@@ -1,5 +1,5 @@
 use super::servers::AskedCounts;
-use crate::base::{Key, Now};
+use crate::base::{Key, Now, canonical};
 use crate::limits::ADDRESSES_PER_NAME_MAX;
 use crate::proto::dns::{HostName, RecordKind};
 use std::fmt;
@@ -186,8 +186,13 @@ fn by_turns(kinds: [&Vec<IpAddr>; 2]) -> Vec<IpAddr> {
 }
 
 fn found(all: &[IpAddr], ttl_s: u32) -> Option<(Answer, u32)> {
-    let all = all.iter().copied();
-    Some((Ok(all.take(ADDRESSES_PER_NAME_MAX).collect()), ttl_s.clamp(ADDRESSES_S.0, ADDRESSES_S.1)))
+    let mut distinct: Vec<IpAddr> = Vec::with_capacity(all.len().min(ADDRESSES_PER_NAME_MAX));
+    for ip in all.iter().copied().map(canonical) {
+        if distinct.len() < ADDRESSES_PER_NAME_MAX && !distinct.contains(&ip) {
+            distinct.push(ip);
+        }
+    }
+    Some((Ok(distinct.into()), ttl_s.clamp(ADDRESSES_S.0, ADDRESSES_S.1)))
 }
 
 #[cfg(test)]
@@ -225,6 +230,7 @@ mod tests {
             (Some(&none(Some(99_999))), Some(&none(Some(99_999))), false, no(Failure::NoAddress, 3_600)),
             (Some(&none(Some(9))), Some(&failed), false, no(Failure::TimedOut, 5)),
             (Some(&failed), Some(&none(Some(9))), false, no(Failure::TimedOut, 5)),
+            (Some(&a), Some(&good(ip("::ffff:192.0.2.1"), 200)), false, yes(&[v4], 200)),
             (Some(&good(v4, 0)), None, true, yes(&[v4], 1)),
             (Some(&good(v4, u32::MAX)), None, true, yes(&[v4], 86_400)),
         ] {

@@ -15,9 +15,11 @@
 
 mod judge;
 mod plan;
+mod report;
 mod split;
 mod web;
 mod world;
 
-pub use split::{SplitReport, run_split};
-pub use world::{SimReport, run, run_pages};
+pub use report::SimReport;
+pub use split::run_split;
+pub use world::{run, run_pages};

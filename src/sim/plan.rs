@@ -23,6 +23,8 @@ pub struct Plan {
     pub commit_ms: u64,
     /// Mean virtual milliseconds between two deaths of shards; 0 = none die.
     pub death_ms: u64,
+    /// Mean virtual milliseconds between two pauses of the whole crawl; 0 = none.
+    pub pause_ms: u64,
     /// Virtual microseconds that pass at least when no actor has work.
     pub tick_us: u64,
     /// Invariants are checked after every turn. A plan whose instructions are counted does without.
@@ -109,6 +111,7 @@ impl Plan {
             several: if rng.chance(500) { 100 + rng.below(900) } else { 0 },
             tick_us: 10,
             checked: true,
+            pause_ms: if rng.chance(200) { 1_000 + rng.below(60_000) } else { 0 },
         }
     }
 
@@ -131,6 +134,7 @@ impl Plan {
             commit_ms: 100,
             death_ms: 0,
             several: 0,
+            pause_ms: 0,
             tick_us: 1_000,
             checked: false,
         }

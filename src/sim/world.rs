@@ -1,5 +1,6 @@
 use super::judge::Judge;
 use super::plan::Plan;
+use super::report::SimReport;
 use super::web::{MisbehavingWeb, PORT, addresses_of};
 use crate::audit::{LogReader, Overrides};
 use crate::base::{Now, Rng, Wall};
@@ -20,20 +21,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-/// What a run came to, for whoever counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SimReport {
-    pub requests: u64,
-    pub documents: u64,
-    pub success: u64,
-    pub deaths: u64,
-    pub slots_reused: u64,
-    /// Requests that went to another address because nobody was at the first.
-    pub moved_on: u64,
-    pub virtual_seconds: u64,
-    pub steps: u64,
-}
-
 /// A node and its world.
 struct World {
     plan: Plan,
@@ -45,8 +32,26 @@ struct World {
     shards: Vec<SimShard>,
     keeper_at: Now,
     death_at: Now,
+    pauses: Pauses,
     rng: Rng,
     report: SimReport,
+}
+
+/// When the crawl is paused, and resumed.
+struct Pauses {
+    /// When something is to be done next, and what that is.
+    next: (Now, PauseStep),
+    /// Requests that had been sent when nothing more could be on its way.
+    requests: u64,
+    left: u32,
+}
+
+#[derive(Clone, Copy)]
+enum PauseStep {
+    Pause,
+    /// What was begun before the pause has been sent by now, or never will be.
+    Settle,
+    Resume,
 }
 
 struct SimShard {
@@ -62,6 +67,9 @@ const STEPS_PER_INSTANT_MAX: u32 = 100_000;
 const SEGMENT_BYTES: u64 = 1 << 20;
 /// A crawl that waits for hours would otherwise be a long row of deaths.
 const DEATHS_MAX: u64 = 20;
+const PAUSES_MAX: u32 = 4;
+/// More than any plan gives connections, at one address after the other.
+const SETTLE_MS: u64 = 60_000;
 /// The day on which all of it happens.
 const WALL: Wall = Wall { unix_ms_at_zero: 1_800_000_000_000 };
 
@@ -113,8 +121,23 @@ impl World {
         let shards = node.shards.iter().enumerate().map(shard).collect();
         let mut rng = Rng::new(plan.seed ^ 0x5eed);
         let death_at = next_death(&plan, &mut rng, Now::ZERO);
+        let pause_at = if plan.pause_ms == 0 { Now::NEVER } else { Now::ZERO.plus_ms(plan.pause_ms) };
+        let pauses = Pauses { next: (pause_at, PauseStep::Pause), requests: 0, left: PAUSES_MAX };
         let report = SimReport::default();
-        World { plan, net, judge, site, files, node, shards, keeper_at: Now::ZERO, death_at, rng, report }
+        World {
+            plan,
+            net,
+            judge,
+            site,
+            files,
+            node,
+            shards,
+            keeper_at: Now::ZERO,
+            death_at,
+            pauses,
+            rng,
+            report,
+        }
     }
 
     /// Lets everybody work in an order drawn anew each time, and time pass when nobody has anything to do.
@@ -151,6 +174,10 @@ impl World {
                 self.let_a_shard_die(now);
                 busy = true;
             }
+            if now >= self.pauses.next.0 {
+                self.pause_or_resume(now);
+                busy = true;
+            }
             steps_of_instant += 1;
             assert!(steps_of_instant < STEPS_PER_INSTANT_MAX, "busy for ever at {now:?}");
             if !busy && !self.node.scheduler.actor.has_messages() && !self.node.index.actor.has_messages() {
@@ -169,9 +196,37 @@ impl World {
         let due = shards.filter_map(|slot| slot.shard.next_due());
         // A commit is only worth waking for if somebody waits for it.
         let commit = self.node.scheduler.actor.waits_for_commit().then_some(self.keeper_at);
-        let next = due.chain(self.net.borrow().next_at()).chain(commit).chain([self.death_at]).min();
+        let next = due
+            .chain(self.net.borrow().next_at())
+            .chain(commit)
+            .chain([self.death_at, self.pauses.next.0])
+            .min();
         // A timer may fall due within the present instant; the next look is a tick later.
         next.unwrap_or(now).max(now.plus_us(self.plan.tick_us))
+    }
+
+    /// Somebody pauses the crawl, and goes on with it later. In between nothing new is asked of any host.
+    fn pause_or_resume(&mut self, now: Now) {
+        let questions = self.node.scheduler.actor.questions();
+        let requests = self.judge.borrow().requests;
+        self.pauses.next = match self.pauses.next.1 {
+            PauseStep::Pause => {
+                questions.pause(true);
+                self.pauses.left -= 1;
+                (now.plus_ms(SETTLE_MS), PauseStep::Settle)
+            }
+            PauseStep::Settle => {
+                self.pauses.requests = requests;
+                (now.plus_ms(1 + self.rng.below(200_000)), PauseStep::Resume)
+            }
+            PauseStep::Resume => {
+                assert_eq!(requests, self.pauses.requests, "requests went out in a pause");
+                questions.pause(false);
+                self.report.pauses += 1;
+                let at = now.plus_ms(1 + self.rng.below(2 * self.plan.pause_ms));
+                (if self.pauses.left > 0 { at } else { Now::NEVER }, PauseStep::Pause)
+            }
+        };
     }
 
     /// What a panic does: the shard and its driver are gone, and a new one takes the place.
@@ -290,6 +345,12 @@ mod tests {
     fn hosts_are_had_at_another_address_if_nobody_is_at_the_first() {
         let moved_on: u64 = (0..40).map(|seed| run(seed).moved_on).sum();
         assert!(moved_on > 20, "{moved_on}");
+    }
+
+    #[test]
+    fn nothing_is_asked_in_a_pause_and_nothing_is_lost_by_it() {
+        let pauses: u64 = (0..40).map(|seed| run(seed).pauses).sum();
+        assert!(pauses > 8, "{pauses}");
     }
 
     #[test]

@@ -354,6 +354,8 @@ impl Spider {
                 }
                 fetched.flags.insert(if by_get { Flags::HEAD_BY_GET } else { Flags::HEAD_ONLY });
                 fetched.bytes.truncate(fetched.head_len());
+            } else if head.status == 206 {
+                fetched.flags.insert(Flags::PARTIAL);
             }
             self.decoder.decode(&mut fetched, is_robots, &mut self.buffers);
         } else {

@@ -1,3 +1,4 @@
+use super::files::open_secret;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -13,6 +14,13 @@ pub(crate) enum Bytes {
 impl Bytes {
     pub fn open(path: &Path) -> io::Result<Bytes> {
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+        let len = file.metadata()?.len();
+        Ok(Bytes::File { file, len })
+    }
+
+    /// The same for its owner alone.
+    pub fn open_secret(path: &Path) -> io::Result<Bytes> {
+        let file = open_secret(path)?;
         let len = file.metadata()?.len();
         Ok(Bytes::File { file, len })
     }

@@ -1,7 +1,8 @@
 //! Files that are there whole or not at all, also after the loss of power.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// A file on its way: it grows as NAME.fresh, and takes its own name when [`NewFile::commit`] has made it durable. One
@@ -19,10 +20,22 @@ struct Names {
 /// The extension of a file on its way.
 pub(crate) const FRESH: &str = "fresh";
 
+/// Modes of files and directories, before the umask.
+const FOR_ALL: u32 = 0o666;
+const FOR_OWNER: u32 = 0o600;
+const FOLDER: u32 = 0o777;
+const DATA_FOLDER: u32 = 0o750;
+
 impl NewFile {
     pub fn create(path: &Path) -> io::Result<NewFile> {
+        NewFile::create_with(path, FOR_ALL)
+    }
+
+    fn create_with(path: &Path, mode: u32) -> io::Result<NewFile> {
         let names = Names { fresh: path.with_extension(FRESH), path: path.to_path_buf() };
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&names.fresh)?;
+        let mut options = File::options();
+        let file =
+            options.read(true).write(true).create(true).truncate(true).mode(mode).open(&names.fresh)?;
         Ok(NewFile { file, names })
     }
 
@@ -54,6 +67,38 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     new.commit().map(drop)
 }
 
+/// The same for a secret, which only its owner may read.
+pub(crate) fn replace_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = NewFile::create_with(path, FOR_OWNER)?;
+    keep_secret(new.file());
+    new.file().write_all(bytes)?;
+    new.commit().map(drop)
+}
+
+/// Opens a file that grows, or makes it, for its owner alone.
+pub(crate) fn open_secret(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    let file = options.create(true).truncate(false).read(true).write(true).mode(FOR_OWNER).open(path)?;
+    keep_secret(&file);
+    Ok(file)
+}
+
+/// Takes a secret away from everybody but its owner. Others cannot do that, and need not.
+pub(crate) fn keep_secret(file: &File) {
+    if file.metadata().is_ok_and(|known| known.permissions().mode() & 0o077 != 0) {
+        let _ = file.set_permissions(Permissions::from_mode(FOR_OWNER));
+    }
+}
+
+/// What helps against a disk or a limit that refuses a file, in brackets; nothing where that is not known.
+pub(crate) fn mend(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::FileTooLarge => " (raise the limit of file sizes, ulimit -f)",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => " (free some space)",
+        _ => "",
+    }
+}
+
 /// Makes the names in a directory durable.
 pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
@@ -70,13 +115,23 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
 
 /// Makes a directory and those above it, each with its name on the disk before anything is put into it.
 pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
-    match fs::create_dir(path) {
+    make_with(path, FOLDER)
+}
+
+/// The same for one that is not for everybody to look into. One that is there stays as it is.
+pub(crate) fn make_data_directory(path: &Path) -> io::Result<()> {
+    make_with(path, DATA_FOLDER)
+}
+
+fn make_with(path: &Path, mode: u32) -> io::Result<()> {
+    let make = || DirBuilder::new().mode(mode).create(path);
+    match make() {
         Ok(()) => sync_parent(path),
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).ok_or(e)?;
             make_directory(parent)?;
-            fs::create_dir(path)?;
+            make()?;
             sync_parent(path)
         }
         Err(e) => Err(e),

@@ -2,7 +2,7 @@
 //!
 //! | file          | holds                                                                          |
 //! |---------------|--------------------------------------------------------------------------------|
-//! | `files`       | files that take their name when they are whole and durable; directory syncs    |
+//! | `files`       | files that take their name when they are whole and durable; secrets; directory syncs |
 //! | `bytes`       | bytes that grow at their end, in a file or in memory                           |
 //! | `spill`       | pieces that memory has no room for, written once and read once                 |
 //! | `huge_buffer` | memory in cache lines, of the kernel's huge pages where it is large            |
@@ -17,6 +17,9 @@ pub(crate) mod seen;
 mod spill;
 
 pub(crate) use bytes::Bytes;
-pub(crate) use files::{NewFile, make_directory, replace, sync_directory, sync_parent};
+pub(crate) use files::{
+    NewFile, keep_secret, make_data_directory, make_directory, mend, replace, replace_secret, sync_directory,
+    sync_parent,
+};
 pub(crate) use huge_buffer::{HUGE_LINES, HugeBuffer, LINE_BYTES};
 pub(crate) use spill::{Piece, Spill};

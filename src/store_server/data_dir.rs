@@ -1,16 +1,17 @@
 use super::dedup::StoredDigests;
+use super::directory_lock::{DirectoryLock, Holder, LockError};
 use super::index::{Entry, IndexFile, List, Place, index_path};
 use super::policy::Dedup;
 use super::scan::{ScanMode, scan};
 use super::segment_file::{BAD, FRESH, OPEN, SEALED, SegmentFile, list};
 use crate::base::random_u64;
 use crate::limits::SEGMENT_HEADER_BYTES;
-use crate::storage::{make_directory, replace, sync_parent};
+use crate::storage::{keep_secret, make_data_directory, make_directory, replace_secret, sync_parent};
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::statvfs::statvfs;
 use rapidhash::fast::RapidHashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -20,7 +21,7 @@ pub struct DataDir {
     path: PathBuf,
     segments: PathBuf,
     next_number: u64,
-    lock: Arc<File>,
+    lock: Arc<DirectoryLock>,
     recovered: u64,
     key: u64,
 }
@@ -28,7 +29,7 @@ pub struct DataDir {
 /// Keeps a directory locked for a writer that still has something to write there after the store is closed.
 pub struct HeldDirectory {
     segments: PathBuf,
-    _lock: Arc<File>,
+    _lock: Arc<DirectoryLock>,
 }
 
 impl HeldDirectory {
@@ -42,8 +43,12 @@ impl HeldDirectory {
 pub enum OpenError {
     #[error("cannot use {path} as data directory: {cause} (choose another with --data)")]
     Unusable { path: PathBuf, cause: io::Error },
-    #[error("{0} is in use by another nephila process (stop it, or choose another directory with --data)")]
-    InUse(PathBuf),
+    #[error("{path} is in use by {by} (stop it, or choose another directory with --data)")]
+    InUse { path: PathBuf, by: Holder },
+    #[error(
+        "{0} is damaged (put back a copy of it, or remove it: what is stored stays, and is stored once more where it comes again)"
+    )]
+    KeyDamaged(PathBuf),
 }
 
 /// The key of a store's digests.
@@ -61,19 +66,13 @@ impl DataDir {
     pub fn open(path: &Path) -> Result<DataDir, OpenError> {
         let unusable = |cause| OpenError::Unusable { path: path.to_path_buf(), cause };
         let segments = path.join("segments");
-        make_directory(&segments).map_err(unusable)?;
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path.join("lock"))
-            .map_err(unusable)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_path_buf())),
-            Err(fs::TryLockError::Error(cause)) => return Err(unusable(cause)),
-        }
-        let key = key(&path.join(KEY)).map_err(unusable)?;
+        make_data_directory(path).and_then(|()| make_directory(&segments)).map_err(unusable)?;
+        let lock = DirectoryLock::take(path).map_err(|error| match error {
+            LockError::Held(by) => OpenError::InUse { path: path.to_path_buf(), by },
+            LockError::Unusable(cause) => unusable(cause),
+        })?;
+        let key_path = path.join(KEY);
+        let key = key(&key_path).map_err(unusable)?.ok_or(OpenError::KeyDamaged(key_path))?;
         let mut directory = DataDir {
             path: path.to_path_buf(),
             segments,
@@ -220,24 +219,32 @@ impl DataDir {
 
 /// The key of a store, by its directory of segments.
 pub(super) fn key_of(segments: &Path) -> Option<u64> {
-    read_key(&segments.parent()?.join(KEY)).ok()?
+    read_key(&File::open(segments.parent()?.join(KEY)).ok()?).ok()?
 }
 
-fn read_key(path: &Path) -> io::Result<Option<u64>> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(u64::from_str_radix(text.trim(), 16).ok()),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+const KEY_DIGITS: usize = 16;
+
+/// The key in a file; `None` if there is none in it.
+fn read_key(mut file: &File) -> io::Result<Option<u64>> {
+    let mut bytes = Vec::new();
+    file.by_ref().take(64).read_to_end(&mut bytes)?;
+    let text = str::from_utf8(&bytes).unwrap_or_default().trim();
+    Ok(u64::from_str_radix(text, 16).ok().filter(|_| text.len() == KEY_DIGITS))
+}
+
+/// The key of a store's digests, for its owner alone: drawn at random when the store is made, and never changed. A store
+/// that has lost it gets another, and stores again what it has. `None` if it is damaged.
+fn key(path: &Path) -> io::Result<Option<u64>> {
+    match File::open(path) {
+        Ok(file) => {
+            keep_secret(&file);
+            read_key(&file)
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let key = random_u64();
+            replace_secret(path, format!("{key:0KEY_DIGITS$x}\n").as_bytes())?;
+            Ok(Some(key))
+        }
         Err(e) => Err(e),
     }
-}
-
-/// The key of a store's digests: drawn at random when the store is made, and never changed. A store that has lost it gets
-/// another, and stores again what it has.
-fn key(path: &Path) -> io::Result<u64> {
-    if let Some(key) = read_key(path)? {
-        return Ok(key);
-    }
-    let key = random_u64();
-    replace(path, format!("{key:016x}\n").as_bytes())?;
-    Ok(key)
 }

@@ -114,9 +114,10 @@ fn is_full(cause: &io::Error) -> bool {
 }
 
 fn mend(cause: &io::Error) -> &'static str {
-    match is_full(cause) {
-        true => "free some space, or set segment_bytes lower",
-        false => "look at the disk; it is tried again",
+    match cause.kind() {
+        _ if is_full(cause) => "free some space, or set segment_bytes lower",
+        io::ErrorKind::FileTooLarge => "raise the limit of file sizes, ulimit -f, or set segment_bytes lower",
+        _ => "look at the disk; it is tried again",
     }
 }
 

@@ -16,7 +16,8 @@
 //! | `segment_header` | the first page of a segment                                                |
 //! | `record`         | a record's facts, to bytes and back                                        |
 //! | `mmap`           | mapped segments and indexes; one of the two folders that may hold `unsafe` |
-//! | `data_dir`       | the data directory: lock, key, recovery after a crash                      |
+//! | `data_dir`       | the data directory: key, recovery after a crash                            |
+//! | `directory_lock` | one writer for it                                                          |
 //! | `segment_file`   | a segment by its name                                                      |
 //! | `scan`           | every record of a segment, whatever has happened to the file               |
 //! | `dedup`          | which documents are stored already                                         |
@@ -40,6 +41,7 @@
 
 mod data_dir;
 mod dedup;
+mod directory_lock;
 mod index;
 mod keep_set;
 mod keeper;
@@ -63,14 +65,17 @@ mod tail;
 mod tests;
 mod verify;
 
-pub use data_dir::{DataDir, OpenError};
-pub use reader::{Damage, Located, ReadError, Reader};
-pub use record::{Document, Record};
+pub use data_dir::DataDir;
+pub(crate) use data_dir::OpenError;
+pub(crate) use directory_lock::Holder;
+pub(crate) use reader::{Age, Damage, Located};
+pub use reader::{ReadError, Reader};
+pub(crate) use record::{Document, Record};
 
 pub(crate) use data_dir::HeldDirectory;
 pub(crate) use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
 pub(crate) use maintenance::{Maintenance, MaintenanceError};
-pub use policy::{Dedup, History};
+pub(crate) use policy::{Dedup, History};
 pub(crate) use record::NewRecord;
 pub(crate) use record_intake::{Fed, RecordIntake, Stored};
 pub(crate) use retention::{Retention, RetentionRules};

@@ -101,7 +101,8 @@ impl UrlServer {
         let Some(candidate) = self.hosts.pop_front(slot) else {
             return Acquired::Nothing;
         };
-        let (doc_id, url, head_only) = (candidate.doc_id, candidate.url.clone(), candidate.head_only);
+        let (doc_id, url, head_only) =
+            (candidate.doc_id, candidate.url.clone(), candidate.provenance.head_only);
         let (held, more) = (candidate.held.clone(), self.hosts.has_more(slot));
         let host = (slot, &mut self.hosts[slot]);
         let trans = self.in_flight.open(host, Work::Page(candidate), spider, more, now);

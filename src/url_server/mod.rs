@@ -57,4 +57,4 @@ pub(crate) use order::{Acquired, Order, OrderKind, Refusal, RemoteRobots};
 pub(crate) use robots_gate::{RobotsStep, Robotstxt};
 pub(crate) use server::{UrlServer, UrlServerConfig};
 pub(crate) use spill::{SpillAsk, SpillEvent};
-pub(crate) use view::{DocPlace, HostView, PauseView, RobotsView, WaitsFor};
+pub(crate) use view::{DocPlace, HostTally, HostView, PauseView, RobotsView, WaitsFor};

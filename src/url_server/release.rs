@@ -20,6 +20,8 @@ enum Ending<'a> {
     Unknown,
     /// No connection was made: the host was not asked.
     NotSent,
+    /// Its spider left or is silent. When that made the request is not known, but that it was by now.
+    GivenUp,
 }
 
 /// What an open transaction was about.
@@ -44,10 +46,18 @@ impl UrlServer {
         active.asked_at = now;
         let is_first = !std::mem::replace(&mut active.sent, true);
         let address = active.address;
-        // A pause longer than the plain one is written before the answer: a process that is killed must keep it.
+        self.hosts.address_mut(address).sent(is_first);
+        self.asked(slot, address, now);
+        self.settle(slot, now);
+        self.readiness.wake_address(&mut self.hosts, address, now);
+    }
+
+    /// Starts the pauses of host and address. A pause longer than the plain one is written before the answer: a process
+    /// that is killed must keep it.
+    fn asked(&mut self, slot: u32, address: u32, now: Now) {
         let plain_us = self.config.host.gap_us.max(self.config.ip.gap_us);
         let row = self.hosts.address_mut(address);
-        row.sent(is_first, &self.config.ip, now);
+        row.pace.asked(&self.config.ip, now);
         if row.pace.gap_us(&self.config.ip) > plain_us {
             self.journal.address(row.ip, &row.pace, now);
         }
@@ -56,8 +66,6 @@ impl UrlServer {
         if pace.gap_us(&self.config.host) > plain_us {
             self.journal_pace(slot, now);
         }
-        self.settle(slot, now);
-        self.readiness.wake_address(&mut self.hosts, address, now);
     }
 
     fn journal_pace(&mut self, slot: u32, now: Now) {
@@ -105,7 +113,7 @@ impl UrlServer {
     }
 
     /// Puts a URL back to the front of its queue, where it waits for the host's next turn: the connection turned out to be
-    /// dead before the request reached the server, or no spider will answer for it.
+    /// dead before the request reached the server, or the spider was gone before it was sent.
     pub fn put_back(&mut self, trans: TransId, now: Now) {
         self.back(trans, Ending::Unknown, now);
     }
@@ -178,6 +186,7 @@ impl UrlServer {
         row.closed(sent);
         let ip = row.ip;
         match ending {
+            Ending::GivenUp => self.asked(slot, address, now),
             _ if sent => {}
             Ending::NotSent => {
                 // The address keeps its pause: one that cannot be connected to is not tried more often for that.
@@ -190,8 +199,7 @@ impl UrlServer {
             }
             Ending::Answered(_) | Ending::Unknown => {
                 // An answer may overtake the news that the request is out; it was sent no later than now.
-                row.pace.asked(&self.config.ip, now);
-                self.hosts[slot].pace.asked(&self.config.host, now);
+                self.asked(slot, address, now);
             }
         }
         let mut reached = false;
@@ -258,12 +266,17 @@ impl UrlServer {
         }
     }
 
+    /// Sends again what nobody will answer for.
+    pub(super) fn give_up(&mut self, trans: TransId, now: Now) {
+        self.stats.resent += 1;
+        self.back(trans, Ending::GivenUp, now);
+    }
+
     /// Sends again what a silent spider had. The spider may be dead though its connection stands: a host of which it has
     /// no page left need not wait for its credit.
     pub(super) fn spider_is_silent(&mut self, trans: TransId, now: Now) {
         let (slot, was_page) = (trans.host_slot(), self.doc_id(trans).is_some());
-        self.stats.resent += 1;
-        self.put_back(trans, now);
+        self.give_up(trans, now);
         if !was_page || self.hosts[slot].pages_open() > 0 {
             return;
         }

@@ -198,8 +198,7 @@ impl UrlServer {
         self.spiders.leave(spider);
         let is_theirs = |active: &Active| active.spider == spider && active.is_page();
         for trans in self.in_flight.select(&self.hosts, is_theirs) {
-            self.stats.resent += 1;
-            self.put_back(trans, now);
+            self.give_up(trans, now);
         }
     }
 
@@ -240,11 +239,6 @@ impl UrlServer {
 
     pub fn is_remote_robots(&self, trans: TransId) -> bool {
         self.hosts.active(trans).is_some_and(|active| matches!(active.work, Work::RemoteRobots(_)))
-    }
-
-    /// URLs here, whether waiting, left over or open.
-    pub fn len(&self) -> usize {
-        self.pages
     }
 
     pub fn is_empty(&self) -> bool {

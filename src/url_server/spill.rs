@@ -1,5 +1,5 @@
 use crate::proto::http1::Validators;
-use crate::proto::job::{Candidate, Chain, DocKind, Held, Job};
+use crate::proto::job::{Candidate, Chain, DocKind, Held, Job, Provenance};
 use crate::proto::url::CrawlUrl;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -48,25 +48,26 @@ impl Chunk {
         let mut bytes = Vec::new();
         for Job { candidate, ip, others } in jobs {
             let via = candidate.via.as_deref();
-            let mut flags = if candidate.seed_chain { SEED_CHAIN } else { 0 };
+            let Provenance { kind, depth, hops, seed_chain, head_only } = candidate.provenance;
+            let mut flags = if seed_chain { SEED_CHAIN } else { 0 };
             flags |= if via.is_some() { HAS_VIA } else { 0 };
-            flags |= if candidate.head_only { HEAD_ONLY } else { 0 };
+            flags |= if head_only { HEAD_ONLY } else { 0 };
             let chain = candidate.chain.as_ref().map(|chain| &chain.0).filter(|chain| !chain.is_empty());
             flags |= if chain.is_some() { HAS_CHAIN } else { 0 };
-            debug_assert!(chain.is_none_or(|chain| chain.len() == usize::from(candidate.hops)));
+            debug_assert!(chain.is_none_or(|chain| chain.len() == usize::from(hops)));
             flags |= if others.is_some() { HAS_OTHERS } else { 0 };
             let (v4, octets) = address_bytes(*ip);
             flags |= v4;
             let (url, via) = (candidate.url.as_str(), via.unwrap_or_default());
             bytes.extend_from_slice(&candidate.doc_id.to_le_bytes());
-            bytes.extend_from_slice(&candidate.depth.to_le_bytes());
-            bytes.extend_from_slice(&[candidate.hops, flags]);
+            bytes.extend_from_slice(&depth.to_le_bytes());
+            bytes.extend_from_slice(&[hops, flags]);
             bytes.extend_from_slice(&octets);
             // A URL has at most 8,000 bytes.
             bytes.extend_from_slice(&(url.len() as u16).to_le_bytes());
             bytes.extend_from_slice(&(via.len() as u16).to_le_bytes());
             let held = candidate.held.as_deref();
-            bytes.push(candidate.kind as u8 | if held.is_some() { HAS_HELD } else { 0 });
+            bytes.push(kind as u8 | if held.is_some() { HAS_HELD } else { 0 });
             bytes.extend_from_slice(url.as_bytes());
             bytes.extend_from_slice(via.as_bytes());
             if let Some(others) = others {
@@ -149,15 +150,18 @@ fn read_job(rest: &mut &[u8]) -> Option<Job> {
     let chain: Vec<u64> =
         chain.chunks_exact(8).filter_map(|print| Some(u64::from_le_bytes(print.try_into().ok()?))).collect();
     let (held, after) = if fixed[28] & HAS_HELD != 0 { read_held(after)? } else { (None, after) };
-    let candidate = Candidate {
-        doc_id: u32::from_le_bytes(fixed[..4].try_into().ok()?),
-        url: CrawlUrl::from_normal(str::from_utf8(url).ok()?).ok()?,
+    let provenance = Provenance {
         kind: DocKind::from_bits(fixed[28]),
-        held,
         depth: u16_at(4),
         hops: fixed[6],
         seed_chain: flags & SEED_CHAIN != 0,
         head_only: flags & HEAD_ONLY != 0,
+    };
+    let candidate = Candidate {
+        doc_id: u32::from_le_bytes(fixed[..4].try_into().ok()?),
+        url: CrawlUrl::from_normal(str::from_utf8(url).ok()?).ok()?,
+        provenance,
+        held,
         chain: (!chain.is_empty()).then(|| Box::new(Chain(chain))),
         via: if flags & HAS_VIA != 0 { Some(str::from_utf8(via).ok()?.into()) } else { None },
     };
@@ -200,10 +204,10 @@ mod tests {
         let url = |text: &str| CrawlUrl::parse(text).unwrap();
         let seed = Job::at("1.2.3.4".parse().unwrap(), Candidate::seed(7, url("http://a/")));
         let mut found = seed.clone();
-        found.candidate = Candidate { depth: 3, hops: 2, seed_chain: false, ..found.candidate };
+        let kind = DocKind::Sitemap;
+        found.candidate.provenance =
+            Provenance { kind, depth: 3, hops: 2, seed_chain: false, head_only: true };
         found.candidate.via = Some("http://b/x?y".into());
-        found.candidate.head_only = true;
-        found.candidate.kind = DocKind::Sitemap;
         let validators = Validators { etag: (*b"\"x\"").into(), last_modified: Box::default() };
         found.candidate.held = Some(Box::new(Held { validators, segment: 1 << 40 }));
         found.candidate.chain = Some(Box::new(Chain(vec![1, u64::MAX])));

@@ -96,6 +96,51 @@ pub enum WaitsFor {
     Spider,
 }
 
+impl WaitsFor {
+    pub const ALL: [WaitsFor; 10] = [
+        WaitsFor::Rate,
+        WaitsFor::ResponseTime,
+        WaitsFor::CrawlDelay,
+        WaitsFor::Penalty,
+        WaitsFor::RetryAfter,
+        WaitsFor::Failures,
+        WaitsFor::Robots,
+        WaitsFor::Concurrent,
+        WaitsFor::Address,
+        WaitsFor::Spider,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitsFor::Rate => "rate",
+            WaitsFor::ResponseTime => "response_time",
+            WaitsFor::CrawlDelay => "crawl_delay",
+            WaitsFor::Penalty => "penalty",
+            WaitsFor::RetryAfter => "retry_after",
+            WaitsFor::Failures => "failures",
+            WaitsFor::Robots => "robots",
+            WaitsFor::Concurrent => "concurrent",
+            WaitsFor::Address => "address",
+            WaitsFor::Spider => "spider",
+        }
+    }
+}
+
+/// How many hosts wait for what. All rows are counted, some at a time, so that no count takes long.
+#[derive(Default)]
+pub struct HostTally {
+    row: usize,
+    counting: [u64; WaitsFor::ALL.len()],
+    counted: [u64; WaitsFor::ALL.len()],
+}
+
+impl HostTally {
+    /// The counts of the last whole round, in the order of [`WaitsFor::ALL`].
+    pub fn waits(&self) -> &[u64; WaitsFor::ALL.len()] {
+        &self.counted
+    }
+}
+
 impl PauseView {
     pub(super) fn of(pace: &Pace) -> PauseView {
         PauseView {
@@ -163,6 +208,25 @@ impl UrlServer {
             waits_for,
             due,
         })
+    }
+
+    /// Counts so many rows more. True once all have been counted.
+    pub fn tally(&self, tally: &mut HostTally, rows: usize, now: Now) -> bool {
+        let first = tally.row;
+        for host in self.hosts.iter().skip(first).take(rows) {
+            tally.row += 1;
+            if host.queued() + host.open() > 0
+                && let (Some(why), _) = self.waits_for(host, now)
+            {
+                tally.counting[why as usize] += 1;
+            }
+        }
+        let is_whole = tally.row - first < rows;
+        if is_whole {
+            tally.counted = std::mem::take(&mut tally.counting);
+            tally.row = 0;
+        }
+        is_whole
     }
 
     /// Why nothing of a host goes out at this moment, and until when.

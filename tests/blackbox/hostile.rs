@@ -145,7 +145,7 @@ fn sizes() -> Vec<Row> {
         row("204 to the close", &["ok"], || end("HTTP/1.1 204 No\r\n\r\nhi")).status(204),
         row("304 with a body", &["not_modified"], || say("HTTP/1.1 304 Same\r\nContent-Length: 2\r\n\r\nhi").into()).status(304),
         row("205 with a body", &["ok"], || say("HTTP/1.1 205 Reset\r\nContent-Length: 2\r\n\r\nhi").into()).kept("hi").status(205),
-        row("206 unasked for", &["ok"], || say("HTTP/1.1 206 Part\r\nContent-Length: 2\r\n\r\nhi").into()).kept("hi").status(206),
+        row("206 unasked for", &["ok"], || say("HTTP/1.1 206 Part\r\nContent-Length: 2\r\n\r\nhi").into()).kept("hi").status(206).flags(&["partial"]),
         row("TE whose last coding is not chunked", &["ok"], || end("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\n2\r\nhi")).kept("2\r\nhi").flags(&["te_coding_left"]),
     ]
 }

@@ -26,11 +26,18 @@
 //! | `secrets`    | passwords and cookies work, and stay with their origin            |
 //! | `escapes`    | what servers write is shown as text, and URLs mean what they mean |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
+//! | `one_address`| an address has one budget, however it is written                  |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
+//! | `excluded`   | what rules refuse is not failed, and comes back when they go      |
+//! | `no_seed`    | a crawl that had none of its seeds says why, and exits 1          |
+//! | `wrong_command_lines` | what cannot be meant is refused with cause and mend, and makes nothing |
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
+//! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
+//! | `how_it_goes`| progress fits the terminal; why a crawl ended, and how to go on   |
+//! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
@@ -40,9 +47,15 @@
 //! | `url_life`   | and loses no URL, whatever becomes of spiders and processes       |
 //! | `store`      | what `store` prints and with what status                          |
 //! | `manual`     | README and manual say what is so, and their examples run          |
+//! | `plain_json` | JSON is as safe to look at as a table                             |
+//! | `private_files`| keys are for their owner alone                                  |
+//! | `file_limits`| a limit of file sizes ends nothing without a word                 |
+//! | `round_trip` | what is exported and imported is what it was, and as old          |
+//! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
+//! | `operate`    | a running crawl is looked at, stopped, paused and given more URLs   |
 //! | `orders`     | a spider that the test gives orders to, and what it said was DONE |
 //! | `crash`      | kill -9 at any moment and any disk call loses nothing reported    |
 //! | `disks`      | small file systems to fill, or to cut the power of                |
@@ -62,6 +75,7 @@
 mod addresses;
 mod again;
 mod audit;
+mod beginnings;
 mod cases;
 mod clocks;
 mod codings;
@@ -74,11 +88,15 @@ mod disks;
 mod dns;
 mod edges;
 mod escapes;
+mod excluded;
 mod explain;
 mod export;
+mod file_limits;
+mod filters;
 mod full_disk;
 mod fuzz;
 mod hostile;
+mod how_it_goes;
 mod index_care;
 mod interrupts;
 mod keep_alive;
@@ -90,10 +108,15 @@ mod manual;
 mod memory;
 mod name_server;
 mod niceness;
+mod no_seed;
+mod one_address;
+mod operate;
 mod orders;
 mod parse;
+mod plain_json;
 mod politeness;
 mod power_loss;
+mod private_files;
 mod reach;
 mod real_servers;
 mod real_support;
@@ -106,6 +129,7 @@ mod resume;
 mod robots;
 mod robots_agent;
 mod robots_whole;
+mod round_trip;
 mod rules;
 mod secrets;
 mod sim;
@@ -117,5 +141,7 @@ mod store;
 mod store_care;
 mod storeserver;
 mod support;
+mod telling;
 mod url_life;
 mod urlserver;
+mod wrong_command_lines;

@@ -6,8 +6,8 @@ use nephila::base::{Key, NetEvent, Now, Transport};
 use nephila::config::{Config, Rate};
 use nephila::driver::{Bell, Driver, EpollDriver, UringDriver};
 use nephila::engine::{
-    CrawlStore, CrawlTask, HostsFile, LinksConfig, Names, Node, NodeSetup, OpenIndex, SpiderNode, StoreAt,
-    Summary,
+    CrawlStore, CrawlTask, HostsFile, LinksConfig, Names, Node, NodeSetup, OpenIndex, Running as _,
+    SpiderNode, StoreAt, Summary,
 };
 use nephila::farm::{Farm, FarmOptions, SiteSpec};
 use nephila::proto::url::CrawlUrl;

@@ -480,7 +480,7 @@ fn long_urls_are_sent_and_what_no_line_holds_is_concluded() {
     for (protocol, fields, held) in [("push", 4, 2), ("pull", 5, 1)] {
         let dir = TempDir::new();
         let short = url(&server, "h1", "/short");
-        let urls = [longest[1].clone(), longest[0].clone(), long("h2.test", 8_001), short.clone()];
+        let urls = [longest[1].clone(), longest[0].clone(), long("h2.test", 8_193), short.clone()];
         let settings = format!("{LISTEN}spider_protocol = \"{protocol}\"");
         let (running, addr) = listening(&mut command(&dir, &settings, &urls));
         let mut link = Link::dial(addr);

@@ -1,5 +1,6 @@
 use crate::commands::shared::{Failure, on_cores};
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -34,7 +35,8 @@ impl FarmProcess {
         if is_tls {
             command.arg("--ca-out").arg(&ca_file);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Ctrl-C is for us: what is open may end, and the farm ends with us.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = on_cores(cores, || command.spawn())?
             .map_err(|e| Failure::CannotRun(format!("cannot start the farm: {e}")))?;
         let mut line = String::new();

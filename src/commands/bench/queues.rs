@@ -2,7 +2,7 @@ use super::rounds::median;
 use super::sampler::ProcessSample;
 use crate::base::{Now, Wall};
 use crate::commands::shared::{Failure, print};
-use crate::proto::job::{Candidate, Job};
+use crate::proto::job::{Candidate, Job, Provenance};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::url_server::{Acquired, Niceness, OrderKind, Report, Robotstxt, UrlServer, UrlServerConfig};
@@ -113,7 +113,7 @@ fn job(hosts: u32, hosts_per_ip: u32, number: u64) -> Job {
     let url = format!("http://www.host-{host:07}.example/page/{number:08}.html");
     let ip = IpAddr::V4(Ipv4Addr::from(0x0b00_0000 + host / hosts_per_ip));
     let url = CrawlUrl::from_normal(&url).expect("a URL in normal form");
-    Job::at(ip, Candidate { depth: 1, ..Candidate::seed(number as u32, url) })
+    Job::at(ip, Candidate { provenance: Provenance::link(1), ..Candidate::seed(number as u32, url) })
 }
 
 fn measure(hosts: u32, per_host: u64, hosts_per_ip: u32, decisions: u64) -> Result<QueuesReport, Failure> {

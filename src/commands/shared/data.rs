@@ -1,11 +1,11 @@
-use super::Failure;
+use super::{Failure, say};
 use crate::config::Config;
 use crate::doc_index::IndexView;
 use crate::engine::{OpenIndex, index_folder};
-use crate::store_server::{DataDir, Reader};
+use crate::store_server::{DataDir, OpenError, Reader};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The data directory that a command looks into.
 #[derive(Args)]
@@ -32,14 +32,25 @@ impl DataArg {
     }
 }
 
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Opens a data directory to write to, and says what `killed`, a crawl or a process, left in it.
 pub(crate) fn open_data(path: &Path, killed: &str) -> Result<DataDir, Failure> {
-    let directory = DataDir::open(path)?;
+    let mut tries = 1;
+    let directory = loop {
+        match DataDir::open(path) {
+            // Somebody may only be looking who has it.
+            Err(OpenError::InUse { .. }) if tries < TRIES => std::thread::sleep(PAUSE),
+            opened => break opened?,
+        }
+        tries += 1;
+    };
     if directory.recovered() > 0 {
-        eprintln!(
+        say(format_args!(
             "store: {} segments of a {killed} that was killed were sealed at their last whole record",
             directory.recovered()
-        );
+        ));
     }
     Ok(directory)
 }
@@ -54,10 +65,10 @@ pub(crate) fn open_index(config: &Config, directory: &DataDir) -> Result<OpenInd
     let index = OpenIndex::open(config, directory)?;
     let (stats, opened) = (index.index.stats(), &index.opened);
     if stats.known > 0 {
-        eprintln!(
+        say(format_args!(
             "doc index: {} URLs known, {} pending, {} wait until they are due",
             stats.known, stats.pending, stats.waiting
-        );
+        ));
     }
     for (count, said) in [
         (opened.torn_bytes, "bytes at its end were torn by a crash; their URLs are found again"),
@@ -68,7 +79,7 @@ pub(crate) fn open_index(config: &Config, directory: &DataDir) -> Result<OpenInd
         ),
     ] {
         if count > 0 {
-            eprintln!("doc index: {count} {said}");
+            say(format_args!("doc index: {count} {said}"));
         }
     }
     Ok(index)

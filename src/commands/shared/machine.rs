@@ -4,6 +4,7 @@ use super::Failure;
 use crate::limits::LINKS_MAX;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 
 /// The cores this process may run on.
@@ -38,6 +39,14 @@ pub(crate) fn raise_nofile() -> u64 {
         Ok((soft, _)) => soft,
         Err(_) => 1_024,
     }
+}
+
+/// Makes a file that meets its limit (`ulimit -f`) an error of whoever writes it; the signal would end the process without a
+/// word. To be called before any thread starts: all of them inherit it.
+pub fn survive_file_limits() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGXFSZ);
+    let _ = signals.thread_block();
 }
 
 /// Links that one process can hold.

@@ -1,12 +1,63 @@
-//! Writing to stdout, where a reader may have seen enough and a disk may be full.
+//! Writing to stdout and stderr, where a reader may have gone and a disk may be full. Nothing else in the program writes
+//! there, so that nothing of it can panic over it.
 
-use super::Failure;
+use super::{Failure, Verbosity};
+use crate::base;
 use serde::Serialize;
+use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Lines that could not be written to stderr, and how many of them no line has told of.
+static LINES_LOST: AtomicU64 = AtomicU64::new(0);
+static UNTOLD: AtomicU64 = AtomicU64::new(0);
+
+/// Says something on stderr, unless `-q` was given.
+pub(crate) fn say(line: impl Display) {
+    if Verbosity::Normal.is_on() {
+        say_failure(line);
+    }
+}
+
+/// Says something that is worth knowing with `-v` only.
+pub(crate) fn say_more(line: impl Display) {
+    if Verbosity::Verbose.is_on() {
+        say_failure(line);
+    }
+}
+
+/// Says why a command failed. A line that cannot be written is counted: telling is never a reason to stop.
+pub(crate) fn say_failure(line: impl Display) {
+    let untold = UNTOLD.load(Ordering::Relaxed);
+    let before = match untold {
+        0 => String::new(),
+        _ => format!("({untold} lines before this one could not be written)\n"),
+    };
+    match write_stderr(&format!("{before}{line}\n")) {
+        Ok(()) => drop(UNTOLD.fetch_sub(untold, Ordering::Relaxed)),
+        Err(_) => {
+            UNTOLD.fetch_add(1, Ordering::Relaxed);
+            LINES_LOST.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Writes a text to stderr at once, for a line that is rewritten in place and may be missed.
+pub(super) fn write_stderr(text: &str) -> io::Result<()> {
+    io::stderr().lock().write_all(text.as_bytes())
+}
 
 /// Prints a text.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     stream(|out| out.write_all(text.as_bytes()))
+}
+
+/// A report, and how much of what was said beside it was lost.
+#[derive(Serialize)]
+struct Told<'a, R> {
+    #[serde(flatten)]
+    report: &'a R,
+    lines_lost: u64,
 }
 
 /// Prints a report: as one JSON object a line, or as `text` has it.
@@ -15,7 +66,15 @@ pub(crate) fn tell<R: Serialize>(
     json: bool,
     text: impl FnOnce(&R) -> String,
 ) -> Result<(), Failure> {
-    print(&if json { serde_json::to_string(report)? + "\n" } else { text(report) })
+    let lines_lost = LINES_LOST.load(Ordering::Relaxed);
+    stream(|out| match (json, lines_lost) {
+        (true, 0) => write_json(out, report),
+        (true, _) => write_json(out, &Told { report, lines_lost }),
+        (false, 0) => out.write_all(text(report).as_bytes()),
+        (false, _) => {
+            writeln!(out, "{}{lines_lost} lines could not be written to stderr", text(report))
+        }
+    })
 }
 
 /// Writes as it goes. A closed pipe is no failure (`store ls | head`); anything else is.
@@ -23,7 +82,12 @@ pub(crate) fn stream(
     write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
-    match write(&mut out).and_then(|()| out.flush()) {
+    written(write(&mut out).and_then(|()| out.flush()))
+}
+
+/// What became of a text for stdout, whoever wrote it.
+pub(crate) fn written(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(e) => Err(Failure::CannotRun(format!("cannot write to stdout: {e}"))),
         Ok(()) => Ok(()),
@@ -32,7 +96,7 @@ pub(crate) fn stream(
 
 /// Writes a value as one line of JSON.
 pub(crate) fn write_json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
+    base::write_json(out, value)?;
     out.write_all(b"\n")
 }
 

@@ -1,5 +1,5 @@
-use super::Failure;
 use super::machine::raise_nofile;
+use super::{Failure, say};
 use crate::config::{Config, DriverChoice};
 use crate::driver::{Driver, EpollDriver, UringDriver};
 use crate::limits::NAME_SOCKETS_MAX;
@@ -59,7 +59,7 @@ impl ChosenDriver {
     }
 
     pub fn announce(&self, more: &str) {
-        eprintln!("{}{more}", self.line);
+        say(format_args!("{}{more}", self.line));
     }
 
     /// Sockets the resolver can have open at once. Where they share the process's descriptors with the fetches, they

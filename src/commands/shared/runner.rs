@@ -1,27 +1,8 @@
-use super::Failure;
 use super::progress::Progress;
 use super::signals::{Interrupt, Signals};
-use crate::engine::{
-    Node, NodeError, Notice, Snapshot, SpiderNode, SpiderSummary, StoreNode, StoreSummary, Summary, UrlNode,
-    UrlSummary,
-};
+use super::{Failure, say};
+use crate::engine::Running;
 use std::net::SocketAddr;
-use std::time::Instant;
-
-/// A node of any kind, while it runs.
-pub(crate) trait Running: Sized {
-    type Summary;
-
-    fn is_finished(&self) -> bool;
-    fn stop(&self);
-    /// What it waits for, if it is more than the network.
-    fn waiting_for(&self) -> Option<String>;
-    /// Things a user should know that happened since this was last asked.
-    fn notices(&self) -> Vec<Notice>;
-    /// How far it is, where that is shown.
-    fn snapshot(&self) -> Option<Snapshot>;
-    fn finish(self) -> Result<Self::Summary, NodeError>;
-}
 
 /// What is said when a signal comes.
 pub(crate) struct Farewell {
@@ -29,13 +10,11 @@ pub(crate) struct Farewell {
     pub at_once: &'static str,
 }
 
-/// Shows progress, says what the node waits for and passes on signals until it has finished; it is told to stop when
-/// its time is over, if that is limited.
+/// Shows progress, says what the node waits for and passes on signals until it has finished.
 pub(crate) fn run_to_end<N: Running>(
     node: N,
     mut signals: Signals,
     farewell: &Farewell,
-    until: Option<Instant>,
 ) -> Result<N::Summary, Failure> {
     let mut progress = Progress::new();
     let mut is_stopping = false;
@@ -48,9 +27,6 @@ pub(crate) fn run_to_end<N: Running>(
         }
         if interrupt == Interrupt::Stop {
             progress.say(&format!("stopping: {}; a second signal stops at once", farewell.stopping));
-        }
-        let is_over = until.is_some_and(|until| Instant::now() >= until);
-        if interrupt == Interrupt::Stop || (is_over && !is_stopping) {
             is_stopping = true;
             node.stop();
         }
@@ -69,44 +45,6 @@ pub(crate) fn run_to_end<N: Running>(
 
 /// Says where a process listens, and whom it dials.
 pub(crate) fn announce_links(process: &str, bound: Option<SocketAddr>, dials: &[String]) {
-    bound.iter().for_each(|addr| eprintln!("{process}: listening on {addr}"));
-    dials.iter().for_each(|addr| eprintln!("{process}: dialing {addr}"));
+    bound.iter().for_each(|addr| say(format_args!("{process}: listening on {addr}")));
+    dials.iter().for_each(|addr| say(format_args!("{process}: dialing {addr}")));
 }
-
-/// Every node has these by the same names.
-macro_rules! running {
-    ($node:ty, $summary:ty, $snapshot:expr) => {
-        impl Running for $node {
-            type Summary = $summary;
-
-            fn is_finished(&self) -> bool {
-                <$node>::is_finished(self)
-            }
-
-            fn stop(&self) {
-                <$node>::stop(self);
-            }
-
-            fn waiting_for(&self) -> Option<String> {
-                <$node>::waiting_for(self)
-            }
-
-            fn notices(&self) -> Vec<Notice> {
-                <$node>::notices(self)
-            }
-
-            fn snapshot(&self) -> Option<Snapshot> {
-                ($snapshot)(self)
-            }
-
-            fn finish(self) -> Result<$summary, NodeError> {
-                <$node>::finish(self)
-            }
-        }
-    };
-}
-
-running!(Node, Summary, |node: &Node| Some(node.snapshot()));
-running!(SpiderNode, SpiderSummary, |_| None);
-running!(StoreNode, StoreSummary, |_| None);
-running!(UrlNode, UrlSummary, |_| None);

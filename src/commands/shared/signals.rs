@@ -1,13 +1,17 @@
-use super::Failure;
+use super::{Failure, say};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
-/// Ctrl-C and SIGTERM: the first ends a process in good order, the second at once.
+/// Ctrl-C, SIGTERM and a terminal that goes away: the first ends a process in good order, a second of the former two at
+/// once. They are heard from the moment this is taken: what comes before a node runs stops it as soon as it does.
 pub(crate) struct Signals {
-    fd: SignalFd,
-    interrupted: bool,
+    heard: Arc<Heard>,
+    told: u32,
 }
 
 /// What the control thread is told.
@@ -20,29 +24,114 @@ pub(crate) enum Interrupt {
     AtOnce,
 }
 
+#[derive(Default)]
+struct Heard {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// How often a stop was asked for.
+    asked: u32,
+    /// Somebody waits for signals; until then nobody could stop anything.
+    is_awaited: bool,
+}
+
+/// A signal is passed on this fast, and so is the rest of what a waiting thread looks after.
+const WAIT: Duration = Duration::from_millis(20);
+
 impl Signals {
-    /// To be called before any thread starts, so that all of them leave these signals to this one.
+    /// To be called before anything else, and so before any other thread starts: all of them leave these signals to the
+    /// one that is started here.
     pub fn take() -> Result<Signals, Failure> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGINT);
         signals.add(Signal::SIGTERM);
+        // Under nohup it stays ignored.
+        if !is_ignored(Signal::SIGHUP) {
+            signals.add(Signal::SIGHUP);
+        }
         signals.thread_block()?;
         let fd = SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-        Ok(Signals { fd, interrupted: false })
+        let heard = Arc::<Heard>::default();
+        let thread = heard.clone();
+        thread::Builder::new().name("signals".to_string()).spawn(move || hear(&fd, &thread))?;
+        Ok(Signals { heard, told: 0 })
     }
 
     /// Waits for a signal, for a moment at most.
     pub fn wait(&mut self) -> Interrupt {
-        let mut fds = [PollFd::new(self.fd.as_fd(), PollFlags::POLLIN)];
-        let _ = poll(&mut fds, PollTimeout::from(20u8));
-        let mut came = false;
-        while let Ok(Some(_)) = self.fd.read_signal() {
-            came = true;
+        let mut state = self.heard.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_awaited = true;
+        if state.asked <= self.told {
+            let waited = self.heard.changed.wait_timeout(state, WAIT);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        match came {
-            false => Interrupt::None,
-            true if std::mem::replace(&mut self.interrupted, true) => Interrupt::AtOnce,
-            true => Interrupt::Stop,
+        if state.asked <= self.told {
+            return Interrupt::None;
+        }
+        self.told += 1;
+        if self.told == 1 { Interrupt::Stop } else { Interrupt::AtOnce }
+    }
+
+    /// Waits for a signal, or until `over` has returned.
+    pub fn wait_or(mut self, over: Option<impl FnOnce() + Send + 'static>) -> Result<Interrupt, Failure> {
+        if let Some(over) = over {
+            let heard = self.heard.clone();
+            thread::Builder::new().name("until".to_string()).spawn(move || {
+                over();
+                heard.ask(true);
+            })?;
+        }
+        loop {
+            let interrupt = self.wait();
+            if interrupt != Interrupt::None {
+                return Ok(interrupt);
+            }
         }
     }
+}
+
+impl Heard {
+    fn ask(&self, first_only: bool) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if first_only && state.asked > 0 {
+            return;
+        }
+        state.asked += 1;
+        match (state.is_awaited, state.asked) {
+            (true, _) => self.changed.notify_all(),
+            (false, 1) => say("stopping as soon as it has started; a second signal stops at once"),
+            (false, _) => {
+                say("stopped at once, before it had started");
+                std::process::exit(3);
+            }
+        }
+    }
+}
+
+fn hear(fd: &SignalFd, heard: &Heard) {
+    loop {
+        let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+        let _ = poll(&mut fds, PollTimeout::NONE);
+        // What came together counts once. A terminal may be told to be gone more than once.
+        let (mut came, mut hung_up) = (false, false);
+        while let Ok(Some(signal)) = fd.read_signal() {
+            match signal.ssi_signo == Signal::SIGHUP as u32 {
+                true => hung_up = true,
+                false => came = true,
+            }
+        }
+        if came || hung_up {
+            heard.ask(!came);
+        }
+    }
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal as u32 - 1) & 1 == 1
 }

@@ -1,6 +1,7 @@
 use super::note::NoteOwner;
 use crate::base;
 use crate::doc_index::ledger::{Origin, PRIORITY_MAX};
+use crate::proto::job::Provenance;
 use crate::proto::record::ResultCode;
 use serde::{Deserialize, Serialize};
 
@@ -108,8 +109,9 @@ impl Row {
     /// Where a document comes from, with what was told of it since.
     pub fn raise(&self, origin: Origin) -> Origin {
         let priority = self.priority.map_or(origin.priority, |priority| priority.max(origin.priority));
-        let head_only = self.head_only.unwrap_or(origin.head_only);
-        Origin { priority, hits: origin.hits.max(self.hits), head_only, ..origin }
+        let head_only = self.head_only.unwrap_or(origin.provenance.head_only);
+        let provenance = Provenance { head_only, ..origin.provenance };
+        Origin { priority, hits: origin.hits.max(self.hits), provenance, ..origin }
     }
 
     /// As if no answer had ever come: what was told of the document is left.

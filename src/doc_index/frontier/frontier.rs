@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn the_urgent_and_the_near_come_first_over_all_hosts() {
         let mut frontier = frontier();
-        let origin = |priority, depth, hits| Origin { priority, depth, hits, ..Origin::SEED };
+        let origin = |priority, depth, hits| Origin { priority, hits, ..Origin::link(0, depth) };
         push(&mut frontier, 1, "http://a/deep", origin(5, 3, 0));
         push(&mut frontier, 2, "http://a/near", origin(5, 1, 0));
         push(&mut frontier, 3, "http://b/deep", origin(5, 3, 0));

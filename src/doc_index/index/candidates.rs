@@ -130,29 +130,20 @@ impl Sources<'_> {
             // It may have stood in its queue since before something else was wanted of it.
             origin = row.raise(origin);
             let note = self.documents.note(doc_id, &row)?;
-            let whole = !note.head_only || origin.head_only;
+            let whole = !note.head_only || origin.provenance.head_only;
             let is_of_this_run = row.after > self.ledger.run_since();
             let is_there = |held: &Held| is_of_this_run || self.segments.has_before(held.segment);
             held = note.held.filter(|held| whole && is_there(held)).map(Box::new);
         }
-        Ok(Candidate {
-            doc_id,
-            url,
-            kind: origin.kind,
-            depth: origin.depth,
-            hops: origin.hops,
-            seed_chain: origin.seed_chain,
-            head_only: origin.head_only,
-            via: via.url.clone(),
-            chain: self.chain_of(origin)?,
-            held,
-        })
+        let chain = self.chain_of(origin)?;
+        Ok(Candidate { doc_id, url, provenance: origin.provenance, via: via.url.clone(), chain, held })
     }
 
     /// The URLs that were redirected to a document, the first one first; as many as it has hops.
     fn chain_of(&self, mut origin: Origin) -> io::Result<Option<Box<Chain>>> {
-        let mut chain = Vec::with_capacity(usize::from(origin.hops));
-        for _ in 0..origin.hops {
+        let hops = origin.provenance.hops;
+        let mut chain = Vec::with_capacity(usize::from(hops));
+        for _ in 0..hops {
             let Some(before) = self.ledger.doc(origin.via)? else { return Ok(None) };
             chain.push(fingerprint(before.url.as_bytes()));
             origin = before.origin;

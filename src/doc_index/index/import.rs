@@ -60,6 +60,11 @@ impl Import {
         Import { url, origin: Origin::SEED, update_tag: None, known: None }
     }
 
+    /// Whether it brings its host, domain or prefix into scope.
+    pub fn is_seed(&self) -> bool {
+        self.origin.provenance.is_seed()
+    }
+
     /// A line of a file: a URL, a line of an export or of a reflog. `None` where it is blank or a comment.
     pub fn read(line: &str) -> Result<Option<Import>, ImportError> {
         let line = line.trim_end_matches(['\r', '\n']);
@@ -97,6 +102,17 @@ impl Import {
 }
 
 impl DocIndex {
+    /// As [`DocIndex::import`], for whoever looks at what the disk refuses with the next flush.
+    pub fn take_in(&mut self, import: &Import, now_s: u32) -> Imported {
+        match self.import(import, now_s) {
+            Ok(imported) => imported,
+            Err(error) => {
+                self.trouble.note(error);
+                Imported::Refused
+            }
+        }
+    }
+
     /// Takes in what is handed in. Reads the disk.
     pub fn import(&mut self, import: &Import, now_s: u32) -> io::Result<Imported> {
         let fingerprint = self.known.fingerprint(import.url.as_str());

@@ -7,6 +7,7 @@ use super::super::ledger::{Entry, FILE_HEADER_BYTES, Ledger, Origin, Scanned, To
 use super::super::rules::IndexRules;
 use super::DocIndex;
 use crate::base::random_u64;
+use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::storage::seen::Seen;
 use crate::storage::{Bytes, Spill, sync_directory};
@@ -18,8 +19,6 @@ use thiserror::Error;
 /// What an index that was opened tells about the time before.
 #[derive(Debug, Default)]
 pub struct Opened {
-    /// URLs that were typed, and where they led: what is in scope. Empty if they were told one by one.
-    pub seeds: Vec<CrawlUrl>,
     /// Bytes at the end of the ledger that a crash left torn, and bytes in the middle that are damaged.
     pub torn_bytes: u64,
     pub damaged_bytes: u64,
@@ -43,12 +42,10 @@ const DOCS_PER_TIDYING: u32 = 65_536;
 impl DocIndex {
     /// Opens the index in a folder, or begins one there. What was being fetched when the last process ended is pending.
     pub fn open(folder: &Path, rules: IndexRules, now_s: u32) -> Result<(DocIndex, Opened), IndexError> {
-        let mut seeds = Vec::new();
-        let (index, opened) = DocIndex::open_telling(folder, rules, now_s, |url| seeds.push(url))?;
-        Ok((index, Opened { seeds, ..opened }))
+        DocIndex::open_telling(folder, rules, now_s, |_| {})
     }
 
-    /// The same for millions of seeds: each is told once or twice, as it is read, and none is kept.
+    /// The same, and tells each URL that was typed, and where they led, once or twice, as it is read: what is in scope.
     pub fn open_telling(
         folder: &Path,
         rules: IndexRules,
@@ -73,7 +70,9 @@ impl DocIndex {
     ) -> io::Result<Attempt> {
         fs::create_dir_all(folder)?;
         let file = |name: &str| Bytes::open(&folder.join(name));
-        let mut ledger = file(LEDGER)?;
+        // It begins with the key of the fingerprints.
+        let open_ledger = || Bytes::open_secret(&folder.join(LEDGER));
+        let mut ledger = open_ledger()?;
         let ledger_bytes = ledger.len();
         let seed = match Ledger::seed_of(&ledger)? {
             Some(seed) => seed,
@@ -86,7 +85,7 @@ impl DocIndex {
                 remove_all(&folder.join(SEEN))?;
                 Ledger::create(ledger, seed)?;
                 sync_directory(folder)?;
-                ledger = file(LEDGER)?;
+                ledger = open_ledger()?;
                 seed
             }
             None => return Ok(Attempt::Foreign),
@@ -156,7 +155,7 @@ impl Replay<'_> {
     fn take(&mut self, told: Told<'_>) -> io::Result<()> {
         match told.entry {
             Entry::Doc { origin, url } => {
-                if origin.seed_chain && origin.hops == 0 {
+                if origin.provenance.is_seed() {
                     CrawlUrl::from_normal(url).into_iter().for_each(&mut self.seed_told);
                 }
                 self.take_doc(told.doc_id, origin, url)?;
@@ -206,7 +205,7 @@ impl Replay<'_> {
         let host = self.index.frontier.host(host_origin);
         self.index.books.counts.known += 1;
         self.index.frontier.counts(host).known += 1;
-        if !origin.seed_chain {
+        if !origin.provenance.seed_chain {
             self.index.budgets.count(url);
         }
         if let Some(mut row) = row {
@@ -230,6 +229,8 @@ impl Replay<'_> {
         }
         match (row.state, index.rules.schedule.recrawl) {
             (DocState::Excluded | DocState::Fetching, _) => true,
+            // Earlier builds took an address that was not allowed for an error.
+            (DocState::Error, _) if row.result == Some(ResultCode::BlockedAddress) => true,
             (DocState::Pending, _) => index.rules.again || row.due_s <= now_s,
             _ if index.rules.again => true,
             // This crawl does not look again.
@@ -267,7 +268,6 @@ impl Replay<'_> {
         let since = rules.filter(|&(rules, _)| rules == signature).map(|(_, since)| since);
         index.ledger.set_rules_since(since);
         let opened = Opened {
-            seeds: Vec::new(),
             torn_bytes: ledger_bytes.saturating_sub(scanned.end),
             damaged_bytes: scanned.damaged_bytes,
             runs_removed: index.known.seen().removed().len(),

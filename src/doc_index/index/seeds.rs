@@ -3,7 +3,8 @@
 use super::super::document_info::DocumentInfo;
 use super::super::documents::{DocState, Row};
 use super::super::ledger::{Entry, Origin};
-use super::DocIndex;
+use super::{DocIndex, Imported};
+use crate::proto::job::Provenance;
 use crate::proto::url::CrawlUrl;
 use std::io;
 
@@ -15,10 +16,23 @@ impl DocIndex {
         self.trouble.or_default(seeded);
     }
 
+    /// The same, and what became of it.
+    pub fn add_seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) -> Imported {
+        let (before, pending) = (self.ledger.next_doc(), self.frontier.len());
+        self.seed(url, head_only, now_s);
+        match (self.ledger.next_doc() > before, self.frontier.len() > pending) {
+            (true, _) => Imported::New,
+            (false, true) => Imported::Due,
+            (false, false) if before == u32::MAX => Imported::Refused,
+            (false, false) => Imported::Known,
+        }
+    }
+
     fn try_seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) -> io::Result<()> {
         let fingerprint = self.known.fingerprint(url.as_str());
         let Some(doc_id) = self.known.find(fingerprint)? else {
-            self.admit_one(url.as_str(), fingerprint, Origin { head_only, ..Origin::SEED }, now_s);
+            let provenance = Provenance { head_only, ..Provenance::SEED };
+            self.admit_one(url.as_str(), fingerprint, Origin::new(0, provenance), now_s);
             return Ok(());
         };
         // Two URLs of one fingerprint: the first stands for both.
@@ -26,7 +40,7 @@ impl DocIndex {
         let Some(found) = found.filter(|found| !self.books.is_open(found.doc_id)) else {
             return Ok(());
         };
-        if !found.discovered.origin.seed_chain {
+        if !found.discovered.origin.provenance.seed_chain {
             // It was found as a link; the next process is to know that it was typed.
             self.add_to_scope(url, now_s);
         }
@@ -39,7 +53,7 @@ impl DocIndex {
     fn wish(&mut self, url: &CrawlUrl, found: &DocumentInfo, head_only: bool) {
         let DocumentInfo { doc_id, discovered, note, .. } = found;
         let (doc_id, before) = (*doc_id, found.row.unwrap_or_default());
-        let wished = before.raise(discovered.origin).head_only;
+        let wished = before.raise(discovered.origin).provenance.head_only;
         let was_pending = self.books.is_pending(doc_id);
         let lacks_document = note.head_only || (wished && note.held.is_none());
         let is_wanted = if was_pending { head_only != wished } else { head_only || lacks_document };
@@ -92,7 +106,7 @@ mod tests {
     #[track_caller]
     fn is_asked(index: &mut DocIndex, at_s: u32, head_only: bool) -> u32 {
         let found = index.candidates(9, &RejectList::default(), at_s);
-        assert_eq!(found.iter().map(|found| found.head_only).collect::<Vec<_>>(), [head_only]);
+        assert_eq!(found.iter().map(|found| found.provenance.head_only).collect::<Vec<_>>(), [head_only]);
         found[0].doc_id
     }
 
@@ -111,7 +125,11 @@ mod tests {
             is_asked(&mut index, NOW_S, head_only);
             index.put_back(doc_id);
             is_asked(&mut index, NOW_S, head_only);
-            assert_eq!(index.candidate(doc_id).unwrap().head_only, head_only, "looked at once more");
+            assert_eq!(
+                index.candidate(doc_id).unwrap().provenance.head_only,
+                head_only,
+                "looked at once more"
+            );
             // Tried again when it is due.
             answered(&mut index, doc_id, ResultCode::ReadTimeout, head_only);
             is_asked(&mut index, NOW_S + 3_600, head_only);
@@ -119,7 +137,7 @@ mod tests {
             drop(index);
             (index, _) = folder.open(IndexRules::default());
             let found = index.candidates(9, &RejectList::default(), NOW_S + 3_600);
-            assert_eq!(found.iter().map(|found| found.head_only).collect::<Vec<_>>(), [head_only]);
+            assert_eq!(found.iter().map(|found| found.provenance.head_only).collect::<Vec<_>>(), [head_only]);
             answered(&mut index, doc_id, ResultCode::Ok, head_only);
         }
         // It is all there: typed once more, nothing is asked.
@@ -145,14 +163,15 @@ mod tests {
         let (mut index, _) = folder.open(IndexRules::default());
         let mut found = candidates(&mut index, 9);
         found.sort_unstable_by_key(|found| found.doc_id);
-        assert_eq!(found.iter().map(|found| found.head_only).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(found.iter().map(|found| found.provenance.head_only).collect::<Vec<_>>(), [true, false]);
     }
 
     #[test]
     fn a_place_that_was_left_behind_does_not_forget_the_wish() {
         for head_only in [true, false] {
             let mut index = DocIndex::default();
-            index.discover(["http://a/p"], Origin { head_only: !head_only, ..Origin::link(0, 1) }, NOW_S);
+            let other = Provenance { head_only: !head_only, ..Provenance::link(1) };
+            index.discover(["http://a/p"], Origin::new(0, other), NOW_S);
             index.seed(&url("http://a/p"), head_only, NOW_S);
             let doc_id = is_asked(&mut index, NOW_S, head_only);
             answered(&mut index, doc_id, ResultCode::ReadTimeout, head_only);
@@ -189,7 +208,7 @@ mod tests {
             index.seed(&url(page), true, NOW_S);
         }
         let found = candidates(&mut index, 999);
-        assert_eq!((found.len(), found.iter().all(|found| found.head_only)), (100, true));
+        assert_eq!((found.len(), found.iter().all(|found| found.provenance.head_only)), (100, true));
         assert_eq!(index.stats().known, 9_000, "none is taken for another");
     }
 
@@ -204,8 +223,8 @@ mod tests {
         assert!(before < once && once == index.ledger.told());
         index.flush(true).unwrap();
         drop(index);
-        let (mut index, opened) = folder.open(IndexRules::default());
-        assert_eq!(opened.seeds, [url("http://a/there")]);
+        let (mut index, seeds) = folder.open_with_seeds();
+        assert_eq!(seeds, [url("http://a/there")]);
         let before = index.ledger.told();
         index.add_to_scope(&url("http://a/there"), NOW_S);
         assert_eq!(index.ledger.told(), before);

@@ -87,20 +87,18 @@ fn read_url<'a>(bytes: &mut &[u8], last: &'a mut String) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::job::DocKind;
+    use crate::proto::job::{DocKind, Provenance};
 
     #[test]
     fn entries_come_back_as_they_went() {
-        let odd = Origin {
-            via: u32::MAX,
+        let provenance = Provenance {
+            kind: DocKind::Sitemap,
             depth: u16::MAX,
             hops: 10,
             seed_chain: false,
             head_only: true,
-            kind: DocKind::Sitemap,
-            priority: 15,
-            hits: u32::MAX,
         };
+        let odd = Origin { via: u32::MAX, provenance, priority: 15, hits: u32::MAX };
         let entries = [
             Entry::Run { rules: u64::MAX },
             Entry::Doc { origin: Origin::SEED, url: "http://a.test/one" },

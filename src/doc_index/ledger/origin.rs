@@ -1,20 +1,12 @@
 use crate::doc_index::varint::{put, take, take_bytes, take_u32};
-use crate::proto::job::DocKind;
+use crate::proto::job::{DocKind, Provenance};
 
-/// Where a URL was found, and what it is wanted for.
+/// Where a URL was found, and how much it is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The document that named it; 0 for a seed.
     pub via: u32,
-    /// Links followed from a seed; redirects do not count.
-    pub depth: u16,
-    /// Redirects followed from the first URL of this chain.
-    pub hops: u8,
-    /// A seed, or reached from one by redirects alone.
-    pub seed_chain: bool,
-    /// Whether it is there and has changed is all that is asked.
-    pub head_only: bool,
-    pub kind: DocKind,
+    pub provenance: Provenance,
     /// The higher, the sooner; [`PRIORITY_USUAL`] without a word about it.
     pub priority: u8,
     /// How often it was asked for elsewhere, as far as a reflog told.
@@ -26,37 +18,33 @@ pub const PRIORITY_USUAL: u8 = 5;
 pub const PRIORITY_MAX: u8 = 15;
 
 impl Origin {
-    pub const SEED: Origin = Origin {
-        via: 0,
-        depth: 0,
-        hops: 0,
-        seed_chain: true,
-        head_only: false,
-        kind: DocKind::Content,
-        priority: PRIORITY_USUAL,
-        hits: 0,
-    };
+    pub const SEED: Origin = Origin::new(0, Provenance::SEED);
+
+    pub const fn new(via: u32, provenance: Provenance) -> Origin {
+        Origin { via, provenance, priority: PRIORITY_USUAL, hits: 0 }
+    }
 
     /// Of a link on a page.
     pub const fn link(via: u32, depth: u16) -> Origin {
-        Origin { via, depth, seed_chain: false, ..Origin::SEED }
+        Origin::new(via, Provenance::link(depth))
     }
 
     /// What comes first: the more urgent, then the nearer to a seed, then what is asked for most. Lower is sooner.
     pub(crate) fn rank(&self) -> u16 {
         let priority = u16::from(PRIORITY_MAX - self.priority.min(PRIORITY_MAX));
         let hits = 15 - (32 - self.hits.leading_zeros()).min(15) as u16;
-        priority << 12 | self.depth.min(0xff) << 4 | hits
+        priority << 12 | self.provenance.depth.min(0xff) << 4 | hits
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>, tag: u8) {
         let extra = self.priority != PRIORITY_USUAL || self.hits != 0;
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-        let flags = bit(self.seed_chain, SEED_CHAIN) | bit(self.head_only, HEAD_ONLY) | bit(extra, EXTRA);
-        out.push(tag | (self.kind as u8) << KIND_SHIFT | flags);
+        let Provenance { kind, depth, hops, seed_chain, head_only } = self.provenance;
+        let flags = bit(seed_chain, SEED_CHAIN) | bit(head_only, HEAD_ONLY) | bit(extra, EXTRA);
+        out.push(tag | (kind as u8) << KIND_SHIFT | flags);
         put(out, u64::from(self.via));
-        put(out, u64::from(self.depth));
-        out.push(self.hops);
+        put(out, u64::from(depth));
+        out.push(hops);
         if extra {
             out.push(self.priority);
             put(out, u64::from(self.hits));
@@ -75,7 +63,8 @@ impl Origin {
         }
         let (seed_chain, head_only) = (first & SEED_CHAIN != 0, first & HEAD_ONLY != 0);
         let kind = DocKind::from_bits(first >> KIND_SHIFT);
-        Some(Origin { via, depth, hops, seed_chain, head_only, kind, priority, hits })
+        let provenance = Provenance { kind, depth, hops, seed_chain, head_only };
+        Some(Origin { via, provenance, priority, hits })
     }
 }
 
@@ -91,7 +80,7 @@ mod tests {
 
     #[test]
     fn rank_is_priority_then_depth_then_hits() {
-        let rank = |priority, depth, hits| Origin { priority, depth, hits, ..Origin::SEED }.rank();
+        let rank = |priority, depth, hits| Origin { priority, hits, ..Origin::link(0, depth) }.rank();
         assert!(rank(6, 9, 0) < rank(5, 0, 9), "the more urgent first");
         assert!(rank(5, 1, 0) < rank(5, 2, 999), "then the nearer");
         assert!(rank(5, 1, 9) < rank(5, 1, 1), "then the more wanted");

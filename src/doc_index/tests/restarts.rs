@@ -193,7 +193,7 @@ fn a_row_that_a_crash_made_void_keeps_what_was_wished() {
     index.flush(true).unwrap();
     index.seed(&url, false, NOW_S);
     let found = candidates(&mut index, 1).remove(0);
-    assert!(!found.head_only);
+    assert!(!found.provenance.head_only);
     let before = fs::metadata(folder.0.join("ledger")).unwrap().len();
     index.discover(["http://a/1"], Origin::link(found.doc_id, 1), NOW_S);
     assert!(done(&mut index, found.doc_id));
@@ -202,5 +202,5 @@ fn a_row_that_a_crash_made_void_keeps_what_was_wished() {
     fs::OpenOptions::new().write(true).open(folder.0.join("ledger")).unwrap().set_len(before).unwrap();
     let (mut index, _) = folder.open(IndexRules::default());
     let found = candidates(&mut index, 9);
-    assert_eq!(found.iter().map(|found| found.head_only).collect::<Vec<_>>(), [false]);
+    assert_eq!(found.iter().map(|found| found.provenance.head_only).collect::<Vec<_>>(), [false]);
 }

@@ -8,7 +8,7 @@ use crate::engine::crawl::shard_log::Span;
 use crate::handler::Handled;
 use crate::limits::REDIRECTS_MAX;
 use crate::proto::http1::{Flags, Head, Validators, http_date};
-use crate::proto::job::{Candidate, DocKind, Held, Job};
+use crate::proto::job::{Candidate, Held, Job};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::spider::Fetched;
 use crate::store_server::NewRecord;
@@ -29,6 +29,8 @@ pub(crate) struct Completion<'a> {
     /// How the server can be asked whether the document has changed, and the segment that has it.
     pub validators: Option<Validators>,
     pub segment: u64,
+    /// What is to be said of a fetch that failed.
+    pub trouble: Option<String>,
 }
 
 impl Completion<'_> {
@@ -37,10 +39,10 @@ impl Completion<'_> {
         let Completion { candidate, segment, .. } = self;
         let note = Note {
             held: self.validators.map(|validators| Held { validators, segment }),
-            head_only: candidate.head_only,
+            head_only: candidate.provenance.head_only,
             new_url: handled.new_url.as_ref().map(|url| url.as_str().into()),
             canonical: handled.canonical.as_ref().map(|url| url.as_str().into()),
-            reason: None,
+            reason: self.trouble.map(String::into_boxed_str),
         };
         let outcome = Outcome {
             status: self.status,
@@ -68,7 +70,7 @@ pub(crate) fn validators_of(
 /// The result of a page: a redirect that leads nowhere has one of its own.
 pub(crate) fn result_of(candidate: &Candidate, result: ResultCode, handled: &Handled) -> ResultCode {
     match result {
-        ResultCode::Redirect if candidate.hops >= REDIRECTS_MAX => ResultCode::TooManyRedirects,
+        ResultCode::Redirect if candidate.provenance.hops >= REDIRECTS_MAX => ResultCode::TooManyRedirects,
         ResultCode::Redirect if is_loop(candidate, handled) => ResultCode::RedirectLoop,
         result => result,
     }
@@ -80,16 +82,9 @@ fn is_loop(candidate: &Candidate, handled: &Handled) -> bool {
 
 fn found_of(candidate: &Candidate, handled: Handled) -> Option<Box<Found>> {
     let follow = handled.follow && !is_loop(candidate, &handled);
-    let new_url = handled.new_url.filter(|_| follow).map(|url| NewUrl {
-        url,
-        depth: candidate.depth,
-        hops: candidate.hops + 1,
-        seed_chain: candidate.seed_chain,
-        head_only: candidate.head_only,
-        kind: candidate.kind,
-    });
+    let new_url = handled.new_url.filter(|_| follow);
+    let new_url = new_url.map(|url| NewUrl { url, provenance: candidate.provenance.next_hop() });
     let has_links = !handled.links.is_empty() || !handled.sitemaps.is_empty();
-    let depth = if candidate.kind == DocKind::Sitemap { 0 } else { candidate.depth };
     (has_links || new_url.is_some() || handled.into_scope).then(|| {
         Box::new(Found {
             doc_id: candidate.doc_id,
@@ -97,18 +92,33 @@ fn found_of(candidate: &Candidate, handled: Handled) -> Option<Box<Found>> {
             links: handled.links,
             lastmods: handled.lastmods,
             sitemaps: handled.sitemaps,
-            depth: depth.saturating_add(1),
+            depth: candidate.provenance.links_depth(),
             new_url,
             into_scope: handled.into_scope.then(|| candidate.url.clone()),
         })
     })
 }
 
+/// What is to be said of a fetch that failed, beyond its result.
+pub(crate) fn trouble_of(fetched: &Fetched) -> Option<String> {
+    let (ip, port) = (fetched.addr.ip(), fetched.addr.port());
+    (fetched.result == ResultCode::ConnectRefused).then(|| format!("nothing listens on {ip} port {port}"))
+}
+
 /// Why a URL was not fetched, for the doc index: the line of the robots rules that denied it, or what kept us from them.
-pub(crate) fn refusal_note(url_server: &UrlServer, job: &Job, refusal: Refusal) -> Option<Box<Note>> {
+/// `why` says what became of its robots.txt.
+pub(crate) fn refusal_note(
+    url_server: &UrlServer,
+    job: &Job,
+    refusal: Refusal,
+    why: Option<&str>,
+) -> Option<Box<Note>> {
     let reason = match refusal {
         Refusal::Robots => url_server.robots_line(&job.candidate.url)?,
-        Refusal::RobotsUnreachable => "robots.txt could not be had".to_string(),
+        Refusal::RobotsUnreachable => match why {
+            Some(why) => format!("robots.txt could not be had: {why}"),
+            None => "robots.txt could not be had".to_string(),
+        },
         Refusal::SetAside => "its host failed too often in a row".to_string(),
     };
     Some(Box::new(Note { reason: Some(reason.into()), ..Note::default() }))

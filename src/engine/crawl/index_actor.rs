@@ -2,7 +2,9 @@ use crate::base::{Now, Wall};
 use crate::doc_index::RejectList;
 use crate::engine::crawl::messages::{FromIndex, ToIndex};
 use crate::engine::crawl::provider::Provider;
+use crate::engine::inspect::handed::Handed;
 use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::limits::INDEX_RING_WORDS;
 use crate::proto::url::CrawlUrl;
@@ -20,12 +22,15 @@ pub struct IndexActor {
     /// What was asked and has no answer yet.
     question: Option<Question>,
     unanswered: Option<FromIndex>,
+    /// The answer relies on what is not on disk yet.
+    must_sync: bool,
     wall: Wall,
     synced_at: Now,
     /// The disk has no room: no message is taken until it has.
     is_stalled: bool,
     is_ending: bool,
     health: Arc<Health>,
+    counters: Arc<Counters>,
 }
 
 /// The scheduler's end.
@@ -46,6 +51,14 @@ enum Question {
         id: u64,
         url: Box<CrawlUrl>,
     },
+    Count {
+        id: u64,
+    },
+    Take {
+        id: u64,
+        handed: Box<Handed>,
+        head_only: bool,
+    },
 }
 
 /// Messages that are worked off together.
@@ -59,6 +72,7 @@ impl IndexActor {
         wall: Wall,
         (scheduler, bell): (Arc<Doorbell>, Arc<Doorbell>),
         health: Arc<Health>,
+        counters: Arc<Counters>,
     ) -> (IndexActor, IndexPort) {
         let (words, messages) = ring(INDEX_RING_WORDS);
         let (answers_out, answers) = ring(4);
@@ -69,11 +83,13 @@ impl IndexActor {
             scheduler,
             question: None,
             unanswered: None,
+            must_sync: false,
             wall,
             synced_at: Now::ZERO,
             is_stalled: false,
             is_ending: false,
             health,
+            counters,
         };
         (actor, IndexPort { words, answers, bell })
     }
@@ -109,8 +125,9 @@ impl IndexActor {
             self.provider.receive(taken, now_s);
         }
         // What is handed out is in the files: after a kill, the process that fetched it finds it by its number.
-        if self.provider.index().is_dirty() {
-            self.flush(false)?;
+        if self.provider.index().is_dirty() || self.must_sync {
+            self.flush(self.must_sync)?;
+            self.must_sync = false;
         }
         if let Some(answer) = self.unanswered.take() {
             match self.answers.push(answer) {
@@ -145,6 +162,14 @@ impl IndexActor {
                 let looked = Box::new(self.provider.look(&url));
                 self.unanswered = Some(FromIndex::Status { id, looked });
             }
+            Question::Count { id } => {
+                self.unanswered = Some(FromIndex::Counted { id, stats: self.provider.index().stats() });
+            }
+            Question::Take { id, handed, head_only } => {
+                let (taken, into_scope) = self.provider.take_in(&handed, head_only, now_s);
+                self.unanswered = Some(FromIndex::Taken { id, taken, into_scope });
+                self.must_sync = true;
+            }
         }
     }
 
@@ -158,10 +183,21 @@ impl IndexActor {
             match message {
                 ToIndex::Ask { want, reject } => self.question = Some(Question::Candidates { want, reject }),
                 ToIndex::Look { id, url } => self.question = Some(Question::Status { id, url }),
+                ToIndex::Count { id } => self.question = Some(Question::Count { id }),
+                ToIndex::Take { id, handed, head_only } => {
+                    self.question = Some(Question::Take { id, handed, head_only });
+                }
                 message => taken.push(message),
             }
         }
         taken
+    }
+
+    fn publish(&self) {
+        let stats = self.provider.index().stats();
+        self.counters.set(Counter::Known, stats.known);
+        self.counters.set(Counter::Pending, stats.pending + stats.fetching);
+        self.counters.set(Counter::Waiting, stats.waiting);
     }
 
     fn is_idle(&self) -> bool {
@@ -188,6 +224,7 @@ impl Actor for IndexActor {
         match self.work_off_and_close(now, is_over) {
             Ok(messages) => {
                 self.health.wait_for(Part::Index, None);
+                self.publish();
                 if is_over { Turned::Finished } else { Turned::Idle { messages } }
             }
             // It is all in memory, and nothing more comes in. Without an end to it, it is found again.

@@ -33,6 +33,7 @@ impl WorkSource for LocalQueues {
             ToShard::RemoteRobots { request, .. } => self.0.admit_remote_robots(request, out, now),
             ToShard::About(word) => self.0.about(word, out, now),
             ToShard::Scope(url) => return Received::Scope(url),
+            ToShard::Pause(paused) => self.0.pause(paused),
             ToShard::Drain => return Received::Drain,
         }
         Received::Taken
@@ -100,6 +101,10 @@ impl WorkSource for LocalQueues {
         self.0.has_messages()
     }
 
+    fn may_start(&self) -> bool {
+        !self.0.is_paused()
+    }
+
     fn is_empty(&self) -> bool {
         self.0.url_server.is_empty()
     }
@@ -108,8 +113,8 @@ impl WorkSource for LocalQueues {
         self.0.url_server.next_due()
     }
 
-    fn publish(&self, counters: &Counters) {
-        self.0.publish(counters);
+    fn publish(&mut self, counters: &Counters, now: Now) -> bool {
+        self.0.publish(counters, now)
     }
 
     fn drained_reply() -> FromShard {

@@ -1,8 +1,9 @@
 use crate::base::Now;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
+use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::handler::LinkBatch;
-use crate::proto::job::{Candidate, DocKind, Job};
+use crate::proto::job::{Candidate, Job, Provenance};
 use crate::proto::url::CrawlUrl;
 use crate::url_server::{HostView, RemoteRobots, Robotstxt};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub enum ToShard {
     RemoteRobots { epoch: u32, request: RemoteRobots },
     /// About a host of this shard.
     About(HostWord),
+    /// Start nothing new until it is said that all may go on.
+    Pause(bool),
     /// Start nothing new; let what is open end.
     Drain,
 }
@@ -126,11 +129,7 @@ pub struct Found {
 /// The next hop of a chain.
 pub struct NewUrl {
     pub url: CrawlUrl,
-    pub depth: u16,
-    pub hops: u8,
-    pub seed_chain: bool,
-    pub head_only: bool,
-    pub kind: DocKind,
+    pub provenance: Provenance,
 }
 
 /// From the scheduler to the index thread.
@@ -159,6 +158,16 @@ pub enum ToIndex {
         id: u64,
         url: Box<CrawlUrl>,
     },
+    /// Somebody asks how many URLs are known.
+    Count {
+        id: u64,
+    },
+    /// URLs that somebody hands in; the answer waits until they are on disk.
+    Take {
+        id: u64,
+        handed: Box<Handed>,
+        head_only: bool,
+    },
 }
 
 /// From the index thread to the scheduler.
@@ -167,4 +176,8 @@ pub enum FromIndex {
     Candidates { candidates: Vec<Candidate>, stats: IndexStats },
     /// The answer to one `Look`.
     Status { id: u64, looked: Box<Status> },
+    /// The answer to one `Count`.
+    Counted { id: u64, stats: IndexStats },
+    /// The answer to one `Take`, and what is in scope from now on because of it.
+    Taken { id: u64, taken: Taken, into_scope: Vec<CrawlUrl> },
 }

@@ -4,15 +4,18 @@ use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
-use crate::engine::inspect::control::{CONTROL_SOCKET, Control};
+use crate::engine::crawl::seed_fates::SeedFates;
+use crate::engine::inspect::control::{CONTROL_SOCKET, Control, Desk};
+use crate::engine::inspect::node_status::Gauges;
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
-    Counter, CounterTable, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
+    Counter, CounterTable, Ended, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
-use crate::engine::runtime::notices::{Notice, Notices};
+use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
 use crate::engine::runtime::wiring::wall_at;
@@ -20,7 +23,6 @@ use crate::rings::Doorbell;
 use crate::store_server::HeldDirectory;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// A crawl in one process: a thread for every actor of a [`NodeCore`].
@@ -28,9 +30,8 @@ pub struct Node {
     started: Instant,
     driver: &'static str,
     cores: Vec<usize>,
-    stop: Arc<AtomicBool>,
+    stop: StopSwitch,
     scheduler: ActorThread<Scheduler>,
-    scheduler_bell: Arc<Doorbell>,
     index: ActorThread<IndexActor>,
     store: StoreThreads,
     log_writer: ActorThread<LogWriter>,
@@ -39,6 +40,7 @@ pub struct Node {
     table: CounterTable,
     health: Arc<Health>,
     known_before: u64,
+    seeds: SeedFates,
     told: Option<IndexedMark>,
     /// No other process writes there until the index is closed.
     held: Option<HeldDirectory>,
@@ -75,7 +77,9 @@ impl Node {
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let index = ActorThread::start("index", index, started, &health)?;
         let scheduler = ActorThread::start("scheduler", scheduler, started, &health)?;
-        let control = Control::start(&config.store.data, questions)
+        let gauges = Gauges::new(core.table.clone(), health.clone(), stop.clone(), started);
+        let desk = Desk { questions, gauges, bell: scheduler_bell.clone() };
+        let control = Control::start(&config.store.data, desk)
             .map_err(|cause| {
                 health.warn("no_control", format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}"));
             })
@@ -84,9 +88,8 @@ impl Node {
             started,
             driver,
             cores: config.cores.clone(),
-            stop,
+            stop: StopSwitch::new(stop, vec![scheduler_bell]),
             scheduler,
-            scheduler_bell,
             index,
             store,
             log_writer,
@@ -95,6 +98,7 @@ impl Node {
             table: core.table,
             health,
             known_before: core.known_before,
+            seeds: core.seeds,
             told: core.told,
             held: core.held,
             resumed: core.resumed,
@@ -106,34 +110,28 @@ impl Node {
     pub fn resumed(&self) -> &Resumed {
         &self.resumed
     }
+}
 
-    /// Starts nothing new; what is open may end.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.scheduler_bell.ring_if_asleep();
+impl Running for Node {
+    type Summary = Summary;
+
+    fn health(&self) -> &Health {
+        &self.health
     }
 
-    pub fn is_finished(&self) -> bool {
+    fn stop_switch(&self) -> &StopSwitch {
+        &self.stop
+    }
+
+    fn is_finished(&self) -> bool {
         self.scheduler.is_finished()
     }
 
-    /// What it waits for, if it is more than the network.
-    pub fn waiting_for(&self) -> Option<String> {
-        self.health.waiting_for()
+    fn snapshot(&self) -> Option<Snapshot> {
+        Some(Snapshot::of(&self.table))
     }
 
-    /// What users are to be told that happened since this was last asked.
-    pub fn notices(&self) -> Vec<Notice> {
-        self.health.notices().take()
-    }
-
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot::of(&self.table)
-    }
-
-    /// Waits for the end, writes everything and sums up.
-    pub fn finish(self) -> Result<Summary, NodeError> {
-        let stopped = self.stop.load(Ordering::Relaxed);
+    fn finish(self) -> Result<Summary, NodeError> {
         let mut scheduler = self.scheduler.join();
         scheduler.end_questions();
         self.control.into_iter().for_each(Control::end);
@@ -151,6 +149,14 @@ impl Node {
         }
         let index = index_actor.provider().index().stats();
         let sum = |counter| self.table.sum(counter);
+        let unix_ms = wall_at(self.started).unix_ms_at_zero + self.started.elapsed().as_millis() as u64;
+        let pending = index.pending + index.fetching + index.waiting;
+        let ended = match scheduler.ended().unwrap_or(Ended::Signal) {
+            Ended::Done if pending > 0 => Ended::Linger,
+            // The limit was reached with the last there was.
+            Ended::MaxPages if pending == 0 => Ended::Done,
+            why => why,
+        };
         Ok(Summary {
             pages: scheduler.pages(),
             success: scheduler.success(),
@@ -161,19 +167,21 @@ impl Node {
             cpu_us: cpu_us(),
             driver: self.driver,
             cores: self.cores,
-            pending: index.pending + index.fetching + index.waiting,
+            pending,
             waiting: index.waiting,
             next_due_s: index.next_due_s,
             known_before: self.known_before,
             taken_up: self.resumed.pages,
             known: index.known,
+            excluded: index.excluded,
+            seeds_lost: self.seeds.lost(index_actor.provider(), scheduler.success(), unix_ms),
             results: scheduler.results(),
             fetch_us: merged_histogram(&self.shard_stats),
             robots: sum(Counter::Robots),
             restarts: scheduler.restarts(),
             syscalls: sum(Counter::Syscalls),
             example: index_actor.provider_mut().index_mut().example(),
-            stopped,
+            ended,
         })
     }
 }

@@ -1,11 +1,13 @@
 use crate::base::{Now, Wall};
 use crate::doc_index::DocState;
 use crate::engine::crawl::messages::{HostWord, ToIndex};
-use crate::engine::inspect::questions::{OPEN_MAX, Question, Questions};
+use crate::engine::inspect::questions::{Ask, OPEN_MAX, Questions, Reply};
 use crate::engine::inspect::status::{Place, Status};
+use crate::proto::url::CrawlUrl;
 use crate::url_server::HostView;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 /// Questions about URLs that the index or a shard was asked.
 #[derive(Default)]
@@ -17,8 +19,19 @@ pub(crate) struct OpenQuestions {
 
 struct OpenQuestion {
     id: u64,
-    question: Question,
+    answer: SyncSender<Reply>,
+    /// Of a question about a URL.
+    url: Option<CrawlUrl>,
     looked: Option<Box<Status>>,
+}
+
+/// What the scheduler is to do about a question.
+pub(crate) enum Asked {
+    /// To ask the index. One that its ring has no room for may go unanswered.
+    Index(ToIndex),
+    /// To hand this to the index, whatever waits before it.
+    Take(ToIndex),
+    Pause(bool),
 }
 
 impl OpenQuestions {
@@ -31,22 +44,36 @@ impl OpenQuestions {
         self.asked.has_some()
     }
 
-    /// What the index is asked because of questions that have come.
-    pub fn take_asked(&mut self) -> Vec<ToIndex> {
+    /// What is to be done because of questions that have come.
+    pub fn take_asked(&mut self, head_only: bool) -> Vec<Asked> {
         if !self.asked.has_some() {
             return Vec::new();
         }
-        let mut messages = Vec::new();
+        let mut todo = Vec::new();
         for question in self.asked.take() {
             self.next += 1;
-            let (id, url) = (self.next, Box::new(question.url.clone()));
-            messages.push(ToIndex::Look { id, url });
-            self.open.push_back(OpenQuestion { id, question, looked: None });
+            let (id, answer) = (self.next, question.answer);
+            let mut open = OpenQuestion { id, answer, url: None, looked: None };
+            let asked = match question.ask {
+                Ask::Explain(url) => {
+                    open.url = Some(url.clone());
+                    Asked::Index(ToIndex::Look { id, url: Box::new(url) })
+                }
+                Ask::Count => Asked::Index(ToIndex::Count { id }),
+                Ask::Take(handed) => Asked::Take(ToIndex::Take { id, handed, head_only }),
+                Ask::Pause(paused) => {
+                    let _ = open.answer.try_send(Reply::Done);
+                    todo.push(Asked::Pause(paused));
+                    continue;
+                }
+            };
+            todo.push(asked);
+            self.open.push_back(open);
             if self.open.len() > OPEN_MAX {
                 self.open.pop_front();
             }
         }
-        messages
+        todo
     }
 
     /// Lets everybody go who still waits for an answer: there will be none.
@@ -66,20 +93,20 @@ impl OpenQuestions {
     ) -> Option<(usize, HostWord)> {
         let handed_out = looked.dossier.as_ref().filter(|dossier| dossier.state == Some(DocState::Fetching));
         let Some(doc_id) = handed_out.map(|dossier| dossier.doc_id) else {
-            self.answer(id, looked);
+            self.answer(id, Reply::Explained(looked));
             return None;
         };
         match place(doc_id) {
             Some((shard, false)) => {
                 let open = self.open.iter_mut().find(|open| open.id == id)?;
                 open.looked = Some(looked);
-                let url = Box::new(open.question.url.clone());
+                let url = Box::new(open.url.clone()?);
                 return Some((shard, HostWord::Look { id, url, doc_id }));
             }
             Some((_, true)) => looked.place.at = Place::Stored,
             None => looked.place.at = Place::Resolving,
         }
-        self.answer(id, looked);
+        self.answer(id, Reply::Explained(looked));
         None
     }
 
@@ -90,15 +117,15 @@ impl OpenQuestions {
             Some(view) => looked.at_shard(view, wall, now),
             None => looked.place.at = Place::Leftover,
         }
-        self.answer(id, looked);
+        self.answer(id, Reply::Explained(looked));
     }
 
-    fn answer(&mut self, id: u64, looked: Box<Status>) {
+    pub fn answer(&mut self, id: u64, reply: Reply) {
         if let Some(at) = self.open.iter().position(|open| open.id == id)
             && let Some(open) = self.open.remove(at)
         {
             // The asker may have gone.
-            let _ = open.question.answer.try_send(looked);
+            let _ = open.answer.try_send(reply);
         }
     }
 }
@@ -106,20 +133,19 @@ impl OpenQuestions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::url::CrawlUrl;
     use std::sync::mpsc::sync_channel;
 
     #[test]
     fn an_answer_finds_whoever_asked_and_late_ones_nobody() {
         let mut open = OpenQuestions::default();
         let (answer, answered) = sync_channel(1);
-        let question = Question { url: CrawlUrl::parse("http://a/").unwrap(), answer };
-        open.open.push_back(OpenQuestion { id: 7, question, looked: None });
-        open.answer(6, Box::default());
+        let explained = |live| Reply::Explained(Box::new(Status { live, ..Status::default() }));
+        open.open.push_back(OpenQuestion { id: 7, answer, url: None, looked: None });
+        open.answer(6, explained(false));
         assert!(answered.try_recv().is_err(), "another's");
-        open.answer(7, Box::new(Status { live: true, ..Status::default() }));
-        assert!(answered.try_recv().unwrap().live);
-        open.answer(7, Box::default());
+        open.answer(7, explained(true));
+        assert_eq!(answered.try_recv().unwrap(), explained(true));
+        open.answer(7, explained(false));
         assert!(open.open.is_empty() && answered.try_recv().is_err());
     }
 }

@@ -1,4 +1,4 @@
-use crate::engine::crawl::completion::{Completion, record_of, result_of, validators_of};
+use crate::engine::crawl::completion::{Completion, record_of, result_of, trouble_of, validators_of};
 use crate::engine::crawl::messages::FromShard;
 use crate::engine::crawl::shard::{RecordSink, ShardOut};
 use crate::engine::crawl::shard_log::Span;
@@ -75,6 +75,7 @@ impl RecordSink for PageSink {
                 fetched.head_bytes(),
             ),
             segment: appended.segment,
+            trouble: trouble_of(&fetched),
         };
         let (outcome, found) = completion.tell(handled);
         out.answer(outcome, Some(appended.sequence), true, found);

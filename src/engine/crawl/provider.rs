@@ -1,9 +1,10 @@
 use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::stored_pages::StoredPages;
+use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
 use crate::handler::{Scope, Verdict};
-use crate::proto::job::{Candidate, DocKind};
+use crate::proto::job::{Candidate, DocKind, Provenance};
 use crate::proto::record::ResultCode;
 use crate::proto::sitemap::Sitemaps;
 use crate::proto::url::{CrawlUrl, RecrawlRules};
@@ -32,22 +33,15 @@ pub struct ProviderRules {
 
 /// A sitemap tells of many pages at once: it is read before them.
 fn sitemap(via: u32, depth: u16) -> Origin {
-    Origin { kind: DocKind::Sitemap, priority: PRIORITY_USUAL + 1, ..Origin::link(via, depth) }
+    let provenance = Provenance { kind: DocKind::Sitemap, ..Provenance::link(depth) };
+    Origin { priority: PRIORITY_USUAL + 1, ..Origin::new(via, provenance) }
 }
 
 /// What a page leads to: where it redirects to, and its links.
 fn links_of(found: &Found) -> impl Iterator<Item = Link<'_>> {
     let new = found.new_url.as_ref().map(|new| Link {
         url: new.url.as_str(),
-        origin: Origin {
-            via: found.doc_id,
-            depth: new.depth,
-            hops: new.hops,
-            seed_chain: new.seed_chain,
-            head_only: new.head_only,
-            kind: new.kind,
-            ..Origin::SEED
-        },
+        origin: Origin::new(found.doc_id, new.provenance),
         via: &found.url,
     });
     let origin = Origin::link(found.doc_id, found.depth);
@@ -131,17 +125,40 @@ impl Provider {
             ToIndex::Discover(_) => {}
             ToIndex::Record(outcome) => self.record(&outcome, now_s),
             ToIndex::Scope(url) => {
-                if let Some(scope) = &mut self.rules.scope {
-                    Arc::make_mut(scope).add(&url);
-                }
-                if let Some(stored_pages) = &mut self.rules.stored_pages {
-                    stored_pages.extend_scope(&url);
-                }
+                self.extend_scope(&url);
                 self.index.add_to_scope(&url, now_s);
             }
             ToIndex::Sitemaps { origin, urls } => self.sitemaps(&origin, &urls, now_s),
             ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
-            ToIndex::Ask { .. } | ToIndex::Look { .. } => unreachable!("questions are answered by the actor"),
+            ToIndex::Ask { .. } | ToIndex::Look { .. } | ToIndex::Count { .. } | ToIndex::Take { .. } => {
+                unreachable!("questions are answered by the actor")
+            }
+        }
+    }
+
+    /// Takes in what somebody hands in while the crawl runs, and says what is in scope because of it. What the disk
+    /// refuses is told by the next flush.
+    pub(crate) fn take_in(&mut self, handed: &Handed, head_only: bool, now_s: u32) -> (Taken, Vec<CrawlUrl>) {
+        let (mut taken, mut into_scope) = (Taken { bad: handed.bad, ..Taken::default() }, Vec::new());
+        for line in &handed.lines {
+            taken.count(match handed.are_seeds {
+                true => self.index.add_seed(&line.url, head_only, now_s),
+                false => self.index.take_in(line, now_s),
+            });
+            if line.is_seed() && self.rules.scope.as_ref().is_some_and(|scope| !scope.spans(&line.url)) {
+                self.extend_scope(&line.url);
+                into_scope.push(line.url.clone());
+            }
+        }
+        (taken, into_scope)
+    }
+
+    fn extend_scope(&mut self, url: &CrawlUrl) {
+        if let Some(scope) = &mut self.rules.scope {
+            Arc::make_mut(scope).add(url);
+        }
+        if let Some(stored_pages) = &mut self.rules.stored_pages {
+            stored_pages.extend_scope(url);
         }
     }
 
@@ -186,13 +203,18 @@ impl Provider {
             if self.rules.sitemaps != Sitemaps::Off {
                 // One more sitemap led to these; the handler stops at some depth.
                 let depth = self.index.document(found.doc_id).ok().flatten();
-                let depth = depth.map_or(0, |found| found.discovered.origin.depth);
+                let depth = depth.map_or(0, |found| found.discovered.origin.provenance.depth);
                 self.index.discover(found.sitemaps.iter(), sitemap(found.doc_id, depth + 1), now_s);
             }
         }
     }
 
     fn record(&mut self, outcome: &Outcome, now_s: u32) {
+        // The rules of this run refused it. That is no failure: with other rules it is pending.
+        if outcome.result == ResultCode::BlockedAddress {
+            let reason = outcome.note.as_ref().and_then(|note| note.reason.as_deref());
+            return self.index.exclude(outcome.doc_id, reason.unwrap_or("its address is not allowed"), now_s);
+        }
         let fixed_s = self.fixed_interval(outcome.doc_id);
         // Its links are known before it is done.
         let doc_id = outcome.doc_id;
@@ -221,7 +243,7 @@ impl Provider {
     /// A server is asked about what can be read alone: what else it calls unchanged would be lost.
     fn drop_held(&mut self, candidate: &mut Candidate) {
         if let (Some(held), Some(stored_pages)) = (&candidate.held, &mut self.rules.stored_pages)
-            && !candidate.head_only
+            && !candidate.provenance.head_only
             && !stored_pages.holds(&candidate.url, held)
         {
             candidate.held = None;
@@ -234,7 +256,8 @@ impl Provider {
         if self.rules.stored_pages.is_none() || !self.index.is_noted_as_held(doc_id) {
             return false;
         }
-        let Some(mut candidate) = self.index.candidate(doc_id).filter(|found| !found.head_only) else {
+        let Some(mut candidate) = self.index.candidate(doc_id).filter(|found| !found.provenance.head_only)
+        else {
             return false;
         };
         self.drop_held(&mut candidate);
@@ -245,7 +268,7 @@ impl Provider {
     fn is_in_scope(&mut self, candidate: &Candidate, now_s: u32) -> bool {
         let Some(scope) = &self.rules.scope else { return true };
         // What somebody typed is in scope, but for a rule that denies it.
-        let why = match candidate.seed_chain {
+        let why = match candidate.provenance.seed_chain {
             true => scope.denies(&candidate.url).map(Verdict::Denied),
             false if candidate.doc_id >= self.rules.first_new || scope.holds(&candidate.url) => None,
             false => Some(scope.judge(&candidate.url)),
@@ -274,17 +297,15 @@ impl Provider {
     /// it no more, or it has no links.
     fn read_again(&mut self, doc_id: u32, now_s: u32) -> bool {
         let Some(stored_pages) = &mut self.rules.stored_pages else { return false };
-        let Some(candidate) = self.index.candidate(doc_id).filter(|found| !found.head_only) else {
+        let Some(candidate) = self.index.candidate(doc_id).filter(|found| !found.provenance.head_only) else {
             return false;
         };
         let Some(handled) = stored_pages.read(&candidate) else { return false };
-        let (depth, seed_chain) = (candidate.depth, candidate.seed_chain);
         if let Some(url) = handled.new_url.filter(|_| handled.follow) {
-            let hops = candidate.hops + 1;
-            let origin = Origin { via: doc_id, depth, hops, seed_chain, ..Origin::SEED };
+            let origin = Origin::new(doc_id, candidate.provenance.next_hop());
             self.index.discover([url.as_str()], origin, now_s);
         }
-        let origin = Origin::link(doc_id, depth.saturating_add(1));
+        let origin = Origin::link(doc_id, candidate.provenance.links_depth());
         self.index.discover(handled.links.iter(), origin, now_s);
         true
     }

@@ -1,21 +1,21 @@
 use crate::base::{AddressGuard, Now, Wall, fingerprint};
 use crate::config::Config;
-use crate::doc_index::Outcome;
+use crate::doc_index::{Note, Outcome};
 use crate::engine::crawl::index_actor::IndexPort;
 use crate::engine::crawl::index_link::IndexLink;
 use crate::engine::crawl::messages::{
     Done, Found, FromIndex, FromShard, HostWord, RobotsAnswer, ToIndex, ToShard,
 };
-use crate::engine::crawl::open_questions::OpenQuestions;
+use crate::engine::crawl::open_questions::{Asked, OpenQuestions};
 use crate::engine::crawl::placement::{Arrived, Placed, Placement, host_key};
 use crate::engine::crawl::resolution::{Resolution, Resolved, Waiter};
 use crate::engine::crawl::robots_exchange::{Asker, RobotsExchange};
 use crate::engine::crawl::shard_log::ShardLog;
 use crate::engine::crawl::shutdown::Shutdown;
-use crate::engine::inspect::questions::Questions;
+use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::{Addresses, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
-use crate::engine::runtime::counters::{Counter, Counters, Tally};
+use crate::engine::runtime::counters::{Counter, Counters, Ended, Tally};
 use crate::engine::runtime::health::Health;
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::engine::runtime::shard_lane::ShardLane;
@@ -41,10 +41,17 @@ pub struct Scheduler {
     log: ShardLog,
     strikes: RapidHashMap<u32, u8>,
     scope: ScopeNews,
+    /// URLs were typed.
+    has_seeds: bool,
+    /// It was said that an address is not allowed.
+    refusal_said: bool,
     counts: Counts,
     tally: Tally,
     stop: Arc<AtomicBool>,
+    is_paused: bool,
     is_draining: bool,
+    /// Why it drains.
+    ended: Option<Ended>,
     shutdown: Shutdown,
     counters: Arc<Counters>,
     health: Arc<Health>,
@@ -57,6 +64,7 @@ pub struct SchedulerConfig {
     pub queue_len: usize,
     pub hosts_per_ip_max: usize,
     pub pages_max: Option<u64>,
+    pub seconds_max: Option<u64>,
     pub guard: AddressGuard,
     /// Of the seeds only the heads are asked for.
     pub head_only: bool,
@@ -70,6 +78,7 @@ impl SchedulerConfig {
             queue_len: config.url_server.queue_len,
             hosts_per_ip_max: config.url_server.hosts_per_ip_max,
             pages_max: config.pages_max,
+            seconds_max: config.seconds_max,
             guard: AddressGuard::new(config.allow_net.clone()),
             head_only: config.head_only,
             wait: config.wait,
@@ -130,10 +139,14 @@ impl Scheduler {
             log: ShardLog::new(parts.wall, 0, parts.log),
             strikes: RapidHashMap::default(),
             scope: ScopeNews::default(),
+            has_seeds: false,
+            refusal_said: false,
             counts: Counts::default(),
             tally: Tally::default(),
             stop: parts.stop,
+            is_paused: false,
             is_draining: false,
+            ended: None,
             shutdown: Shutdown::default(),
             counters: parts.counters,
             health: parts.health,
@@ -144,6 +157,7 @@ impl Scheduler {
 
     /// URLs that a user typed.
     pub fn seeds(&mut self, urls: Vec<CrawlUrl>) {
+        self.has_seeds |= !urls.is_empty();
         self.index.send(ToIndex::Seeds { urls, head_only: self.config.head_only });
     }
 
@@ -253,16 +267,24 @@ impl Scheduler {
 
     fn discover(&mut self, mut found: Box<Found>) {
         if let Some(url) = found.into_scope.take()
-            && self.scope.told.insert(fingerprint(url.as_str().as_bytes()))
+            && let Some(url) = self.bring_into_scope(url)
         {
-            let url = Arc::new(url);
-            self.scope.urls.push(url.clone());
-            for side in &mut self.shards {
-                side.lane.deal(ToShard::Scope(url.clone()));
-            }
             self.index.send(ToIndex::Scope(url));
         }
         self.index.send(ToIndex::Discover(found));
+    }
+
+    /// Tells every shard, once.
+    fn bring_into_scope(&mut self, url: CrawlUrl) -> Option<Arc<CrawlUrl>> {
+        if !self.scope.told.insert(fingerprint(url.as_str().as_bytes())) {
+            return None;
+        }
+        let url = Arc::new(url);
+        self.scope.urls.push(url.clone());
+        for side in &mut self.shards {
+            side.lane.deal(ToShard::Scope(url.clone()));
+        }
+        Some(url)
     }
 
     fn count_durable(&mut self, shard: usize) -> bool {
@@ -305,6 +327,8 @@ impl Scheduler {
         side.wants = true;
         side.lane.restarted(epoch);
         self.scope.urls.iter().for_each(|url| side.lane.deal(ToShard::Scope(url.clone())));
+        // One that the shard before it has not heard may still be on its way.
+        side.lane.deal(ToShard::Pause(self.is_paused));
         if self.is_draining {
             side.lane.deal(ToShard::Drain);
         }
@@ -348,6 +372,11 @@ impl Scheduler {
                         self.look_up(&name, Waiter::Candidate(candidate));
                     }
                 }
+                FromIndex::Counted { id, stats } => self.questions.answer(id, Reply::Counted(stats)),
+                FromIndex::Taken { id, taken, into_scope } => {
+                    into_scope.into_iter().for_each(|url| drop(self.bring_into_scope(url)));
+                    self.questions.answer(id, Reply::Taken(taken));
+                }
                 FromIndex::Status { id, looked } => {
                     let shards = self.shards.iter();
                     let place = |doc_id| {
@@ -390,7 +419,7 @@ impl Scheduler {
     fn resolved(&mut self, waiter: Waiter, addresses: Option<&Addresses>) {
         match (waiter, addresses) {
             (Waiter::Candidate(candidate), Some(addresses)) => self.deal(candidate, addresses),
-            (Waiter::Candidate(candidate), None) => self.refuse(&candidate, None, ResultCode::DnsFailed),
+            (Waiter::Candidate(candidate), None) => self.fail(&candidate, ResultCode::DnsFailed),
             (Waiter::RemoteRobots { asker, url }, addresses) => {
                 let allowed = addresses.map(|addresses| self.allowed(&url, addresses)).unwrap_or_default();
                 if allowed.is_empty() {
@@ -415,10 +444,27 @@ impl Scheduler {
         addresses.iter().filter(allowed).copied().collect()
     }
 
-    /// Our own rules keep a URL from every spider.
-    fn refuse(&mut self, candidate: &Candidate, ip: Option<IpAddr>, result: ResultCode) {
-        self.log.refused(candidate, ip, result, self.now);
+    /// The name of a URL failed.
+    fn fail(&mut self, candidate: &Candidate, result: ResultCode) {
+        self.log.refused(candidate, None, result, self.now);
         self.conclude(Outcome::new(candidate.doc_id, result, self.log.unix_s(self.now)), false);
+    }
+
+    /// The rules of this run keep a URL from every spider: none of its addresses is allowed.
+    fn refuse(&mut self, candidate: &Candidate, ip: Option<IpAddr>) {
+        let result = ResultCode::BlockedAddress;
+        self.log.refused(candidate, ip, result, self.now);
+        let refusal = ip.and_then(|ip| self.config.guard.check(ip, candidate.url.port()).err());
+        let reason = refusal.map(|refusal| refusal.to_string());
+        // A crawl that goes on and has nothing to show for it says why. What somebody typed is told of at the end.
+        if let Some(reason) = reason.as_ref().filter(|_| self.counts.pages == 0 && !self.has_seeds)
+            && !std::mem::replace(&mut self.refusal_said, true)
+        {
+            self.health.warn("excluded", format!("{}: left out: {reason}", candidate.url.origin()));
+        }
+        let note = Note { reason: reason.map(String::into_boxed_str), ..Note::default() };
+        let outcome = Outcome::new(candidate.doc_id, result, self.log.unix_s(self.now));
+        self.conclude(Outcome { note: Some(Box::new(note)), ..outcome }, false);
     }
 
     /// Deals a resolved candidate to the shard that owns its address. That address goes along, and others of that
@@ -429,7 +475,7 @@ impl Scheduler {
         }
         let allowed = self.allowed(&candidate.url, addresses);
         if allowed.is_empty() {
-            return self.refuse(&candidate, addresses.first().copied(), ResultCode::BlockedAddress);
+            return self.refuse(&candidate, addresses.first().copied());
         }
         match self.placement.place(candidate, allowed) {
             Placed::Waits => {}
@@ -460,7 +506,11 @@ impl Scheduler {
         if self.config.wait && next_due_s.is_some_and(|due_s| due_s <= self.log.unix_s(self.now)) {
             self.index.ask_when_idle();
         }
-        if self.is_draining || !self.index.may_ask() || !self.shards.iter().any(|side| side.wants) {
+        if self.is_draining
+            || self.is_paused
+            || !self.index.may_ask()
+            || !self.shards.iter().any(|side| side.wants)
+        {
             return;
         }
         let at_shards: usize = self.shards.iter().map(|side| side.open.len()).sum();
@@ -494,16 +544,57 @@ impl Scheduler {
         self.index.is_exhausted() && self.shards.iter().all(is_idle)
     }
 
-    fn should_end(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-            || (self.is_complete() && !self.config.wait)
-            || self.config.pages_max.is_some_and(|pages_max| self.counts.pages >= pages_max)
+    /// Why it should end, if it should.
+    fn should_end(&self) -> Option<Ended> {
+        let SchedulerConfig { pages_max, seconds_max, wait, .. } = self.config;
+        if self.stop.load(Ordering::Relaxed) {
+            return Some(Ended::Signal);
+        }
+        // Whoever pauses a crawl means to go on with it.
+        if self.is_paused {
+            return None;
+        }
+        [
+            (!wait && self.is_complete(), Ended::Done),
+            (pages_max.is_some_and(|max| self.counts.pages >= max), Ended::MaxPages),
+            (seconds_max.is_some_and(|max| self.now.us() / 1_000_000 >= max), Ended::MaxSeconds),
+        ]
+        .into_iter()
+        .find_map(|(is_so, why)| is_so.then_some(why))
+    }
+
+    /// Why it ended.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended
+    }
+
+    fn take_questions(&mut self) {
+        for asked in self.questions.take_asked(self.config.head_only) {
+            match asked {
+                Asked::Index(message) => drop(self.index.try_send(message)),
+                // Who hands something in as the crawl ends is not answered.
+                Asked::Take(message) if !self.is_draining => self.index.send(message),
+                Asked::Take(_) => {}
+                Asked::Pause(paused) => self.pause(paused),
+            }
+        }
+    }
+
+    /// No new requests go out, or all may go on. What is open ends as ever, and every pause of a host keeps counting.
+    fn pause(&mut self, paused: bool) {
+        if std::mem::replace(&mut self.is_paused, paused) == paused {
+            return;
+        }
+        self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Pause(paused)));
+        let text = match paused {
+            true => "paused: no new requests go out until nephila resume",
+            false => "resumed",
+        };
+        self.health.warn("paused", text);
     }
 
     fn drain(&mut self) {
-        if std::mem::replace(&mut self.is_draining, true) {
-            return;
-        }
+        self.is_draining = true;
         for side in &mut self.shards {
             side.lane.retain(|message| !matches!(message, ToShard::Work { .. }));
             side.lane.deal(ToShard::Drain);
@@ -527,18 +618,15 @@ impl Scheduler {
         self.counters.set(Counter::Pages, self.counts.pages);
         self.counters.set(Counter::Success, self.counts.success);
         self.counters.set(Counter::Done, self.counts.done);
-        self.counters.set(Counter::Known, self.index.stats().known);
         self.counters.set(Counter::Restarts, self.counts.restarts);
+        self.counters.set(Counter::Paused, u64::from(self.is_paused));
     }
 }
 
 impl Actor for Scheduler {
     fn turn(&mut self, now: Now) -> Turned {
         self.now = now;
-        for message in self.questions.take_asked() {
-            // One that the ring has no room for goes unanswered.
-            self.index.try_send(message);
-        }
+        self.take_questions();
         let mut busy = self.index.flush();
         busy |= self.take_names();
         busy |= self.take_answers();
@@ -551,7 +639,10 @@ impl Actor for Scheduler {
         self.publish();
         self.log.hurry();
         self.log.hand_on(now);
-        if self.should_end() {
+        if !self.is_draining
+            && let Some(why) = self.should_end()
+        {
+            self.ended = Some(why);
             self.drain();
         }
         if self.is_draining && self.shutdown.is_over(self.waits(), busy, now) {

@@ -47,6 +47,8 @@ pub struct Shard<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply =
     is_drained: bool,
     bytes: u64,
     published_at: Now,
+    /// Something may have changed since.
+    is_unpublished: bool,
     fetch_us: Histogram<u64>,
 }
 
@@ -115,7 +117,8 @@ pub trait WorkSource {
     /// When there will be something to start.
     fn next_due(&self) -> Option<Now>;
 
-    fn publish(&self, counters: &Counters);
+    /// True once all that it counts has been counted; a large table is counted a part at a time.
+    fn publish(&mut self, counters: &Counters, now: Now) -> bool;
 
     /// The last reply of a shard.
     fn drained_reply() -> Self::Reply;
@@ -225,6 +228,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
             is_drained: false,
             bytes: 0,
             published_at: now,
+            is_unpublished: true,
             fetch_us: fetch_histogram(),
         }
     }
@@ -236,6 +240,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
     fn receive(&mut self, now: Now) {
         for _ in 0..W::MESSAGES_PER_TURN {
             let Some(message) = self.work.pop() else { return };
+            self.is_unpublished = true;
             match self.source.receive(message, &mut self.out, now) {
                 Received::Taken => {}
                 Received::Scope(url) => self.sink.extend_scope(&url),
@@ -265,6 +270,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
         if self.actions.is_empty() {
             return;
         }
+        self.is_unpublished = true;
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
@@ -369,7 +375,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
         counters.set(Counter::StoredBytes, self.sink.stored_bytes());
         counters.set(Counter::Open, self.spider.open() as u64);
         counters.set(Counter::Syscalls, self.driver.syscalls());
-        self.source.publish(counters);
+        self.is_unpublished = !self.source.publish(counters, now);
     }
 }
 
@@ -424,7 +430,11 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
             .then(|| self.source.next_due())
             .flatten();
         let log_due = self.out.log.next_due(now);
-        [start_due, self.spider.next_due(), soon, log_due, self.drain_by].into_iter().flatten().min()
+        let publish_due = self.is_unpublished.then(|| self.published_at.plus_us(PUBLISH_US));
+        [publish_due, start_due, self.spider.next_due(), soon, log_due, self.drain_by]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn has_messages(&self) -> bool {

@@ -66,7 +66,7 @@ impl ShardLog {
         span: Span,
     ) {
         let line = LogLine {
-            path: Path::Page { links: candidate.depth, redirects: candidate.hops },
+            path: Path::Page { links: candidate.provenance.depth, redirects: candidate.provenance.hops },
             via: candidate.via.as_deref(),
             doc_id: Some(candidate.doc_id),
             digest,
@@ -119,7 +119,7 @@ impl ShardLog {
             result,
             document_bytes: 0,
             url: candidate.url.as_str(),
-            path: Path::Page { links: candidate.depth, redirects: candidate.hops },
+            path: Path::Page { links: candidate.provenance.depth, redirects: candidate.provenance.hops },
             via: candidate.via.as_deref(),
             media_type: b"",
             shard: self.shard,

@@ -81,7 +81,7 @@ impl CrawlRules {
 mod tests {
     use super::*;
     use crate::config::Bytes;
-    use crate::engine::index_rules;
+    use crate::engine::crawl::settings::index_rules;
     use crate::proto::sitemap::Sitemaps;
     use std::fs;
 

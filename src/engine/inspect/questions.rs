@@ -1,3 +1,5 @@
+use crate::doc_index::IndexStats;
+use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;
@@ -20,8 +22,29 @@ pub struct Questions {
 }
 
 pub(crate) struct Question {
-    pub(crate) url: CrawlUrl,
-    pub(crate) answer: SyncSender<Box<Status>>,
+    pub(crate) ask: Ask,
+    pub(crate) answer: SyncSender<Reply>,
+}
+
+/// What a running crawl can be asked.
+pub(crate) enum Ask {
+    /// How things stand with a URL.
+    Explain(CrawlUrl),
+    /// How many URLs are known, and in which state.
+    Count,
+    /// To take these in.
+    Take(Box<Handed>),
+    /// To send no new requests, or to go on.
+    Pause(bool),
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Reply {
+    Explained(Box<Status>),
+    Counted(IndexStats),
+    /// They are on disk.
+    Taken(Taken),
+    Done,
 }
 
 /// Of more, the oldest goes without an answer; it has timed out long ago.
@@ -33,19 +56,29 @@ impl Questions {
     }
 
     /// Asks, and waits for the answer at most so long.
-    pub fn ask(&self, url: CrawlUrl, patience: Duration) -> Option<Box<Status>> {
+    pub(crate) fn ask(&self, ask: Ask, patience: Duration) -> Option<Reply> {
         let (answer, answered) = sync_channel(1);
+        self.put(Question { ask, answer })?;
+        answered.recv_timeout(patience).ok()
+    }
+
+    /// Pauses or resumes, and does not wait for it.
+    pub(crate) fn pause(&self, paused: bool) {
+        let _ = self.put(Question { ask: Ask::Pause(paused), answer: sync_channel(1).0 });
+    }
+
+    fn put(&self, question: Question) -> Option<()> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if self.closed.load(Ordering::Acquire) || asked.len() >= OPEN_MAX {
             return None;
         }
-        asked.push_back(Question { url, answer });
+        asked.push_back(question);
         self.has_some.store(true, Ordering::Release);
         drop(asked);
         if let Some(bell) = &*self.bell.lock().unwrap_or_else(PoisonError::into_inner) {
             bell.ring_if_asleep();
         }
-        answered.recv_timeout(patience).ok()
+        Some(())
     }
 
     pub(crate) fn has_some(&self) -> bool {
@@ -72,14 +105,13 @@ mod tests {
     #[test]
     fn a_question_that_nobody_takes_ends_in_time_and_none_waits_after_the_end() {
         let questions = Questions::default();
-        let url = CrawlUrl::parse("http://a/").unwrap();
-        assert_eq!(questions.ask(url.clone(), Duration::from_millis(5)), None);
+        assert_eq!(questions.ask(Ask::Count, Duration::from_millis(5)), None);
         assert!(questions.has_some());
         let taken = questions.take();
         assert_eq!((taken.len(), questions.has_some()), (1, false));
         questions.closed.store(true, Ordering::Release);
         let started = Instant::now();
-        assert_eq!(questions.ask(url, Duration::from_secs(600)), None);
+        assert_eq!(questions.ask(Ask::Count, Duration::from_secs(600)), None);
         assert!(started.elapsed() < Duration::from_secs(60));
     }
 }

@@ -1,8 +1,8 @@
 use super::names::Addresses;
+use crate::base::canonical;
 use crate::limits::ADDRESSES_PER_NAME_MAX;
 use rapidhash::fast::RapidHashMap;
 use std::io;
-use std::net::IpAddr;
 use std::path::Path;
 
 /// Names and addresses out of a file in the format of /etc/hosts.
@@ -25,7 +25,7 @@ impl HostsFile {
         let mut hosts: RapidHashMap<Box<str>, Addresses> = RapidHashMap::default();
         for line in text.lines() {
             let mut words = line.split('#').next().unwrap_or("").split_whitespace();
-            let Some(ip) = words.next().and_then(|word| word.parse::<IpAddr>().ok()) else {
+            let Some(ip) = words.next().and_then(|word| word.parse().ok()).map(canonical) else {
                 continue;
             };
             for name in words {
@@ -47,11 +47,12 @@ impl HostsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
 
     #[test]
     fn a_hosts_file_names_addresses() {
         let hosts = HostsFile::parse(
-            "# c\n127.1.0.1 A.test b.test # x\nbad line\n::1 v6.test a.test\n1.2.3.4 a.test\n1.2.3.4 a.test\n",
+            "# c\n127.1.0.1 A.test b.test # x\nbad line\n::1 v6.test a.test\n1.2.3.4 a.test\n::ffff:1.2.3.4 a.test\n",
         );
         let get = |name: &str| {
             hosts.get(name).map(|all| all.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" "))

@@ -1,6 +1,6 @@
 use super::hosts_file::HostsFile;
 use super::resolver_actor::{Answered, ResolverActor};
-use crate::base::random_u64;
+use crate::base::{canonical, random_u64};
 use crate::driver::Driver;
 use crate::engine::runtime::driver_thread::DriverThread;
 use crate::engine::runtime::notices::Notices;
@@ -60,7 +60,7 @@ impl Names {
 
     pub fn lookup(&mut self, host: &str) -> Lookup {
         if let Ok(ip) = host.parse() {
-            return Lookup::Known(Arc::new([ip]));
+            return Lookup::Known(Arc::new([canonical(ip)]));
         }
         let name = host.strip_suffix('.').unwrap_or(host);
         // It never leaves the machine, whatever a file or a server says (RFC 6761, 6.3).
@@ -152,6 +152,7 @@ mod tests {
         let known = |ips: &[&str]| Lookup::Known(ips.iter().map(|ip| ip.parse().unwrap()).collect());
         assert_eq!(names.lookup("10.0.0.1"), known(&["10.0.0.1"]));
         assert_eq!(names.lookup("::1"), known(&["::1"]));
+        assert_eq!(names.lookup("::ffff:a00:1"), known(&["10.0.0.1"]), "one address, one budget");
         assert_eq!(names.lookup("a.test"), known(&["192.0.2.1", "::1"]));
         assert_eq!(names.lookup("a.test."), known(&["192.0.2.1", "::1"]));
         for name in ["localhost", "localhost.", "x.localhost"] {

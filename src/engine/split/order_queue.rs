@@ -156,7 +156,9 @@ impl WorkSource for OrderQueue {
         self.later.front().map(|(at, _)| *at)
     }
 
-    fn publish(&self, _: &Counters) {}
+    fn publish(&mut self, _: &Counters, _: Now) -> bool {
+        true
+    }
 
     fn drained_reply() -> FromSpider {
         FromSpider::Drained

@@ -318,6 +318,7 @@ impl WorkSource for RemoteQueues {
             ToShard::About(word) => self.queues.about(word, out, now),
             // Links are not followed here.
             ToShard::Scope(_) => {}
+            ToShard::Pause(paused) => self.queues.pause(paused),
             ToShard::Drain => return Received::Drain,
         }
         Received::Taken
@@ -394,7 +395,7 @@ impl WorkSource for RemoteQueues {
     }
 
     fn may_start(&self) -> bool {
-        !self.stop.load(Ordering::Relaxed)
+        !self.stop.load(Ordering::Relaxed) && !self.queues.is_paused()
     }
 
     fn is_empty(&self) -> bool {
@@ -405,11 +406,11 @@ impl WorkSource for RemoteQueues {
         self.queues.url_server.next_due()
     }
 
-    fn publish(&self, counters: &Counters) {
-        self.queues.publish(counters);
+    fn publish(&mut self, counters: &Counters, now: Now) -> bool {
         counters.set(Counter::Sent, self.sent);
         counters.set(Counter::BadLines, self.bad_lines);
         counters.set(Counter::Late, self.queues.url_server.stats().late);
+        self.queues.publish(counters, now)
     }
 
     fn drained_reply() -> FromShard {

@@ -7,18 +7,16 @@ use crate::engine::runtime::counters::{
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
-use crate::engine::runtime::notices::Notice;
+use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
 use crate::engine::runtime::wiring::wall_at;
 use crate::engine::split::record_sender::StoreThread;
 use crate::engine::split::spider_assembly::{RecordActor, StoreAt, assemble_spider};
 use crate::engine::split::spider_dispatcher::SpiderDispatcher;
-use crate::rings::Doorbell;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// A spider process: links to URL servers, a dispatcher, a shard per core, and the keeper or senders to a store server.
@@ -27,9 +25,8 @@ pub struct SpiderNode {
     driver: &'static str,
     cores: Vec<usize>,
     bound: Option<SocketAddr>,
-    stop: Arc<AtomicBool>,
+    stop: StopSwitch,
     dispatcher: ActorThread<SpiderDispatcher>,
-    dispatcher_bell: Arc<Doorbell>,
     links: LinksThread,
     shards: ShardThreads,
     log_writer: ActorThread<LogWriter>,
@@ -86,9 +83,8 @@ impl SpiderNode {
             driver,
             cores: config.cores.clone(),
             bound: core.bound,
-            stop,
+            stop: StopSwitch::new(stop, vec![dispatcher_bell]),
             dispatcher,
-            dispatcher_bell,
             links: core.links,
             shards,
             log_writer,
@@ -103,29 +99,24 @@ impl SpiderNode {
     pub fn bound(&self) -> Option<SocketAddr> {
         self.bound
     }
+}
 
-    /// Takes no more work; what is open may end.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.dispatcher_bell.ring_if_asleep();
+impl Running for SpiderNode {
+    type Summary = SpiderSummary;
+
+    fn health(&self) -> &Health {
+        &self.health
     }
 
-    pub fn is_finished(&self) -> bool {
+    fn stop_switch(&self) -> &StopSwitch {
+        &self.stop
+    }
+
+    fn is_finished(&self) -> bool {
         self.dispatcher.is_finished()
     }
 
-    /// What it waits for, if it is more than the network.
-    pub fn waiting_for(&self) -> Option<String> {
-        self.health.waiting_for()
-    }
-
-    /// What users are to be told that happened since this was last asked.
-    pub fn notices(&self) -> Vec<Notice> {
-        self.health.notices().take()
-    }
-
-    /// Waits for the end, sends the last lines, writes everything and sums up.
-    pub fn finish(self) -> Result<SpiderSummary, NodeError> {
+    fn finish(self) -> Result<SpiderSummary, NodeError> {
         let results = self.dispatcher.join().results();
         // What the dispatcher has said is sent before the links are let go.
         self.links.end();

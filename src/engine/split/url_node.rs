@@ -8,7 +8,8 @@ use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{Counter, CounterTable, UrlSummary, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
-use crate::engine::runtime::notices::{Notice, Notices};
+use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::wiring::wall_at;
 use crate::engine::split::url_assembly::{UrlList, assemble_url_server};
@@ -16,7 +17,6 @@ use crate::rings::Doorbell;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// A URL server process: the scheduler and the doc index of a crawl, and in place of its shards one with links to spiders
@@ -25,9 +25,8 @@ pub struct UrlNode {
     started: Instant,
     driver: &'static str,
     bound: Option<SocketAddr>,
-    stop: Arc<AtomicBool>,
+    stop: StopSwitch,
     scheduler: ActorThread<Scheduler>,
-    scheduler_bell: Arc<Doorbell>,
     index: ActorThread<IndexActor>,
     log_writer: ActorThread<LogWriter>,
     shard: ShardThreads,
@@ -68,8 +67,7 @@ impl UrlNode {
             log_writer: ActorThread::start("log", core.log_writer, started, &health)?,
             index: ActorThread::start("index", core.index, started, &health)?,
             scheduler: ActorThread::start("scheduler", core.scheduler, started, &health)?,
-            scheduler_bell,
-            stop,
+            stop: StopSwitch::new(stop, vec![scheduler_bell]),
             shard,
             links: core.links,
             table: core.table,
@@ -81,30 +79,25 @@ impl UrlNode {
     pub fn bound(&self) -> Option<SocketAddr> {
         self.bound
     }
+}
 
-    /// Sends nothing more; what spiders have may end.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.scheduler_bell.ring_if_asleep();
+impl Running for UrlNode {
+    type Summary = UrlSummary;
+
+    fn health(&self) -> &Health {
+        &self.health
     }
 
-    pub fn is_finished(&self) -> bool {
+    fn stop_switch(&self) -> &StopSwitch {
+        &self.stop
+    }
+
+    fn is_finished(&self) -> bool {
         self.scheduler.is_finished()
     }
 
-    /// What it waits for, if it is more than the network.
-    pub fn waiting_for(&self) -> Option<String> {
-        self.health.waiting_for()
-    }
-
-    /// What users are to be told that happened since this was last asked.
-    pub fn notices(&self) -> Vec<Notice> {
-        self.health.notices().take()
-    }
-
-    /// Waits for the end, writes everything and sums up.
-    pub fn finish(self) -> Result<UrlSummary, NodeError> {
-        let stopped = self.stop.load(Ordering::Relaxed);
+    fn finish(self) -> Result<UrlSummary, NodeError> {
+        let stopped = self.stop.is_stopped();
         let scheduler = self.scheduler.join();
         self.shard.join();
         self.links.end();
@@ -114,8 +107,9 @@ impl UrlNode {
         let sum = |counter| self.table.sum(counter);
         Ok(UrlSummary {
             known: index.known,
-            done: index.known - index.pending - index.fetching - index.waiting,
+            done: index.known - index.pending - index.fetching - index.waiting - index.excluded,
             pending: index.pending + index.fetching + index.waiting,
+            excluded: index.excluded,
             sent: sum(Counter::Sent),
             resent: sum(Counter::Resent),
             late: sum(Counter::Late),

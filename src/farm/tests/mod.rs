@@ -255,7 +255,9 @@ fn broken_pages_break_their_connection() {
 fn denied_pages_are_served_and_counted() {
     let farm = farm(SiteSpec { denied: 2, ..SiteSpec::default() });
     let mut client = Client::new(&farm, 9);
-    assert_eq!(client.get("/private/1.html").body, farm.site().private_document(9, 1));
+    let mut private = Vec::new();
+    farm.site().push_private_document(9, 1, &mut private);
+    assert_eq!(client.get("/private/1.html").body, private);
     assert_eq!(client.get("/private/2.html").status, 404);
     assert_eq!(client.get("/").status, 200);
     let stats = farm.stats();

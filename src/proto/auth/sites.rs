@@ -69,10 +69,6 @@ impl Site {
         &self.origin
     }
 
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
     /// Whether a path, with or without a query, is this site's path or lies below it. `/private` is not the
     /// beginning of `/privateer`.
     fn covers(&self, target: &str) -> bool {
@@ -121,14 +117,6 @@ impl Sites {
     pub fn of(&self, origin: &str, target: &str) -> Option<&Site> {
         let from = self.sites.partition_point(|site| *site.origin < *origin);
         self.sites[from..].iter().take_while(|site| *site.origin == *origin).find(|site| site.covers(target))
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.sites.is_empty()
-    }
-
-    pub fn len(&self) -> usize {
-        self.sites.len()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Site> {

@@ -25,4 +25,4 @@ mod tests;
 
 pub use encoding_rs::Encoding;
 pub use query::encode_query;
-pub use reader::{CharsetReader, Text};
+pub use reader::CharsetReader;

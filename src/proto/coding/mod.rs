@@ -36,4 +36,4 @@ mod zstd;
 
 pub use decoder::{ContentDecoder, Decoded};
 pub use limits::CodingLimits;
-pub use names::{ACCEPT_ENCODING, header_of, is_plain};
+pub(crate) use names::{ACCEPT_ENCODING, header_of, is_plain};

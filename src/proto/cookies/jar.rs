@@ -108,11 +108,13 @@ impl CookieJar {
     }
 
     /// Origins with cookies.
+    #[cfg(test)]
     pub fn hosts(&self) -> usize {
         self.hosts.len()
     }
 
     /// What the jar takes, about.
+    #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -57,7 +57,8 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use error::LogError;
-pub use line::{LINE_BYTES_MAX, LogLine, PATH_LETTERS_MAX, Path, Rules, TYPE_BYTES_MAX, Timing};
+pub(crate) use error::LogError;
+pub(crate) use line::{LINE_BYTES_MAX, PATH_LETTERS_MAX, Rules, Timing};
+pub use line::{LogLine, Path};
 pub use run_rules::RunRules;
-pub use status::code_without_status;
+pub(crate) use status::code_without_status;

@@ -1,5 +1,6 @@
 //! Lines come back as they were written, and no content breaks one.
 
+use super::line::TYPE_BYTES_MAX;
 use super::*;
 use crate::proto::record::ResultCode;
 use proptest::prelude::*;

@@ -44,7 +44,9 @@ impl Heard {
             id: message.header().id(),
             name: question.qname().to_string().to_ascii_lowercase(),
             wants_v6: question.qtype() == Rtype::AAAA,
-            edns: message.opt().is_some_and(|opt| opt.udp_payload_size() == super::UDP_ANSWER_BYTES),
+            edns: message
+                .opt()
+                .is_some_and(|opt| opt.udp_payload_size() == super::question::UDP_ANSWER_BYTES),
             bytes: bytes.to_vec(),
         }
     }

@@ -15,12 +15,12 @@
 
 mod host_name;
 #[cfg(test)]
-pub mod made_up;
+pub(crate) mod made_up;
 mod question;
 mod reply;
 #[cfg(test)]
 mod tests;
 
-pub use host_name::{BadName, HostName};
-pub use question::{Question, RecordKind, UDP_ANSWER_BYTES};
+pub use host_name::HostName;
+pub use question::{Question, RecordKind};
 pub use reply::{Reply, Unfit};

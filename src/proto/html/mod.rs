@@ -31,7 +31,8 @@ mod tag;
 mod value;
 mod words;
 
-pub use fact::{Element, Fact, RobotsMeta};
+pub use fact::Fact;
+pub(crate) use fact::RobotsMeta;
 pub use meta::REFRESH_DELAY_S_MAX;
 pub use scan::scan;
 pub(crate) use scan::scan_as;

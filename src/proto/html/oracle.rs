@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use html5gum::{State, Token, Tokenizer};
 use proptest::prelude::*;
 
-use super::{Element, Fact, REFRESH_DELAY_S_MAX, RobotsMeta, scan};
+use super::fact::Element;
+use super::{Fact, REFRESH_DELAY_S_MAX, RobotsMeta, scan};
 
 type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -46,8 +46,10 @@ impl Flags {
     pub const HEAD_BY_GET: Flags = Flags(1 << 16);
     /// The page, or a header of it, asks not to be indexed. The handler sets it.
     pub const NOINDEX: Flags = Flags(1 << 17);
+    /// A part of the document (206), which nobody asked for. Whoever asked sets it.
+    pub const PARTIAL: Flags = Flags(1 << 18);
 
-    const NAMES: [(Flags, &'static str); 18] = [
+    const NAMES: [(Flags, &'static str); 19] = [
         (Flags::SPACE_BEFORE_COLON, "space_before_colon"),
         (Flags::EMPTY_NAME, "empty_name"),
         (Flags::TE_AND_CL, "te_and_cl"),
@@ -66,6 +68,7 @@ impl Flags {
         (Flags::HEAD_ONLY, "head_only"),
         (Flags::HEAD_BY_GET, "head_by_get"),
         (Flags::NOINDEX, "noindex"),
+        (Flags::PARTIAL, "partial"),
     ];
 
     /// The word as stored.
@@ -76,10 +79,6 @@ impl Flags {
     /// The set of a stored word. Bits without a name are kept.
     pub fn from_bits(bits: u32) -> Flags {
         Flags(bits)
-    }
-
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
     }
 
     pub fn contains(self, other: Flags) -> bool {
@@ -122,7 +121,7 @@ mod tests {
     #[test]
     fn names_follow_the_bits() {
         let mut flags = Flags::NONE;
-        assert!(flags.is_empty());
+        assert!(flags == Flags::NONE);
         flags.insert(Flags::BARE_LF_CHUNK);
         flags.insert(Flags::TE_AND_CL);
         assert!(flags.contains(Flags::TE_AND_CL) && !flags.contains(Flags::TE_IN_HTTP10));

@@ -47,12 +47,12 @@ mod tests;
 mod validators;
 
 pub use body::{BodyDecoder, BodyEnd, BodyError, BodyLimits, BodyStep};
-pub use date::http_date;
+pub(crate) use date::http_date;
 pub use flags::Flags;
 pub use framing::Framing;
 pub use head::{Head, HeadError, HeadLimits, HeadStep};
 pub use head_parser::HeadParser;
-pub use headers::{Headers, unfold};
+pub use headers::unfold;
 pub use method::Method;
-pub use span::Span;
-pub use validators::Validators;
+pub(crate) use span::Span;
+pub(crate) use validators::Validators;

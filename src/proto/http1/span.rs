@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Where a header value lies in the bytes of a response, counted from the response's first byte.
 ///
 /// White space around the value is left out. An obs-fold inside it is left raw: [`super::unfold`] joins it.
-/// A header that did not come and one that came empty are both [`Span::is_empty`].
+/// A header that did not come and one that came empty are both empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     start: u32,
@@ -13,8 +13,6 @@ pub struct Span {
 }
 
 impl Span {
-    pub const EMPTY: Span = Span { start: 0, len: 0 };
-
     pub(super) fn new(start: u32, len: u32) -> Span {
         Span { start, len }
     }
@@ -26,14 +24,6 @@ impl Span {
 
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.start as usize + self.len as usize
-    }
-
-    pub fn len(&self) -> usize {
-        self.len as usize
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// True once a header was noted: a value never starts at byte 0, where the status line is.

@@ -1,4 +1,4 @@
-use super::DocKind;
+use super::Provenance;
 use crate::proto::http1::Validators;
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;
@@ -9,18 +9,10 @@ use std::sync::Arc;
 pub struct Candidate {
     pub doc_id: u32,
     pub url: CrawlUrl,
-    pub kind: DocKind,
-    /// Links followed from a seed; redirects do not count.
-    pub depth: u16,
-    /// Redirects followed from the first URL of this chain.
-    pub hops: u8,
-    /// A seed, or reached from one by redirects alone: its final host comes into scope.
-    pub seed_chain: bool,
-    /// Only whether it is there and has changed is asked (HEAD).
-    pub head_only: bool,
+    pub provenance: Provenance,
     /// The page that named it; a seed has none.
     pub via: Option<Box<str>>,
-    /// The URLs that were redirected here, one after the other; as many as `hops`.
+    /// The URLs that were redirected here, one after the other; as many as it has hops.
     pub chain: Option<Box<Chain>>,
     /// What the store holds of it from before.
     pub held: Option<Box<Held>>,
@@ -37,18 +29,7 @@ pub struct Held {
 impl Candidate {
     /// A URL that an operator typed.
     pub fn seed(doc_id: u32, url: CrawlUrl) -> Candidate {
-        Candidate {
-            doc_id,
-            url,
-            kind: DocKind::Content,
-            depth: 0,
-            hops: 0,
-            seed_chain: true,
-            head_only: false,
-            via: None,
-            chain: None,
-            held: None,
-        }
+        Candidate { doc_id, url, provenance: Provenance::SEED, via: None, chain: None, held: None }
     }
 }
 

@@ -3,8 +3,10 @@
 
 mod candidate;
 mod doc_kind;
+mod provenance;
 mod trans_id;
 
 pub use candidate::{Candidate, Chain, Held, Job};
 pub use doc_kind::DocKind;
+pub use provenance::Provenance;
 pub use trans_id::TransId;

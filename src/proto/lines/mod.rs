@@ -18,5 +18,6 @@ mod work_line;
 
 pub use line_buffer::LineBuffer;
 pub use line_error::LineError;
-pub use spider_word::{Dialect, Reported, SpiderWord};
+pub(crate) use spider_word::Reported;
+pub use spider_word::{Dialect, SpiderWord};
 pub use work_line::{WorkLine, WorkOrder};

@@ -11,7 +11,9 @@ mod wire;
 mod wire_decoder;
 
 pub use http_code::HttpCode;
-pub use result_code::{Fault, ResultCode};
-pub use status_action::StatusAction;
-pub use wire::{BadRecord, WIRE_HEADER_BYTES, WireRecord};
+pub(crate) use result_code::Fault;
+pub use result_code::ResultCode;
+pub(crate) use status_action::StatusAction;
+pub use wire::BadRecord;
+pub(crate) use wire::{WIRE_HEADER_BYTES, WireRecord};
 pub use wire_decoder::WireDecoder;

@@ -13,9 +13,8 @@
 //! canonical escapes, sorted longest first, and laid end to end in one arena. A question puts the path in
 //! the same escapes and walks the rules; the first that matches is the verdict.
 //!
-//! What the HTTP status of the fetch means (4xx: no rules, 5xx: everything disallowed) is for the caller,
-//! who has [`Robots::allow_all`] and [`Robots::deny_all`] for it; so are the cap on Crawl-delay and the age
-//! of a cached file.
+//! What the HTTP status of the fetch means (4xx: no rules, 5xx: everything disallowed) is for the caller;
+//! so are the cap on Crawl-delay and the age of a cached file.
 
 mod agent;
 mod parse;
@@ -24,6 +23,6 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use agent::product_token;
+pub(crate) use agent::product_token;
 pub use parse::{ROBOTS_BYTES_MAX, RULES_MAX, SITEMAP_BYTES_MAX, SITEMAPS_MAX};
-pub use rules::{Robots, Verdict};
+pub use rules::Robots;

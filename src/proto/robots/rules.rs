@@ -12,7 +12,6 @@ pub struct Robots {
     arena: Box<[u8]>,
     entries: Box<[Entry]>,
     crawl_delay_ms: Option<u32>,
-    deny_all: bool,
 }
 
 /// The answer for one path, with the rule that gave it.
@@ -49,11 +48,6 @@ impl Robots {
         Robots::default()
     }
 
-    /// Everything but /robots.txt disallowed: what an unreachable file means.
-    pub fn deny_all() -> Robots {
-        Robots { deny_all: true, ..Robots::default() }
-    }
-
     /// Reads a file for the agent called `product_token`.
     ///
     /// The first [`ROBOTS_BYTES_MAX`](super::ROBOTS_BYTES_MAX) bytes are read. Of a longer file the line cut
@@ -88,12 +82,8 @@ impl Robots {
             let operators = kind != EntryKind::Sitemap && pattern::has_operators(text);
             entries.push(Entry { end: arena.len() as u32, kind, operators });
         }
-        let robots = Robots {
-            arena: arena.into_boxed_slice(),
-            entries: entries.into_boxed_slice(),
-            crawl_delay_ms,
-            deny_all: false,
-        };
+        let robots =
+            Robots { arena: arena.into_boxed_slice(), entries: entries.into_boxed_slice(), crawl_delay_ms };
         debug_assert!(robots.invariants());
         robots
     }
@@ -105,16 +95,13 @@ impl Robots {
 
     /// As [`allows`](Robots::allows), and by which rule: the longest pattern that matches; a tie allows.
     pub fn verdict(&self, path_and_query: &[u8]) -> Verdict<'_> {
-        if self.entries.is_empty() && !self.deny_all {
+        if self.entries.is_empty() {
             return Verdict { allowed: true, rule: None };
         }
         let path = if path_and_query.is_empty() { b"/" } else { path_and_query };
         let path = pattern::canonical_path(path);
         if *path == *b"/robots.txt" {
             return Verdict { allowed: true, rule: None };
-        }
-        if self.deny_all {
-            return Verdict { allowed: false, rule: None };
         }
         for (entry, text) in self.texts() {
             let allowed = match entry.kind {

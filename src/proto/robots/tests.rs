@@ -185,9 +185,8 @@ fn line_ends_marks_and_comments() {
 #[test]
 fn the_file_itself_is_always_allowed() {
     assert!(rules(&["Disallow: /"]).allows(b"/robots.txt"));
-    assert!(Robots::deny_all().allows(b"/robots.txt"));
-    assert!(!Robots::deny_all().allows(b"/robots.txt2"));
-    assert!(!Robots::deny_all().allows(b"/"));
+    assert!(!rules(&["Disallow: /"]).allows(b"/robots.txt2"));
+    assert!(!rules(&["Disallow: /"]).allows(b"/"));
     assert!(Robots::allow_all().allows(b"/"));
 }
 

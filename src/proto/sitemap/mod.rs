@@ -21,6 +21,6 @@ mod tests;
 mod which;
 mod xml;
 
-pub use entry::{SitemapEnd, SitemapEntry, SitemapError, SitemapFormat, SitemapLimits, SitemapSummary};
+pub use entry::{SitemapEntry, SitemapError, SitemapFormat, SitemapLimits, SitemapSummary};
 pub use read::read;
-pub use which::Sitemaps;
+pub(crate) use which::Sitemaps;

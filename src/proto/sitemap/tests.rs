@@ -1,5 +1,6 @@
 //! The promise: what a site says of its pages is read, however it is written, and what it does to us is bounded.
 
+use super::entry::SitemapEnd;
 use super::*;
 use crate::limits::URL_BYTES_MAX;
 use flate2::{Compression, write::GzEncoder};

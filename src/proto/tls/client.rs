@@ -198,13 +198,6 @@ impl TlsConn {
         self.take_output(out);
     }
 
-    /// Says close_notify with the next output, once.
-    pub fn close(&mut self) {
-        if self.stage == Stage::Open {
-            self.write(RECORD_OVERHEAD_BYTES, |traffic, room| traffic.queue_close_notify(room));
-        }
-    }
-
     pub fn is_handshaking(&self) -> bool {
         self.stage == Stage::Handshake
     }

@@ -34,4 +34,4 @@ mod test_server;
 mod tests;
 
 pub use client::{TlsClient, TlsConn, TlsSettings};
-pub use facts::{CertFault, TlsError, TlsFacts, TlsSetupError, TlsVersion};
+pub use facts::{CertFault, TlsError, TlsSetupError, TlsVersion};

@@ -49,10 +49,6 @@ impl LinkBase {
         LinkBase { encoding, ..self }
     }
 
-    pub fn url(&self) -> &CrawlUrl {
-        &self.url
-    }
-
     /// Writes the normal form of `link` to `out`, which is cleared first.
     pub fn resolve(&self, link: &[u8], out: &mut String) -> Result<(), LinkError> {
         out.clear();

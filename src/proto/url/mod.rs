@@ -18,7 +18,8 @@ mod link_base;
 mod rules;
 mod surt;
 
-pub use canon::{Canon, QueryDrop};
-pub use crawl_url::{CrawlUrl, Scheme, UrlError};
+pub(crate) use canon::{Canon, QueryDrop};
+pub use crawl_url::CrawlUrl;
+pub(crate) use crawl_url::{Scheme, UrlError};
 pub use link_base::{LinkBase, LinkError};
-pub use rules::{RecrawlRules, RuleError, RuleList, RuleRef, UrlRules};
+pub(crate) use rules::{RecrawlRules, RuleList, RuleRef, UrlRules};

@@ -110,7 +110,7 @@ impl CdxjLine {
 }
 
 /// Status and Content-Type of a response, as a loose reader takes them: any first word is a protocol, and what follows
-/// it up to a space is the status.
+/// it up to a space or a tab is the status.
 fn response_facts(response: &[u8]) -> (Option<String>, Option<String>) {
     let mut rest = response;
     let mut lines = std::iter::from_fn(|| {
@@ -123,8 +123,8 @@ fn response_facts(response: &[u8]) -> (Option<String>, Option<String>) {
     if first.is_empty() {
         return (None, None);
     }
-    let status = first.split_once(' ').map_or("", |(_, status)| trim(status));
-    let status = status.split(' ').next().unwrap_or_default().to_string();
+    let status = first.split_once([' ', '\t']).map_or("", |(_, status)| trim(status));
+    let status = status.split([' ', '\t']).next().unwrap_or_default().to_string();
     let mut mime: Option<String> = None;
     let mut is_open = false;
     for line in lines.take_while(|line| !line.is_empty()) {

@@ -32,17 +32,22 @@ mod sessions;
 mod surt;
 mod write;
 
-pub use cdxj::{CdxjLine, Indexed, Place};
-pub use date::{read_date, timestamp, warc_date};
-pub use digest::{base32, record_id, sha1_label};
-pub use head::{Kind, WarcHead};
+pub(crate) use cdxj::Indexed;
+pub use cdxj::{CdxjLine, Place};
+pub use date::read_date;
+pub(crate) use date::warc_date;
+pub(crate) use digest::{base32, record_id, sha1_label};
+pub(crate) use head::Kind;
+pub use head::WarcHead;
 pub use parser::{WarcError, WarcParser, WarcStep};
 pub use surt::surt;
-pub use write::{RECORD_END, write_record};
+pub(crate) use write::RECORD_END;
+pub use write::write_record;
 
 /// Bytes of one record's version and fields, blank line included.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// The profile of a record whose payload another record has.
-pub const PROFILE_SAME_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+pub(crate) const PROFILE_SAME_PAYLOAD: &str =
+    "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 /// The profile of a record that says that nothing has changed.
-pub const PROFILE_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+pub(crate) const PROFILE_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";

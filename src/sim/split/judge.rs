@@ -15,18 +15,22 @@ use std::net::IpAddr;
 ///   with the URL server's own for robots.txt, keep the rate of host and address and never are two at one host.
 /// - A request is **left behind** once the URL server gave its page up: the link to the spider was lost, the spider was
 ///   silent for `timeout_spider_status`, or the URL server died. The spider is not told. It ends what it has, stores it and
-///   answers nobody, so the URL server can neither wait for it nor count it: pages left behind are exempt from rate and
-///   concurrency, and nothing else is. They, too, were ordered from that very spider process, they come after the host's
-///   robots.txt and they keep to it.
+///   answers nobody, so the URL server can neither wait for it nor count it: what goes out after that is exempt from rate
+///   and concurrency, and nothing else is. It, too, was ordered from that very spider process, comes after the host's
+///   robots.txt and keeps to it. What went out before still counts: the next request of the URL server is a pause away
+///   from it.
 ///
 /// Of a transaction: what leaves the window of the URL server was answered by the spider that had it, or goes back to its
 /// queue; at the end every URL has its answer, once.
 ///
 /// Of a record: when a spider answers an order, its record is with the store server for good, whatever dies afterwards.
-/// A spider whose store server did not count within two seconds of the first record takes it for one that does not count,
-/// and promises nothing from then on.
+///
+/// Of the journal: what it has of a host is in force with the next URL server. Rules that are known are not asked for again,
+/// and a host that asked for a pause has it.
 pub struct SplitJudge {
     gap_us: u64,
+    /// From the Crawl-delay of every robots.txt.
+    host_gap_us: u64,
     /// DONE tells what the server asked for.
     reports: bool,
     driver: usize,
@@ -44,6 +48,8 @@ pub struct SplitJudge {
     open: BTreeMap<u64, OpenRequest>,
     /// Hosts whose robots.txt was asked for.
     robots: BTreeSet<u32>,
+    /// Origins of hosts whose rules the URL server knows, or has written down, and since when.
+    known: BTreeMap<String, Now>,
     /// Hosts that asked for a pause, and when the URL server was told so: until when it holds.
     pauses: HashMap<u32, (Now, Now)>,
     /// URLs whose records must be there at the end.
@@ -68,13 +74,18 @@ struct OpenRequest {
     retry_after_s: u64,
 }
 
-/// What is written down of a pause takes at most this long to be on disk.
-const JOURNAL_US: u64 = 3_000_000;
+/// What is written down of a host takes at most this long to be on disk.
+const JOURNAL_US: u64 = 500_000;
+/// Rules are asked for again after a day.
+const RULES_US: u64 = 86_400_000_000;
 
 impl SplitJudge {
     pub fn new(plan: &SplitPlan) -> SplitJudge {
+        let gap_us = (1_000_000.0 / plan.web.config.url_server.req_host_per_sec.0).ceil() as u64;
+        let crawl_delay_us = (1_000_000.0 * plan.web.site.crawl_delay_s.unwrap_or(0.0)) as u64;
         SplitJudge {
-            gap_us: (1_000_000.0 / plan.web.config.url_server.req_host_per_sec.0).ceil() as u64,
+            gap_us,
+            host_gap_us: gap_us.max(crawl_delay_us),
             reports: plan.web.config.spider.report,
             driver: 0,
             orders: BTreeMap::new(),
@@ -84,6 +95,7 @@ impl SplitJudge {
             recent: Vec::new(),
             open: BTreeMap::new(),
             robots: BTreeSet::new(),
+            known: BTreeMap::new(),
             pauses: HashMap::new(),
             promised: BTreeSet::new(),
             requests: 0,
@@ -123,11 +135,17 @@ impl SplitJudge {
                 }
             }
         }
+        for (_, url) in open.keys() {
+            // The first two slashes are of the scheme.
+            let end = url.match_indices('/').nth(2).map_or(url.len(), |(at, _)| at);
+            if !self.known.contains_key(&url[..end]) {
+                self.known.insert(url[..end].to_string(), now);
+            }
+        }
         self.orders = open;
     }
 
     fn give_up(&mut self, order: (usize, String)) {
-        self.recent.retain(|asked| asked.order.as_ref() != Some(&order));
         for request in self.open.values_mut().filter(|open| open.order.as_ref() == Some(&order)) {
             request.in_charge = false;
         }
@@ -140,6 +158,7 @@ impl SplitJudge {
             self.give_up(order);
         }
         self.answered.clear();
+        self.known.retain(|_, since| now.since_us(*since) > JOURNAL_US);
         self.pauses.retain(|_, (told, _)| now.since_us(*told) > JOURNAL_US);
     }
 
@@ -148,7 +167,6 @@ impl SplitJudge {
         &mut self,
         spider: usize,
         open: impl Iterator<Item = (Key, &'a str, Option<TransId>)>,
-        promises: bool,
     ) {
         let open: HashMap<(usize, u64), (String, Option<TransId>)> =
             open.map(|(key, url, trans)| ((spider, key.pack(0)), (url.to_string(), trans))).collect();
@@ -156,9 +174,7 @@ impl SplitJudge {
             self.held.keys().filter(|key| key.0 == spider && !open.contains_key(key)).copied().collect();
         for key in over {
             let Some((url, trans)) = self.held.remove(&key) else { continue };
-            if promises {
-                self.promised.insert(url.clone());
-            }
+            self.promised.insert(url.clone());
             let order = (spider, url);
             match trans.filter(|trans| self.orders.get(&order) == Some(trans)) {
                 Some(trans) => drop(self.answered.insert((spider, trans))),
@@ -197,12 +213,19 @@ impl Witness for SplitJudge {
             self.robots.insert(host);
         }
         let rules_of = robots_of(target).unwrap_or(host);
+        let known = self.known.get(&origin_of(rules_of)).filter(|since| now.since_us(**since) < RULES_US);
+        if let Some(since) = known.filter(|_| is_robots) {
+            panic!(
+                "host {host} was asked for {target} at {now:?}, though the rules are known since {since:?}"
+            );
+        }
         assert!(self.robots.contains(&rules_of), "host {host} was asked for {target} before its robots.txt");
-        let order = spider.map(|spider| (spider, format!("http://{}:{PORT}{target}", host_name(host))));
-        let in_charge = order.as_ref().is_none_or(|order| self.orders.contains_key(order));
+        let order = spider.map(|spider| (spider, origin_of(host) + target));
+        let in_charge = order.as_ref().is_none_or(|order| self.is_in_charge(order));
         if in_charge {
-            self.keeps_its_distance(host, ip, target, now);
-            self.recent.push(Asked { at: now, host, ip, order: order.clone() });
+            let asked = Asked { at: now, host, ip, order: order.clone() };
+            self.keeps_its_distance(&asked, target);
+            self.recent.push(asked);
         } else {
             let left = order.as_ref().and_then(|order| self.left.get(order)).copied().unwrap_or(0);
             assert!(left > 0, "{order:?} was not ordered");
@@ -224,10 +247,32 @@ impl Witness for SplitJudge {
     }
 }
 
+fn origin_of(host: u32) -> String {
+    format!("http://{}:{PORT}", host_name(host))
+}
+
 impl SplitJudge {
-    fn keeps_its_distance(&mut self, host: u32, ip: IpAddr, target: &str, now: Now) {
-        self.recent.retain(|asked| now.since_us(asked.at) < self.gap_us);
-        if let Some(last) = self.recent.iter().find(|asked| asked.host == host || asked.ip == ip) {
+    /// Whether a request that a spider makes is for the page that the URL server has open with it. A spider that holds an
+    /// older order of the same page may ask for that one.
+    fn is_in_charge(&self, order: &(usize, String)) -> bool {
+        let Some(open) = self.orders.get(order) else { return false };
+        let mut held =
+            self.held.iter().filter(|((spider, _), (url, _))| (*spider, url) == (order.0, &order.1));
+        held.all(|(_, (_, trans))| trans.as_ref() == Some(open))
+    }
+
+    fn keeps_its_distance(&mut self, next: &Asked, target: &str) {
+        let Asked { at: now, host, ip, .. } = *next;
+        self.recent.retain(|asked| now.since_us(asked.at) < self.host_gap_us);
+        let knows_delay = self.known.contains_key(&origin_of(host));
+        let too_soon = |asked: &&Asked| {
+            // A spider that asks again for one order knows the rate, and not what the host says in its robots.txt.
+            let is_again = asked.order.is_some() && asked.order == next.order;
+            let is_delayed = asked.host == host && knows_delay && !is_again;
+            let is_near = asked.host == host || asked.ip == ip;
+            is_delayed || (is_near && now.since_us(asked.at) < self.gap_us)
+        };
+        if let Some(last) = self.recent.iter().find(too_soon) {
             let gap = now.since_us(last.at);
             panic!("host {host} at {ip} asked for {target} {gap} µs after host {}, at {now:?}", last.host);
         }

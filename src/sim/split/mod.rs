@@ -12,4 +12,4 @@ mod plan;
 mod process;
 mod world;
 
-pub use world::{SplitReport, run_split};
+pub use world::run_split;

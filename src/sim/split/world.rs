@@ -8,6 +8,7 @@ use crate::engine::{Actor, MemoryFiles, RecordActor, Turned};
 use crate::farm::{Site, host_name};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
+use crate::sim::report::SimReport;
 use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
 use crate::store_server::{DataDir, Reader};
 use std::cell::RefCell;
@@ -16,23 +17,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// What a run came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SplitReport {
-    pub requests: u64,
-    pub documents: u64,
-    pub success: u64,
-    pub kills: u64,
-    /// Links cut, delayed or reset.
-    pub broken: u64,
-    /// Requests for pages that the URL server had given up.
-    pub left_behind: u64,
-    /// Records that a spider answered for, all of them found.
-    pub stored: u64,
-    pub virtual_seconds: u64,
-    pub steps: u64,
-}
 
 /// The processes and their world.
 struct SplitWorld {
@@ -49,10 +33,8 @@ struct SplitWorld {
     starts: u64,
     resent: u64,
     fault_at: Now,
-    /// Spiders that took the store server for one that does not count.
-    unpromising: [bool; SPIDERS],
     rng: Rng,
-    report: SplitReport,
+    report: SimReport,
 }
 
 const URL: usize = 0;
@@ -64,7 +46,7 @@ const VIRTUAL_SECONDS_MAX: u64 = 2 * 86_400;
 const STEPS_PER_INSTANT_MAX: u32 = 10_000;
 
 /// Runs the processes of one seed to their end. Panics with what went wrong; the seed replays it.
-pub fn run_split(seed: u64) -> SplitReport {
+pub fn run_split(seed: u64) -> SimReport {
     let mut world = SplitWorld::new(SplitPlan::from_seed(seed));
     world.run();
     world.judge_the_end();
@@ -102,9 +84,8 @@ impl SplitWorld {
             starts: 0,
             resent: 0,
             fault_at,
-            unpromising: [false; SPIDERS],
             rng,
-            report: SplitReport::default(),
+            report: SimReport::default(),
             plan,
         };
         // Each has files of its own.
@@ -194,13 +175,7 @@ impl SplitWorld {
                 judge.url_server_has(open, has_resent, now);
             }
             Some(Process::Spider(spider)) if actor == 0 => {
-                let promises = !self.unpromising[number - 1];
-                judge.spider_has(number - 1, spider.core.dispatcher.actor.open_orders(), promises);
-            }
-            Some(Process::Spider(spider)) if actor == 3 => {
-                if let RecordActor::Server(sender) = &spider.core.records {
-                    self.unpromising[number - 1] |= sender.takes_store_as_silent();
-                }
+                judge.spider_has(number - 1, spider.core.dispatcher.actor.open_orders());
             }
             _ => {}
         }
@@ -243,8 +218,11 @@ impl SplitWorld {
         };
         let kind = self.plan.faults.draw(&mut self.rng);
         let until = now.plus_ms(1 + self.rng.below(8_000));
+        let to_store = ends.len() > 1;
         let mut net = self.net.borrow_mut();
         match kind {
+            // It cannot tell a store server that is cut off before its first word from one that never counts.
+            Misfortune::Cut if to_store && !self.is_counted(spider) => return,
             Misfortune::Cut => ends.into_iter().for_each(|(a, b)| net.cut(a, b, until)),
             Misfortune::Reset => ends.into_iter().for_each(|(a, b)| net.reset_between(a, b)),
             Misfortune::Delay => net.delay(1 + self.rng.below(300_000)),
@@ -260,10 +238,16 @@ impl SplitWorld {
         self.report.broken += 1;
     }
 
+    /// Whether a spider that runs knows that its records are counted.
+    fn is_counted(&self, spider: usize) -> bool {
+        let Some(Process::Spider(process)) = &self.processes[1 + spider] else { return true };
+        matches!(&process.core.records, RecordActor::Server(sender) if sender.is_counted())
+    }
+
     /// The process is gone without a word; what its files had stays.
     fn kill(&mut self, number: usize, loses_power: bool, now: Now) {
         let Some(process) = self.processes[number].take() else { return };
-        self.report.kills += 1;
+        self.report.deaths += 1;
         self.restart_at[number] = Some(now.plus_ms(1 + self.rng.below(4_000)));
         if let (Process::Store(store), true) = (&process, loses_power) {
             store.core.keeper.lose_power().expect("the disk does not fail");
@@ -281,10 +265,7 @@ impl SplitWorld {
                 self.judge.borrow_mut().url_server_died(now);
             }
             STORE_PROCESS => {}
-            spider => {
-                self.unpromising[spider - 1] = false;
-                self.judge.borrow_mut().spider_died(spider - 1);
-            }
+            spider => self.judge.borrow_mut().spider_died(spider - 1),
         }
     }
 
@@ -299,12 +280,12 @@ impl SplitWorld {
             }
         }
         // Without reports a URL server does not learn which hosts ask for more time.
-        if self.report.kills + self.report.broken == 0 && self.plan.web.config.spider.report {
+        if self.report.deaths + self.report.broken == 0 && self.plan.web.config.spider.report {
             self.audit();
         }
-        let kills = self.report.kills;
+        let kills = self.report.deaths;
         self.kill(STORE_PROCESS, true, now);
-        self.report.kills = kills;
+        self.report.deaths = kills;
         self.judge_the_store();
         let judge = self.judge.borrow();
         (self.report.requests, self.report.left_behind) = (judge.requests, judge.left_behind);

@@ -140,10 +140,10 @@ fn every_flipped_bit_is_noticed_or_harmless() {
 fn a_directory_is_locked_against_a_second_process() {
     let dir = TestDir::new("lock");
     let first = DataDir::open(&dir.0).unwrap();
-    assert!(matches!(DataDir::open(&dir.0), Err(OpenError::InUse(_))));
+    assert!(matches!(DataDir::open(&dir.0), Err(OpenError::InUse { .. })));
     let held = first.hold();
     drop(first);
-    assert!(matches!(DataDir::open(&dir.0), Err(OpenError::InUse(_))), "somebody has more to write");
+    assert!(matches!(DataDir::open(&dir.0), Err(OpenError::InUse { .. })), "somebody has more to write");
     drop(held);
     assert!(DataDir::open(&dir.0).is_ok());
     assert!(matches!(Reader::open(Path::new("/nonexistent")), Err(ReadError::NoStore(_))));

@@ -57,8 +57,7 @@ impl Address {
     }
 
     /// Notes that a request is on the wire; it may be said again of one.
-    pub fn sent(&mut self, is_first: bool, rules: &Niceness, now: Now) {
-        self.pace.asked(rules, now);
+    pub fn sent(&mut self, is_first: bool) {
         self.unsent -= u8::from(is_first);
     }
 

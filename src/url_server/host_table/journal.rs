@@ -1,5 +1,5 @@
 use super::robots_state::{Failing, RobotsState, TTL_S};
-use crate::base::{CLOCK_SET_S, Now, Wall};
+use crate::base::{CLOCK_SET_S, Now, Wall, canonical};
 use crate::proto::robots::Robots;
 use crate::url_server::niceness::Pace;
 use rapidhash::fast::RapidHashMap;
@@ -106,7 +106,7 @@ impl<'a> Entry<'a> {
         let mut words = str::from_utf8(line).ok()?.split(' ');
         let (kind, whose) = (words.next()?, words.next()?);
         match kind {
-            "address" => Some(Entry::Address(whose.parse().ok()?, read_pace(&mut words, clock)?)),
+            "address" => Some(Entry::Address(canonical(whose.parse().ok()?), read_pace(&mut words, clock)?)),
             _ if !whose.contains("://") => None,
             "pace" => Some(Entry::Pace(whose, read_pace(&mut words, clock)?)),
             "robots" => Some(Entry::Robots(whose, read_robots(&mut words, clock, agent)?)),

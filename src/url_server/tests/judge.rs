@@ -278,7 +278,7 @@ impl Model {
         self.collect_journal();
         self.server.take_notices();
         assert!(self.server.invariants());
-        assert_eq!(self.server.len(), self.docs.len(), "every URL is somewhere");
+        assert_eq!(self.server.pages, self.docs.len(), "every URL is somewhere");
         assert_eq!(self.server.open(), self.open.len());
         assert_eq!(self.server.stats().late, self.late);
         assert_eq!(self.server.stats().moved_on, self.moved_on);
@@ -331,7 +331,7 @@ impl Model {
             };
             self.now += due;
         }
-        assert_eq!((self.server.len(), self.server.open(), self.server.leftover.len()), (0, 0, 0));
+        assert_eq!((self.server.pages, self.server.open(), self.server.leftover.len()), (0, 0, 0));
         while self.disk_is_asked() {
             self.disk_turn();
         }

@@ -299,7 +299,7 @@ impl Model {
         for open in lost {
             assert!(self.now - open.last_word >= silence, "taken from a spider that spoke: {:?}", open.kind);
             let (host, was_page) = (open.host, matches!(open.kind, Kind::Page(_)));
-            self.back(open);
+            self.given_up(open);
             let is_page_here = |open: &Open| open.host == host && matches!(open.kind, Kind::Page(_));
             if was_page && !self.open.iter().any(is_page_here) {
                 self.hosts[host].taker = None;
@@ -311,6 +311,11 @@ impl Model {
     fn back(&mut self, open: Open) {
         self.pace(&open, None);
         self.wait_again(open);
+    }
+
+    /// Nobody will answer for it. When its spider made the request is not known, but that it was by now.
+    fn given_up(&mut self, open: Open) {
+        self.back(Open { sent: false, ..open });
     }
 
     pub(super) fn wait_again(&mut self, open: Open) {
@@ -566,7 +571,7 @@ impl Model {
                 self.open = kept;
                 for open in lost {
                     assert_eq!(self.server.asked_at(open.trans), None, "its pages come again");
-                    self.back(open);
+                    self.given_up(open);
                 }
                 assert!(self.open.iter().all(|open| self.server.asked_at(open.trans).is_some()));
             }

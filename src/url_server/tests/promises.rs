@@ -135,7 +135,7 @@ fn leftovers_come_in_order_and_slots_change_hosts_only_after_their_pause() {
         server.admit(job(page + 1, &format!("http://a/{page}"), "1.1.1.1"), Now::ZERO);
     }
     server.admit(job(9, "http://b/", "2.2.2.2"), Now::ZERO);
-    assert_eq!((server.len(), server.leftover.len()), (6, 4));
+    assert_eq!((server.pages, server.leftover.len()), (6, 4));
     robots(&mut server, Now::ZERO, 404, b"");
     let mut now = Now::ZERO;
     for doc_id in 1..=5 {
@@ -169,6 +169,36 @@ fn a_silent_spider_loses_its_url_to_another_try() {
     assert_eq!(second.doc_id, 1);
     assert_ne!(first.trans, second.trans);
     assert_eq!((server.stats().resent, server.release(first.trans, &OK, at.plus_ms(127_000))), (1, None));
+}
+
+/// When the spider made the request is not known, but that it was by now.
+#[test]
+fn the_pause_after_a_page_that_is_given_up_counts_from_then() {
+    let begin = || {
+        let mut server = UrlServer::new(config(), Now::ZERO).with_spiders_behind_links();
+        let spider = server.join(false);
+        server.admit(job(1, "http://a/", "1.1.1.1"), Now::ZERO);
+        robots(&mut server, Now::ZERO, 404, b"");
+        let at = Now::ZERO.plus_ms(1_000);
+        let order = fetch(&mut server, at);
+        server.sent(order.trans, at);
+        // Another host of the address.
+        server.admit(job(2, "http://b/", "1.1.1.1"), at);
+        server.join(false);
+        (server, spider, at)
+    };
+    let (mut server, spider, at) = begin();
+    let left = at.plus_ms(5_000);
+    server.leave(spider, left);
+    nothing(&mut server, left.plus_ms(999));
+    fetch(&mut server, left.plus_ms(1_000));
+
+    let (mut server, _, at) = begin();
+    let silent = at.plus_ms(75_000);
+    server.tick(silent);
+    assert_eq!(server.stats().resent, 1);
+    nothing(&mut server, silent.plus_ms(999));
+    fetch(&mut server, silent.plus_ms(1_000));
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn holds(head: &Head, limits: HeadLimits, bytes: &[u8]) {
         assert!(!value.contains(&0) && !value.contains(&b'\r'));
     }
     for span in [head.content_type, head.location, head.etag, head.last_modified, head.x_robots_tag] {
-        assert!(span.is_empty() || (head.head_start as usize) < span.range().start);
+        assert!(span.range().is_empty() || (head.head_start as usize) < span.range().start);
         assert!(span.range().end < head.head_bytes as usize);
     }
     // What is noted is the first header of its name.

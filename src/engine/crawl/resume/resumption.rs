@@ -90,7 +90,8 @@ impl<'a> Resumption<'a> {
         };
         // It may have been asked for in another way than it was discovered; the record knows, if there was an answer.
         if page.head.is_some() {
-            candidate.head_only = flags.contains(Flags::HEAD_ONLY) || flags.contains(Flags::HEAD_BY_GET);
+            candidate.provenance.head_only =
+                flags.contains(Flags::HEAD_ONLY) || flags.contains(Flags::HEAD_BY_GET);
         }
         if !self.provider.index_mut().take_up(candidate.doc_id) {
             return Ok(());
@@ -105,6 +106,7 @@ impl<'a> Resumption<'a> {
             digest: record.digest,
             validators: validators_of(result, flags, page.head.as_ref(), &page.document.head),
             segment: located.segment,
+            trouble: None,
         };
         let (outcome, found) = answered.tell(handled);
         let mut words = Vec::with_capacity(3);

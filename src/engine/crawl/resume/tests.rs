@@ -6,7 +6,7 @@ use crate::engine::crawl::open_index::index_folder;
 use crate::engine::crawl::provider::{Provider, ProviderRules};
 use crate::handler::{Handler, Scope, ScopeKind};
 use crate::proto::http1::{Flags, Validators};
-use crate::proto::job::Held;
+use crate::proto::job::{Held, Provenance};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{DataDir, Dedup, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
@@ -136,7 +136,7 @@ fn a_page_that_is_stored_is_known_with_its_links_and_is_not_asked_for_again() {
     let held = seed.note.held.unwrap();
     assert_eq!((&*held.validators.etag, held.segment), (&b"\"x\""[..], 1));
     assert_eq!(seed.note.canonical.as_deref(), Some("http://a.test/c"));
-    assert_eq!((link.discovered.origin.via, link.discovered.origin.depth), (1, 1));
+    assert_eq!((link.discovered.origin.via, link.discovered.origin.provenance.depth), (1, 1));
     // The next process finds nothing more to do, whether this one has ended well or not.
     drop(provider);
     let mut provider = stage.provider();
@@ -247,7 +247,7 @@ fn redirects_heads_and_failures_are_what_they_were() {
     let mut provider = stage.provider();
     assert_eq!(stage.takes_up(&mut provider).pages, 4);
     let there = known(&provider, "http://a.test/there").discovered.origin;
-    assert_eq!((there.via, there.hops, there.depth), (2, 1, 1));
+    assert_eq!((there.via, there.provenance.hops, there.provenance.depth), (2, 1, 1));
     assert_eq!(known(&provider, &moved).note.new_url.as_deref(), Some("http://a.test/there"));
     let result = |url: &str| known(&provider, url).row.map(|row| (row.state, row.result.unwrap()));
     assert_eq!(result(&moved), Some((DocState::Success, ResultCode::Redirect)));
@@ -282,7 +282,7 @@ fn a_seed_that_leads_elsewhere_widens_the_scope_again() {
     let bytes = page("<a href=/in>in</a><a href=http://c.test/out>out</a>");
     // The second was found by the first, and handed out, before the kill.
     let mut provider = stage.provider();
-    provider.index_mut().discover([elsewhere], Origin { via: 1, hops: 1, ..Origin::SEED }, NOW_S);
+    provider.index_mut().discover([elsewhere], Origin::new(1, Provenance::SEED.next_hop()), NOW_S);
     provider.index_mut().flush(true).unwrap();
     drop(provider);
     stage.stores(&[

@@ -48,6 +48,7 @@ fn stage(hosts: &str) -> Stage {
         queue_len: 8,
         hosts_per_ip_max: 8,
         pages_max: None,
+        seconds_max: None,
         guard: AddressGuard::default(),
         head_only: false,
         wait: true,
@@ -201,6 +202,7 @@ fn a_request_for_robots_goes_to_the_shard_of_its_host_and_its_answer_back() {
     assert!(stage.is_idle());
     // The other shard dies with it: it is asked again there.
     stage.say(1, FromShard::Restarted { epoch: 1, suspect: None });
+    assert!(matches!(stage.shards[1].work.pop(), Some(ToShard::Pause(false))));
     let Some(ToShard::RemoteRobots { epoch: 1, request: again }) = stage.shards[1].work.pop() else {
         panic!("again")
     };
@@ -218,6 +220,31 @@ fn a_request_for_robots_goes_to_the_shard_of_its_host_and_its_answer_back() {
         panic!("answer")
     };
     assert_eq!(answer.status, 0);
+}
+
+#[test]
+fn a_pause_reaches_every_shard_those_made_anew_too_and_nothing_is_dealt_in_it() {
+    let [first, _] = two_addresses();
+    let mut stage = stage(&format!("{first} a.test"));
+    let questions = stage.scheduler.questions();
+    let is_told = |stage: &mut Stage, paused: bool| {
+        stage.settle();
+        let shards = stage.shards.iter();
+        shards
+            .map(|shard| shard.work.pop())
+            .all(|word| matches!(word, Some(ToShard::Pause(to)) if to == paused))
+    };
+    questions.pause(true);
+    assert!(is_told(&mut stage, true));
+    questions.pause(true);
+    stage.seed("http://a.test/");
+    assert!(stage.is_idle(), "said once, and nothing is dealt");
+    stage.say(1, FromShard::Restarted { epoch: 1, suspect: None });
+    assert!(matches!(stage.shards[1].work.pop(), Some(ToShard::Pause(true))));
+    questions.pause(false);
+    assert!(is_told(&mut stage, false));
+    assert_eq!(stage.work(0).candidate.url.as_str(), "http://a.test/");
+    assert_eq!(stage.health.notices().take().len(), 2);
 }
 
 /// The index takes no messages, its ring is full, and the shard has more to say than the end.

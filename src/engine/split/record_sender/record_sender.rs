@@ -86,9 +86,9 @@ impl<D: ServerDriver> RecordSender<D> {
         Ok((sender, ports))
     }
 
-    /// It takes the store server as one that does not count: DONE follows when a record is sent.
-    pub fn takes_store_as_silent(&self) -> bool {
-        self.told.silent
+    /// It knows that the store server counts: DONE follows when a record is counted, whatever happens.
+    pub fn is_counted(&self) -> bool {
+        self.has_counted
     }
 
     fn send(&mut self, now: Now) {

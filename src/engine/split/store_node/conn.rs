@@ -75,8 +75,8 @@ impl fmt::Display for End {
 /// Time for the last counts, and for the peer to hang up after them.
 const COUNT_US: u64 = 10_000_000;
 const PART_US: u64 = 1_000_000;
-/// A peer that is owed a count for this long is told the last one again, so that it does not take us for a store server
-/// that does not count.
+/// A peer that is owed a count for this long is told the last one again, and one that was never told any is told 0, so
+/// that it does not take us for a store server that does not count.
 const REPEAT_US: u64 = 1_000_000;
 /// After counts could not be sent, what the peer sent before it left has this long to arrive.
 const LEFTOVER_US: u64 = 1_000_000;
@@ -157,7 +157,7 @@ impl Conn {
     pub fn count(&mut self, durable: u64, now: Now) {
         let counted = self.intake.count(durable);
         self.counts.next = counted.or(self.counts.next);
-        let is_owed = self.phase == Phase::Stuck || !self.intake.is_counted();
+        let is_owed = self.phase == Phase::Stuck || !self.intake.is_counted() || !self.counts.begun;
         if !is_owed {
             self.owed_since = None;
         } else if counted.is_some() {
@@ -218,6 +218,8 @@ impl Conn {
 /// that does not read costs sixteen bytes.
 #[derive(Default)]
 struct Counts {
+    /// The peer was told one.
+    begun: bool,
     next: Option<u64>,
     under_way: bool,
     /// Since when the peer takes none.
@@ -230,7 +232,7 @@ impl Counts {
             return None;
         }
         let count = self.next.take()?;
-        self.under_way = true;
+        (self.begun, self.under_way) = (true, true);
         Some(count.to_be_bytes().to_vec())
     }
 

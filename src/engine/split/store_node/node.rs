@@ -5,7 +5,7 @@ use crate::driver::EpollDriver;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
-use crate::engine::runtime::notices::Notice;
+use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::pin;
 use crate::engine::runtime::store_actors::StoreThreads;
 use crate::engine::runtime::wiring::wall_at;
@@ -14,7 +14,7 @@ use crate::store_server::DataDir;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -22,10 +22,9 @@ use std::time::Instant;
 pub struct StoreNode {
     started: Instant,
     bound: SocketAddr,
-    stop: Arc<AtomicBool>,
+    stop: StopSwitch,
     acceptor: JoinHandle<()>,
     workers: Vec<JoinHandle<()>>,
-    bells: Vec<Arc<Doorbell>>,
     store: StoreThreads,
     counters: CounterTable,
     health: Arc<Health>,
@@ -65,43 +64,43 @@ impl StoreNode {
         let workers = workers.into_iter().enumerate().map(start_worker).collect::<Result<_, _>>()?;
         let store = StoreThreads::start(keeper, config, started, &health)?;
         let acceptor = turning("acceptor", None, acceptor, &stop, &health)?;
-        Ok(StoreNode { started, bound, stop, acceptor, workers, bells, store, counters, health })
+        let stop = StopSwitch::new(stop, bells);
+        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health })
     }
 
     /// Where spiders may dial in.
     pub fn bound(&self) -> SocketAddr {
         self.bound
     }
+}
 
-    /// Lets nobody in any more; what was received is stored and counted.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
-        self.bells.iter().for_each(|bell| bell.ring_if_asleep());
+impl Running for StoreNode {
+    type Summary = StoreSummary;
+
+    fn health(&self) -> &Health {
+        &self.health
+    }
+
+    fn stop_switch(&self) -> &StopSwitch {
+        &self.stop
     }
 
     /// All workers have ended, or one of them before its time.
-    pub fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         let ended = self.workers.iter().filter(|worker| worker.is_finished()).count();
-        match self.stop.load(Ordering::Acquire) {
+        match self.stop.is_stopped() {
             true => ended == self.workers.len(),
             false => ended > 0 || self.health.is_fatal(),
         }
     }
 
-    /// What the store server waits for, if it is more than the network.
-    pub fn waiting_for(&self) -> Option<String> {
+    fn waiting_for(&self) -> Option<String> {
         let text = self.health.waiting_for()?;
         // The keeper does not know whom it keeps for.
         Some(text.strip_prefix("fetching ").map_or(text.clone(), |rest| format!("receiving {rest}")))
     }
 
-    /// Things a user should know that happened since this was last asked.
-    pub fn notices(&self) -> Vec<Notice> {
-        self.health.notices().take()
-    }
-
-    /// Waits for the end, seals everything and sums up.
-    pub fn finish(self) -> Result<StoreSummary, NodeError> {
+    fn finish(self) -> Result<StoreSummary, NodeError> {
         self.stop();
         joined(self.acceptor);
         self.workers.into_iter().for_each(joined);

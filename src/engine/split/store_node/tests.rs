@@ -166,6 +166,19 @@ fn unfinished_records_take_no_more_memory_than_there_is_for_them() {
     writing.join().unwrap();
 }
 
+/// A spider whose first record is long on its way knows by then that it will be counted.
+#[test]
+fn a_peer_that_sends_nothing_is_told_that_it_is_counted() {
+    let mut stage = stage(1 << 20);
+    let accepted = Instant::now();
+    assert_eq!(stage.count(), 0);
+    let waited = accepted.elapsed();
+    assert!(waited.as_millis() >= 900, "a peer that sends at once sees nothing but its records: {waited:?}");
+    stage.peer.set_read_timeout(Some(Duration::from_millis(1_500))).unwrap();
+    assert!(stage.peer.read(&mut [0]).is_err(), "once");
+    stage.end();
+}
+
 /// A spider would take a store server that says nothing for one that never counts.
 #[test]
 fn without_a_segment_the_last_count_is_said_again() {

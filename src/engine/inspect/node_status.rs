@@ -1,0 +1,153 @@
+use crate::base::rfc3339;
+use crate::doc_index::IndexStats;
+use crate::engine::runtime::counters::{CounterTable, Snapshot};
+use crate::engine::runtime::health::Health;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How a running crawl is. As it travels; names and units stay.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeStatus {
+    pub pid: u32,
+    pub state: NodeState,
+    pub since: String,
+    pub seconds: f64,
+    pub pages: u64,
+    pub success: u64,
+    pub errors: u64,
+    pub bytes: u64,
+    pub stored_bytes: u64,
+    /// Of the last ten seconds.
+    pub pages_per_second: f64,
+    /// Requests that are open.
+    pub open: u64,
+    /// Hosts with something to fetch, and what they wait for.
+    pub hosts: u64,
+    pub waits: BTreeMap<String, u64>,
+    /// `None` if the doc index did not answer in time.
+    pub known: Option<u64>,
+    pub pending: Option<u64>,
+    /// Of the pending ones, those that wait for a retry or to be looked at again, and when the next is due.
+    pub waiting: Option<u64>,
+    pub next_due: Option<String>,
+    /// What the process waits for, if it is more than the network.
+    pub waiting_for: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeState {
+    #[default]
+    Running,
+    Paused,
+    Stopping,
+}
+
+impl NodeState {
+    pub fn name(self) -> &'static str {
+        match self {
+            NodeState::Running => "running",
+            NodeState::Paused => "paused",
+            NodeState::Stopping => "stopping",
+        }
+    }
+}
+
+/// What a node publishes about itself, for whoever only looks.
+pub(crate) struct Gauges {
+    pub table: CounterTable,
+    pub health: Arc<Health>,
+    pub stop: Arc<AtomicBool>,
+    pub started: Instant,
+    /// Pages by second, the oldest first.
+    samples: Mutex<VecDeque<(Instant, u64)>>,
+}
+
+/// Rates are means over so long.
+const WINDOW: Duration = Duration::from_secs(10);
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+
+impl Gauges {
+    pub fn new(table: CounterTable, health: Arc<Health>, stop: Arc<AtomicBool>, started: Instant) -> Gauges {
+        let samples = Mutex::new(VecDeque::from([(started, 0)]));
+        Gauges { table, health, stop, started, samples }
+    }
+
+    /// To be called about once a second.
+    pub fn sample(&self, now: Instant) {
+        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        if samples.back().is_none_or(|(at, _)| now.duration_since(*at) >= SAMPLE_EVERY) {
+            samples.push_back((now, Snapshot::of(&self.table).pages));
+        }
+        while samples.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
+            samples.pop_front();
+        }
+    }
+
+    fn rate(&self, pages: u64, now: Instant) -> f64 {
+        let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(&(at, before)) = samples.front() else { return 0.0 };
+        pages.saturating_sub(before) as f64 / now.duration_since(at).as_secs_f64().max(1e-3)
+    }
+
+    /// Sums up. What was counted at first is in the counts of the index, which came later.
+    pub fn status(&self, snapshot: &Snapshot, index: Option<IndexStats>) -> NodeStatus {
+        let now = Instant::now();
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let ran = now.duration_since(self.started);
+        let state = match (self.stop.load(Ordering::Relaxed), snapshot.is_paused) {
+            (true, _) => NodeState::Stopping,
+            (false, true) => NodeState::Paused,
+            (false, false) => NodeState::Running,
+        };
+        let due = index.and_then(|stats| stats.next_due_s);
+        NodeStatus {
+            pid: std::process::id(),
+            state,
+            since: rfc3339(unix.saturating_sub(ran).as_millis() as u64),
+            seconds: ran.as_secs_f64(),
+            pages: snapshot.pages,
+            success: snapshot.success,
+            errors: snapshot.errors,
+            bytes: snapshot.bytes,
+            stored_bytes: snapshot.stored_bytes,
+            pages_per_second: self.rate(snapshot.pages, now),
+            open: snapshot.open,
+            hosts: snapshot.hosts,
+            waits: snapshot.waits.iter().map(|(why, count)| (why.name().to_string(), *count)).collect(),
+            known: index.map(|stats| stats.known),
+            pending: index.map(|stats| stats.pending + stats.fetching + stats.waiting),
+            waiting: index.map(|stats| stats.waiting),
+            next_due: due.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
+            waiting_for: self.health.waiting_for(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::runtime::counters::Counter;
+
+    #[test]
+    fn a_rate_is_that_of_the_last_seconds() {
+        let mut table = CounterTable::default();
+        let counters = table.thread();
+        let started = Instant::now();
+        let gauges = Gauges::new(table, Arc::default(), Arc::default(), started);
+        let at = |second| started + Duration::from_secs(second);
+        for second in 1..=60 {
+            // Ten a second for half a minute, then one a second.
+            let pages = if second <= 30 { 10 * second } else { 270 + second };
+            counters.set(Counter::Pages, pages);
+            gauges.sample(at(second));
+            gauges.sample(at(second));
+        }
+        assert_eq!(gauges.rate(330, at(60)), 1.0);
+        assert_eq!(gauges.samples.lock().unwrap().len(), 11);
+    }
+}

@@ -1,0 +1,61 @@
+use super::counters::Snapshot;
+use super::health::{Health, NodeError};
+use super::notices::Notice;
+use crate::rings::Doorbell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A node of any kind, while it runs.
+pub trait Running: Sized {
+    type Summary;
+
+    fn health(&self) -> &Health;
+
+    fn stop_switch(&self) -> &StopSwitch;
+
+    fn is_finished(&self) -> bool;
+
+    /// Starts nothing new; what is open may end.
+    fn stop(&self) {
+        self.stop_switch().stop();
+    }
+
+    /// What it waits for, if it is more than the network.
+    fn waiting_for(&self) -> Option<String> {
+        self.health().waiting_for()
+    }
+
+    /// What users are to be told that happened since this was last asked.
+    fn notices(&self) -> Vec<Notice> {
+        self.health().notices().take()
+    }
+
+    /// How far it is, where that is shown.
+    fn snapshot(&self) -> Option<Snapshot> {
+        None
+    }
+
+    /// Waits for the end, writes everything and sums up.
+    fn finish(self) -> Result<Self::Summary, NodeError>;
+}
+
+/// Tells the threads of a node to stop, and wakes those that must hear of it.
+pub struct StopSwitch {
+    stop: Arc<AtomicBool>,
+    bells: Vec<Arc<Doorbell>>,
+}
+
+impl StopSwitch {
+    pub(crate) fn new(stop: Arc<AtomicBool>, bells: Vec<Arc<Doorbell>>) -> StopSwitch {
+        StopSwitch { stop, bells }
+    }
+
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.bells.iter().for_each(|bell| bell.ring_if_asleep());
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}

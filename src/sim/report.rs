@@ -1,0 +1,41 @@
+use std::ops::AddAssign;
+
+/// What a run came to, of a crawl in one process or split over several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SimReport {
+    pub requests: u64,
+    pub documents: u64,
+    pub success: u64,
+    /// Shards that died, or processes that were killed.
+    pub deaths: u64,
+    /// Pauses of the whole crawl that came to their end.
+    pub pauses: u64,
+    pub slots_reused: u64,
+    /// Requests that went to another address because nobody was at the first.
+    pub moved_on: u64,
+    /// Links cut, delayed or reset.
+    pub broken: u64,
+    /// Requests for pages that the URL server had given up.
+    pub left_behind: u64,
+    /// Records that a spider answered for, all of them found.
+    pub stored: u64,
+    pub virtual_seconds: u64,
+    pub steps: u64,
+}
+
+impl AddAssign for SimReport {
+    fn add_assign(&mut self, other: SimReport) {
+        self.requests += other.requests;
+        self.documents += other.documents;
+        self.success += other.success;
+        self.deaths += other.deaths;
+        self.pauses += other.pauses;
+        self.slots_reused += other.slots_reused;
+        self.moved_on += other.moved_on;
+        self.broken += other.broken;
+        self.left_behind += other.left_behind;
+        self.stored += other.stored;
+        self.virtual_seconds += other.virtual_seconds;
+        self.steps += other.steps;
+    }
+}
