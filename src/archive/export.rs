@@ -3,6 +3,7 @@ use super::originals::Originals;
 use super::output::{FileOutput, Output};
 use super::selection::Selection;
 use super::warc_files::{FileNames, WarcFiles};
+use crate::storage::mend;
 use crate::store_server::{Damage, Located, ReadError, Reader};
 use rapidhash::fast::RapidHashMap;
 use std::io;
@@ -59,16 +60,6 @@ pub enum ArchiveError {
     Keep(#[from] crate::store_server::KeeperError),
     #[error(transparent)]
     Library(#[from] crate::store_server::MaintenanceError),
-}
-
-fn mend(cause: &io::Error) -> &'static str {
-    match cause.kind() {
-        io::ErrorKind::FileTooLarge => {
-            " (raise the limit of file sizes, ulimit -f; --size makes smaller WARC files)"
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => " (free some space)",
-        _ => "",
-    }
 }
 
 impl ArchiveError {

@@ -1,6 +1,6 @@
 use super::capture::has_response;
 use crate::base::fingerprint;
-use crate::store_server::{Located, ReadError, Reader};
+use crate::store_server::{Age, Located, ReadError, Reader};
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
 
 /// Which records of a store are archived.
@@ -21,9 +21,10 @@ enum Worth {
 }
 
 impl Selection {
-    /// One record of each URL: the newest that has a document, and where none has, the newest. 40 bytes for each URL.
+    /// One record of each URL: the newest that has a document, and where none has, the newest. Its facts are kept for each
+    /// URL until all are read.
     pub fn newest(reader: &Reader) -> Result<Selection, ReadError> {
-        let mut best: RapidHashMap<u64, (Worth, u64, u64)> = RapidHashMap::default();
+        let mut best: RapidHashMap<u64, (Worth, Age)> = RapidHashMap::default();
         reader.each(|located, _| {
             let record = &located.record;
             let worth = match has_response(record) {
@@ -31,14 +32,13 @@ impl Selection {
                 true if record.is_unchanged() => Worth::Unchanged,
                 true => Worth::Document,
             };
-            let found = (worth, located.segment, located.offset);
-            let known = best.entry(fingerprint(record.url.as_bytes())).or_insert(found);
-            // Records are shown oldest first.
-            if worth >= known.0 {
-                *known = found;
+            let age = located.age();
+            let known = best.entry(fingerprint(record.url.as_bytes())).or_insert((worth, age));
+            if worth > known.0 || worth == known.0 && age.is_newer_than(known.1) {
+                *known = (worth, age);
             }
         })?;
-        Ok(Selection::Places(best.into_values().map(|(_, segment, offset)| (segment, offset)).collect()))
+        Ok(Selection::Places(best.into_values().map(|(_, age)| (age.segment, age.offset)).collect()))
     }
 
     pub fn holds(&self, located: &Located) -> bool {

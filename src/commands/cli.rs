@@ -1,4 +1,4 @@
-use super::shared::{Failure, say, written};
+use super::shared::{Failure, Verbosity, say_failure, written};
 use super::{
     add, audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, pause, robots, sim,
     spider, status, stop, store, storeserver, urlserver,
@@ -16,9 +16,16 @@ use std::process::ExitCode;
     max_term_width = 110,
     arg_required_else_help = true,
     disable_help_subcommand = true,
+    help_template = template(),
     after_help = help::topics()
 )]
 pub struct Cli {
+    /// Say nothing but failures: no progress, no notices
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Output")]
+    quiet: bool,
+    /// Say more of what is done
+    #[arg(short, long, global = true, help_heading = "Output")]
+    verbose: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -49,11 +56,59 @@ enum Command {
     Help(help::HelpArgs),
 }
 
+/// The commands as they belong together. One that is not here is of the last group.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
+    ("Look", &["store", "index", "explain", "audit", "help"]),
+    ("Archives", &["export", "import"]),
+    ("Split over processes", &["urlserver", "spider", "storeserver"]),
+    ("Lab", &["farm", "robots", "parse", "sim", "bench"]),
+];
+
+/// The help of nephila, with its commands in groups.
+fn template() -> String {
+    let commands = Command::augment_subcommands(clap::Command::new("nephila"));
+    let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let mut text = "{about}\n\n{usage-heading} {usage}\n\nCommands:\n".to_string();
+    for (number, (group, names)) in GROUPS.iter().enumerate() {
+        text += &format!("{group}:\n");
+        let named = names.iter().filter_map(|name| commands.find_subcommand(name));
+        let others = commands.get_subcommands().filter(|command| !is_grouped(command.get_name()));
+        for command in named.chain(others.filter(|_| number + 1 == GROUPS.len())) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            text += &format!("  {:<12} {}\n", command.get_name(), wrapped(&about, 15, 90));
+        }
+    }
+    text + "\n{all-args}\n\nnephila COMMAND --help lists the flags of a command, with examples.{after-help}"
+}
+
+/// A text in lines no longer than this, with an indent from the second on.
+fn wrapped(text: &str, indent: usize, width: usize) -> String {
+    let (mut lines, mut room) = (String::new(), width - indent);
+    for word in text.split_whitespace() {
+        let chars = word.chars().count() + 1;
+        if chars > room {
+            lines += &format!("\n{}", " ".repeat(indent));
+            room = width - indent;
+        } else if !lines.is_empty() {
+            lines.push(' ');
+        }
+        lines += word;
+        room = room.saturating_sub(chars);
+    }
+    lines
+}
+
 /// What is shown of a line about a failure.
 const LINE_CHARS_MAX: usize = 4_000;
 
 /// Runs what was typed.
 pub fn run(cli: Cli) -> ExitCode {
+    match (cli.quiet, cli.verbose) {
+        (true, _) => Verbosity::Quiet.set(),
+        (_, true) => Verbosity::Verbose.set(),
+        _ => {}
+    }
     let ran = match cli.command {
         Command::Demo(args) => args.run(),
         Command::Crawl(args) => args.run(),
@@ -82,7 +137,7 @@ pub fn run(cli: Cli) -> ExitCode {
 }
 
 /// Shows help or the version, where they were asked for instead of a command.
-pub fn show_help(help: &clap::Error) -> ExitCode {
+pub(super) fn show_help(help: &clap::Error) -> ExitCode {
     match written(help.print()) {
         Err(failure) if !help.use_stderr() => ended(Err(failure)),
         _ => ExitCode::from(help.exit_code() as u8),
@@ -100,7 +155,7 @@ fn ended(ran: Result<(), Failure>) -> ExitCode {
     if !text.is_empty() {
         // What it names was typed, or came from a file or a server.
         let lines: Vec<String> = text.lines().map(|line| shown(line, LINE_CHARS_MAX)).collect();
-        say(format_args!("nephila: {}", lines.join("\n")));
+        say_failure(format_args!("nephila: {}", lines.join("\n")));
     }
     ExitCode::from(status)
 }

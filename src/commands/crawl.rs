@@ -1,18 +1,18 @@
-use super::settings::{DataFlags, LinkFlags, QueueFlags, SharedArgs};
+use super::settings::{DataFlags, LIMITS, LinkFlags, QueueFlags, SharedArgs, WHAT_TO_CRAWL};
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, NameSource, OpenNote, ProductDriver, RunningCrawl, Signals,
-    has_index, open_data, open_index, parse_url, read_urls, run_to_end, say, tell,
+    has_index, open_data, open_index, parse_url, read_urls, run_to_end, say, say_more, tell,
 };
 use crate::base::shown;
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SpiderSetup, Summary};
+use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary};
 use crate::handler::ScopeKind;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use clap::Args;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Crawl from URLs, in one process, politely
 #[derive(Args)]
@@ -21,41 +21,42 @@ use std::time::{Duration, Instant};
 )]
 pub struct CrawlArgs {
     /// URLs to start from
+    #[arg(value_name = "URL")]
     pub urls: Vec<String>,
     /// A file of URLs to start from, one a line; blank lines and # comments are skipped
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = WHAT_TO_CRAWL)]
     pub seeds: Option<PathBuf>,
     #[command(flatten)]
     pub data: DataFlags,
     /// How far to go from the seeds: their hosts, their domains, below their directories, or anywhere
-    #[arg(long, value_enum, default_value = "host")]
+    #[arg(long, value_enum, default_value = "host", help_heading = WHAT_TO_CRAWL)]
     pub scope: ScopeKind,
-    /// How many links to follow from a seed
-    #[arg(long, value_name = "N")]
+    /// How many links to follow from a seed [default: any number]
+    #[arg(long, value_name = "N", help_heading = WHAT_TO_CRAWL)]
     pub depth: Option<u16>,
-    /// Stop after this many pages
-    #[arg(long, value_name = "N")]
+    /// Stop after this many pages [default: no limit]
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub max_pages: Option<u64>,
-    /// Stop after this many seconds
-    #[arg(long, value_name = "N")]
+    /// Stop after this many seconds [default: no limit]
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub max_seconds: Option<u64>,
     /// Stay when nothing is due, and continue when something is
-    #[arg(long)]
+    #[arg(long, help_heading = LIMITS)]
     pub wait: bool,
     /// Ask again for everything that was ever fetched, by conditional requests
-    #[arg(long)]
+    #[arg(long, help_heading = WHAT_TO_CRAWL)]
     pub again: bool,
     #[command(flatten)]
     pub links: LinkFlags,
     /// Ask only whether the URLs given are there and have changed, without their documents
-    #[arg(long)]
+    #[arg(long, help_heading = WHAT_TO_CRAWL)]
     pub head: bool,
     #[command(flatten)]
     pub shared: SharedArgs,
     #[command(flatten)]
     pub queues: QueueFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub json: bool,
 }
 
@@ -66,8 +67,10 @@ impl CrawlArgs {
         let config = self.config()?;
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
+        let data = config.store.data.clone();
         let summary = crawl(config, seeds, signals, started)?;
-        tell(&CrawlReport::new(&summary), self.json, CrawlReport::table)
+        tell(&CrawlReport::new(&summary), self.json, |report| report.table(&data) + &report.end(&data))?;
+        summary.seeds_lost.map_or(Ok(()), |lost| Err(Failure::No(said_of(&lost))))
     }
 
     fn config(&self) -> Result<Config, Failure> {
@@ -97,6 +100,19 @@ impl CrawlArgs {
         }
         Ok(seeds)
     }
+}
+
+/// What happened to seeds of which none could be had.
+fn said_of(lost: &SeedsLost) -> String {
+    if let ([(url, why)], 0) = (&lost.told[..], lost.more) {
+        return format!("{url}: {why}");
+    }
+    let mut said = "none of the URLs given could be had:".to_string();
+    said.extend(lost.told.iter().map(|(url, why)| format!("\n  {url}: {why}")));
+    if lost.more > 0 {
+        said += &format!("\n  and {} more", lost.more);
+    }
+    said
 }
 
 /// The seeds in canonical form, as far as no rule denies them. Those that one does are named.
@@ -133,16 +149,30 @@ pub(super) fn crawl(
 ) -> Result<Summary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
-    driver.announce(&format!("; cores {:?}", config.cores));
     let names = NameSource::of(&config, &driver)?;
+    say_more(format_args!(
+        "up to {} fetches at once on each core; {} seeds; data in {}",
+        config.spider.fetches_max,
+        seeds.len(),
+        config.store.data.display()
+    ));
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
     if !seeds.is_empty() {
         is_free(&config.store.data)?;
     }
+    driver.announce(&format!("; cores {:?}", config.cores));
     let directory = open_data(&config.store.data, "crawl")?;
     let note = OpenNote::begin(&directory);
     let index = open_index(&config, &directory)?;
-    let until = config.seconds_max.map(|seconds| started + Duration::from_secs(seconds));
+    let known = index.index.stats();
+    if !seeds.is_empty() && known.pending > 0 {
+        say(format_args!(
+            "{} URLs of {} hosts are pending in {} and go on as well (to start apart, name another directory with --data)",
+            known.pending,
+            known.hosts,
+            config.store.data.display()
+        ));
+    }
     let setup = NodeSetup { config, kit };
     let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.is_uring {
@@ -154,7 +184,7 @@ pub(super) fn crawl(
         let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());
         say(format_args!("taken up from the store: {pages} pages ({took_ms} ms)"));
     }
-    let ended = run_to_end(node, signals, &FAREWELL, until);
+    let ended = run_to_end(node, signals, &FAREWELL);
     note.end(&ended);
     ended
 }

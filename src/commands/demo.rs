@@ -2,6 +2,7 @@ use super::bench::FarmProcess;
 use super::crawl::crawl;
 use super::shared::{CrawlReport, Failure, Signals, cores, print, read_urls};
 use crate::config::{Config, Rate};
+use crate::farm::SiteSpec;
 use crate::storage::make_data_directory;
 use clap::Args;
 use std::path::PathBuf;
@@ -20,14 +21,16 @@ pub struct DemoArgs {
     /// Requests per second and host; 0 = no limit
     #[arg(long, value_name = "F", default_value_t = 5.0)]
     req_host_per_sec: f64,
-    /// The data directory
-    #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
+    /// The data directory, of the demo's own: a crawl uses ./nephila-data
+    #[arg(long, value_name = "DIR", default_value = "./nephila-demo")]
     data: PathBuf,
 }
 
 impl DemoArgs {
     pub fn run(self) -> Result<(), Failure> {
         let signals = Signals::take()?;
+        let spec = SiteSpec { hosts: self.hosts, pages: self.pages, ..SiteSpec::default() };
+        spec.check().map_err(Failure::usage)?;
         let mut config = Config::default();
         config.store.data = self.data.clone();
         config.url_server.req_host_per_sec = Rate(self.req_host_per_sec);
@@ -50,26 +53,29 @@ impl DemoArgs {
         let farm = FarmProcess::start(&figures, &[], &farm_cores, &self.data)?;
         print(&format!(
             "a farm of {} hosts x {} pages is up on 127.16.0.0 and following, port {}\n\
-             crawling it with one request at a time and {} a second to each host\n",
+             crawling it with one request at a time and {} a second to each host, into {}\n",
             self.hosts,
             self.pages,
             farm.port,
-            rate(self.req_host_per_sec)
+            rate(self.req_host_per_sec),
+            self.data.display()
         ))?;
         config.hosts_file = Some(farm.hosts_file.clone());
         let mut seeds = Vec::new();
         read_urls(&farm.seeds_file, "--seeds", &mut seeds)?;
         let summary = crawl(config, seeds, signals, Instant::now())?;
-        let mut text = format!("\n{}\n", CrawlReport::new(&summary).table());
+        let mut text = format!("\n{}\n", CrawlReport::new(&summary).table(&self.data));
         if let Some(url) = &summary.example {
             let program = std::env::current_exe()?;
             let here = std::env::current_dir().unwrap_or_default();
             let below = program.strip_prefix(&here).map(|below| PathBuf::from(".").join(below)).ok();
             let program = below.unwrap_or(program);
+            let (program, data) = (program.display(), self.data.display());
             text += &format!(
-                "look at a stored page:\n  {} store cat --data {} {url}\n",
-                program.display(),
-                self.data.display()
+                "look at a stored page:\n  {program} store cat --data {data} {url}\n\
+                 see what else there is:\n  {program} store ls --data {data} --limit 10\n\
+                 prove that every host was treated politely:\n  {program} audit --data {data}\n\
+                 and crawl a site of your own: {program} help crawling\n"
             );
         }
         print(&text)

@@ -1,6 +1,6 @@
 use super::index::{line_of, typed};
 use super::index_stat::origin_of;
-use super::shared::{DataArg, Failure, RunningCrawl, now_ms, tell};
+use super::shared::{DataArg, Failure, RunningCrawl, now_ms, tell, with_age};
 use crate::base::{Wall, rfc3339, shown};
 use crate::doc_index::{IndexView, QueryVariants};
 use crate::engine::{
@@ -178,7 +178,7 @@ impl Explained<'_> {
             rows.push(("there", format!("{target}: {said}")));
         }
         if let Some(dossier) = &status.dossier {
-            let since = dossier.discovered_at.as_deref().unwrap_or("some time");
+            let since = dossier.discovered_at.as_deref().map_or("some time".to_string(), with_age);
             let via = dossier.via.as_deref().map_or("as a seed".to_string(), |via| format!("via {via}"));
             rows.push(("known", format!("since {since}, {via}, depth {}", dossier.depth)));
             rows.extend(dossier.canonical.clone().map(|canonical| ("canonical", canonical)));
@@ -194,7 +194,9 @@ impl Explained<'_> {
         }
         rows.extend(status.robots.as_ref().map(|robots| ("robots", robots_text(robots))));
         let pause = status.niceness.as_ref().and_then(|niceness| niceness.pause_until.as_ref());
-        rows.extend(pause.map(|until| ("pause", format!("nothing is asked of its host before {until}"))));
+        rows.extend(
+            pause.map(|until| ("pause", format!("nothing is asked of its host before {}", with_age(until)))),
+        );
         rows.extend(status.trouble.clone().map(|trouble| ("trouble", trouble)));
         let by = if status.live { "the running crawl" } else { "the files of the crawl" };
         rows.push(("source", by.to_string()));
@@ -203,7 +205,7 @@ impl Explained<'_> {
 }
 
 fn robots_text(robots: &RobotsLine) -> String {
-    let until = robots.until.as_deref().map_or(String::new(), |until| format!(" (until {until})"));
+    let until = robots.until.as_deref().map_or(String::new(), |until| format!(", until {}", with_age(until)));
     let rule = robots.rule.as_deref().map_or(String::new(), |rule| format!(" by \"{rule}\""));
     match (robots.state, robots.allowed) {
         (RobotsState::Known, Some(true)) => format!("allowed{rule}{until}"),

@@ -1,4 +1,4 @@
-use super::shared::{DataArg, Failure, Ticker, mb, say, tell};
+use super::shared::{DataArg, Failure, Ticker, mb, say_failure, tell};
 use super::store::report_damage;
 use crate::archive::{ArchiveError, Export, Exported, Fault, export_wacz, index_export, index_files};
 use crate::base::shown;
@@ -196,7 +196,7 @@ pub(super) fn failure(error: ArchiveError) -> Failure {
 pub(super) fn report_faults(faults: &[(PathBuf, Fault)], total: u64) -> Result<(), Failure> {
     for (path, Fault { offset, cause, .. }) in faults {
         let (path, cause) = (shown(&path.display().to_string(), 1_000), shown(cause, 500));
-        say(format_args!("{path}: byte {offset}: {cause}"));
+        say_failure(format_args!("{path}: byte {offset}: {cause}"));
     }
     match total {
         0 => Ok(()),

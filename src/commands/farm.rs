@@ -115,7 +115,7 @@ impl FarmArgs {
     pub fn run(self) -> Result<(), Failure> {
         let signals = Signals::take()?;
         let cores = match &self.cores {
-            Some(list) => Some(parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?),
+            Some(list) => Some(parse_cores(list).map_err(|e| Failure::Usage(format!("--cores {e}")))?),
             None => None,
         };
         let options = FarmOptions { spec: self.spec(), port: self.port, threads: self.threads, cores };

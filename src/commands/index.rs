@@ -1,8 +1,8 @@
 use super::index_hosts::hosts;
 use super::index_import::import;
 use super::index_stat::stat;
-use super::shared::{DataArg, Failure, now_ms, parse_url, stream, tell, write_json};
-use crate::base::shown;
+use super::shared::{DataArg, Failure, FilterArgs, now_ms, parse_url, stream, tell, with_age, write_json};
+use crate::base::{rfc3339, shown};
 use crate::doc_index::{Discovered, DocState, DocumentInfo, DocumentLine, IndexView, Row};
 use crate::engine::{CrawlRules, index_folder};
 use crate::limits::URL_BYTES_MAX;
@@ -64,16 +64,17 @@ enum IndexCommand {
         json: bool,
     },
     /// List URLs that are to be fetched, in the order they were found
-    #[command(after_help = "Example:\n  nephila index pending --data ./example --limit 10")]
+    #[command(
+        after_help = "Examples:\n  nephila index pending --data ./example --limit 10\n  nephila index pending --data ./example --waiting --host example.org\n\nWhat --since asks is when a URL was found."
+    )]
     Pending {
         #[command(flatten)]
         data: DataArg,
-        /// At most this many
-        #[arg(long, value_name = "N")]
-        limit: Option<u64>,
-        /// Only of this host, by its name or its origin
-        #[arg(long, value_name = "NAME")]
-        host: Option<String>,
+        #[command(flatten)]
+        filter: FilterArgs,
+        /// Also those that wait for a retry or for their next visit: until when, and after what result
+        #[arg(long)]
+        waiting: bool,
         /// One JSON object a line
         #[arg(long)]
         json: bool,
@@ -108,8 +109,8 @@ impl IndexArgs {
             IndexCommand::Stat { data, json } => stat(&data, json),
             IndexCommand::Hosts { data, limit, host, json } => hosts(&data, limit, host.as_deref(), json),
             IndexCommand::Show { data, url, json } => show(&data.view()?, &typed(&url, &data.path)?, json),
-            IndexCommand::Pending { data, limit, host, json } => {
-                pending(&data.view()?, limit.unwrap_or(u64::MAX), host.as_deref(), json)
+            IndexCommand::Pending { data, filter, waiting, json } => {
+                pending(&data.view()?, &filter, waiting, json)
             }
             IndexCommand::Import { data, file, json } => import(&data.path, &file, json),
             IndexCommand::Export { data, json: _ } => export(&data.view()?),
@@ -124,12 +125,6 @@ pub(super) fn typed(url: &str, data: &Path) -> Result<CrawlUrl, Failure> {
     let canon = rules.unwrap_or_default().doc_index.canon();
     CrawlUrl::from_normal(canon.apply(parsed.as_str(), &mut String::new()))
         .map_err(|e| Failure::Usage(format!("{}: {e}", shown(url, 200))))
-}
-
-/// Whether a URL is of a host that was named: by its origin, by its authority or by its bare name.
-pub(super) fn is_of_host(url: &str, host: &str) -> bool {
-    let Ok(url) = CrawlUrl::from_normal(url) else { return false };
-    [url.origin(), url.authority(), url.host(), url.host_bare()].contains(&host)
 }
 
 /// To be fetched as soon as may be, and not only when it is due.
@@ -180,7 +175,7 @@ fn text_of(line: &DocumentLine) -> String {
         ("doc_id", Some(line.doc_id.to_string())),
         ("kind", Some(line.kind.clone())),
         ("state", line.state.map(|state| state.name().to_string())),
-        ("discovered", line.discovered_at.clone()),
+        ("discovered", line.discovered_at.as_deref().map(with_age)),
         ("via", line.via.clone()),
         ("depth", Some(line.depth.to_string())),
         ("hops", number(line.hops.into())),
@@ -188,14 +183,17 @@ fn text_of(line: &DocumentLine) -> String {
         ("head only", flag(line.head_only || line.only_head_known)),
         ("priority", Some(line.priority.to_string())),
         ("hits", number(line.hits.into())),
-        ("fetched", line.fetched_at.clone()),
+        ("fetched", line.fetched_at.as_deref().map(with_age)),
         ("result", line.result.map(|result| result.name().to_string())),
         ("status", line.http_status.map(|status| status.to_string())),
         ("retries", number(line.retries.into())),
-        ("due", line.due_at.clone()),
+        ("due", line.due_at.as_deref().map(with_age)),
         ("interval", line.interval_s.map(|seconds| format!("{seconds} s"))),
         ("fetches", number(line.fetches.into())),
-        ("changes", line.changed_at.as_ref().map(|at| format!("{}, the last at {at}", line.changes))),
+        (
+            "changes",
+            line.changed_at.as_ref().map(|at| format!("{}, the last at {}", line.changes, with_age(at))),
+        ),
         ("digest", line.digest.clone()),
         ("ETag", line.etag.clone()),
         ("modified", line.last_modified.clone()),
@@ -208,18 +206,27 @@ fn text_of(line: &DocumentLine) -> String {
     told.map(|(name, value)| format!("{name:<10} {}\n", shown(&value, URL_BYTES_MAX))).collect()
 }
 
-fn pending(view: &IndexView, limit: u64, host: Option<&str>, json: bool) -> Result<(), Failure> {
+fn pending(view: &IndexView, filter: &FilterArgs, waiting: bool, json: bool) -> Result<(), Failure> {
     let now_s = now_ms() / 1_000;
-    let mut left = limit;
+    let mut left = filter.limit();
     lines(view, |lines, doc_id, discovered, row, out| {
         if left == 0 {
             return Ok(ControlFlow::Break(()));
         }
-        if is_pending(row, now_s) && host.is_none_or(|host| is_of_host(&discovered.url, host)) {
+        let is_due = is_pending(row, now_s);
+        let is_listed = is_due || (waiting && row.is_some_and(|row| row.due_s > 0));
+        let (result, found_ms) = (row.and_then(|row| row.result), u64::from(discovered.at_s) * 1_000);
+        if is_listed && filter.takes(&discovered.url, result, found_ms) {
             left -= 1;
-            match json {
-                true => write_json(out, &lines.of(doc_id, discovered, row)?)?,
-                false => writeln!(out, "{}", shown(&discovered.url, URL_BYTES_MAX))?,
+            let url = shown(&discovered.url, URL_BYTES_MAX);
+            match row {
+                row if json => write_json(out, &lines.of(doc_id, discovered, row)?)?,
+                Some(row) if !is_due => {
+                    let due = with_age(&rfc3339(u64::from(row.due_s) * 1_000));
+                    let result = row.result.map_or("nothing yet", |result| result.name());
+                    writeln!(out, "{url}  waits until {due}, after {result}")?;
+                }
+                _ => writeln!(out, "{url}")?,
             }
         }
         Ok(ControlFlow::Continue(()))

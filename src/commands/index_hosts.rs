@@ -1,6 +1,6 @@
-use super::index::{is_of_host, is_pending};
+use super::index::is_pending;
 use super::index_stat::origin_of;
-use super::shared::{DataArg, Failure, now_ms, stream, write_json};
+use super::shared::{DataArg, Failure, is_of_host, now_ms, stream, with_age, write_json};
 use crate::base::{Wall, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
 use crate::engine::{NicenessLine, RobotsLine, RobotsState, Status, remembered};
@@ -108,9 +108,12 @@ impl HostListed<'_> {
         let origin = shown(self.origin, 300);
         write!(out, "{pending:>9} {known:>9} {success:>9} {errors:>9}  {origin}")?;
         let mut words = Vec::new();
-        words.extend(self.next_due_at.as_ref().map(|at| format!("{waiting} wait, the next until {at}")));
+        words.extend(
+            self.next_due_at.as_ref().map(|at| format!("{waiting} wait, the next until {}", with_age(at))),
+        );
         if let Some(niceness) = &self.niceness {
-            words.extend(niceness.pause_until.as_ref().map(|at| format!("left alone until {at}")));
+            words
+                .extend(niceness.pause_until.as_ref().map(|at| format!("left alone until {}", with_age(at))));
             let figures = [
                 ("penalty", niceness.penalty_ms),
                 ("slow", niceness.response_ms),

@@ -1,5 +1,5 @@
 use super::index::is_pending;
-use super::shared::{DataArg, Failure, mb, now_ms, tell};
+use super::shared::{DataArg, Failure, mb, now_ms, tell, with_age};
 use crate::base::{fingerprint, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
 use crate::engine::{CrawlRules, index_folder};
@@ -19,6 +19,8 @@ struct Counted {
     success: u64,
     errors: u64,
     excluded: u64,
+    /// The reasons that are told apart are bounded.
+    excluded_reasons: BTreeMap<String, u64>,
     hosts: u64,
     kinds: BTreeMap<&'static str, u64>,
     error_results: BTreeMap<&'static str, u64>,
@@ -35,11 +37,15 @@ pub(super) fn stat(data: &DataArg, json: bool) -> Result<(), Failure> {
     let view = data.view()?;
     let now_s = now_ms() / 1_000;
     let (mut counted, mut hosts, mut next_due_s) = (Counted::default(), RapidHashSet::default(), u32::MAX);
-    view.each(|_, discovered, row| {
+    view.each(|doc_id, discovered, row| {
         counted.known += 1;
         *counted.kinds.entry(discovered.origin.provenance.kind.name()).or_default() += 1;
         hosts.insert(fingerprint(origin_of(&discovered.url).as_bytes()));
         next_due_s = next_due_s.min(counted.count(row, now_s));
+        if let Some(row) = row.filter(|row| row.state == DocState::Excluded) {
+            let note = view.note(doc_id, row).unwrap_or_default();
+            counted.count_excluded(note.reason.as_deref().unwrap_or("unknown"));
+        }
         ControlFlow::Continue(())
     })?;
     counted.hosts = hosts.len() as u64;
@@ -65,6 +71,9 @@ fn collision_odds(urls: u64) -> f64 {
     -(-pairs / 2f64.powi(64)).exp_m1()
 }
 
+/// Reasons told apart.
+const REASONS_MAX: usize = 20;
+
 impl Counted {
     /// Counts a document, and says when it is due if that is to come.
     fn count(&mut self, row: Option<&Row>, now_s: u64) -> u32 {
@@ -80,16 +89,25 @@ impl Counted {
                 let result = row.result.map_or("unknown", |result| result.name());
                 *self.error_results.entry(result).or_default() += 1;
             }
-            DocState::Excluded => self.excluded += 1,
+            DocState::Excluded => {}
             DocState::Pending | DocState::Fetching => {}
         }
         self.waiting += u64::from(row.due_s > 0);
         if row.due_s > 0 { row.due_s } else { u32::MAX }
     }
 
+    fn count_excluded(&mut self, reason: &str) {
+        self.excluded += 1;
+        let is_one_more =
+            self.excluded_reasons.len() < REASONS_MAX || self.excluded_reasons.contains_key(reason);
+        let reason = if is_one_more { reason } else { "other reasons" };
+        *self.excluded_reasons.entry(reason.to_string()).or_default() += 1;
+    }
+
     fn text(&self) -> String {
         let Self { known, hosts, pending, waiting, success, errors, excluded, bytes_per_url, .. } = self;
-        let due = self.next_due_at.as_ref().map_or(String::new(), |at| format!(", the next at {at}"));
+        let due =
+            self.next_due_at.as_ref().map_or(String::new(), |at| format!(", the next at {}", with_age(at)));
         let mut text = format!(
             "known      {known} URLs of {hosts} hosts\n\
              pending    {pending} to fetch; {waiting} wait until they are due{due}\n\
@@ -101,9 +119,12 @@ impl Counted {
         }
         let kinds: Vec<String> = self.kinds.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let [ledger, documents, seen] = [self.ledger_bytes, self.documents_bytes, self.seen_bytes].map(mb);
+        text += &format!("excluded   {excluded}\n");
+        for (reason, count) in &self.excluded_reasons {
+            text += &format!("  {count:<8} {}\n", shown(reason, 200));
+        }
         text += &format!(
-            "excluded   {excluded}\n\
-             kinds      {}\n\
+            "kinds      {}\n\
              on disk    ledger {ledger:.1} MB, documents {documents:.1} MB, seen {seen:.1} MB: {bytes_per_url:.1} bytes a URL\n\
              odds       {:.1e} that two of them share a fingerprint\n",
             kinds.join(", "),

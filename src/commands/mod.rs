@@ -32,8 +32,8 @@ mod store;
 mod store_care;
 mod storeserver;
 mod urlserver;
+mod usage;
 
-pub use cli::{Cli, run, show_help};
+pub use cli::{Cli, run};
+use shared::machine;
 pub use shared::machine::survive_file_limits;
-pub use shared::say;
-use shared::{Failure, machine};

@@ -1,8 +1,7 @@
 //! Flags that several commands share, as typed, and what becomes of them: defaults, then the file, then the flags.
 
-use super::Failure;
 use super::machine::{cores, memory_bytes};
-use super::shared::say;
+use super::shared::{Failure, say};
 use crate::base::shown;
 use crate::config::{
     Bytes, Config, Contact, DriverChoice, MEMORY_BYTES_MIN, Millis, Rate, flag_help, flag_value,
@@ -21,6 +20,23 @@ pub trait Overlay {
     fn lay_over(&self, config: &mut Config);
 }
 
+/// The group of `--help` that the flag of a setting stands in.
+fn heading(setting: &str) -> &'static str {
+    match setting {
+        "sitemaps" | "recrawl" => WHAT_TO_CRAWL,
+        "user_agent" | "contact" | "req_host_concurrent" | "req_host_per_sec" => "Politeness",
+        "timeout_req" | "timeout_update" | "max_doc_size" | "fetches_max" => LIMITS,
+        "data" => "Storage",
+        "memory" => MACHINE,
+        _ => NETWORK,
+    }
+}
+
+pub const WHAT_TO_CRAWL: &str = "What to crawl";
+pub const LIMITS: &str = "Limits";
+pub const NETWORK: &str = "Network";
+pub const MACHINE: &str = "Machine";
+
 /// Defines flags for settings, by section and name; their help and what they take is written where the setting is.
 macro_rules! setting_flags {
     (
@@ -36,13 +52,18 @@ macro_rules! setting_flags {
             $(
                 #[arg(
                     long,
+                    help_heading = heading(stringify!($name)),
                     value_name = flag_value(stringify!($section), stringify!($name)),
                     help = flag_help(stringify!($section), stringify!($name))
                 )]
                 $name: Option<$type>,
             )+
             $($(
-                #[arg(long, help = flag_help(stringify!($switch_section), stringify!($switch)))]
+                #[arg(
+                    long,
+                    help_heading = heading(stringify!($switch)),
+                    help = flag_help(stringify!($switch_section), stringify!($switch))
+                )]
                 $switch: bool,
             )+)?
         }
@@ -116,21 +137,21 @@ pub struct SharedArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The cores to use, one shard on each, like 0-3,6 [default: all]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", help_heading = MACHINE)]
     cores: Option<String>,
     /// The kernel interface for the network: io_uring, or epoll where it is switched off
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", help_heading = MACHINE)]
     driver: DriverChoice,
     #[command(flatten)]
     fetch: FetchFlags,
     /// Allow a network that is not public, like 127.0.0.0/8 (repeatable)
-    #[arg(long, value_name = "CIDR")]
+    #[arg(long, value_name = "CIDR", help_heading = NETWORK)]
     allow_net: Vec<IpNet>,
     /// Names and addresses that need no name server, in the format of /etc/hosts [default: /etc/hosts]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = NETWORK)]
     hosts_file: Option<PathBuf>,
     /// A name server, on port 53 unless a port is given (repeatable) [default: those of /etc/resolv.conf]
-    #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_name_server)]
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_name_server, help_heading = NETWORK)]
     dns: Vec<SocketAddr>,
 }
 
@@ -154,7 +175,7 @@ value_enums!(DriverChoice ScopeKind Sitemaps);
 pub fn load(file: Option<&Path>, core_list: Option<&str>, flags: &[&dyn Overlay]) -> Result<Config, Failure> {
     let mut config = file.map_or_else(|| Ok(Config::default()), Config::read).map_err(Failure::usage)?;
     config.cores = match core_list {
-        Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores: {e}")))?,
+        Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores {e}")))?,
         None => cores(),
     };
     flags.iter().for_each(|flags| flags.lay_over(&mut config));
@@ -206,23 +227,47 @@ fn parse_name_server(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// `0-3,6` as a list of cores.
+/// `0-3,6` as a list of cores, each of which this process may run on.
 pub fn parse_cores(text: &str) -> Result<Vec<usize>, String> {
-    let mut cores = Vec::new();
+    cores_among(text, &cores()).map_err(|cause| format!("{}: {cause}", shown(text, 60)))
+}
+
+fn cores_among(text: &str, there: &[usize]) -> Result<Vec<usize>, String> {
+    let mut chosen = Vec::new();
     for part in text.split(',') {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         let number = |s: &str| {
-            s.trim().parse::<usize>().map_err(|_| format!("{part:?} is not a core or a range like 0-3"))
+            s.trim().parse::<usize>().map_err(|_| {
+                format!("{:?} is not a core or a range like 0-3; {}", shown(part, 60), may_use(there))
+            })
         };
         let (from, to) = (number(from)?, number(to)?);
-        if from > to || to >= 1_024 {
-            return Err(format!("{part:?} is not a range of cores"));
+        if from > to {
+            return Err(format!("\"{from}-{to}\" runs backwards: write {to}-{from}; {}", may_use(there)));
         }
-        cores.extend(from..=to);
+        for core in from..=to {
+            // The first that is not there ends it, however far the range goes.
+            if !there.contains(&core) {
+                return Err(format!("core {core} is not there: {}", may_use(there)));
+            }
+            if chosen.contains(&core) {
+                return Err(format!("core {core} is named twice; {}", may_use(there)));
+            }
+            chosen.push(core);
+        }
     }
-    cores.sort_unstable();
-    cores.dedup();
-    Ok(cores)
+    chosen.sort_unstable();
+    Ok(chosen)
+}
+
+/// Names the cores that there are, as `--cores` takes them.
+fn may_use(there: &[usize]) -> String {
+    let runs = there.chunk_by(|core, next| core + 1 == *next);
+    let words = runs.map(|run| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        run => format!("{}", run[0]),
+    });
+    format!("this process may use {}", words.collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]
@@ -258,8 +303,14 @@ mod tests {
 
     #[test]
     fn cores_are_lists_and_ranges() {
-        assert_eq!(parse_cores("0-3,6").unwrap(), [0, 1, 2, 3, 6]);
-        assert_eq!(parse_cores("1").unwrap(), [1]);
-        assert!(parse_cores("3-1").is_err() && parse_cores("a").is_err() && parse_cores("").is_err());
+        let there = [0, 1, 2, 3, 6, 8];
+        let chosen = |text: &str| cores_among(text, &there);
+        assert_eq!(chosen("0-3,6"), Ok(vec![0, 1, 2, 3, 6]));
+        assert_eq!(chosen("6,1"), Ok(vec![1, 6]));
+        assert!(chosen("3-1").unwrap_err().contains("write 1-3"));
+        assert!(chosen("a").is_err() && chosen("").is_err() && chosen("0-").is_err());
+        assert_eq!(chosen("0-18446744073709551615"), chosen("0-99"));
+        assert_eq!(chosen("0-99"), Err("core 4 is not there: this process may use 0-3,6,8".to_string()));
+        assert!(chosen("0-2,2-3").unwrap_err().starts_with("core 2 is named twice"));
     }
 }

@@ -80,8 +80,8 @@ fn spider(
 ) -> Result<SpiderSummary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
-    driver.announce(&format!("; cores {:?}", config.cores));
     let mut kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
+    driver.announce(&format!("; cores {:?}", config.cores));
     let store = match store {
         Some(address) => {
             say(format_args!("spider: documents go to the store server {address}"));
@@ -100,7 +100,7 @@ fn spider(
         false => start::<EpollDriver>(&setup, links, store, started)?,
     };
     announce_links("spider", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, None)
+    run_to_end(node, signals, &FAREWELL)
 }
 
 fn start<D: ProductDriver>(

@@ -1,4 +1,6 @@
-use super::shared::{DataArg, Failure, mb, parse_url, print, stream, tell, write_json};
+use super::shared::{
+    DataArg, Failure, FilterArgs, age, mb, now_ms, parse_url, print, stream, tell, write_json,
+};
 use super::store_care::{self, ToGo};
 use crate::base::{fingerprint, rfc3339, shown};
 use crate::proto::http1::Flags;
@@ -24,10 +26,14 @@ pub struct StoreArgs {
 #[derive(Subcommand)]
 enum StoreCommand {
     /// List documents: the newest record of each URL
-    #[command(after_help = "Example:\n  nephila store ls --data ./example --json")]
+    #[command(
+        after_help = "Examples:\n  nephila store ls --data ./example --json\n  nephila store ls --data ./example --host example.org --result http_error --since 2h --limit 10"
+    )]
     Ls {
         #[command(flatten)]
         data: DataArg,
+        #[command(flatten)]
+        filter: FilterArgs,
         /// Every record, not only the newest of each URL
         #[arg(long)]
         all: bool,
@@ -157,7 +163,7 @@ impl Counted {
 impl StoreArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
-            StoreCommand::Ls { data, all, json } => ls(&data.reader()?, all, json),
+            StoreCommand::Ls { data, filter, all, json } => ls(&data.reader()?, &filter, all, json),
             StoreCommand::Cat { data, url, doc_id, head } => {
                 cat(&data.reader()?, url.as_deref(), doc_id, head)
             }
@@ -174,13 +180,20 @@ impl StoreArgs {
     }
 }
 
-fn ls(reader: &Reader, all: bool, json: bool) -> Result<(), Failure> {
+fn ls(reader: &Reader, filter: &FilterArgs, all: bool, json: bool) -> Result<(), Failure> {
     let newest = if all { None } else { Some(reader.newest()?) };
+    let mut left = filter.limit();
     let mut damaged = Ok(Vec::new());
     stream(|out| {
         let mut done = Ok(());
         damaged = reader.each(|located, bytes| {
-            if done.is_ok() && newest.as_ref().is_none_or(|newest| newest.is_newest(&located)) {
+            let record = &located.record;
+            if left > 0
+                && done.is_ok()
+                && newest.as_ref().is_none_or(|newest| newest.is_newest(&located))
+                && filter.takes(&record.url, Some(record.result), record.fetched_unix_ms)
+            {
+                left -= 1;
                 done = write_line(out, reader, &located, bytes, json);
             }
         });
@@ -202,8 +215,9 @@ fn write_line(
         let status = status.map_or("-".to_string(), |status| status.to_string());
         return writeln!(
             out,
-            "{} {:<15} {status:>3} {:>9} {:>6} ms  {}",
+            "{} {:>10} {:<15} {status:>3} {:>9} {:>6} ms  {}",
             rfc3339(record.fetched_unix_ms),
+            age(record.fetched_unix_ms, now_ms()),
             record.result.name(),
             record.document_len,
             record.took_ms,

@@ -48,7 +48,7 @@ impl StoreServerArgs {
         let directory = open_data(&config.store.data, "process")?;
         let node = StoreNode::start(&config, listen, directory, started)?;
         announce_links("storeserver", Some(node.bound()), &[]);
-        let summary = run_to_end(node, signals, &FAREWELL, None)?;
+        let summary = run_to_end(node, signals, &FAREWELL)?;
         tell(&StoreReport::new(&summary), self.json, StoreReport::table)
     }
 }

@@ -98,9 +98,9 @@ fn serve(
     started: Instant,
 ) -> Result<UrlSummary, Failure> {
     let driver = ChosenDriver::of(&mut config, 1)?;
-    driver.announce("");
     let names = NameSource::of(&config, &driver)?;
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
+    driver.announce("");
     // For its lock: the log and the journal have one writer.
     let directory = open_data(&config.store.data, "process")?;
     // A list is worked off once; what is due in the index is noted there.
@@ -116,7 +116,7 @@ fn serve(
         false => start::<EpollDriver>(&setup, list, links, names, started)?,
     };
     announce_links("urlserver", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, None)
+    run_to_end(node, signals, &FAREWELL)
 }
 
 fn start<D: ProductDriver>(

@@ -90,6 +90,15 @@ pub(crate) fn keep_secret(file: &File) {
     }
 }
 
+/// What helps against a disk or a limit that refuses a file, in brackets; nothing where that is not known.
+pub(crate) fn mend(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::FileTooLarge => " (raise the limit of file sizes, ulimit -f)",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => " (free some space)",
+        _ => "",
+    }
+}
+
 /// Makes the names in a directory durable.
 pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()

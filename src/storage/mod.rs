@@ -18,7 +18,7 @@ mod spill;
 
 pub(crate) use bytes::Bytes;
 pub(crate) use files::{
-    NewFile, keep_secret, make_data_directory, make_directory, replace, replace_secret, sync_directory,
+    NewFile, keep_secret, make_data_directory, make_directory, mend, replace, replace_secret, sync_directory,
     sync_parent,
 };
 pub(crate) use huge_buffer::{HUGE_LINES, HugeBuffer, LINE_BYTES};

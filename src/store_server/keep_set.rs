@@ -60,10 +60,11 @@ impl<'a> KeepSets<'a> {
     fn newer(&self, located: &Located, kept: &KeepSet) -> Result<Newer, ReadError> {
         let own = located.place();
         let mut newer = Newer::None;
-        for place in self.all.find(List::Url, url_hash(located.record.url.as_bytes())) {
-            if place <= own {
-                break;
-            }
+        let mut places = self.all.find(List::Url, url_hash(located.record.url.as_bytes()));
+        self.reader.sort_by_age(&mut places)?;
+        let rank = places.iter().position(|place| *place == own);
+        places.truncate(rank.unwrap_or_else(|| places.partition_point(|place| *place > own)));
+        for place in places {
             // Another URL may have the same hash.
             if self.reader.read(place)?.is_none_or(|(other, _)| other.record.url != located.record.url) {
                 continue;
@@ -72,7 +73,9 @@ impl<'a> KeepSets<'a> {
             if !place.is_unchanged() {
                 return Ok(Newer::Another);
             }
-            if place.segment != own.segment || kept.places.contains(&place) {
+            // Whether an import of this segment stays may not be decided yet.
+            let may_stay = place.segment != own.segment || place.is_imported() || own.is_imported();
+            if may_stay || kept.places.contains(&place) {
                 newer = Newer::Unchanged;
             }
         }
@@ -93,7 +96,7 @@ impl<'a> KeepSets<'a> {
         let mut places = self.all.find(List::Digest, record.digest as u64);
         places.retain(|place| {
             let goes = place.segment == own.segment && !kept.places.contains(place);
-            !place.is_at(own) && !place.is_unchanged() && !goes
+            *place != own && !place.is_unchanged() && !goes
         });
         // References find the newer copy.
         let copies = places.iter().filter(|place| !place.is_reference() && **place > own);

@@ -67,12 +67,12 @@ mod verify;
 
 pub use data_dir::DataDir;
 pub(crate) use data_dir::OpenError;
-pub(crate) use reader::{Damage, Located};
+pub(crate) use directory_lock::Holder;
+pub(crate) use reader::{Age, Damage, Located};
 pub use reader::{ReadError, Reader};
 pub(crate) use record::{Document, Record};
 
 pub(crate) use data_dir::HeldDirectory;
-pub(crate) use directory_lock::Holder;
 pub(crate) use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
 pub(crate) use maintenance::{Maintenance, MaintenanceError};
 pub(crate) use policy::{Dedup, History};

@@ -1,6 +1,6 @@
 use super::dedup::url_hash;
 use super::index::{AllPlaces, Catalog, Entries, List, Place};
-use super::layout::DIGEST;
+use super::layout::{DIGEST, FETCHED_AT};
 use super::record::{self, Document, Record, RecordSummary};
 use super::scan::{self, ScanResult};
 use super::segment_file::{SegmentFile, list_readable};
@@ -57,7 +57,36 @@ pub struct Located {
     pub offset: u64,
 }
 
+/// How old a record is among those of its URL.
+#[derive(Clone, Copy, Debug)]
+pub struct Age {
+    fetched_unix_ms: u64,
+    is_imported: bool,
+    pub segment: u64,
+    pub offset: u64,
+}
+
+impl Age {
+    /// An import is as old as its fetch; of all others what was written later is newer, whatever a clock said.
+    pub fn is_newer_than(self, other: Age) -> bool {
+        let place = |age: Age| (age.segment, age.offset);
+        match self.is_imported || other.is_imported {
+            true => (self.fetched_unix_ms, place(self)) > (other.fetched_unix_ms, place(other)),
+            false => place(self) > place(other),
+        }
+    }
+}
+
 impl Located {
+    pub fn age(&self) -> Age {
+        Age {
+            fetched_unix_ms: self.record.fetched_unix_ms,
+            is_imported: self.record.is_imported(),
+            segment: self.segment,
+            offset: self.offset,
+        }
+    }
+
     pub(super) fn place(&self) -> Place {
         Place::of(self.record.summary(), self.segment, self.offset)
     }
@@ -71,7 +100,10 @@ pub struct Damage {
 }
 
 /// Decides whether a record is the newest of its URL.
-pub struct Newest<'a>(AllPlaces<'a>);
+pub struct Newest<'a> {
+    reader: &'a Reader,
+    all: AllPlaces<'a>,
+}
 
 impl Reader {
     pub fn open(data: &Path) -> Result<Reader, ReadError> {
@@ -156,7 +188,7 @@ impl Reader {
 
     /// Decides which record of a URL is the newest.
     pub fn newest(&self) -> Result<Newest<'_>, ReadError> {
-        self.all_places().map(Newest)
+        Ok(Newest { reader: self, all: self.all_places()? })
     }
 
     pub(super) fn all_places(&self) -> Result<AllPlaces<'_>, ReadError> {
@@ -188,7 +220,8 @@ impl Reader {
     /// Finds a record by the indexes; `None` if they lead to another one: they are out of date, or a record is damaged.
     fn find_indexed(&self, url: &str) -> Result<Option<Finding>, ReadError> {
         let key = url_hash(url.as_bytes());
-        let places = self.places(List::Url, key, |_, found| found == url.as_bytes())?;
+        let mut places = self.places(List::Url, key, |_, found| found == url.as_bytes())?;
+        self.sort_by_age(&mut places)?;
         let mut newest: Option<(Located, Vec<u8>)> = None;
         for place in places {
             let Some((located, bytes)) = self.read(place)? else {
@@ -218,14 +251,19 @@ impl Reader {
 
     /// As [`Reader::find`], without any index.
     fn find_by_reading(&self, url: &str) -> Result<Option<(Located, Option<Document>)>, ReadError> {
-        let mut newest = None;
-        let mut of_document = None;
+        let mut newest: Option<(Located, Vec<u8>)> = None;
+        let mut of_document: Option<(Located, Vec<u8>)> = None;
         let damages = self.each(|located, bytes| {
             if located.record.url == url {
-                if !located.record.is_unchanged() {
+                let is_newer = |known: &Option<(Located, Vec<u8>)>| {
+                    known.as_ref().is_none_or(|(known, _)| located.age().is_newer_than(known.age()))
+                };
+                if !located.record.is_unchanged() && is_newer(&of_document) {
                     of_document = Some((located.clone(), bytes.to_vec()));
                 }
-                newest = Some((located, bytes.to_vec()));
+                if is_newer(&newest) {
+                    newest = Some((located, bytes.to_vec()));
+                }
             }
         })?;
         // What is damaged may be newer than what is found.
@@ -391,6 +429,47 @@ impl Reader {
         Ok(places)
     }
 
+    /// Puts places of one URL, the latest first, into the order of their age, the newest first. Without an import among
+    /// them, that is the same.
+    pub(super) fn sort_by_age(&self, places: &mut Vec<Place>) -> Result<(), ReadError> {
+        if places.len() < 2 || !places.iter().any(|place| place.is_imported()) {
+            return Ok(());
+        }
+        let mut aged = Vec::with_capacity(places.len());
+        for &place in places.iter() {
+            aged.push((self.fetched_at(place)?, place));
+        }
+        let (mut imports, others): (Vec<_>, Vec<_>) =
+            aged.into_iter().partition(|(_, place)| place.is_imported());
+        imports.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut imports, mut others) = (imports.into_iter().peekable(), others.into_iter().peekable());
+        places.clear();
+        places.extend(std::iter::from_fn(|| {
+            let is_import = match (imports.peek(), others.peek()) {
+                (Some(import), Some(other)) => import > other,
+                (import, _) => import.is_some(),
+            };
+            let next = if is_import { imports.next() } else { others.next() };
+            next.map(|(_, place)| place)
+        }));
+        Ok(())
+    }
+
+    /// When a record was fetched; 0 for one that is no longer there.
+    fn fetched_at(&self, place: Place) -> Result<u64, ReadError> {
+        let number = u64::from(place.segment);
+        let Ok(index) = self.segments.binary_search_by_key(&number, |segment| segment.number) else {
+            return Ok(0);
+        };
+        let segment = &self.segments[index];
+        let header = segment.open().and_then(|opened| match opened {
+            Some((file, _)) => scan::read_header(&file, number, place.offset()),
+            None => Ok(None),
+        });
+        let header = header.map_err(|cause| segment.unreadable(cause))?;
+        Ok(header.map_or(0, |header| u64_at(&header, FETCHED_AT)))
+    }
+
     pub(super) fn read(&self, place: Place) -> Result<Option<(Located, Vec<u8>)>, ReadError> {
         let number = u64::from(place.segment);
         let Ok(index) = self.segments.binary_search_by_key(&number, |segment| segment.number) else {
@@ -417,7 +496,11 @@ fn own_document(located: &Located, bytes: &[u8]) -> Option<Document> {
 
 impl Newest<'_> {
     pub fn is_newest(&self, located: &Located) -> bool {
-        let newest = self.0.find(List::Url, url_hash(located.record.url.as_bytes())).first().copied();
-        newest.is_none_or(|newest| newest <= located.place())
+        let own = located.place();
+        let mut places = self.all.find(List::Url, url_hash(located.record.url.as_bytes()));
+        // What cannot be read now is damage, which whoever reads on is told of.
+        let _ = self.reader.sort_by_age(&mut places);
+        // One that is in no index yet is the latest.
+        places.first().is_none_or(|&newest| newest == own || newest < own && !places.contains(&own))
     }
 }

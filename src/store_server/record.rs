@@ -67,6 +67,7 @@ pub(super) struct RecordSummary {
     pub digest: u128,
     pub is_reference: bool,
     pub is_unchanged: bool,
+    pub is_imported: bool,
 }
 
 impl RecordSummary {
@@ -76,6 +77,7 @@ impl RecordSummary {
             digest: u128::from(u64_at(header, DIGEST)) | u128::from(u64_at(header, DIGEST + 8)) << 64,
             is_reference: header[KIND] == KIND_REFERENCE,
             is_unchanged: is_unchanged(header[RESULT], u32_at(header, FLAGS)),
+            is_imported: is_imported(u32_at(header, DOC_ID), u32_at(header, TOOK_MS)),
         }
     }
 }
@@ -85,6 +87,11 @@ fn is_unchanged(result: u8, flags: u32) -> bool {
     result == ResultCode::NotModified as u8
         || flags.contains(Flags::HEAD_ONLY)
         || flags.contains(Flags::HEAD_BY_GET)
+}
+
+/// An import has neither a document number nor a duration.
+fn is_imported(doc_id: u32, took_ms: u32) -> bool {
+    doc_id == 0 && took_ms == 0
 }
 
 impl NewRecord<'_> {
@@ -100,7 +107,13 @@ impl Record {
             digest: self.digest,
             is_reference: self.is_reference,
             is_unchanged: self.is_unchanged(),
+            is_imported: self.is_imported(),
         }
+    }
+
+    /// Came out of an archive: it is as old as its fetch, whenever it was written.
+    pub fn is_imported(&self) -> bool {
+        is_imported(self.doc_id, self.took_ms)
     }
 
     /// Repeats the document that was stored for its URL before: it has none of its own.

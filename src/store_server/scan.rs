@@ -139,6 +139,13 @@ pub fn read_record(file: &File, segment: u64, offset: u64) -> io::Result<Option<
         .map(|record| (record, bytes)))
 }
 
+/// The header of the record at a place; `None` if there is none. What follows it is not looked at.
+pub fn read_header(file: &File, segment: u64, offset: u64) -> io::Result<Option<[u8; HEADER_BYTES]>> {
+    let mut header = [0; HEADER_BYTES];
+    let got = read_up_to(file, &mut header, offset)?;
+    Ok(record::check_header(&header[..got], segment).is_ok().then_some(header))
+}
+
 /// Shows the header and the URL of every record, by jumping from one to the next. What it shows may not be whole.
 pub fn skim(file: &File, segment: u64, mut show: impl FnMut(&[u8], &[u8], u64)) -> io::Result<()> {
     let mut bytes = vec![0; 1 << 10];

@@ -135,9 +135,9 @@ pub struct HostTally {
 }
 
 impl HostTally {
-    /// The counts of the last whole round.
-    pub fn waits(&self) -> impl Iterator<Item = (WaitsFor, u64)> + '_ {
-        WaitsFor::ALL.into_iter().zip(self.counted)
+    /// The counts of the last whole round, in the order of [`WaitsFor::ALL`].
+    pub fn waits(&self) -> &[u64; WaitsFor::ALL.len()] {
+        &self.counted
     }
 }
 

@@ -220,7 +220,7 @@ fn a_private_address_is_not_connected_to() {
         let mut command = nephila();
         command.args(["crawl", "--json", "--driver", driver, "--dns", &server.flag(), "--data"]);
         command.arg(dir.join("data")).arg(format!("http://www.dns.test:{}/", web.port()));
-        let report = Running::start(&mut command).wait(PATIENCE).done().json();
+        let report = Running::start(&mut command).wait(PATIENCE).ended().json();
         assert_eq!(result_count(&report, "blocked_address"), 1, "{driver}: {report}");
         assert_eq!(web.connections(), 0);
     }

@@ -95,6 +95,33 @@ fn a_crawl_says_what_it_cannot_write() {
     assert_eq!(report["success"], 401, "{report}");
 }
 
+/// The log grows while segments do not: it meets the limit in the middle of a crawl.
+#[test]
+fn a_log_that_may_not_grow_ends_a_crawl_in_good_order() {
+    let web = LogServer::start(|asked| match asked.target.as_str() {
+        "/" => Reply::links((0..4).map(|hub| format!("/hub{hub}"))),
+        hub if hub.starts_with("/hub") => {
+            Reply::links((0..100).map(|n| format!("{hub}/{}{n}", "long".repeat(200))))
+        }
+        target => Reply::text(target),
+    });
+    let dir = TempDir::new();
+    let small = dir.write("c.toml", "[store]\nsegment_bytes = 200000\n[spider]\nmax_doc_size = 100000\n");
+    let data = dir.join("data");
+    let mut command = crawl_command(&data);
+    command.args(["--req-host-per-sec", "0", &web.url("/"), "--config"]).arg(&small);
+    let run = limited(220, &command);
+    assert_eq!(run.code(), 3, "{}", run.stderr);
+    let last = run.stderr.lines().last().unwrap();
+    assert!(last.contains("crawl log") && last.contains("ulimit -f"), "{}", run.stderr);
+    let log = std::fs::read(data.join("crawl.log")).unwrap();
+    assert!(log.ends_with(b"\n") && log.len() > 100_000, "whole lines, {} bytes", log.len());
+    store(&["verify"], &data).done();
+    let report = Running::start(&mut command).wait(PATIENCE).done().json();
+    assert_eq!(report["pending"], 0, "{report}");
+    assert_eq!(store(&["ls", "--json"], &data).done().json_lines().len(), 405, "{report}");
+}
+
 /// What is put out may be a file, too.
 #[test]
 fn what_is_said_ends_at_the_limit_and_no_process_does() {

@@ -131,7 +131,7 @@ fn kill_9_loses_nothing_that_was_counted() {
         let counted = wait_for("a progress line", PATIENCE, || {
             let stderr = crawl.stderr();
             let line = stderr.lines().rfind(|line| line.contains(" pages "))?.to_string();
-            line.split(" pages ").next()?.split_whitespace().last()?.parse::<usize>().ok()
+            line.split(" pages ").next()?.split_whitespace().last()?.replace(',', "").parse::<usize>().ok()
         });
         crawl.signal(Signal::SIGKILL);
         let run = crawl.wait(PATIENCE);

@@ -29,9 +29,14 @@
 //! | `one_address`| an address has one budget, however it is written                  |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
+//! | `excluded`   | what rules refuse is not failed, and comes back when they go      |
+//! | `no_seed`    | a crawl that had none of its seeds says why, and exits 1          |
+//! | `wrong_command_lines` | what cannot be meant is refused with cause and mend, and makes nothing |
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
+//! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
+//! | `how_it_goes`| progress fits the terminal; why a crawl ended, and how to go on   |
 //! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
@@ -78,12 +83,15 @@ mod disks;
 mod dns;
 mod edges;
 mod escapes;
+mod excluded;
 mod explain;
 mod export;
 mod file_limits;
+mod filters;
 mod full_disk;
 mod fuzz;
 mod hostile;
+mod how_it_goes;
 mod index_care;
 mod interrupts;
 mod keep_alive;
@@ -94,6 +102,7 @@ mod manual;
 mod memory;
 mod name_server;
 mod niceness;
+mod no_seed;
 mod one_address;
 mod operate;
 mod orders;
@@ -127,3 +136,4 @@ mod support;
 mod telling;
 mod url_life;
 mod urlserver;
+mod wrong_command_lines;

@@ -41,7 +41,7 @@ fn a_mapped_address_shares_the_budget_of_the_one_in_it() {
         }
         // The last field of the log has the address; a journal names it first.
         let text = |file: &str| std::fs::read_to_string(data.join(file)).unwrap_or_default();
-        let (log, journal) = (text("crawl.log"), text("hosts.journal"));
+        let (log, journal) = (text("crawl.log"), text("niceness.journal"));
         let mut addresses = log.lines().filter_map(|line| line.rsplit(' ').next());
         assert!(addresses.all(|notes| !notes.starts_with("[::ffff")), "{log}");
         assert!(!journal.contains("address ::ffff"), "{journal}");

@@ -424,7 +424,7 @@ fn no_redirect_leads_to_a_forbidden_address() {
                 .map(|arg| if arg == "127.0.0.0/8" { "127.60.0.0/16".into() } else { arg.to_os_string() }),
         );
         command.args(["--driver", driver, "--scope", "any", "--dns", &names.flag()]);
-        let report = Running::start(&mut command).wait(PATIENCE).done().json();
+        let report = Running::start(&mut command).wait(PATIENCE).ended().json();
         check_report(&report);
         assert!(canary.accept().is_err(), "{way}, {driver}: a connection to 127.0.0.1");
         assert!(

@@ -9,6 +9,11 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 #[track_caller]
+fn ran<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Run {
+    Running::start(nephila().args(args)).wait(PATIENCE).done()
+}
+
+#[track_caller]
 fn import(data: &Path, files: &[&Path]) {
     let mut command = nephila();
     Running::start(command.args(["import", "warc", "--data"]).arg(data).args(files)).wait(PATIENCE).done();
@@ -39,6 +44,70 @@ fn warc(dir: &TempDir, date: &str, body: Option<&str>) -> PathBuf {
         "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://a.test/\r\nWARC-Date: {date}\r\n{more}Content-Type: application/http;msgtype=response\r\nContent-Length: {length}\r\n\r\n{block}\r\n\r\n"
     );
     dir.write(&format!("{date}.warc"), text)
+}
+
+/// The newest of imported records is the latest, in whatever order they come, also of several imports.
+#[test]
+fn the_newest_record_is_the_latest_and_not_the_last_imported() {
+    let dir = TempDir::new();
+    let old = warc(&dir, "2020-01-01T00:00:00Z", Some("old"));
+    let new = warc(&dir, "2024-01-01T00:00:00Z", Some("new"));
+    let same = warc(&dir, "2022-01-01T00:00:00Z", None);
+    let newest = |data: &Path, date: &str, body: &[u8]| {
+        let listed = store(&["ls", "--json"], data).done().json();
+        assert_eq!(listed["fetched_at"], date, "{}: {listed}", data.display());
+        assert_eq!(cat(data, "http://a.test/"), body, "{}", data.display());
+        let out = data.with_extension("cdxj");
+        export("cdxj", data, &out, &["--newest", "--force"]);
+        let lines = std::fs::read_to_string(&out).unwrap();
+        assert_eq!(lines.lines().count(), 1, "{lines}");
+        lines
+    };
+    let new_at = "2024-01-01T00:00:00.000Z";
+    for (name, imports) in [
+        ("in-order", &[&[&*old][..], &[&new]][..]),
+        ("newer-first", &[&[&*new], &[&old]]),
+        ("in-one", &[&[&*new, &old]]),
+        ("with-a-304", &[&[&*new], &[&same], &[&old]]),
+    ] {
+        let data = dir.join(name);
+        for files in imports {
+            import(&data, files);
+        }
+        assert!(newest(&data, new_at, b"new").contains("20240101"));
+        // Packing keeps the latest; indexes that are made anew say the same.
+        ran(["store", "reindex", "--data", data.to_str().unwrap()]);
+        assert!(newest(&data, new_at, b"new").contains("20240101"));
+        ran(["store", "repack", "--data", data.to_str().unwrap()]);
+        assert!(newest(&data, new_at, b"new").contains("20240101"));
+        assert_eq!(records(&data).len(), 1, "{name}");
+        ran(["store", "verify", "--data", data.to_str().unwrap()]);
+    }
+    // A 304 stands for the document before it, not for one that was imported after it.
+    let data = dir.join("unchanged");
+    for files in [[&*same], [&old]] {
+        import(&data, &files);
+    }
+    for _ in 0..2 {
+        assert!(newest(&data, "2022-01-01T00:00:00.000Z", b"old").contains("20200101"));
+        ran(["store", "repack", "--data", data.to_str().unwrap()]);
+        assert_eq!(records(&data).len(), 2, "the document that the 304 stands for stays");
+    }
+    // What is fetched today is newer than any of it, before it or after it.
+    let mut stage = Stage::new(|_| Reply::text("fetched"));
+    let url = stage.url("a.test", "/");
+    import(&stage.data, &[&warc_of(&dir, &url, "2024-01-01T00:00:00Z")]);
+    stage.crawl([&*url]);
+    import(&stage.data, &[&warc_of(&dir, &url, "2020-01-01T00:00:00Z")]);
+    assert_eq!(cat(&stage.data, &url), b"fetched");
+    ran(["store", "repack", "--data", stage.data.to_str().unwrap()]);
+    assert_eq!(cat(&stage.data, &url), b"fetched");
+    assert_eq!(records(&stage.data).len(), 1);
+}
+
+fn warc_of(dir: &TempDir, url: &str, date: &str) -> PathBuf {
+    let text = std::fs::read_to_string(warc(dir, date, Some(date))).unwrap();
+    dir.write(&format!("of-{date}.warc"), text.replace("http://a.test/", url))
 }
 
 /// Results and flags come back, also those that a WARC has no word for.

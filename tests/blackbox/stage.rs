@@ -64,7 +64,7 @@ impl Stage {
     #[track_caller]
     pub fn crawl<S: AsRef<str>>(&self, args: impl IntoIterator<Item = S>) -> Value {
         // A second crawl of a stage asks for everything once more.
-        let run = Running::start(self.command(args).arg("--again")).wait(PATIENCE).done();
+        let run = Running::start(self.command(args).arg("--again")).wait(PATIENCE).ended();
         let report = run.json();
         check_report(&report);
         report

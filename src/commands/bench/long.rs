@@ -98,6 +98,6 @@ impl LongReport {
         let head = format!(
             "{hosts} hosts x {pages} pages of {page_bytes} bytes, {rate}: {success} of {wanted} pages in {seconds:.0} s, {cpu_us_per_page:.1} µs CPU a page, driver {driver}\n"
         );
-        format!("{head}\n{}\n{}", course.text(), crawl.table())
+        format!("{head}\n{}\n{}", course.text(), crawl.this_run())
     }
 }

@@ -1,7 +1,7 @@
 //! Writing to stdout and stderr, where a reader may have gone and a disk may be full. Nothing else in the program writes
 //! there, so that nothing of it can panic over it.
 
-use super::Failure;
+use super::{Failure, Verbosity};
 use crate::base;
 use serde::Serialize;
 use std::fmt::Display;
@@ -12,8 +12,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static LINES_LOST: AtomicU64 = AtomicU64::new(0);
 static UNTOLD: AtomicU64 = AtomicU64::new(0);
 
-/// Says a line on stderr. One that cannot be written is counted: telling is never a reason to stop.
-pub fn say(line: impl Display) {
+/// Says something on stderr, unless `-q` was given.
+pub(crate) fn say(line: impl Display) {
+    if Verbosity::Normal.is_on() {
+        say_failure(line);
+    }
+}
+
+/// Says something that is worth knowing with `-v` only.
+pub(crate) fn say_more(line: impl Display) {
+    if Verbosity::Verbose.is_on() {
+        say_failure(line);
+    }
+}
+
+/// Says why a command failed. A line that cannot be written is counted: telling is never a reason to stop.
+pub(crate) fn say_failure(line: impl Display) {
     let untold = UNTOLD.load(Ordering::Relaxed);
     let before = match untold {
         0 => String::new(),

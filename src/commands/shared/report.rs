@@ -1,11 +1,13 @@
 //! The summaries of the processes that serve, as a table for people and as JSON for scripts.
 
 use super::output::mb;
+use super::times::with_age;
 use crate::base::rfc3339;
-use crate::engine::{SpiderSummary, StoreSummary, Summary, UrlSummary};
+use crate::engine::{Ended, SpiderSummary, StoreSummary, Summary, UrlSummary};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What was fetched, and what it took.
 #[derive(Serialize, Deserialize, Debug)]
@@ -34,6 +36,8 @@ pub(crate) struct CrawlReport {
     waiting: u64,
     next_due: Option<String>,
     known: u64,
+    /// Of the known ones, those that the rules of this run leave out.
+    excluded: u64,
     /// Of the known ones, those that were when it began.
     known_before: u64,
     /// Pages that were stored by a process that was killed, and are not fetched again.
@@ -43,7 +47,9 @@ pub(crate) struct CrawlReport {
     robots: u64,
     shard_restarts: u64,
     pub syscalls_per_page: f64,
+    /// It was ended before everything that was due was fetched.
     stopped: bool,
+    ended: Ended,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -89,6 +95,8 @@ pub(crate) struct UrlReport {
     /// URLs that were answered for.
     done: u64,
     pending: u64,
+    /// Left out by the rules of this run.
+    excluded: u64,
     /// Lines that went to spiders, and those of them that went again.
     sent: u64,
     resent: u64,
@@ -129,6 +137,7 @@ impl CrawlReport {
             waiting: summary.waiting,
             next_due: summary.next_due_s.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
             known: summary.known,
+            excluded: summary.excluded,
             known_before: summary.known_before,
             taken_up: summary.taken_up,
             results: owned(&summary.results),
@@ -136,26 +145,60 @@ impl CrawlReport {
             robots: summary.robots,
             shard_restarts: summary.restarts,
             syscalls_per_page: per(summary.syscalls, summary.pages),
-            stopped: summary.stopped,
+            stopped: summary.ended.is_early(),
+            ended: summary.ended,
         }
     }
 
-    pub fn table(&self) -> String {
-        let Self { fetches, known, pending, waiting, .. } = self;
-        let due = self.next_due.as_ref().map(|due| format!(" ({waiting} wait, the next until {due})"));
+    /// What this run did, and what its directory holds.
+    pub fn table(&self, data: &Path) -> String {
+        let Self { known, pending, excluded, .. } = self;
+        let out = if *excluded > 0 { format!(", {excluded} excluded") } else { String::new() };
+        let new = known - self.known_before.min(*known);
+        let new = if new == 0 || new == *known { String::new() } else { format!(" ({new} of them new)") };
+        let all = table(&[("URLs", format!("{known} known{new}, {pending} pending{out}"))]);
+        format!("this run\n{}all of {}\n{all}", self.this_run(), data.display())
+    }
+
+    /// What this run did, without what is zero.
+    pub fn this_run(&self) -> String {
+        let fetches = &self.fetches;
+        let pages = fetches.pages;
         table(&[
             ("pages", fetches.pages_row()),
-            ("pages/s", format!("{:.0}", fetches.pages_per_second)),
-            ("CPU µs/page", format!("{:.1}", fetches.cpu_us_per_page)),
-            ("received", format!("{:.1} MB", mb(fetches.bytes))),
-            ("stored", stored(fetches.bytes, fetches.stored_bytes)),
-            ("fetch", self.fetch_ms.row()),
+            ("pages/s", some(pages, &|| format!("{:.0}", fetches.pages_per_second))),
+            ("CPU µs/page", some(pages, &|| format!("{:.1}", fetches.cpu_us_per_page))),
+            ("received", some(fetches.bytes, &|| format!("{:.1} MB", mb(fetches.bytes)))),
+            ("stored", some(fetches.bytes, &|| stored(fetches.bytes, fetches.stored_bytes))),
+            ("fetch", some(pages, &|| self.fetch_ms.row())),
             ("results", results(&self.results)),
-            ("URLs", format!("{known} known, {pending} pending{}", due.unwrap_or_default())),
-            ("robots.txt", format!("{} fetched", self.robots)),
+            ("robots.txt", some(self.robots, &|| format!("{} fetched", self.robots))),
+            ("restarts", some(self.shard_restarts, &|| format!("{} of shards", self.shard_restarts))),
             ("seconds", format!("{:.2}", fetches.seconds)),
             ("driver", fetches.driver_row(self.syscalls_per_page)),
         ])
+    }
+
+    /// Why it ended, and what to type to go on.
+    pub fn end(&self, data: &Path) -> String {
+        let left = format!("{} URLs are left", self.pending);
+        let ended = match self.ended {
+            Ended::Done => "nothing is left to fetch".to_string(),
+            Ended::Linger => {
+                let due = self.next_due.as_deref().map_or("later".to_string(), with_age);
+                format!("what is left is not due yet: {} URLs wait, the next until {due}", self.waiting)
+            }
+            Ended::MaxPages => format!("the limit --max-pages was reached; {left}"),
+            Ended::MaxSeconds => format!("the limit --max-seconds was reached; {left}"),
+            Ended::Signal => format!("stopped by a signal; {left}"),
+        };
+        let data = data.display();
+        let go_on = match self.ended {
+            Ended::Done => format!("nephila crawl --data {data} --again (asks whether anything has changed)"),
+            Ended::Linger => format!("nephila crawl --data {data} --wait (stays until they are due)"),
+            _ => format!("nephila crawl --data {data}"),
+        };
+        table(&[("ended", ended), ("go on", go_on)])
     }
 }
 
@@ -181,7 +224,12 @@ impl SpiderReport {
             ("stored", stored(fetches.bytes, fetches.stored_bytes)),
             ("fetch", self.fetch_ms.row()),
             ("results", results(&self.results)),
-            ("links", format!("{untold} DONE unheard, {bad_lines} closed over bad lines")),
+            (
+                "links",
+                some(untold + bad_lines, &|| {
+                    format!("{untold} DONE unheard, {bad_lines} closed over bad lines")
+                }),
+            ),
             ("seconds", format!("{:.2}", fetches.seconds)),
             ("driver", fetches.driver_row(self.syscalls_per_page)),
         ])
@@ -210,13 +258,15 @@ impl StoreReport {
 
 impl UrlReport {
     pub fn new(summary: UrlSummary) -> UrlReport {
-        let UrlSummary { known, done, pending, sent, resent, late, bad_lines, seconds, .. } = summary;
+        let UrlSummary { known, done, pending, excluded, sent, resent, late, bad_lines, seconds, .. } =
+            summary;
         let UrlSummary { cpu_us, driver, results, stopped, .. } = summary;
         let cpu_us_per_url = cpu_us as f64 / done.max(1) as f64;
         UrlReport {
             known,
             done,
             pending,
+            excluded,
             sent,
             resent,
             late,
@@ -235,7 +285,12 @@ impl UrlReport {
             ("urls", format!("{known} known, {done} done, {pending} pending")),
             ("lines", format!("{sent} sent, {resent} of them again")),
             ("results", results(&self.results)),
-            ("links", format!("{late} words came late, {bad_lines} closed over bad lines")),
+            (
+                "links",
+                some(late + bad_lines, &|| {
+                    format!("{late} words came late, {bad_lines} closed over bad lines")
+                }),
+            ),
             ("CPU µs/URL", format!("{:.1}", self.cpu_us_per_url)),
             ("seconds", format!("{:.2}", self.seconds)),
             ("driver", self.driver.to_string()),
@@ -245,7 +300,8 @@ impl UrlReport {
 
 impl Fetches {
     fn pages_row(&self) -> String {
-        format!("{} ({} with success, {} errors)", self.pages, self.success, self.errors)
+        let errors = if self.errors > 0 { format!(", {} errors", self.errors) } else { String::new() };
+        format!("{} ({} with success{errors})", self.pages, self.success)
     }
 
     fn driver_row(&self, syscalls_per_page: f64) -> String {
@@ -263,6 +319,11 @@ impl FetchTimes {
     fn row(&self) -> String {
         format!("p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms", self.p50, self.p99, self.max)
     }
+}
+
+/// A row, unless it is about nothing.
+fn some(count: u64, row: &dyn Fn() -> String) -> String {
+    if count > 0 { row() } else { String::new() }
 }
 
 /// Nothing a page if there was none.
@@ -284,5 +345,6 @@ fn results<N: std::fmt::Display>(results: &BTreeMap<N, u64>) -> String {
 }
 
 fn table(rows: &[(&str, String)]) -> String {
-    rows.iter().map(|(name, value)| format!("  {name:<12} {value}\n")).collect()
+    let told = rows.iter().filter(|(_, value)| !value.is_empty());
+    told.map(|(name, value)| format!("  {name:<12} {value}\n")).collect()
 }

@@ -51,7 +51,7 @@ impl OpenNote {
     /// Notes how it ended.
     pub fn end(mut self, ended: &Result<Summary, Failure>) {
         let how = match ended {
-            Ok(summary) if summary.stopped => "stopped",
+            Ok(summary) if summary.ended.is_early() => "stopped",
             Ok(_) => "done",
             Err(Failure::No(text) | Failure::Usage(text) | Failure::CannotRun(text)) => text,
         };

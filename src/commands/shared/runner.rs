@@ -3,7 +3,6 @@ use super::signals::{Interrupt, Signals};
 use super::{Failure, say};
 use crate::engine::Running;
 use std::net::SocketAddr;
-use std::time::Instant;
 
 /// What is said when a signal comes.
 pub(crate) struct Farewell {
@@ -11,13 +10,11 @@ pub(crate) struct Farewell {
     pub at_once: &'static str,
 }
 
-/// Shows progress, says what the node waits for and passes on signals until it has finished; it is told to stop when
-/// its time is over, if that is limited.
+/// Shows progress, says what the node waits for and passes on signals until it has finished.
 pub(crate) fn run_to_end<N: Running>(
     node: N,
     mut signals: Signals,
     farewell: &Farewell,
-    until: Option<Instant>,
 ) -> Result<N::Summary, Failure> {
     let mut progress = Progress::new();
     let mut is_stopping = false;
@@ -30,9 +27,6 @@ pub(crate) fn run_to_end<N: Running>(
         }
         if interrupt == Interrupt::Stop {
             progress.say(&format!("stopping: {}; a second signal stops at once", farewell.stopping));
-        }
-        let is_over = until.is_some_and(|until| Instant::now() >= until);
-        if interrupt == Interrupt::Stop || (is_over && !is_stopping) {
             is_stopping = true;
             node.stop();
         }

@@ -2,12 +2,25 @@
 
 use super::{Failure, say};
 use crate::base::shown;
-use crate::proto::url::CrawlUrl;
+use crate::proto::url::{CrawlUrl, UrlError};
 use std::path::Path;
 
 /// A URL as it was typed.
 pub(crate) fn parse_url(text: &str) -> Result<CrawlUrl, Failure> {
-    CrawlUrl::parse(text).map_err(|e| Failure::Usage(format!("{}: {e}", shown(text, 200))))
+    CrawlUrl::parse(text).map_err(|e| Failure::Usage(said(text, &e)))
+}
+
+/// What is wrong with a URL. One that only lacks its scheme is known by its host.
+fn said(text: &str, error: &UrlError) -> String {
+    let meant = Some(text).filter(|text| !text.contains("://")).map(|text| format!("https://{text}"));
+    let is_host = |url: &CrawlUrl| {
+        let bare = url.host_bare();
+        bare == "localhost" || bare.contains('.') || url.authority() != bare
+    };
+    match meant.and_then(|meant| CrawlUrl::parse(&meant).ok()).filter(is_host) {
+        Some(url) => format!("{} has no scheme: did you mean {url} ?", shown(text, 200)),
+        None => format!("{}: {error}", shown(text, 200)),
+    }
 }
 
 /// The URLs of a file, one a line. A bad line is named and skipped.
@@ -16,17 +29,59 @@ pub(crate) fn read_urls(path: &Path, flag: &str, urls: &mut Vec<CrawlUrl>) -> Re
         Failure::Usage(format!("cannot read {}: {e} (name a file of URLs with {flag})", path.display()))
     })?;
     for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
+        let line = listed(line);
+        if line.is_empty() {
             continue;
         }
         match CrawlUrl::parse(line) {
             Ok(url) => urls.push(url),
             Err(e) => {
-                let (path, number, line) = (path.display(), number + 1, shown(line, 200));
-                say(format_args!("nephila: {path}:{number}: skipped: {line}: {e}"));
+                let (path, number) = (path.display(), number + 1);
+                say(format_args!("nephila: {path}:{number}: skipped: {}", said(line, &e)));
             }
         }
     }
     Ok(())
+}
+
+/// What a line lists: without its comment, which begins the line or follows a blank, and without the byte order mark that
+/// some editors put first. The `#` of a fragment has no blank before it.
+fn listed(line: &str) -> &str {
+    let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
+    let line = line.trim_matches(is_blank);
+    let comment =
+        line.match_indices('#').find(|(at, _)| line[..*at].chars().next_back().is_none_or(is_blank));
+    comment.map_or(line, |(at, _)| line[..at].trim_end_matches(is_blank))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_follows_a_blank() {
+        for (line, url) in [
+            ("http://a/", "http://a/"),
+            ("\u{feff}http://a/\r", "http://a/"),
+            ("http://a/ # why", "http://a/"),
+            ("http://a/\t#why", "http://a/"),
+            ("http://a/p#frag", "http://a/p#frag"),
+            ("http://a/p#frag # why", "http://a/p#frag"),
+            ("# http://a/", ""),
+            ("  #", ""),
+            ("\u{feff}", ""),
+        ] {
+            assert_eq!(listed(line), url, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_lacks_a_scheme_is_asked_about() {
+        let said = |text: &str| said(text, &CrawlUrl::parse(text).unwrap_err());
+        assert_eq!(said("example.org"), "example.org has no scheme: did you mean https://example.org/ ?");
+        assert!(said("localhost:8000/x").contains("did you mean https://localhost:8000/x ?"));
+        for other in ["nonsense", "ftp://example.org/", "mailto:a@example.org", "a b.c", ""] {
+            assert!(!said(other).contains("did you mean"), "{other}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use super::super::ledger::{Entry, FILE_HEADER_BYTES, Ledger, Origin, Scanned, To
 use super::super::rules::IndexRules;
 use super::DocIndex;
 use crate::base::random_u64;
+use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::storage::seen::Seen;
 use crate::storage::{Bytes, Spill, sync_directory};
@@ -228,6 +229,8 @@ impl Replay<'_> {
         }
         match (row.state, index.rules.schedule.recrawl) {
             (DocState::Excluded | DocState::Fetching, _) => true,
+            // Earlier builds took an address that was not allowed for an error.
+            (DocState::Error, _) if row.result == Some(ResultCode::BlockedAddress) => true,
             (DocState::Pending, _) => index.rules.again || row.due_s <= now_s,
             _ if index.rules.again => true,
             // This crawl does not look again.

@@ -13,6 +13,7 @@ use crate::engine::crawl::provider::Provider;
 use crate::engine::crawl::queues::{Queues, QueuesParts};
 use crate::engine::crawl::resume::{IndexedMark, Resumed, Resumption};
 use crate::engine::crawl::scheduler::{Scheduler, SchedulerConfig, SchedulerLane, SchedulerParts};
+use crate::engine::crawl::seed_fates::SeedFates;
 use crate::engine::crawl::settings::{spider_config, store_rules, url_server_config};
 use crate::engine::crawl::shard::{Shard, ShardParts};
 use crate::engine::names::Names;
@@ -45,6 +46,7 @@ pub struct NodeCore {
     pub(crate) health: Arc<Health>,
     pub(crate) resumed: Resumed,
     pub(crate) known_before: u64,
+    pub(crate) seeds: SeedFates,
     pub(crate) told: Option<IndexedMark>,
     /// No other process writes there until the index is closed.
     pub(crate) held: Option<HeldDirectory>,
@@ -90,6 +92,7 @@ pub fn assemble(
     let CrawlTask { seeds, store, index } = task;
     let mut scope = index.scope(&seeds);
     let known_before = index.index.stats().known;
+    let fates = SeedFates::new(&seeds, config);
     let rules = index.provider_rules(config, &scope);
     let OpenIndex { index, mut told, .. } = index;
     let mut provider = Provider::new(index, rules);
@@ -153,6 +156,7 @@ pub fn assemble(
         health: wiring.health,
         resumed,
         known_before,
+        seeds: fates,
         told,
         held,
     })
@@ -179,6 +183,7 @@ impl Dealer {
             wiring.wall,
             (bell.door.clone(), index_bell.door.clone()),
             wiring.health.clone(),
+            wiring.table.thread(),
         );
         let parts = SchedulerParts {
             lanes,

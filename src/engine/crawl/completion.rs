@@ -29,6 +29,8 @@ pub(crate) struct Completion<'a> {
     /// How the server can be asked whether the document has changed, and the segment that has it.
     pub validators: Option<Validators>,
     pub segment: u64,
+    /// What is to be said of a fetch that failed.
+    pub trouble: Option<String>,
 }
 
 impl Completion<'_> {
@@ -40,7 +42,7 @@ impl Completion<'_> {
             head_only: candidate.provenance.head_only,
             new_url: handled.new_url.as_ref().map(|url| url.as_str().into()),
             canonical: handled.canonical.as_ref().map(|url| url.as_str().into()),
-            reason: None,
+            reason: self.trouble.map(String::into_boxed_str),
         };
         let outcome = Outcome {
             status: self.status,
@@ -84,11 +86,26 @@ fn found_of(candidate: &Candidate, handled: Handled) -> Option<Box<Found>> {
     })
 }
 
+/// What is to be said of a fetch that failed, beyond its result.
+pub(crate) fn trouble_of(fetched: &Fetched) -> Option<String> {
+    let (ip, port) = (fetched.addr.ip(), fetched.addr.port());
+    (fetched.result == ResultCode::ConnectRefused).then(|| format!("nothing listens on {ip} port {port}"))
+}
+
 /// Why a URL was not fetched, for the doc index: the line of the robots rules that denied it, or what kept us from them.
-pub(crate) fn refusal_note(url_server: &UrlServer, job: &Job, refusal: Refusal) -> Option<Box<Note>> {
+/// `why` says what became of its robots.txt.
+pub(crate) fn refusal_note(
+    url_server: &UrlServer,
+    job: &Job,
+    refusal: Refusal,
+    why: Option<&str>,
+) -> Option<Box<Note>> {
     let reason = match refusal {
         Refusal::Robots => url_server.robots_line(&job.candidate.url)?,
-        Refusal::RobotsUnreachable => "robots.txt could not be had".to_string(),
+        Refusal::RobotsUnreachable => match why {
+            Some(why) => format!("robots.txt could not be had: {why}"),
+            None => "robots.txt could not be had".to_string(),
+        },
         Refusal::SetAside => "its host failed too often in a row".to_string(),
     };
     Some(Box::new(Note { reason: Some(reason.into()), ..Note::default() }))

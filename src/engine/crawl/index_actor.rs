@@ -4,6 +4,7 @@ use crate::engine::crawl::messages::{FromIndex, ToIndex};
 use crate::engine::crawl::provider::Provider;
 use crate::engine::inspect::handed::Handed;
 use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::limits::INDEX_RING_WORDS;
 use crate::proto::url::CrawlUrl;
@@ -29,6 +30,7 @@ pub struct IndexActor {
     is_stalled: bool,
     is_ending: bool,
     health: Arc<Health>,
+    counters: Arc<Counters>,
 }
 
 /// The scheduler's end.
@@ -70,6 +72,7 @@ impl IndexActor {
         wall: Wall,
         (scheduler, bell): (Arc<Doorbell>, Arc<Doorbell>),
         health: Arc<Health>,
+        counters: Arc<Counters>,
     ) -> (IndexActor, IndexPort) {
         let (words, messages) = ring(INDEX_RING_WORDS);
         let (answers_out, answers) = ring(4);
@@ -86,6 +89,7 @@ impl IndexActor {
             is_stalled: false,
             is_ending: false,
             health,
+            counters,
         };
         (actor, IndexPort { words, answers, bell })
     }
@@ -189,6 +193,13 @@ impl IndexActor {
         taken
     }
 
+    fn publish(&self) {
+        let stats = self.provider.index().stats();
+        self.counters.set(Counter::Known, stats.known);
+        self.counters.set(Counter::Pending, stats.pending + stats.fetching);
+        self.counters.set(Counter::Waiting, stats.waiting);
+    }
+
     fn is_idle(&self) -> bool {
         let is_waiting = self.messages.is_empty() && self.question.is_none();
         (is_waiting || self.is_stalled) && self.unanswered.is_none()
@@ -213,6 +224,7 @@ impl Actor for IndexActor {
         match self.work_off_and_close(now, is_over) {
             Ok(messages) => {
                 self.health.wait_for(Part::Index, None);
+                self.publish();
                 if is_over { Turned::Finished } else { Turned::Idle { messages } }
             }
             // It is all in memory, and nothing more comes in. Without an end to it, it is found again.

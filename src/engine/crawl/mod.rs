@@ -28,6 +28,7 @@
 //! | `robots_exchange`, `open_questions` | what one shard asks of another; what users ask                      |
 //! | `shutdown`                          | an end that hangs is noticed                                        |
 //! | `index_actor`, `index_link`         | the two sides of the rings to the doc index                         |
+//! | `seed_fates`                        | what became of the URLs that were typed                             |
 //! | `provider`, `open_index`            | what is fetched next and by which rules; the index opened           |
 //! | `shard`                             | one spider over one driver, between a `WorkSource` and a `RecordSink` |
 //! | `queues`, `local_queues`            | the url server of a shard, as the source of a crawl's work          |
@@ -56,6 +57,7 @@ pub(crate) mod resolution;
 pub(crate) mod resume;
 pub(crate) mod robots_exchange;
 pub(crate) mod scheduler;
+pub(crate) mod seed_fates;
 pub(crate) mod settings;
 pub(crate) mod shard;
 pub(crate) mod shard_log;

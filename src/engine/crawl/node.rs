@@ -4,12 +4,13 @@ use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
+use crate::engine::crawl::seed_fates::SeedFates;
 use crate::engine::inspect::control::{CONTROL_SOCKET, Control, Desk};
 use crate::engine::inspect::node_status::Gauges;
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
-    Counter, CounterTable, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
+    Counter, CounterTable, Ended, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
@@ -39,6 +40,7 @@ pub struct Node {
     table: CounterTable,
     health: Arc<Health>,
     known_before: u64,
+    seeds: SeedFates,
     told: Option<IndexedMark>,
     /// No other process writes there until the index is closed.
     held: Option<HeldDirectory>,
@@ -96,6 +98,7 @@ impl Node {
             table: core.table,
             health,
             known_before: core.known_before,
+            seeds: core.seeds,
             told: core.told,
             held: core.held,
             resumed: core.resumed,
@@ -129,7 +132,6 @@ impl Running for Node {
     }
 
     fn finish(self) -> Result<Summary, NodeError> {
-        let stopped = self.stop.is_stopped();
         let mut scheduler = self.scheduler.join();
         scheduler.end_questions();
         self.control.into_iter().for_each(Control::end);
@@ -147,6 +149,14 @@ impl Running for Node {
         }
         let index = index_actor.provider().index().stats();
         let sum = |counter| self.table.sum(counter);
+        let unix_ms = wall_at(self.started).unix_ms_at_zero + self.started.elapsed().as_millis() as u64;
+        let pending = index.pending + index.fetching + index.waiting;
+        let ended = match scheduler.ended().unwrap_or(Ended::Signal) {
+            Ended::Done if pending > 0 => Ended::Linger,
+            // The limit was reached with the last there was.
+            Ended::MaxPages if pending == 0 => Ended::Done,
+            why => why,
+        };
         Ok(Summary {
             pages: scheduler.pages(),
             success: scheduler.success(),
@@ -157,19 +167,21 @@ impl Running for Node {
             cpu_us: cpu_us(),
             driver: self.driver,
             cores: self.cores,
-            pending: index.pending + index.fetching + index.waiting,
+            pending,
             waiting: index.waiting,
             next_due_s: index.next_due_s,
             known_before: self.known_before,
             taken_up: self.resumed.pages,
             known: index.known,
+            excluded: index.excluded,
+            seeds_lost: self.seeds.lost(index_actor.provider(), scheduler.success(), unix_ms),
             results: scheduler.results(),
             fetch_us: merged_histogram(&self.shard_stats),
             robots: sum(Counter::Robots),
             restarts: scheduler.restarts(),
             syscalls: sum(Counter::Syscalls),
             example: index_actor.provider_mut().index_mut().example(),
-            stopped,
+            ended,
         })
     }
 }

@@ -1,4 +1,4 @@
-use crate::engine::crawl::completion::{Completion, record_of, result_of};
+use crate::engine::crawl::completion::{Completion, record_of, result_of, trouble_of};
 use crate::engine::crawl::messages::FromShard;
 use crate::engine::crawl::shard::{RecordSink, ShardOut};
 use crate::engine::crawl::shard_log::Span;
@@ -72,6 +72,7 @@ impl RecordSink for PageSink {
             digest: appended.digest,
             validators: head.and_then(|head| Validators::of(head, fetched.head_bytes())),
             segment: appended.segment,
+            trouble: trouble_of(&fetched),
         };
         let (outcome, found) = completion.tell(handled);
         out.answer(outcome, Some(appended.sequence), true, found);

@@ -201,6 +201,11 @@ impl Provider {
     }
 
     fn record(&mut self, outcome: &Outcome, now_s: u32) {
+        // The rules of this run refused it. That is no failure: with other rules it is pending.
+        if outcome.result == ResultCode::BlockedAddress {
+            let reason = outcome.note.as_ref().and_then(|note| note.reason.as_deref());
+            return self.index.exclude(outcome.doc_id, reason.unwrap_or("its address is not allowed"), now_s);
+        }
         let fixed_s = self.fixed_interval(outcome.doc_id);
         // Its links are known before it is done.
         let doc_id = outcome.doc_id;

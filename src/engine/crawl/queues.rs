@@ -1,6 +1,6 @@
 use crate::base::{Now, Wall, shown};
 use crate::doc_index::Outcome;
-use crate::engine::crawl::completion::{moved_on, refusal_note, report_of};
+use crate::engine::crawl::completion::{moved_on, refusal_note, report_of, trouble_of};
 use crate::engine::crawl::messages::{Done, Found, FromShard, HostWord, RobotsAnswer};
 use crate::engine::crawl::shard::ShardOut;
 use crate::engine::crawl::shard_log::Span;
@@ -14,6 +14,7 @@ use crate::spider::{Fetched, Retry};
 use crate::url_server::{
     HostTally, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SpillEvent, UrlServer, UrlServerConfig,
 };
+use std::collections::VecDeque;
 
 /// The url server of a shard, with what it has written down and fetches back, and what it says to the scheduler: the same
 /// whether pages are fetched on this shard or by spiders in other processes.
@@ -27,6 +28,8 @@ pub struct Queues {
     wants: bool,
     /// Hosts out of reach that were spoken of.
     unreachable_said: u8,
+    /// Why the robots rules of a host could not be had, of the last of them.
+    unreachable: VecDeque<(Box<str>, String)>,
     robots: u64,
     /// Nothing new is asked of anybody.
     is_paused: bool,
@@ -51,6 +54,8 @@ pub(crate) enum Settled {
 
 /// More of them would only hide the rest; the crawl log has them all.
 const UNREACHABLE_SAID_MAX: u8 = 8;
+/// What waits for robots rules is refused as soon as they are out of reach; what comes later may go without the reason.
+const UNREACHABLE_KEPT_MAX: usize = 64;
 
 /// Rows that are looked at to count what hosts wait for.
 const HOSTS_PER_PUBLISH: usize = 256;
@@ -70,6 +75,7 @@ impl Queues {
             spill,
             wants: true,
             unreachable_said: 0,
+            unreachable: VecDeque::new(),
             robots: 0,
             is_paused: false,
             tally: HostTally::default(),
@@ -138,7 +144,9 @@ impl Queues {
         let result = refusal.result();
         out.log.refused_job(job, result, now);
         let unreachable = refusal == Refusal::RobotsUnreachable;
-        let note = refusal_note(&self.url_server, job, refusal);
+        let origin = job.candidate.url.origin();
+        let why = self.unreachable.iter().rev().find(|(of, _)| **of == *origin).map(|(_, why)| why.as_str());
+        let note = refusal_note(&self.url_server, job, refusal, why);
         let outcome =
             Outcome { unreachable, note, ..Outcome::new(job.candidate.doc_id, result, out.log.unix_s(now)) };
         out.answer(outcome, None, false, None);
@@ -203,17 +211,21 @@ impl Queues {
 
     /// The robots rules of a host could not be had, so that nothing is asked of it: says why.
     fn unreachable(&mut self, origin: &str, fetched: &Fetched, out: &mut Out) {
-        if self.unreachable_said == UNREACHABLE_SAID_MAX {
-            return;
-        }
-        self.unreachable_said += 1;
-        let cause = match fetched.status() {
-            0 => fetched.result.to_string(),
+        let mut cause = match fetched.status() {
+            0 => trouble_of(fetched).unwrap_or_else(|| fetched.result.to_string()),
             status => format!("{}, status {status}", fetched.result),
         };
-        let flags: String = fetched.flags.names().map(|name| format!(", {name}")).collect();
-        let text = format!("{}: nothing is asked of it, as its robots.txt cannot be had", shown(origin, 200));
-        out.notice(format!("{text} ({cause}{flags})"));
+        cause.extend(fetched.flags.names().map(|name| format!(", {name}")));
+        if self.unreachable_said < UNREACHABLE_SAID_MAX {
+            self.unreachable_said += 1;
+            let text =
+                format!("{}: nothing is asked of it, as its robots.txt cannot be had", shown(origin, 200));
+            out.notice(format!("{text} ({cause})"));
+        }
+        if self.unreachable.len() == UNREACHABLE_KEPT_MAX {
+            self.unreachable.pop_front();
+        }
+        self.unreachable.push_back((origin.into(), cause));
     }
 
     /// Hands on what the url server wants written or known.
@@ -251,7 +263,7 @@ impl Queues {
     /// True once every host has been counted.
     pub(crate) fn publish(&mut self, counters: &Counters, now: Now) -> bool {
         let is_whole = self.url_server.tally(&mut self.tally, HOSTS_PER_PUBLISH, now);
-        self.tally.waits().for_each(|(why, count)| counters.set(Counter::of_hosts(why), count));
+        counters.set_waits(self.tally.waits());
         counters.set(Counter::Hosts, self.url_server.hosts_busy() as u64);
         counters.set(Counter::Resent, self.url_server.stats().resent);
         counters.set(Counter::Robots, self.robots);

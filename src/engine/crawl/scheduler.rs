@@ -1,6 +1,6 @@
 use crate::base::{AddressGuard, Now, Wall, fingerprint};
 use crate::config::Config;
-use crate::doc_index::Outcome;
+use crate::doc_index::{Note, Outcome};
 use crate::engine::crawl::index_actor::IndexPort;
 use crate::engine::crawl::index_link::IndexLink;
 use crate::engine::crawl::messages::{
@@ -15,7 +15,7 @@ use crate::engine::crawl::shutdown::Shutdown;
 use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::{Addresses, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
-use crate::engine::runtime::counters::{Counter, Counters, Tally};
+use crate::engine::runtime::counters::{Counter, Counters, Ended, Tally};
 use crate::engine::runtime::health::Health;
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::engine::runtime::shard_lane::ShardLane;
@@ -41,11 +41,17 @@ pub struct Scheduler {
     log: ShardLog,
     strikes: RapidHashMap<u32, u8>,
     scope: ScopeNews,
+    /// URLs were typed.
+    has_seeds: bool,
+    /// It was said that an address is not allowed.
+    refusal_said: bool,
     counts: Counts,
     tally: Tally,
     stop: Arc<AtomicBool>,
     is_paused: bool,
     is_draining: bool,
+    /// Why it drains.
+    ended: Option<Ended>,
     shutdown: Shutdown,
     counters: Arc<Counters>,
     health: Arc<Health>,
@@ -58,6 +64,7 @@ pub struct SchedulerConfig {
     pub queue_len: usize,
     pub hosts_per_ip_max: usize,
     pub pages_max: Option<u64>,
+    pub seconds_max: Option<u64>,
     pub guard: AddressGuard,
     /// Of the seeds only the heads are asked for.
     pub head_only: bool,
@@ -71,6 +78,7 @@ impl SchedulerConfig {
             queue_len: config.url_server.queue_len,
             hosts_per_ip_max: config.url_server.hosts_per_ip_max,
             pages_max: config.pages_max,
+            seconds_max: config.seconds_max,
             guard: AddressGuard::new(config.allow_net.clone()),
             head_only: config.head_only,
             wait: config.wait,
@@ -131,11 +139,14 @@ impl Scheduler {
             log: ShardLog::new(parts.wall, 0, parts.log),
             strikes: RapidHashMap::default(),
             scope: ScopeNews::default(),
+            has_seeds: false,
+            refusal_said: false,
             counts: Counts::default(),
             tally: Tally::default(),
             stop: parts.stop,
             is_paused: false,
             is_draining: false,
+            ended: None,
             shutdown: Shutdown::default(),
             counters: parts.counters,
             health: parts.health,
@@ -146,6 +157,7 @@ impl Scheduler {
 
     /// URLs that a user typed.
     pub fn seeds(&mut self, urls: Vec<CrawlUrl>) {
+        self.has_seeds |= !urls.is_empty();
         self.index.send(ToIndex::Seeds { urls, head_only: self.config.head_only });
     }
 
@@ -407,7 +419,7 @@ impl Scheduler {
     fn resolved(&mut self, waiter: Waiter, addresses: Option<&Addresses>) {
         match (waiter, addresses) {
             (Waiter::Candidate(candidate), Some(addresses)) => self.deal(candidate, addresses),
-            (Waiter::Candidate(candidate), None) => self.refuse(&candidate, None, ResultCode::DnsFailed),
+            (Waiter::Candidate(candidate), None) => self.fail(&candidate, ResultCode::DnsFailed),
             (Waiter::RemoteRobots { asker, url }, addresses) => {
                 let allowed = addresses.map(|addresses| self.allowed(&url, addresses)).unwrap_or_default();
                 if allowed.is_empty() {
@@ -432,10 +444,27 @@ impl Scheduler {
         addresses.iter().filter(allowed).copied().collect()
     }
 
-    /// Our own rules keep a URL from every spider.
-    fn refuse(&mut self, candidate: &Candidate, ip: Option<IpAddr>, result: ResultCode) {
-        self.log.refused(candidate, ip, result, self.now);
+    /// The name of a URL failed.
+    fn fail(&mut self, candidate: &Candidate, result: ResultCode) {
+        self.log.refused(candidate, None, result, self.now);
         self.conclude(Outcome::new(candidate.doc_id, result, self.log.unix_s(self.now)), false);
+    }
+
+    /// The rules of this run keep a URL from every spider: none of its addresses is allowed.
+    fn refuse(&mut self, candidate: &Candidate, ip: Option<IpAddr>) {
+        let result = ResultCode::BlockedAddress;
+        self.log.refused(candidate, ip, result, self.now);
+        let refusal = ip.and_then(|ip| self.config.guard.check(ip, candidate.url.port()).err());
+        let reason = refusal.map(|refusal| refusal.to_string());
+        // A crawl that goes on and has nothing to show for it says why. What somebody typed is told of at the end.
+        if let Some(reason) = reason.as_ref().filter(|_| self.counts.pages == 0 && !self.has_seeds)
+            && !std::mem::replace(&mut self.refusal_said, true)
+        {
+            self.health.warn("excluded", format!("{}: left out: {reason}", candidate.url.origin()));
+        }
+        let note = Note { reason: reason.map(String::into_boxed_str), ..Note::default() };
+        let outcome = Outcome::new(candidate.doc_id, result, self.log.unix_s(self.now));
+        self.conclude(Outcome { note: Some(Box::new(note)), ..outcome }, false);
     }
 
     /// Deals a resolved candidate to the shard that owns its address. That address goes along, and others of that
@@ -446,7 +475,7 @@ impl Scheduler {
         }
         let allowed = self.allowed(&candidate.url, addresses);
         if allowed.is_empty() {
-            return self.refuse(&candidate, addresses.first().copied(), ResultCode::BlockedAddress);
+            return self.refuse(&candidate, addresses.first().copied());
         }
         match self.placement.place(candidate, allowed) {
             Placed::Waits => {}
@@ -515,11 +544,28 @@ impl Scheduler {
         self.index.is_exhausted() && self.shards.iter().all(is_idle)
     }
 
-    fn should_end(&self) -> bool {
-        let is_over = (self.is_complete() && !self.config.wait)
-            || self.config.pages_max.is_some_and(|pages_max| self.counts.pages >= pages_max);
+    /// Why it should end, if it should.
+    fn should_end(&self) -> Option<Ended> {
+        let SchedulerConfig { pages_max, seconds_max, wait, .. } = self.config;
+        if self.stop.load(Ordering::Relaxed) {
+            return Some(Ended::Signal);
+        }
         // Whoever pauses a crawl means to go on with it.
-        self.stop.load(Ordering::Relaxed) || (is_over && !self.is_paused)
+        if self.is_paused {
+            return None;
+        }
+        [
+            (!wait && self.is_complete(), Ended::Done),
+            (pages_max.is_some_and(|max| self.counts.pages >= max), Ended::MaxPages),
+            (seconds_max.is_some_and(|max| self.now.us() / 1_000_000 >= max), Ended::MaxSeconds),
+        ]
+        .into_iter()
+        .find_map(|(is_so, why)| is_so.then_some(why))
+    }
+
+    /// Why it ended.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended
     }
 
     fn take_questions(&mut self) {
@@ -548,9 +594,7 @@ impl Scheduler {
     }
 
     fn drain(&mut self) {
-        if std::mem::replace(&mut self.is_draining, true) {
-            return;
-        }
+        self.is_draining = true;
         for side in &mut self.shards {
             side.lane.retain(|message| !matches!(message, ToShard::Work { .. }));
             side.lane.deal(ToShard::Drain);
@@ -574,7 +618,6 @@ impl Scheduler {
         self.counters.set(Counter::Pages, self.counts.pages);
         self.counters.set(Counter::Success, self.counts.success);
         self.counters.set(Counter::Done, self.counts.done);
-        self.counters.set(Counter::Known, self.index.stats().known);
         self.counters.set(Counter::Restarts, self.counts.restarts);
         self.counters.set(Counter::Paused, u64::from(self.is_paused));
     }
@@ -596,7 +639,10 @@ impl Actor for Scheduler {
         self.publish();
         self.log.hurry();
         self.log.hand_on(now);
-        if self.should_end() {
+        if !self.is_draining
+            && let Some(why) = self.should_end()
+        {
+            self.ended = Some(why);
             self.drain();
         }
         if self.is_draining && self.shutdown.is_over(self.waits(), busy, now) {

@@ -4,6 +4,7 @@ use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{Located, ReadError, Reader, Record};
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
+use std::cell::OnceCell;
 use std::path::Path;
 
 /// What the store holds of pages that may be asked for again: their ETag and Last-Modified, so that what has not changed
@@ -33,7 +34,14 @@ impl Stored {
         match Reader::open(data) {
             Ok(mut reader) => {
                 reader.keep_newest(STORED_BYTES_MAX);
-                reader.each(|located, bytes| stored.note(&located, bytes))?;
+                let (all, newest) = (Reader::open(data)?, OnceCell::new());
+                reader.each(|located, bytes| {
+                    // What was fetched comes in the order of its age; an import may be older than what came before it.
+                    let newest = || newest.get_or_init(|| all.newest().ok()).as_ref();
+                    if !located.record.is_imported() || newest().is_some_and(|all| all.is_newest(&located)) {
+                        stored.note(&located, bytes);
+                    }
+                })?;
                 stored.digests = RapidHashSet::default();
             }
             Err(ReadError::NoStore(_)) => {}

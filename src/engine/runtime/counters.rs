@@ -3,6 +3,7 @@ use crate::url_server::WaitsFor;
 use hdrhistogram::Histogram;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,8 +16,10 @@ pub enum Counter {
     Success,
     /// Documents that were answered for, those that no spider was given among them.
     Done,
-    /// URLs that the doc index knows.
+    /// URLs that the doc index knows; those that it holds for fetching now, and those that wait until they are due.
     Known,
+    Pending,
+    Waiting,
     /// Shards that died and were made anew.
     Restarts,
     /// Bytes of responses, and what their records take in the store.
@@ -41,17 +44,6 @@ pub enum Counter {
     Late,
     /// No new requests go out.
     Paused,
-    /// Hosts that wait, by what they wait for.
-    WaitRate,
-    WaitResponseTime,
-    WaitCrawlDelay,
-    WaitPenalty,
-    WaitRetryAfter,
-    WaitFailures,
-    WaitRobots,
-    WaitConcurrent,
-    WaitAddress,
-    WaitSpider,
     /// Of a store server: connections that were let in, those that ended inside a record or sent what is none, and records.
     Connections,
     BadConnections,
@@ -60,31 +52,17 @@ pub enum Counter {
 
 const COUNT: usize = Counter::Records as usize + 1;
 
-impl Counter {
-    /// Of hosts that wait for this.
-    pub(crate) fn of_hosts(why: WaitsFor) -> Counter {
-        match why {
-            WaitsFor::Rate => Counter::WaitRate,
-            WaitsFor::ResponseTime => Counter::WaitResponseTime,
-            WaitsFor::CrawlDelay => Counter::WaitCrawlDelay,
-            WaitsFor::Penalty => Counter::WaitPenalty,
-            WaitsFor::RetryAfter => Counter::WaitRetryAfter,
-            WaitsFor::Failures => Counter::WaitFailures,
-            WaitsFor::Robots => Counter::WaitRobots,
-            WaitsFor::Concurrent => Counter::WaitConcurrent,
-            WaitsFor::Address => Counter::WaitAddress,
-            WaitsFor::Spider => Counter::WaitSpider,
-        }
-    }
-}
-
 /// The counters of one thread, published now and then by plain stores: the thread counts in fields of its own.
 #[derive(Default)]
-pub struct Counters([AtomicU64; COUNT]);
+pub struct Counters {
+    counts: [AtomicU64; COUNT],
+    /// Hosts that wait, by what for, in the order of [`WaitsFor::ALL`].
+    hosts_wait: [AtomicU64; WaitsFor::ALL.len()],
+}
 
 impl Counters {
     pub fn set(&self, counter: Counter, value: u64) {
-        self.0[counter as usize].store(value, Ordering::Relaxed);
+        self.counts[counter as usize].store(value, Ordering::Relaxed);
     }
 
     /// Adds, on the one thread that counts here.
@@ -93,7 +71,13 @@ impl Counters {
     }
 
     pub fn get(&self, counter: Counter) -> u64 {
-        self.0[counter as usize].load(Ordering::Relaxed)
+        self.counts[counter as usize].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_waits(&self, waits: &[u64; WaitsFor::ALL.len()]) {
+        for (counter, count) in self.hosts_wait.iter().zip(waits) {
+            counter.store(*count, Ordering::Relaxed);
+        }
     }
 }
 
@@ -111,6 +95,15 @@ impl CounterTable {
 
     pub fn sum(&self, counter: Counter) -> u64 {
         self.0.iter().map(|counters| counters.get(counter)).sum()
+    }
+
+    /// What hosts wait for, and how many for each.
+    fn waits(&self) -> Vec<(WaitsFor, u64)> {
+        let hosts = |at: usize| {
+            self.0.iter().map(|counters| counters.hosts_wait[at].load(Ordering::Relaxed)).sum::<u64>()
+        };
+        let waits = WaitsFor::ALL.into_iter().enumerate().map(|(at, why)| (why, hosts(at)));
+        waits.filter(|(_, hosts)| *hosts > 0).collect()
     }
 }
 
@@ -169,7 +162,9 @@ pub struct Snapshot {
     pub open: u64,
     pub hosts: u64,
     pub known: u64,
+    /// To be fetched now, and what waits until it is due.
     pub pending: u64,
+    pub waiting: u64,
     /// What hosts wait for, and how many for each.
     pub waits: Vec<(WaitsFor, u64)>,
     pub is_paused: bool,
@@ -178,10 +173,8 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn of(table: &CounterTable) -> Snapshot {
         let (pages, success) = (table.sum(Counter::Pages), table.sum(Counter::Success));
-        let known = table.sum(Counter::Known);
-        let waits = WaitsFor::ALL.into_iter().map(|why| (why, table.sum(Counter::of_hosts(why))));
         Snapshot {
-            waits: waits.filter(|(_, count)| *count > 0).collect(),
+            waits: table.waits(),
             is_paused: table.sum(Counter::Paused) > 0,
             pages,
             success,
@@ -190,8 +183,9 @@ impl Snapshot {
             stored_bytes: table.sum(Counter::StoredBytes),
             open: table.sum(Counter::Open),
             hosts: table.sum(Counter::Hosts),
-            known,
-            pending: known.saturating_sub(table.sum(Counter::Done)),
+            known: table.sum(Counter::Known),
+            pending: table.sum(Counter::Pending),
+            waiting: table.sum(Counter::Waiting),
         }
     }
 }
@@ -203,6 +197,8 @@ pub struct UrlSummary {
     /// URLs that were answered for.
     pub done: u64,
     pub pending: u64,
+    /// Left out by the rules of this run.
+    pub excluded: u64,
     pub sent: u64,
     pub resent: u64,
     pub late: u64,
@@ -257,6 +253,10 @@ pub struct Summary {
     /// Pages that were stored by a process that was killed, and are not fetched again.
     pub taken_up: u64,
     pub known: u64,
+    /// Of the known ones, those that the rules of this run leave out.
+    pub excluded: u64,
+    /// What became of each URL that was typed, if none of them could be had.
+    pub seeds_lost: Option<SeedsLost>,
     pub results: BTreeMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,
     pub robots: u64,
@@ -264,8 +264,38 @@ pub struct Summary {
     pub syscalls: u64,
     /// One document that was stored, for the user to look at.
     pub example: Option<String>,
-    /// Stopped before the end by a signal or a limit.
-    pub stopped: bool,
+    pub ended: Ended,
+}
+
+/// Why a crawl ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// Nothing is left.
+    Done,
+    /// What is left waits until it is due.
+    Linger,
+    /// `--max-pages` is reached.
+    MaxPages,
+    /// `--max-seconds` are over.
+    MaxSeconds,
+    /// It was told to stop.
+    Signal,
+}
+
+impl Ended {
+    /// Whether something could have been fetched at once.
+    pub fn is_early(self) -> bool {
+        matches!(self, Ended::MaxPages | Ended::MaxSeconds | Ended::Signal)
+    }
+}
+
+/// URLs that were typed and could not be had.
+#[derive(Clone, Debug, Default)]
+pub struct SeedsLost {
+    /// The first of them, and what happened, in words.
+    pub told: Vec<(String, String)>,
+    pub more: usize,
 }
 
 /// Results by code, counted by the dealer of a process alone.

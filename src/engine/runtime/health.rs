@@ -1,4 +1,5 @@
 use super::notices::{Level, Notices};
+use crate::storage::mend;
 use crate::store_server::KeeperError;
 use std::io;
 use std::net::SocketAddr;
@@ -43,7 +44,9 @@ pub enum NodeError {
     Keeper(#[from] KeeperError),
     #[error("cannot write to {path}: {cause} (choose another directory with --data)")]
     LogWriter { path: PathBuf, cause: io::Error },
-    #[error("the doc index: {0}; what was counted is stored, and is found again")]
+    #[error("the crawl log or the journal of hosts: {0}{mend}; what was counted is stored", mend = mend(.0))]
+    Log(io::Error),
+    #[error("the doc index: {0}{mend}; what was counted is stored, and is found again", mend = mend(.0))]
     Index(io::Error),
     #[error(
         "the {0} thread died of a mistake in the program; what was counted is stored, and is found again"

@@ -1,7 +1,7 @@
 use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::engine::runtime::actor::{Actor, Turned};
-use crate::engine::runtime::health::{Health, Part};
+use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
 use crate::proto::crawl_log::RunRules;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
@@ -229,6 +229,11 @@ impl Actor for LogWriter {
             Ok(messages) => {
                 self.health.wait_for(Part::Log, None);
                 if is_over { Turned::Finished } else { Turned::Idle { messages } }
+            }
+            // A disk may have room again; a file that is as long as it may be will not grow.
+            Err(cause) if cause.kind() == io::ErrorKind::FileTooLarge => {
+                self.health.fatal(NodeError::Log(cause));
+                Turned::Finished
             }
             Err(cause) => {
                 let text = format!("cannot write the crawl log or the journal of hosts: {cause}");

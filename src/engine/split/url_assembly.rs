@@ -79,6 +79,7 @@ pub(crate) fn assemble_url_server<L>(
     let rules = list.index.provider_rules(config, &list.index.scope(&list.urls));
     let scheduler = SchedulerConfig {
         pages_max: None,
+        seconds_max: None,
         head_only: false,
         wait: list.wait,
         ..SchedulerConfig::new(config)

@@ -107,8 +107,9 @@ impl Running for UrlNode {
         let sum = |counter| self.table.sum(counter);
         Ok(UrlSummary {
             known: index.known,
-            done: index.known - index.pending - index.fetching - index.waiting,
+            done: index.known - index.pending - index.fetching - index.waiting - index.excluded,
             pending: index.pending + index.fetching + index.waiting,
+            excluded: index.excluded,
             sent: sum(Counter::Sent),
             resent: sum(Counter::Resent),
             late: sum(Counter::Late),

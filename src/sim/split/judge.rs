@@ -29,6 +29,8 @@ use std::net::IpAddr;
 /// and a host that asked for a pause has it.
 pub struct SplitJudge {
     gap_us: u64,
+    /// From the Crawl-delay of every robots.txt.
+    host_gap_us: u64,
     /// DONE tells what the server asked for.
     reports: bool,
     driver: usize,
@@ -60,6 +62,7 @@ struct Asked {
     at: Now,
     host: u32,
     ip: IpAddr,
+    order: Option<(usize, String)>,
 }
 
 struct OpenRequest {
@@ -78,8 +81,11 @@ const RULES_US: u64 = 86_400_000_000;
 
 impl SplitJudge {
     pub fn new(plan: &SplitPlan) -> SplitJudge {
+        let gap_us = (1_000_000.0 / plan.web.config.url_server.req_host_per_sec.0).ceil() as u64;
+        let crawl_delay_us = (1_000_000.0 * plan.web.site.crawl_delay_s.unwrap_or(0.0)) as u64;
         SplitJudge {
-            gap_us: (1_000_000.0 / plan.web.config.url_server.req_host_per_sec.0).ceil() as u64,
+            gap_us,
+            host_gap_us: gap_us.max(crawl_delay_us),
             reports: plan.web.config.spider.report,
             driver: 0,
             orders: BTreeMap::new(),
@@ -217,8 +223,9 @@ impl Witness for SplitJudge {
         let order = spider.map(|spider| (spider, origin_of(host) + target));
         let in_charge = order.as_ref().is_none_or(|order| self.is_in_charge(order));
         if in_charge {
-            self.keeps_its_distance(host, ip, target, now);
-            self.recent.push(Asked { at: now, host, ip });
+            let asked = Asked { at: now, host, ip, order: order.clone() };
+            self.keeps_its_distance(&asked, target);
+            self.recent.push(asked);
         } else {
             let left = order.as_ref().and_then(|order| self.left.get(order)).copied().unwrap_or(0);
             assert!(left > 0, "{order:?} was not ordered");
@@ -254,9 +261,18 @@ impl SplitJudge {
         held.all(|(_, (_, trans))| trans.as_ref() == Some(open))
     }
 
-    fn keeps_its_distance(&mut self, host: u32, ip: IpAddr, target: &str, now: Now) {
-        self.recent.retain(|asked| now.since_us(asked.at) < self.gap_us);
-        if let Some(last) = self.recent.iter().find(|asked| asked.host == host || asked.ip == ip) {
+    fn keeps_its_distance(&mut self, next: &Asked, target: &str) {
+        let Asked { at: now, host, ip, .. } = *next;
+        self.recent.retain(|asked| now.since_us(asked.at) < self.host_gap_us);
+        let knows_delay = self.known.contains_key(&origin_of(host));
+        let too_soon = |asked: &&Asked| {
+            // A spider that asks again for one order knows the rate, and not what the host says in its robots.txt.
+            let is_again = asked.order.is_some() && asked.order == next.order;
+            let is_delayed = asked.host == host && knows_delay && !is_again;
+            let is_near = asked.host == host || asked.ip == ip;
+            is_delayed || (is_near && now.since_us(asked.at) < self.gap_us)
+        };
+        if let Some(last) = self.recent.iter().find(too_soon) {
             let gap = now.since_us(last.at);
             panic!("host {host} at {ip} asked for {target} {gap} µs after host {}, at {now:?}", last.host);
         }

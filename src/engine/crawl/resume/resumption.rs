@@ -104,6 +104,7 @@ impl<'a> Resumption<'a> {
             digest: record.digest,
             validators: head.and_then(|head| Validators::of(head, &page.document.head)),
             segment: located.segment,
+            trouble: None,
         };
         let (outcome, found) = answered.tell(handled);
         let mut words = Vec::with_capacity(3);

@@ -48,6 +48,7 @@ fn stage(hosts: &str) -> Stage {
         queue_len: 8,
         hosts_per_ip_max: 8,
         pages_max: None,
+        seconds_max: None,
         guard: AddressGuard::default(),
         head_only: false,
         wait: true,
