@@ -3,6 +3,7 @@ use super::row::{Learnt, NO_IP, Row, Run};
 use super::timeline::{Bounds, Timeline};
 use crate::base::canonical;
 use crate::proto::crawl_log::{LogError, LogLine, Path, Rules, RunRules};
+use crate::proto::record::ResultCode;
 use memchr::memmem;
 use rapidhash::fast::RapidHashMap;
 use std::net::IpAddr;
@@ -24,6 +25,9 @@ pub struct LogReader {
     fault: Option<(Place, LogError)>,
     report: Report,
 }
+
+/// This much of a robots.txt is read at the least, as RFC 9309 wants it.
+const ROBOTS_BYTES_MIN: u64 = 500 * 1_024;
 
 /// Rules that replace those of the log.
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,7 +139,7 @@ impl LogReader {
             Ok(None) => self.settle_fault(),
             Err(error) => {
                 self.settle_fault();
-                self.blame(place, error);
+                self.blame(place, Kind::Malformed(error));
             }
         }
     }
@@ -156,16 +160,20 @@ impl LogReader {
     /// No run opened after a line that did not parse, so no process was killed there.
     fn settle_fault(&mut self) {
         if let Some((place, error)) = self.fault.take() {
-            self.blame(place, error);
+            self.blame(place, Kind::Malformed(error));
         }
     }
 
-    fn blame(&mut self, place: Place, error: LogError) {
-        let kind = Kind::Malformed(error);
+    /// A line that is at fault by itself.
+    fn blame(&mut self, place: Place, kind: Kind) {
         self.report.blame(Violation { kind, subject: Subject::Line, at_us: 0, place, other: None });
     }
 
     fn take(&mut self, line: &LogLine<'_>) -> Result<(), LogError> {
+        let is_robots = matches!(line.path, Path::Robots { .. });
+        if is_robots && line.result == ResultCode::TooLarge && line.document_bytes < ROBOTS_BYTES_MIN {
+            self.blame(self.place(), Kind::RobotsCut { bytes: line.document_bytes });
+        }
         if let Path::Robots { origin, rules, crawl_delay_ms } = line.path
             && rules != Rules::Hop
         {
@@ -173,6 +181,7 @@ impl LogReader {
             self.learnt.push(Learnt {
                 end_us: line.timing.map_or(line.made_us, |timing| timing.end_us()),
                 origin,
+                run: self.runs.len() as u32 - 1,
                 known: rules == Rules::Known,
                 crawl_delay_ms: crawl_delay_ms.unwrap_or(0),
             });

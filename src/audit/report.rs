@@ -54,7 +54,7 @@ pub struct Gap {
 pub struct Violation {
     pub kind: Kind,
     pub subject: Subject,
-    /// When the request was sent; 0 for a line that does not parse.
+    /// When the request was sent; 0 for a line that is at fault by itself.
     pub at_us: u64,
     pub place: Place,
     /// The line that it conflicts with.
@@ -81,6 +81,10 @@ pub enum Kind {
     RobotsUnreachable,
     /// A page by rules that are more than a day old.
     RobotsStale { age_us: u64 },
+    /// A page by rules that another run read, for another name of ours or for one that its log does not tell.
+    RobotsAgent,
+    /// Rules of which this much was read, and more was there.
+    RobotsCut { bytes: u64 },
     /// A line that does not parse.
     Malformed(LogError),
 }
@@ -93,6 +97,8 @@ impl Kind {
             Kind::BeforeRobots => "before_robots",
             Kind::RobotsUnreachable => "robots_unreachable",
             Kind::RobotsStale { .. } => "robots_stale",
+            Kind::RobotsAgent => "robots_agent",
+            Kind::RobotsCut { .. } => "robots_cut",
             Kind::Malformed(_) => "malformed",
         }
     }

@@ -54,6 +54,8 @@ impl Row {
 pub(super) struct Learnt {
     pub end_us: u64,
     pub origin: u32,
+    /// The run that asked for them, by its name.
+    pub run: u32,
     /// Known, or unreachable.
     pub known: bool,
     /// As in the line. Once sorted: what holds from here on.
@@ -61,13 +63,19 @@ pub(super) struct Learnt {
 }
 
 /// A run of a process: its file and its rules.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Run {
     pub file: u32,
     pub rules: RunRules,
 }
 
 impl Run {
+    /// Whether the rules that another run read are those for this one's name.
+    pub fn shares_rules(&self, other: &Run) -> bool {
+        let agents = self.rules.agent.as_ref().zip(other.rules.agent.as_ref());
+        agents.is_some_and(|(ours, theirs)| ours.eq_ignore_ascii_case(theirs))
+    }
+
     pub fn place(&self, line: u32) -> Place {
         Place { file: self.file, line }
     }

@@ -234,7 +234,8 @@ fn crawl_delay_holds_from_when_it_is_known() {
 fn open_at_once() {
     let rules = RunRules { req_host_per_sec: 0.0, ..RunRules::default() };
     let log = |next| {
-        Log::new(host_only(rules)).known().page(Fetch { took: SECOND, ..fetch(SECOND) }).page(fetch(next))
+        let rules = host_only(rules.clone());
+        Log::new(rules).known().page(Fetch { took: SECOND, ..fetch(SECOND) }).page(fetch(next))
     };
     assert_eq!(log(2 * SECOND).faults(), [], "one ends as the next is sent");
     assert_eq!(log(2 * SECOND - 1).faults(), [("open", "", 4)]);
@@ -242,7 +243,7 @@ fn open_at_once() {
     assert_eq!(report.violations[0].other.map(|place| place.line), Some(3));
     assert_eq!((report.hosts[0].open_max, report.ips[0].open_max), (2, 2));
     // Nested and staggered: three at most.
-    let log = Log::new(host_only(RunRules { req_host_concurrent: 3, ..rules }))
+    let log = Log::new(host_only(RunRules { req_host_concurrent: 3, ..rules.clone() }))
         .known()
         .page(Fetch { took: 10 * SECOND, ..fetch(SECOND) })
         .page(fetch(2 * SECOND))
@@ -276,6 +277,28 @@ fn robots_come_first() {
     assert_eq!(lost().page(fetch(24 * HOUR + 2 * SECOND)).faults(), [("robots_unreachable", "", 4)]);
     let under_way = Fetch { wait: Some(3_000_000), ..fetch(24 * HOUR + 2 * SECOND) };
     assert_eq!(lost().page(under_way).faults(), []);
+}
+
+/// Rules that another run read are ours if they were read for the name of this one.
+#[test]
+fn rules_are_for_a_name() {
+    let rules = |agent: &str| RunRules { agent: Some(agent.into()), ..host_only(RunRules::default()) };
+    let log = |first: RunRules, second: RunRules| {
+        let mut log = Log::new(first).known().page(fetch(SECOND));
+        second.write(&mut log.text);
+        log
+    };
+    assert_eq!(log(rules("abot"), rules("ABot")).page(fetch(2 * SECOND)).faults(), []);
+    let other = || log(rules("abot"), rules("bbot"));
+    assert_eq!(other().page(fetch(2 * SECOND)).faults(), [("robots_agent", "", 5)]);
+    let again = other().robots(fetch(2 * SECOND), Rules::Known, None);
+    assert_eq!(again.page(fetch(3 * SECOND)).faults(), []);
+    let silent = host_only(RunRules::default());
+    for log in
+        [log(silent.clone(), rules("abot")), log(rules("abot"), silent.clone()), log(silent.clone(), silent)]
+    {
+        assert_eq!(log.page(fetch(2 * SECOND)).faults(), [("robots_agent", "", 5)], "nothing is proved");
+    }
 }
 
 /// The rules that a redirect led to count for the origin first asked.

@@ -178,6 +178,7 @@ impl Timeline<'_> {
         let fault = |at_us: u64| match self.learnt_by(at_us) {
             None => Some(Kind::BeforeRobots),
             Some(learnt) if !learnt.known => Some(Kind::RobotsUnreachable),
+            Some(learnt) if !self.is_for(learnt, row) => Some(Kind::RobotsAgent),
             Some(learnt) => {
                 let age_us = at_us - learnt.end_us;
                 (age_us > ROBOTS_AGE_US_MAX + ROBOTS_AGE_SLACK_US).then_some(Kind::RobotsStale { age_us })
@@ -188,6 +189,12 @@ impl Timeline<'_> {
         {
             report.blame(self.violation(kind, row, None));
         }
+    }
+
+    /// Whether rules were read for the name under which a page was asked for.
+    fn is_for(&self, learnt: &Learnt, row: &Row) -> bool {
+        let run = |number: u32| &self.runs[number as usize];
+        learnt.run == row.run || run(row.run).shares_rules(run(learnt.run))
     }
 
     fn bounds_of(&self, row: &Row) -> Bounds {

@@ -43,7 +43,7 @@ pub(crate) use named::variant_by_name;
 pub(crate) use net::{Accepted, NetAsk, NetError, Socket};
 pub use net::{NetEvent, Transport};
 pub use now::Now;
-pub(crate) use now::{Wall, rfc3339};
+pub(crate) use now::{CLOCK_SET_S, Wall, rfc3339};
 pub(crate) use random::random_u64;
 pub use rng::Rng;
 pub(crate) use slots::Slots;

@@ -51,6 +51,9 @@ impl Wall {
     }
 }
 
+/// A calendar that says less than this, in seconds since 1970, was not set: it is of the year 2025.
+pub const CLOCK_SET_S: u64 = 1_735_689_600;
+
 /// RFC 3339 in UTC with milliseconds, from milliseconds since 1970.
 pub fn rfc3339(unix_ms: u64) -> String {
     let (days, ms_of_day) = (unix_ms / 86_400_000, unix_ms % 86_400_000);

@@ -23,7 +23,7 @@ Reads DIR/crawl.log of each --data (a URL server and its spiders may have one
 each) and checks, for every host (scheme, name and port) and every IP address,
 the gap between two requests, how many were open at once, the pauses that
 robots.txt and the server asked for, and that no page was asked for before
-robots.txt was known. The rules are those that each run wrote into its log; a
+robots.txt was known, read as far as it must be and for the agent of that run. The rules are those that each run wrote into its log; a
 flag wins over them. 1 ms is allowed for the rounding of clocks.
 
 --json prints one object:
@@ -34,7 +34,8 @@ flag wins over them. 1 ms is allowed for the rounding of clocks.
                   gap           gap_ms, allowed_ms, why: rate, response_time,
                                 crawl_delay, retry_after or back_off
                   open          open, allowed
-                  before_robots, robots_unreachable
+                  before_robots, robots_unreachable, robots_agent
+                  robots_cut    bytes
                   robots_stale  age_ms
                   malformed     error
   smallest_gap_ms  {\"host\": …, \"ip\": …}: null, or name, gap_ms, allowed_ms,
@@ -239,8 +240,9 @@ fn violation_json(report: &Report, violation: &Violation) -> Value {
             object["allowed"] = allowed.into();
         }
         Kind::RobotsStale { age_us } => object["age_ms"] = ms(age_us).into(),
+        Kind::RobotsCut { bytes } => object["bytes"] = bytes.into(),
         Kind::Malformed(error) => object["error"] = error.to_string().into(),
-        Kind::BeforeRobots | Kind::RobotsUnreachable => {}
+        Kind::BeforeRobots | Kind::RobotsUnreachable | Kind::RobotsAgent => {}
     }
     object
 }
@@ -320,6 +322,12 @@ fn violation_text(report: &Report, violation: &Violation) -> String {
         Kind::RobotsUnreachable => "a page was asked for although robots.txt was unreachable".to_string(),
         Kind::RobotsStale { age_us } => {
             format!("a page was asked for by rules {:.1} hours old", age_us as f64 / 3.6e9)
+        }
+        Kind::RobotsAgent => {
+            "a page was asked for by robots rules that an earlier run read, for another agent or for none it tells".to_string()
+        }
+        Kind::RobotsCut { bytes } => {
+            return format!("  {} robots.txt was read up to byte {bytes} only\n", at(report, violation.place));
         }
         Kind::Malformed(error) => {
             return format!("  {} does not read: {error}\n", at(report, violation.place));

@@ -1,13 +1,14 @@
-use super::settings::{DataFlags, LIMITS, LinkFlags, QueueFlags, SharedArgs, WHAT_TO_CRAWL};
+use super::settings::{
+    DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL,
+};
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, NameSource, OpenNote, ProductDriver, RunningCrawl, Signals,
-    has_index, open_data, open_index, parse_url, read_urls, run_to_end, say, say_more, tell,
+    has_index, keep_settings, open_data, open_index, parse_url, read_urls, run_to_end, say, say_more, tell,
 };
 use crate::base::shown;
-use crate::config::Config;
+use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary};
-use crate::handler::ScopeKind;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use clap::Args;
@@ -17,7 +18,7 @@ use std::time::Instant;
 /// Crawl from URLs, in one process, politely
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it continues:\n  nephila crawl --data ./example"
+    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it continues as it was told before:\n  nephila crawl --data ./example"
 )]
 pub struct CrawlArgs {
     /// URLs to start from
@@ -28,29 +29,12 @@ pub struct CrawlArgs {
     pub seeds: Option<PathBuf>,
     #[command(flatten)]
     pub data: DataFlags,
-    /// How far to go from the seeds: their hosts, their domains, below their directories, or anywhere
-    #[arg(long, value_enum, default_value = "host", help_heading = WHAT_TO_CRAWL)]
-    pub scope: ScopeKind,
-    /// How many links to follow from a seed [default: any number]
-    #[arg(long, value_name = "N", help_heading = WHAT_TO_CRAWL)]
-    pub depth: Option<u16>,
-    /// Stop after this many pages [default: no limit]
-    #[arg(long, value_name = "N", help_heading = LIMITS)]
-    pub max_pages: Option<u64>,
-    /// Stop after this many seconds [default: no limit]
-    #[arg(long, value_name = "N", help_heading = LIMITS)]
-    pub max_seconds: Option<u64>,
-    /// Stay when nothing is due, and continue when something is
-    #[arg(long, help_heading = LIMITS)]
-    pub wait: bool,
-    /// Ask again for everything that was ever fetched, by conditional requests
-    #[arg(long, help_heading = WHAT_TO_CRAWL)]
-    pub again: bool,
+    #[command(flatten)]
+    pub kept: KeptArgs,
+    #[command(flatten)]
+    pub reach: ReachFlags,
     #[command(flatten)]
     pub links: LinkFlags,
-    /// Ask only whether the URLs given are there and have changed, without their documents
-    #[arg(long, help_heading = WHAT_TO_CRAWL)]
-    pub head: bool,
     #[command(flatten)]
     pub shared: SharedArgs,
     #[command(flatten)]
@@ -64,35 +48,24 @@ impl CrawlArgs {
     pub fn run(self) -> Result<(), Failure> {
         let signals = Signals::take()?;
         let started = Instant::now();
-        let config = self.config()?;
+        let flags: [&dyn Overlay; 4] = [&self.queues, &self.data, &self.reach, &self.links];
+        let Layered { config, kept, .. } = self.shared.layered(&flags, self.kept.before())?;
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
         let data = config.store.data.clone();
-        let summary = crawl(config, seeds, signals, started)?;
+        let summary = crawl(config, Some(&kept), seeds, signals, started)?;
         tell(&CrawlReport::new(&summary), self.json, |report| report.table(&data) + &report.end(&data))?;
         summary.seeds_lost.map_or(Ok(()), |lost| Err(Failure::No(said_of(&lost))))
     }
 
-    fn config(&self) -> Result<Config, Failure> {
-        let config = self.shared.config(&[&self.queues, &self.data, &self.links])?;
-        Ok(Config {
-            scope: self.scope,
-            depth: self.depth,
-            head_only: self.head,
-            again: self.again,
-            wait: self.wait,
-            pages_max: self.max_pages,
-            seconds_max: self.max_seconds,
-            ..config
-        })
-    }
-
     fn read_seeds(&self, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
         let mut seeds = self.urls.iter().map(|url| parse_url(url)).collect::<Result<Vec<_>, Failure>>()?;
-        if let Some(path) = &self.seeds {
+        seeds.extend(config.crawl.seeds.iter().map(|seed| seed.0.clone()));
+        let files = [&self.seeds, &config.crawl.seeds_file];
+        for path in files.into_iter().flatten() {
             read_urls(path, "--seeds", &mut seeds)?;
         }
-        if seeds.is_empty() && (self.seeds.is_some() || !has_index(config)?) {
+        if seeds.is_empty() && (files != [&None, &None] || !has_index(config)?) {
             return Err(Failure::Usage(
                 "nothing to crawl: give a URL, a file of them with --seeds, or a crawl to continue with --data"
                     .to_string(),
@@ -140,9 +113,10 @@ pub(super) fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<Craw
 const FAREWELL: Farewell =
     Farewell { stopping: "open fetches may end (5 s at most)", at_once: "; what was counted is stored" };
 
-/// Runs a crawl to its end, with progress on stderr.
+/// Runs a crawl to its end, with progress on stderr. Its settings are kept, if they are to be.
 pub(super) fn crawl(
     mut config: Config,
+    kept: Option<&Kept>,
     seeds: Vec<CrawlUrl>,
     signals: Signals,
     started: Instant,
@@ -163,7 +137,12 @@ pub(super) fn crawl(
     driver.announce(&format!("; cores {:?}", config.cores));
     let directory = open_data(&config.store.data, "crawl")?;
     let note = OpenNote::begin(&directory);
-    let index = open_index(&config, &directory)?;
+    let mut public: Option<CrawlUrl> = seeds.iter().find(|url| !names.is_private(url)).cloned();
+    let index = open_index(&config, &directory, |url| {
+        if public.is_none() && !names.is_private(url) {
+            public = Some(url.clone());
+        }
+    })?;
     let known = index.index.stats();
     if !seeds.is_empty() && known.pending > 0 {
         say(format_args!(
@@ -173,6 +152,13 @@ pub(super) fn crawl(
             config.store.data.display()
         ));
     }
+    if let Some(url) = public.filter(|_| !config.spider.has_contact()) {
+        say(format_args!(
+            "nephila: nobody at {} can tell who asks: say how to reach you with --contact URL|MAIL (nephila help politeness)",
+            shown(url.host(), 200)
+        ));
+    }
+    kept.map_or(Ok(()), |kept| keep_settings(kept, &config))?;
     let setup = NodeSetup { config, kit };
     let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.is_uring {

@@ -34,7 +34,7 @@ impl DemoArgs {
         let mut config = Config::default();
         config.store.data = self.data.clone();
         config.url_server.req_host_per_sec = Rate(self.req_host_per_sec);
-        config.allow_net = vec!["127.0.0.0/8".parse().map_err(Failure::usage)?];
+        config.crawl.allow_net = vec!["127.0.0.0/8".parse().map_err(Failure::usage)?];
         // The farm gets the last core where there is more than one; the crawl gets the others.
         let all = cores();
         let (crawl_cores, farm_cores) = match all.len() {
@@ -60,10 +60,10 @@ impl DemoArgs {
             rate(self.req_host_per_sec),
             self.data.display()
         ))?;
-        config.hosts_file = Some(farm.hosts_file.clone());
+        config.crawl.hosts_file = Some(farm.hosts_file.clone());
         let mut seeds = Vec::new();
         read_urls(&farm.seeds_file, "--seeds", &mut seeds)?;
-        let summary = crawl(config, seeds, signals, Instant::now())?;
+        let summary = crawl(config, None, seeds, signals, Instant::now())?;
         let mut text = format!("\n{}\n", CrawlReport::new(&summary).table(&self.data));
         if let Some(url) = &summary.example {
             let program = std::env::current_exe()?;

@@ -4,8 +4,8 @@ use super::shared::{DataArg, Failure, RunningCrawl, now_ms, tell, with_age};
 use crate::base::{Wall, rfc3339, shown};
 use crate::doc_index::{IndexView, QueryVariants};
 use crate::engine::{
-    CountsLine, CrawlRules, Explanation, RobotsLine, RobotsState, ScopeLine, Status, index_folder,
-    remembered, scope_of,
+    CrawlRules, Explanation, HostLine, RobotsLine, RobotsState, ScopeLine, Status, index_folder, remembered,
+    scope_of,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
@@ -132,16 +132,21 @@ impl Asking<'_> {
         }
         // The journal tells whole seconds, and so does this.
         let wall = Wall { unix_ms_at_zero: self.now_ms / 1_000 * 1_000 };
-        looked.remembered(&remembered(self.data, wall)?, url.origin(), url.path_and_query(), wall);
+        looked.remembered(
+            &remembered(self.data, &self.rules.user_agent, wall)?,
+            url.origin(),
+            url.path_and_query(),
+            wall,
+        );
         Ok(looked)
     }
 
     /// How much of the budgets is used.
     fn count(&self, url: &CrawlUrl, looked: &mut Status) -> io::Result<()> {
-        let (mut host, mut domain) = (CountsLine::default(), 0);
+        let (mut host, mut domain) = (HostLine::default(), 0);
         let mut variants = QueryVariants::new(self.rules.doc_index.query_variants_max);
         self.view.each(|_, discovered, _| {
-            host.known += u32::from(origin_of(&discovered.url) == url.origin());
+            host.counts.known += u32::from(origin_of(&discovered.url) == url.origin());
             if !discovered.origin.provenance.seed_chain {
                 variants.admit(&discovered.url);
             }
@@ -185,7 +190,7 @@ impl Explained<'_> {
         }
         rows.extend(status.scope.as_ref().map(|scope| ("scope", scope.said.clone())));
         let budgets = [
-            (self.pages_per_host, status.host.map(|host| host.known), "host"),
+            (self.pages_per_host, status.host.map(|host| host.counts.known), "host"),
             (self.pages_per_domain, status.domain_known, "domain"),
         ];
         for (max, known, whose) in budgets {

@@ -2,6 +2,7 @@ use super::shared::{DataArg, Failure, Ticker, mb, say_failure, tell};
 use super::store::report_damage;
 use crate::archive::{ArchiveError, Export, Exported, Fault, export_wacz, index_export, index_files};
 use crate::base::shown;
+use crate::config::size_in;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::PathBuf;
@@ -91,7 +92,7 @@ struct CommonArgs {
 #[derive(Args)]
 struct SizeArg {
     /// Start another file when one has passed this size; a number goes before the extension
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "BYTES", value_parser = |text: &str| size_in::<u64>(text, 1, u64::MAX))]
     size: Option<u64>,
 }
 

@@ -1,5 +1,6 @@
 use super::settings::parse_cores;
 use super::shared::{Failure, Signals, print, say};
+use crate::config::{millis, size};
 use crate::farm::{Farm, FarmError, FarmOptions, SiteSpec};
 use clap::Args;
 use std::io::Read;
@@ -21,7 +22,7 @@ pub struct FarmArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub pages: u32,
     /// Bytes of a document
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "BYTES", default_value_t = 10_000, value_parser = size::<u32>)]
     pub page_bytes: u32,
     /// Links of a page to its own host
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -29,8 +30,8 @@ pub struct FarmArgs {
     /// Everything is computed from this number
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Milliseconds that every answer is held back
-    #[arg(long, value_name = "MS", default_value_t = 0)]
+    /// Time that every answer is held back
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = millis::<u32>)]
     pub latency_ms: u32,
     /// Share of pages that redirect, 0 to 1
     #[arg(long, value_name = "F", default_value_t = 0.0)]
@@ -41,8 +42,8 @@ pub struct FarmArgs {
     /// Share of pages that are held back by --slow-ms
     #[arg(long, value_name = "F", default_value_t = 0.0)]
     pub slow: f64,
-    /// Milliseconds that those are held back
-    #[arg(long, value_name = "MS", default_value_t = 2000)]
+    /// Time that those are held back
+    #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = millis::<u32>)]
     pub slow_ms: u32,
     /// Share of pages whose answer is reset, cut or malformed
     #[arg(long, value_name = "F", default_value_t = 0.0)]

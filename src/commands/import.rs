@@ -1,7 +1,7 @@
 use super::export::{failure, report_faults};
 use super::shared::{Failure, Ticker, mb, now_ms, tell};
 use crate::archive::{Import, Imported};
-use crate::config::StoreSettings;
+use crate::config::{StoreSettings, size_in};
 use crate::store_server::Dedup;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -35,7 +35,7 @@ Example:
         #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
         data: PathBuf,
         /// Longer documents are cut at this size
-        #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+        #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = |text: &str| size_in::<u64>(text, 1, 1 << 30))]
         max_doc_size: u64,
         /// One JSON object
         #[arg(long)]

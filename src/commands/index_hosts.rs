@@ -3,7 +3,7 @@ use super::index_stat::origin_of;
 use super::shared::{DataArg, Failure, is_of_host, now_ms, stream, with_age, write_json};
 use crate::base::{Wall, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
-use crate::engine::{NicenessLine, RobotsLine, RobotsState, Status, remembered};
+use crate::engine::{CrawlRules, NicenessLine, RobotsLine, RobotsState, Status, index_folder, remembered};
 use rapidhash::fast::RapidHashMap;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -49,7 +49,8 @@ pub(super) fn hosts(data: &DataArg, limit: usize, host: Option<&str>, json: bool
     hosts.sort_by(|a, b| b.1.pending.cmp(&a.1.pending).then_with(|| a.0.cmp(&b.0)));
     // The journal tells whole seconds, and so does this.
     let wall = Wall { unix_ms_at_zero: now_ms / 1_000 * 1_000 };
-    let memory = remembered(&data.path, wall)?;
+    let rules = CrawlRules::read(&index_folder(&data.path))?.unwrap_or_default();
+    let memory = remembered(&data.path, &rules.user_agent, wall)?;
     stream(|out| {
         if !json {
             writeln!(out, "{:>9} {:>9} {:>9} {:>9}  origin", "pending", "known", "success", "errors")?;
@@ -93,7 +94,7 @@ impl Counts {
             DocState::Success => self.success += 1,
             DocState::Error => self.errors += 1,
             DocState::Excluded => self.excluded += 1,
-            DocState::Pending | DocState::Fetching => {}
+            DocState::Pending | DocState::HandedOut => {}
         }
         if row.due_s > 0 {
             self.waiting += 1;

@@ -90,7 +90,7 @@ impl Counted {
                 *self.error_results.entry(result).or_default() += 1;
             }
             DocState::Excluded => {}
-            DocState::Pending | DocState::Fetching => {}
+            DocState::Pending | DocState::HandedOut => {}
         }
         self.waiting += u64::from(row.due_s > 0);
         if row.due_s > 0 { row.due_s } else { u32::MAX }

@@ -1,43 +1,47 @@
-//! Flags that several commands share, as typed, and what becomes of them: defaults, then the file, then the flags.
+//! Flags that several commands share, as typed, and what becomes of them: defaults, then the file, then what the data
+//! directory was told before, then the flags.
 
 use super::machine::{cores, memory_bytes};
 use super::shared::{Failure, say};
 use crate::base::shown;
 use crate::config::{
-    Bytes, Config, Contact, DriverChoice, MEMORY_BYTES_MIN, Millis, Rate, flag_help, flag_value,
+    Bytes, Config, ConfigError, Contact, DriverChoice, Fault, Kept, Layered, MEMORY_BYTES_MIN, Millis,
+    NameServer, Net, Rate, Reading, Seconds, flag_help, flag_value,
 };
 use crate::handler::ScopeKind;
-use crate::limits::NAME_SERVERS_MAX;
 use crate::proto::sitemap::Sitemaps;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use ipnet::IpNet;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-/// Flags that win over settings of the file.
+/// Flags that win over settings from everywhere else.
 pub trait Overlay {
-    fn lay_over(&self, config: &mut Config);
+    /// Sets what the flags say, and notes the settings that they set as `section.name`.
+    fn lay_over(&self, config: &mut Config, told: &mut Vec<String>);
 }
 
 /// The group of `--help` that the flag of a setting stands in.
 fn heading(setting: &str) -> &'static str {
     match setting {
-        "sitemaps" | "recrawl" => WHAT_TO_CRAWL,
+        "sitemaps" | "recrawl" | "scope" | "depth" | "again" | "head" => WHAT_TO_CRAWL,
         "user_agent" | "contact" | "req_host_concurrent" | "req_host_per_sec" => "Politeness",
-        "timeout_req" | "timeout_update" | "max_doc_size" | "fetches_max" => LIMITS,
-        "data" => "Storage",
-        "memory" => MACHINE,
+        "timeout_req" | "timeout_update" | "max_doc_size" | "fetches_max" | "max_pages" | "max_seconds"
+        | "wait" => LIMITS,
+        "data" => STORAGE,
+        "memory" | "cores" | "driver" => MACHINE,
         _ => NETWORK,
     }
 }
 
 pub const WHAT_TO_CRAWL: &str = "What to crawl";
-pub const LIMITS: &str = "Limits";
-pub const NETWORK: &str = "Network";
+const LIMITS: &str = "Limits";
+const NETWORK: &str = "Network";
 pub const MACHINE: &str = "Machine";
+const STORAGE: &str = "Storage";
 
-/// Defines flags for settings, by section and name; their help and what they take is written where the setting is.
+/// Defines flags for settings, by section and name; their help and what they take is written where the setting is. A
+/// switch is on without a value, and may be given one, as `--cookies=false`; the flag of a list may be repeated.
 macro_rules! setting_flags {
     (
         $(#[$about:meta])*
@@ -45,6 +49,7 @@ macro_rules! setting_flags {
             $($section:ident.$name:ident: $type:ty,)+
         }
         $(switches { $($switch_section:ident.$switch:ident,)+ })?
+        $(lists { $($list_section:ident.$list:ident: $entry:ty,)+ })?
     ) => {
         $(#[$about])*
         #[derive(Args)]
@@ -62,18 +67,40 @@ macro_rules! setting_flags {
                 #[arg(
                     long,
                     help_heading = heading(stringify!($switch)),
+                    num_args = 0..=1,
+                    require_equals = true,
+                    default_missing_value = "true",
+                    value_name = "BOOL",
+                    hide_possible_values = true,
                     help = flag_help(stringify!($switch_section), stringify!($switch))
                 )]
-                $switch: bool,
+                $switch: Option<bool>,
+            )+)?
+            $($(
+                #[arg(
+                    long,
+                    help_heading = heading(stringify!($list)),
+                    value_name = flag_value(stringify!($list_section), stringify!($list)),
+                    help = flag_help(stringify!($list_section), stringify!($list))
+                )]
+                $list: Vec<$entry>,
             )+)?
         }
 
         impl Overlay for $Flags {
-            fn lay_over(&self, config: &mut Config) {
+            fn lay_over(&self, config: &mut Config, told: &mut Vec<String>) {
                 $(if let Some(value) = &self.$name {
                     config.$section.$name = value.clone().into();
+                    told.push(concat!(stringify!($section), ".", stringify!($name)).to_string());
                 })+
-                $($(config.$switch_section.$switch |= self.$switch;)+)?
+                $($(if let Some(value) = self.$switch {
+                    config.$switch_section.$switch = value;
+                    told.push(concat!(stringify!($switch_section), ".", stringify!($switch)).to_string());
+                })+)?
+                $($(if !self.$list.is_empty() {
+                    config.$list_section.$list.clone_from(&self.$list);
+                    told.push(concat!(stringify!($list_section), ".", stringify!($list)).to_string());
+                })+)?
             }
         }
     };
@@ -97,10 +124,45 @@ setting_flags! {
 }
 
 setting_flags! {
+    /// How far a crawl goes, and until when.
+    ReachFlags {
+        crawl.scope: ScopeKind,
+        crawl.depth: u16,
+        crawl.max_pages: u64,
+        crawl.max_seconds: Seconds,
+    }
+    switches {
+        crawl.wait,
+        crawl.again,
+        crawl.head,
+    }
+}
+
+setting_flags! {
+    /// What a process runs on.
+    RunFlags {
+        crawl.cores: String,
+        crawl.driver: DriverChoice,
+    }
+}
+
+setting_flags! {
+    /// Where a process may go, and how it finds the way.
+    NetFlags {
+        crawl.hosts_file: PathBuf,
+    }
+    lists {
+        crawl.allow_net: Net,
+        crawl.dns: NameServer,
+    }
+}
+
+setting_flags! {
     /// Of every process that has queues.
     QueueFlags {
         url_server.req_host_concurrent: u8,
         url_server.req_host_per_sec: Rate,
+        url_server.linger: Seconds,
         spider.fallback_delay: Millis,
         doc_index.memory: Bytes,
     }
@@ -136,23 +198,26 @@ pub struct SharedArgs {
     /// A file of settings in TOML (see nephila help settings)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The cores to use, one shard on each, like 0-3,6 [default: all]
-    #[arg(long, value_name = "LIST", help_heading = MACHINE)]
-    cores: Option<String>,
-    /// The kernel interface for the network: io_uring, or epoll where it is switched off
-    #[arg(long, value_enum, default_value = "auto", help_heading = MACHINE)]
-    driver: DriverChoice,
+    #[command(flatten)]
+    run: RunFlags,
     #[command(flatten)]
     fetch: FetchFlags,
-    /// Allow a network that is not public, like 127.0.0.0/8 (repeatable)
-    #[arg(long, value_name = "CIDR", help_heading = NETWORK)]
-    allow_net: Vec<IpNet>,
-    /// Names and addresses that need no name server, in the format of /etc/hosts [default: /etc/hosts]
-    #[arg(long, value_name = "FILE", help_heading = NETWORK)]
-    hosts_file: Option<PathBuf>,
-    /// A name server, on port 53 unless a port is given (repeatable) [default: those of /etc/resolv.conf]
-    #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_name_server, help_heading = NETWORK)]
-    dns: Vec<SocketAddr>,
+    #[command(flatten)]
+    net: NetFlags,
+}
+
+/// What a command with a doc index is told about the settings that its data directory keeps.
+#[derive(Args)]
+pub struct KeptArgs {
+    /// Forget what this data directory was told before, and keep what this command says
+    #[arg(long, help_heading = STORAGE)]
+    fresh_settings: bool,
+}
+
+impl KeptArgs {
+    pub fn before(&self) -> Before {
+        if self.fresh_settings { Before::IsForgotten } else { Before::Holds }
+    }
 }
 
 /// Enums that flags take by their names.
@@ -171,16 +236,48 @@ macro_rules! value_enums {
 }
 value_enums!(DriverChoice ScopeKind Sitemaps);
 
-/// Defaults, then the file, then the flags, checked.
-pub fn load(file: Option<&Path>, core_list: Option<&str>, flags: &[&dyn Overlay]) -> Result<Config, Failure> {
-    let mut config = file.map_or_else(|| Ok(Config::default()), Config::read).map_err(Failure::usage)?;
-    config.cores = match core_list {
-        Some(list) => parse_cores(list).map_err(|e| Failure::Usage(format!("--cores {e}")))?,
-        None => cores(),
+/// Whether the settings that a data directory was told before hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    Holds,
+    IsForgotten,
+}
+
+/// Settings of a command whose data directory keeps none, checked.
+pub fn load(file: Option<&Path>, flags: &[&dyn Overlay]) -> Result<Config, Failure> {
+    layered(file, flags, Before::IsForgotten).map(|layered| layered.config)
+}
+
+/// Every layer, one over the other, and checked. Every mistake is told at once.
+fn layered(file: Option<&Path>, flags: &[&dyn Overlay], before: Before) -> Result<Layered, Failure> {
+    let file = file.map(Reading::of).transpose().map_err(Failure::usage)?;
+    let lay_over = |config: &mut Config| {
+        let mut told = Vec::new();
+        flags.iter().for_each(|flags| flags.lay_over(config, &mut told));
+        told
     };
-    flags.iter().for_each(|flags| flags.lay_over(&mut config));
-    config.check().map_err(Failure::usage)?;
-    Ok(config)
+    let mut layered = Layered::new(file.as_ref(), None, lay_over);
+    if before == Before::Holds && file.as_ref().is_none_or(Reading::is_good) {
+        let kept = Kept::read(&layered.config.store.data).map_err(Failure::usage)?;
+        layered = Layered::new(file.as_ref(), kept.as_ref(), lay_over);
+    }
+    let config = &mut layered.config;
+    let list = config.crawl.cores.as_deref().map_or_else(|| Ok(cores()), parse_cores);
+    config.cores = list.clone().unwrap_or_else(|_| cores());
+    let mut faults = config.faults();
+    faults.extend(
+        list.err()
+            .map(|cause| Fault { keys: vec!["crawl.cores".to_string()], cause: format!("--cores {cause}") }),
+    );
+    match (&file, faults.is_empty()) {
+        (Some(file), _) => file.verdict(faults).map_err(Failure::usage)?,
+        (None, true) => {}
+        (None, false) => {
+            let causes = faults.into_iter().map(|fault| fault.cause).collect();
+            return Err(Failure::usage(ConfigError::Wrong(causes)));
+        }
+    }
+    Ok(layered)
 }
 
 /// Reads an address where others may dial in.
@@ -194,37 +291,22 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, Failure> {
 impl SharedArgs {
     /// What these flags say, and those that the command has besides.
     pub fn config(&self, flags: &[&dyn Overlay]) -> Result<Config, Failure> {
-        if self.dns.len() > NAME_SERVERS_MAX {
-            return Err(Failure::Usage(format!("--dns: at most {NAME_SERVERS_MAX} name servers")));
-        }
-        let flags = [&[&self.fetch as &dyn Overlay], flags].concat();
-        let mut config = load(self.config.as_deref(), self.cores.as_deref(), &flags)?;
+        self.layered(flags, Before::IsForgotten).map(|layered| layered.config)
+    }
+
+    /// The same over what the data directory was told before; what holds of that is said.
+    pub fn layered(&self, flags: &[&dyn Overlay], before: Before) -> Result<Layered, Failure> {
+        let flags = [&[&self.run as &dyn Overlay, &self.fetch, &self.net], flags].concat();
+        let mut layered = layered(self.config.as_deref(), &flags, before)?;
+        layered.said.iter().for_each(say);
+        let config = &mut layered.config;
         if let Some(notice) = config.auth.notice() {
             say(notice);
         }
         let quarter = || memory_bytes().map(|bytes| Bytes((bytes / 4).max(MEMORY_BYTES_MIN)));
         config.doc_index.memory = config.doc_index.memory.or_else(quarter);
-        Ok(Config {
-            allow_net: self.allow_net.clone(),
-            hosts_file: self.hosts_file.clone(),
-            dns: self.dns.clone(),
-            driver: self.driver,
-            ..config
-        })
+        Ok(layered)
     }
-}
-
-/// A name server as typed: an address, with a port or on port 53.
-fn parse_name_server(text: &str) -> Result<SocketAddr, String> {
-    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    let server = match (text.parse::<SocketAddr>(), bare.parse::<IpAddr>()) {
-        (Ok(addr), _) => Some(addr),
-        (_, Ok(ip)) => Some(SocketAddr::new(ip, 53)),
-        _ => None,
-    };
-    server.filter(|addr| addr.port() != 0).ok_or_else(|| {
-        format!("{} is not ADDR[:PORT], like 9.9.9.9, 127.0.0.1:5353 or [::1]:53", shown(text, 100))
-    })
 }
 
 /// `0-3,6` as a list of cores, each of which this process may run on.
@@ -294,7 +376,10 @@ mod tests {
             for argument in Cli::command().find_subcommand(name).unwrap().get_arguments() {
                 let Some(about) = documented.get(argument.get_long().unwrap_or_default()) else { continue };
                 let help = argument.get_help().unwrap().to_string();
-                assert!(help.starts_with(about), "{name} {argument}: {help}");
+                // A URL server waits for something else.
+                let is_own = (name, argument.get_id().as_str()) == ("urlserver", "wait");
+                let about = about.split("; unset, ").next().unwrap();
+                assert!(is_own || help.starts_with(about), "{name} {}: {help}", argument.get_id());
                 missing.remove(argument.get_long().unwrap());
             }
         }

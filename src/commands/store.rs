@@ -3,6 +3,7 @@ use super::shared::{
 };
 use super::store_care::{self, ToGo};
 use crate::base::{fingerprint, rfc3339, shown};
+use crate::config::size;
 use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode, StatusAction};
 use crate::store_server::{Damage, Document, Located, Reader};
@@ -93,7 +94,7 @@ enum StoreCommand {
         #[arg(long, value_name = "DATE", required_unless_present = "to", conflicts_with = "to")]
         before: Option<String>,
         /// Remove as many as needed until the rest takes no more bytes than this
-        #[arg(long, value_name = "BYTES")]
+        #[arg(long, value_name = "BYTES", value_parser = size::<u64>)]
         to: Option<u64>,
     },
     /// Keep only the newest record of each URL, in fewer segments

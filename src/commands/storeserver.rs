@@ -2,7 +2,7 @@ use super::settings::{DataFlags, Overlay, StoreFlags, listen_address, load};
 use super::shared::{
     Failure, Farewell, Signals, StoreReport, announce_links, open_data, raise_nofile, run_to_end, tell,
 };
-use crate::config::Config;
+use crate::config::{Config, flag_help};
 use crate::engine::StoreNode;
 use clap::Args;
 use std::path::PathBuf;
@@ -25,8 +25,7 @@ pub struct StoreServerArgs {
     /// Settings in TOML: those of [store], and max_doc_size of [spider], are used
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The cores to use, one worker on each, like 0-3,6 [default: all]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", help = flag_help("crawl", "cores"))]
     cores: Option<String>,
     #[command(flatten)]
     store: StoreFlags,
@@ -42,7 +41,7 @@ impl StoreServerArgs {
     pub fn run(self) -> Result<(), Failure> {
         let signals = Signals::take()?;
         let started = Instant::now();
-        let config = load(self.config.as_deref(), self.cores.as_deref(), &[&self.data, &self])?;
+        let config = load(self.config.as_deref(), &[&self.data, &self])?;
         let listen = listen_address(&self.listen)?;
         raise_nofile();
         let directory = open_data(&config.store.data, "process")?;
@@ -54,8 +53,11 @@ impl StoreServerArgs {
 }
 
 impl Overlay for StoreServerArgs {
-    fn lay_over(&self, config: &mut Config) {
-        self.store.lay_over(config);
+    fn lay_over(&self, config: &mut Config, told: &mut Vec<String>) {
+        self.store.lay_over(config, told);
+        if self.cores.is_some() {
+            config.crawl.cores.clone_from(&self.cores);
+        }
         // Memory for documents that are fetched is none of its settings.
         let spider = &mut config.spider;
         spider.body_memory.0 = spider.body_memory.0.max(spider.max_doc_size.0);

@@ -1,9 +1,9 @@
-use super::settings::{DataFlags, QueueFlags, SharedArgs};
+use super::settings::{Before, DataFlags, KeptArgs, QueueFlags, SharedArgs};
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
-    has_index, links_possible, open_data, open_index, read_urls, run_to_end, tell,
+    has_index, keep_settings, links_possible, open_data, open_index, read_urls, run_to_end, tell,
 };
-use crate::config::Config;
+use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
     LinksConfig, NodeError, NodeSetup, OpenIndex, SpiderSetup, UrlList, UrlNode, UrlSummary,
@@ -34,6 +34,8 @@ pub struct UrlServerArgs {
     shared: SharedArgs,
     #[command(flatten)]
     queues: QueueFlags,
+    #[command(flatten)]
+    kept: KeptArgs,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -45,7 +47,9 @@ impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {
         let signals = Signals::take()?;
         let started = Instant::now();
-        let config = self.shared.config(&[&self.queues, &self.data])?;
+        // A list is none of the directory's business, and the other way round.
+        let before = if self.urls.is_some() { Before::IsForgotten } else { self.kept.before() };
+        let Layered { config, kept, .. } = self.shared.layered(&[&self.queues, &self.data], before)?;
         let settings = &config.url_server;
         let dial = settings.spider_host.as_ref().map(|host| spider_address(host, settings.spider_port));
         let links = LinksConfig {
@@ -75,7 +79,7 @@ impl UrlServerArgs {
             }
             None => {}
         }
-        let summary = serve(config, links, urls, self.wait, signals, started)?;
+        let summary = serve(config, &kept, links, urls, self.wait, signals, started)?;
         tell(&UrlReport::new(summary), self.json, UrlReport::table)
     }
 }
@@ -91,6 +95,7 @@ fn spider_address(host: &str, port: u16) -> String {
 /// Runs a URL server until its list is done, or until it is told to stop.
 fn serve(
     mut config: Config,
+    kept: &Kept,
     links: LinksConfig,
     urls: Vec<CrawlUrl>,
     wait: bool,
@@ -105,7 +110,11 @@ fn serve(
     let directory = open_data(&config.store.data, "process")?;
     // A list is worked off once; what is due in the index is noted there.
     let index = match urls.is_empty() {
-        true => open_index(&config, &directory)?,
+        true => {
+            let index = open_index(&config, &directory, |_| {})?;
+            keep_settings(kept, &config)?;
+            index
+        }
         false => OpenIndex::in_memory(&config),
     };
     let list = UrlList { urls, index, wait };

@@ -1,21 +1,21 @@
+use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
 use super::file::ConfigError;
-use super::section::Section;
+use super::recrawl::RecrawlEntry;
+use super::section::{Section, Value};
 use super::spider::SpiderSettings;
 use super::store::StoreSettings;
+use super::units::{Bytes, Seconds};
 use super::url_server::UrlServerSettings;
 use crate::base::named_enum;
-use crate::handler::ScopeKind;
-use crate::limits::{SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
+use crate::limits::{NAME_SERVERS_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
 use crate::proto::auth::Sites;
 use crate::proto::url::RecrawlRules;
-use ipnet::IpNet;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 
-/// Everything a node is told: the sections of the settings file, and what only flags can say.
+/// Everything a node is told: the sections of the settings file, with the flags laid over them.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
+    pub crawl: CrawlSettings,
     pub url_server: UrlServerSettings,
     pub spider: SpiderSettings,
     pub store: StoreSettings,
@@ -24,24 +24,16 @@ pub struct Config {
     pub auth: Sites,
     /// `[[recrawl]]`
     pub recrawl: RecrawlRules,
-    pub scope: ScopeKind,
-    /// Links followed from a seed; without a figure, any number.
-    pub depth: Option<u16>,
-    /// Of the seeds only the heads are asked for.
-    pub head_only: bool,
-    /// Everything that was ever fetched is due at once.
-    pub again: bool,
-    /// Stay when nothing is due.
-    pub wait: bool,
-    pub pages_max: Option<u64>,
-    pub seconds_max: Option<u64>,
-    /// Cores to run a shard on each.
+    /// The cores of this machine to run a shard on each.
     pub cores: Vec<usize>,
-    pub driver: DriverChoice,
-    pub allow_net: Vec<IpNet>,
-    pub hosts_file: Option<PathBuf>,
-    /// Name servers; those of /etc/resolv.conf if there are none here.
-    pub dns: Vec<SocketAddr>,
+}
+
+/// Two settings or more that do not go together, or one that is out of its bounds.
+#[derive(Debug)]
+pub struct Fault {
+    /// The settings that it is about, as `section.name`.
+    pub keys: Vec<String>,
+    pub cause: String,
 }
 
 named_enum! {
@@ -55,33 +47,51 @@ named_enum! {
     }
 }
 
-impl Config {
-    /// Links followed from a seed.
-    pub fn depth_max(&self) -> u16 {
-        self.depth.unwrap_or(u16::MAX)
-    }
+impl Value for DriverChoice {}
 
+impl Config {
     /// Bounds of settings and relations between them. Called once, after the flags.
     pub fn check(&self) -> Result<(), ConfigError> {
+        match self.faults() {
+            faults if faults.is_empty() => Ok(()),
+            faults => Err(ConfigError::Wrong(faults.into_iter().map(|fault| fault.cause).collect())),
+        }
+    }
+
+    /// Everything that is wrong with these settings, however they came about.
+    pub fn faults(&self) -> Vec<Fault> {
         let (url_server, spider, store, doc_index) =
             (&self.url_server, &self.spider, &self.store, &self.doc_index);
-        within_bounds(url_server)?;
-        within_bounds(spider)?;
-        within_bounds(store)?;
-        within_bounds(doc_index)?;
-        let invalid = |text: String| Err(ConfigError::Invalid(text));
-        if url_server.timeout_spider_status.us() < 2 * spider.timeout_update.us() {
-            return invalid(format!(
-                "timeout_spider_status ({} s) must be at least twice timeout_update ({} ms)",
-                url_server.timeout_spider_status.0, spider.timeout_update.0
-            ));
+        let mut faults = Vec::new();
+        beyond_bounds(&self.crawl, &mut faults);
+        beyond_bounds(url_server, &mut faults);
+        beyond_bounds(spider, &mut faults);
+        beyond_bounds(store, &mut faults);
+        beyond_bounds(doc_index, &mut faults);
+        if !faults.is_empty() {
+            return faults;
         }
-        let doc_bytes_max = spider.max_doc_size.0;
+        let mut wrong = |keys: &[&str], cause: String| {
+            faults.push(Fault { keys: keys.iter().map(ToString::to_string).collect(), cause });
+        };
+        if url_server.timeout_spider_status.us() < 2 * spider.timeout_update.us() {
+            wrong(
+                &["spider.timeout_update", "url_server.timeout_spider_status"],
+                format!(
+                    "timeout_spider_status ({}) must be at least twice timeout_update ({})",
+                    url_server.timeout_spider_status, spider.timeout_update
+                ),
+            );
+        }
+        let (doc_max, doc_bytes_max) = (spider.max_doc_size, spider.max_doc_size.0);
         if spider.body_memory.0 < doc_bytes_max {
-            return invalid(format!(
-                "body_memory ({}) must hold a document of max_doc_size ({doc_bytes_max})",
-                spider.body_memory.0
-            ));
+            wrong(
+                &["spider.body_memory", "spider.max_doc_size"],
+                format!(
+                    "body_memory ({}) must hold a document of max_doc_size ({doc_max})",
+                    spider.body_memory
+                ),
+            );
         }
         // A document, its head and its URLs must fit into an empty segment, with a tenth more: what a compressor is given
         // in case nothing shrinks.
@@ -92,32 +102,88 @@ impl Config {
             + SEGMENT_HEADER_BYTES as u64;
         let segment_bytes = store.segment_bytes.0;
         if segment_bytes < record_max {
-            return invalid(format!(
-                "segment_bytes ({segment_bytes}) is too small for a document of max_doc_size ({doc_bytes_max}): at least {record_max} are needed"
-            ));
+            wrong(
+                &["store.segment_bytes", "spider.max_doc_size"],
+                format!(
+                    "segment_bytes ({}) is too small for a document of max_doc_size ({doc_max}): at least {record_max} bytes are needed",
+                    store.segment_bytes
+                ),
+            );
         }
         // Each shard has one segment in use and one ready, and as much again is to be kept.
         let least = segment_bytes.saturating_mul(4 * self.cores.len().max(1) as u64);
         if (1..least).contains(&store.bytes_max.0) {
-            return invalid(format!("bytes_max must be at least {least}: four segments for every core"));
+            wrong(
+                &["store.bytes_max", "store.segment_bytes"],
+                format!("bytes_max must be at least {}: four segments for every core", Bytes(least)),
+            );
         }
         if spider.user_agent.is_empty() || spider.user_agent.bytes().any(|b| !(b' '..=b'~').contains(&b)) {
-            return invalid("user_agent must be printable ASCII and not empty".to_string());
+            wrong(&["spider.user_agent"], "user_agent must be printable ASCII and not empty".to_string());
         }
-        let [min, start, max] =
-            [doc_index.recrawl_min, doc_index.recrawl_start, doc_index.recrawl_max].map(|seconds| seconds.0);
+        let (min, start, max) = (doc_index.recrawl_min, doc_index.recrawl_start, doc_index.recrawl_max);
         if start < min || start > max {
-            return invalid(format!(
-                "recrawl_start ({start}) must lie between recrawl_min ({min}) and recrawl_max ({max})"
-            ));
+            wrong(
+                &["doc_index.recrawl_start", "doc_index.recrawl_min", "doc_index.recrawl_max"],
+                format!(
+                    "recrawl_start ({start}) must lie between recrawl_min ({min}) and recrawl_max ({max})"
+                ),
+            );
         }
-        Ok(())
+        if self.crawl.dns.len() > NAME_SERVERS_MAX {
+            wrong(&["crawl.dns"], format!("dns: at most {NAME_SERVERS_MAX} name servers (--dns)"));
+        }
+        faults
+    }
+
+    /// Every setting that has a value, as the file would have it: `section.name`. The list of re-crawl rules is one of
+    /// them; credentials are not.
+    pub(super) fn written(&self) -> Vec<(String, String)> {
+        fn of<S: Section>(section: &S) -> impl Iterator<Item = (String, String)> {
+            section.written().into_iter().map(|(name, text)| (key::<S>(name), text))
+        }
+        let sections = of(&self.crawl).chain(of(&self.url_server)).chain(of(&self.spider));
+        let sections = sections.chain(of(&self.store)).chain(of(&self.doc_index));
+        let rules = Vec::from(self.recrawl.clone()).into_iter().map(|(rule, every)| {
+            let entry = RecrawlEntry { r#match: Some(rule), every: Some(Seconds(every)) };
+            let settings = entry.written().into_iter().map(|(name, text)| format!("{name} = {text}"));
+            format!("{{ {} }}", settings.collect::<Vec<_>>().join(", "))
+        });
+        let rules: Vec<String> = rules.collect();
+        let rules =
+            (!rules.is_empty()).then(|| (RecrawlEntry::NAME.to_string(), format!("[{}]", rules.join(", "))));
+        rules.into_iter().chain(sections).collect()
+    }
+
+    /// Takes over one setting.
+    pub(super) fn adopt(&mut self, setting: &str, from: &Config) {
+        let (section, name) = setting.split_once('.').unwrap_or((setting, ""));
+        match section {
+            CrawlSettings::NAME => self.crawl.adopt(name, &from.crawl),
+            UrlServerSettings::NAME => self.url_server.adopt(name, &from.url_server),
+            SpiderSettings::NAME => self.spider.adopt(name, &from.spider),
+            StoreSettings::NAME => self.store.adopt(name, &from.store),
+            DocIndexSettings::NAME => self.doc_index.adopt(name, &from.doc_index),
+            RecrawlEntry::NAME => self.recrawl = from.recrawl.clone(),
+            _ => {}
+        }
+    }
+
+    /// Makes files mean the same from every directory.
+    pub(super) fn make_paths_absolute(&mut self) {
+        self.crawl.make_paths_absolute();
+        self.spider.make_paths_absolute();
     }
 }
 
-fn within_bounds<S: Section>(section: &S) -> Result<(), ConfigError> {
-    match section.out_of_bounds() {
-        Some((name, cause)) => Err(ConfigError::Invalid(format!("{}.{name} {cause}", S::NAME))),
-        None => Ok(()),
-    }
+/// How a setting is named where its section is not at hand.
+pub(super) fn key<S: Section>(name: &str) -> String {
+    format!("{}.{name}", S::NAME)
+}
+
+fn beyond_bounds<S: Section>(section: &S, faults: &mut Vec<Fault>) {
+    faults.extend(section.out_of_bounds().into_iter().map(|(name, cause)| Fault {
+        keys: vec![key::<S>(name)],
+        cause: format!("{} {cause}", key::<S>(name)),
+    }));
 }

@@ -10,11 +10,11 @@ pub const MEMORY_BYTES_MIN: u64 = 16 << 20;
 pub(super) const TIME_S_MAX: u64 = 10 * 365 * 86_400;
 
 settings! {
-    /// Which URLs are taken in, in what form, and when they are asked for again. Times are in seconds.
+    /// Which URLs are taken in, in what form, and when they are asked for again. Times take a unit, like 1h; a bare number is seconds.
     "[doc_index]" DocIndexSettings {
         /// Bytes of memory for the doc index; unset, a quarter of the machine's.
         memory: Option<Bytes> = None, in MEMORY_BYTES_MIN to u64::MAX, flag "BYTES";
-        /// Seconds until a URL that failed for a reason that may pass is tried again; then twice as long, and so on.
+        /// Time until a URL that failed for a reason that may pass is tried again; then twice as long, and so on.
         retry_first: Seconds = Seconds(3_600), in 1 to TIME_S_MAX;
         /// Tries after the first; 0 = none.
         retries_max: u8 = 5;
@@ -105,42 +105,39 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, said) in [
+            ("[doc_index]\nrecraw = true", "doc_index.recraw: unknown setting (did you mean recrawl?)"),
             (
-                "[doc_index]\nrecraw = true",
-                "unknown setting doc_index.recraw (did you mean doc_index.recrawl?)",
+                "[doc_index]\nsitemaps = \"some\"",
+                "doc_index.sitemaps: must be \"off\", \"robots\" or \"all\"",
             ),
-            ("[doc_index]\nsitemaps = \"some\"", "doc_index.sitemaps must be \"off\", \"robots\" or \"all\""),
-            ("[doc_index]\ndeny = \"x\"", "doc_index.deny must be a list of texts"),
-            ("[doc_index]\ndeny = [1]", "doc_index.deny must be a list of texts"),
-            ("[doc_index]\nmemory = []", "doc_index.memory must be a whole number"),
-            ("[doc_index]\ndeny = [\"\"]", "line 2: doc_index.deny: rule 1, \"\": it is empty"),
-            ("[doc_index]\nretries_max = 256", "doc_index.retries_max must be a whole number of at most 255"),
-            ("[doc_index]\nretry_first = 0", "retry_first must be at least 1"),
+            ("[doc_index]\ndeny = \"x\"", "doc_index.deny: must be a list of texts"),
+            ("[doc_index]\ndeny = [1]", "doc_index.deny: must be a list of texts"),
+            ("[doc_index]\nmemory = []", "doc_index.memory: must be a size like "),
+            ("[doc_index]\ndeny = [\"\"]", ":2:doc_index.deny: rule 1, \"\": it is empty"),
             (
-                "[doc_index]\nrecrawl_max = 99999999999",
-                "line 2: doc_index.recrawl_max can be at most 315360000",
+                "[doc_index]\nretries_max = 256",
+                "doc_index.retries_max: must be a whole number of at most 255",
             ),
-            (
-                "[doc_index]\nrecrawl_min = 90000",
-                "recrawl_start (86400) must lie between recrawl_min (90000)",
-            ),
-            ("[doc_index]\nsegment_repeats_max = 64", "segment_repeats_max can be at most 63"),
-            ("[doc_index]\nmemory = 1", "memory must be at least"),
+            ("[doc_index]\nretry_first = 0", "retry_first: must be at least 1s"),
+            ("[doc_index]\nrecrawl_max = 99999999999", ":2:doc_index.recrawl_max: can be at most 3650d"),
+            ("[doc_index]\nrecrawl_min = 90000", "recrawl_start (1d) must lie between recrawl_min (25h)"),
+            ("[doc_index]\nsegment_repeats_max = 64", "segment_repeats_max: can be at most 63"),
+            ("[doc_index]\nmemory = 1", "memory: must be at least 16MiB"),
             ("[doc_index]\nquery_drop = [\"a*b\"]", "query_drop: \"a*b\" is no name"),
             ("[doc_index]\nquery_drop = [\"a=\"]", "query_drop: \"a=\" is no name"),
-            ("recrawl = true", "recrawl must be a list: each entry begins with [[recrawl]]"),
-            ("recrawl_min = 5", "unknown setting recrawl_min (it belongs below [doc_index])"),
+            ("recrawl = true", "recrawl: must be a list: each entry begins with [[recrawl]]"),
+            ("recrawl_min = 5", "recrawl_min: unknown setting (it belongs below [doc_index])"),
             (
                 "[[recrawl]]\nmatch = \".\"\nevery = 5\n\n[[recrawl]]\nmatch = \"(\"\nevery = 5",
-                "line 5: [[recrawl]] entry 2: match \"(\": unclosed group",
+                ":5:recrawl[2].match: \"(\": unclosed group",
             ),
-            ("[[recrawl]]\nevery = 5", "[[recrawl]] entry 1: match is missing"),
-            ("[[recrawl]]\nmatch = \"x\"\nevery = -5", "[[recrawl]] entry 1: every must be a whole number"),
-            ("[[recrawl]]\nmatch = \"x\"\nevery = 5\nmach = 1", "unknown setting mach (did you mean match?)"),
+            ("[[recrawl]]\nevery = 5", "recrawl[1]: match is missing"),
+            ("[[recrawl]]\nmatch = \"x\"\nevery = -5", "recrawl[1].every: must be a time like "),
             (
-                "[[recrawl]]\nmatch = \"x\"\nevery = 0",
-                "line 3: [[recrawl]] entry 1: every must be at least 1",
+                "[[recrawl]]\nmatch = \"x\"\nevery = 5\nmach = 1",
+                "recrawl[1].mach: unknown setting (did you mean match?)",
             ),
+            ("[[recrawl]]\nmatch = \"x\"\nevery = 0", ":3:recrawl[1].every: must be at least 1s"),
         ] {
             let found = read(text).unwrap_err();
             assert!(found.contains(said) && !found.contains('\n'), "{text}: {found}");

@@ -7,11 +7,16 @@ pub(super) fn line_at(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|&&b| b == b'\n').count() + 1
 }
 
-/// A hint at the known name that is closest to what was typed.
-pub(super) fn nearest(typed: &str, known: &[String]) -> String {
+/// Names that are listed when none of them is near.
+const LISTED_MAX: usize = 8;
+
+/// A hint at the known name that is closest to what was typed, if it is near: a slip or two of the keyboard away.
+pub(super) fn nearest(typed: &str, known: &[&str]) -> String {
+    let slips_max = (1 + typed.chars().count() / 4).min(3);
     let best = known.iter().min_by_key(|name| edits(typed, name));
-    match best {
-        Some(name) if edits(typed, name) <= typed.len() / 2 + 1 => format!(" (did you mean {name}?)"),
-        _ => format!(" (known are {})", known.join(", ")),
+    match best.filter(|name| edits(typed, name) <= slips_max) {
+        Some(name) => format!(" (did you mean {name}?)"),
+        None if known.len() <= LISTED_MAX => format!(" (known are {})", known.join(", ")),
+        None => " (nephila help settings lists all)".to_string(),
     }
 }

@@ -1,23 +1,25 @@
-//! Settings: defaults, then a TOML file, then flags, each winning over the one before.
+//! Settings: defaults, then a TOML file, then what the data directory was told before, then flags, each winning over the
+//! one before.
 //!
 //! ```text
-//!   c.toml ──► File ──► [section] ──► Config ◄── flags of commands ──► check ──► engine derives each role's own
+//!   c.toml ──► File ──► [section] ──► Config ◄── Kept ◄── flags of commands ──► check ──► engine derives each role's own
 //!              lines,   typed, with    rules over URLs and sites
 //!              names    its defaults   are compiled as they are read
 //! ```
 //!
 //! A setting is written once, in the file of its section: name, type, default, bounds, a sentence on what it does, and
 //! what its flag takes if it has one. From there come the field, the reader, the check of its bounds, its line in
-//! [`reference`] and its `--help`. A new setting is a line there, its flag a line in `commands::settings`, and then its use.
+//! [`reference`], its `--help`, and its place in what a data directory keeps, unless it is told `once`. A new setting is a line there, its flag a line in `commands::settings`, and then its use.
 //!
 //! | file         | holds                                                                          |
 //! |--------------|--------------------------------------------------------------------------------|
 //! | `config`     | everything a node is told, and the relations between settings                  |
-//! | `url_server`, `spider`, `store`, `doc_index` | a section each                                 |
+//! | `crawl`, `url_server`, `spider`, `store`, `doc_index` | a section each                        |
 //! | `auth`, `recrawl` | an entry of a list each                                                   |
 //! | `section`    | how a section is written down                                                  |
 //! | `units`      | times, sizes and rates                                                         |
 //! | `file`       | a settings file, and what is said about its mistakes                           |
+//! | `kept`       | what a data directory was told, and how it comes between file and flags        |
 //! | `reference`  | every setting as a table, and as the help of a flag                            |
 //!
 //! Enums belong to the roles and protocols that act on them; this folder reads them by their names.
@@ -25,9 +27,11 @@
 mod auth;
 #[expect(clippy::module_inception)]
 mod config;
+mod crawl;
 mod doc_index;
 mod file;
 mod hints;
+mod kept;
 mod recrawl;
 mod reference;
 mod section;
@@ -37,10 +41,14 @@ mod units;
 mod url_server;
 
 pub use config::Config;
-pub(crate) use config::DriverChoice;
+pub(crate) use config::{DriverChoice, Fault};
+pub(crate) use crawl::NameServer;
+pub use crawl::Net;
 pub(crate) use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
+pub(crate) use file::{ConfigError, Reading};
+pub(crate) use kept::{Kept, Layered};
 pub(crate) use reference::{flag_help, flag_value, reference};
 pub(crate) use spider::Contact;
 pub(crate) use store::StoreSettings;
 pub use units::Rate;
-pub(crate) use units::{Bytes, Millis, Seconds};
+pub(crate) use units::{Bytes, Millis, Seconds, millis, size, size_in};

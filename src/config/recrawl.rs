@@ -7,7 +7,7 @@ settings! {
     "[[recrawl]]" RecrawlEntry {
         /// A rule, as in allow and deny.
         r#match: Option<String> = None;
-        /// Seconds between two visits.
+        /// Time between two visits.
         every: Option<Seconds> = None, in 1 to TIME_S_MAX;
     }
 }
@@ -15,7 +15,7 @@ settings! {
 impl RecrawlEntry {
     pub fn rule(self) -> Result<(String, u64), String> {
         let rule = self.r#match.ok_or("match is missing (like match = \"/news/\")")?;
-        let every = self.every.ok_or("every is missing (like every = 3600, in seconds)")?;
+        let every = self.every.ok_or("every is missing (like every = \"1h\")")?;
         Ok((rule, every.0))
     }
 }

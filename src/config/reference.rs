@@ -1,11 +1,11 @@
 use super::auth::AuthEntry;
+use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
 use super::recrawl::RecrawlEntry;
 use super::section::{Section, Setting};
 use super::spider::SpiderSettings;
 use super::store::StoreSettings;
 use super::url_server::UrlServerSettings;
-use serde_json::Value;
 use std::fmt::Write;
 
 /// A section as it is shown to people.
@@ -14,12 +14,13 @@ pub(super) struct Outline {
     pub name: &'static str,
     pub about: &'static str,
     pub settings: &'static [Setting],
-    /// The defaults, by name; a setting without one is not among them.
-    pub defaults: fn() -> Value,
+    /// The defaults, by name, as a file would have them; a setting without one is not among them.
+    pub defaults: fn() -> Vec<(&'static str, String)>,
 }
 
 /// Every section, in the order of the reference.
-pub(super) const SECTIONS: [Outline; 6] = [
+pub(super) const SECTIONS: [Outline; 7] = [
+    outline::<CrawlSettings>(),
     outline::<UrlServerSettings>(),
     outline::<SpiderSettings>(),
     outline::<StoreSettings>(),
@@ -34,8 +35,13 @@ const fn outline<S: Section>() -> Outline {
         name: S::NAME,
         about: S::ABOUT,
         settings: S::SETTINGS,
-        defaults: || serde_json::to_value(S::default()).unwrap_or_default(),
+        defaults: || S::default().written(),
     }
+}
+
+/// The default of a setting, as a file would have it.
+fn default_of(section: &Outline, setting: &str) -> Option<String> {
+    (section.defaults)().into_iter().find_map(|(name, text)| (name == setting).then_some(text))
 }
 
 /// The section that has a setting of this name.
@@ -44,29 +50,61 @@ pub(super) fn section_with(setting: &str) -> Option<&'static str> {
     SECTIONS.into_iter().find(has).map(|section| section.header)
 }
 
+/// The section of a setting that has a flag, and that `[crawl]` may set for it.
+pub(super) fn flagged_section(setting: &str) -> Option<&'static str> {
+    let has = |section: &Outline| {
+        section.settings.iter().any(|known| known.name == setting && known.flag.is_some())
+    };
+    SECTIONS.into_iter().find(has).map(|section| section.name)
+}
+
+/// Whether a data directory keeps a setting, `section.name`.
+pub(super) fn is_kept(setting: &str) -> bool {
+    match setting.split_once('.') {
+        Some((section, name)) => find(section, name).is_some_and(|(_, setting)| !setting.once),
+        None => setting == RecrawlEntry::NAME,
+    }
+}
+
 /// Every setting of the file as Markdown: a table for each section, in columns that also read well in a terminal.
 pub fn reference() -> String {
     SECTIONS.iter().map(table).collect::<Vec<_>>().join("\n")
 }
 
 fn table(section: &Outline) -> String {
-    let defaults = (section.defaults)();
     let mut rows = vec![["setting", "default", "flag", "what it does"].map(str::to_string)];
-    for Setting { name, about, flag } in section.settings {
+    for Setting { name, about, flag, .. } in section.settings {
         let code = |text: String| format!("`{}`", text.trim_end());
-        let default = defaults.get(name).map(|value| code(value.to_string()));
+        let default = default_of(section, name).filter(|text| text != "[]").map(code);
         let flag = flag.map(|value| code(format!("--{} {value}", name.replace('_', "-"))));
         let row = [Some(code(name.to_string())), default, flag, Some(about.trim().to_string())];
         rows.push(row.map(|cell| cell.unwrap_or_default().replace('|', "\\|")));
     }
     let widths = [0, 1, 2].map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
     rows.insert(1, ["-"; 4].map(|dash| dash.repeat(3)));
-    let mut text = format!("## `{}`\n\n{}\n\n", section.header, section.about.trim());
+    let mut text = format!("## `{}`\n\n{}\n\n", section.header, wrapped(section.about));
     for [name, default, flag, about] in &rows {
         let [a, b, c] = widths;
         let _ = writeln!(text, "| {name:a$} | {default:b$} | {flag:c$} | {about} |");
     }
     text
+}
+
+/// A paragraph in lines that fit a terminal.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut line) = (String::new(), String::new());
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.len() + 1 + word.len() > 100 {
+            lines += &line;
+            lines.push('\n');
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    lines + &line
 }
 
 /// What the flag of a setting takes, as `--help` shows it.
@@ -78,10 +116,10 @@ pub fn flag_value(section: &str, setting: &str) -> &'static str {
 pub fn flag_help(section: &str, setting: &str) -> String {
     let Some((section, setting)) = find(section, setting) else { return String::new() };
     let about = setting.about.trim().trim_end_matches('.');
-    match (section.defaults)().get(setting.name) {
-        Some(Value::String(text)) => format!("{about} [default: {text}]"),
-        Some(value) if !value.is_boolean() => format!("{about} [default: {value}]"),
-        _ => about.to_string(),
+    match (default_of(&section, setting.name).as_deref(), about.split_once("; unset, ")) {
+        (_, Some((about, unset))) => format!("{about} [default: {unset}]"),
+        (None | Some("true" | "false" | "[]"), _) => about.to_string(),
+        (Some(text), _) => format!("{about} [default: {}]", text.trim_matches('"')),
     }
 }
 
@@ -132,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_help_of_a_flag_has_sentence_and_default() {
-        assert_eq!(flag_help("spider", "timeout_req"), "Milliseconds that a fetch may take [default: 60000]");
+        assert_eq!(flag_help("spider", "timeout_req"), "Time that a fetch may take [default: 1min]");
         assert_eq!(flag_value("spider", "timeout_req"), "MS");
         assert_eq!(flag_help("doc_index", "recrawl").matches("default").count(), 0);
     }

@@ -1,5 +1,6 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -12,8 +13,17 @@ pub trait Section: Default + Serialize + DeserializeOwned {
     const ABOUT: &'static str;
     const SETTINGS: &'static [Setting];
 
-    /// The first setting that is out of its bounds, and what it must be.
-    fn out_of_bounds(&self) -> Option<(&'static str, String)>;
+    /// The settings that are out of their bounds, and what each must be.
+    fn out_of_bounds(&self) -> Vec<(&'static str, String)>;
+
+    /// Each setting that has a value, as the file would have it.
+    fn written(&self) -> Vec<(&'static str, String)>;
+
+    /// Takes over one setting.
+    fn adopt(&mut self, name: &str, from: &Self);
+
+    /// Makes files mean the same from every directory.
+    fn make_paths_absolute(&mut self);
 }
 
 /// What is known of a setting besides its value.
@@ -22,6 +32,8 @@ pub struct Setting {
     pub about: &'static str,
     /// What its flag takes, empty for a switch; `None` without a flag.
     pub flag: Option<&'static str>,
+    /// It is told to one run, or to one process of several: no data directory keeps it.
+    pub once: bool,
 }
 
 /// Defines a section: a struct whose fields are its settings.
@@ -31,7 +43,7 @@ pub struct Setting {
 ///     /// What the section is about.
 ///     "[section]" SectionSettings {
 ///         /// What the setting does, in a sentence.
-///         name: Type = default, in least to most, flag "WHAT IT TAKES";
+///         name: Type = default, in least to most, flag "WHAT IT TAKES", told once;
 ///     }
 /// }
 /// ```
@@ -43,7 +55,8 @@ macro_rules! settings {
                 $(#[doc = $about:literal])+
                 $name:ident: $type:ty = $default:expr
                     $(, in $min:tt to $max:expr)?
-                    $(, flag $value:literal)?;
+                    $(, flag $value:literal)?
+                    $(, told $once:ident)?;
             )+
         }
     ) => {
@@ -72,33 +85,68 @@ macro_rules! settings {
                     name: $crate::config::section::bare(stringify!($name)),
                     about: concat!($($about),+),
                     flag: settings!(@flag $($value)?),
+                    once: settings!(@once $($once)?),
                 },)+
             ];
 
-            fn out_of_bounds(&self) -> Option<(&'static str, String)> {
-                None
-                    $($(.or_else(|| {
-                        let cause = $crate::config::section::beyond(&self.$name, $min as f64, $max as f64)?;
-                        Some((stringify!($name), cause))
-                    }))?)+
+            fn out_of_bounds(&self) -> Vec<(&'static str, String)> {
+                let found = [
+                    $($((
+                        stringify!($name),
+                        $crate::config::section::beyond(&self.$name, $min as f64, $max as f64),
+                    ),)?)+
+                ];
+                found.into_iter().filter_map(|(name, cause): (_, Option<String>)| Some((name, cause?))).collect()
+            }
+
+            fn written(&self) -> Vec<(&'static str, String)> {
+                let all = [$((
+                    $crate::config::section::bare(stringify!($name)),
+                    $crate::config::section::Value::written(&self.$name),
+                ),)+];
+                all.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
+            }
+
+            fn adopt(&mut self, name: &str, from: &Self) {
+                $(if name == $crate::config::section::bare(stringify!($name)) {
+                    self.$name.clone_from(&from.$name);
+                })+
+            }
+
+            fn make_paths_absolute(&mut self) {
+                $($crate::config::section::Value::make_absolute(&mut self.$name);)+
             }
         }
     };
     (@flag) => { None };
     (@flag $value:literal) => { Some($value) };
+    (@once) => { false };
+    (@once once) => { true };
 }
 pub(super) use settings;
 
 /// What a setting may hold.
-pub trait Value {
+pub trait Value: Serialize {
     /// The figure that bounds are held against.
     fn figure(&self) -> Option<f64> {
         None
     }
 
+    /// A bound, as people write it.
+    fn figure_shown(&self, figure: f64) -> String {
+        figure.to_string()
+    }
+
     fn is_unset(&self) -> bool {
         false
     }
+
+    /// As the file would have it, if it is set and can be written.
+    fn written(&self) -> Option<String> {
+        toml_of(&serde_json::to_value(self).ok()?)
+    }
+
+    fn make_absolute(&mut self) {}
 }
 
 impl<T: Value> Value for Option<T> {
@@ -106,8 +154,43 @@ impl<T: Value> Value for Option<T> {
         self.as_ref().and_then(T::figure)
     }
 
+    fn figure_shown(&self, figure: f64) -> String {
+        self.as_ref().map_or(String::new(), |value| value.figure_shown(figure))
+    }
+
     fn is_unset(&self) -> bool {
         self.is_none()
+    }
+
+    fn written(&self) -> Option<String> {
+        self.as_ref().and_then(T::written)
+    }
+
+    fn make_absolute(&mut self) {
+        self.iter_mut().for_each(T::make_absolute);
+    }
+}
+
+impl<T: Value> Value for Vec<T> {}
+
+impl Value for PathBuf {
+    fn make_absolute(&mut self) {
+        if let Ok(path) = std::path::absolute(&*self) {
+            *self = path;
+        }
+    }
+}
+
+/// A value in the file's language; `None` for what is not set.
+fn toml_of(value: &Json) -> Option<String> {
+    match value {
+        Json::Null => None,
+        Json::Array(all) => {
+            Some(format!("[{}]", all.iter().filter_map(toml_of).collect::<Vec<_>>().join(", ")))
+        }
+        // The escapes of JSON are understood there, too; one character more must be escaped.
+        Json::String(_) => Some(value.to_string().replace('\u{7f}', "\\u007f")),
+        _ => Some(value.to_string()),
     }
 }
 
@@ -127,16 +210,18 @@ macro_rules! values {
         $(impl Value for $Type {})+
     };
 }
-values!(bool String PathBuf SocketAddr);
-values!(crate::proto::auth::AuthKind crate::proto::lines::Dialect crate::proto::sitemap::Sitemaps);
+values!(bool String SocketAddr);
+values!(crate::handler::ScopeKind crate::proto::auth::AuthKind crate::proto::lines::Dialect crate::proto::sitemap::Sitemaps);
 values!(crate::proto::url::QueryDrop crate::proto::url::RuleList);
 values!(crate::store_server::Dedup crate::store_server::History);
 
 /// What a value out of its bounds must be.
 pub fn beyond(value: &impl Value, min: f64, max: f64) -> Option<String> {
     match value.figure()? {
-        figure if figure.is_nan() || figure < min => Some(format!("must be at least {min}")),
-        figure if figure > max => Some(format!("can be at most {max}")),
+        figure if figure.is_nan() || figure < min => {
+            Some(format!("must be at least {}", value.figure_shown(min)))
+        }
+        figure if figure > max => Some(format!("can be at most {}", value.figure_shown(max))),
         _ => None,
     }
 }

@@ -9,27 +9,27 @@ use std::str::FromStr;
 pub(super) const WEEK_MS: u64 = 7 * 86_400_000;
 
 settings! {
-    /// Fetches: who asks, how long an answer may take and how large it may be. Times are in milliseconds.
+    /// Fetches: who asks, how long an answer may take and how large it may be. Times take a unit, like 30s; a bare number is milliseconds.
     "[spider]" SpiderSettings {
         /// The User-Agent; its first word is our name in robots.txt.
         user_agent: String = concat!("nephila/", env!("CARGO_PKG_VERSION")).to_string(), flag "S";
         /// Where we can be reached, a URL or a mail address; it is added to the user agent as `(+contact)`.
         contact: Option<Contact> = None, flag "URL|MAIL";
-        /// Milliseconds between two WORKING messages about an open fetch.
+        /// Time between two WORKING messages about an open fetch.
         timeout_update: Millis = Millis(20_000), in 1 to WEEK_MS, flag "MS";
-        /// Milliseconds that a fetch may take.
+        /// Time that a fetch may take.
         timeout_req: Millis = Millis(60_000), in 1 to WEEK_MS, flag "MS";
-        /// Milliseconds until a connection is made, with TLS.
+        /// Time until a connection is made, with TLS.
         timeout_connect: Millis = Millis(10_000), in 0 to WEEK_MS;
-        /// Milliseconds from the request to the first byte of its answer.
+        /// Time from the request to the first byte of its answer.
         timeout_first_byte: Millis = Millis(30_000), in 0 to WEEK_MS;
-        /// Milliseconds until a host with several addresses is tried at the next one.
+        /// Time until a host with several addresses is tried at the next one.
         fallback_delay: Millis = Millis(300), in 1 to WEEK_MS, flag "MS";
-        /// Milliseconds without a byte inside an answer.
+        /// Time without a byte inside an answer.
         timeout_read: Millis = Millis(30_000), in 0 to WEEK_MS;
         /// Bytes a second that a server must send on average once it sends; 0 = no such rule.
-        min_rate: u64 = 100, in 0 to 1 << 30;
-        /// Milliseconds that an idle connection is kept for the next request.
+        min_rate: Bytes = Bytes(100), in 0 to 1 << 30;
+        /// Time that an idle connection is kept for the next request.
         keep_alive: Millis = Millis(15_000), in 0 to WEEK_MS;
         /// Longer documents are cut at this size, in bytes; a store server refuses them.
         max_doc_size: Bytes = Bytes(16 << 20), in 1 to 1 << 30, flag "BYTES";
@@ -42,7 +42,7 @@ settings! {
         /// Fetches open at once per shard.
         fetches_max: usize = 16_384, in 1 to FETCHES_PER_SHARD_MAX, flag "N";
         /// Tell a URL server in another process status, milliseconds and Retry-After with each DONE.
-        report: bool = false;
+        report: bool = false, told once;
         /// Keep cookies until the crawl ends, each for the scheme, host and port that set it.
         cookies: bool = false, flag "";
     }
@@ -57,6 +57,11 @@ impl SpiderSettings {
             }
             _ => self.user_agent.clone(),
         }
+    }
+
+    /// Whether the agent says how to reach whoever runs it: by a contact, or by what looks like one in its own text.
+    pub fn has_contact(&self) -> bool {
+        self.contact.is_some() || self.user_agent.contains("://") || self.user_agent.contains('@')
     }
 }
 
@@ -125,7 +130,7 @@ mod tests {
         let said =
             Config::parse("[spider]\ncontact = \"here\"", Path::new("c.toml")).unwrap_err().to_string();
         assert!(
-            said.starts_with("c.toml: line 2: spider.contact must be an http or https URL or a mail"),
+            said.starts_with("c.toml:2:spider.contact: must be an http or https URL or a mail"),
             "{said}"
         );
     }

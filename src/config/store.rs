@@ -9,10 +9,10 @@ settings! {
     /// Where documents are stored, which of them, and for how long.
     "[store]" StoreSettings {
         /// The data directory: documents, URLs, log.
-        data: PathBuf = PathBuf::from("./nephila-data"), flag "DIR";
+        data: PathBuf = PathBuf::from("./nephila-data"), flag "DIR", told once;
         /// Bytes of a segment; a document of max_doc_size must fit into it.
         segment_bytes: Bytes = Bytes(32 << 20), in 1 to SEGMENT_BYTES_MAX;
-        /// Milliseconds between two commits: until then what was fetched may be fetched again after a crash.
+        /// Time between two commits: until then what was fetched may be fetched again after a crash.
         commit_ms: Millis = Millis(20), in 1 to WEEK_MS;
         /// Which documents are not stored a second time: "off" none, "url" those of the same URL, "any" those of any URL.
         dedup: Dedup = Dedup::default();

@@ -25,8 +25,10 @@ settings! {
         req_ip_per_sec: Option<Rate> = None, in 0 to RATE_MAX;
         /// The pause after an answer is at least this many times as long as the answer took; 0 = no such rule.
         delay_factor: Rate = Rate(1.0), in 0 to RATE_MAX;
-        /// Seconds of silence after which a URL that a spider has is sent again.
+        /// Time of silence after which a URL that a spider has is sent again.
         timeout_spider_status: Seconds = Seconds(60), in 0 to 7 * 86_400;
+        /// A crawl ends when all that is left must wait longer than these seconds, by Retry-After, penalties or Crawl-delay.
+        linger: Seconds = Seconds(600), in 0 to 365 * 86_400, flag "SECONDS";
         /// Names that may share an address in one batch of candidates before all of them are left out of the next.
         hosts_per_ip_max: usize = 64, in 1 to usize::MAX;
         /// A host that failed this often in a row, and did nothing else, is set aside for a day.
@@ -36,12 +38,12 @@ settings! {
         /// Leftovers of one shard that are kept in memory; the rest goes to disk.
         leftover_urls: usize = 1 << 18, in 1 to usize::MAX;
         /// A spider that `nephila urlserver` dials.
-        spider_host: Option<String> = None;
+        spider_host: Option<String> = None, told once;
         /// The port that this spider listens on.
-        spider_port: u16 = SPIDER_PORT, in 1 to u16::MAX;
+        spider_port: u16 = SPIDER_PORT, in 1 to u16::MAX, told once;
         /// How spiders get work: "pull" when they ask for it, "push" as soon as the rules allow.
-        spider_protocol: Dialect = Dialect::Pull;
+        spider_protocol: Dialect = Dialect::Pull, told once;
         /// Where spiders may dial in, like "0.0.0.0:7170".
-        listen: Option<SocketAddr> = None;
+        listen: Option<SocketAddr> = None, told once;
     }
 }

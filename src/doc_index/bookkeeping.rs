@@ -81,7 +81,7 @@ impl Bookkeeping {
         match state {
             DocState::Success => Some((&mut of_host.success, &mut self.counts.success)),
             DocState::Error => Some((&mut of_host.errors, &mut self.counts.errors)),
-            DocState::Excluded | DocState::Pending | DocState::Fetching => None,
+            DocState::Excluded | DocState::Pending | DocState::HandedOut => None,
         }
     }
 

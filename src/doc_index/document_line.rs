@@ -129,7 +129,7 @@ impl DocumentLine {
     /// What became of it, in an index that does not have its document. `None` of one that was never answered for.
     pub(super) fn row(&self) -> Option<(Row, Note)> {
         let state = match self.state? {
-            DocState::Fetching => DocState::Pending,
+            DocState::HandedOut => DocState::Pending,
             stored => stored,
         };
         if state == DocState::Pending && self.fetched_at.is_none() {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn states_and_results_are_written_by_name_and_a_word_without_meaning_is_none() {
-        for state in DocState::STORED.into_iter().chain([DocState::Fetching]) {
+        for state in DocState::STORED.into_iter().chain([DocState::HandedOut]) {
             for &result in ResultCode::ALL {
                 let line =
                     DocumentLine { state: Some(state), result: Some(result), ..DocumentLine::default() };

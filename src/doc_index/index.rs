@@ -44,7 +44,7 @@ pub struct IndexStats {
     pub known: u64,
     /// To be fetched as soon as may be.
     pub pending: u64,
-    pub fetching: u64,
+    pub handed_out: u64,
     /// Wait for a retry or to be looked at again, and when the next is due, seconds since 1970.
     pub waiting: u64,
     pub next_due_s: Option<u32>,
@@ -318,7 +318,7 @@ impl DocIndex {
     pub fn stats(&self) -> IndexStats {
         IndexStats {
             pending: self.frontier.len() + self.known.unresolved().len() as u64,
-            fetching: self.books.open_count() as u64,
+            handed_out: self.books.open_count() as u64,
             waiting: self.due.len(),
             next_due_s: self.due.next_s(),
             hosts: self.frontier.hosts() as u64,

@@ -29,8 +29,9 @@ pub struct Segments {
 }
 
 impl Segments {
-    pub(super) fn has(&self, segment: u64) -> bool {
-        segment >= self.first_new || self.before.binary_search(&segment).is_ok()
+    /// Whether it is one of earlier processes that is there still. Numbers of those that are gone are used again.
+    pub(super) fn has_before(&self, segment: u64) -> bool {
+        self.before.binary_search(&segment).is_ok()
     }
 }
 

@@ -1,5 +1,6 @@
 use super::documents::{DocState, Row};
 use super::outcome::Outcome;
+use crate::base::CLOCK_SET_S;
 use crate::proto::record::{Fault, ResultCode, StatusAction};
 
 /// When a document is asked for again, by what came of it.
@@ -13,9 +14,6 @@ pub struct Schedule {
     /// The longest interval that a rule gives.
     pub fixed_s_max: u32,
 }
-
-/// A clock that says less than this, in seconds since 1970, was not set: it is of the year 2025.
-const CLOCK_SET_S: u32 = 1_735_689_600;
 
 /// Bounds of the interval in which documents are looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,21 +31,28 @@ impl Default for Schedule {
 
 impl Schedule {
     /// When a document is due whose row was written by a clock that was wrong: it is dated after now, and would perhaps
-    /// not be seen again for years. A row of an earlier time is left alone, whatever the intervals of today are, and so
+    /// not be seen again for years. It waits for no longer than it would from now on. A row of an earlier time is left alone, whatever the intervals of today are, and so
     /// is any by a clock that was never set.
     pub fn mended_due_s(&self, row: &Row, now_s: u32) -> u32 {
-        match row.fetched_s > now_s && now_s >= CLOCK_SET_S {
-            true => row.due_s.min(self.latest_s(now_s)),
+        match row.fetched_s > now_s && u64::from(now_s) >= CLOCK_SET_S {
+            true => row.due_s.min(self.latest_s(row, now_s)),
             false => row.due_s,
         }
     }
 
-    /// The latest that anything can be due, by a clock that says `now_s`.
-    fn latest_s(&self, now_s: u32) -> u32 {
-        let last_retry = self.retries_max.saturating_sub(1);
-        let retry_s = self.retry_first_s.saturating_mul(1 << last_retry.min(20));
-        let recrawl_s = self.recrawl.map_or(0, |recrawl| recrawl.max_s.max(recrawl.start_s));
-        now_s.saturating_add(retry_s.max(recrawl_s).max(self.fixed_s_max).max(1))
+    /// The latest that a document can be due, by a clock that says `now_s`.
+    fn latest_s(&self, row: &Row, now_s: u32) -> u32 {
+        let recrawl_s = |recrawl: &Recrawl| recrawl.max_s.max(recrawl.start_s).max(self.fixed_s_max);
+        let wait_s = match row.state {
+            DocState::Pending => self.retry_s(row.retries.saturating_sub(1)),
+            _ => row.interval_s.min(self.recrawl.as_ref().map_or(u32::MAX, recrawl_s)),
+        };
+        now_s.saturating_add(wait_s.max(1))
+    }
+
+    /// The wait after a failure that this many came before.
+    fn retry_s(&self, retries: u8) -> u32 {
+        self.retry_first_s.saturating_mul(1 << retries.min(self.retries_max).min(20))
     }
 
     /// Notes an answer in a document's row, and decides when it is due again. `fixed_s` is an interval that a rule
@@ -64,8 +69,7 @@ impl Schedule {
         if is_worth_another_try(outcome) {
             row.state = DocState::Pending;
             if row.retries < self.retries_max {
-                let wait_s = self.retry_first_s.saturating_mul(1 << row.retries.min(20));
-                row.due_s = now_s.saturating_add(wait_s.max(1));
+                row.due_s = now_s.saturating_add(self.retry_s(row.retries).max(1));
                 row.retries += 1;
                 return;
             }

@@ -61,7 +61,7 @@ pub(crate) use inspect::explain::Explanation;
 pub(crate) use inspect::handed::{PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
 pub(crate) use inspect::node_status::{NodeState, NodeStatus};
 pub(crate) use inspect::status::{
-    CountsLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
+    HostLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
 };
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
@@ -69,7 +69,9 @@ pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Turned};
 pub use runtime::counters::{Ended, Summary};
-pub(crate) use runtime::counters::{SeedsLost, Snapshot, SpiderSummary, UrlSummary};
+pub(crate) use runtime::counters::{
+    SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
+};
 pub(crate) use runtime::health::{Health, NodeError};
 pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;

@@ -142,7 +142,7 @@ impl Handler {
         let tld = candidate.url.host().rsplit('.').next();
         let text = charsets.read(page.document, head.content_type.of(page.head_bytes), tld);
         let mut facts = Facts { said, links: Vec::with_capacity(LINKS_USUAL), ..Facts::default() };
-        html::scan(text.bytes, |fact| facts.take(fact));
+        html::scan_as(self.product_token.as_bytes(), text.bytes, |fact| facts.take(fact));
         handled.noindex = facts.said.noindex;
         // A `<base>` counts for the links before it, too, so links are resolved only now.
         let mut base = LinkBase::new(&candidate.url).of_page_in(text.encoding);

@@ -166,6 +166,8 @@ fn a_page_that_asks_not_to_be_indexed_is_marked() {
         ("<meta name=robots content='nofollow'><meta name=robots content='none'>", true),
         ("<meta name=robots content='index, nofollow'>", false),
         ("<!-- <meta name=robots content=noindex> -->", false),
+        ("<meta name=NEPHILA content=noindex>", true),
+        ("<meta name=otherbot content=noindex>", false),
     ] {
         assert_eq!(handle(HTML, page.as_bytes()).noindex, noindex, "{page}");
     }

@@ -1,5 +1,5 @@
 use crate::base::Rng;
-use crate::config::{Bytes, Config, Millis, Rate};
+use crate::config::{Bytes, Config, Millis, Rate, Seconds};
 use crate::farm::SiteSpec;
 use crate::handler::ScopeKind;
 
@@ -45,6 +45,8 @@ pub struct Faults {
 }
 
 const PAGES_PER_HOST: u32 = 40;
+/// A simulated crawl waits for everything: what it has left at its end is lost.
+const STAYS: Seconds = Seconds(1_000 * 86_400);
 
 impl Plan {
     pub fn from_seed(seed: u64) -> Plan {
@@ -64,7 +66,9 @@ impl Plan {
             crawl_delay_s: rng.chance(100).then_some(0.5),
             ..SiteSpec::default()
         };
-        let mut config = Config { scope: ScopeKind::Any, ..Config::default() };
+        let mut config = Config::default();
+        config.crawl.scope = ScopeKind::Any;
+        config.url_server.linger = STAYS;
         let url_server = &mut config.url_server;
         url_server.queue_count = 2 + rng.below(40) as usize;
         url_server.queue_len = 1 + rng.below(12) as usize;
@@ -120,7 +124,9 @@ impl Plan {
     pub fn of_pages(pages: u32) -> Plan {
         let hosts = pages.div_ceil(PAGES_PER_HOST).max(1);
         let site = SiteSpec { seed: 1, hosts, pages: PAGES_PER_HOST, ..SiteSpec::default() };
-        let mut config = Config { scope: ScopeKind::Any, ..Config::default() };
+        let mut config = Config::default();
+        config.crawl.scope = ScopeKind::Any;
+        config.url_server.linger = STAYS;
         config.url_server.req_host_per_sec = Rate(0.0);
         Plan {
             seed: 1,

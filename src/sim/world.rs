@@ -15,7 +15,7 @@ use crate::engine::{
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::url_server::HostMemory;
+use crate::url_server::{Clock, HostMemory};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -248,7 +248,8 @@ impl World {
         self.node.log_writer.actor.turn(now);
         let mut memory = HostMemory::new(self.plan.config.url_server.queue_count);
         let (_, journal) = self.files.written();
-        assert_eq!(memory.read(journal.as_bytes(), WALL, now), 0, "the journal reads");
+        let clock = Clock { wall: WALL, now };
+        assert_eq!(memory.read(journal.as_bytes(), clock, "nephila"), 0, "the journal reads");
         let maker = &self.node.shards[index].maker;
         ShardMaker::<SimDriver>::announce(maker, slot.epoch);
         slot.shard = maker.make(SimDriver::new(self.net.clone(), index, self.plan.conns_max), slot.epoch);
@@ -273,7 +274,7 @@ impl World {
         self.audit();
         let index = self.node.index.actor.provider().index();
         let stats = index.stats();
-        assert_eq!((stats.pending, stats.fetching), (0, 0), "URLs were left over");
+        assert_eq!((stats.pending, stats.handed_out), (0, 0), "URLs were left over");
         let mut done: HashMap<(u32, Resource), ResultCode> = HashMap::new();
         for doc_id in 1..index.next_doc() {
             let found = index.document(doc_id).expect("memory does not fail").expect("a document");

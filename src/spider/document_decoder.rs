@@ -3,6 +3,7 @@ use super::fetched::Fetched;
 use crate::proto::coding::{CodingLimits, ContentDecoder, Decoded, header_of};
 use crate::proto::http1::Flags;
 use crate::proto::record::ResultCode;
+use crate::proto::robots::ROBOTS_BYTES_MAX;
 
 /// Removes the content coding of whole documents. An open connection holds no decoder, which is larger than most pages.
 pub(super) struct DocumentDecoder {
@@ -10,12 +11,15 @@ pub(super) struct DocumentDecoder {
     limits: CodingLimits,
 }
 
+/// Of robots.txt. One byte more than is read of it, so that a reader knows that its last line is cut.
+const ROBOTS_LIMITS: CodingLimits = CodingLimits::new(ROBOTS_BYTES_MAX as u64 + 1);
+
 impl DocumentDecoder {
     pub fn new(doc_bytes_max: u64) -> DocumentDecoder {
         DocumentDecoder { decoder: ContentDecoder::new(), limits: CodingLimits::new(doc_bytes_max) }
     }
 
-    pub fn decode(&mut self, fetched: &mut Fetched, buffers: &mut Buffers) {
+    pub fn decode(&mut self, fetched: &mut Fetched, is_robots: bool, buffers: &mut Buffers) {
         let Some(head) = &fetched.head else { return };
         let head_len = head.head_bytes as usize;
         if head.content_encoding.of(&fetched.bytes).is_empty() || fetched.bytes.len() == head_len {
@@ -24,7 +28,8 @@ impl DocumentDecoder {
         let codings = header_of(head, &fetched.bytes);
         let mut plain = buffers.document();
         plain.extend_from_slice(&fetched.bytes[..head_len]);
-        let decoded = self.decoder.decode(&codings, &fetched.bytes[head_len..], &self.limits, &mut plain);
+        let limits = if is_robots { &ROBOTS_LIMITS } else { &self.limits };
+        let decoded = self.decoder.decode(&codings, &fetched.bytes[head_len..], limits, &mut plain);
         let whole = fetched.result == ResultCode::Ok;
         match decoded {
             Decoded::Plain => {}
@@ -45,6 +50,9 @@ impl DocumentDecoder {
                 }
                 if whole {
                     fetched.result = ResultCode::DecodeFailed;
+                } else if is_robots && plain.len() - head_len < ROBOTS_BYTES_MAX {
+                    // Padding used up what may come over the wire: who knows which rules are behind it.
+                    fetched.result = ResultCode::Truncated;
                 }
             }
         }

@@ -5,10 +5,11 @@ use super::request::Request;
 use super::{FetchOrder, SpiderConfig};
 use crate::base::{Key, Now};
 use crate::proto::http1::{
-    BodyDecoder, BodyEnd, BodyStep, Flags, Framing, Head, HeadParser, HeadStep, Method,
+    BodyDecoder, BodyEnd, BodyLimits, BodyStep, Flags, Framing, Head, HeadParser, HeadStep, Method,
 };
 use crate::proto::job::TransId;
 use crate::proto::record::{ResultCode, StatusAction};
+use crate::proto::robots::ROBOTS_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
 
 /// An open fetch.
@@ -57,6 +58,8 @@ impl From<ResultCode> for FetchEnd {
 const BODY_RESERVE_MAX: u64 = 1 << 20;
 /// Of a document that is not wanted, this much is read for the sake of its connection.
 const UNWANTED_BYTES_MAX: u64 = 1_024;
+/// Of robots.txt on the wire: its text, and what a coding may add to it.
+const ROBOTS_WIRE_BYTES_MAX: u64 = ROBOTS_BYTES_MAX as u64 + 64 * 1_024;
 
 impl Fetch {
     pub fn new(order: FetchOrder, conn: Key, bytes: Vec<u8>, config: &SpiderConfig, now: Now) -> Fetch {
@@ -94,6 +97,10 @@ impl Fetch {
 
     pub fn head_only(&self) -> bool {
         self.order.head_only
+    }
+
+    pub fn is_robots(&self) -> bool {
+        self.order.robots
     }
 
     /// Bytes of the response that it holds.
@@ -156,7 +163,11 @@ impl Fetch {
         let head_bytes = head.head_bytes as usize;
         let unwanted = self.order.head_only
             && !matches!(head.framing, Framing::None | Framing::Length(..=UNWANTED_BYTES_MAX));
-        let decoder = BodyDecoder::new(head.framing, config.body);
+        let limits = match self.order.robots {
+            true => BodyLimits { doc_bytes_max: ROBOTS_WIRE_BYTES_MAX, ..config.body },
+            false => config.body,
+        };
+        let decoder = BodyDecoder::new(head.framing, limits);
         let expected = decoder.size_hint().unwrap_or(0).min(BODY_RESERVE_MAX) as usize;
         self.state = FetchState::Body { head, decoder };
         let rest;

@@ -13,6 +13,8 @@ pub struct FetchOrder {
     pub more: bool,
     /// Only the head is wanted: whether the document exists and has changed.
     pub head_only: bool,
+    /// It is a robots.txt, which has a bound of its own, whatever documents may take.
+    pub robots: bool,
     /// Of the stored document, which is not sent again if it has not changed.
     pub validators: Option<Box<Validators>>,
 }
@@ -20,6 +22,6 @@ pub struct FetchOrder {
 impl FetchOrder {
     /// The whole document, whether a version is stored or not.
     pub fn new(trans: TransId, url: CrawlUrl, addr: SocketAddr) -> FetchOrder {
-        FetchOrder { trans, url, addr, more: false, head_only: false, validators: None }
+        FetchOrder { trans, url, addr, more: false, head_only: false, robots: false, validators: None }
     }
 }

@@ -324,6 +324,7 @@ impl Spider {
         let FetchEnd { result, reusable, trailed } = end.into();
         let fetch = self.fetches.remove(fetch).expect("a fetch finishes once");
         let (held, asked, head_only) = (fetch.held(), fetch.asked(), fetch.head_only());
+        let is_robots = fetch.is_robots();
         let conn = self.conns.get(fetch.conn());
         let stale = conn.is_reused() && fetch.went_unanswered(result);
         let cert_fault = conn.cert_fault();
@@ -356,7 +357,7 @@ impl Spider {
             } else if head.status == 206 {
                 fetched.flags.insert(Flags::PARTIAL);
             }
-            self.decoder.decode(&mut fetched, &mut self.buffers);
+            self.decoder.decode(&mut fetched, is_robots, &mut self.buffers);
         } else {
             fetched.bytes.clear();
         }

@@ -34,6 +34,8 @@ pub struct Reader {
     catalog: OnceLock<Catalog>,
     /// See [`Reader::bare_digests`].
     bare_digests: OnceLock<RapidHashMap<u64, Place>>,
+    /// See [`Reader::bare_urls`].
+    bare_urls: OnceLock<Vec<(u64, Place)>>,
 }
 
 /// A record and its document, if it is there.
@@ -118,6 +120,7 @@ impl Reader {
             segments,
             catalog: OnceLock::new(),
             bare_digests: OnceLock::new(),
+            bare_urls: OnceLock::new(),
         })
     }
 
@@ -147,6 +150,7 @@ impl Reader {
         self.segments.drain(..first);
         self.catalog = OnceLock::new();
         self.bare_digests = OnceLock::new();
+        self.bare_urls = OnceLock::new();
     }
 
     /// Bytes the segment files take.
@@ -362,6 +366,39 @@ impl Reader {
             }
         })?;
         Ok(self.bare_digests.get_or_init(|| known))
+    }
+
+    /// Whether the document that is stored for a URL can be read, by what was there when this was opened. Meant for many
+    /// URLs: what is in no index is looked through once.
+    pub fn holds(&self, url: &str) -> Result<bool, ReadError> {
+        let key = url_hash(url.as_bytes());
+        let bare = self.bare_urls()?;
+        let first = bare.partition_point(|(known, _)| *known < key);
+        let mut places = self.catalog()?.find(List::Url, key);
+        places.extend(bare[first..].iter().take_while(|(known, _)| *known == key).map(|(_, place)| *place));
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        // A 304 or a head stands for what was stored before it.
+        for place in places.into_iter().filter(|place| !place.is_unchanged()) {
+            let Some((located, bytes)) = self.read(place)? else { return Ok(false) };
+            if located.record.url == url {
+                let is_whole = located.record.result == ResultCode::Ok;
+                return Ok(is_whole && self.document_of(&located, &bytes)?.is_some());
+            }
+        }
+        Ok(false)
+    }
+
+    /// URLs in the segments that are in no index, by their hashes.
+    fn bare_urls(&self) -> Result<&[(u64, Place)], ReadError> {
+        if let Some(known) = self.bare_urls.get() {
+            return Ok(known);
+        }
+        let mut known = Vec::new();
+        self.skim_bare(|segment, header, url, offset| {
+            known.push((url_hash(url), Place::of(RecordSummary::of(header), segment, offset)));
+        })?;
+        known.sort_unstable();
+        Ok(self.bare_urls.get_or_init(|| known))
     }
 
     /// Shows headers and URLs of the segments that are in no index. A segment that the

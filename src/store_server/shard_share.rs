@@ -85,7 +85,7 @@ impl ShardShare {
 
     /// Retires the segments up to this number: from its return on, no record is written that depends on a document in them.
     /// False if the shard did not finish its record in time.
-    pub(super) fn retire(&self, segment: u64) -> bool {
+    pub fn retire(&self, segment: u64) -> bool {
         self.retired.fetch_max(segment, Ordering::SeqCst);
         // A record takes microseconds, and the next one sees the number. A shard that the scheduler of the kernel has
         // suspended in the middle of one is not waited for.

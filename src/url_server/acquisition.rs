@@ -68,12 +68,12 @@ impl UrlServer {
             return self.next_refused();
         }
         if host.robots().is_expired(now) {
-            self.hosts.set_robots(slot, RobotsState::Unknown);
+            self.hosts.set_robots(slot, self.hosts[slot].robots().request_again());
         }
         let (url, hops) = match self.hosts[slot].robots() {
-            RobotsState::Known { .. } => return self.hand_out_page(slot, now),
+            RobotsState::Known { .. } | RobotsState::GivenUp { .. } => return self.hand_out_page(slot, now),
             RobotsState::Asked | RobotsState::Elsewhere { .. } => return Acquired::Nothing,
-            RobotsState::Hop(next) => (**next).clone(),
+            RobotsState::Hop(next) => (next.url.clone(), next.hops),
             RobotsState::Unknown | RobotsState::Unreachable { .. } => match self.hosts.front(slot) {
                 Some(front) => (front.url.with_path("/robots.txt"), 0),
                 None => return Acquired::Nothing,

@@ -116,6 +116,16 @@ impl Leftover {
         waits && !self.reading && self.in_memory <= self.urls_max / 2
     }
 
+    /// Whether URLs are on their way back, or could be.
+    pub fn is_moving(&self) -> bool {
+        self.reading || self.can_progress()
+    }
+
+    /// Hosts that wait for a row.
+    pub fn hosts_without_row(&self) -> usize {
+        self.hosts.len()
+    }
+
     /// Asks for what comes next, if memory has room for it. True if jobs can be had at once from `take_back`.
     pub fn make_progress(&mut self) -> bool {
         if !self.can_progress() {

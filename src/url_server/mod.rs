@@ -29,6 +29,7 @@
 //! | `robots_gate`          | what answers to robots.txt mean; redirects of robots.txt to other hosts           |
 //! | `niceness`             | how long a pause is                                                               |
 //! | `leftover`, `spill`    | URLs without a place, in memory and on disk                                       |
+//! | `rest`                 | whether nothing may go out for a while, and what is waited for                    |
 //! | `view`                 | how things stand with a host and one of its URLs, for an operator's question      |
 //!
 //! The role is sans-IO: jobs and times come in, orders go out; what is to be written comes out as lines and chunks. It
@@ -43,6 +44,7 @@ mod niceness;
 mod order;
 mod readiness;
 mod release;
+mod rest;
 mod robots_gate;
 mod server;
 mod spider_credits;
@@ -51,9 +53,10 @@ mod spill;
 mod tests;
 mod view;
 
-pub(crate) use host_table::{HostMemory, compacted};
+pub(crate) use host_table::{Clock, HostMemory, compacted};
 pub(crate) use niceness::{Niceness, Report};
 pub(crate) use order::{Acquired, Order, OrderKind, Refusal, RemoteRobots};
+pub(crate) use rest::{Rest, RestingHost};
 pub(crate) use robots_gate::{RobotsStep, Robotstxt};
 pub(crate) use server::{UrlServer, UrlServerConfig};
 pub(crate) use spill::{SpillAsk, SpillEvent};

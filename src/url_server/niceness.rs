@@ -127,7 +127,10 @@ impl Pace {
     /// What its pause is made of. More than the largest of its reasons is what the host asked for, or its failures.
     pub fn why(&self, rules: &Niceness) -> WaitsFor {
         let gap_us = self.gap_us(rules);
-        if self.due.since_us(self.last()) > gap_us && self.last() > Now::ZERO {
+        let pause_us = self.due.since_us(self.last());
+        // A penalty counts from the answer, and so is longer than the gap by what that took.
+        let is_penalty = gap_us == u64::from(self.penalty_us) && pause_us < 2 * gap_us;
+        if pause_us > gap_us && !is_penalty && self.last() > Now::ZERO {
             return if self.failures() >= FAILURES_FREE { WaitsFor::Failures } else { WaitsFor::RetryAfter };
         }
         match gap_us {

@@ -214,6 +214,11 @@ impl Readiness {
         self.free_address(hosts, address, now);
     }
 
+    /// When a row may become free for a host that waits for one, or a little sooner.
+    pub fn row_due_at(&self) -> Option<Now> {
+        self.timers.next_due().filter(|_| self.awaits_row)
+    }
+
     /// The timer for hosts without a row has fired.
     pub fn row_due(&mut self) {
         self.awaits_row = false;

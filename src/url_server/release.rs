@@ -1,7 +1,7 @@
 //! How requests end: what an answer, or its absence, means for the URL, for the robots rules, and for the pauses of host
 //! and address.
 
-use super::host_table::{Active, NO_SPIDER, RobotsState, Work};
+use super::host_table::{Active, NO_SPIDER, NextHop, RobotsState, Work};
 use super::niceness::Report;
 use super::order::Refusal;
 use super::robots_gate::{Meaning, RobotsStep, Robotstxt};
@@ -59,17 +59,17 @@ impl UrlServer {
         let row = self.hosts.address_mut(address);
         row.pace.asked(&self.config.ip, now);
         if row.pace.gap_us(&self.config.ip) > plain_us {
-            self.journal.address(row.ip, &row.pace);
+            self.journal.address(row.ip, &row.pace, now);
         }
         let pace = &mut self.hosts[slot].pace;
         pace.asked(&self.config.host, now);
         if pace.gap_us(&self.config.host) > plain_us {
-            self.journal_pace(slot);
+            self.journal_pace(slot, now);
         }
     }
 
-    fn journal_pace(&mut self, slot: u32) {
-        self.journal.pace(self.hosts.origin(slot), &self.hosts[slot].pace);
+    fn journal_pace(&mut self, slot: u32, now: Now) {
+        self.journal.pace(self.hosts.origin(slot), &self.hosts[slot].pace, now);
     }
 
     /// Notes a sign of life from the spider that has a transaction.
@@ -228,7 +228,7 @@ impl UrlServer {
         let before = row.pace;
         row.pace.answered(&self.config.ip, &Report { retry_after_s: None, ..*report }, now);
         if row.pace.is_notable(&before, &self.config.ip, now) {
-            self.journal.address(row.ip, &row.pace);
+            self.journal.address(row.ip, &row.pace, now);
         }
     }
 
@@ -243,7 +243,7 @@ impl UrlServer {
         }
         let asked_to_wait = report.retry_after_s.is_some_and(|seconds| seconds > 0);
         if asked_to_wait || self.hosts[slot].pace.is_notable(&before, &self.config.host, now) {
-            self.journal_pace(slot);
+            self.journal_pace(slot, now);
         }
     }
 
@@ -312,7 +312,7 @@ impl UrlServer {
         let Some(slot) = self.hosts.find(origin) else {
             return RobotsStep::Late;
         };
-        let RobotsState::Elsewhere { hops } = *self.hosts[slot].robots() else {
+        let RobotsState::Elsewhere { hops, .. } = *self.hosts[slot].robots() else {
             return RobotsStep::Late;
         };
         let step = self.learn_robots(slot, hops, answer, now);
@@ -321,6 +321,7 @@ impl UrlServer {
     }
 
     fn learn_robots(&mut self, slot: u32, hops: u8, answer: &Robotstxt<'_>, now: Now) -> RobotsStep {
+        let failing = self.hosts[slot].robots().failing();
         match self.robots_gate.read(answer, hops) {
             Meaning::Rules(mut rules) => {
                 let sitemaps = rules.take_sitemaps();
@@ -332,12 +333,13 @@ impl UrlServer {
             Meaning::AllowAll => self.know_rules(slot, None, Vec::new(), now),
             Meaning::OutOfReach => self.out_of_reach(slot, now),
             Meaning::Redirect(url) if url.origin() == self.hosts.origin(slot) => {
-                self.hosts.set_robots(slot, RobotsState::Hop(Box::new((url, hops + 1))));
+                let next = NextHop { url, hops: hops + 1, failing };
+                self.hosts.set_robots(slot, RobotsState::Hop(Box::new(next)));
                 RobotsStep::Hop
             }
             Meaning::Redirect(url) => {
                 let hops = hops + 1;
-                self.hosts.set_robots(slot, RobotsState::Elsewhere { hops });
+                self.hosts.set_robots(slot, RobotsState::Elsewhere { hops, failing });
                 RobotsStep::Elsewhere { url, hops }
             }
         }
@@ -356,17 +358,20 @@ impl UrlServer {
         pace.set_crawl_delay(crawl_delay_ms);
         pace.stretch(&self.config.host);
         if pace.is_notable(&before, &self.config.host, now) {
-            self.journal_pace(slot);
+            self.journal_pace(slot, now);
         }
         self.learnt(slot, RobotsState::known(rules, now));
         RobotsStep::Known { crawl_delay_ms, sitemaps }
     }
 
-    /// Disallows everything until the next attempt; after a month without an answer everything is allowed.
+    /// Disallows everything until the next attempt; after a month without an answer everything is allowed, until one comes.
     fn out_of_reach(&mut self, slot: u32, now: Now) -> RobotsStep {
-        let Some(robots) = self.hosts[slot].robots().out_of_reach(now) else {
-            return self.know_rules(slot, None, Vec::new(), now);
-        };
+        let robots = self.hosts[slot].robots().out_of_reach(now);
+        if robots.is_known() {
+            let step = self.know_rules(slot, None, Vec::new(), now);
+            self.learnt(slot, robots);
+            return step;
+        }
         self.learnt(slot, robots);
         self.refuse_all(slot, Refusal::RobotsUnreachable);
         RobotsStep::Unreachable

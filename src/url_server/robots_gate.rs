@@ -59,6 +59,8 @@ impl RobotsGate {
     /// Reads an answer that came after this many hops.
     pub fn read(&self, answer: &Robotstxt<'_>, hops: u8) -> Meaning {
         match answer {
+            // Nobody asked for a part, nor whether it has changed: what the file says is not known.
+            Robotstxt::Answer { status: 206 | 304, .. } => Meaning::OutOfReach,
             Robotstxt::Answer { status: 200..=299, body, .. } => {
                 Meaning::Rules(Robots::parse(body, &self.product_token))
             }
@@ -124,7 +126,9 @@ mod tests {
         assert_eq!(meaning(301, Some(&target), ROBOTS_REDIRECTS_MAX - 1), "http://b/robots.txt");
         assert_eq!(meaning(301, Some(&target), ROBOTS_REDIRECTS_MAX), "all");
         assert_eq!([meaning(302, None, 0), meaning(404, None, 0)], ["all", "all"]);
-        assert_eq!([meaning(429, None, 0), meaning(503, None, 0), meaning(100, None, 0)], ["none"; 3]);
+        for status in [429, 503, 100, 206, 304] {
+            assert_eq!(meaning(status, None, 0), "none", "{status}");
+        }
         assert!(matches!(gate.read(&Robotstxt::Failed, 0), Meaning::OutOfReach));
     }
 }

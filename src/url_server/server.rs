@@ -1,4 +1,4 @@
-use super::host_table::{Active, HostMemory, Hosts, InFlight, Journal, Work};
+use super::host_table::{Active, Clock, HostMemory, Hosts, InFlight, Journal, Work};
 use super::leftover::Leftover;
 use super::niceness::Niceness;
 use super::order::Refusal;
@@ -74,7 +74,7 @@ impl UrlServer {
             robots_gate: RobotsGate::new(config.product_token.clone()),
             leftover: Leftover::new(config.leftover_urls, config.seed),
             refused: VecDeque::new(),
-            journal: Journal::new(config.wall),
+            journal: Journal::new(config.wall, &config.product_token),
             notices: Vec::new(),
             pages: 0,
             stats: UrlServerStats::default(),
@@ -98,10 +98,10 @@ impl UrlServer {
     }
 
     /// What another server must know of a host that moves to it, as lines of the journal.
-    pub fn hand_over(&self, origin: &str) -> String {
-        let mut journal = Journal::new(self.config.wall);
+    pub fn hand_over(&self, origin: &str, now: Now) -> String {
+        let mut journal = Journal::new(self.config.wall, &self.config.product_token);
         if let Some(slot) = self.hosts.find(origin) {
-            journal.pace(origin, &self.hosts[slot].pace);
+            journal.pace(origin, &self.hosts[slot].pace, now);
             journal.robots(origin, self.hosts[slot].robots());
         }
         journal.take().unwrap_or_default()
@@ -109,7 +109,8 @@ impl UrlServer {
 
     /// Takes over what another server knew of a host that moved here.
     pub fn remember(&mut self, origin: &str, lines: &str, now: Now) {
-        self.hosts.remember(origin, lines, self.config.wall, now);
+        let clock = Clock { wall: self.config.wall, now };
+        self.hosts.remember(origin, lines, clock, &self.config.product_token);
     }
 
     /// Moves hosts whose pause is over, looks for spiders that fell silent, and fetches leftovers back.
@@ -165,10 +166,10 @@ impl UrlServer {
     /// Writes to the journal what must outlive this process and is not there yet: the pauses that are open now.
     pub fn journal_pauses(&mut self, now: Now) {
         for (origin, host) in self.hosts.named().filter(|(_, host)| host.pace.due() > now) {
-            self.journal.pace(origin, &host.pace);
+            self.journal.pace(origin, &host.pace, now);
         }
         for address in self.hosts.addresses().iter().filter(|address| address.pace.due() > now) {
-            self.journal.address(address.ip, &address.pace);
+            self.journal.address(address.ip, &address.pace, now);
         }
     }
 

@@ -124,6 +124,22 @@ impl WaitsFor {
             WaitsFor::Spider => "spider",
         }
     }
+
+    /// In words for an operator, of a URL or its host.
+    pub fn words(self) -> &'static str {
+        match self {
+            WaitsFor::Rate => "the rate of its host (req_host_per_sec)",
+            WaitsFor::ResponseTime => "a pause as long as the last answer took (delay_factor)",
+            WaitsFor::CrawlDelay => "the Crawl-delay of its robots.txt",
+            WaitsFor::Penalty => "its host answered 429 or 503",
+            WaitsFor::RetryAfter => "its host said when to come back (Retry-After)",
+            WaitsFor::Failures => "its host did not answer, again and again",
+            WaitsFor::Robots => "its robots.txt is not known yet",
+            WaitsFor::Concurrent => "as many requests to its host are open as may be (req_host_concurrent)",
+            WaitsFor::Address => "another host has the same address, and its turn",
+            WaitsFor::Spider => "no spider has room",
+        }
+    }
 }
 
 /// How many hosts wait for what. All rows are counted, some at a time, so that no count takes long.
@@ -160,8 +176,11 @@ impl RobotsView {
             RobotsState::Unknown => RobotsView::Unknown,
             RobotsState::Asked | RobotsState::Hop(_) | RobotsState::Elsewhere { .. } => RobotsView::Asked,
             RobotsState::Unreachable { until_s: u32::MAX, .. } => RobotsView::Asked,
-            RobotsState::Unreachable { until_s, failures, .. } => {
-                RobotsView::Unreachable { until: at(*until_s), failures: *failures }
+            RobotsState::Unreachable { until_s, failing } => {
+                RobotsView::Unreachable { until: at(*until_s), failures: failing.failures }
+            }
+            RobotsState::GivenUp { until_s, .. } => {
+                RobotsView::Known { until: at(*until_s), word: RobotsWord::of(None, path) }
             }
             RobotsState::Known { until_s, rules } => {
                 RobotsView::Known { until: at(*until_s), word: RobotsWord::of(rules.as_deref(), path) }
@@ -227,10 +246,9 @@ impl UrlServer {
     }
 
     /// Why nothing of a host goes out at this moment, and until when.
-    fn waits_for(&self, host: &Host, now: Now) -> (Option<WaitsFor>, Option<Now>) {
+    pub(super) fn waits_for(&self, host: &Host, now: Now) -> (Option<WaitsFor>, Option<Now>) {
         let address = self.hosts.address(host.address());
-        let is_known = matches!(host.robots(), RobotsState::Known { .. });
-        if !is_known && host.open() > 0 {
+        if !host.robots().is_known() && host.open() > 0 {
             return (Some(WaitsFor::Robots), None);
         }
         if host.pace.due() > now {

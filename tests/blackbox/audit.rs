@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// A run opens; 2026-11-15 as everywhere here.
 const ONE_A_SECOND: &str = "# nephila 0.1.0 run 2026-11-15T10:00:00.000Z req_host_per_sec=1 req_host_concurrent=1 \
-                            req_ip_per_sec=1 req_ip_concurrent=1 delay_factor=1\n";
+                            req_ip_per_sec=1 req_ip_concurrent=1 delay_factor=1 agent=nephila\n";
 
 /// `10:MM:SS.uuuuuu` as digits, from microseconds after ten o'clock.
 fn stamp(us: u64) -> String {

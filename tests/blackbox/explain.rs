@@ -245,6 +245,10 @@ fn a_running_crawl_says_what_it_fetches_and_what_comes_next() {
     };
     let fetching = ask(&stage.url("a.test", "/slow"), "fetching");
     assert!(fetching["place"]["since"].is_string(), "{fetching}");
+    // What was handed out is not fetched yet: one request is open.
+    let host = &fetching["host"];
+    assert!(host["open"] == 1 && host["handed_out"].as_u64() >= Some(4), "{fetching}");
+    assert!(host["fetching"].is_null() && fetching["dossier"]["state"] == "handed_out", "{fetching}");
     let next = ask(&stage.url("a.test", "/2"), "waiting_for_niceness");
     assert_eq!(
         (&next["place"]["waits_for"], &next["place"]["before"]),

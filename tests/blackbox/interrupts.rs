@@ -99,7 +99,7 @@ fn a_second_ctrl_c_ends_it_at_once() {
         assert_whole(&farm, &records);
         // And the directory is as good as before.
         let server = LogServer::start(|_| Reply::text(""));
-        self::crawl(&data, [server.url("/")]);
+        self::crawl(&data, [&*server.url("/"), "--fresh-settings"]);
         assert_eq!(self::records(&data).len(), records.len() + 1);
     }
 }
@@ -143,7 +143,7 @@ fn kill_9_loses_nothing_that_was_counted() {
         assert!(open > 0, "segments were left open");
 
         let server = LogServer::start(|_| Reply::text("after"));
-        let (report, run) = self::crawl(&data, [&server.url("/"), "--driver", driver]);
+        let (report, run) = self::crawl(&data, [&server.url("/"), "--driver", driver, "--fresh-settings"]);
         assert_eq!(report["pages"], 1);
         let said = run.stderr.lines().find(|line| line.contains("segments") && line.contains("killed"));
         assert!(said.is_some(), "it says that it recovered segments:\n{}", run.stderr);

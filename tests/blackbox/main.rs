@@ -16,6 +16,8 @@
 //! | `remembered` | what a host asked for outlives the process, stopped or killed     |
 //! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
+//! | `kept_settings`| a crawl that goes on goes on as it was told                    |
+//! | `settings_files`| a file describes a whole crawl, and its mistakes are told at once |
 //! | `cases`      | responses as bytes, and what must be made of them: a row each      |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
 //! | `stage`      | a small web of scripted hosts, and a crawl of it                  |
@@ -53,6 +55,7 @@
 //! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
+//! | `linger`     | a crawl does not stay for what it may not ask for long            |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
 //! | `operate`    | a running crawl is looked at, stopped, paused and given more URLs   |
@@ -67,12 +70,17 @@
 //! | `parse`      | `parse` says of every row, whole and cut, exactly what is true     |
 //! | `fuzz`       | what the fuzz targets assert holds of mutated inputs               |
 //! | `robots`     | a robots.txt is answered for as the crawl would                   |
+//! | `robots_agent`| rules are for the name that they were read for                   |
+//! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
+//! | `clocks`     | a clock that was wrong is not believed once it is right           |
+//! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
 
 mod addresses;
 mod again;
 mod audit;
 mod beginnings;
 mod cases;
+mod clocks;
 mod codings;
 mod crash;
 mod crawl_farm;
@@ -95,7 +103,10 @@ mod how_it_goes;
 mod index_care;
 mod interrupts;
 mod keep_alive;
+mod kept_settings;
 mod layers;
+mod let_go;
+mod linger;
 mod link;
 mod log_server;
 mod manual;
@@ -121,9 +132,12 @@ mod responses;
 mod restart;
 mod resume;
 mod robots;
+mod robots_agent;
+mod robots_whole;
 mod round_trip;
 mod rules;
 mod secrets;
+mod settings_files;
 mod sim;
 mod slow_hosts;
 mod spider;

@@ -252,7 +252,7 @@ fn a_file_that_is_replaced_is_synced_and_then_its_directory() {
         }
         assert_eq!(unsynced, BTreeSet::new(), "directories with names that are not synced");
     }
-    for name in ["index/rules.json", "index/told.segment", "niceness.journal"] {
+    for name in ["index/rules.json", "index/told.segment", "niceness.journal", "settings.toml"] {
         assert!(named.contains(Path::new(name)), "{name} among {named:?}");
     }
     for ending in ["seg", "idx", "run"] {

@@ -88,7 +88,8 @@ fn crawl_with_panics<D: Driver + 'static>(
     let hosts_file = dir.join("hosts");
     farm.write_hosts_file(&hosts_file).unwrap();
 
-    let mut config = Config { cores, allow_net: vec!["127.0.0.0/8".parse().unwrap()], ..Config::default() };
+    let mut config = Config { cores, ..Config::default() };
+    config.crawl.allow_net = vec!["127.0.0.0/8".parse().unwrap()];
     config.store.data = data.clone();
     config.url_server.req_host_per_sec = Rate(0.0);
     config.spider.fetches_max = CONNS;
@@ -109,7 +110,7 @@ fn crawl_with_panics<D: Driver + 'static>(
         }
     };
     let directory = DataDir::open(&data).unwrap();
-    let index = OpenIndex::open(&config, &directory).unwrap();
+    let index = OpenIndex::open(&config, &directory, |_| {}).unwrap();
     let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let names = move |_, _| Ok(Names::table(hosts));
     let node =
@@ -179,8 +180,8 @@ fn a_spider_answers_for_what_its_shard_had_open() {
     let spec = SiteSpec { hosts: 1, pages: 300, page_bytes: 2_000, latency_ms: 2, ..SiteSpec::default() };
     let farm = Farm::start(FarmOptions { spec, ..FarmOptions::default() }).unwrap();
     let dir = TempDir::new();
-    let mut config =
-        Config { cores: vec![0], allow_net: vec!["127.0.0.0/8".parse().unwrap()], ..Config::default() };
+    let mut config = Config { cores: vec![0], ..Config::default() };
+    config.crawl.allow_net = vec!["127.0.0.0/8".parse().unwrap()];
     config.store.data = dir.join("data");
     config.spider.fetches_max = 32;
     let started = Instant::now();

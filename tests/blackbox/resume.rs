@@ -214,8 +214,10 @@ fn what_new_rules_keep_out_holds_nobody_up() {
     let flags = ["--config", config.to_str().unwrap(), "--max-pages", "5", "--req-host-per-sec", "0"];
     let (report, _) = crawl(&data, flags);
     assert_eq!((count(&report, "pages"), count(&report, "pending")), (0, 0), "{report}");
-    // Without the rule they are wanted again.
+    // The rule holds as long as nobody says otherwise; without it they are wanted again.
     let (report, _) = crawl(&data, ["--req-host-per-sec", "0"]);
+    assert_eq!(count(&report, "pages"), 0, "{report}");
+    let (report, _) = crawl(&data, ["--req-host-per-sec", "0", "--fresh-settings"]);
     assert_eq!((count(&report, "pages"), count(&report, "pending")), (30, 0), "{report}");
 }
 

@@ -94,9 +94,9 @@ fn a_rule_that_cannot_be_used_is_named_in_one_line() {
             "[doc_index]\nallow = ['surt:http://a.test/']",
             "allow: rule 1, \"surt:http://a.test/\": not a SURT prefix",
         ),
-        ("[[recrawl]]\nmatch = '['\nevery = 60", "line 1: [[recrawl]] entry 1: match \"[\": "),
-        ("[doc_index]\nrecrawl_min = 90000", "recrawl_start (86400) must lie between"),
-        ("[doc_index]\ndenny = []", "unknown setting doc_index.denny (did you mean doc_index.deny?)"),
+        ("[[recrawl]]\nmatch = '['\nevery = 60", ":1:recrawl[1].match: \"[\": "),
+        ("[doc_index]\nrecrawl_min = 90000", "recrawl_start (1d) must lie between"),
+        ("[doc_index]\ndenny = []", ":2:doc_index.denny: unknown setting (did you mean deny?)"),
     ] {
         let file = dir.write("c.toml", config);
         let data = dir.join("data");

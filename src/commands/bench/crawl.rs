@@ -4,6 +4,7 @@ use super::record::RecordArgs;
 use super::rounds::median_by;
 use super::stage::{Stage, is_installed};
 use crate::commands::shared::{CrawlReport, Failure};
+use crate::config::size;
 use crate::farm::host_addr;
 use clap::Args;
 use serde::Serialize;
@@ -19,7 +20,7 @@ pub(super) struct CrawlBenchArgs {
     /// Pages per host
     #[arg(long, value_name = "N", default_value_t = 1500)]
     pages: u32,
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "BYTES", default_value_t = 10_000, value_parser = size::<u32>)]
     page_bytes: u32,
     /// A connection per page, not kept alive
     #[arg(long)]

@@ -2,6 +2,7 @@ use super::cpu::thread_us;
 use super::record::RecordArgs;
 use super::stage::Stage;
 use crate::commands::shared::{Failure, mb, on_cores};
+use crate::config::size;
 use crate::doc_index::{DocIndex, IndexRules, Link, Note, Origin, Outcome, RejectList};
 use crate::handler::LinkBatch;
 use crate::proto::http1::Validators;
@@ -27,7 +28,7 @@ pub(super) struct IndexBenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     urls: u64,
     /// Memory for the index
-    #[arg(long, value_name = "BYTES", default_value_t = 6 << 30)]
+    #[arg(long, value_name = "BYTES", default_value = "6GiB", value_parser = size::<usize>)]
     memory: usize,
     /// Where the index is written; it is removed afterwards
     #[arg(long, value_name = "DIR", default_value = "./nephila-bench-index")]

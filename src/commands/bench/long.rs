@@ -5,6 +5,7 @@ use super::sampler::ProcessSample;
 use super::slow::rate_text;
 use super::stage::Stage;
 use crate::commands::shared::{CrawlReport, Failure, Fetches, on_cores};
+use crate::config::size;
 use clap::Args;
 use serde::Serialize;
 use std::fs::File;
@@ -26,7 +27,7 @@ pub(super) struct LongArgs {
     /// Pages per host
     #[arg(long, value_name = "N", default_value_t = 10)]
     pages: u32,
-    #[arg(long, value_name = "N", default_value_t = 2_048)]
+    #[arg(long, value_name = "BYTES", default_value_t = 2_048, value_parser = size::<u32>)]
     page_bytes: u32,
     /// Requests per second and host; 0 = no limit
     #[arg(long, value_name = "F", default_value_t = 0.0)]

@@ -4,6 +4,7 @@ use super::record::RecordArgs;
 use super::rounds::{in_turns, median};
 use super::stage::Stage;
 use crate::commands::shared::Failure;
+use crate::config::size;
 use crate::farm::host_name;
 use crate::proto::crawl_log::{LogLine, Path as LinePath, RunRules};
 use crate::proto::record::ResultCode;
@@ -33,7 +34,7 @@ pub(super) struct SlowArgs {
     /// Pages of a good host: more than the time is enough for
     #[arg(long, value_name = "N", default_value_t = 5_000)]
     pages: u32,
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "BYTES", default_value_t = 10_000, value_parser = size::<u32>)]
     page_bytes: u32,
     /// Requests per second and host of the crawls with a rate
     #[arg(long, value_name = "F", default_value_t = 4.0)]

@@ -5,6 +5,7 @@ use super::record::RecordArgs;
 use super::rounds::median_by;
 use super::stage::{PeerRun, Stage, is_installed};
 use crate::commands::shared::{Failure, on_cores};
+use crate::config::size;
 use crate::farm::{host_addr, host_name};
 use crate::proto::tls::{TlsClient, TlsSettings, TlsVersion};
 use clap::Args;
@@ -30,7 +31,7 @@ pub(super) struct TlsArgs {
     /// Pages per host, for the crawls
     #[arg(long, value_name = "N", default_value_t = 300)]
     pages: u32,
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "BYTES", default_value_t = 10_000, value_parser = size::<u32>)]
     page_bytes: u32,
     /// Seconds of handshakes in a round, of each kind and of each client
     #[arg(long, value_name = "N", default_value_t = 3)]

@@ -1,7 +1,8 @@
 use super::{Failure, say};
-use crate::config::Config;
+use crate::config::{Config, Kept};
 use crate::doc_index::IndexView;
 use crate::engine::{OpenIndex, index_folder};
+use crate::proto::url::CrawlUrl;
 use crate::store_server::{DataDir, OpenError, Reader};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -60,9 +61,13 @@ pub(crate) fn has_index(config: &Config) -> Result<bool, Failure> {
     Ok(IndexView::open(&index_folder(&config.store.data))?.is_some())
 }
 
-/// Opens the doc index of a data directory, and says what is in it.
-pub(crate) fn open_index(config: &Config, directory: &DataDir) -> Result<OpenIndex, Failure> {
-    let index = OpenIndex::open(config, directory)?;
+/// Opens the doc index of a data directory, and says what is in it. `seed` is told every URL that it began with.
+pub(crate) fn open_index(
+    config: &Config,
+    directory: &DataDir,
+    seed: impl FnMut(&CrawlUrl),
+) -> Result<OpenIndex, Failure> {
+    let index = OpenIndex::open(config, directory, seed)?;
     let (stats, opened) = (index.index.stats(), &index.opened);
     if stats.known > 0 {
         say(format_args!(
@@ -83,6 +88,17 @@ pub(crate) fn open_index(config: &Config, directory: &DataDir) -> Result<OpenInd
         }
     }
     Ok(index)
+}
+
+/// Keeps the settings of a process for the next one on its data directory.
+pub(crate) fn keep_settings(kept: &Kept, config: &Config) -> Result<(), Failure> {
+    let directory = &config.store.data;
+    kept.write(directory).map_err(|cause| {
+        Failure::CannotRun(format!(
+            "cannot keep the settings in {}: {cause} (make room, or choose another directory with --data)",
+            directory.display()
+        ))
+    })
 }
 
 pub(crate) fn now_ms() -> u64 {

@@ -2,8 +2,8 @@
 
 use super::output::mb;
 use super::times::with_age;
-use crate::base::rfc3339;
-use crate::engine::{Ended, SpiderSummary, StoreSummary, Summary, UrlSummary};
+use crate::base::{rfc3339, shown};
+use crate::engine::{Ended, SpiderSummary, StoreSummary, Summary, UrlSummary, WaitingHost, WaitingHosts};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,6 +35,8 @@ pub(crate) struct CrawlReport {
     /// Of the pending ones, those that wait for a retry or to be looked at again, and when the next is due.
     waiting: u64,
     next_due: Option<String>,
+    #[serde(flatten)]
+    waiting_hosts: WaitingHosts,
     known: u64,
     /// Of the known ones, those that the rules of this run leave out.
     excluded: u64,
@@ -108,6 +110,8 @@ pub(crate) struct UrlReport {
     cpu_us_per_url: f64,
     driver: &'static str,
     results: BTreeMap<&'static str, u64>,
+    #[serde(flatten)]
+    waiting_hosts: WaitingHosts,
     stopped: bool,
 }
 
@@ -136,6 +140,7 @@ impl CrawlReport {
             pending: summary.pending,
             waiting: summary.waiting,
             next_due: summary.next_due_s.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
+            waiting_hosts: summary.waiting_hosts.clone(),
             known: summary.known,
             excluded: summary.excluded,
             known_before: summary.known_before,
@@ -176,7 +181,7 @@ impl CrawlReport {
             ("restarts", some(self.shard_restarts, &|| format!("{} of shards", self.shard_restarts))),
             ("seconds", format!("{:.2}", fetches.seconds)),
             ("driver", fetches.driver_row(self.syscalls_per_page)),
-        ])
+        ]) + &not_stayed_for(&self.waiting_hosts)
     }
 
     /// Why it ended, and what to type to go on.
@@ -260,7 +265,7 @@ impl UrlReport {
     pub fn new(summary: UrlSummary) -> UrlReport {
         let UrlSummary { known, done, pending, excluded, sent, resent, late, bad_lines, seconds, .. } =
             summary;
-        let UrlSummary { cpu_us, driver, results, stopped, .. } = summary;
+        let UrlSummary { cpu_us, driver, results, waiting_hosts, stopped, .. } = summary;
         let cpu_us_per_url = cpu_us as f64 / done.max(1) as f64;
         UrlReport {
             known,
@@ -275,6 +280,7 @@ impl UrlReport {
             cpu_us_per_url,
             driver,
             results,
+            waiting_hosts,
             stopped,
         }
     }
@@ -294,7 +300,7 @@ impl UrlReport {
             ("CPU µs/URL", format!("{:.1}", self.cpu_us_per_url)),
             ("seconds", format!("{:.2}", self.seconds)),
             ("driver", self.driver.to_string()),
-        ])
+        ]) + &not_stayed_for(&self.waiting_hosts)
     }
 }
 
@@ -342,6 +348,23 @@ fn owned(results: &BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
 fn results<N: std::fmt::Display>(results: &BTreeMap<N, u64>) -> String {
     let results: Vec<String> = results.iter().map(|(name, count)| format!("{name} {count}")).collect();
     results.join(", ")
+}
+
+/// The hosts that were not stayed for, and how to.
+fn not_stayed_for(hosts: &WaitingHosts) -> String {
+    let WaitingHosts { waiting_hosts, waiting_hosts_more: more } = hosts;
+    let mut text = String::new();
+    if !waiting_hosts.is_empty() {
+        text += "all that is left waits longer than linger (go on later, or stay with --wait):\n";
+    }
+    for WaitingHost { host, urls, reason, until } in waiting_hosts {
+        let until = until.as_ref().map_or(String::new(), |until| format!(" until {until}"));
+        text += &format!("  {}  {urls} URLs{until}: {}\n", shown(host, 200), reason.words());
+    }
+    if *more > 0 {
+        text += &format!("  and {more} more hosts\n");
+    }
+    text
 }
 
 fn table(rows: &[(&str, String)]) -> String {

@@ -77,7 +77,7 @@ pub enum DocState {
     /// The rules of this crawl keep it out. With other rules it is pending.
     Excluded = 3,
     /// Handed out, not answered for. Never on disk.
-    Fetching = 4,
+    HandedOut = 4,
 }
 
 impl DocState {
@@ -87,7 +87,7 @@ impl DocState {
     pub fn name(self) -> &'static str {
         match self {
             DocState::Pending => "pending",
-            DocState::Fetching => "fetching",
+            DocState::HandedOut => "handed_out",
             DocState::Success => "success",
             DocState::Error => "error",
             DocState::Excluded => "excluded",
@@ -122,7 +122,7 @@ impl Row {
 
     pub(crate) fn encode(&self) -> [u8; ROW_BYTES] {
         let mut bytes = [0; ROW_BYTES];
-        debug_assert_ne!(self.state, DocState::Fetching);
+        debug_assert_ne!(self.state, DocState::HandedOut);
         bytes[4] =
             self.state as u8 | self.head_only.map_or(0, |head| WISH | if head { WISH_HEAD } else { 0 });
         bytes[5] = self.result.map_or(0, |result| result as u8);

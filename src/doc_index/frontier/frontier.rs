@@ -4,6 +4,7 @@ use super::host_table::HostTable;
 use super::queued_doc::QueuedDoc;
 use crate::doc_index::Origin;
 use crate::storage::Spill;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -54,12 +55,14 @@ impl Host {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HostCounts {
     /// URLs taken in.
     pub known: u32,
     pub pending: u32,
-    pub fetching: u32,
+    /// To be fetched as soon as their host may be asked; most of them wait for that.
+    pub handed_out: u32,
     pub success: u32,
     pub errors: u32,
     /// URLs that were over the budget of the host or its domain, or one variant of a query too many.

@@ -5,7 +5,7 @@ use super::super::ledger::{Ledger, Origin};
 use super::super::rules::Segments;
 use super::{DocIndex, RejectList};
 use crate::base::fingerprint;
-use crate::proto::job::{Candidate, Chain};
+use crate::proto::job::{Candidate, Chain, Held};
 use crate::proto::url::CrawlUrl;
 use std::io;
 
@@ -54,7 +54,7 @@ impl DocIndex {
         trouble.or_default(taken);
         for candidate in &found {
             if let Some(host) = books.host_of(candidate.doc_id) {
-                frontier.counts(host).fetching += 1;
+                frontier.counts(host).handed_out += 1;
             }
         }
         found
@@ -131,7 +131,9 @@ impl Sources<'_> {
             origin = row.raise(origin);
             let note = self.documents.note(doc_id, &row)?;
             let whole = !note.head_only || origin.provenance.head_only;
-            held = note.held.filter(|held| whole && self.segments.has(held.segment)).map(Box::new);
+            let is_of_this_run = row.after > self.ledger.run_since();
+            let is_there = |held: &Held| is_of_this_run || self.segments.has_before(held.segment);
+            held = note.held.filter(|held| whole && is_there(held)).map(Box::new);
         }
         let chain = self.chain_of(origin)?;
         Ok(Candidate { doc_id, url, provenance: origin.provenance, via: via.url.clone(), chain, held })

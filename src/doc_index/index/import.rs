@@ -145,7 +145,7 @@ impl DocIndex {
     fn restore(&mut self, doc_id: u32, import: &Import, mut row: Row, now_s: u32) {
         row.due_s = self.rules.schedule.mended_due_s(&row, now_s);
         let is_pending = match row.state {
-            DocState::Pending | DocState::Fetching => row.due_s <= now_s,
+            DocState::Pending | DocState::HandedOut => row.due_s <= now_s,
             DocState::Success | DocState::Error | DocState::Excluded => false,
         };
         if is_pending {
@@ -277,7 +277,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(next(&mut index), ["http://a/3", "http://a/2", "http://a/1"]);
             assert!(next(&mut index).is_empty());
-            assert_eq!((index.stats().pending, index.stats().fetching), (0, 3));
+            assert_eq!((index.stats().pending, index.stats().handed_out), (0, 3));
             drop(index);
             index = folder.open();
         }

@@ -19,7 +19,7 @@ impl DocIndex {
         let mut row = if self.documents.has_row(doc_id) { self.documents.get(doc_id)? } else { None };
         let note = row.map_or(Ok(Note::default()), |row| self.documents.note(doc_id, &row))?;
         if self.books.is_open(doc_id) {
-            row = Some(Row { state: DocState::Fetching, ..row.unwrap_or_default() });
+            row = Some(Row { state: DocState::HandedOut, ..row.unwrap_or_default() });
         }
         Ok(Some(DocumentInfo { doc_id, discovered, row, note }))
     }

@@ -23,7 +23,7 @@ impl DocIndex {
             let note = outcome.note.as_deref().filter(|_| !is_kept).unwrap_or(&kept);
             self.documents.put_note(doc_id, before.note_owner(doc_id), &mut row, note);
         }
-        self.frontier.counts(host).fetching -= 1;
+        self.frontier.counts(host).handed_out -= 1;
         // A head has no links, nor has what failed: nothing of the ledger is needed for these. What has not changed was
         // read before, and is told of apart if it is read once more.
         let is_read = !held_on && (!is_head || outcome.result == ResultCode::Redirect);
@@ -79,14 +79,38 @@ impl DocIndex {
         let mut note = self.note(doc_id, &row);
         note.reason = Some(reason.into());
         self.documents.put_note(doc_id, row.note_owner(doc_id), &mut row, &note);
-        self.frontier.counts(host).fetching -= 1;
+        self.frontier.counts(host).handed_out -= 1;
         self.put_row(doc_id, host, row);
+    }
+
+    /// A server says that a document has not changed, and what it would have changed from is not there: the document is the
+    /// next of its host, and is asked for whole.
+    pub fn ask_whole(&mut self, doc_id: u32) {
+        if !self.books.is_open(doc_id) {
+            return;
+        }
+        let mut row = Row { state: DocState::Pending, due_s: 0, ..self.row(doc_id) };
+        let note = Note { held: None, ..self.note(doc_id, &row) };
+        self.documents.put_note(doc_id, row.note_owner(doc_id), &mut row, &note);
+        self.documents.put(doc_id, row);
+        self.put_back(doc_id);
+    }
+
+    /// Whether its server can be asked if a document has changed, as far as it is noted.
+    pub fn is_noted_as_held(&mut self, doc_id: u32) -> bool {
+        let row = self.row(doc_id);
+        self.note(doc_id, &row).held.is_some()
+    }
+
+    /// The number of the first segment of this process.
+    pub fn first_segment(&self) -> u64 {
+        self.rules.segments.first_new
     }
 
     /// A document that was handed out comes back unfetched: it is the next of its host.
     pub fn put_back(&mut self, doc_id: u32) {
         let Some(host) = self.books.close(doc_id) else { return };
-        self.frontier.counts(host).fetching -= 1;
+        self.frontier.counts(host).handed_out -= 1;
         self.books.make_pending(doc_id);
         let row = self.row(doc_id);
         let found = self.trouble.or_default(self.ledger.doc(doc_id));
@@ -104,9 +128,10 @@ impl DocIndex {
     }
 
     /// Whether the index was told of an answer of this time or of a later one. Within one second answers cannot be told
-    /// apart.
-    pub fn is_told(&mut self, doc_id: u32, at_s: u32) -> bool {
-        self.row(doc_id).fetched_s >= at_s
+    /// apart; and what a wrong clock dates after now says nothing of what was answered before.
+    pub fn is_told(&mut self, doc_id: u32, at_s: u32, now_s: u32) -> bool {
+        let told_s = self.row(doc_id).fetched_s;
+        told_s >= at_s && (told_s <= now_s || at_s > now_s)
     }
 
     /// Hands out one document whose answer a process that was killed has stored already: it is to be recorded. Wherever
@@ -126,7 +151,7 @@ impl DocIndex {
             self.uncount(host, &row);
         }
         self.books.hand_out(doc_id, host);
-        self.frontier.counts(host).fetching += 1;
+        self.frontier.counts(host).handed_out += 1;
         true
     }
 }

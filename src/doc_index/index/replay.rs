@@ -228,7 +228,7 @@ impl Replay<'_> {
             index.documents.put(doc_id, *row);
         }
         match (row.state, index.rules.schedule.recrawl) {
-            (DocState::Excluded | DocState::Fetching, _) => true,
+            (DocState::Excluded | DocState::HandedOut, _) => true,
             // Earlier builds took an address that was not allowed for an error.
             (DocState::Error, _) if row.result == Some(ResultCode::BlockedAddress) => true,
             (DocState::Pending, _) => index.rules.again || row.due_s <= now_s,
@@ -276,7 +276,7 @@ impl Replay<'_> {
         // What does not count is gone before the ledger takes more, by which it might seem to count again.
         index.documents.write()?;
         index.documents.sync()?;
-        index.ledger.push(&Entry::Run { rules: signature }, now_s);
+        index.ledger.begin_run(signature, now_s);
         index.flush(true)?;
         Ok((index, opened))
     }

@@ -23,6 +23,8 @@ pub(crate) struct Ledger {
     next_doc: u32,
     /// From where on links were followed by the rules of today.
     rules_since: u64,
+    /// From where on this process has told.
+    run_since: u64,
 }
 
 /// The block that entries are added to.
@@ -132,6 +134,7 @@ impl Ledger {
             places: Vec::new(),
             next_doc: 1,
             rules_since: 0,
+            run_since: 0,
         }
     }
 
@@ -143,6 +146,17 @@ impl Ledger {
     /// Links are followed by the rules of today since the ledger was this long; by other rules up to its end if `None`.
     pub fn set_rules_since(&mut self, since: Option<u64>) {
         self.rules_since = since.unwrap_or(self.told());
+    }
+
+    /// From where on this process has told: rows that rely on more are its own.
+    pub fn run_since(&self) -> u64 {
+        self.run_since
+    }
+
+    /// Begins the run of a process that works by these rules.
+    pub fn begin_run(&mut self, rules: u64, now_s: u32) {
+        self.run_since = self.told();
+        self.push(&Entry::Run { rules }, now_s);
     }
 
     /// The number that the next document will have.

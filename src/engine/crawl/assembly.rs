@@ -97,9 +97,14 @@ pub fn assemble(
     let OpenIndex { index, mut told, .. } = index;
     let mut provider = Provider::new(index, rules);
     let mut resumed = Resumed::default();
+    // Numbers of segments that are gone are used again.
+    if let (CrawlStore::Directory(directory), Some(told)) = (&store, &mut told) {
+        told.move_to(told.first().min(directory.next_segment())).map_err(NodeError::Index)?;
+    }
     // Before a segment is made: from then on, all that is older is told. What is to be asked for again in any case need not
     // be taken up.
-    if let (CrawlStore::Directory(directory), Some(told)) = (&store, told.as_mut().filter(|_| !config.again))
+    if let (CrawlStore::Directory(directory), Some(told)) =
+        (&store, told.as_mut().filter(|_| !config.crawl.again))
     {
         let now_s = u32::try_from(wall.unix_ms_at_zero / 1_000).unwrap_or(u32::MAX);
         let resumption = Resumption::new(&mut provider, handler_of(config, &scope), now_s);
@@ -118,6 +123,7 @@ pub fn assemble(
     let shard_count = config.cores.len();
     let mut keeper = Keeper::new(medium, store_rules(config), shard_count);
     keeper.prepare(wall.unix_ms_at_zero)?;
+    provider.tell(keeper.shares());
     let mut wiring = Wiring::open(config, &log_medium, wall)?;
     if let Some(error) = &resumed.trouble {
         let text = format!("some pages that are stored may be fetched again: {error}");

@@ -7,7 +7,7 @@ use crate::engine::crawl::messages::{Found, NewUrl};
 use crate::engine::crawl::shard_log::Span;
 use crate::handler::Handled;
 use crate::limits::REDIRECTS_MAX;
-use crate::proto::http1::{Validators, http_date};
+use crate::proto::http1::{Flags, Head, Validators, http_date};
 use crate::proto::job::{Candidate, Held, Job};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::spider::Fetched;
@@ -52,6 +52,19 @@ impl Completion<'_> {
         };
         (outcome, found_of(candidate, handled))
     }
+}
+
+/// How a server can be asked whether a document has changed. Only one that came whole is asked about: what is the same as
+/// a part is not the document. A head is asked about by the next question for a head.
+pub(crate) fn validators_of(
+    result: ResultCode,
+    flags: Flags,
+    head: Option<&Head>,
+    head_bytes: &[u8],
+) -> Option<Validators> {
+    let head = head.filter(|_| result == ResultCode::Ok && !flags.contains(Flags::NO_CLOSE_NOTIFY))?;
+    let is_whole = head.status == 200 || flags.contains(Flags::HEAD_BY_GET);
+    if is_whole { Validators::of(head, head_bytes) } else { None }
 }
 
 /// The result of a page: a redirect that leads nowhere has one of its own.

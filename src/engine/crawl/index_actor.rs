@@ -196,7 +196,7 @@ impl IndexActor {
     fn publish(&self) {
         let stats = self.provider.index().stats();
         self.counters.set(Counter::Known, stats.known);
-        self.counters.set(Counter::Pending, stats.pending + stats.fetching);
+        self.counters.set(Counter::Pending, stats.pending + stats.handed_out);
         self.counters.set(Counter::Waiting, stats.waiting);
     }
 

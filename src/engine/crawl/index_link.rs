@@ -13,6 +13,8 @@ pub(crate) struct IndexLink {
     is_asked: bool,
     /// Something happened since the last empty answer that could make the next one better.
     is_worth_asking: bool,
+    /// A question found no room.
+    is_held_up: bool,
     /// Messages went to the index since the question that is open was asked.
     told_since: bool,
     /// What the index knew when it was last asked.
@@ -28,6 +30,7 @@ impl IndexLink {
             backlog: VecDeque::new(),
             is_asked: false,
             is_worth_asking: true,
+            is_held_up: false,
             told_since: false,
             stats: IndexStats::default(),
             given_up: false,
@@ -95,7 +98,8 @@ impl IndexLink {
 
     /// Asks for candidates. `is_partial` says that some hosts sit out this one question.
     pub fn ask(&mut self, want: usize, reject: Arc<RejectList>, is_partial: bool) {
-        if self.try_send(ToIndex::Ask { want, reject }) {
+        self.is_held_up = !self.try_send(ToIndex::Ask { want, reject });
+        if !self.is_held_up {
             self.is_asked = true;
             self.is_worth_asking = is_partial;
             self.told_since = false;
@@ -117,8 +121,13 @@ impl IndexLink {
         !self.is_asked
             && !self.is_worth_asking
             && self.backlog.is_empty()
-            && self.stats.fetching == 0
+            && self.stats.handed_out == 0
             && self.stats.pending == 0
+    }
+
+    /// Nothing is on its way to the index or from it.
+    pub fn is_quiet(&self) -> bool {
+        !self.is_asked && !self.is_held_up && self.backlog.is_empty()
     }
 
     pub fn stats(&self) -> IndexStats {

@@ -6,7 +6,7 @@ use crate::engine::crawl::shard::{Ended, Next, Received, ShardOut, Start, WorkSo
 use crate::engine::runtime::counters::Counters;
 use crate::proto::job::TransId;
 use crate::spider::{FetchOrder, Fetched};
-use crate::url_server::{Acquired, Order, UrlServer};
+use crate::url_server::{Acquired, Order, OrderKind, UrlServer};
 use std::net::SocketAddr;
 
 /// The work of a crawl's shard: queues here, and the spider beside them.
@@ -32,6 +32,7 @@ impl WorkSource for LocalQueues {
             ToShard::Work { job, .. } => self.0.url_server.admit(job, now),
             ToShard::RemoteRobots { request, .. } => self.0.admit_remote_robots(request, out, now),
             ToShard::About(word) => self.0.about(word, out, now),
+            ToShard::Rest { round, spoken_of_us } => self.0.say_rest(round, spoken_of_us, out, now),
             ToShard::Scope(url) => return Received::Scope(url),
             ToShard::Pause(paused) => self.0.pause(paused),
             ToShard::Drain => return Received::Drain,
@@ -128,5 +129,6 @@ fn fetch_order(order: Order, retired: u64) -> FetchOrder {
     // A document in a segment that may go away is no answer to "not modified".
     let held = order.held.filter(|held| head_only || held.segment > retired);
     let validators = held.map(|held| Box::new(held.validators));
-    FetchOrder { head_only, validators, more: order.more, ..FetchOrder::new(order.trans, order.url, addr) }
+    let (more, robots) = (order.more, order.kind != OrderKind::Page);
+    FetchOrder { head_only, robots, validators, more, ..FetchOrder::new(order.trans, order.url, addr) }
 }

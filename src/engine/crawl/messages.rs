@@ -5,7 +5,7 @@ use crate::engine::inspect::status::Status;
 use crate::handler::LinkBatch;
 use crate::proto::job::{Candidate, Job, Provenance};
 use crate::proto::url::CrawlUrl;
-use crate::url_server::{HostView, RemoteRobots, Robotstxt};
+use crate::url_server::{HostView, RemoteRobots, Rest, Robotstxt};
 use std::sync::Arc;
 
 /// From the scheduler to a shard.
@@ -19,6 +19,8 @@ pub enum ToShard {
     RemoteRobots { epoch: u32, request: RemoteRobots },
     /// About a host of this shard.
     About(HostWord),
+    /// Does everything wait for longer than this? One that does says for which hosts.
+    Rest { round: u32, spoken_of_us: u64 },
     /// Start nothing new until it is said that all may go on.
     Pause(bool),
     /// Start nothing new; let what is open end.
@@ -91,6 +93,11 @@ pub enum FromShard {
         id: u64,
         view: Option<Box<HostView>>,
         at: Now,
+    },
+    /// The answer to one `Rest`; none from a shard that has something to do.
+    Rest {
+        round: u32,
+        rest: Option<Box<Rest>>,
     },
     /// Something a user should know.
     Notice(String),

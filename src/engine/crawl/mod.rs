@@ -26,7 +26,7 @@
 //! | `resolution`                        | the names of one batch of candidates                                |
 //! | `placement`, `address_owners`       | where a host lives, and whose an address is                         |
 //! | `robots_exchange`, `open_questions` | what one shard asks of another; what users ask                      |
-//! | `shutdown`                          | an end that hangs is noticed                                        |
+//! | `linger`, `shutdown`                | whether all that is left waits too long; an end that hangs          |
 //! | `index_actor`, `index_link`         | the two sides of the rings to the doc index                         |
 //! | `seed_fates`                        | what became of the URLs that were typed                             |
 //! | `provider`, `open_index`            | what is fetched next and by which rules; the index opened           |
@@ -43,6 +43,7 @@ pub(crate) mod assembly;
 pub(crate) mod completion;
 pub(crate) mod index_actor;
 pub(crate) mod index_link;
+pub(crate) mod linger;
 pub(crate) mod local_queues;
 pub(crate) mod messages;
 pub(crate) mod node;

@@ -30,9 +30,14 @@ pub fn index_folder(data: &Path) -> PathBuf {
 }
 
 impl OpenIndex {
-    /// Opens the index of a data directory whose lock is held, and notes the rules beside it.
-    pub fn open(config: &Config, directory: &DataDir) -> Result<OpenIndex, IndexError> {
-        let index = OpenIndex::open_quietly(config, directory)?;
+    /// Opens the index of a data directory whose lock is held, and notes the rules beside it. `seed` is told every URL
+    /// that was ever typed, and where it led.
+    pub fn open(
+        config: &Config,
+        directory: &DataDir,
+        seed: impl FnMut(&CrawlUrl),
+    ) -> Result<OpenIndex, IndexError> {
+        let index = OpenIndex::open_quietly(config, directory, seed)?;
         let folder = index_folder(directory.path());
         let noted = CrawlRules::of(config).write(&folder);
         noted.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
@@ -45,15 +50,22 @@ impl OpenIndex {
         let rules = CrawlRules::read(&folder);
         let rules = rules.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
         let config = rules.map(|rules| rules.config()).unwrap_or_default();
-        OpenIndex::open_quietly(&config, directory)
+        OpenIndex::open_quietly(&config, directory, |_| {})
     }
 
-    fn open_quietly(config: &Config, directory: &DataDir) -> Result<OpenIndex, IndexError> {
+    fn open_quietly(
+        config: &Config,
+        directory: &DataDir,
+        mut seed: impl FnMut(&CrawlUrl),
+    ) -> Result<OpenIndex, IndexError> {
         let rules = IndexRules { segments: segments_of(directory), ..index_rules(config) };
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_s = u32::try_from(unix.as_secs()).unwrap_or(u32::MAX);
         let (folder, mut scope) = (index_folder(directory.path()), scope_of(config, []));
-        let (index, opened) = DocIndex::open_telling(&folder, rules, now_s, |url| scope.add(&url))?;
+        let (index, opened) = DocIndex::open_telling(&folder, rules, now_s, |url| {
+            seed(&url);
+            scope.add(&url);
+        })?;
         let told = IndexedMark::read(&folder);
         let told = told.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
         Ok(OpenIndex { index, opened, scope, told: Some(told) })
@@ -85,7 +97,11 @@ impl OpenIndex {
             return ProviderRules::plain();
         }
         ProviderRules {
-            stored_pages: Some(StoredPages::new(config.store.data.clone(), handler_of(config, scope))),
+            stored_pages: Some(StoredPages::new(
+                config.store.data.clone(),
+                self.index.first_segment(),
+                handler_of(config, scope),
+            )),
             scope: Some(scope.clone()),
             first_new: self.opened.first_new,
             sitemaps: config.doc_index.sitemaps,

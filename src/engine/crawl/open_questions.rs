@@ -91,7 +91,7 @@ impl OpenQuestions {
         mut looked: Box<Status>,
         place: impl FnOnce(u32) -> Option<(usize, bool)>,
     ) -> Option<(usize, HostWord)> {
-        let handed_out = looked.dossier.as_ref().filter(|dossier| dossier.state == Some(DocState::Fetching));
+        let handed_out = looked.dossier.as_ref().filter(|dossier| dossier.state == Some(DocState::HandedOut));
         let Some(doc_id) = handed_out.map(|dossier| dossier.doc_id) else {
             self.answer(id, Reply::Explained(looked));
             return None;

@@ -1,11 +1,10 @@
-use crate::engine::crawl::completion::{Completion, record_of, result_of, trouble_of};
+use crate::engine::crawl::completion::{Completion, record_of, result_of, trouble_of, validators_of};
 use crate::engine::crawl::messages::FromShard;
 use crate::engine::crawl::shard::{RecordSink, ShardOut};
 use crate::engine::crawl::shard_log::Span;
 use crate::handler::{Handler, Page};
-use crate::proto::http1::{Flags, Validators};
+use crate::proto::http1::Flags;
 use crate::proto::job::Job;
-use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::spider::Fetched;
 use crate::store_server::{AppendError, ShardStore};
@@ -63,14 +62,18 @@ impl RecordSink for PageSink {
         self.stored_bytes += appended.bytes as u64;
         let digest = Some(appended.digest).filter(|&digest| digest != 0);
         out.log.page(candidate, &fetched, result, digest, span);
-        let head = fetched.head.as_ref().filter(|_| fetched.result == ResultCode::Ok);
         let completion = Completion {
             candidate,
             result,
             status: fetched.status(),
             at_s: out.log.unix_s(span.ended),
             digest: appended.digest,
-            validators: head.and_then(|head| Validators::of(head, fetched.head_bytes())),
+            validators: validators_of(
+                fetched.result,
+                fetched.flags,
+                fetched.head.as_ref(),
+                fetched.head_bytes(),
+            ),
             segment: appended.segment,
             trouble: trouble_of(&fetched),
         };

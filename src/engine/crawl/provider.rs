@@ -2,12 +2,13 @@ use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_U
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::handed::{Handed, Taken};
-use crate::engine::inspect::status::{CountsLine, Place, ScopeLine, Status};
+use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
 use crate::handler::{Scope, Verdict};
 use crate::proto::job::{Candidate, DocKind, Provenance};
 use crate::proto::record::ResultCode;
 use crate::proto::sitemap::Sitemaps;
 use crate::proto::url::{CrawlUrl, RecrawlRules};
+use crate::store_server::ShardShare;
 use std::io;
 use std::sync::Arc;
 
@@ -68,6 +69,13 @@ impl Provider {
         Provider { index, rules }
     }
 
+    /// Shards that refer to what is stored are told if it is gone.
+    pub fn tell(&mut self, shares: Vec<Arc<ShardShare>>) {
+        if let Some(stored_pages) = &mut self.rules.stored_pages {
+            stored_pages.tell(shares);
+        }
+    }
+
     pub fn index(&self) -> &DocIndex {
         &self.index
     }
@@ -100,6 +108,7 @@ impl Provider {
             let mut candidates = self.index.candidates(want, reject, now_s);
             let given = candidates.len();
             candidates.retain(|candidate| self.is_in_scope(candidate, now_s));
+            candidates.iter_mut().for_each(|candidate| self.drop_held(candidate));
             if !candidates.is_empty() || given == 0 {
                 return Some(candidates);
             }
@@ -171,7 +180,7 @@ impl Provider {
             looked.place.at = Place::Parked;
         }
         looked.scope = self.rules.scope.as_ref().map(|scope| ScopeLine::of(&scope.judge(url)));
-        looked.host = self.index.host(url.origin()).map(CountsLine::from);
+        looked.host = self.index.host(url.origin()).map(|counts| HostLine { counts, open: None });
         looked.domain_known = self.index.domain_known(url);
         looked.variants_known = self.index.variants_known(url);
         looked
@@ -209,12 +218,14 @@ impl Provider {
         let fixed_s = self.fixed_interval(outcome.doc_id);
         // Its links are known before it is done.
         let doc_id = outcome.doc_id;
-        if outcome.result == ResultCode::NotModified
-            && self.index.is_open(doc_id)
-            && self.index.was_read_by_other_rules(doc_id)
-            && self.read_again(doc_id, now_s)
-        {
-            self.index.was_read_again(doc_id);
+        if outcome.result == ResultCode::NotModified && self.index.is_open(doc_id) {
+            if self.stands_on_nothing(doc_id) {
+                self.rules.stored_pages.iter().for_each(StoredPages::lost);
+                return self.index.ask_whole(doc_id);
+            }
+            if self.index.was_read_by_other_rules(doc_id) && self.read_again(doc_id, now_s) {
+                self.index.was_read_again(doc_id);
+            }
         }
         self.index.record(outcome, fixed_s);
     }
@@ -227,6 +238,30 @@ impl Provider {
         let url = self.index.url(doc_id)?;
         let every_s = self.rules.recrawl.every_s(&url)?;
         Some(u32::try_from(every_s).unwrap_or(u32::MAX))
+    }
+
+    /// A server is asked about what can be read alone: what else it calls unchanged would be lost.
+    fn drop_held(&mut self, candidate: &mut Candidate) {
+        if let (Some(held), Some(stored_pages)) = (&candidate.held, &mut self.rules.stored_pages)
+            && !candidate.provenance.head_only
+            && !stored_pages.holds(&candidate.url, held)
+        {
+            candidate.held = None;
+        }
+    }
+
+    /// A document has not changed, but what was stored of it went away. Asked for whole, it is noted as held no more: one
+    /// whose server says so again and again is not asked again and again.
+    fn stands_on_nothing(&mut self, doc_id: u32) -> bool {
+        if self.rules.stored_pages.is_none() || !self.index.is_noted_as_held(doc_id) {
+            return false;
+        }
+        let Some(mut candidate) = self.index.candidate(doc_id).filter(|found| !found.provenance.head_only)
+        else {
+            return false;
+        };
+        self.drop_held(&mut candidate);
+        candidate.held.is_none()
     }
 
     /// What an earlier process found may be out of the scope of this one.

@@ -123,7 +123,7 @@ impl Queues {
                 robots_learnt(origin, step, out);
             }
             HostWord::HandOver { origin } => {
-                let lines = self.url_server.hand_over(&origin);
+                let lines = self.url_server.hand_over(&origin, now);
                 out.replies.send(FromShard::HandedOver { origin, lines });
             }
             HostWord::Remember { origin, lines } => self.url_server.remember(&origin, &lines, now),
@@ -132,6 +132,12 @@ impl Queues {
                 out.replies.send(FromShard::Status { id, view, at: now });
             }
         }
+    }
+
+    /// Says whether everything waits, and for how long.
+    pub(crate) fn say_rest(&self, round: u32, spoken_of_us: u64, out: &mut Out, now: Now) {
+        let rest = self.url_server.rest(spoken_of_us, now).map(Box::new);
+        out.replies.send(FromShard::Rest { round, rest });
     }
 
     /// A request of this kind is about to go out from here.

@@ -1,8 +1,9 @@
 use crate::base::{AddressGuard, Now, Wall, fingerprint};
 use crate::config::Config;
-use crate::doc_index::{Note, Outcome};
+use crate::doc_index::{DocIndex, Note, Outcome};
 use crate::engine::crawl::index_actor::IndexPort;
 use crate::engine::crawl::index_link::IndexLink;
+use crate::engine::crawl::linger::Linger;
 use crate::engine::crawl::messages::{
     Done, Found, FromIndex, FromShard, HostWord, RobotsAnswer, ToIndex, ToShard,
 };
@@ -15,7 +16,7 @@ use crate::engine::crawl::shutdown::Shutdown;
 use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::{Addresses, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
-use crate::engine::runtime::counters::{Counter, Counters, Ended, Tally};
+use crate::engine::runtime::counters::{Counter, Counters, Ended, Tally, WaitingHosts};
 use crate::engine::runtime::health::Health;
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::engine::runtime::shard_lane::ShardLane;
@@ -23,6 +24,7 @@ use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
 use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
+use crate::url_server::Rest;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -52,6 +54,7 @@ pub struct Scheduler {
     is_draining: bool,
     /// Why it drains.
     ended: Option<Ended>,
+    linger: Linger,
     shutdown: Shutdown,
     counters: Arc<Counters>,
     health: Arc<Health>,
@@ -70,6 +73,8 @@ pub struct SchedulerConfig {
     pub head_only: bool,
     /// Stay when everything is done.
     pub wait: bool,
+    /// Nor does it stay if all that is left waits longer.
+    pub linger_us: u64,
 }
 
 impl SchedulerConfig {
@@ -77,11 +82,12 @@ impl SchedulerConfig {
         SchedulerConfig {
             queue_len: config.url_server.queue_len,
             hosts_per_ip_max: config.url_server.hosts_per_ip_max,
-            pages_max: config.pages_max,
-            seconds_max: config.seconds_max,
-            guard: AddressGuard::new(config.allow_net.clone()),
-            head_only: config.head_only,
-            wait: config.wait,
+            pages_max: config.crawl.max_pages,
+            seconds_max: config.crawl.max_seconds.map(|time| time.0),
+            guard: AddressGuard::new(config.crawl.allowed()),
+            head_only: config.crawl.head,
+            wait: config.crawl.wait,
+            linger_us: config.url_server.linger.us(),
         }
     }
 }
@@ -131,6 +137,7 @@ impl Scheduler {
         let side = |lane| ShardSide { lane, open: RapidHashMap::default(), wants: true };
         Scheduler {
             placement: Placement::new(parts.lanes.len(), config.queue_len),
+            linger: Linger::new((!config.wait).then_some(config.linger_us)),
             config,
             shards: parts.lanes.into_iter().map(side).collect(),
             index: IndexLink::new(parts.index),
@@ -247,6 +254,9 @@ impl Scheduler {
                 FromShard::Status { id, view, at } => {
                     self.questions.shard_answered(id, view.as_deref(), self.log.wall(), at);
                 }
+                FromShard::Rest { round, rest } => {
+                    self.linger.answered(round, rest.map(|rest| *rest), self.now)
+                }
                 FromShard::Notice(text) => self.health.warn("shard", text),
                 FromShard::Drained => self.shards[shard].lane.drained(),
             }
@@ -322,6 +332,7 @@ impl Scheduler {
 
     /// A shard died: what it had goes back to the index, which will hand it out anew.
     fn deal_again(&mut self, shard: usize, epoch: u32, suspect: Option<u32>) {
+        self.linger.disturbed(self.now);
         self.counts.restarts += 1;
         let side = &mut self.shards[shard];
         side.wants = true;
@@ -425,6 +436,7 @@ impl Scheduler {
                 if allowed.is_empty() {
                     return self.tell_robots(asker, Box::new(RobotsAnswer::FAILED));
                 }
+                self.linger.disturbed(self.now);
                 let place = self.placement.ask_at(&url, &allowed);
                 let lane = &mut self.shards[place.shard].lane;
                 let request = self.robots.send(asker, url, place);
@@ -434,6 +446,7 @@ impl Scheduler {
     }
 
     fn tell_robots(&mut self, asker: Asker, answer: Box<RobotsAnswer>) {
+        self.linger.disturbed(self.now);
         let word = HostWord::RobotsElsewhere { origin: asker.origin, answer };
         self.shards[asker.shard].lane.deal(ToShard::About(word));
     }
@@ -483,6 +496,7 @@ impl Scheduler {
                 self.shards[from].lane.deal(ToShard::About(HostWord::HandOver { origin }));
             }
             Placed::At(place, candidate) => {
+                self.linger.disturbed(self.now);
                 self.resolution.shares(place.ip, &candidate.url);
                 let side = &mut self.shards[place.shard];
                 side.open.insert(candidate.doc_id, host_key(&candidate.url));
@@ -544,6 +558,30 @@ impl Scheduler {
         self.index.is_exhausted() && self.shards.iter().all(is_idle)
     }
 
+    /// Everything that is left is with the shards.
+    fn is_quiet(&self) -> bool {
+        let is_quiet = |side: &ShardSide| side.lane.dealt() == 0 && side.lane.held().next().is_none();
+        self.index.is_quiet()
+            && self.shards.iter().all(is_quiet)
+            && self.resolution.waiting() == 0
+            && self.placement.waiting() == 0
+    }
+
+    /// Asks the shards whether all they have must wait, when there is nothing else to do.
+    fn look_for_rest(&mut self) {
+        if self.linger.is_due(self.now) && self.is_quiet() {
+            let question = self.linger.ask(self.shards.len());
+            self.shards.iter_mut().for_each(|side| side.lane.deal(question()));
+        }
+    }
+
+    /// The hosts it did not stay for, if it ended because everything waits too long.
+    pub(crate) fn waiting_hosts(&self, wall: Wall, index: &DocIndex) -> WaitingHosts {
+        let urls = |origin: &str| index.host(origin).map(|counts| counts.pending + counts.handed_out);
+        let rest = self.linger.rests().map(|rests| Rest::join(rests.to_vec()));
+        rest.map_or_else(WaitingHosts::default, |rest| WaitingHosts::of(rest, wall, urls))
+    }
+
     /// Why it should end, if it should.
     fn should_end(&self) -> Option<Ended> {
         let SchedulerConfig { pages_max, seconds_max, wait, .. } = self.config;
@@ -556,6 +594,7 @@ impl Scheduler {
         }
         [
             (!wait && self.is_complete(), Ended::Done),
+            (self.linger.rests().is_some() && self.is_quiet(), Ended::Linger),
             (pages_max.is_some_and(|max| self.counts.pages >= max), Ended::MaxPages),
             (seconds_max.is_some_and(|max| self.now.us() / 1_000_000 >= max), Ended::MaxSeconds),
         ]
@@ -636,6 +675,7 @@ impl Actor for Scheduler {
             busy |= self.shards[shard].lane.flush();
         }
         self.ask();
+        self.look_for_rest();
         self.publish();
         self.log.hurry();
         self.log.hand_on(now);

@@ -58,12 +58,12 @@ pub fn spider_config(config: &Config, kit: &SpiderSetup, wall: Wall) -> SpiderCo
         first_byte_us: settings.timeout_first_byte.us().min(total_us),
         fallback_us: settings.fallback_delay.us().min(connect_us),
         read_us: settings.timeout_read.us().min(total_us),
-        rate_bytes_per_s: settings.min_rate,
+        rate_bytes_per_s: settings.min_rate.0,
         idle_us: settings.keep_alive.us(),
         head: HeadLimits::default(),
         body: BodyLimits { doc_bytes_max: settings.max_doc_size.0, ..BodyLimits::default() },
         conns_max: settings.fetches_max,
-        guard: AddressGuard::new(config.allow_net.clone()),
+        guard: AddressGuard::new(config.crawl.allowed()),
         tls: kit.tls.clone(),
         sites: kit.sites.clone(),
         cookies: settings.cookies,
@@ -81,7 +81,7 @@ pub fn gap_us(config: &Config) -> u64 {
 /// The scope that the seeds span, with the rules of the settings.
 pub fn scope_of<'a>(config: &Config, seeds: impl IntoIterator<Item = &'a CrawlUrl>) -> Scope {
     let settings = &config.doc_index;
-    let mut scope = Scope::new(config.scope, config.depth_max()).with_rules(ScopeRules {
+    let mut scope = Scope::new(config.crawl.scope, config.crawl.depth_max()).with_rules(ScopeRules {
         urls: UrlRules { allow: settings.allow.clone(), deny: settings.deny.clone() },
         path_depth_max: settings.path_depth_max,
         segment_repeats_max: settings.segment_repeats_max,
@@ -119,7 +119,7 @@ pub fn index_rules(config: &Config) -> IndexRules {
             }),
             fixed_s_max: seconds(config.recrawl.every_s_max()),
         },
-        again: config.again,
+        again: config.crawl.again,
         pages_per_host: settings.pages_per_host,
         pages_per_domain: settings.pages_per_domain,
         query_variants_max: settings.query_variants_max,
@@ -134,8 +134,8 @@ fn signature(config: &Config) -> u64 {
     let rules = format!(
         "{} {:?} {} {:?} {:?} {} {}",
         settings.canon().signature(),
-        config.scope,
-        config.depth_max(),
+        config.crawl.scope,
+        config.crawl.depth_max(),
         settings.allow.texts(),
         settings.deny.texts(),
         settings.path_depth_max,

@@ -1,4 +1,5 @@
 use crate::base::fingerprint;
+use crate::engine::crawl::completion;
 use crate::proto::http1::{Flags, HeadLimits, HeadParser, HeadStep, Method, Validators};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -95,7 +96,9 @@ impl Stored {
 fn validators_of(record: &Record, bytes: &[u8]) -> Option<Validators> {
     let head = Reader::document(record, bytes)?.head;
     match HeadParser::new(HeadLimits::default(), Method::Get).parse(&head) {
-        Ok(HeadStep::Done(parsed)) => Validators::of(&parsed, &head),
+        Ok(HeadStep::Done(parsed)) => {
+            completion::validators_of(record.result, Flags::from_bits(record.flags), Some(&parsed), &head)
+        }
         _ => None,
     }
 }

@@ -1,23 +1,54 @@
 use crate::handler::{Handled, Handler, Page};
 use crate::proto::http1::{Flags, Head, HeadLimits, HeadParser, HeadStep, Method};
-use crate::proto::job::Candidate;
+use crate::proto::job::{Candidate, Held};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::store_server::{Document, Reader};
+use crate::store_server::{Document, Reader, ShardShare};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-/// Reads the links of a page that has not changed from what is stored of it: the server did not send it again, and by
-/// the rules of today it may lead to more than it did. On the index thread, which may wait for the disk.
+/// What is stored of pages: whether it is there to be asked about, and the links of a page that has not changed. The server
+/// did not send that again, and by the rules of today it may lead to more than it did. On the index thread, which may wait
+/// for the disk.
 pub struct StoredPages {
     data: PathBuf,
     /// The store as it was when this was last opened.
     reader: Option<Reader>,
+    /// Segments from here on are of this process, which knows what it lets go.
+    first_new: u64,
+    /// Shards that refer to what is stored.
+    shares: Vec<Arc<ShardShare>>,
     handler: Handler,
 }
 
 impl StoredPages {
-    pub fn new(data: PathBuf, handler: Handler) -> StoredPages {
-        StoredPages { data, reader: None, handler }
+    pub fn new(data: PathBuf, first_new: u64, handler: Handler) -> StoredPages {
+        StoredPages { data, reader: None, first_new, shares: Vec::new(), handler }
+    }
+
+    /// Whom to tell that documents are gone.
+    pub fn tell(&mut self, shares: Vec<Arc<ShardShare>>) {
+        self.shares = shares;
+    }
+
+    /// Somebody removes what is stored while we are at work: nothing relies on what was there before.
+    pub fn lost(&self) {
+        for share in &self.shares {
+            share.retire(self.first_new.saturating_sub(1));
+        }
+    }
+
+    /// Whether a stored document can be read, so that its server can be asked whether it has changed.
+    pub fn holds(&mut self, url: &CrawlUrl, held: &Held) -> bool {
+        held.segment >= self.first_new
+            || self.reader().is_some_and(|reader| reader.holds(url.as_str()).unwrap_or(false))
+    }
+
+    fn reader(&mut self) -> Option<&Reader> {
+        if self.reader.is_none() {
+            self.reader = Reader::open(&self.data).ok();
+        }
+        self.reader.as_ref()
     }
 
     /// A seed led there.
@@ -26,10 +57,7 @@ impl StoredPages {
     }
 
     pub fn read(&mut self, candidate: &Candidate) -> Option<Handled> {
-        if self.reader.is_none() {
-            self.reader = Reader::open(&self.data).ok();
-        }
-        let found = self.reader.as_ref()?.find(candidate.url.as_str());
+        let found = self.reader()?.find(candidate.url.as_str());
         if found.is_err() {
             // What is there now may read better.
             self.reader = None;

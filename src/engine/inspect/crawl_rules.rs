@@ -36,8 +36,8 @@ impl CrawlRules {
     pub fn of(config: &Config) -> CrawlRules {
         CrawlRules {
             user_agent: config.spider.agent(),
-            scope: config.scope,
-            depth: config.depth_max(),
+            scope: config.crawl.scope,
+            depth: config.crawl.depth_max(),
             doc_index: DocIndexSettings { memory: None, ..config.doc_index.clone() },
             recrawl_rules: config.recrawl.clone(),
         }
@@ -46,12 +46,11 @@ impl CrawlRules {
     /// Settings that follow links as these rules do.
     pub fn config(&self) -> Config {
         let mut config = Config {
-            scope: self.scope,
-            depth: Some(self.depth),
             doc_index: self.doc_index.clone(),
             recrawl: self.recrawl_rules.clone(),
             ..Config::default()
         };
+        (config.crawl.scope, config.crawl.depth) = (self.scope, Some(self.depth));
         config.spider.user_agent.clone_from(&self.user_agent);
         config
     }
@@ -92,7 +91,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("nephila-rules-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         assert!(CrawlRules::read(&folder).unwrap().is_none());
-        let mut config = Config { scope: ScopeKind::Prefix, depth: Some(7), ..Config::default() };
+        let mut config = Config::default();
+        (config.crawl.scope, config.crawl.depth) = (ScopeKind::Prefix, Some(7));
         config.spider.user_agent = "other/1 (\"x\")".to_string();
         config.doc_index.deny = vec![r"/a\d+$".to_string(), "surt:org,".to_string()].try_into().unwrap();
         config.doc_index.memory = Some(Bytes(1 << 30));

@@ -84,7 +84,7 @@ fn unknown(looked: &Status, rules: &CrawlRules) -> (Answer, String) {
     if let Some(out) = out_of_scope(looked) {
         return out;
     }
-    let host_known = looked.host.map_or(0, |host| host.known);
+    let host_known = looked.host.map_or(0, |host| host.counts.known);
     if rules.doc_index.pages_per_host > 0 && host_known >= rules.doc_index.pages_per_host {
         let said = format!("over budget: {host_known} URLs of its host are known (pages_per_host)");
         return (Answer::OverBudget, said);
@@ -109,7 +109,7 @@ fn unknown(looked: &Status, rules: &CrawlRules) -> (Answer, String) {
 
 fn known(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &str) -> (Answer, String) {
     match dossier.state {
-        Some(DocState::Fetching) => handed_out(looked),
+        Some(DocState::HandedOut) => handed_out(looked),
         Some(DocState::Pending) => pending(dossier, looked, rules, now),
         Some(DocState::Excluded) => out_of_scope(looked).unwrap_or_else(|| {
             let why = dossier.reason.as_deref().unwrap_or("the rules of the last crawl");
@@ -167,23 +167,8 @@ fn handed_out(looked: &Status) -> (Answer, String) {
         return (Answer::Queued, format!("queued: {line}"));
     };
     let until = place.next_at.as_deref().map_or(String::new(), |at| format!(" until {at}"));
-    let why = words_for(waits_for);
+    let why = waits_for.words();
     (Answer::WaitingForNiceness, format!("waiting{until}: {why}; {line}"))
-}
-
-fn words_for(waits_for: WaitsFor) -> &'static str {
-    match waits_for {
-        WaitsFor::Rate => "the rate of its host (req_host_per_sec)",
-        WaitsFor::ResponseTime => "a pause as long as the last answer took (delay_factor)",
-        WaitsFor::CrawlDelay => "the Crawl-delay of its robots.txt",
-        WaitsFor::Penalty => "its host answered 429 or 503",
-        WaitsFor::RetryAfter => "its host said when to come back (Retry-After)",
-        WaitsFor::Failures => "its host did not answer, again and again",
-        WaitsFor::Robots => "its robots.txt is not known yet",
-        WaitsFor::Concurrent => "as many requests to its host are open as may be (req_host_concurrent)",
-        WaitsFor::Address => "another host has the same address, and its turn",
-        WaitsFor::Spider => "no spider has room",
-    }
 }
 
 fn pending(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &str) -> (Answer, String) {
@@ -207,8 +192,8 @@ fn pending(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &st
     }
     if let Some(until) = looked.niceness.as_ref().and_then(|niceness| niceness.pause_until.as_deref()) {
         let why = match &looked.niceness {
-            Some(niceness) if niceness.failures > 0 => words_for(WaitsFor::Failures),
-            Some(niceness) if niceness.penalty_ms > 0 => words_for(WaitsFor::Penalty),
+            Some(niceness) if niceness.failures > 0 => WaitsFor::Failures.words(),
+            Some(niceness) if niceness.penalty_ms > 0 => WaitsFor::Penalty.words(),
             _ => "its host is left alone until then",
         };
         return (Answer::WaitingForNiceness, format!("waiting until {until}: {why}"));
@@ -277,7 +262,8 @@ fn failed(dossier: &DocumentLine, rules: &CrawlRules, now: &str) -> (Answer, Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::inspect::status::{CountsLine, PlaceLine, RobotsLine, ScopeLine};
+    use crate::doc_index::HostCounts;
+    use crate::engine::inspect::status::{HostLine, PlaceLine, RobotsLine, ScopeLine};
 
     const NOW: &str = "2026-06-01T00:00:00.000Z";
 
@@ -333,7 +319,8 @@ mod tests {
         assert_eq!(scoped(out(Out::Trap)), "trap");
         assert_eq!(scoped(ScopeLine { in_scope: true, ..ScopeLine::default() }), "not_known");
         let host = |known| {
-            answer(&Status { host: Some(CountsLine { known, ..CountsLine::default() }), ..Status::default() })
+            let counts = HostCounts { known, ..HostCounts::default() };
+            answer(&Status { host: Some(HostLine { counts, open: None }), ..Status::default() })
         };
         assert_eq!((host(9), host(10)), ("not_known", "over_budget"));
         let robots = RobotsLine {
@@ -391,7 +378,7 @@ mod tests {
     #[test]
     fn what_is_handed_out_is_fetched_or_waits() {
         let at = |place| {
-            answer(&Status { dossier: Some(dossier(DocState::Fetching, None)), place, ..Status::default() })
+            answer(&Status { dossier: Some(dossier(DocState::HandedOut, None)), place, ..Status::default() })
         };
         assert_eq!(at(PlaceLine { at: Place::Open, ..PlaceLine::default() }), "fetching");
         let queued = PlaceLine { at: Place::Queued, before: Some(0), ..PlaceLine::default() };

@@ -2,7 +2,8 @@ use crate::base::{Now, Wall, rfc3339};
 use crate::doc_index::{DocumentLine, HostCounts};
 use crate::engine::runtime::log_writer::JOURNAL;
 use crate::handler::Verdict;
-use crate::url_server::{DocPlace, HostMemory, HostView, PauseView, RobotsView, WaitsFor};
+use crate::proto::robots::product_token;
+use crate::url_server::{Clock, DocPlace, HostMemory, HostView, PauseView, RobotsView, WaitsFor};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -15,7 +16,7 @@ pub struct Status {
     pub live: bool,
     pub dossier: Option<DocumentLine>,
     pub scope: Option<ScopeLine>,
-    pub host: Option<CountsLine>,
+    pub host: Option<HostLine>,
     /// URLs known of its domain, if that is limited.
     pub domain_known: Option<u32>,
     /// URLs known that differ from it in the values of their query only, if that is limited.
@@ -80,15 +81,14 @@ pub enum Out {
     Trap,
 }
 
+/// What is known of a host, and how many requests to it are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CountsLine {
-    pub known: u32,
-    pub pending: u32,
-    pub fetching: u32,
-    pub success: u32,
-    pub errors: u32,
-    pub refused: u32,
+pub struct HostLine {
+    #[serde(flatten)]
+    pub counts: HostCounts,
+    /// `None` if nothing of it was handed out.
+    pub open: Option<usize>,
 }
 
 /// How a host is paced.
@@ -155,13 +155,6 @@ impl ScopeLine {
     }
 }
 
-impl From<HostCounts> for CountsLine {
-    fn from(counts: HostCounts) -> CountsLine {
-        let HostCounts { known, pending, fetching, success, errors, refused } = counts;
-        CountsLine { known, pending, fetching, success, errors, refused }
-    }
-}
-
 impl NicenessLine {
     pub fn of(pause: &PauseView, wall: Wall, now: Now) -> NicenessLine {
         NicenessLine {
@@ -206,6 +199,7 @@ impl Status {
             DocPlace::Queued { before } => (place.at, place.before) = (Place::Queued, Some(before)),
             DocPlace::Elsewhere => place.at = Place::Leftover,
         }
+        self.host.get_or_insert_default().open = Some(view.open);
         self.niceness = Some(NicenessLine::of(&view.pause, wall, now));
         self.robots = Some(RobotsLine::of(&view.robots, wall));
     }
@@ -219,12 +213,14 @@ impl Status {
     }
 }
 
-/// What the processes of a data directory remember of hosts, for whoever only looks. Time zero is now.
-pub fn remembered(data: &Path, wall: Wall) -> io::Result<HostMemory> {
+/// What the processes of a data directory remember of hosts, for whoever only looks; the rules are those for this user
+/// agent. Time zero is now.
+pub fn remembered(data: &Path, user_agent: &str, wall: Wall) -> io::Result<HostMemory> {
+    let clock = Clock { wall, now: Now::ZERO };
     let mut memory = HostMemory::new(usize::MAX);
     match std::fs::read(data.join(JOURNAL)) {
         // Of a journal that is being written the last line may be torn; it is passed over.
-        Ok(journal) => memory.read(&journal, wall, Now::ZERO),
+        Ok(journal) => memory.read(&journal, clock, product_token(user_agent)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => 0,
         Err(e) => return Err(e),
     };

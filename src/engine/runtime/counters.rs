@@ -1,5 +1,6 @@
+use crate::base::{Wall, rfc3339};
 use crate::proto::record::ResultCode;
-use crate::url_server::WaitsFor;
+use crate::url_server::{Rest, RestingHost, WaitsFor};
 use hdrhistogram::Histogram;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -207,6 +208,8 @@ pub struct UrlSummary {
     pub cpu_us: u64,
     pub driver: &'static str,
     pub results: BTreeMap<&'static str, u64>,
+    /// What it did not stay for.
+    pub waiting_hosts: WaitingHosts,
     pub stopped: bool,
 }
 
@@ -248,6 +251,8 @@ pub struct Summary {
     /// Of the pending ones, those that wait for a retry or to be looked at again, and when the next is due.
     pub waiting: u64,
     pub next_due_s: Option<u32>,
+    /// What it did not stay for.
+    pub waiting_hosts: WaitingHosts,
     /// Of the known ones, those that were when it began.
     pub known_before: u64,
     /// Pages that were stored by a process that was killed, and are not fetched again.
@@ -287,6 +292,40 @@ impl Ended {
     /// Whether something could have been fetched at once.
     pub fn is_early(self) -> bool {
         matches!(self, Ended::MaxPages | Ended::MaxSeconds | Ended::Signal)
+    }
+}
+
+/// Hosts that a crawl did not stay for: those with the most URLs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingHosts {
+    pub waiting_hosts: Vec<WaitingHost>,
+    /// Hosts beyond those.
+    pub waiting_hosts_more: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingHost {
+    /// With its scheme, and its port if that is not the usual one.
+    pub host: String,
+    pub urls: usize,
+    pub reason: WaitsFor,
+    /// `None` if it waits for another host.
+    pub until: Option<String>,
+}
+
+impl WaitingHosts {
+    /// `urls` knows how many URLs of a host are left.
+    pub(crate) fn of(rest: Rest, wall: Wall, urls: impl Fn(&str) -> Option<u32>) -> WaitingHosts {
+        let line = |host: RestingHost| WaitingHost {
+            urls: urls(&host.origin).map_or(host.urls, |urls| urls as usize),
+            host: host.origin.into(),
+            reason: host.waits_for,
+            until: host.until.map(|until| rfc3339(wall.unix_ms(until))),
+        };
+        WaitingHosts {
+            waiting_hosts: rest.hosts.into_iter().map(line).collect(),
+            waiting_hosts_more: rest.more,
+        }
     }
 }
 

@@ -4,9 +4,10 @@ use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
 use crate::proto::crawl_log::RunRules;
+use crate::proto::robots::product_token;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use crate::storage::replace;
-use crate::url_server::{HostMemory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
+use crate::url_server::{Clock, HostMemory, SpillAsk, SpillEvent, UrlServerConfig, compacted};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -140,7 +141,7 @@ impl LogWriter {
         run_rules(config, wall).write(&mut header);
         let (medium, journal, has_run) = match medium {
             LogMedium::Directory(data) => {
-                let (directory, has_run) = Directory::open(data, &header)?;
+                let (directory, has_run) = Directory::open(data, &header, wall)?;
                 let journal = Journal::File(directory.journal_path.clone());
                 (Medium::Directory(directory), journal, has_run)
             }
@@ -328,7 +329,7 @@ impl Medium {
 
 impl Directory {
     /// Opens the files, and says whether a process was here before.
-    fn open(data: &Path, header: &[u8]) -> io::Result<(Directory, bool)> {
+    fn open(data: &Path, header: &[u8], wall: Wall) -> io::Result<(Directory, bool)> {
         let leftovers = data.join(LEFTOVERS);
         // Leftovers of a process that is gone are pending in its doc index still.
         match fs::remove_dir_all(&leftovers) {
@@ -340,7 +341,7 @@ impl Directory {
         let has_run = log.metadata()?.len() > 0 || journal_path.exists();
         end_last_line(&mut log)?;
         log.write_all(header)?;
-        let (journal, journal_bytes) = compact(&journal_path)?;
+        let (journal, journal_bytes) = compact(&journal_path, wall.unix_ms_at_zero * 1_000)?;
         Ok((Directory { log, journal, journal_path, journal_bytes, leftovers }, has_run))
     }
 
@@ -353,7 +354,7 @@ impl Directory {
         self.journal_bytes += lines.len() as u64;
         if self.journal_bytes > JOURNAL_COMPACT_BYTES {
             // What is left may be large still; it is looked at again when as much has been added.
-            self.journal = compact(&self.journal_path)?.0;
+            self.journal = compact(&self.journal_path, u64::MAX)?.0;
             self.journal_bytes = 0;
         }
         Ok(())
@@ -393,16 +394,16 @@ impl PreviousRun {
             has_run if has_run || epoch > 0 => now.plus_us(gap_us),
             _ => Now::ZERO,
         };
-        InheritedState { memory: self.memory(rules.queue_count, rules.wall, now), quiet_until }
+        InheritedState { memory: self.memory(rules, now), quiet_until }
     }
 
-    fn memory(&self, hosts_max: usize, wall: Wall, now: Now) -> HostMemory {
-        let mut memory = HostMemory::new(hosts_max);
+    fn memory(&self, rules: &UrlServerConfig, now: Now) -> HostMemory {
+        let mut memory = HostMemory::new(rules.queue_count);
         let bytes = match &self.journal {
             Journal::File(path) => fs::read(path).unwrap_or_default(),
             Journal::Memory(journal) => locked(journal).clone().into_bytes(),
         };
-        memory.read(&bytes, wall, now);
+        memory.read(&bytes, Clock { wall: rules.wall, now }, &rules.product_token);
         memory
     }
 }
@@ -428,16 +429,17 @@ fn end_last_line(file: &mut File) -> io::Result<()> {
     if last != *b"\n" { file.write_all(b"\n") } else { Ok(()) }
 }
 
-/// Makes a journal say the same in less, by a new file in place of the old, and opens it.
-fn compact(path: &Path) -> io::Result<(File, u64)> {
+/// Makes a journal say the same in less, and nothing of times after `now_us`, by a new file in place of the old, and opens
+/// it.
+fn compact(path: &Path, now_us: u64) -> io::Result<(File, u64)> {
     let open = || OpenOptions::new().create(true).append(true).open(path);
     let before = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok((open()?, 0)),
         Err(e) => return Err(e),
     };
-    let after = compacted(&before);
-    if after.len() < before.len() {
+    let after = compacted(&before, now_us);
+    if after != before {
         replace(path, &after)?;
     }
     Ok((open()?, after.len() as u64))
@@ -453,5 +455,6 @@ fn run_rules(config: &Config, wall: Wall) -> RunRules {
         req_ip_per_sec: settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec).0,
         req_ip_concurrent: u32::from(settings.req_ip_concurrent.unwrap_or(settings.req_host_concurrent)),
         delay_factor: settings.delay_factor.0,
+        agent: Some(product_token(&config.spider.agent()).into()),
     }
 }

@@ -316,6 +316,7 @@ impl WorkSource for RemoteQueues {
             ToShard::Work { job, .. } => self.queues.url_server.admit(job, now),
             ToShard::RemoteRobots { request, .. } => self.queues.admit_remote_robots(request, out, now),
             ToShard::About(word) => self.queues.about(word, out, now),
+            ToShard::Rest { round, spoken_of_us } => self.queues.say_rest(round, spoken_of_us, out, now),
             // Links are not followed here.
             ToShard::Scope(_) => {}
             ToShard::Pause(paused) => self.queues.pause(paused),
@@ -343,7 +344,11 @@ impl WorkSource for RemoteQueues {
                 let addr = SocketAddr::new(order.ip, order.url.port());
                 self.queues.counts(order.kind);
                 let more = order.more;
-                Next::Fetch(FetchOrder { more, ..FetchOrder::new(order.trans, order.url, addr) })
+                Next::Fetch(FetchOrder {
+                    more,
+                    robots: true,
+                    ..FetchOrder::new(order.trans, order.url, addr)
+                })
             }
             Acquired::Refused(job, refusal) => {
                 self.queues.refuse(&job, refusal, start.out, start.now);

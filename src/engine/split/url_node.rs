@@ -102,13 +102,14 @@ impl Running for UrlNode {
         self.shard.join();
         self.links.end();
         self.log_writer.end();
-        let index = self.index.end().provider().index().stats();
+        let index_actor = self.index.end();
+        let index = index_actor.provider().index().stats();
         self.health.take()?;
         let sum = |counter| self.table.sum(counter);
         Ok(UrlSummary {
             known: index.known,
-            done: index.known - index.pending - index.fetching - index.waiting - index.excluded,
-            pending: index.pending + index.fetching + index.waiting,
+            done: index.known - index.pending - index.handed_out - index.waiting - index.excluded,
+            pending: index.pending + index.handed_out + index.waiting,
             excluded: index.excluded,
             sent: sum(Counter::Sent),
             resent: sum(Counter::Resent),
@@ -118,6 +119,7 @@ impl Running for UrlNode {
             cpu_us: cpu_us(),
             driver: self.driver,
             results: scheduler.results(),
+            waiting_hosts: scheduler.waiting_hosts(wall_at(self.started), index_actor.provider().index()),
             stopped,
         })
     }

@@ -41,7 +41,7 @@
 //!
 //! ```text
 //!   # nephila 0.1.0 run 2026-11-15T05:10:26.000Z req_host_per_sec=1 req_host_concurrent=1 req_ip_per_sec=1
-//!       req_ip_concurrent=1 delay_factor=1                                                    (all on one line)
+//!       req_ip_concurrent=1 delay_factor=1 agent=nephila                                      (all on one line)
 //! ```
 //!
 //! What a server sent is hostile. A byte of a URL that is not printable ASCII is written `%XX`, one of a type that

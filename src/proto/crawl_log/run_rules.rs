@@ -1,9 +1,10 @@
 use super::LogError;
 use super::stamp::{push_rfc3339, read_rfc3339};
+use crate::proto::robots::product_token;
 use std::io::Write;
 
 /// The rules of niceness that a run kept, as the line that opens it tells them.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunRules {
     /// Microseconds since 1970; written with milliseconds.
     pub started_us: u64,
@@ -14,6 +15,8 @@ pub struct RunRules {
     pub req_ip_per_sec: f64,
     pub req_ip_concurrent: u32,
     pub delay_factor: f64,
+    /// Our name in robots.txt: letters, `_` and `-`. `None` if the line does not tell.
+    pub agent: Option<Box<str>>,
 }
 
 impl Default for RunRules {
@@ -26,6 +29,7 @@ impl Default for RunRules {
             req_ip_per_sec: 1.0,
             req_ip_concurrent: 1,
             delay_factor: 1.0,
+            agent: None,
         }
     }
 }
@@ -39,7 +43,7 @@ impl RunRules {
         out.extend_from_slice(RunRules::PREFIX.as_bytes());
         out.extend_from_slice(concat!(env!("CARGO_PKG_VERSION"), " run ").as_bytes());
         push_rfc3339(out, self.started_us);
-        writeln!(
+        write!(
             out,
             " req_host_per_sec={} req_host_concurrent={} req_ip_per_sec={} req_ip_concurrent={} delay_factor={}",
             self.req_host_per_sec,
@@ -49,6 +53,11 @@ impl RunRules {
             self.delay_factor
         )
         .expect("a vector takes any text");
+        if let Some(agent) = &self.agent {
+            out.extend_from_slice(b" agent=");
+            out.extend_from_slice(agent.as_bytes());
+        }
+        out.push(b'\n');
     }
 
     /// Reads a comment line. `None` for one that does not open a run. Settings that are not known are skipped;
@@ -79,6 +88,10 @@ impl RunRules {
         let need = LogError::Setting;
         let req_host_per_sec = rate("req_host_per_sec")?.ok_or(need("req_host_per_sec"))?;
         let req_host_concurrent = count("req_host_concurrent")?.ok_or(need("req_host_concurrent"))?;
+        let agent = setting("agent");
+        if agent.is_some_and(|agent| product_token(agent) != agent) {
+            return Err(LogError::Setting("agent"));
+        }
         Ok(Some(RunRules {
             started_us,
             req_host_per_sec,
@@ -86,6 +99,7 @@ impl RunRules {
             req_ip_per_sec: rate("req_ip_per_sec")?.unwrap_or(req_host_per_sec),
             req_ip_concurrent: count("req_ip_concurrent")?.unwrap_or(req_host_concurrent),
             delay_factor: rate("delay_factor")?.unwrap_or(1.0),
+            agent: agent.map(Box::from),
         }))
     }
 }

@@ -202,6 +202,7 @@ fn runs_open_with_their_rules() {
         req_host_per_sec: 0.5,
         req_ip_per_sec: 2.0,
         req_ip_concurrent: 4,
+        agent: Some("My-Bot".into()),
         ..RunRules::default()
     };
     let mut out = Vec::new();
@@ -212,13 +213,14 @@ fn runs_open_with_their_rules() {
         text,
         format!(
             "# nephila {version} run 2026-11-15T05:10:26.000Z req_host_per_sec=0.5 req_host_concurrent=1 \
-             req_ip_per_sec=2 req_ip_concurrent=4 delay_factor=1\n"
+             req_ip_per_sec=2 req_ip_concurrent=4 delay_factor=1 agent=My-Bot\n"
         )
     );
     assert_eq!(RunRules::parse(text.as_bytes()), Ok(Some(rules)));
     let shorter = "# nephila 2.0 run 2026-11-15T05:10:26.000Z x=y req_host_concurrent=3 req_host_per_sec=4";
     let read = RunRules::parse(shorter.as_bytes()).unwrap().unwrap();
     assert_eq!((read.req_ip_per_sec, read.req_ip_concurrent, read.delay_factor), (4.0, 3, 1.0));
+    assert_eq!(read.agent, None);
     for comment in ["#", "# hello", "# nephila 0.1 ends", "# nephila run", "#nephila 1 run"] {
         assert_eq!(RunRules::parse(comment.as_bytes()), Ok(None), "{comment}");
     }
@@ -228,6 +230,7 @@ fn runs_open_with_their_rules() {
         ("req_host_per_sec=0.5 ", "", "req_host_per_sec"),
         ("concurrent=1", "concurrent=0", "req_host_concurrent"),
         ("factor=1", "factor=", "delay_factor"),
+        ("My-Bot", "My-Bot/1", "agent"),
         ("T05", "X05", "time"),
     ] {
         let text = text.replacen(from, to, 1);

@@ -35,3 +35,4 @@ pub use fact::Fact;
 pub(crate) use fact::RobotsMeta;
 pub use meta::REFRESH_DELAY_S_MAX;
 pub use scan::scan;
+pub(crate) use scan::scan_as;

@@ -5,8 +5,13 @@ use super::tag::{Attributes, Close, ends_tag_name, skip};
 use super::{meta, raw_text, value, words};
 
 /// Tells `sink` the facts of a page, in page order.
-pub fn scan<'a, F: FnMut(Fact<'a>)>(body: &'a [u8], mut sink: F) {
-    let mut scanner = Scanner { body, base_told: false, canonical_told: false, in_foreign: false };
+pub fn scan<'a, F: FnMut(Fact<'a>)>(body: &'a [u8], sink: F) {
+    scan_as(b"", body, sink);
+}
+
+/// The same for whoever `agent` is our name: `<meta name=agent>` is for us as `<meta name=robots>` is.
+pub fn scan_as<'a, F: FnMut(Fact<'a>)>(agent: &[u8], body: &'a [u8], mut sink: F) {
+    let mut scanner = Scanner { body, agent, base_told: false, canonical_told: false, in_foreign: false };
     let mut at = 0;
     while let Some(open) = words::find(b'<', body, at) {
         match scanner.markup_end(open, &mut sink) {
@@ -16,8 +21,10 @@ pub fn scan<'a, F: FnMut(Fact<'a>)>(body: &'a [u8], mut sink: F) {
     }
 }
 
-struct Scanner<'a> {
+struct Scanner<'a, 'n> {
     body: &'a [u8],
+    /// Our name; empty for none.
+    agent: &'n [u8],
     base_told: bool,
     /// Or it is too late for one: the body has begun.
     canonical_told: bool,
@@ -74,7 +81,7 @@ enum Tag {
     Other,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> Scanner<'a, '_> {
     /// Reads what opens at the `<` at `open` and returns where it ends; None at the end of the page.
     #[inline]
     fn markup_end<F: FnMut(Fact<'a>)>(&mut self, open: usize, sink: &mut F) -> Option<usize> {
@@ -155,7 +162,7 @@ impl<'a> Scanner<'a> {
                 let ([http_equiv, name, content], close) =
                     attributes.collect([b"http-equiv", b"name", b"content"])?;
                 if let Some(content) = content {
-                    meta_facts(http_equiv, name, content, sink);
+                    meta_facts(self.agent, http_equiv, name, content, sink);
                 }
                 Some(close.end)
             }
@@ -206,6 +213,7 @@ fn href_link<'a, F: FnMut(Fact<'a>)>(
 }
 
 fn meta_facts<'a, F: FnMut(Fact<'a>)>(
+    agent: &[u8],
     http_equiv: Option<&[u8]>,
     name: Option<&[u8]>,
     content: &'a [u8],
@@ -219,7 +227,7 @@ fn meta_facts<'a, F: FnMut(Fact<'a>)>(
     {
         sink(Fact::Refresh { delay_s, target });
     }
-    if says(name, b"robots") {
+    if says(name, b"robots") || (!agent.is_empty() && says(name, agent)) {
         let forbidden = meta::robots(content);
         if forbidden != RobotsMeta::default() {
             sink(Fact::Robots(forbidden));

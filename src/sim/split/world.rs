@@ -300,7 +300,7 @@ impl SplitWorld {
         let done = url.core.scheduler.actor.documents_done();
         let index = url.core.index.actor.provider().index();
         let stats = index.stats();
-        assert_eq!((stats.pending, stats.fetching, stats.waiting), (0, 0, 0), "URLs were left over");
+        assert_eq!((stats.pending, stats.handed_out, stats.waiting), (0, 0, 0), "URLs were left over");
         assert_eq!(stats.known, self.urls.len() as u64, "every URL of the list, and no other");
         assert_eq!(done, stats.known, "each is counted once");
         for doc_id in 1..index.next_doc() {

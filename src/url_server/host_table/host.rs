@@ -123,7 +123,7 @@ impl Host {
         }
         let room = match &self.robots {
             RobotsState::Asked | RobotsState::Elsewhere { .. } => return false,
-            RobotsState::Known { .. } if !self.robots.is_expired(now) => usize::from(rules.concurrent),
+            robots if robots.is_known() && !robots.is_expired(now) => usize::from(rules.concurrent),
             _ => 1,
         };
         !self.queue.is_empty() && open < room && !unsent

@@ -1,7 +1,7 @@
 use super::host::Host;
 use super::journal::{Clock, Entry};
 use super::robots_state::RobotsState;
-use crate::base::{Now, Wall};
+use crate::base::Now;
 use crate::url_server::niceness::Pace;
 use crate::url_server::view::{PauseView, RobotsView};
 use rapidhash::fast::RapidHashMap;
@@ -41,12 +41,13 @@ impl HostMemory {
         }
     }
 
-    /// Reads a journal. Lines that make no sense are passed over and counted: the last may be torn.
-    pub fn read(&mut self, journal: &[u8], wall: Wall, now: Now) -> usize {
+    /// Reads a journal, for whoever `agent` is our name in robots.txt. Lines that make no sense are passed over and counted:
+    /// the last may be torn.
+    pub fn read(&mut self, journal: &[u8], clock: Clock, agent: &str) -> usize {
         let mut bad = 0;
         for line in journal.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-            match Entry::read(line, Clock { wall, now }) {
-                Some(entry) => self.insert(entry, now),
+            match Entry::read(line, clock, agent) {
+                Some(entry) => self.insert(entry, clock.now),
                 None => bad += 1,
             }
         }
@@ -87,7 +88,7 @@ impl HostMemory {
     /// Keeps what matters of a host whose row goes to another.
     pub(super) fn keep(&mut self, origin: &str, host: Host) {
         let Host { pace, robots, .. } = host;
-        let known = matches!(robots, RobotsState::Known { .. } | RobotsState::Unreachable { .. });
+        let known = robots.is_known() || matches!(robots, RobotsState::Unreachable { .. });
         let Some(place) = (known || !pace.is_plain()).then(|| self.host(origin)).flatten() else {
             return;
         };
@@ -156,28 +157,37 @@ impl HostMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Wall;
     use crate::proto::robots::Robots;
     use crate::url_server::host_table::host_names::HostNames;
     use crate::url_server::host_table::journal::{Journal, compacted};
+    use crate::url_server::host_table::robots_state::Failing;
 
     fn host() -> Host {
         Host::new(HostNames::default().insert(""), 0, Now::ZERO, 0)
     }
 
-    /// Writes a host to a journal in one process and recalls it in another that starts `later_ms` after.
-    fn carried_over(host: &Host, later_ms: u64) -> Host {
-        let wall = Wall { unix_ms_at_zero: 1_763_182_800_000 };
-        let mut journal = Journal::new(wall);
-        journal.pace("http://a", &host.pace);
+    const WALL: Wall = Wall { unix_ms_at_zero: 1_763_182_800_000 };
+
+    /// Writes a host to a journal in one process and recalls it in another that starts `later_ms` after, by its clock.
+    fn carried_over_as(host: &Host, later_ms: i64, agent: &str) -> Host {
+        let mut journal = Journal::new(WALL, "nephila");
+        journal.pace("http://a", &host.pace, Now::ZERO);
         journal.robots("http://a", &host.robots);
         let journal = journal.take().unwrap();
-        let next = Wall { unix_ms_at_zero: wall.unix_ms_at_zero + later_ms };
+        let next = Wall { unix_ms_at_zero: WALL.unix_ms_at_zero.strict_add_signed(later_ms) };
         let mut memory = HostMemory::new(10);
-        assert_eq!(memory.read(&compacted(journal.as_bytes()), next, Now::ZERO), 0, "{journal}");
+        let compact = compacted(journal.as_bytes(), next.unix_ms_at_zero * 1_000);
+        let clock = Clock { wall: next, now: Now::ZERO };
+        assert_eq!(memory.read(&compact, clock, agent), 0, "{journal}");
         let mut recalled = self::host();
         memory.recall("http://a", &mut recalled);
         assert!(memory.hosts.is_empty());
         recalled
+    }
+
+    fn carried_over(host: &Host, later_ms: i64) -> Host {
+        carried_over_as(host, later_ms, "Nephila")
     }
 
     #[test]
@@ -192,7 +202,20 @@ mod tests {
         let what = (after.pace.penalty_us, after.pace.crawl_delay_ms(), after.pace.failures());
         assert_eq!(what, (4_000_000, 1_500, 3));
         assert_eq!(carried_over(&before, 600_000).pace.due(), Now::ZERO, "long past");
+        // Written by a clock that was ahead: the pause is what it was, from here on.
+        for ahead_ms in [1, 3 * DAY_MS, 400 * DAY_MS] {
+            let after = carried_over(&before, -ahead_ms);
+            assert_eq!(after.pace.due(), Now::from_us(90_000_007 + 999), "{ahead_ms}");
+        }
+        before.pace.put_off(Now::from_us(9 * 86_400_000_000));
+        assert_eq!(
+            carried_over(&before, -DAY_MS).pace.due(),
+            Now::from_us(86_400_000_000),
+            "no pause is longer"
+        );
     }
+
+    const DAY_MS: i64 = 86_400_000;
 
     #[test]
     fn rules_survive_a_restart() {
@@ -205,17 +228,67 @@ mod tests {
         assert_eq!(until_s, 400);
         assert_eq!(*recalled, rules);
         assert_eq!(after.pace.crawl_delay_ms(), 2_500);
+        assert!(matches!(carried_over_as(&before, 1, "other").robots, RobotsState::Unknown));
 
-        before.robots = RobotsState::Unreachable { until_s: 60, since_s: -5, failures: 4 };
+        let failing = Failing { since_s: -5, failures: 4 };
+        before.robots = RobotsState::Unreachable { until_s: 60, failing };
         let after = carried_over(&before, 10_000);
-        assert!(matches!(after.robots, RobotsState::Unreachable { until_s: 50, since_s: -15, failures: 4 }));
+        let failing = Failing { since_s: -15, failures: 4 };
+        assert!(matches!(after.robots, RobotsState::Unreachable { until_s: 50, failing: f } if f == failing));
+        before.robots = RobotsState::GivenUp { until_s: 60, failing };
+        let after = carried_over(&before, 10_000);
+        let failing = Failing { since_s: -25, ..failing };
+        assert!(matches!(after.robots, RobotsState::GivenUp { until_s: 50, failing: f } if f == failing));
+    }
+
+    /// Whatever is dated after now was learnt by a clock that was wrong.
+    #[test]
+    fn rules_from_the_future_are_not_believed() {
+        let mut before = host();
+        let failing = Failing { since_s: -5, failures: 4 };
+        for (robots, ahead_ms) in [
+            (RobotsState::known(None, Now::ZERO), 1_000),
+            (RobotsState::known(None, Now::ZERO), 3 * DAY_MS),
+            (RobotsState::Unreachable { until_s: 60, failing }, 3 * DAY_MS),
+            (RobotsState::Unreachable { until_s: 60, failing }, 6_000),
+            (
+                RobotsState::GivenUp { until_s: 86_400, failing: Failing { since_s: -9_999_999, ..failing } },
+                1_000,
+            ),
+        ] {
+            before.robots = robots;
+            assert!(matches!(carried_over(&before, -ahead_ms).robots, RobotsState::Unknown), "{ahead_ms}");
+        }
+    }
+
+    /// Journals of earlier builds, and of a clock that nobody had set.
+    #[test]
+    fn what_an_old_line_does_not_say_is_not_guessed() {
+        let now = Clock { wall: WALL, now: Now::ZERO };
+        let read = |line: &str| {
+            let mut memory = HostMemory::new(10);
+            assert_eq!(memory.read(line.as_bytes(), now, "nephila"), 0, "{line}");
+            let mut host = host();
+            memory.recall("http://a", &mut host);
+            host
+        };
+        let unix_s = WALL.unix_ms_at_zero / 1_000;
+        let rules = read(&format!("robots http://a known until={} delay_ms=0 D/", unix_s + 60));
+        assert!(matches!(rules.robots, RobotsState::Unknown));
+        let pace = format!(
+            "pace http://a due={}000000 penalty_us=0 response_us=0 delay_ms=0 failures=0",
+            unix_s + 60
+        );
+        assert_eq!(read(&pace).pace.due(), Now::from_us(60_000_000));
+        let unset = read("robots http://a unreachable until=90 since=30 failures=1");
+        assert!(!unset.robots.out_of_reach(Now::ZERO).is_known(), "not 50 years without an answer");
     }
 
     #[test]
     fn rubbish_is_counted_and_passed_over() {
         let mut memory = HostMemory::new(10);
         let journal =
-            b"pace\nwhat http://a x\n\xff\xff\nrobots http://a known until=x\npace http://a due=1 penalty";
-        assert_eq!(memory.read(journal, Wall { unix_ms_at_zero: 0 }, Now::ZERO), 5);
+            b"pace\nwhat http://a x\n\xff\xff\nrobots http://a known agent=x until=x\npace http://a due=1 penalty";
+        assert_eq!(memory.read(journal, Clock { wall: WALL, now: Now::ZERO }, "x"), 5);
     }
 }

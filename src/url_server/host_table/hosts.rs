@@ -3,10 +3,11 @@ use super::fallback::Fallback;
 use super::host::{Host, MULTI_ADDRESS, WaitsIn};
 use super::host_index::{Former, HostIndex};
 use super::host_memory::HostMemory;
+use super::journal::Clock;
 use super::robots_state::RobotsState;
 use super::url_arena::UrlArena;
 use super::window::Active;
-use crate::base::{Now, Wall};
+use crate::base::Now;
 use crate::proto::job::{Candidate, TransId};
 use crate::url_server::niceness::Niceness;
 use rapidhash::fast::RapidHashMap;
@@ -166,8 +167,8 @@ impl Hosts {
     }
 
     /// Takes over what another server knew of a host, as lines of its journal.
-    pub fn remember(&mut self, origin: &str, lines: &str, wall: Wall, now: Now) {
-        self.memory.read(lines.as_bytes(), wall, now);
+    pub fn remember(&mut self, origin: &str, lines: &str, clock: Clock, agent: &str) {
+        self.memory.read(lines.as_bytes(), clock, agent);
         if let Some(slot) = self.find(origin) {
             self.set_robots(slot, RobotsState::Unknown);
             self.recall(slot);
@@ -328,8 +329,10 @@ impl Hosts {
             hosts_of[host.address as usize] += 1;
             let several = self.fallbacks.contains_key(&(slot as u32));
             assert_eq!(host.is(MULTI_ADDRESS), several, "fallbacks belong to rows");
-            let is_known = matches!(host.robots, RobotsState::Known { .. });
-            assert!(is_known || host.pages_open() == 0, "no page before the robots rules are known");
+            assert!(
+                host.robots.is_known() || host.pages_open() == 0,
+                "no page before the robots rules are known"
+            );
         }
         assert!(self.addresses.invariants(ip_rules, &open_of, &hosts_of));
         assert_eq!(self.iter().map(Host::queued).sum::<usize>(), self.urls.len());

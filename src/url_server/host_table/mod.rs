@@ -30,6 +30,6 @@ pub use host_memory::HostMemory;
 pub(super) use hosts::Hosts;
 pub(super) use in_flight::InFlight;
 pub(super) use journal::Journal;
-pub use journal::compacted;
-pub(super) use robots_state::RobotsState;
+pub use journal::{Clock, compacted};
+pub(super) use robots_state::{NextHop, RobotsState};
 pub(super) use window::{Active, Work};

@@ -655,7 +655,8 @@ impl Model {
             *ip = Manners { promised, ..Manners::default() };
         }
         if self.rng.chance(500) {
-            self.journal = String::from_utf8(compacted(self.journal.as_bytes())).unwrap();
+            let now_us = self.config.wall.unix_ms_at_zero * 1_000 + self.now;
+            self.journal = String::from_utf8(compacted(self.journal.as_bytes(), now_us)).unwrap();
         }
         // A clock of its own, which began a while ago.
         self.base = (self.now - self.rng.below(self.now - self.base + 1)) / 1_000 * 1_000;
@@ -663,7 +664,8 @@ impl Model {
         let mut config = UrlServerConfig { wall: Wall { unix_ms_at_zero: zero }, ..self.config.clone() };
         config.seed = self.rng.next_u64() as u32;
         let mut memory = HostMemory::new(1_000);
-        assert_eq!(memory.read(self.journal.as_bytes(), config.wall, self.at()), 0);
+        let clock = Clock { wall: config.wall, now: self.at() };
+        assert_eq!(memory.read(self.journal.as_bytes(), clock, &config.product_token), 0);
         self.server = UrlServer::new(config, self.at())
             .after(self.at().plus_us(self.config.host.gap_us.max(self.config.ip.gap_us)), memory);
         if self.links {

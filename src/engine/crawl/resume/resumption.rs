@@ -1,10 +1,10 @@
 use crate::doc_index::DocIndex;
-use crate::engine::crawl::completion::{Completion, result_of};
+use crate::engine::crawl::completion::{Completion, result_of, validators_of};
 use crate::engine::crawl::messages::ToIndex;
 use crate::engine::crawl::provider::Provider;
 use crate::engine::crawl::stored_pages::StoredPage;
 use crate::handler::Handler;
-use crate::proto::http1::{Flags, Validators};
+use crate::proto::http1::Flags;
 use crate::proto::job::Candidate;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -45,8 +45,9 @@ impl<'a> Resumption<'a> {
         let started = Instant::now();
         match Reader::open(data) {
             Ok(reader) => {
-                let segments = reader
-                    .tail(first, |located| untold(self.provider.index_mut(), &located.record).is_some());
+                let segments = reader.tail(first, |located| {
+                    untold(self.provider.index_mut(), &located.record, self.now_s).is_some()
+                });
                 for segment in segments {
                     self.take_segment(&reader, segment)?;
                 }
@@ -76,7 +77,9 @@ impl<'a> Resumption<'a> {
 
     pub(crate) fn take(&mut self, reader: &Reader, located: &Located, bytes: &[u8]) -> io::Result<()> {
         let record = &located.record;
-        let Some(mut candidate) = untold(self.provider.index_mut(), record) else { return Ok(()) };
+        let Some(mut candidate) = untold(self.provider.index_mut(), record, self.now_s) else {
+            return Ok(());
+        };
         let document = reader.document_of(located, bytes).unwrap_or_else(|error| {
             self.taken.trouble.get_or_insert(error);
             None
@@ -95,14 +98,13 @@ impl<'a> Resumption<'a> {
         }
         let result = as_fetched(record.result);
         let handled = page.handle(&mut self.handler, &candidate, result);
-        let head = page.head.as_ref().filter(|_| result == ResultCode::Ok);
         let answered = Completion {
             candidate: &candidate,
             result: result_of(&candidate, result, &handled),
             status: record.status,
-            at_s: answered_s(record),
+            at_s: believed_s(record, self.now_s),
             digest: record.digest,
-            validators: head.and_then(|head| Validators::of(head, &page.document.head)),
+            validators: validators_of(result, flags, page.head.as_ref(), &page.document.head),
             segment: located.segment,
             trouble: None,
         };
@@ -122,8 +124,8 @@ impl<'a> Resumption<'a> {
 }
 
 /// The document that a record is of, if the index was not told of it.
-fn untold(index: &mut DocIndex, record: &Record) -> Option<Candidate> {
-    if index.is_told(record.doc_id, answered_s(record)) {
+fn untold(index: &mut DocIndex, record: &Record, now_s: u32) -> Option<Candidate> {
+    if index.is_told(record.doc_id, answered_s(record), now_s) {
         return None;
     }
     index.candidate(record.doc_id).filter(|candidate| candidate.url.as_str() == record.url)
@@ -134,6 +136,16 @@ fn answered_s(record: &Record) -> u32 {
     let unix_ms = record.fetched_unix_ms.saturating_add(u64::from(record.took_ms));
     u32::try_from(unix_ms / 1_000).unwrap_or(u32::MAX)
 }
+
+/// The same for the index. A clock that was ahead by more than clocks are corrected by parks nothing.
+fn believed_s(record: &Record, now_s: u32) -> u32 {
+    match answered_s(record) {
+        at_s if at_s > now_s.saturating_add(CLOCK_SLACK_S) => now_s,
+        at_s => at_s,
+    }
+}
+
+const CLOCK_SLACK_S: u32 = 60;
 
 /// The result that the spider had; what its chain made of a redirect is found once more.
 fn as_fetched(result: ResultCode) -> ResultCode {

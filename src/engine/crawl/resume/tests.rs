@@ -126,7 +126,7 @@ fn a_page_that_is_stored_is_known_with_its_links_and_is_not_asked_for_again() {
     let mut provider = stage.provider();
     assert_eq!(stage.takes_up(&mut provider).pages, 1);
     let stats = provider.index().stats();
-    assert_eq!((stats.known, stats.success, stats.pending, stats.fetching), (3, 1, 2, 0));
+    assert_eq!((stats.known, stats.success, stats.pending, stats.handed_out), (3, 1, 2, 0));
     assert_eq!(pending(&mut provider), ["http://a.test/a", "http://a.test/b"]);
     let (seed, link) = (known(&provider, SEED), known(&provider, "http://a.test/a"));
     let row = seed.row.unwrap();

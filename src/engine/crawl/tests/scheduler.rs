@@ -52,6 +52,7 @@ fn stage(hosts: &str) -> Stage {
         guard: AddressGuard::default(),
         head_only: false,
         wait: true,
+        linger_us: 0,
     };
     let provider = Provider::new(DocIndex::default(), ProviderRules::plain());
     let dealer = Dealer { provider, seeds: Vec::new(), config };
