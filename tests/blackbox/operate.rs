@@ -149,7 +149,7 @@ fn a_paused_crawl_asks_nobody_and_goes_on_where_it_was() {
 #[test]
 fn a_paused_crawl_does_not_end_by_itself_and_can_be_stopped() {
     let mut stage = Stage::new(|asked| match asked.target.as_str() {
-        "/" => Reply::links(["/1"]).after_ms(1_500),
+        "/" => Reply::links(["/1"]).after_ms(6_000),
         _ => Reply::text(""),
     });
     let seed = stage.url("a.test", "/");

@@ -81,7 +81,10 @@ impl Intake {
                 Receiver::Crawl(crawl) => {
                     let verb = if self.are_seeds { "add" } else { "import" };
                     match crawl.hand::<Taken>(verb, &piece) {
-                        Ok(Some(taken)) => return Ok(self.taken.add(&taken)),
+                        Ok(Some(taken)) => {
+                            self.taken.add(&taken);
+                            return Ok(());
+                        }
                         Ok(None) => why = "the crawl has ended".to_string(),
                         Err(error) => why = error.to_string(),
                     }

@@ -195,7 +195,7 @@ impl CrawlReport {
             }
             Ended::MaxPages => format!("the limit --max-pages was reached; {left}"),
             Ended::MaxSeconds => format!("the limit --max-seconds was reached; {left}"),
-            Ended::Signal => format!("stopped by a signal; {left}"),
+            Ended::Signal => format!("stopped by a signal or nephila stop; {left}"),
         };
         let data = data.display();
         let go_on = match self.ended {

@@ -1,6 +1,6 @@
 use super::{Failure, now_ms};
 use crate::base::rfc3339;
-use crate::engine::Summary;
+use crate::engine::{Ended, Summary};
 use crate::storage::replace;
 use crate::store_server::{DataDir, HeldDirectory};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub(crate) struct RunNote {
     pub pid: u32,
     pub started_at: String,
     pub ended_at: Option<String>,
-    /// `done`, `stopped`, or what kept it from going on.
+    /// `done`, `stopped`, the limit that was reached, or what kept it from going on.
     pub ended: Option<String>,
     pub pages: u64,
 }
@@ -51,8 +51,13 @@ impl OpenNote {
     /// Notes how it ended.
     pub fn end(mut self, ended: &Result<Summary, Failure>) {
         let how = match ended {
-            Ok(summary) if summary.ended.is_early() => "stopped",
-            Ok(_) => "done",
+            Ok(summary) => match summary.ended {
+                Ended::Done => "done",
+                Ended::Linger => "what is left is not due yet",
+                Ended::MaxPages => "--max-pages reached",
+                Ended::MaxSeconds => "--max-seconds reached",
+                Ended::Signal => "stopped",
+            },
             Err(Failure::No(text) | Failure::Usage(text) | Failure::CannotRun(text)) => text,
         };
         self.note.ended = Some(how.to_string());
