@@ -82,10 +82,12 @@ impl UrlServer {
         }
     }
 
-    /// Its spiders are behind links: they join, give credit and leave.
+    /// Its spiders are behind links: they join, give credit and leave. Those of a server before it may have made requests
+    /// until now, whenever their lines were sent.
     #[must_use]
-    pub fn with_spiders_behind_links(mut self) -> UrlServer {
+    pub fn with_spiders_behind_links(mut self, now: Now) -> UrlServer {
         self.spiders = SpiderCredits::behind_links();
+        self.hosts.asked_until(now);
         self
     }
 

@@ -83,8 +83,8 @@ impl Queues {
     }
 
     /// Pages are fetched by spiders that come and go.
-    pub(crate) fn with_spiders_behind_links(self) -> Queues {
-        Queues { url_server: self.url_server.with_spiders_behind_links(), ..self }
+    pub(crate) fn with_spiders_behind_links(self, now: Now) -> Queues {
+        Queues { url_server: self.url_server.with_spiders_behind_links(now), ..self }
     }
 
     /// Whether a message was dealt to the shard that stood here before; it is dealt again.

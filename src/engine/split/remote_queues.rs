@@ -82,7 +82,7 @@ impl RemoteQueues {
             port.lock().unwrap_or_else(PoisonError::into_inner).close_all();
         }
         RemoteQueues {
-            queues: queues.with_spiders_behind_links(),
+            queues,
             port,
             links: RapidHashMap::default(),
             by_taker: RapidHashMap::default(),

@@ -117,7 +117,9 @@ impl<D: Driver> ShardMaker<D> for RemoteMaker {
     type Shard = RemoteShard<D>;
 
     fn make(&self, driver: D, epoch: u32) -> RemoteShard<D> {
-        let queues = queues(&self.config, &self.wire, &self.previous, epoch, driver.now());
+        let now = driver.now();
+        let queues = queues(&self.config, &self.wire, &self.previous, epoch, now);
+        let queues = queues.with_spiders_behind_links(now);
         let dialect = self.config.url_server.spider_protocol;
         let source = RemoteQueues::new(queues, self.port.clone(), dialect, self.stop.clone(), epoch);
         Shard::new(driver, shard_parts(&self.config, &self.setup, &self.wire), source, NoRecords)

@@ -85,6 +85,13 @@ impl HostMemory {
         self.hosts.get_mut(origin)
     }
 
+    /// Counts the Crawl-delay of every host from now.
+    pub(super) fn asked_until(&mut self, now: Now) {
+        for host in self.hosts.values_mut() {
+            host.pace.put_off(now.plus_ms(u64::from(host.pace.crawl_delay_ms())));
+        }
+    }
+
     /// Keeps what matters of a host whose row goes to another.
     pub(super) fn keep(&mut self, origin: &str, host: Host) {
         let Host { pace, robots, .. } = host;

@@ -61,6 +61,11 @@ impl Hosts {
         self.memory = memory;
     }
 
+    /// Notes that every host that is remembered may have been asked until now: its Crawl-delay counts from here.
+    pub fn asked_until(&mut self, now: Now) {
+        self.memory.asked_until(now);
+    }
+
     pub fn find(&self, origin: &str) -> Option<u32> {
         self.index.find(origin)
     }

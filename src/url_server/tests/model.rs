@@ -188,7 +188,7 @@ impl Model {
         let server = UrlServer::new(config.clone(), Now::ZERO);
         Model {
             step: 0,
-            server: if links { server.with_spiders_behind_links() } else { server },
+            server: if links { server.with_spiders_behind_links(Now::ZERO) } else { server },
             rng,
             config,
             now: 0,
@@ -641,6 +641,9 @@ impl Model {
             let rate = manners.last.map_or(0, |last| last + self.config.host.gap_us);
             let open = if clean { manners.allowed_at(&self.config.host) } else { rate };
             manners.promised = manners.promised.max(open);
+            if self.links {
+                manners.latest = manners.latest.max(self.now + manners.crawl_delay_us);
+            }
             (manners.last, manners.response_us) = (None, 0);
             host.gate = host.learnt;
             // A Crawl-delay is part of the rules.
@@ -670,7 +673,7 @@ impl Model {
             .after(self.at().plus_us(self.config.host.gap_us.max(self.config.ip.gap_us)), memory);
         if self.links {
             let server = std::mem::replace(&mut self.server, UrlServer::new(self.config.clone(), Now::ZERO));
-            self.server = server.with_spiders_behind_links();
+            self.server = server.with_spiders_behind_links(self.at());
         }
         self.restarted = true;
         (self.late, self.moved_on) = (0, 0);

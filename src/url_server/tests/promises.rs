@@ -175,7 +175,7 @@ fn a_silent_spider_loses_its_url_to_another_try() {
 #[test]
 fn the_pause_after_a_page_that_is_given_up_counts_from_then() {
     let begin = || {
-        let mut server = UrlServer::new(config(), Now::ZERO).with_spiders_behind_links();
+        let mut server = UrlServer::new(config(), Now::ZERO).with_spiders_behind_links(Now::ZERO);
         let spider = server.join(false);
         server.admit(job(1, "http://a/", "1.1.1.1"), Now::ZERO);
         robots(&mut server, Now::ZERO, 404, b"");
@@ -199,6 +199,29 @@ fn the_pause_after_a_page_that_is_given_up_counts_from_then() {
     assert_eq!(server.stats().resent, 1);
     nothing(&mut server, silent.plus_ms(999));
     fetch(&mut server, silent.plus_ms(1_000));
+}
+
+/// A spider may have made its request just before the URL server was killed, long after the line was sent.
+#[test]
+fn a_crawl_delay_counts_from_the_start_of_the_next_url_server() {
+    let mut server = UrlServer::new(config(), Now::ZERO).with_spiders_behind_links(Now::ZERO);
+    server.join(false);
+    server.admit(job(1, "http://a/", "1.1.1.1"), Now::ZERO);
+    robots(&mut server, Now::ZERO, 200, b"User-agent: *\nCrawl-delay: 10");
+    let sent = Now::ZERO.plus_ms(10_000);
+    let order = fetch(&mut server, sent);
+    server.sent(order.trans, sent);
+    let journal = server.take_journal().unwrap();
+
+    let start = sent.plus_ms(8_000);
+    let mut memory = HostMemory::new(8);
+    assert_eq!(memory.read(journal.as_bytes(), config().wall, start), 0);
+    let next = UrlServer::new(config(), start).after(start.plus_ms(1_000), memory);
+    let mut next = next.with_spiders_behind_links(start);
+    next.join(false);
+    next.admit(job(1, "http://a/", "1.1.1.1"), start);
+    nothing(&mut next, start.plus_ms(9_999));
+    assert_eq!(fetch(&mut next, start.plus_ms(10_000)).kind, OrderKind::Page);
 }
 
 #[test]
