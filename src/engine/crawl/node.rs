@@ -161,7 +161,7 @@ impl Running for Node {
             cpu_us: cpu_us(),
             driver: self.driver,
             cores: self.cores,
-            pending: index.pending + index.handed_out + index.waiting,
+            pending: index.left(),
             waiting: index.waiting,
             next_due_s: index.next_due_s,
             waiting_hosts: scheduler.waiting_hosts(wall_at(self.started), index_actor.provider().index()),
