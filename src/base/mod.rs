@@ -47,8 +47,8 @@ pub(crate) use now::{CLOCK_SET_S, Wall, rfc3339};
 pub(crate) use random::random_u64;
 pub use rng::Rng;
 pub(crate) use slots::Slots;
-pub(crate) use text::edits;
 pub use text::shown;
+pub(crate) use text::{edits, push_decimal};
 pub(crate) use wheel::{RowWheel, TimerWheel};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.

@@ -58,6 +58,11 @@ pub struct IndexStats {
 }
 
 impl IndexStats {
+    /// What is still to be fetched, now or when it is due.
+    pub fn left(&self) -> u64 {
+        self.pending + self.handed_out + self.waiting
+    }
+
     pub fn done(&self) -> u64 {
         self.success + self.errors
     }

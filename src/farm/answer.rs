@@ -1,7 +1,8 @@
 //! The exact response bytes of a request target, broken ones included, and what to do once they are sent.
 
 use super::rng::{Purpose, Rng};
-use super::site::{Breakage, PageKind, Site, push_decimal, push_path};
+use super::site::{Breakage, PageKind, Site, push_path};
+use crate::base::push_decimal;
 
 const CHUNK_BYTES_MAX: u32 = 4096;
 

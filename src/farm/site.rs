@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::corpus::Corpus;
 use super::rng::{Purpose, Rng};
 use super::site_spec::{SiteSpec, SpecError};
+use crate::base::push_decimal;
 
 /// What a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,21 +288,6 @@ impl Origin {
             push_decimal(out, u64::from(self.port));
         }
     }
-}
-
-/// Several dozen numbers stand in every page, and `write!` takes longer than the rest of it.
-pub(super) fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
 }
 
 #[cfg(test)]

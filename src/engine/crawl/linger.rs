@@ -1,5 +1,5 @@
 use crate::base::Now;
-use crate::engine::crawl::messages::ToShard;
+use crate::engine::crawl::messages::RestQuestion;
 use crate::url_server::Rest;
 
 /// Whether all that a crawl has left must wait for longer than it stays. When a scheduler has nothing else to do, it asks
@@ -32,11 +32,10 @@ impl Linger {
     }
 
     /// Begins to ask this many shards; the question.
-    pub fn ask(&mut self, shards: usize) -> impl Fn() -> ToShard {
+    pub fn ask(&mut self, shards: usize) -> RestQuestion {
         self.round += 1;
         self.asking = Asking::Open { missing: shards, rests: Vec::new() };
-        let (round, spoken_of_us) = (self.round, self.longest_us.unwrap_or(u64::MAX));
-        move || ToShard::Rest { round, spoken_of_us }
+        RestQuestion { round: self.round, spoken_of_us: self.longest_us.unwrap_or(u64::MAX) }
     }
 
     /// A shard says whether it rests.
@@ -70,5 +69,55 @@ impl Linger {
             Asking::Open { missing: 0, rests } => Some(rests),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Now = Now::ZERO;
+
+    fn rest(ms: u64) -> Option<Rest> {
+        Some(Rest { until: NOW.plus_ms(ms), hosts: Vec::new(), more: 0 })
+    }
+
+    /// What two shards say when they are asked.
+    fn asked(linger: &mut Linger, answers: [Option<Rest>; 2]) -> bool {
+        assert!(linger.is_due(NOW));
+        linger.ask(2);
+        answers.into_iter().for_each(|answer| linger.answered(linger.round, answer, NOW));
+        linger.rests().is_some()
+    }
+
+    #[test]
+    fn all_shards_must_rest_for_longer_than_it_stays() {
+        let new = || Linger::new(Some(10_000_000));
+        assert!(asked(&mut new(), [rest(10_001), rest(99_000)]));
+        assert!(!asked(&mut new(), [rest(10_000), rest(99_000)]));
+        assert!(!asked(&mut new(), [rest(99_000), None]), "one has something to do");
+        assert!(!Linger::new(None).is_due(Now::NEVER), "it stays whatever comes");
+    }
+
+    #[test]
+    fn what_was_dealt_since_makes_an_answer_worthless() {
+        let mut linger = Linger::new(Some(0));
+        linger.ask(1);
+        let round = linger.round;
+        linger.disturbed(NOW);
+        linger.answered(round, rest(9), NOW);
+        assert!(linger.rests().is_none() && !linger.is_due(NOW) && linger.is_due(NOW.plus_us(PAUSE_US)));
+        linger.ask(1);
+        linger.answered(round, rest(9), NOW);
+        assert!(linger.rests().is_none(), "of the round before");
+        linger.answered(linger.round, rest(9), NOW);
+        assert!(linger.rests().is_some());
+    }
+
+    #[test]
+    fn nobody_is_asked_again_before_something_can_have_changed() {
+        let mut linger = Linger::new(Some(60_000_000));
+        assert!(!asked(&mut linger, [rest(30_000), rest(90_000)]));
+        assert!(!linger.is_due(NOW.plus_ms(29_999)) && linger.is_due(NOW.plus_ms(30_000)));
     }
 }

@@ -32,7 +32,7 @@ impl WorkSource for LocalQueues {
             ToShard::Work { job, .. } => self.0.url_server.admit(job, now),
             ToShard::RemoteRobots { request, .. } => self.0.admit_remote_robots(request, out, now),
             ToShard::About(word) => self.0.about(word, out, now),
-            ToShard::Rest { round, spoken_of_us } => self.0.say_rest(round, spoken_of_us, out, now),
+            ToShard::Rest(question) => self.0.say_rest(question, out, now),
             ToShard::Scope(url) => return Received::Scope(url),
             ToShard::Pause(paused) => self.0.pause(paused),
             ToShard::Drain => return Received::Drain,

@@ -19,12 +19,19 @@ pub enum ToShard {
     RemoteRobots { epoch: u32, request: RemoteRobots },
     /// About a host of this shard.
     About(HostWord),
-    /// Does everything wait for longer than this? One that does says for which hosts.
-    Rest { round: u32, spoken_of_us: u64 },
+    /// Does everything wait?
+    Rest(RestQuestion),
     /// Start nothing new until it is said that all may go on.
     Pause(bool),
     /// Start nothing new; let what is open end.
     Drain,
+}
+
+/// Asks whether everything at a shard waits; if it does for longer than `spoken_of_us`, also which hosts that are.
+#[derive(Clone, Copy)]
+pub struct RestQuestion {
+    pub round: u32,
+    pub spoken_of_us: u64,
 }
 
 /// What a url server must know about one of its hosts.

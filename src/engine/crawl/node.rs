@@ -150,7 +150,7 @@ impl Running for Node {
         let index = index_actor.provider().index().stats();
         let sum = |counter| self.table.sum(counter);
         let unix_ms = wall_at(self.started).unix_ms_at_zero + self.started.elapsed().as_millis() as u64;
-        let pending = index.pending + index.handed_out + index.waiting;
+        let pending = index.left();
         let ended = match scheduler.ended().unwrap_or(Ended::Signal) {
             Ended::Done if pending > 0 => Ended::Linger,
             // The limit was reached with the last there was.

@@ -1,7 +1,7 @@
 use crate::base::{Now, Wall, shown};
 use crate::doc_index::Outcome;
 use crate::engine::crawl::completion::{moved_on, refusal_note, report_of, trouble_of};
-use crate::engine::crawl::messages::{Done, Found, FromShard, HostWord, RobotsAnswer};
+use crate::engine::crawl::messages::{Done, Found, FromShard, HostWord, RestQuestion, RobotsAnswer};
 use crate::engine::crawl::shard::ShardOut;
 use crate::engine::crawl::shard_log::Span;
 use crate::engine::runtime::counters::{Counter, Counters};
@@ -135,7 +135,8 @@ impl Queues {
     }
 
     /// Says whether everything waits, and for how long.
-    pub(crate) fn say_rest(&self, round: u32, spoken_of_us: u64, out: &mut Out, now: Now) {
+    pub(crate) fn say_rest(&self, question: RestQuestion, out: &mut Out, now: Now) {
+        let RestQuestion { round, spoken_of_us } = question;
         let rest = self.url_server.rest(spoken_of_us, now).map(Box::new);
         out.replies.send(FromShard::Rest { round, rest });
     }

@@ -595,7 +595,7 @@ impl Scheduler {
     fn look_for_rest(&mut self) {
         if self.linger.is_due(self.now) && self.is_quiet() {
             let question = self.linger.ask(self.shards.len());
-            self.shards.iter_mut().for_each(|side| side.lane.deal(question()));
+            self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Rest(question)));
         }
     }
 

@@ -120,7 +120,7 @@ impl Gauges {
             hosts: snapshot.hosts,
             waits: snapshot.waits.iter().map(|(why, count)| (why.name().to_string(), *count)).collect(),
             known: index.map(|stats| stats.known),
-            pending: index.map(|stats| stats.pending + stats.handed_out + stats.waiting),
+            pending: index.map(|stats| stats.left()),
             waiting: index.map(|stats| stats.waiting),
             next_due: due.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
             waiting_for: self.health.waiting_for(),

@@ -316,7 +316,7 @@ impl WorkSource for RemoteQueues {
             ToShard::Work { job, .. } => self.queues.url_server.admit(job, now),
             ToShard::RemoteRobots { request, .. } => self.queues.admit_remote_robots(request, out, now),
             ToShard::About(word) => self.queues.about(word, out, now),
-            ToShard::Rest { round, spoken_of_us } => self.queues.say_rest(round, spoken_of_us, out, now),
+            ToShard::Rest(question) => self.queues.say_rest(question, out, now),
             // Links are not followed here.
             ToShard::Scope(_) => {}
             ToShard::Pause(paused) => self.queues.pause(paused),

@@ -108,8 +108,8 @@ impl Running for UrlNode {
         let sum = |counter| self.table.sum(counter);
         Ok(UrlSummary {
             known: index.known,
-            done: index.known - index.pending - index.handed_out - index.waiting - index.excluded,
-            pending: index.pending + index.handed_out + index.waiting,
+            done: index.known - index.left() - index.excluded,
+            pending: index.left(),
             excluded: index.excluded,
             sent: sum(Counter::Sent),
             resent: sum(Counter::Resent),

@@ -2,21 +2,6 @@
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// A number in decimal.
-pub(super) fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
 /// The last `N` decimal digits of a number, zeros in front.
 pub(super) fn padded<const N: usize>(mut number: u32) -> [u8; N] {
     let mut digits = [b'0'; N];
@@ -66,6 +51,7 @@ pub(super) fn read_hex(text: &[u8]) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::push_decimal;
 
     #[test]
     fn numbers_come_back() {

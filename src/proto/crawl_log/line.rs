@@ -1,6 +1,7 @@
 use super::code_without_status;
-use super::digits::{hex, padded, push_decimal};
+use super::digits::{hex, padded};
 use super::stamp::{push_compact, push_rfc3339};
+use crate::base::push_decimal;
 use crate::limits::{REDIRECTS_MAX, URL_BYTES_MAX};
 use crate::proto::record::ResultCode;
 use std::io::Write;

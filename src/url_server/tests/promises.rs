@@ -391,3 +391,39 @@ fn a_look_says_where_a_url_is_and_what_its_host_waits_for() {
     assert_eq!(neighbour.waits_for, Some(WaitsFor::Address));
     assert_eq!(server.look(&url("http://c/"), 4, later), None);
 }
+
+#[test]
+fn a_server_rests_while_nothing_may_go_out_and_names_the_hosts_with_the_most_urls() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    assert_eq!(server.rest(0, Now::ZERO).map(|rest| rest.until), Some(Now::NEVER), "nothing to do at all");
+    for doc_id in 1..=6 {
+        server.admit(job(doc_id, &format!("http://a/{doc_id}"), "1.1.1.1"), Now::ZERO);
+    }
+    // A neighbour, which shares the pace of the address but not what the other asked for.
+    server.admit(job(7, "http://b/1", "1.1.1.1"), Now::ZERO);
+    assert_eq!(server.rest(0, Now::ZERO), None, "it may be asked");
+    let order = fetch(&mut server, Now::ZERO);
+    assert_eq!(server.rest(0, Now::ZERO), None, "a request is open");
+    server.sent(order.trans, Now::ZERO);
+    let answer = Robotstxt::Answer { status: 404, body: b"", target: None };
+    let busy = Report { status: 404, retry_after_s: Some(3_600), ..OK };
+    server.robots(order.trans, &answer, &busy, Now::ZERO);
+    let (asked, neighbour) = (Now::ZERO.plus_ms(3_600_000), Now::ZERO.plus_ms(1_000));
+    let host = |origin: &str, urls, waits_for, until| RestingHost {
+        origin: origin.into(),
+        urls,
+        waits_for,
+        until: Some(until),
+    };
+    let rest = server.rest(0, Now::ZERO).unwrap();
+    assert_eq!(rest.until, neighbour);
+    assert_eq!(rest.hosts[0].urls, 6, "four in its queue, two left over");
+    assert_eq!((rest.hosts.len(), rest.more), (2, 0));
+    assert_eq!(rest.hosts[1], host("http://b", 1, WaitsFor::Address, neighbour));
+    assert_eq!(server.rest(1_000_000, Now::ZERO).unwrap().hosts, [], "too short to be spoken of");
+    robots(&mut server, neighbour, 503, b"");
+    // Its neighbour was refused: its rules could not be had.
+    assert!(matches!(server.acquire(neighbour), Acquired::Refused(..)));
+    let rest = server.rest(0, neighbour).unwrap();
+    assert_eq!((rest.until, rest.hosts.len()), (asked, 1));
+}
