@@ -721,7 +721,10 @@ impl Actor for Scheduler {
         }
         match busy {
             true => Turned::Busy,
-            false if self.health.is_fatal() => Turned::Finished,
+            false if self.health.is_fatal() => {
+                self.shards.iter().for_each(|side| side.lane.wake());
+                Turned::Finished
+            }
             false => {
                 let messages = self.counts.done - self.counts.done_before;
                 self.counts.done_before = self.counts.done;

@@ -187,7 +187,7 @@ pub(crate) fn run<A: Actor>(
             Turned::Stuck => std::thread::sleep(SLEEP_MAX),
             Turned::Idle { .. } if gives_up() => return Ok(()),
             Turned::Idle { messages } => {
-                sleeper.sleep(actor, messages, &|| !is_told && end.load(Ordering::Acquire))?;
+                sleeper.sleep(actor, messages, &|| gives_up() || !is_told && end.load(Ordering::Acquire))?;
             }
         }
     }

@@ -231,14 +231,13 @@ impl Actor for LogWriter {
                 self.health.wait_for(Part::Log, None);
                 if is_over { Turned::Finished } else { Turned::Idle { messages } }
             }
-            // A disk may have room again; a file that is as long as it may be will not grow.
-            Err(cause) if cause.kind() == io::ErrorKind::FileTooLarge => {
-                self.health.fatal(NodeError::Log(cause));
-                Turned::Finished
-            }
             Err(cause) => {
                 let text = format!("cannot write the crawl log or the journal of hosts: {cause}");
                 self.health.wait_for(Part::Log, Some(text));
+                // A disk may have room again; a file that is as long as it may be will not grow.
+                if cause.kind() == io::ErrorKind::FileTooLarge {
+                    self.health.fatal(NodeError::Log(cause));
+                }
                 if is_over { Turned::Finished } else { Turned::Stuck }
             }
         }

@@ -82,6 +82,11 @@ impl<M, R, H> ShardLane<M, R, H> {
         self.dealt.len()
     }
 
+    /// Wakes the shard, so that it sees that the process cannot go on.
+    pub fn wake(&self) {
+        self.bell.ring_if_asleep();
+    }
+
     /// Hands on what was dealt, as far as the ring has room. True if anything went.
     pub fn flush(&mut self) -> bool {
         let mut busy = false;

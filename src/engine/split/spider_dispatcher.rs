@@ -451,7 +451,10 @@ impl Actor for SpiderDispatcher {
         }
         match busy {
             true => Turned::Busy,
-            false if self.health.is_fatal() => Turned::Finished,
+            false if self.health.is_fatal() => {
+                self.lanes.iter().for_each(DispatcherLane::wake);
+                Turned::Finished
+            }
             false => {
                 let messages = self.counts.pages - self.counts.pages_before;
                 self.counts.pages_before = self.counts.pages;
