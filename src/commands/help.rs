@@ -24,7 +24,12 @@ struct Topic {
     text: &'static str,
 }
 
-const TOPICS: [Topic; 8] = [
+const TOPICS: [Topic; 9] = [
+    Topic {
+        name: "first-crawl",
+        about: "a first hour: try, crawl, stop, resume, look, crawl again",
+        text: include_str!("../manual/first-crawl.md"),
+    },
     Topic {
         name: "crawling",
         about: "seeds, scope, https, credentials, results, data directory",

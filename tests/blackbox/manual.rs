@@ -11,8 +11,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 8] =
-    ["crawling", "index", "store", "archives", "split", "politeness", "settings", "protocols"];
+const TOPICS: [&str; 9] =
+    ["first-crawl", "crawling", "index", "store", "archives", "split", "politeness", "settings", "protocols"];
 
 /// Ports that stand in the text; each test uses free ones in their place.
 const PORTS: [&str; 4] = ["7080", "7443", "7170", "7172"];
@@ -244,6 +244,10 @@ fn every_settings_file_is_read() {
     let mut count = 0;
     for (name, text) in texts() {
         for block in blocks(&text).into_iter().filter(|block| block.lines[0].starts_with('[')) {
+            // A whole crawl is run by its session.
+            if name == "first-crawl" {
+                continue;
+            }
             // Blank lines cut a file into blocks; each of them begins with a section.
             let dir = TempDir::new();
             dir.write("secret.txt", "hush\n");
@@ -281,6 +285,10 @@ fn script(text: &str) -> String {
             let words = words(command);
             if let Some(at) = words.iter().position(|word| word == "--seeds-file") {
                 script += &format!("until [ -s {} ]; do sleep 0.02; done\n", words[at + 1]);
+            }
+            if words[0] == "crawl" {
+                let at = words.iter().position(|word| word == "--data").unwrap();
+                script += &format!("until [ -S {}/node.sock ]; do sleep 0.02; done\n", words[at + 1]);
             }
         } else if comment.contains("until Ctrl-C") {
             // When the URL server, which was started before, has ended.
@@ -347,6 +355,64 @@ fn the_session_of_the_readme() {
     let page = std::fs::read(dir.join("page.html")).unwrap();
     assert_eq!(page.len(), 10_000);
     assert!(dir.join("demo.warc.gz").exists());
+}
+
+/// Needs root: `example.org` is an nginx at an address of the public internet, in a network of this test's own.
+#[test]
+fn the_session_of_a_first_crawl() {
+    const ADDRESS: &str = "93.184.216.34";
+    let page = page("first-crawl");
+    let dir = TempDir::new();
+    let job =
+        blocks(&page).into_iter().find(|block| block.lines[0] == "[crawl]").expect("a file of settings");
+    dir.write("job.toml", job.lines.join("\n"));
+    for number in 0..12 {
+        dir.write(&format!("root/{number}.html"), filling("page", 2_000));
+    }
+    let links: String = (0..12).map(|number| format!("<a href={number}.html>{number}</a>\n")).collect();
+    dir.write("root/index.html", links + "<a href=/private/x.html>x</a>");
+    dir.write("root/late.html", "late");
+    dir.write("root/private/x.html", "must not be read");
+    dir.write("root/robots.txt", "User-agent: *\nDisallow: /private/\n");
+    let here = dir.path().display();
+    dir.write(
+        "nginx.conf",
+        format!(
+            "worker_processes 1; pid {here}/nginx.pid; error_log {here}/error.log;
+             events {{}}
+             http {{ access_log {here}/access.log; server {{ listen {ADDRESS}:80; root {here}/root; }} }}\n"
+        ),
+    );
+    dir.write("hosts", format!("127.0.0.1 localhost\n{ADDRESS} example.org\n"));
+    let network = format!(
+        "PATH=$PATH:/usr/sbin:/sbin\nip link set lo up\nip addr add {ADDRESS}/32 dev lo\n\
+         mount --bind hosts /etc/hosts\nnginx -e error.log -c \"$PWD/nginx.conf\"\n\
+         until [ -s nginx.pid ]; do sleep 0.02; done\n"
+    );
+    let session = script(&page).replace("kill $pids", "kill $pids $(cat nginx.pid)");
+    // The first lines of the session are its manners.
+    let (manners, typed) = session.split_once("EXIT\n").unwrap();
+    dir.write("session.sh", format!("{manners}EXIT\n{network}{typed}"));
+    let ended = run_script("unshare --net --mount sh session.sh", &dir);
+    let told = ended.text() + &ended.stderr;
+    for part in ["took", "no violation", "example.warc.gz"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    assert!(!told.contains("no contact"), "{told}");
+    assert!(!std::fs::read(dir.join("page.html")).unwrap().is_empty());
+    let access = std::fs::read_to_string(dir.join("access.log")).unwrap();
+    assert!(!access.contains("/private/"), "{access}");
+    for line in access.lines() {
+        assert!(line.ends_with("(+https://example.net/crawler.html)\""), "{line}");
+    }
+    for path in ["/", "/late.html", "/0.html", "/11.html"] {
+        let asked = |status: &str| {
+            let request = format!("\"GET {path} HTTP/1.1\" {status} ");
+            access.lines().filter(|line| line.contains(&request)).count()
+        };
+        // By the first crawl, and those of the file; and again, as nothing has changed.
+        assert!(asked("200") >= 1 && asked("304") == 1, "{path}: {access}");
+    }
 }
 
 #[test]
