@@ -69,7 +69,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 fn template() -> String {
     let commands = Command::augment_subcommands(clap::Command::new("nephila"));
     let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    let mut text = "{about}\n\n{usage-heading} {usage}\n\nCommands:\n".to_string();
+    let mut text = "{about}\n\n{usage-heading} {usage}\n\n".to_string();
     for (number, (group, names)) in GROUPS.iter().enumerate() {
         text += &format!("{group}:\n");
         let named = names.iter().filter_map(|name| commands.find_subcommand(name));
@@ -79,7 +79,7 @@ fn template() -> String {
             text += &format!("  {:<12} {}\n", command.get_name(), wrapped(&about, 15, 90));
         }
     }
-    text + "\n{all-args}\n\nnephila COMMAND --help lists the flags of a command, with examples.{after-help}"
+    text + "\nOptions:\n{options}\n\nnephila COMMAND --help lists the flags of a command, with examples.{after-help}"
 }
 
 /// A text in lines no longer than this, with an indent from the second on.

@@ -406,7 +406,7 @@ fn every_command_has_help_with_an_example() {
     let help = run(["--help"]).done().text();
     let commands: Vec<&str> = help
         .lines()
-        .skip_while(|line| !line.starts_with("Commands:"))
+        .skip_while(|line| !line.starts_with("Crawl:"))
         .skip(1)
         .take_while(|line| !line.is_empty())
         // What is indented deeper goes on with a description.

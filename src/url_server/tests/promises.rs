@@ -215,7 +215,8 @@ fn a_crawl_delay_counts_from_the_start_of_the_next_url_server() {
 
     let start = sent.plus_ms(8_000);
     let mut memory = HostMemory::new(8);
-    assert_eq!(memory.read(journal.as_bytes(), config().wall, start), 0);
+    let clock = Clock { wall: config().wall, now: start };
+    assert_eq!(memory.read(journal.as_bytes(), clock, &config().product_token), 0);
     let next = UrlServer::new(config(), start).after(start.plus_ms(1_000), memory);
     let mut next = next.with_spiders_behind_links(start);
     next.join(false);
