@@ -1,6 +1,6 @@
 use crate::doc_index::{DocState, DocumentLine};
 use crate::engine::inspect::crawl_rules::CrawlRules;
-use crate::engine::inspect::status::{Out, Place, RobotsState, Status};
+use crate::engine::inspect::status::{Place, RobotsState, Status, WhyOut};
 use crate::proto::record::ResultCode;
 use crate::url_server::WaitsFor;
 
@@ -123,9 +123,9 @@ fn known(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &str)
 fn out_of_scope(looked: &Status) -> Option<(Answer, String)> {
     let scope = looked.scope.as_ref()?;
     let answer = match scope.why_out? {
-        Out::OutOfScope => Answer::OutOfScope,
-        Out::Denied => Answer::Denied,
-        Out::Trap => Answer::Trap,
+        WhyOut::OutOfScope => Answer::OutOfScope,
+        WhyOut::Denied => Answer::Denied,
+        WhyOut::Trap => Answer::Trap,
     };
     Some((answer, scope.said.clone()))
 }
@@ -314,9 +314,9 @@ mod tests {
     fn what_is_not_known_is_judged_by_the_rules() {
         let out = |why_out| ScopeLine { why_out: Some(why_out), ..ScopeLine::default() };
         let scoped = |scope| answer(&Status { scope: Some(scope), ..Status::default() });
-        assert_eq!(scoped(out(Out::OutOfScope)), "out_of_scope");
-        assert_eq!(scoped(out(Out::Denied)), "denied");
-        assert_eq!(scoped(out(Out::Trap)), "trap");
+        assert_eq!(scoped(out(WhyOut::OutOfScope)), "out_of_scope");
+        assert_eq!(scoped(out(WhyOut::Denied)), "denied");
+        assert_eq!(scoped(out(WhyOut::Trap)), "trap");
         assert_eq!(scoped(ScopeLine { in_scope: true, ..ScopeLine::default() }), "not_known");
         let host = |known| {
             let counts = HostCounts { known, ..HostCounts::default() };
@@ -362,7 +362,10 @@ mod tests {
             let dossier = Some(DocumentLine { seed_chain: true, ..dossier(DocState::Pending, None) });
             answer(&Status { dossier, scope, ..Status::default() })
         };
-        assert_eq!([of(Out::Denied), of(Out::OutOfScope), of(Out::Trap)], ["denied", "queued", "queued"]);
+        assert_eq!(
+            [of(WhyOut::Denied), of(WhyOut::OutOfScope), of(WhyOut::Trap)],
+            ["denied", "queued", "queued"]
+        );
     }
 
     #[test]

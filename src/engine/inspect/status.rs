@@ -70,12 +70,12 @@ pub struct ScopeLine {
     /// In a word, and in words.
     pub rule: String,
     pub said: String,
-    pub why_out: Option<Out>,
+    pub why_out: Option<WhyOut>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Out {
+pub enum WhyOut {
     OutOfScope,
     Denied,
     Trap,
@@ -142,9 +142,9 @@ impl ScopeLine {
     pub fn of(verdict: &Verdict<'_>) -> ScopeLine {
         let why_out = match verdict {
             Verdict::Spanned(_) | Verdict::Allowed(_) => None,
-            Verdict::NotSpanned(_) => Some(Out::OutOfScope),
-            Verdict::Denied(_) => Some(Out::Denied),
-            Verdict::PathDepth { .. } | Verdict::RepeatedSegment { .. } => Some(Out::Trap),
+            Verdict::NotSpanned(_) => Some(WhyOut::OutOfScope),
+            Verdict::Denied(_) => Some(WhyOut::Denied),
+            Verdict::PathDepth { .. } | Verdict::RepeatedSegment { .. } => Some(WhyOut::Trap),
         };
         ScopeLine {
             in_scope: verdict.is_in(),
