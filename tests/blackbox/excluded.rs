@@ -54,7 +54,7 @@ fn a_forgotten_allow_net_costs_nothing() {
     assert_eq!(report["pending"], left, "{report}");
     let (asked, stored) = (server.asked().len(), records(&data).len());
 
-    let (report, run) = crawl_bare(&data, &[]);
+    let (report, run) = crawl_bare(&data, &["--fresh-settings"]);
     assert_eq!((&report["pages"], &report["pending"]), (&0.into(), &0.into()), "{report}");
     assert_eq!(
         (report["excluded"].as_u64(), result_count(&report, "blocked_address")),
@@ -100,7 +100,7 @@ fn what_was_had_and_is_refused_has_not_failed() {
     let (dir, server) = (TempDir::new(), site());
     let (data, seed) = (dir.join("data"), server.url("/"));
     crawl_bare(&data, &[&ALLOW[..], &[&seed]].concat());
-    let (report, _) = crawl_bare(&data, &["--again"]);
+    let (report, _) = crawl_bare(&data, &["--again", "--fresh-settings"]);
     assert_eq!((&report["pages"], &report["excluded"]), (&0.into(), &PAGES.into()), "{report}");
     assert_eq!((&stat(&data)["errors"], &stat(&data)["excluded"]), (&0.into(), &PAGES.into()));
     assert_eq!(cat(&data, &server.url("/5")), b"x", "what is stored is stored");
@@ -134,6 +134,7 @@ fn a_url_server_excludes_as_a_crawl_does() {
     let config = dir.write("u.toml", "[url_server]\nlisten = \"127.0.0.1:0\"\n");
     let args = [
         "urlserver",
+        "--fresh-settings",
         "--json",
         "--driver",
         "epoll",
