@@ -181,7 +181,7 @@ impl CrawlReport {
             ("restarts", some(self.shard_restarts, &|| format!("{} of shards", self.shard_restarts))),
             ("seconds", format!("{:.2}", fetches.seconds)),
             ("driver", fetches.driver_row(self.syscalls_per_page)),
-        ]) + &not_stayed_for(&self.waiting_hosts)
+        ])
     }
 
     /// Why it ended, and what to type to go on.
@@ -189,10 +189,12 @@ impl CrawlReport {
         let left = format!("{} URLs are left", self.pending);
         let ended = match self.ended {
             Ended::Done => "nothing is left to fetch".to_string(),
-            Ended::Linger => {
-                let due = self.next_due.as_deref().map_or("later".to_string(), with_age);
-                format!("what is left is not due yet: {} URLs wait, the next until {due}", self.waiting)
-            }
+            Ended::Linger => match &self.next_due {
+                Some(due) => {
+                    format!("what is left is not due yet; {left}, the next is due at {}", with_age(due))
+                }
+                None => format!("what is left waits longer than linger; {left}"),
+            },
             Ended::MaxPages => format!("the limit --max-pages was reached; {left}"),
             Ended::MaxSeconds => format!("the limit --max-seconds was reached; {left}"),
             Ended::Signal => format!("stopped by a signal or nephila stop; {left}"),
@@ -203,7 +205,7 @@ impl CrawlReport {
             Ended::Linger => format!("nephila crawl --data {data} --wait (stays until they are due)"),
             _ => format!("nephila crawl --data {data}"),
         };
-        table(&[("ended", ended), ("go on", go_on)])
+        table(&[("ended", ended), ("go on", go_on)]) + &not_stayed_for(&self.waiting_hosts)
     }
 }
 
@@ -358,7 +360,7 @@ fn not_stayed_for(hosts: &WaitingHosts) -> String {
         text += "all that is left waits longer than linger (go on later, or stay with --wait):\n";
     }
     for WaitingHost { host, urls, reason, until } in waiting_hosts {
-        let until = until.as_ref().map_or(String::new(), |until| format!(" until {until}"));
+        let until = until.as_ref().map_or(String::new(), |until| format!(" until {}", with_age(until)));
         text += &format!("  {}  {urls} URLs{until}: {}\n", shown(host, 200), reason.words());
     }
     if *more > 0 {
