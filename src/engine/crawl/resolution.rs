@@ -224,8 +224,8 @@ impl Resolution {
         };
         match self.was_said {
             true => format!(
-                "{example}{others} cannot be found any more, though they had pages before (asked {servers}): \
-                 was --hosts-file given last time, or another --dns?"
+                "{example}{others} cannot be found any more, though they had pages before (asked {servers}): give the \
+                 --hosts-file of the last run, or its --dns"
             ),
             false => format!(
                 "no name server could say where to find {example}{others} (asked {servers}): choose one with --dns, \
