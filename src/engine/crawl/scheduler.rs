@@ -613,6 +613,9 @@ impl Scheduler {
         if self.stop.load(Ordering::Relaxed) || self.no_names.is_some() {
             return Some(Ended::Signal);
         }
+        if seconds_max.is_some_and(|max| self.now.us() / 1_000_000 >= max) {
+            return Some(Ended::MaxSeconds);
+        }
         // Whoever pauses a crawl means to go on with it.
         if self.is_paused {
             return None;
@@ -621,7 +624,6 @@ impl Scheduler {
             (!wait && self.is_complete(), Ended::Done),
             (self.linger.rests().is_some() && self.is_quiet(), Ended::Linger),
             (pages_max.is_some_and(|max| self.counts.pages >= max), Ended::MaxPages),
-            (seconds_max.is_some_and(|max| self.now.us() / 1_000_000 >= max), Ended::MaxSeconds),
         ]
         .into_iter()
         .find_map(|(is_so, why)| is_so.then_some(why))
