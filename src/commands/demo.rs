@@ -75,7 +75,7 @@ impl DemoArgs {
                 "look at a stored page:\n  {program} store cat --data {data} {url}\n\
                  see what else there is:\n  {program} store ls --data {data} --limit 10\n\
                  prove that every host was treated politely:\n  {program} audit --data {data}\n\
-                 and crawl a site of your own: {program} help crawling\n"
+                 and crawl a site of your own: {program} help first-crawl\n"
             );
         }
         print(&text)

@@ -395,7 +395,7 @@ fn the_session_of_a_first_crawl() {
     dir.write("session.sh", format!("{manners}EXIT\n{network}{typed}"));
     let ended = run_script("unshare --net --mount sh session.sh", &dir);
     let told = ended.text() + &ended.stderr;
-    for part in ["took", "no violation", "example.warc.gz"] {
+    for part in ["settings of the last run hold", "no violation", "example.warc.gz"] {
         assert!(told.contains(part), "{part} in {told}");
     }
     assert!(!told.contains("no contact"), "{told}");

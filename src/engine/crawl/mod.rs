@@ -22,11 +22,11 @@
 //! |-------------------------------------|---------------------------------------------------------------------|
 //! | `assembly`                          | `assemble`: every part made and joined                              |
 //! | `node`, `node_setup`, `settings`    | the threads; what a node is told; each role's part of the settings  |
-//! | `scheduler`                         | between the doc index and the shards                                |
+//! | `scheduler`, `scheduler_setup`      | between the doc index and the shards; what it is told               |
 //! | `resolution`                        | the names of one batch of candidates                                |
 //! | `placement`, `address_owners`       | where a host lives, and whose an address is                         |
 //! | `robots_exchange`, `open_questions` | what one shard asks of another; what users ask                      |
-//! | `linger`, `shutdown`                | whether all that is left waits too long; an end that hangs          |
+//! | `ending`, `linger`, `shutdown`      | why a crawl ends; all that is left waits too long; an end that hangs |
 //! | `index_actor`, `index_link`         | the two sides of the rings to the doc index                         |
 //! | `seed_fates`                        | what became of the URLs that were typed                             |
 //! | `provider`, `open_index`            | what is fetched next and by which rules; the index opened           |
@@ -41,6 +41,7 @@
 pub(crate) mod address_owners;
 pub(crate) mod assembly;
 pub(crate) mod completion;
+pub(crate) mod ending;
 pub(crate) mod index_actor;
 pub(crate) mod index_link;
 pub(crate) mod linger;
@@ -58,6 +59,7 @@ pub(crate) mod resolution;
 pub(crate) mod resume;
 pub(crate) mod robots_exchange;
 pub(crate) mod scheduler;
+pub(crate) mod scheduler_setup;
 pub(crate) mod seed_fates;
 pub(crate) mod settings;
 pub(crate) mod shard;

@@ -1,9 +1,7 @@
-use crate::base::{AddressGuard, Now, Wall, fingerprint};
-use crate::config::Config;
+use crate::base::{Now, Wall, fingerprint};
 use crate::doc_index::{DocIndex, Note, Outcome};
-use crate::engine::crawl::index_actor::IndexPort;
+use crate::engine::crawl::ending::{Ending, Left};
 use crate::engine::crawl::index_link::IndexLink;
-use crate::engine::crawl::linger::Linger;
 use crate::engine::crawl::messages::{
     Done, Found, FromIndex, FromShard, HostWord, RobotsAnswer, ToIndex, ToShard,
 };
@@ -11,15 +9,14 @@ use crate::engine::crawl::open_questions::{Asked, OpenQuestions};
 use crate::engine::crawl::placement::{Arrived, Placed, Placement, host_key};
 use crate::engine::crawl::resolution::{Judged, Resolution, Resolved, Waiter};
 use crate::engine::crawl::robots_exchange::{Asker, RobotsExchange};
+use crate::engine::crawl::scheduler_setup::{SchedulerConfig, SchedulerLane, SchedulerParts};
 use crate::engine::crawl::shard_log::ShardLog;
 use crate::engine::crawl::shutdown::Shutdown;
 use crate::engine::inspect::questions::{Questions, Reply};
-use crate::engine::names::{Addresses, Names};
+use crate::engine::names::Addresses;
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters, Ended, Tally, WaitingHosts};
 use crate::engine::runtime::health::{Health, NodeError, Part};
-use crate::engine::runtime::log_writer::LogWriterPort;
-use crate::engine::runtime::shard_lane::ShardLane;
 use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
 use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
@@ -29,7 +26,6 @@ use rapidhash::fast::{RapidHashMap, RapidHashSet};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Between the doc index and the shards: asks for candidates, resolves them, deals each to the shard that owns its
 /// address, and holds every DONE back until its record is durable. A host and its address live on one shard.
@@ -43,70 +39,19 @@ pub struct Scheduler {
     log: ShardLog,
     strikes: RapidHashMap<u32, u8>,
     scope: ScopeNews,
-    /// Names fail, and not by their own fault: nothing more is done.
-    no_names: Option<String>,
     /// URLs were typed.
     has_seeds: bool,
     /// It was said that an address is not allowed.
     refusal_said: bool,
     counts: Counts,
     tally: Tally,
-    stop: Arc<AtomicBool>,
-    is_paused: bool,
-    is_draining: bool,
-    /// Why it drains.
-    ended: Option<Ended>,
-    linger: Linger,
+    ending: Ending,
     shutdown: Shutdown,
     counters: Arc<Counters>,
     health: Arc<Health>,
     questions: OpenQuestions,
     now: Now,
 }
-
-#[derive(Clone)]
-pub struct SchedulerConfig {
-    pub queue_len: usize,
-    pub hosts_per_ip_max: usize,
-    pub pages_max: Option<u64>,
-    pub seconds_max: Option<u64>,
-    pub guard: AddressGuard,
-    /// Of the seeds only the heads are asked for.
-    pub head_only: bool,
-    /// Stay when everything is done.
-    pub wait: bool,
-    /// Nor does it stay if all that is left waits longer.
-    pub linger_us: u64,
-}
-
-impl SchedulerConfig {
-    pub fn new(config: &Config) -> SchedulerConfig {
-        SchedulerConfig {
-            queue_len: config.url_server.queue_len,
-            hosts_per_ip_max: config.url_server.hosts_per_ip_max,
-            pages_max: config.crawl.max_pages,
-            seconds_max: config.crawl.max_seconds.map(|time| time.0),
-            guard: AddressGuard::new(config.crawl.allowed()),
-            head_only: config.crawl.head,
-            wait: config.crawl.wait,
-            linger_us: config.url_server.linger.us(),
-        }
-    }
-}
-
-/// What a scheduler is joined to.
-pub(crate) struct SchedulerParts {
-    pub lanes: Vec<SchedulerLane>,
-    pub index: IndexPort,
-    pub names: Names,
-    pub log: LogWriterPort,
-    pub wall: Wall,
-    pub stop: Arc<AtomicBool>,
-    pub counters: Arc<Counters>,
-    pub health: Arc<Health>,
-}
-
-pub(crate) type SchedulerLane = ShardLane<ToShard, FromShard, Done>;
 
 struct ShardSide {
     lane: SchedulerLane,
@@ -139,7 +84,7 @@ impl Scheduler {
         let side = |lane| ShardSide { lane, open: RapidHashMap::default(), wants: true };
         Scheduler {
             placement: Placement::new(parts.lanes.len(), config.queue_len),
-            linger: Linger::new((!config.wait).then_some(config.linger_us)),
+            ending: Ending::new(&config, parts.stop),
             config,
             shards: parts.lanes.into_iter().map(side).collect(),
             index: IndexLink::new(parts.index),
@@ -148,15 +93,10 @@ impl Scheduler {
             log: ShardLog::new(parts.wall, 0, parts.log),
             strikes: RapidHashMap::default(),
             scope: ScopeNews::default(),
-            no_names: None,
             has_seeds: false,
             refusal_said: false,
             counts: Counts::default(),
             tally: Tally::default(),
-            stop: parts.stop,
-            is_paused: false,
-            is_draining: false,
-            ended: None,
             shutdown: Shutdown::default(),
             counters: parts.counters,
             health: parts.health,
@@ -172,7 +112,7 @@ impl Scheduler {
     }
 
     #[cfg(test)]
-    pub(crate) fn set_names(&mut self, names: Names) {
+    pub(crate) fn set_names(&mut self, names: crate::engine::names::Names) {
         self.resolution.set_names(names);
     }
 
@@ -258,7 +198,7 @@ impl Scheduler {
                     self.questions.shard_answered(id, view.as_deref(), self.log.wall(), at);
                 }
                 FromShard::Rest { round, rest } => {
-                    self.linger.answered(round, rest.map(|rest| *rest), self.now)
+                    self.ending.linger_mut().answered(round, rest.map(|rest| *rest), self.now)
                 }
                 FromShard::Notice(text) => self.health.warn("shard", text),
                 FromShard::Drained => self.shards[shard].lane.drained(),
@@ -335,15 +275,15 @@ impl Scheduler {
 
     /// A shard died: what it had goes back to the index, which will hand it out anew.
     fn deal_again(&mut self, shard: usize, epoch: u32, suspect: Option<u32>) {
-        self.linger.disturbed(self.now);
+        self.ending.linger_mut().disturbed(self.now);
         self.counts.restarts += 1;
         let side = &mut self.shards[shard];
         side.wants = true;
         side.lane.restarted(epoch);
         self.scope.urls.iter().for_each(|url| side.lane.deal(ToShard::Scope(url.clone())));
         // One that the shard before it has not heard may still be on its way.
-        side.lane.deal(ToShard::Pause(self.is_paused));
-        if self.is_draining {
+        side.lane.deal(ToShard::Pause(self.ending.is_paused()));
+        if self.ending.has_begun() {
             side.lane.deal(ToShard::Drain);
         }
         // What waits to become durable is written; it will be counted.
@@ -432,7 +372,7 @@ impl Scheduler {
                 self.health.wait_for(Part::Names, Some(format!("fetching waits: {fault}")));
             }
             // What waits for names stays as it is, and is pending in the next process.
-            Some(Judged::Ours(fault)) => self.no_names = Some(fault),
+            Some(Judged::Ours(fault)) => self.ending.without_names(fault),
         }
         busy
     }
@@ -458,7 +398,7 @@ impl Scheduler {
                 if allowed.is_empty() {
                     return self.tell_robots(asker, Box::new(RobotsAnswer::FAILED));
                 }
-                self.linger.disturbed(self.now);
+                self.ending.linger_mut().disturbed(self.now);
                 let place = self.placement.ask_at(&url, &allowed);
                 let lane = &mut self.shards[place.shard].lane;
                 let request = self.robots.send(asker, url, place);
@@ -468,7 +408,7 @@ impl Scheduler {
     }
 
     fn tell_robots(&mut self, asker: Asker, answer: Box<RobotsAnswer>) {
-        self.linger.disturbed(self.now);
+        self.ending.linger_mut().disturbed(self.now);
         let word = HostWord::RobotsElsewhere { origin: asker.origin, answer };
         self.shards[asker.shard].lane.deal(ToShard::About(word));
     }
@@ -505,7 +445,7 @@ impl Scheduler {
     /// Deals a resolved candidate to the shard that owns its address. That address goes along, and others of that
     /// shard, so that what was checked here is what the shard connects to.
     fn deal(&mut self, candidate: Candidate, addresses: &[IpAddr]) {
-        if self.is_draining {
+        if self.ending.has_begun() {
             return self.index.send(ToIndex::PutBack(candidate.doc_id));
         }
         let allowed = self.allowed(&candidate.url, addresses);
@@ -518,7 +458,7 @@ impl Scheduler {
                 self.shards[from].lane.deal(ToShard::About(HostWord::HandOver { origin }));
             }
             Placed::At(place, candidate) => {
-                self.linger.disturbed(self.now);
+                self.ending.linger_mut().disturbed(self.now);
                 self.resolution.shares(place.ip, &candidate.url);
                 let side = &mut self.shards[place.shard];
                 side.open.insert(candidate.doc_id, host_key(&candidate.url));
@@ -542,8 +482,8 @@ impl Scheduler {
         if self.config.wait && next_due_s.is_some_and(|due_s| due_s <= self.log.unix_s(self.now)) {
             self.index.ask_when_idle();
         }
-        if self.is_draining
-            || self.is_paused
+        if self.ending.has_begun()
+            || self.ending.is_paused()
             || self.resolution.is_waiting()
             || !self.index.may_ask()
             || !self.shards.iter().any(|side| side.wants)
@@ -593,8 +533,8 @@ impl Scheduler {
 
     /// Asks the shards whether all they have must wait, when there is nothing else to do.
     fn look_for_rest(&mut self) {
-        if self.linger.is_due(self.now) && self.is_quiet() {
-            let question = self.linger.ask(self.shards.len());
+        if self.ending.linger().is_due(self.now) && self.is_quiet() {
+            let question = self.ending.linger_mut().ask(self.shards.len());
             self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Rest(question)));
         }
     }
@@ -602,36 +542,13 @@ impl Scheduler {
     /// The hosts it did not stay for, if it ended because everything waits too long.
     pub(crate) fn waiting_hosts(&self, wall: Wall, index: &DocIndex) -> WaitingHosts {
         let urls = |origin: &str| index.host(origin).map(|counts| counts.pending + counts.handed_out);
-        let rest = self.linger.rests().map(|rests| Rest::join(rests.to_vec()));
+        let rest = self.ending.linger().rests().map(|rests| Rest::join(rests.to_vec()));
         rest.map_or_else(WaitingHosts::default, |rest| WaitingHosts::of(rest, wall, urls))
-    }
-
-    /// Why it should end, if it should.
-    fn should_end(&self) -> Option<Ended> {
-        let SchedulerConfig { pages_max, seconds_max, wait, .. } = self.config;
-        // Names that fail by our own fault are told of as an error.
-        if self.stop.load(Ordering::Relaxed) || self.no_names.is_some() {
-            return Some(Ended::Signal);
-        }
-        if seconds_max.is_some_and(|max| self.now.us() / 1_000_000 >= max) {
-            return Some(Ended::MaxSeconds);
-        }
-        // Whoever pauses a crawl means to go on with it.
-        if self.is_paused {
-            return None;
-        }
-        [
-            (!wait && self.is_complete(), Ended::Done),
-            (self.linger.rests().is_some() && self.is_quiet(), Ended::Linger),
-            (pages_max.is_some_and(|max| self.counts.pages >= max), Ended::MaxPages),
-        ]
-        .into_iter()
-        .find_map(|(is_so, why)| is_so.then_some(why))
     }
 
     /// Why it ended.
     pub fn ended(&self) -> Option<Ended> {
-        self.ended
+        self.ending.why()
     }
 
     fn take_questions(&mut self) {
@@ -639,7 +556,7 @@ impl Scheduler {
             match asked {
                 Asked::Index(message) => drop(self.index.try_send(message)),
                 // Who hands something in as the crawl ends is not answered.
-                Asked::Take(message) if !self.is_draining => self.index.send(message),
+                Asked::Take(message) if !self.ending.has_begun() => self.index.send(message),
                 Asked::Take(_) => {}
                 Asked::Pause(paused) => self.pause(paused),
             }
@@ -648,7 +565,7 @@ impl Scheduler {
 
     /// No new requests go out, or all may go on. What is open ends as ever, and every pause of a host keeps counting.
     fn pause(&mut self, paused: bool) {
-        if std::mem::replace(&mut self.is_paused, paused) == paused {
+        if !self.ending.pause(paused) {
             return;
         }
         self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Pause(paused)));
@@ -660,7 +577,6 @@ impl Scheduler {
     }
 
     fn drain(&mut self) {
-        self.is_draining = true;
         for side in &mut self.shards {
             side.lane.retain(|message| !matches!(message, ToShard::Work { .. }));
             side.lane.deal(ToShard::Drain);
@@ -685,7 +601,7 @@ impl Scheduler {
         self.counters.set(Counter::Success, self.counts.success);
         self.counters.set(Counter::Done, self.counts.done);
         self.counters.set(Counter::Restarts, self.counts.restarts);
-        self.counters.set(Counter::Paused, u64::from(self.is_paused));
+        self.counters.set(Counter::Paused, u64::from(self.ending.is_paused()));
     }
 }
 
@@ -706,19 +622,18 @@ impl Actor for Scheduler {
         self.publish();
         self.log.hurry();
         self.log.hand_on(now);
-        if !self.is_draining
-            && let Some(why) = self.should_end()
-        {
-            self.ended = Some(why);
+        let left =
+            Left { pages: self.counts.pages, is_nothing: self.is_complete(), is_quiet: self.is_quiet() };
+        if self.ending.begin(&left, now) {
             self.drain();
         }
-        if self.is_draining && self.shutdown.is_over(self.waits(), busy, now) {
+        if self.ending.has_begun() && self.shutdown.is_over(self.waits(), busy, now) {
             self.shutdown.tell_once(&self.health);
             self.give_up();
         }
         let all_drained = self.shards.iter().all(|side| side.lane.is_over());
-        if self.is_draining && all_drained && !self.index.is_behind() && self.log.is_empty() {
-            self.no_names.take().into_iter().for_each(|fault| self.health.fatal(NodeError::Names(fault)));
+        if self.ending.has_begun() && all_drained && !self.index.is_behind() && self.log.is_empty() {
+            self.ending.take_fault().into_iter().for_each(|fault| self.health.fatal(NodeError::Names(fault)));
             return Turned::Finished;
         }
         match busy {
@@ -739,7 +654,7 @@ impl Actor for Scheduler {
         self.index.has_answers()
             || self.resolution.has_answers()
             || self.shards.iter().any(|side| side.lane.has_messages())
-            || (self.stop.load(Ordering::Relaxed) && !self.is_draining)
+            || self.ending.is_asked_for()
             || self.questions.has_some()
     }
 }

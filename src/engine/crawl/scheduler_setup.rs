@@ -1,0 +1,57 @@
+//! What a scheduler is told, and what it is joined to.
+
+use crate::base::{AddressGuard, Wall};
+use crate::config::Config;
+use crate::engine::crawl::index_actor::IndexPort;
+use crate::engine::crawl::messages::{Done, FromShard, ToShard};
+use crate::engine::names::Names;
+use crate::engine::runtime::counters::Counters;
+use crate::engine::runtime::health::Health;
+use crate::engine::runtime::log_writer::LogWriterPort;
+use crate::engine::runtime::shard_lane::ShardLane;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+#[derive(Clone)]
+pub struct SchedulerConfig {
+    pub queue_len: usize,
+    pub hosts_per_ip_max: usize,
+    pub pages_max: Option<u64>,
+    pub seconds_max: Option<u64>,
+    pub guard: AddressGuard,
+    /// Of the seeds only the heads are asked for.
+    pub head_only: bool,
+    /// Stay when everything is done.
+    pub wait: bool,
+    /// Nor does it stay if all that is left waits longer.
+    pub linger_us: u64,
+}
+
+impl SchedulerConfig {
+    pub fn new(config: &Config) -> SchedulerConfig {
+        SchedulerConfig {
+            queue_len: config.url_server.queue_len,
+            hosts_per_ip_max: config.url_server.hosts_per_ip_max,
+            pages_max: config.crawl.max_pages,
+            seconds_max: config.crawl.max_seconds.map(|time| time.0),
+            guard: AddressGuard::new(config.crawl.allowed()),
+            head_only: config.crawl.head,
+            wait: config.crawl.wait,
+            linger_us: config.url_server.linger.us(),
+        }
+    }
+}
+
+/// What a scheduler is joined to.
+pub(crate) struct SchedulerParts {
+    pub lanes: Vec<SchedulerLane>,
+    pub index: IndexPort,
+    pub names: Names,
+    pub log: LogWriterPort,
+    pub wall: Wall,
+    pub stop: Arc<AtomicBool>,
+    pub counters: Arc<Counters>,
+    pub health: Arc<Health>,
+}
+
+pub(crate) type SchedulerLane = ShardLane<ToShard, FromShard, Done>;
