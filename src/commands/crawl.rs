@@ -146,15 +146,15 @@ pub(super) fn crawl(
     let known = index.index.stats();
     if !seeds.is_empty() && known.pending > 0 {
         say(format_args!(
-            "{} URLs of {} hosts are pending in {} and go on as well (to start apart, name another directory with --data)",
+            "{} URLs are already pending in {} ({} hosts known), and this run continues them as well (to keep crawls apart, choose another --data)",
             known.pending,
-            known.hosts,
-            config.store.data.display()
+            config.store.data.display(),
+            known.hosts
         ));
     }
     if let Some(url) = public.filter(|_| !config.spider.has_contact()) {
         say(format_args!(
-            "nephila: nobody at {} can tell who asks: say how to reach you with --contact URL|MAIL (nephila help politeness)",
+            "no contact is set: the owners of {} and other sites cannot reach you; set one with --contact URL|MAIL (see nephila help politeness)",
             shown(url.host(), 200)
         ));
     }

@@ -1,8 +1,7 @@
 use super::shared::{DataArg, Failure, RunningCrawl, tell};
 use super::stop::not_running;
-use crate::engine::NodeStatus;
 use clap::Args;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 /// Pause a running crawl: no new requests go out, and those that are open may end
 #[derive(Args)]
@@ -28,6 +27,14 @@ pub struct ResumeArgs {
     json: bool,
 }
 
+/// What the crawl answers.
+#[derive(Serialize, Deserialize)]
+struct Said {
+    state: String,
+    pid: u32,
+    open: u64,
+}
+
 impl PauseArgs {
     pub fn run(self) -> Result<(), Failure> {
         ask(&self.data, "pause", self.json)
@@ -42,14 +49,8 @@ impl ResumeArgs {
 
 fn ask(data: &DataArg, verb: &str, json: bool) -> Result<(), Failure> {
     let Some(mut crawl) = RunningCrawl::at(&data.path)? else { return Err(not_running(&data.path)) };
-    if crawl.ask::<Value>(verb)?.is_none() {
-        return Err(not_running(&data.path));
-    }
-    let Some(NodeStatus { pid, state, open, .. }) = crawl.ask("status")? else {
-        return Err(not_running(&data.path));
-    };
-    let said = json!({ "state": state.name(), "pid": pid, "open": open });
-    tell(&said, json, |_| match (verb, open) {
+    let Some(said) = crawl.ask::<Said>(verb)? else { return Err(not_running(&data.path)) };
+    tell(&said, json, |Said { pid, open, .. }| match (verb, open) {
         ("pause", 1..) => format!("paused: {open} open requests may end (pid {pid})\n"),
         ("pause", _) => format!("paused: no request is open (pid {pid})\n"),
         _ => format!("resumed (pid {pid})\n"),

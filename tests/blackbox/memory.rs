@@ -3,6 +3,7 @@
 use crate::support::*;
 use nephila::farm::SiteSpec;
 use nix::sys::signal::Signal;
+use std::path::Path;
 use std::time::Duration;
 
 const HOSTS: u32 = 10_000;
@@ -40,21 +41,21 @@ fn established(port: u16) -> usize {
         .count()
 }
 
-/// `N open` of the last progress line.
-fn open(crawl: &Running) -> usize {
-    let stderr = crawl.stderr();
-    let line = stderr.lines().rfind(|line| line.contains(" open "));
-    line.and_then(|line| line.split(" open ").next()?.split_whitespace().last()?.parse().ok()).unwrap_or(0)
+/// Open requests, as the crawl counts them.
+fn open(data: &Path) -> u64 {
+    let ended = run(["status", "--json", "--data", data.to_str().unwrap()]);
+    if ended.code() == 0 { ended.json()["open"].as_u64().unwrap() } else { 0 }
 }
 
 /// Memory of a crawl of these seeds once it holds `count` connections.
 fn resident_with(farm: &Farm, dir: &TempDir, driver: &str, seeds: &str, count: usize) -> Resident {
-    let mut command = crawl_command(&dir.join(&format!("data-{driver}-{count}")));
+    let data = dir.join(&format!("data-{driver}-{count}"));
+    let mut command = crawl_command(&data);
     command.args(["--req-host-per-sec", "0", "--cores", "0", "--driver", driver, "--seeds", seeds]);
     command.arg("--hosts-file").arg(farm.hosts_file());
     let crawl = Running::start(&mut command);
     wait_for("all connections are open", Duration::from_secs(30), || {
-        (established(farm.port) >= count && open(&crawl) >= count).then_some(())
+        (established(farm.port) >= count && open(&data) >= count as u64).then_some(())
     });
     let resident = resident(crawl.pid());
     let held = established(farm.port);

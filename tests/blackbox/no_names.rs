@@ -36,7 +36,8 @@ fn sound() -> ScriptedServer {
 }
 
 fn run_crawl(data: &Path, flags: &[&str]) -> Run {
-    let usual = ["--driver", "epoll", "--cores", "0", "--req-host-per-sec", "0"];
+    let usual =
+        ["--driver", "epoll", "--cores", "0", "--req-host-per-sec", "0", "--contact", "ops@example.net"];
     Running::start(crawl_command(data).args(usual).args(flags)).wait(PATIENCE)
 }
 
@@ -109,7 +110,7 @@ fn a_forgotten_hosts_file_costs_nothing() {
     );
     assert_eq!(run_crawl(&data, &flags).code(), 0);
     let known = exported(&data).len() as u64;
-    let run = run_crawl(&data, &["--dns", &nowhere.flag()]);
+    let run = run_crawl(&data, &["--fresh-settings", "--dns", &nowhere.flag()]);
     stopped(&run, &["--hosts-file", &nowhere.flag(), ".test"]);
     unjudged(&data, known);
     // Once more, for everything.
@@ -127,7 +128,7 @@ fn one_name_that_was_there_is_not_gone_for_good() {
     let (data, hosts) = (dir.join("data"), hosts_file(&dir));
     let seed = format!("http://h0.test:{}/", web.port());
     assert_eq!(run_crawl(&data, &[&seed, "--hosts-file", &hosts, "--max-pages", "1"]).code(), 0);
-    stopped(&run_crawl(&data, &["--dns", &nowhere.flag()]), &["h0.test", "--hosts-file"]);
+    stopped(&run_crawl(&data, &["--fresh-settings", "--dns", &nowhere.flag()]), &["h0.test", "--hosts-file"]);
     unjudged(&data, PAGES);
     let report = run_crawl(&data, &["--hosts-file", &hosts]).done().json();
     assert_eq!(report["success"], PAGES - 1, "{report}");

@@ -123,7 +123,7 @@ fn bad_certificates_are_named_and_only_on_request_overlooked() {
             assert!(cat(&data, &url) == document);
 
             // The rules are known from there, so the page itself is asked for, and fails.
-            let report = fetch(&dir, &data, &url, &["--driver", driver, "--again"]);
+            let report = fetch(&dir, &data, &url, &["--driver", driver, "--again", "--insecure-tls=false"]);
             assert_eq!(report["success"], 0, "{report}");
             let record = &newest(&data)[&url];
             assert_eq!((&*record.result, record.success), ("tls_failed", false), "{record:?}");

@@ -31,7 +31,8 @@ pub(crate) enum Asked {
     Index(ToIndex),
     /// To hand this to the index, whatever waits before it.
     Take(ToIndex),
-    Pause(bool),
+    /// To pause, or to go on, and to answer when that is so.
+    Pause { id: u64, paused: bool },
 }
 
 impl OpenQuestions {
@@ -61,11 +62,7 @@ impl OpenQuestions {
                 }
                 Ask::Count => Asked::Index(ToIndex::Count { id }),
                 Ask::Take(handed) => Asked::Take(ToIndex::Take { id, handed, head_only }),
-                Ask::Pause(paused) => {
-                    let _ = open.answer.try_send(Reply::Done);
-                    todo.push(Asked::Pause(paused));
-                    continue;
-                }
+                Ask::Pause(paused) => Asked::Pause { id, paused },
             };
             todo.push(asked);
             self.open.push_back(open);

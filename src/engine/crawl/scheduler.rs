@@ -558,7 +558,11 @@ impl Scheduler {
                 // Who hands something in as the crawl ends is not answered.
                 Asked::Take(message) if !self.ending.has_begun() => self.index.send(message),
                 Asked::Take(_) => {}
-                Asked::Pause(paused) => self.pause(paused),
+                Asked::Pause { id, paused } => {
+                    self.pause(paused);
+                    self.publish();
+                    self.questions.answer(id, Reply::Done);
+                }
             }
         }
     }

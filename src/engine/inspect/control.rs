@@ -211,8 +211,12 @@ impl Desk {
             }
             "pause" | "resume" => {
                 let paused = verb == "pause";
+                let state = if paused { "paused" } else { "running" };
                 match self.questions.ask(Ask::Pause(paused), ANSWER_MAX) {
-                    Some(_) => json!({ "state": if paused { "paused" } else { "running" } }).to_string(),
+                    Some(_) => {
+                        let open = Snapshot::of(&self.gauges.table).open;
+                        json!({ "state": state, "pid": std::process::id(), "open": open }).to_string()
+                    }
                     None => busy(),
                 }
             }
