@@ -4,6 +4,7 @@ use super::shared::{CrawlReport, Failure, Signals, cores, print, read_urls};
 use crate::config::{Config, Rate};
 use crate::farm::SiteSpec;
 use crate::storage::make_data_directory;
+use crate::store_server::Holder;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -43,6 +44,7 @@ impl DemoArgs {
         };
         config.cores = crawl_cores;
         config.check().map_err(Failure::usage)?;
+        self.clear_earlier()?;
         make_data_directory(&self.data).map_err(|e| {
             Failure::CannotRun(format!(
                 "cannot use {}: {e} (choose another with --data)",
@@ -53,7 +55,7 @@ impl DemoArgs {
         let farm = FarmProcess::start(&figures, &[], &farm_cores, &self.data)?;
         print(&format!(
             "a farm of {} hosts x {} pages is up on 127.16.0.0 and following, port {}\n\
-             crawling it with one request at a time and {} a second to each host, into {}\n",
+             crawling it with one request at a time and {} to each host, into {}\n",
             self.hosts,
             self.pages,
             farm.port,
@@ -82,6 +84,34 @@ impl DemoArgs {
     }
 }
 
+impl DemoArgs {
+    /// Removes what an earlier demo left: its farm is gone, and nothing of it can be crawled any more. A demo's directory
+    /// has the names of a farm, and no settings, which every crawl keeps.
+    fn clear_earlier(&self) -> Result<(), Failure> {
+        let data = self.data.display();
+        let has = |name: &str| self.data.join(name).exists();
+        if !has("segments") {
+            return Ok(());
+        }
+        if !has("farm.hosts") || has("settings.toml") {
+            return Err(Failure::Usage(format!(
+                "{data} holds a crawl, not a demo: choose another with --data"
+            )));
+        }
+        if let Some(by) = Holder::of(&self.data)? {
+            return Err(Failure::CannotRun(format!(
+                "{data} is in use by {by} (stop it, or choose another directory with --data)"
+            )));
+        }
+        std::fs::remove_dir_all(&self.data).map_err(|e| {
+            Failure::CannotRun(format!("cannot remove the demo in {data}: {e} (remove it yourself)"))
+        })
+    }
+}
+
 fn rate(per_sec: f64) -> String {
-    if per_sec == 0.0 { "as many as it answers".to_string() } else { format!("at most {per_sec}") }
+    match per_sec {
+        0.0 => "as fast as it answers".to_string(),
+        _ => format!("at most {per_sec} a second"),
+    }
 }

@@ -27,7 +27,7 @@ fn heading(setting: &str) -> &'static str {
         "sitemaps" | "recrawl" | "scope" | "depth" | "again" | "head" => WHAT_TO_CRAWL,
         "user_agent" | "contact" | "req_host_concurrent" | "req_host_per_sec" => "Politeness",
         "timeout_req" | "timeout_update" | "max_doc_size" | "fetches_max" | "max_pages" | "max_seconds"
-        | "wait" => LIMITS,
+        | "wait" | "linger" => LIMITS,
         "data" => STORAGE,
         "memory" | "cores" | "driver" => MACHINE,
         _ => NETWORK,

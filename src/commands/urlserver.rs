@@ -79,7 +79,8 @@ impl UrlServerArgs {
             }
             None => {}
         }
-        let summary = serve(config, &kept, links, urls, self.wait, signals, started)?;
+        let wait = self.wait || config.crawl.wait;
+        let summary = serve(config, &kept, links, urls, wait, signals, started)?;
         tell(&UrlReport::new(summary), self.json, UrlReport::table)
     }
 }

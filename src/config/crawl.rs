@@ -37,7 +37,7 @@ settings! {
         cores: Option<String> = None, flag "LIST";
         /// The kernel interface for the network: "uring", "epoll", or "auto": io_uring, and epoll where it is switched off.
         driver: DriverChoice = DriverChoice::default(), flag "DRIVER";
-        /// Networks that are not public and may be connected to, like ["127.0.0.0/8"]; an address alone is that one.
+        /// A network that is not public and may be connected to, like 127.0.0.0/8, or one address; may be repeated.
         allow_net: Vec<Net> = Vec::new(), flag "CIDR";
         /// Names and addresses that need no name server, in the format of /etc/hosts; unset, /etc/hosts.
         hosts_file: Option<PathBuf> = None, flag "FILE";

@@ -27,7 +27,7 @@ settings! {
         delay_factor: Rate = Rate(1.0), in 0 to RATE_MAX;
         /// Time of silence after which a URL that a spider has is sent again.
         timeout_spider_status: Seconds = Seconds(60), in 0 to 7 * 86_400;
-        /// A crawl ends when all that is left must wait longer than these seconds, by Retry-After, penalties or Crawl-delay.
+        /// A crawl ends when all that is left must wait longer than this, because of Retry-After, penalties or Crawl-delay.
         linger: Seconds = Seconds(600), in 0 to 365 * 86_400, flag "SECONDS";
         /// Names that may share an address in one batch of candidates before all of them are left out of the next.
         hosts_per_ip_max: usize = 64, in 1 to usize::MAX;

@@ -73,6 +73,11 @@ impl Bookkeeping {
         }
     }
 
+    /// What the rules left out is wanted after all.
+    pub fn uncount_excluded(&mut self) {
+        self.counts.excluded = self.counts.excluded.saturating_sub(1);
+    }
+
     fn counters<'a>(
         &'a mut self,
         of_host: &'a mut HostCounts,

@@ -31,8 +31,8 @@ impl Default for Schedule {
 
 impl Schedule {
     /// When a document is due whose row was written by a clock that was wrong: it is dated after now, and would perhaps
-    /// not be seen again for years. It waits for no longer than it would from now on. A row of an earlier time is left alone, whatever the intervals of today are, and so
-    /// is any by a clock that was never set.
+    /// not be seen again for years. It waits for no longer than it would from now on. A row of an earlier time is left
+    /// alone, whatever the intervals of today are, and so is any by a clock that was never set.
     pub fn mended_due_s(&self, row: &Row, now_s: u32) -> u32 {
         match row.fetched_s > now_s && u64::from(now_s) >= CLOCK_SET_S {
             true => row.due_s.min(self.latest_s(row, now_s)),

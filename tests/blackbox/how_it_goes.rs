@@ -162,6 +162,39 @@ fn the_demo_ends_with_commands_that_work() {
 }
 
 #[test]
+fn a_demo_begins_anew_and_leaves_crawls_alone() {
+    let dir = TempDir::new();
+    let demo = |flags: &[&str]| {
+        let mut command = nephila();
+        command.args(["demo", "--hosts", "5", "--pages", "8"]).args(flags);
+        Running::start(command.current_dir(dir.path()))
+    };
+    let first = demo(&["--req-host-per-sec", "1"]);
+    wait_for("the crawl runs", PATIENCE, || dir.join("nephila-demo/node.sock").exists().then_some(()));
+    first.signal(Signal::SIGINT);
+    first.wait(PATIENCE).done();
+    let text = demo(&["--req-host-per-sec", "0"]).wait(PATIENCE).done().text();
+    assert!(
+        text.contains("pages        40 (40 with success)") && text.contains("45 known, 0 pending"),
+        "{text}"
+    );
+
+    let server = star(2);
+    crawl(&dir.join("mine"), [&*server.url("/"), "--req-host-per-sec", "0"]);
+    let refused = demo(&["--data", "mine"]).wait(PATIENCE);
+    assert_eq!(refused.code(), 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("mine holds a crawl, not a demo"), "{}", refused.stderr);
+    assert_eq!(stored(&dir.join("mine")).len(), 3);
+}
+
+#[test]
+fn a_limit_of_one_page_is_told_as_such() {
+    let (dir, server) = (TempDir::new(), star(20));
+    let (report, _) = crawl(&dir.join("data"), [&*server.url("/"), "--max-pages", "1"]);
+    assert_eq!((&report["stopped"], &report["ended"]), (&true.into(), &"max_pages".into()), "{report}");
+}
+
+#[test]
 fn quiet_and_verbose() {
     let (dir, server) = (TempDir::new(), star(3));
     let said = |flag: &str, name: &str| {

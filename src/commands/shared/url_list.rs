@@ -12,6 +12,10 @@ pub(crate) fn parse_url(text: &str) -> Result<CrawlUrl, Failure> {
 
 /// What is wrong with a URL. One that only lacks its scheme is known by its host.
 fn said(text: &str, error: &UrlError) -> String {
+    // Perhaps a password stands there.
+    if text.contains('@') {
+        return error.to_string();
+    }
     let meant = Some(text).filter(|text| !text.contains("://")).map(|text| format!("https://{text}"));
     let is_host = |url: &CrawlUrl| {
         let bare = url.host_bare();

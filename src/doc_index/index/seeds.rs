@@ -56,7 +56,10 @@ impl DocIndex {
         let wished = before.raise(discovered.origin).provenance.head_only;
         let was_pending = self.books.is_pending(doc_id);
         let lacks_document = note.head_only || (wished && note.held.is_none());
-        let is_wanted = if was_pending { head_only != wished } else { head_only || lacks_document };
+        // What the rules of this run left out may be in scope by what was typed; if not, it is left out again.
+        let is_excluded = !was_pending && before.state == DocState::Excluded;
+        let is_wanted =
+            if was_pending { head_only != wished } else { head_only || lacks_document || is_excluded };
         let mut row = Row { head_only: Some(head_only), ..before };
         if is_wanted && let Some(host) = self.frontier.push_url(url.as_str(), doc_id, row.raise(Origin::SEED))
         {
@@ -65,6 +68,9 @@ impl DocIndex {
                 self.frontier.pass_over(host);
             } else {
                 self.uncount(host, &before);
+                if is_excluded {
+                    self.books.uncount_excluded();
+                }
                 self.books.make_pending(doc_id);
                 // When it was due is of no meaning any more.
                 (row.state, row.due_s) = (DocState::Pending, 0);

@@ -24,8 +24,8 @@ pub(crate) struct Left {
     pub pages: u64,
     /// Nothing is open anywhere, and the index has nothing more.
     pub is_nothing: bool,
-    /// Everything is with the shards.
-    pub is_quiet: bool,
+    /// Everything is with the shards, and they say that it must wait.
+    pub rests: bool,
 }
 
 impl Ending {
@@ -94,16 +94,15 @@ impl Ending {
     fn reason(&self, left: &Left, now: Now) -> Option<Ended> {
         let is_told = self.stop.load(Ordering::Relaxed);
         let is_late = self.seconds_max.is_some_and(|max| now.us() / 1_000_000 >= max);
-        let rests = self.linger.rests().is_some() && left.is_quiet;
         let is_full = self.pages_max.is_some_and(|max| left.pages >= max);
         // Names that fail by our own fault are told of as an error.
         [
             (is_told || self.no_names.is_some(), Ended::Signal),
             (is_late, Ended::MaxSeconds),
             // An operator who pauses a crawl means to continue it: nothing below ends it.
-            (!self.is_paused && !self.wait && left.is_nothing, Ended::Done),
-            (!self.is_paused && rests, Ended::Linger),
             (!self.is_paused && is_full, Ended::MaxPages),
+            (!self.is_paused && !self.wait && left.is_nothing, Ended::Done),
+            (!self.is_paused && left.rests, Ended::Linger),
         ]
         .into_iter()
         .find_map(|(is_so, why)| is_so.then_some(why))
@@ -115,7 +114,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    const LEFT: Left = Left { pages: 5, is_nothing: false, is_quiet: false };
+    const LEFT: Left = Left { pages: 5, is_nothing: false, rests: false };
 
     fn ending(wait: bool) -> (Ending, Arc<AtomicBool>) {
         let stop = Arc::new(AtomicBool::new(false));
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_paused_crawl_ends_by_time_and_by_word_alone() {
-        let done = Left { pages: 10, is_nothing: true, is_quiet: true };
+        let done = Left { is_nothing: true, rests: true, ..LEFT };
         for (paused, at_s, why) in [
             (false, 0, Some(Ended::Done)),
             (true, 0, None),
@@ -153,6 +152,13 @@ mod tests {
             ending.begin(&done, Now::ZERO.plus_ms(at_s * 1_000));
             assert_eq!(ending.why(), why, "{paused} {at_s}");
         }
+    }
+
+    #[test]
+    fn a_limit_that_is_reached_is_the_reason_though_the_shards_rest() {
+        let (mut ending, _) = ending(false);
+        assert!(ending.begin(&Left { pages: 10, is_nothing: false, rests: true }, Now::ZERO));
+        assert_eq!(ending.why(), Some(Ended::MaxPages));
     }
 
     #[test]

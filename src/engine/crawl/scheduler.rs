@@ -533,7 +533,7 @@ impl Scheduler {
 
     /// Asks the shards whether all they have must wait, when there is nothing else to do.
     fn look_for_rest(&mut self) {
-        if self.ending.linger().is_due(self.now) && self.is_quiet() {
+        if self.ending.linger().is_due(self.now) && !self.ending.is_paused() && self.is_quiet() {
             let question = self.ending.linger_mut().ask(self.shards.len());
             self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Rest(question)));
         }
@@ -542,7 +542,8 @@ impl Scheduler {
     /// The hosts it did not stay for, if it ended because everything waits too long.
     pub(crate) fn waiting_hosts(&self, wall: Wall, index: &DocIndex) -> WaitingHosts {
         let urls = |origin: &str| index.host(origin).map(|counts| counts.pending + counts.handed_out);
-        let rest = self.ending.linger().rests().map(|rests| Rest::join(rests.to_vec()));
+        let rests = self.ending.linger().rests().filter(|_| self.ending.why() == Some(Ended::Linger));
+        let rest = rests.map(|rests| Rest::join(rests.to_vec()));
         rest.map_or_else(WaitingHosts::default, |rest| WaitingHosts::of(rest, wall, urls))
     }
 
@@ -572,6 +573,8 @@ impl Scheduler {
         if !self.ending.pause(paused) {
             return;
         }
+        // What was said before it may be long ago when it ends.
+        self.ending.linger_mut().disturbed(self.now);
         self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Pause(paused)));
         let text = match paused {
             true => "paused: no new requests go out until nephila resume",
@@ -626,8 +629,11 @@ impl Actor for Scheduler {
         self.publish();
         self.log.hurry();
         self.log.hand_on(now);
-        let left =
-            Left { pages: self.counts.pages, is_nothing: self.is_complete(), is_quiet: self.is_quiet() };
+        let left = Left {
+            pages: self.counts.pages,
+            is_nothing: self.is_complete(),
+            rests: self.ending.linger().rests().is_some() && self.is_quiet(),
+        };
         if self.ending.begin(&left, now) {
             self.drain();
         }

@@ -23,7 +23,7 @@ pub struct SchedulerConfig {
     pub head_only: bool,
     /// Stay when everything is done.
     pub wait: bool,
-    /// Nor does it stay if all that is left waits longer.
+    /// Without `wait`, it ends if all that is left must wait longer than this.
     pub linger_us: u64,
 }
 
@@ -37,9 +37,17 @@ impl SchedulerConfig {
             guard: AddressGuard::new(config.crawl.allowed()),
             head_only: config.crawl.head,
             wait: config.crawl.wait,
-            linger_us: config.url_server.linger.us(),
+            linger_us: config.url_server.linger.us().max(2 * own_pause_us(config)),
         }
     }
+}
+
+/// The pause between two requests to a host that an operator asked for: no reason to end.
+fn own_pause_us(config: &Config) -> u64 {
+    let settings = &config.url_server;
+    let rates = [Some(settings.req_host_per_sec), settings.req_ip_per_sec];
+    let pauses = rates.into_iter().flatten().filter(|rate| rate.0 > 0.0).map(|rate| (1e6 / rate.0) as u64);
+    pauses.max().unwrap_or(0)
 }
 
 /// What a scheduler is joined to.

@@ -185,7 +185,7 @@ fn take(reader: &mut impl Read, are_seeds: bool, bytes: &str, desk: &Desk) -> io
     };
     Ok(match desk.questions.ask(Ask::Take(Box::new(handed)), TAKE_MAX) {
         Some(Reply::Taken(taken)) => said(&taken),
-        _ => error("not taken: the crawl is ending, or waits for its disk"),
+        _ => error("no word yet: the crawl is ending, or waits for its disk; it may still take them"),
     })
 }
 

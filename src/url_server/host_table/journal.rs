@@ -141,8 +141,9 @@ impl Clock {
     }
 
     /// The same; negative before it.
-    fn relative_s(self, unix_s: i64) -> i32 {
-        let relative = unix_s - (self.wall.unix_ms_at_zero / 1_000) as i64;
+    fn relative_s(self, unix_s: u64) -> i32 {
+        let unix_s = i64::try_from(unix_s).unwrap_or(i64::MAX);
+        let relative = unix_s.saturating_sub((self.wall.unix_ms_at_zero / 1_000) as i64);
         relative.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
     }
 }
@@ -209,7 +210,7 @@ fn read_robots<'a>(
     }
     let since: u64 = field(words.next()?, "since=")?;
     // A clock that nobody had set does not know for how long it has failed.
-    let since_s = if since < CLOCK_SET_S { clock.at_s(now_s) as i32 } else { clock.relative_s(since as i64) };
+    let since_s = if since < CLOCK_SET_S { clock.at_s(now_s) as i32 } else { clock.relative_s(since) };
     let failing = Failing { since_s, failures: field(words.next()?, "failures=")? };
     match state {
         "unreachable" | "given_up" if !is_ours || since > now_s => Some(RobotsState::Unknown),
