@@ -32,6 +32,7 @@
 //! | `pack`           | several segments into one                                                  |
 //! | `record_intake`  | records of a spider in another process, as they come over a connection     |
 //! | `reader`         | every other process's side                                                 |
+//! | `holdings`       | which documents can be read, asked about many                              |
 //! | `tail`           | the newest part of a store                                                 |
 //! | `verify`         | everything read, followed and compared                                     |
 //!
@@ -42,6 +43,7 @@
 mod data_dir;
 mod dedup;
 mod directory_lock;
+mod holdings;
 mod index;
 mod keep_set;
 mod keeper;
@@ -68,6 +70,7 @@ mod verify;
 pub use data_dir::DataDir;
 pub(crate) use data_dir::OpenError;
 pub(crate) use directory_lock::Holder;
+pub(crate) use holdings::Holdings;
 pub(crate) use reader::{Age, Damage, Located};
 pub use reader::{ReadError, Reader};
 pub(crate) use record::{Document, Record};

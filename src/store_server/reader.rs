@@ -2,7 +2,7 @@ use super::dedup::url_hash;
 use super::index::{AllPlaces, Catalog, Entries, List, Place};
 use super::layout::{DIGEST, FETCHED_AT};
 use super::record::{self, Document, Record, RecordSummary};
-use super::scan::{self, ScanResult};
+use super::scan::{self, RecordStart, ScanResult};
 use super::segment_file::{SegmentFile, list_readable};
 use super::segment_header::SegmentHeader;
 use crate::base::u64_at;
@@ -34,8 +34,6 @@ pub struct Reader {
     catalog: OnceLock<Catalog>,
     /// See [`Reader::bare_digests`].
     bare_digests: OnceLock<RapidHashMap<u64, Place>>,
-    /// See [`Reader::bare_urls`].
-    bare_urls: OnceLock<Vec<(u64, Place)>>,
 }
 
 /// A record and its document, if it is there.
@@ -120,7 +118,6 @@ impl Reader {
             segments,
             catalog: OnceLock::new(),
             bare_digests: OnceLock::new(),
-            bare_urls: OnceLock::new(),
         })
     }
 
@@ -134,6 +131,11 @@ impl Reader {
 
     pub(super) fn segment_files(&self) -> &[SegmentFile] {
         &self.segments
+    }
+
+    fn segment_file(&self, number: u64) -> Option<&SegmentFile> {
+        let index = self.segments.binary_search_by_key(&number, |segment| segment.number).ok()?;
+        Some(&self.segments[index])
     }
 
     /// Ignores the oldest segments, so that no more than about this many bytes have to be read.
@@ -150,7 +152,6 @@ impl Reader {
         self.segments.drain(..first);
         self.catalog = OnceLock::new();
         self.bare_digests = OnceLock::new();
-        self.bare_urls = OnceLock::new();
     }
 
     /// Bytes the segment files take.
@@ -336,7 +337,7 @@ impl Reader {
         Ok(body.map(|body| Document { head: own.head, body }))
     }
 
-    fn body_of(
+    pub(super) fn body_of(
         &self,
         digest: u128,
         places: impl Iterator<Item = Place>,
@@ -368,42 +369,9 @@ impl Reader {
         Ok(self.bare_digests.get_or_init(|| known))
     }
 
-    /// Whether the document that is stored for a URL can be read, by what was there when this was opened. Meant for many
-    /// URLs: what is in no index is looked through once.
-    pub fn holds(&self, url: &str) -> Result<bool, ReadError> {
-        let key = url_hash(url.as_bytes());
-        let bare = self.bare_urls()?;
-        let first = bare.partition_point(|(known, _)| *known < key);
-        let mut places = self.catalog()?.find(List::Url, key);
-        places.extend(bare[first..].iter().take_while(|(known, _)| *known == key).map(|(_, place)| *place));
-        places.sort_unstable_by(|a, b| b.cmp(a));
-        // A 304 or a head stands for what was stored before it.
-        for place in places.into_iter().filter(|place| !place.is_unchanged()) {
-            let Some((located, bytes)) = self.read(place)? else { return Ok(false) };
-            if located.record.url == url {
-                let is_whole = located.record.result == ResultCode::Ok;
-                return Ok(is_whole && self.document_of(&located, &bytes)?.is_some());
-            }
-        }
-        Ok(false)
-    }
-
-    /// URLs in the segments that are in no index, by their hashes.
-    fn bare_urls(&self) -> Result<&[(u64, Place)], ReadError> {
-        if let Some(known) = self.bare_urls.get() {
-            return Ok(known);
-        }
-        let mut known = Vec::new();
-        self.skim_bare(|segment, header, url, offset| {
-            known.push((url_hash(url), Place::of(RecordSummary::of(header), segment, offset)));
-        })?;
-        known.sort_unstable();
-        Ok(self.bare_urls.get_or_init(|| known))
-    }
-
     /// Shows headers and URLs of the segments that are in no index. A segment that the
     /// disk refused, and still refuses, is skipped: only what can be read of it counts.
-    fn skim_bare(&self, mut show: impl FnMut(u64, &[u8], &[u8], u64)) -> Result<(), ReadError> {
+    pub(super) fn skim_bare(&self, mut show: impl FnMut(u64, &[u8], &[u8], u64)) -> Result<(), ReadError> {
         for segment in self.catalog()?.bare() {
             let skimmed = segment.open().and_then(|opened| match opened {
                 Some((file, _)) => scan::skim(&file, segment.number, |header, url, offset| {
@@ -422,8 +390,7 @@ impl Reader {
 
     /// The user agent that requested the documents of a segment, where it is known.
     pub fn agent(&self, segment: u64) -> Option<String> {
-        let index = self.segments.binary_search_by_key(&segment, |known| known.number).ok()?;
-        let (file, _) = self.segments[index].open().ok()??;
+        let (file, _) = self.segment_file(segment)?.open().ok()??;
         let header = SegmentHeader::of(&file, segment).ok()??;
         (!header.agent.is_empty()).then_some(header.agent)
     }
@@ -495,10 +462,7 @@ impl Reader {
     /// When a record was fetched; 0 for one that is no longer there.
     fn fetched_at(&self, place: Place) -> Result<u64, ReadError> {
         let number = u64::from(place.segment);
-        let Ok(index) = self.segments.binary_search_by_key(&number, |segment| segment.number) else {
-            return Ok(0);
-        };
-        let segment = &self.segments[index];
+        let Some(segment) = self.segment_file(number) else { return Ok(0) };
         let header = segment.open().and_then(|opened| match opened {
             Some((file, _)) => scan::read_header(&file, number, place.offset()),
             None => Ok(None),
@@ -507,12 +471,23 @@ impl Reader {
         Ok(header.map_or(0, |header| u64_at(&header, FETCHED_AT)))
     }
 
+    /// The start of the record at a place; `None` if it is not there, or the file ends before the record does.
+    pub(super) fn start_at(&self, place: Place) -> Result<Option<RecordStart>, ReadError> {
+        let number = u64::from(place.segment);
+        let Some(segment) = self.segment_file(number) else { return Ok(None) };
+        let start = segment.open().and_then(|opened| {
+            let Some((file, _)) = opened else { return Ok(None) };
+            let mut start = RecordStart::new();
+            let is_there = start.read(&file, number, place.offset())?
+                && place.offset() + start.record_bytes() <= file.metadata()?.len();
+            Ok(is_there.then_some(start))
+        });
+        start.map_err(|cause| segment.unreadable(cause))
+    }
+
     pub(super) fn read(&self, place: Place) -> Result<Option<(Located, Vec<u8>)>, ReadError> {
         let number = u64::from(place.segment);
-        let Ok(index) = self.segments.binary_search_by_key(&number, |segment| segment.number) else {
-            return Ok(None);
-        };
-        let segment = &self.segments[index];
+        let Some(segment) = self.segment_file(number) else { return Ok(None) };
         let unreadable = |cause| segment.unreadable(cause);
         let Some((file, _)) = segment.open().map_err(unreadable)? else {
             return Ok(None);

@@ -146,26 +146,60 @@ pub fn read_header(file: &File, segment: u64, offset: u64) -> io::Result<Option<
     Ok(record::check_header(&header[..got], segment).is_ok().then_some(header))
 }
 
-/// Shows the header and the URL of every record, by jumping from one to the next. What it shows may not be whole.
-pub fn skim(file: &File, segment: u64, mut show: impl FnMut(&[u8], &[u8], u64)) -> io::Result<()> {
-    let mut bytes = vec![0; 1 << 10];
-    let mut offset = SEGMENT_HEADER_BYTES as u64;
-    loop {
-        let mut got = read_up_to(file, &mut bytes, offset)?;
-        let Ok(lengths) = record::check_header(&bytes[..got], segment) else {
-            return Ok(());
+/// A record up to the end of its URL. The rest of it was not looked at.
+pub struct RecordStart {
+    bytes: Vec<u8>,
+    record_bytes: usize,
+}
+
+/// Bytes of the first read of it; few URLs are longer.
+const START_READ: usize = 1 << 10;
+
+impl RecordStart {
+    pub fn new() -> RecordStart {
+        RecordStart { bytes: Vec::with_capacity(START_READ), record_bytes: 0 }
+    }
+
+    pub fn header(&self) -> &[u8] {
+        &self.bytes[..HEADER_BYTES]
+    }
+
+    pub fn url(&self) -> &[u8] {
+        &self.bytes[HEADER_BYTES..]
+    }
+
+    /// Bytes of the whole record, by its header.
+    pub fn record_bytes(&self) -> u64 {
+        self.record_bytes as u64
+    }
+
+    /// Reads the one at a place; false if there is none.
+    pub fn read(&mut self, file: &File, segment: u64, offset: u64) -> io::Result<bool> {
+        self.bytes.resize(START_READ, 0);
+        let mut got = read_up_to(file, &mut self.bytes, offset)?;
+        let Ok(lengths) = record::check_header(&self.bytes[..got], segment) else {
+            return Ok(false);
         };
         let need = HEADER_BYTES + lengths.url;
         if need > got {
-            bytes.resize(need.max(bytes.len()), 0);
-            got = read_up_to(file, &mut bytes, offset)?;
+            self.bytes.resize(need, 0);
+            got = read_up_to(file, &mut self.bytes, offset)?;
         }
-        let Some(url) = bytes[..got].get(HEADER_BYTES..need) else {
-            return Ok(());
-        };
-        show(&bytes[..HEADER_BYTES], url, offset);
-        offset += lengths.record as u64;
+        self.bytes.truncate(need);
+        self.record_bytes = lengths.record;
+        Ok(got >= need)
     }
+}
+
+/// Shows the header and the URL of every record, by jumping from one to the next. What it shows may not be whole.
+pub fn skim(file: &File, segment: u64, mut show: impl FnMut(&[u8], &[u8], u64)) -> io::Result<()> {
+    let mut start = RecordStart::new();
+    let mut offset = SEGMENT_HEADER_BYTES as u64;
+    while start.read(file, segment, offset)? {
+        show(start.header(), start.url(), offset);
+        offset += start.record_bytes();
+    }
+    Ok(())
 }
 
 fn read_up_to(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {

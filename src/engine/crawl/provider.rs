@@ -220,7 +220,6 @@ impl Provider {
         let doc_id = outcome.doc_id;
         if outcome.result == ResultCode::NotModified && self.index.is_open(doc_id) {
             if self.stands_on_nothing(doc_id) {
-                self.rules.stored_pages.iter().for_each(StoredPages::lost);
                 return self.index.ask_whole(doc_id);
             }
             if self.index.was_read_by_other_rules(doc_id) && self.read_again(doc_id, now_s) {
@@ -253,15 +252,14 @@ impl Provider {
     /// A document has not changed, but what was stored of it went away. Asked for whole, it is noted as held no more: one
     /// whose server says so again and again is not asked again and again.
     fn stands_on_nothing(&mut self, doc_id: u32) -> bool {
-        if self.rules.stored_pages.is_none() || !self.index.is_noted_as_held(doc_id) {
+        let Some(stored_pages) = &mut self.rules.stored_pages else { return false };
+        if !self.index.is_noted_as_held(doc_id) {
             return false;
         }
-        let Some(mut candidate) = self.index.candidate(doc_id).filter(|found| !found.provenance.head_only)
-        else {
+        let Some(candidate) = self.index.candidate(doc_id).filter(|found| !found.provenance.head_only) else {
             return false;
         };
-        self.drop_held(&mut candidate);
-        candidate.held.is_none()
+        candidate.held.is_none_or(|held| !stored_pages.stands(&candidate.url, &held))
     }
 
     /// What an earlier process found may be out of the scope of this one.

@@ -1,3 +1,4 @@
 //! What crosses several parts of a crawl, without threads.
 
 mod scheduler;
+mod stored_pages;
