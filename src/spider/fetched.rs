@@ -15,6 +15,9 @@ pub enum Retry {
     /// The server wants another request, and the next one for this URL differs: GET instead of HEAD, or with the answer
     /// to its challenge.
     NewRequest,
+    /// This process stops and has cut it, which says nothing of its server: for all but the pause of its host it was never
+    /// made.
+    Stopped,
 }
 
 /// A fetch that has ended, successfully or not.

@@ -256,11 +256,14 @@ impl Spider {
         [self.timers.next_due(), self.conns.next_due()].into_iter().flatten().min()
     }
 
-    /// Ends every open fetch as timed out.
+    /// Ends every open fetch without a result: it is to be made again, by whoever comes next.
     pub fn abandon(&mut self, now: Now, out: &mut Vec<Action>) {
         let open: Vec<Key> = self.fetches.iter().map(|(key, _)| key).collect();
         for key in open {
             self.finish(key, ResultCode::TotalTimeout, now, out);
+            if let Some(Action::Finished(fetched)) = out.last_mut() {
+                fetched.retry = Some(Retry::Stopped);
+            }
         }
     }
 

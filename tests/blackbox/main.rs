@@ -97,6 +97,7 @@ mod explain;
 mod export;
 mod file_limits;
 mod filters;
+mod first_hour;
 mod full_disk;
 mod fuzz;
 mod hostile;

@@ -164,7 +164,8 @@ impl Queues {
         let report = report_of(fetched, now, self.wall);
         let is_page = self.url_server.doc_id(fetched.trans).is_some();
         match fetched.retry {
-            Some(Retry::StaleConnection) => self.url_server.put_back(fetched.trans, now),
+            // It is pending in the next process, and the pause of its host counts from here.
+            Some(Retry::StaleConnection | Retry::Stopped) => self.url_server.put_back(fetched.trans, now),
             Some(Retry::NewRequest) => {
                 self.log_again(fetched, out, now);
                 self.url_server.ask_again(fetched.trans, &report, now);

@@ -129,8 +129,11 @@ impl WorkSource for OrderQueue {
         let Some(again) = fetched.retry else {
             return Ended::Store(EndedOrder::Fetched { doc_id, fetched, span });
         };
-        if again == Retry::NewRequest {
-            out.log.order(doc_id, &fetched, span);
+        match again {
+            Retry::StaleConnection => {}
+            Retry::NewRequest => out.log.order(doc_id, &fetched, span),
+            // Nobody is told: its URL server sends it elsewhere, as it does what waits here.
+            Retry::Stopped => return Ended::Over(fetched.bytes),
         }
         let Fetched { trans, url, addr, bytes, .. } = *fetched;
         let order = SpiderOrder { trans, doc_id, task: SpiderTask::Fetch { url, ip: addr.ip() } };
