@@ -49,18 +49,14 @@ fn nothing_to_crawl() {
 #[test]
 fn urls_that_are_none() {
     let dir = TempDir::new();
-    for url in [
-        "nonsense",
-        "http://",
-        "ftp://127.0.0.1/",
-        "http://[::1/",
-        "http://a b/",
-        "file:///etc/passwd",
-        "http://user:secret@127.0.0.1/",
-        "",
-    ] {
+    for url in
+        ["nonsense", "http://", "ftp://127.0.0.1/", "http://[::1/", "http://a b/", "file:///etc/passwd", ""]
+    {
         refused(&["crawl", url, "--data", &data(&dir)], 2, &[url]);
     }
+    let secret = run(["crawl", "http://user:secret@127.0.0.1/", "--data", &data(&dir)]);
+    assert_eq!(secret.code(), 2, "{}", secret.stderr);
+    assert!(secret.stderr.contains("…@127.0.0.1/") && !secret.stderr.contains("secret"), "{}", secret.stderr);
     // One bad URL among good ones is a mistake all the same.
     refused(&["crawl", "http://127.0.0.1:9/", "nonsense", "--data", &data(&dir)], 2, &["nonsense"]);
     let run = run(["crawl", "\u{1b}[31mx", "--data", &data(&dir)]);

