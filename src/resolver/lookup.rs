@@ -22,13 +22,6 @@ pub enum Failure {
     TimedOut,
 }
 
-impl Failure {
-    /// No server could say: that tells nothing of the name.
-    pub fn is_unsaid(self) -> bool {
-        matches!(self, Failure::ServersFailed | Failure::TimedOut)
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

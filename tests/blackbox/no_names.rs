@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 const HOSTS: u64 = 24;
 const PAGES: u64 = 4;
@@ -205,6 +206,45 @@ fn single_names_fail_by_themselves() {
     let seed = [format!("http://gone.test:{}/", web.port()), "--dns".to_string(), names.flag()];
     let run = run_crawl(&dir.join("gone"), &seed.each_ref().map(String::as_str));
     assert_eq!((run.code(), result_count(&run.json(), "dns_failed")), (1, 1), "{}", run.stderr);
+}
+
+/// A domain that lapses, or whose servers fail, ends no crawl of others, though it had pages before.
+#[test]
+fn a_name_that_is_gone_ends_no_crawl_of_others() {
+    let (dir, web, sound) = (TempDir::new(), web(), sound());
+    let (data, seeds) = (dir.join("data"), seeds(&web));
+    let mut flags: Vec<&str> = seeds.iter().map(String::as_str).collect();
+    let (server, config) = (sound.flag(), dir.write("c.toml", "[url_server]\nhosts_per_ip_max = 4096\n"));
+    flags.extend(["--dns", &server, "--config", config.to_str().unwrap()]);
+    assert_eq!(run_crawl(&data, &flags).code(), 0);
+    // Theirs are the last answers, so that no name that resolves clears them.
+    let names = ScriptedServer::start(|asked| match asked.name.as_str() {
+        "h0.test" => vec![(Duration::from_secs(1), asked.code(3))],
+        "h1.test" => vec![(Duration::from_secs(1), asked.code(2))],
+        "h2.test" => Vec::new(),
+        _ => at_once(asked.addresses(&["127.0.0.1"])),
+    });
+    let run = run_crawl(&data, &["--again", "--dns", &names.flag()]);
+    assert!(run.code() < 2, "{}", run.stderr);
+    assert!(run.json()["results"]["dns_failed"].as_u64() >= Some(3), "{}", run.text());
+}
+
+/// Names whose own servers fail are theirs, though nothing else is left to resolve: the server knows of others.
+#[test]
+fn a_crawl_of_lame_names_ends() {
+    let names = ScriptedServer::start(|asked| match asked.name.ends_with(".test") {
+        true => at_once(asked.code(2)),
+        false => at_once(asked.code(3)),
+    });
+    for count in [1, 24] {
+        let dir = TempDir::new();
+        let seeds: Vec<String> = (0..count).map(|n| format!("http://lame{n}.test/")).collect();
+        let mut flags: Vec<&str> = seeds.iter().map(String::as_str).collect();
+        let server = names.flag();
+        flags.extend(["--dns", &server]);
+        let run = run_crawl(&dir.join("data"), &flags);
+        assert_eq!((run.code(), result_count(&run.json(), "dns_failed")), (1, count), "{}", run.stderr);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
-use crate::base::{Now, fingerprint, shown};
+use crate::base::{Now, fingerprint, random_u64, shown};
 use crate::engine::crawl::robots_exchange::Asker;
-use crate::engine::names::{Addresses, Lookup, NameFault, NameTrust, Names};
+use crate::engine::names::{Addresses, Answered, Lookup, NameFault, NameTrust, Names, ServerWord, Verdict};
 use crate::proto::job::Candidate;
 use crate::proto::url::CrawlUrl;
 use crate::resolver::Failure;
@@ -19,6 +19,8 @@ pub(crate) struct Resolution {
     by_ip: Vec<Sharer>,
     /// Of a name in doubt, a server said that it does not exist.
     was_said: bool,
+    /// The test question that is open: a name that nobody remembers.
+    test: Option<Box<str>>,
     /// Names fail by our own fault, and are asked for anew then.
     again_at: Option<Now>,
 }
@@ -94,6 +96,7 @@ impl Resolution {
             forward: RapidHashMap::default(),
             by_ip: Vec::new(),
             was_said: false,
+            test: None,
             again_at: None,
         }
     }
@@ -119,7 +122,7 @@ impl Resolution {
                 (NameState::Known(addresses.clone()), Some(addresses))
             }
             Lookup::Failed(failure) => {
-                return match self.failed(name.into(), failure, vec![waiter]).pop() {
+                return match self.failed(name.into(), failure, false, vec![waiter]).pop() {
                     Some(waiter) => Resolved::Now(waiter, None),
                     None => Resolved::Asked,
                 };
@@ -136,33 +139,48 @@ impl Resolution {
 
     /// The next answer to a question that was asked, and those who waited for it; nobody if it is in doubt.
     pub fn answer(&mut self) -> Option<(Vec<Waiter>, Option<Addresses>)> {
-        let (name, answer) = self.names.answer()?;
+        let Answered { name, answer, is_remembered } = self.names.answer()?;
+        if self.test.as_ref() == Some(&name) {
+            self.test = None;
+            self.trust.tested(answer.map_or_else(ServerWord::of, |_| ServerWord::Told));
+            return Some((Vec::new(), None));
+        }
         let waiters = match self.forward.remove(&name) {
             Some(NameState::Asked(waiters)) => waiters,
             _ => Vec::new(),
         };
         Some(match answer {
             Ok(addresses) => {
-                self.trust.resolved();
+                match is_remembered {
+                    true => self.trust.known(),
+                    false => self.trust.found(),
+                }
                 self.forward.insert(name, NameState::Known(addresses.clone()));
                 (waiters, Some(addresses))
             }
-            Err(failure) => (self.failed(name, failure, waiters), None),
+            Err(failure) => (self.failed(name, failure, is_remembered, waiters), None),
         })
     }
 
     /// A name has failed. Those who waited for it are returned if that is its own fault.
-    fn failed(&mut self, name: Box<str>, failure: Failure, waiters: Vec<Waiter>) -> Vec<Waiter> {
+    fn failed(
+        &mut self,
+        name: Box<str>,
+        failure: Failure,
+        is_remembered: bool,
+        waiters: Vec<Waiter>,
+    ) -> Vec<Waiter> {
         let had = |waiter: &Waiter| matches!(waiter, Waiter::Candidate(candidate) if candidate.host_had);
         let missed = waiters.iter().any(had);
-        let fault = if failure.is_unsaid() { NameFault::Unsaid } else { NameFault::Absent };
+        let word = ServerWord::of(failure);
+        let fault = NameFault { name: fingerprint(name.as_bytes()), word, missed, is_remembered };
         // A table of names is all there is, and nobody asks for a name that cannot be one.
         let is_sure = self.names.servers().is_none() || failure == Failure::BadName;
-        if is_sure || !self.trust.failed(fault, missed) {
+        if is_sure || !self.trust.failed(fault) {
             self.forward.insert(name, NameState::Failed);
             return waiters;
         }
-        self.was_said |= missed && fault == NameFault::Absent;
+        self.was_said |= missed && word == ServerWord::Told;
         self.forward.insert(name, NameState::InDoubt(waiters));
         Vec::new()
     }
@@ -177,13 +195,31 @@ impl Resolution {
                 Judged::Again(self.take_doubts(false))
             });
         }
-        match self.trust.is_ours(!self.names.is_asking()) {
-            Some(true) => {
+        match self.trust.verdict(!self.names.is_asking()) {
+            Some(Verdict::Ours) => {
                 self.again_at = Some(if wait { now.plus_us(AGAIN_US) } else { Now::NEVER });
                 Some(Judged::Ours(self.complaint()))
             }
-            Some(false) => Some(Judged::Theirs(self.take_doubts(true))),
+            Some(Verdict::Theirs) => Some(Judged::Theirs(self.take_doubts(true))),
+            Some(Verdict::Test) => {
+                self.ask_test();
+                None
+            }
             None => self.trust.has_cleared().then(|| Judged::Theirs(self.take_doubts(true))),
+        }
+    }
+
+    /// Asks for a name that does not exist and that no server remembers: those that speak say so, and to say so must ask
+    /// others in turn. The domain is one that every server can find, and of which it has few other questions.
+    fn ask_test(&mut self) {
+        if self.test.is_some() {
+            return;
+        }
+        let name = format!("{:016x}.arpa", random_u64());
+        match self.names.lookup(&name) {
+            Lookup::Asked => self.test = Some(name.into()),
+            Lookup::Failed(failure) => self.trust.tested(ServerWord::of(failure)),
+            Lookup::Known(_) | Lookup::Later => {}
         }
     }
 
@@ -276,6 +312,48 @@ impl Resolution {
 mod tests {
     use super::*;
     use crate::engine::names::HostsFile;
+    use crate::engine::names::scripted::scripted;
+    use std::time::{Duration, Instant};
+
+    fn ask(batch: &mut Resolution, name: &str) {
+        let url = CrawlUrl::parse(&format!("http://{name}/")).unwrap();
+        assert!(matches!(batch.look_up(name, Waiter::Candidate(Candidate::seed(1, url))), Resolved::Asked));
+    }
+
+    /// The next answer; waits for it.
+    fn answer(batch: &mut Resolution) -> Option<Addresses> {
+        let until = Instant::now() + Duration::from_secs(30);
+        while !batch.has_answers() {
+            assert!(Instant::now() < until, "no answer");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        batch.answer().unwrap().1
+    }
+
+    /// What the resolver remembers tells nothing of servers: they may be gone since.
+    #[test]
+    fn a_remembered_name_clears_no_doubt() {
+        let names =
+            scripted(|heard| heard.name.starts_with("good").then(|| heard.addresses(&["1.1.1.1"], 600)));
+        let mut batch = Resolution::new(names);
+        ask(&mut batch, "good.test");
+        assert!(answer(&mut batch).is_some());
+        batch.begin(4);
+        ask(&mut batch, "mute.test");
+        assert!(answer(&mut batch).is_none());
+        ask(&mut batch, "mute2.test");
+        ask(&mut batch, "good.test");
+        assert!(answer(&mut batch).is_some());
+        assert!(batch.judged(false, Now::ZERO).is_none(), "a question is open");
+        // Nor does the server say anything at all any more.
+        assert!(answer(&mut batch).is_none());
+        let mut judged = batch.judged(false, Now::ZERO);
+        if judged.is_none() {
+            answer(&mut batch);
+            judged = batch.judged(false, Now::ZERO);
+        }
+        assert!(matches!(judged, Some(Judged::Ours(_))));
+    }
 
     #[test]
     fn a_crowded_address_sits_out_one_question() {

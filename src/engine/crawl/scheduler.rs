@@ -361,6 +361,9 @@ impl Scheduler {
         match self.resolution.judged(self.config.wait, self.now) {
             None => {}
             Some(Judged::Theirs(waiters)) => {
+                if self.config.wait {
+                    self.health.wait_for(Part::Names, None);
+                }
                 waiters.into_iter().for_each(|waiter| self.resolved(waiter, None));
             }
             Some(Judged::Again(waiters)) => {
@@ -368,6 +371,8 @@ impl Scheduler {
                     self.look_up(&Box::<str>::from(waiter.name()), waiter);
                 }
             }
+            // It ends for a better reason.
+            Some(Judged::Ours(_)) if self.ending.has_begun() => {}
             Some(Judged::Ours(fault)) if self.config.wait => {
                 self.health.wait_for(Part::Names, Some(format!("fetching waits: {fault}")));
             }

@@ -23,9 +23,12 @@ mod names;
 mod resolv_conf;
 mod resolver_actor;
 mod route;
+#[cfg(test)]
+pub(crate) mod scripted;
 mod trust;
 
 pub use hosts_file::HostsFile;
 pub use names::{Addresses, Lookup, Names};
 pub use resolv_conf::ResolvConf;
-pub(crate) use trust::{NameFault, NameTrust};
+pub use resolver_actor::Answered;
+pub(crate) use trust::{NameFault, NameTrust, ServerWord, Verdict};

@@ -79,7 +79,7 @@ impl Names {
     }
 
     /// The next answer to a question that was `Asked`.
-    pub fn answer(&mut self) -> Option<(Box<str>, Result<Addresses, Failure>)> {
+    pub fn answer(&mut self) -> Option<Answered> {
         self.servers.as_mut()?.answer()
     }
 
@@ -139,10 +139,13 @@ impl NamesThread {
         // Looked at first: a thread that is dead has said all it will say.
         let dead = self.thread.is_dead();
         let answer = match self.answers.pop() {
-            None if dead => (self.open.iter().next()?.clone(), Err(Failure::ServersFailed)),
+            None if dead => {
+                let name = self.open.iter().next()?.clone();
+                Answered { name, answer: Err(Failure::ServersFailed), is_remembered: false }
+            }
             answer => answer?,
         };
-        self.open.remove(&answer.0);
+        self.open.remove(&answer.name);
         Some(answer)
     }
 
@@ -195,7 +198,7 @@ mod tests {
     }
 
     /// The next answer; waits for it, at most five seconds.
-    fn answer(names: &mut Names) -> (Box<str>, Result<Addresses, Failure>) {
+    fn answer(names: &mut Names) -> Answered {
         let until = Instant::now() + Duration::from_secs(5);
         while !names.has_answers() {
             assert!(Instant::now() < until, "no answer");
@@ -227,10 +230,12 @@ mod tests {
             assert_eq!(names.lookup(&name), Lookup::Asked, "the same question");
         }
         for _ in 0..300 {
-            let (name, addresses) = answer(&mut names);
-            assert_eq!(addresses.is_ok(), name.starts_with("yes"), "{name}");
+            let Answered { name, answer, is_remembered } = answer(&mut names);
+            assert_eq!((answer.is_ok(), is_remembered), (name.starts_with("yes"), false), "{name}");
         }
         serve.join().unwrap();
+        assert_eq!(names.lookup("yes1.test"), Lookup::Asked);
+        assert!(answer(&mut names).is_remembered, "nobody was asked");
         std::thread::sleep(Duration::from_millis(20));
         assert!(names.answer().is_none());
     }
@@ -252,7 +257,8 @@ mod tests {
         let mut names = names(&server, deaf());
         assert_eq!(names.lookup("silent.test"), Lookup::Asked);
         names.servers.as_mut().unwrap().thread.tell_to_end();
-        assert_eq!(answer(&mut names), ("silent.test".into(), Err(Failure::ServersFailed)));
+        let Answered { name, answer, .. } = answer(&mut names);
+        assert_eq!((&*name, answer), ("silent.test", Err(Failure::ServersFailed)));
         assert_eq!(names.lookup("another.test"), Lookup::Failed(Failure::ServersFailed));
         assert!(names.answer().is_none());
     }

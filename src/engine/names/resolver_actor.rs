@@ -7,7 +7,13 @@ use crate::rings::{Doorbell, Receiver, Sender};
 use std::sync::Arc;
 
 /// A host, and its addresses, or why it has none.
-pub(super) type Answered = (Box<str>, Result<Addresses, Failure>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    pub name: Box<str>,
+    pub answer: Result<Addresses, Failure>,
+    /// It was known from before: no server was asked.
+    pub is_remembered: bool,
+}
 
 /// The resolver over a driver: questions off a ring, answers onto another.
 pub struct ResolverActor<D: Driver> {
@@ -50,15 +56,15 @@ impl<D: Driver> ResolverActor<D> {
         for action in actions.drain(..) {
             match action {
                 Action::Net(ask) => self.driver.ask(ask),
-                Action::Answer { name, answer } => self.say(name, answer),
+                Action::Answer { name, answer } => self.say(Answered { name, answer, is_remembered: false }),
             }
         }
         // Nothing above makes the resolver act again, so the list comes back empty.
         self.actions = actions;
     }
 
-    fn say(&self, name: Box<str>, answer: Result<Addresses, Failure>) {
-        let said = self.answers.push((name, answer));
+    fn say(&self, answered: Answered) {
+        let said = self.answers.push(answered);
         assert!(said.is_ok(), "the asker has no more questions open than its ring holds answers");
     }
 }
@@ -74,7 +80,7 @@ impl<D: Driver> Actor for ResolverActor<D> {
         self.run_actions();
         while let Some(name) = self.waiting.take().or_else(|| self.questions.pop()) {
             match self.resolver.ask(&name, now, &mut self.actions) {
-                Asked::Known(answer) => self.say(name, answer),
+                Asked::Known(answer) => self.say(Answered { name, answer, is_remembered: true }),
                 Asked::Pending => self.run_actions(),
                 Asked::Full => {
                     self.waiting = Some(name);

@@ -10,6 +10,7 @@ use crate::engine::crawl::messages::{Done, FromShard, HostWord, RobotsAnswer, To
 use crate::engine::crawl::provider::{Provider, ProviderRules};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::scheduler_setup::SchedulerConfig;
+use crate::engine::names::scripted::scripted;
 use crate::engine::names::{HostsFile, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::health::Health;
@@ -17,12 +18,14 @@ use crate::engine::runtime::log_writer::{LogMedium, MemoryFiles};
 use crate::engine::runtime::shard_lane::LaneEnd;
 use crate::engine::runtime::wiring::Wiring;
 use crate::limits::DRAIN_US;
+use crate::proto::dns::made_up::MadeUp;
 use crate::proto::job::Job;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
 /// Shards that the test plays.
 struct Stage {
@@ -36,6 +39,10 @@ struct Stage {
 }
 
 fn stage(hosts: &str) -> Stage {
+    stage_that(true, hosts)
+}
+
+fn stage_that(wait: bool, hosts: &str) -> Stage {
     let wall = Wall { unix_ms_at_zero: 0 };
     let mut wiring =
         Wiring::open(&Config::default(), &LogMedium::Memory(MemoryFiles::default()), wall).unwrap();
@@ -52,7 +59,7 @@ fn stage(hosts: &str) -> Stage {
         seconds_max: None,
         guard: AddressGuard::default(),
         head_only: false,
-        wait: true,
+        wait,
         linger_us: 0,
     };
     let provider = Provider::new(DocIndex::default(), ProviderRules::plain());
@@ -276,4 +283,57 @@ fn an_index_that_takes_nothing_keeps_nobody_from_stopping() {
     // There is room again, but what came after a gap is not told.
     scheduler.seeds(Vec::new());
     assert!(turn(scheduler, stopped_us + DRAIN_US), "nothing waits to be told");
+}
+
+/// Turns at a time of the scheduler until that is so.
+fn turn_until(stage: &mut Stage, now: Now, is_so: impl Fn(&Stage) -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !is_so(stage) {
+        assert!(Instant::now() < until, "it is not so");
+        stage.scheduler.turn(now);
+        stage.index.turn(now);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn an_end_that_has_begun_does_not_fail_for_want_of_names() {
+    let mut stage = stage_that(false, "");
+    let count = Arc::new(AtomicU8::new(0));
+    let counting = count.clone();
+    stage.scheduler.set_names(scripted(move |_| {
+        counting.fetch_add(1, Ordering::Relaxed);
+        None
+    }));
+    stage.seed("http://mute.test/");
+    turn_until(&mut stage, Now::ZERO, |_| count.load(Ordering::Relaxed) > 0);
+    stage.stop.store(true, Ordering::Relaxed);
+    stage.settle();
+    assert!(stage.scheduler.ended().is_some());
+    // Longer than the server is given, and what it is asked to show that it is there.
+    let until = Instant::now() + Duration::from_secs(5);
+    turn_until(&mut stage, Now::ZERO, |_| Instant::now() > until);
+    for shard in 0..2 {
+        stage.say(shard, FromShard::Drained);
+    }
+    assert!(!stage.health.is_fatal(), "{:?}", stage.health.take());
+}
+
+#[test]
+fn a_wait_for_names_is_over_when_servers_tell_again() {
+    let mut stage = stage("");
+    let rcode = Arc::new(AtomicU8::new(2));
+    let says = rcode.clone();
+    stage.scheduler.set_names(scripted(move |heard| {
+        let rcode = says.load(Ordering::Relaxed);
+        Some(heard.answer(&MadeUp { rcode, soa: Some((9, 9)), ..MadeUp::default() }))
+    }));
+    stage.seed("http://a.test/");
+    turn_until(&mut stage, Now::ZERO, |stage| stage.health.waiting_for().is_some());
+    // No name resolves, but that is the names' own fault.
+    rcode.store(3, Ordering::Relaxed);
+    std::thread::sleep(Duration::from_millis(5_100));
+    let later = Now::ZERO.plus_ms(7_000);
+    turn_until(&mut stage, later, |stage| stage.scheduler.documents_done() == 1);
+    assert_eq!(stage.health.waiting_for(), None);
 }
