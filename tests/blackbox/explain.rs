@@ -22,7 +22,7 @@ fn explain_run(data: &Path, url: &str) -> Run {
 fn explain(data: &Path, url: &str) -> Value {
     let run = explain_run(data, url);
     let found = run.json();
-    let no = ["out_of_scope", "denied", "trap", "over_budget", "robots_denied", "error"];
+    let no = ["out_of_scope", "excluded", "denied", "trap", "over_budget", "robots_denied", "error"];
     let expected = i32::from(no.contains(&found["answer"].as_str().unwrap()));
     assert_eq!(run.code(), expected, "{found}\n{}", run.stderr);
     // People are told the same.

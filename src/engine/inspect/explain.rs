@@ -9,6 +9,8 @@ use crate::url_server::WaitsFor;
 pub enum Answer {
     NotKnown,
     OutOfScope,
+    /// Left out by another rule of the last crawl, as of addresses.
+    Excluded,
     Denied,
     Trap,
     OverBudget,
@@ -36,6 +38,7 @@ impl Answer {
         match self {
             Answer::NotKnown => "not_known",
             Answer::OutOfScope => "out_of_scope",
+            Answer::Excluded => "excluded",
             Answer::Denied => "denied",
             Answer::Trap => "trap",
             Answer::OverBudget => "over_budget",
@@ -56,6 +59,7 @@ impl Answer {
         matches!(
             self,
             Answer::OutOfScope
+                | Answer::Excluded
                 | Answer::Denied
                 | Answer::Trap
                 | Answer::OverBudget
@@ -113,7 +117,7 @@ fn known(dossier: &DocumentLine, looked: &Status, rules: &CrawlRules, now: &str)
         Some(DocState::Pending) => pending(dossier, looked, rules, now),
         Some(DocState::Excluded) => out_of_scope(looked).unwrap_or_else(|| {
             let why = dossier.reason.as_deref().unwrap_or("the rules of the last crawl");
-            (Answer::OutOfScope, format!("left out: {why}"))
+            (Answer::Excluded, format!("left out: {why}"))
         }),
         Some(DocState::Success) => had(dossier, rules, now),
         Some(DocState::Error) | None => failed(dossier, rules, now),
@@ -294,7 +298,7 @@ mod tests {
         assert_eq!(of(dossier(DocState::Success, Some(ResultCode::Redirect))), "redirected");
         assert_eq!(of(dossier(DocState::Error, Some(ResultCode::HttpError))), "error");
         assert_eq!(of(dossier(DocState::Error, Some(ResultCode::RobotsDenied))), "robots_denied");
-        assert_eq!(of(dossier(DocState::Excluded, None)), "out_of_scope");
+        assert_eq!(of(dossier(DocState::Excluded, None)), "excluded");
         let due = |due_at: &str| DocumentLine {
             due_at: Some(due_at.to_string()),
             retries: 1,
