@@ -3,7 +3,7 @@ use super::settings::{
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, NameSource, OpenNote, ProductDriver, RunningCrawl, Signals,
-    has_index, keep_settings, open_data, open_index, parse_url, read_urls, run_to_end, say, say_more, tell,
+    keep_settings, lacks, open_data, open_index, parse_url, read_urls, run_to_end, say, say_more, tell,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
@@ -65,13 +65,15 @@ impl CrawlArgs {
         for path in files.into_iter().flatten() {
             read_urls(path, "--seeds", &mut seeds)?;
         }
-        if seeds.is_empty() && (files != [&None, &None] || !has_index(config)?) {
-            return Err(Failure::Usage(
-                "nothing to crawl: give a URL, a file of them with --seeds, or a crawl to continue with --data"
-                    .to_string(),
-            ));
+        if !seeds.is_empty() {
+            return Ok(seeds);
         }
-        Ok(seeds)
+        let lack = match files == [&None, &None] {
+            true => lacks(config)?,
+            false => Some("no URL was given".to_string()),
+        };
+        let mend = "give a URL, a file of them with --seeds, or a crawl to continue with --data";
+        lack.map_or(Ok(seeds), |lack| Err(Failure::Usage(format!("nothing to crawl: {lack}; {mend}"))))
     }
 }
 

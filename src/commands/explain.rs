@@ -2,7 +2,7 @@ use super::index::{line_of, typed};
 use super::index_stat::origin_of;
 use super::shared::{DataArg, Failure, RunningCrawl, now_ms, tell, with_age};
 use crate::base::{Wall, rfc3339, shown};
-use crate::doc_index::{IndexView, QueryVariants};
+use crate::doc_index::{DocumentLine, IndexView, QueryVariants};
 use crate::engine::{
     CrawlRules, Explanation, HostLine, RobotsLine, RobotsState, ScopeLine, Status, index_folder, remembered,
     scope_of,
@@ -121,7 +121,9 @@ impl Asking<'_> {
             looked.dossier = Some(line_of(&self.view, &found)?);
         }
         let seeds = self.view.scope_urls()?;
-        looked.scope = Some(ScopeLine::of(&scope_of(&self.rules.config(), &seeds).judge(url)));
+        let depth = looked.dossier.as_ref().and_then(DocumentLine::links_followed);
+        let depth = depth.filter(|_| !seeds.contains(url));
+        looked.scope = Some(ScopeLine::of(&scope_of(&self.rules.config(), &seeds).judge_at(url, depth)));
         let rules = &self.rules;
         let has_query = url.path_and_query().contains('?');
         let limited = rules.doc_index.pages_per_host > 0

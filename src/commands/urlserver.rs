@@ -1,7 +1,7 @@
 use super::settings::{Before, DataFlags, KeptArgs, QueueFlags, SharedArgs};
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
-    has_index, keep_settings, links_possible, open_data, open_index, read_urls, run_to_end, tell,
+    keep_settings, lacks, links_possible, open_data, open_index, read_urls, run_to_end, tell,
 };
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
@@ -71,13 +71,12 @@ impl UrlServerArgs {
                     return Err(Failure::Usage(format!("{}: no URL in it", path.display())));
                 }
             }
-            None if !has_index(&config)? => {
-                return Err(Failure::Usage(format!(
-                    "{} has no doc index: name a list of URLs with --urls, or another directory with --data",
-                    config.store.data.display()
-                )));
+            None => {
+                if let Some(lack) = lacks(&config)? {
+                    let mend = "name a list of URLs with --urls, or another directory with --data";
+                    return Err(Failure::Usage(format!("nothing to hand out: {lack}; {mend}")));
+                }
             }
-            None => {}
         }
         let wait = self.wait || config.crawl.wait;
         let summary = serve(config, &kept, links, urls, wait, signals, started)?;

@@ -113,6 +113,11 @@ impl DocumentLine {
         }
     }
 
+    /// As [`Provenance::links_followed`].
+    pub fn links_followed(&self) -> Option<u16> {
+        self.origin()?.provenance.links_followed()
+    }
+
     /// Where it comes from, without the page that named it: its number is of another index.
     pub(super) fn origin(&self) -> Option<Origin> {
         let provenance = Provenance {

@@ -87,6 +87,15 @@ impl IndexView {
         ended.unwrap_or(Ok(()))
     }
 
+    /// Whether no URL is known.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        let found = self.ledger.each_from(0, |told| match told.entry {
+            Entry::Doc { .. } | Entry::Unresolved { .. } => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        Ok(found?.is_none())
+    }
+
     pub fn note(&self, doc_id: u32, row: &Row) -> io::Result<Note> {
         self.documents.note(doc_id, row)
     }

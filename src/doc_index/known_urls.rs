@@ -122,6 +122,10 @@ impl KnownUrls {
         self.scoped.insert(self.fingerprint(url))
     }
 
+    pub fn is_in_scope(&self, url: &str) -> bool {
+        self.scoped.contains(&self.fingerprint(url))
+    }
+
     /// Memory that cannot go to disk.
     pub fn table_bytes(&self) -> usize {
         self.scoped.capacity() * PER_FINGERPRINT

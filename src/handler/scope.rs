@@ -98,6 +98,14 @@ impl Scope {
         self.traps.caught(url).unwrap_or(inside)
     }
 
+    /// The same for a URL that was found so many links from a seed, perhaps by a crawl that followed more of them.
+    pub fn judge_at<'a>(&'a self, url: &'a CrawlUrl, depth: Option<u16>) -> Verdict<'a> {
+        match depth {
+            Some(depth) if depth > self.depth_max => Verdict::TooDeep { depth, max: self.depth_max },
+            _ => self.judge(url),
+        }
+    }
+
     /// The rule that keeps a URL out, wherever it was found: only this counts for seeds, too.
     pub fn denies(&self, url: &CrawlUrl) -> Option<RuleRef<'_>> {
         self.rules.deny.which(url)

@@ -14,6 +14,8 @@ pub enum Verdict<'a> {
     NotSpanned(ScopeKind),
     /// Out, by a rule of `deny`.
     Denied(RuleRef<'a>),
+    /// Out, as it is more links from a seed than this crawl follows.
+    TooDeep { depth: u16, max: u16 },
     /// Out, as its path has too many segments.
     PathDepth { max: usize },
     /// Out, as its path repeats a segment.
@@ -35,6 +37,7 @@ impl Verdict<'_> {
             Verdict::Allowed(_) => "allowed",
             Verdict::NotSpanned(_) => "out_of_scope",
             Verdict::Denied(_) => "denied",
+            Verdict::TooDeep { .. } => "too_deep",
             Verdict::PathDepth { .. } => "trap_path_depth",
             Verdict::RepeatedSegment { .. } => "trap_repeated_segment",
         }
@@ -56,6 +59,10 @@ impl Verdict<'_> {
             Verdict::NotSpanned(ScopeKind::Any) => "no URL is",
             Verdict::Allowed(allow) => return rule("allow", allow),
             Verdict::Denied(deny) => return rule("deny", deny),
+            Verdict::TooDeep { depth, max } => {
+                let links = if *depth == 1 { "link" } else { "links" };
+                return format!("it is {depth} {links} from a seed, and this crawl follows {max} (depth)");
+            }
             Verdict::PathDepth { max } => {
                 return format!("its path has more than {max} segments (path_depth_max)");
             }

@@ -77,9 +77,7 @@ pub enum KeeperError {
     /// No segment could be made; what is stored is safe, and the keeper will try again.
     #[error("cannot make a segment of {bytes} bytes: {cause} ({})", mend(.cause))]
     NoSegment { bytes: u64, cause: io::Error },
-    #[error(
-        "{free} bytes are free, and {floor} must stay free beside a segment of {bytes} (free some space, or set free_bytes_min lower)"
-    )]
+    #[error("{}", low_disk(*.free, *.floor, *.bytes))]
     LowDisk { free: u64, floor: u64, bytes: u64 },
     /// The disk refused what was written; it will be written again elsewhere.
     #[error(
@@ -111,6 +109,21 @@ impl KeeperError {
 
 fn is_full(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Names what helps: where a segment does not fit at all, no other floor does.
+fn low_disk(free: u64, floor: u64, bytes: u64) -> String {
+    let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+    let (free_mb, segment_mb) = (mb(free), mb(bytes));
+    match free < bytes {
+        true => format!(
+            "{free_mb} are free, and a segment takes {segment_mb} (free some space, or set segment_bytes lower)"
+        ),
+        false => format!(
+            "{free_mb} are free, and {} must stay free beside a segment of {segment_mb} (free some space, or set free_bytes_min lower)",
+            mb(floor)
+        ),
+    }
 }
 
 fn mend(cause: &io::Error) -> &'static str {
@@ -247,6 +260,12 @@ impl Keeper {
     pub fn waits_for_shards(&self) -> bool {
         let mut live = self.shards.iter().flat_map(|shard| &shard.live);
         live.any(|live| live.bad_from.is_some() && !live.segment.is_finished())
+    }
+
+    /// A shard has no segment to write to: what it fetches has to wait.
+    pub fn is_waited_for(&self) -> bool {
+        let is_full = |shard: &KeptShard| shard.live.iter().all(|live| live.segment.is_finished());
+        self.shards.iter().any(is_full)
     }
 
     /// Commits and seals everything, after the shards have ended. Unused segments are removed.

@@ -3,9 +3,11 @@
 
 use crate::stage::Stage;
 use crate::support::*;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Longer than what is stored twice rather than referred to.
 fn page() -> String {
@@ -105,6 +107,64 @@ fn a_304_that_stands_on_nothing_is_asked_again_without_conditions() {
     let report = stage.crawl([&url]);
     assert_eq!(conditions(&stage), [false, true, false], "{report}");
     assert_eq!(cat(&stage.data, &url), page().as_bytes());
+}
+
+/// The crawl packs its store while a server is being asked: the document has moved, and is there.
+#[test]
+fn a_304_for_what_was_packed_meanwhile_stands() {
+    let first: Arc<Mutex<Option<PathBuf>>> = Arc::default();
+    let (is_second, is_asked) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
+    let mut stage = Stage::new({
+        let (first, is_second) = (first.clone(), is_second.clone());
+        // A crawl that does something else fails by what was asked of it, and not by waiting.
+        let wait = |is_done: &dyn Fn() -> bool| {
+            let until = Instant::now() + Duration::from_secs(8);
+            while !is_done() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        move |asked| {
+            let round = is_second.load(Ordering::SeqCst);
+            match asked.name() == "a.test" {
+                true if conditional(asked) => {
+                    let path = first.lock().unwrap().clone().unwrap();
+                    let inode = || path.metadata().map(|meta| meta.ino()).ok();
+                    let before = inode();
+                    is_asked.store(true, Ordering::SeqCst);
+                    wait(&|| inode() != before);
+                    honest(asked)
+                }
+                true => Reply::text(&filling("cold", 60_000)).with("ETag: \"1\"\r\n"),
+                false => {
+                    wait(&|| !round || is_asked.load(Ordering::SeqCst));
+                    Reply::text(&filling(&format!("{} {round}", asked.target), 60_000))
+                }
+            }
+        }
+    });
+    stage.settings(
+        "[spider]\nmax_doc_size = 65536\n[store]\nsegment_bytes = 524288\nhistory = \"newest\"\ncommit_ms = 2\n",
+    );
+    let cold = stage.url("a.test", "/cold");
+    let others: Vec<String> = (0..40).map(|page| stage.url("b.test", &format!("/{page}"))).collect();
+    let crawl = |others: &[String]| {
+        let others = others.iter().map(String::as_str);
+        stage.crawl([cold.as_str(), "--cores", "0"].into_iter().chain(others))
+    };
+    crawl(&others[..6]);
+    let before = segments(&stage.data, "seg");
+    assert_eq!(before.len(), 1, "{before:?}");
+    *first.lock().unwrap() = before.into_iter().next();
+    is_second.store(true, Ordering::SeqCst);
+    let report = crawl(&others);
+    assert_eq!(conditions(&stage), [false, true], "{report}");
+    assert_eq!(result_count(&report, "not_modified"), 1, "{report}");
+    assert_eq!(
+        records(&stage.data).iter().filter(|listed| listed.url == others[0]).count(),
+        1,
+        "it was packed"
+    );
+    assert_eq!(cat(&stage.data, &cold), filling("cold", 60_000).as_bytes());
 }
 
 #[test]

@@ -56,9 +56,14 @@ pub(crate) fn open_data(path: &Path, killed: &str) -> Result<DataDir, Failure> {
     Ok(directory)
 }
 
-/// Whether there is a doc index to continue with.
-pub(crate) fn has_index(config: &Config) -> Result<bool, Failure> {
-    Ok(IndexView::open(&index_folder(&config.store.data))?.is_some())
+/// Why there is nothing to continue with in a data directory, if there is not.
+pub(crate) fn lacks(config: &Config) -> Result<Option<String>, Failure> {
+    let data = config.store.data.display();
+    Ok(match IndexView::open(&index_folder(&config.store.data))? {
+        None => Some(format!("{data} holds no crawl")),
+        Some(view) if view.is_empty()? => Some(format!("{data} holds no URLs")),
+        Some(_) => None,
+    })
 }
 
 /// Opens the doc index of a data directory, and says what is in it. `seed` is told every URL that it began with.

@@ -21,7 +21,7 @@ mod times;
 mod url_list;
 mod verbosity;
 
-pub(super) use data::{DataArg, has_index, keep_settings, now_ms, open_data, open_index};
+pub(super) use data::{DataArg, keep_settings, lacks, now_ms, open_data, open_index};
 pub(super) use failure::Failure;
 pub(super) use filter::{FilterArgs, is_of_host};
 pub(super) use intake::Intake;

@@ -2,7 +2,9 @@ use super::progress::Progress;
 use super::signals::{Interrupt, Signals};
 use super::{Failure, say};
 use crate::engine::Running;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 /// What is said when a signal comes.
 pub(crate) struct Farewell {
@@ -18,7 +20,7 @@ pub(crate) fn run_to_end<N: Running>(
 ) -> Result<N::Summary, Failure> {
     let mut progress = Progress::new();
     let mut is_stopping = false;
-    let mut waiting_for = None;
+    let mut told = Told::default();
     while !node.is_finished() {
         let interrupt = signals.wait();
         if interrupt == Interrupt::AtOnce || (interrupt == Interrupt::Stop && is_stopping) {
@@ -31,16 +33,30 @@ pub(crate) fn run_to_end<N: Running>(
             node.stop();
         }
         node.notices().iter().for_each(|notice| progress.say(&notice.text));
-        let waits = node.waiting_for();
-        if waits != waiting_for {
-            waits.iter().for_each(|text| progress.say(text));
-            waiting_for = waits;
-        }
+        node.waiting_for().iter().filter(|text| told.is_news(text)).for_each(|text| progress.say(text));
         progress.show(|| node.snapshot());
     }
     node.notices().iter().for_each(|notice| progress.say(&notice.text));
     progress.end();
     Ok(node.finish()?)
+}
+
+/// What was said of that the node waits for, and when. Figures in it change all the time, and are no news.
+#[derive(Default)]
+struct Told(BTreeMap<String, Instant>);
+
+const AGAIN_AFTER: Duration = Duration::from_secs(60);
+
+impl Told {
+    /// Whether it is to be said: something else is waited for, or it is so still after a while.
+    fn is_news(&mut self, text: &str) -> bool {
+        let what = text.split_once(": ").map_or(text, |(what, _)| what);
+        if self.0.get(what).is_some_and(|said| said.elapsed() < AGAIN_AFTER) {
+            return false;
+        }
+        self.0.insert(what.to_string(), Instant::now());
+        true
+    }
 }
 
 /// Says where a process listens, and whom it dials.

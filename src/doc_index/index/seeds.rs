@@ -81,6 +81,11 @@ impl DocIndex {
         }
     }
 
+    /// Whether a URL that was found as a link was typed as well, or is where a seed led.
+    pub fn was_typed(&self, url: &str) -> bool {
+        self.known.is_in_scope(url)
+    }
+
     /// Where a seed's redirects ended, so that the next process knows. Told once, however often it is fetched.
     pub fn add_to_scope(&mut self, url: &CrawlUrl, now_s: u32) {
         if self.known.put_in_scope(url.as_str()) {

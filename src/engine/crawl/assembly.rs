@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::driver::Driver;
 use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::local_queues::LocalQueues;
-use crate::engine::crawl::messages::{FromShard, ToShard};
+use crate::engine::crawl::messages::{FromShard, ToIndex, ToShard};
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
 use crate::engine::crawl::open_index::{OpenIndex, handler_of};
 use crate::engine::crawl::page_sink::PageSink;
@@ -98,6 +98,7 @@ pub fn assemble(
     let OpenIndex { index, mut told, .. } = index;
     let mut provider = Provider::new(index, rules);
     let mut resumed = Resumed::default();
+    let now_s = u32::try_from(wall.unix_ms_at_zero / 1_000).unwrap_or(u32::MAX);
     // Numbers of segments that are gone are used again.
     if let (CrawlStore::Directory(directory), Some(told)) = (&store, &mut told) {
         told.move_to(told.first().min(directory.next_segment())).map_err(NodeError::Index)?;
@@ -107,7 +108,6 @@ pub fn assemble(
     if let (CrawlStore::Directory(directory), Some(told)) =
         (&store, told.as_mut().filter(|_| !config.crawl.again))
     {
-        let now_s = u32::try_from(wall.unix_ms_at_zero / 1_000).unwrap_or(u32::MAX);
         let resumption = Resumption::new(&mut provider, handler_of(config, &scope), now_s);
         resumed = resumption.run(&config.store.data, told.first()).map_err(NodeError::Index)?;
         told.move_to(directory.next_segment()).map_err(NodeError::Index)?;
@@ -123,7 +123,12 @@ pub fn assemble(
     };
     let shard_count = config.cores.len();
     let mut keeper = Keeper::new(medium, store_rules(config), shard_count);
-    keeper.prepare(wall.unix_ms_at_zero)?;
+    if let Err(error) = keeper.prepare(wall.unix_ms_at_zero) {
+        // What was typed is pending in the next process. A disk that refuses this as well has the same mend.
+        let seeds = ToIndex::Seeds { urls: seeds, head_only: config.crawl.head };
+        let _ = provider.work_off(vec![seeds], now_s).and_then(|()| provider.index_mut().close());
+        return Err(NodeError::NoStore(error));
+    }
     provider.tell(keeper.shares());
     let mut wiring = Wiring::open(config, &log_medium, wall)?;
     if let Some(error) = &resumed.trouble {

@@ -179,7 +179,9 @@ impl Provider {
         if looked.dossier.is_none() && self.index.is_parked(url.as_str()) {
             looked.place.at = Place::Parked;
         }
-        looked.scope = self.rules.scope.as_ref().map(|scope| ScopeLine::of(&scope.judge(url)));
+        let depth = looked.dossier.as_ref().and_then(DocumentLine::links_followed);
+        let depth = depth.filter(|_| !self.index.was_typed(url.as_str()));
+        looked.scope = self.rules.scope.as_ref().map(|scope| ScopeLine::of(&scope.judge_at(url, depth)));
         looked.host = self.index.host(url.origin()).map(|counts| HostLine { counts, open: None });
         looked.domain_known = self.index.domain_known(url);
         looked.variants_known = self.index.variants_known(url);
@@ -268,8 +270,16 @@ impl Provider {
         // What somebody typed is in scope, but for a rule that denies it.
         let why = match candidate.provenance.seed_chain {
             true => scope.denies(&candidate.url).map(Verdict::Denied),
-            false if candidate.doc_id >= self.rules.first_new || scope.holds(&candidate.url) => None,
-            false => Some(scope.judge(&candidate.url)),
+            false if candidate.doc_id >= self.rules.first_new => None,
+            false => {
+                let depth = candidate.provenance.links_followed();
+                let is_deep =
+                    depth > Some(scope.depth_max()) && !self.index.was_typed(candidate.url.as_str());
+                match !is_deep && scope.holds(&candidate.url) {
+                    true => None,
+                    false => Some(scope.judge_at(&candidate.url, depth.filter(|_| is_deep))),
+                }
+            }
         };
         let Some(why) = why.filter(|why| !why.is_in()) else { return true };
         self.index.exclude(candidate.doc_id, &why.reason(), now_s);

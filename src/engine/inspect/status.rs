@@ -142,7 +142,7 @@ impl ScopeLine {
     pub fn of(verdict: &Verdict<'_>) -> ScopeLine {
         let why_out = match verdict {
             Verdict::Spanned(_) | Verdict::Allowed(_) => None,
-            Verdict::NotSpanned(_) => Some(WhyOut::OutOfScope),
+            Verdict::NotSpanned(_) | Verdict::TooDeep { .. } => Some(WhyOut::OutOfScope),
             Verdict::Denied(_) => Some(WhyOut::Denied),
             Verdict::PathDepth { .. } | Verdict::RepeatedSegment { .. } => Some(WhyOut::Trap),
         };

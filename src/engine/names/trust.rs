@@ -122,11 +122,15 @@ impl NameTrust {
     pub fn failed(&mut self, fault: NameFault) -> bool {
         let NameFault { name, word, missed, is_remembered } = fault;
         let (is_absent, doubts) = (word == ServerWord::Told, &mut self.doubts);
+        let is_its_own = is_absent && !missed && self.is_proven;
         // Before the first doubt it shows nothing of what servers do after it.
-        if !is_remembered && !(is_absent && !missed && doubts.is_none() && self.is_proven) {
+        if is_its_own && doubts.is_none() {
+            return false;
+        }
+        if !is_remembered {
             doubts.word = doubts.word.max(Some(word));
         }
-        if is_absent && !missed && self.is_proven {
+        if is_its_own {
             return false;
         }
         let (count, count_missed) = match is_absent {

@@ -43,6 +43,9 @@ pub enum NodeError {
     Restarts(u32),
     #[error("{0}; nothing that was counted is lost")]
     Keeper(#[from] KeeperError),
+    /// The store could not begin.
+    #[error("{0}")]
+    NoStore(KeeperError),
     #[error("cannot write to {path}: {cause} (choose another directory with --data)")]
     LogWriter { path: PathBuf, cause: io::Error },
     #[error("the crawl log or the journal of hosts: {0}{mend}; what was counted is stored", mend = mend(.0))]

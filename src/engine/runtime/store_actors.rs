@@ -130,12 +130,19 @@ impl Actor for KeeperActor {
                 moved
             }
             Err(error) if error.is_passing() => {
-                let what = if error.is_full() { "disk space" } else { "the disk" };
+                // Until a shard is without a segment, only the next ones are missing.
+                let waits = match (error.is_full(), self.keeper.is_waited_for()) {
+                    (true, true) => "fetching waits for disk space",
+                    (true, false) => {
+                        "disk space is short, and fetching waits when the open segments are full"
+                    }
+                    (false, _) => "fetching waits for the disk",
+                };
                 // Over in a turn or two, and worth knowing all the same.
                 if let KeeperError::Sync { .. } = error {
                     self.health.warn("sync_failed", error.to_string());
                 }
-                self.health.wait_for(Part::Store, Some(format!("fetching waits for {what}: {error}")));
+                self.health.wait_for(Part::Store, Some(format!("{waits}: {error}")));
                 true
             }
             Err(error) => {

@@ -72,7 +72,7 @@ pub(crate) fn assemble_spider<L, S>(
     let (keeper, server, places) = match store {
         StoreAt::Directory(directory) => {
             let mut keeper = Keeper::new(Medium::Directory(directory), store_rules(config), shard_count);
-            keeper.prepare(wall.unix_ms_at_zero)?;
+            keeper.prepare(wall.unix_ms_at_zero).map_err(NodeError::NoStore)?;
             let places: Vec<_> =
                 (0..shard_count).map(|index| RecordPlace::Segments(keeper.share(index))).collect();
             (Some(keeper), None, places)

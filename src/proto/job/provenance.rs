@@ -35,6 +35,11 @@ impl Provenance {
         Provenance { hops: self.hops + 1, ..self }
     }
 
+    /// How many links it is from a seed, if it was reached by links. The depth of a sitemap counts sitemaps.
+    pub fn links_followed(&self) -> Option<u16> {
+        (!self.seed_chain && self.kind != DocKind::Sitemap).then_some(self.depth)
+    }
+
     /// The depth of the links on it. What a sitemap names is one deep: a sitemap is no page.
     pub fn links_depth(&self) -> u16 {
         if self.kind == DocKind::Sitemap { 1 } else { self.depth.saturating_add(1) }

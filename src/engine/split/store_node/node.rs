@@ -95,9 +95,8 @@ impl Running for StoreNode {
     }
 
     fn waiting_for(&self) -> Option<String> {
-        let text = self.health.waiting_for()?;
         // The keeper does not know whom it keeps for.
-        Some(text.strip_prefix("fetching ").map_or(text.clone(), |rest| format!("receiving {rest}")))
+        Some(self.health.waiting_for()?.replacen("fetching waits", "receiving waits", 1))
     }
 
     fn finish(self) -> Result<StoreSummary, NodeError> {

@@ -44,7 +44,7 @@ pub(crate) fn assemble_store_server<D: ServerDriver>(
     let StoreCore { acceptor, workers, mut keeper, keepers_bell, bound, counters } =
         StoreCore::assemble(keeper, listen, (accepting, working), bounds(config), wall, &health)
             .map_err(|cause| NodeError::Listen { addr: listen, cause })?;
-    keeper.prepare(wall.unix_ms_at_zero)?;
+    keeper.prepare(wall.unix_ms_at_zero).map_err(NodeError::NoStore)?;
     let bells = workers.iter().map(|worker| worker.bell.clone()).collect();
     let keeper = KeeperActor::new(keeper, config, wall, keepers_bell, bells, &health);
     Ok(StoreServer { acceptor, bound, workers, keeper, counters, health })
