@@ -1,5 +1,5 @@
 use super::crawl::admitted;
-use super::shared::{DataArg, Failure, Intake, parse_url, read_urls, tell};
+use super::shared::{DataArg, Failure, Intake, parse_url, read_urls, say, tell};
 use crate::doc_index::Import;
 use crate::engine::{CrawlRules, Taken, index_folder};
 use clap::Args;
@@ -44,7 +44,11 @@ impl AddArgs {
         let rules = CrawlRules::read(&index_folder(&self.data.path))?.unwrap_or_default();
         let urls = admitted(urls, &rules.config())?;
         let denied = (given - urls.len()) as u64;
+        let is_new = !self.data.path.exists();
         let mut intake = Intake::open(&self.data.path, true)?;
+        if is_new {
+            say(format_args!("{} was not there, and was made", self.data.path.display()));
+        }
         let running = intake.is_running();
         for url in urls {
             let line = url.to_string();

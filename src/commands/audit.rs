@@ -23,8 +23,9 @@ Reads DIR/crawl.log of each --data (a URL server and its spiders may have one
 each) and checks, for every host (scheme, name and port) and every IP address,
 the gap between two requests, how many were open at once, the pauses that
 robots.txt and the server asked for, and that no page was asked for before
-robots.txt was known, read as far as it must be and for the agent of that run. The rules are those that each run wrote into its log; a
-flag wins over them. 1 ms is allowed for the rounding of clocks.
+robots.txt was known, read as far as it must be and for the agent of that run.
+The rules are those that each run wrote into its log; a flag wins over them.
+1 ms is allowed for the rounding of clocks.
 
 --json prints one object:
   requests, hosts, ips, runs, lines   counts

@@ -1,10 +1,11 @@
-use super::shared::{Failure, Verbosity, say_failure, written};
+use super::shared::{Failure, Verbosity, columns, say_failure, written};
 use super::{
     add, audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, pause, robots, sim,
     spider, status, stop, store, storeserver, urlserver,
 };
 use crate::base::shown;
 use clap::{Parser, Subcommand};
+use std::io::stdout;
 use std::process::ExitCode;
 
 /// Nephila: an io_uring crawl appliance.
@@ -20,7 +21,7 @@ use std::process::ExitCode;
     after_help = help::topics()
 )]
 pub struct Cli {
-    /// Say nothing but failures: no progress, no notices
+    /// Say nothing but failures: no progress, no notices, no summary (but with --json its object)
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Output")]
     quiet: bool,
     /// Say more of what is done
@@ -68,6 +69,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 /// The help of nephila, with its commands in groups.
 fn template() -> String {
     let commands = Command::augment_subcommands(clap::Command::new("nephila"));
+    let width = help_width();
     let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
     let mut text = "{about}\n\n{usage-heading} {usage}\n\n".to_string();
     for (number, (group, names)) in GROUPS.iter().enumerate() {
@@ -76,14 +78,23 @@ fn template() -> String {
         let others = commands.get_subcommands().filter(|command| !is_grouped(command.get_name()));
         for command in named.chain(others.filter(|_| number + 1 == GROUPS.len())) {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            text += &format!("  {:<12} {}\n", command.get_name(), wrapped(&about, 15, 90));
+            text += &format!("  {:<12} {}\n", command.get_name(), wrapped(&about, 15, width));
         }
     }
-    text + "\nOptions:\n{options}\n\nnephila COMMAND --help lists the flags of a command, with examples.{after-help}"
+    let more = wrapped("nephila COMMAND --help lists the flags of a command, with examples.", 0, width);
+    text + "\nOptions:\n{options}\n\n" + &more + "{after-help}"
 }
 
+/// The width of the help, where it is put into lines here.
+pub(super) fn help_width() -> usize {
+    columns(stdout(), HELP_WIDTH).clamp(60, 110)
+}
+
+/// Of help that goes to no terminal.
+const HELP_WIDTH: usize = 90;
+
 /// A text in lines no longer than this, with an indent from the second on.
-fn wrapped(text: &str, indent: usize, width: usize) -> String {
+pub(super) fn wrapped(text: &str, indent: usize, width: usize) -> String {
     let (mut lines, mut room) = (String::new(), width - indent);
     for word in text.split_whitespace() {
         let chars = word.chars().count() + 1;

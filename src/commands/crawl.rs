@@ -1,9 +1,10 @@
 use super::settings::{
-    DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL,
+    DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL, say_settings,
 };
 use super::shared::{
-    ChosenDriver, CrawlReport, Failure, Farewell, NameSource, OpenNote, ProductDriver, RunningCrawl, Signals,
-    keep_settings, lacks, open_data, open_index, parse_url, read_urls, run_to_end, say, say_more, tell,
+    ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,
+    Signals, counted, free_data, keep_settings, lacks, open_data, open_index, parse_url, read_urls,
+    run_to_end, say, say_more, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
@@ -49,13 +50,18 @@ impl CrawlArgs {
         let signals = Signals::take()?;
         let started = Instant::now();
         let flags: [&dyn Overlay; 4] = [&self.queues, &self.data, &self.reach, &self.links];
-        let Layered { config, kept, .. } = self.shared.layered(&flags, self.kept.before())?;
+        let layered = self.shared.layered(&flags, self.kept.before())?;
+        is_free(&layered.config.store.data, !self.urls.is_empty() || self.seeds.is_some())?;
+        say_settings(&layered);
+        let Layered { config, kept, .. } = layered;
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
         let data = config.store.data.clone();
         let summary = crawl(config, Some(&kept), seeds, signals, started)?;
-        tell(&CrawlReport::new(&summary), self.json, |report| report.table(&data) + &report.end(&data))?;
-        summary.seeds_lost.map_or(Ok(()), |lost| Err(Failure::No(said_of(&lost))))
+        let report = CrawlReport::new(&summary);
+        tell_summary(&report, self.json, |report| report.table(&data) + &report.end(&data))?;
+        let lost = summary.seeds_lost.as_ref().map(said_of).or_else(|| report.all_excluded(&data));
+        lost.map_or(Ok(()), |lost| Err(Failure::No(lost)))
     }
 
     fn read_seeds(&self, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
@@ -127,18 +133,15 @@ pub(super) fn crawl(
     let driver = ChosenDriver::of(&mut config, shards)?;
     let names = NameSource::of(&config, &driver)?;
     say_more(format_args!(
-        "up to {} fetches at once on each core; {} seeds; data in {}",
+        "up to {} fetches at once on each core; {}; data in {}",
         config.spider.fetches_max,
-        seeds.len(),
+        counted(seeds.len() as u64, "seed"),
         config.store.data.display()
     ));
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
-    if !seeds.is_empty() {
-        is_free(&config.store.data)?;
-    }
     driver.announce(&format!("; cores {:?}", config.cores));
     let directory = open_data(&config.store.data, "crawl")?;
-    let note = OpenNote::begin(&directory);
+    let mut note = OpenNote::begin(&directory);
     let mut public: Option<CrawlUrl> = seeds.iter().find(|url| !names.is_private(url)).cloned();
     let index = open_index(&config, &directory, |url| {
         if public.is_none() && !names.is_private(url) {
@@ -147,11 +150,12 @@ pub(super) fn crawl(
     })?;
     let known = index.index.stats();
     if !seeds.is_empty() && known.pending > 0 {
+        let are = if known.pending == 1 { "is" } else { "are" };
         say(format_args!(
-            "{} URLs are already pending in {} ({} hosts known), and this run continues them as well (to keep crawls apart, choose another --data)",
-            known.pending,
+            "{} {are} already pending in {} ({} known), and this run continues them as well (to keep crawls apart, choose another --data)",
+            counted(known.pending, "URL"),
             config.store.data.display(),
-            known.hosts
+            counted(known.hosts as u64, "host")
         ));
     }
     if let Some(url) = public.filter(|_| !config.spider.has_contact()) {
@@ -160,27 +164,41 @@ pub(super) fn crawl(
             shown(url.host(), 200)
         ));
     }
-    kept.map_or(Ok(()), |kept| keep_settings(kept, &config))?;
+    let former = kept.map_or(Ok(None), |kept| keep_settings(kept, &config))?;
+    // A run that had nothing to show for itself leaves the directory as it was told.
+    let keep_former = || {
+        if former.as_ref().is_some_and(|former| former.put_back().is_ok()) {
+            say("the settings of the run before are kept, as this one could not start");
+        }
+    };
     let setup = NodeSetup { config, kit };
     let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.is_uring {
-        true => start::<UringDriver>(&setup, task, names, started)?,
-        false => start::<EpollDriver>(&setup, task, names, started)?,
+        true => start::<UringDriver>(&setup, task, names, started),
+        false => start::<EpollDriver>(&setup, task, names, started),
     };
+    let node = node.inspect_err(|_| keep_former())?;
     let taken_up = node.resumed();
     if taken_up.pages > 0 {
         let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());
-        say(format_args!("taken up from the store: {pages} pages ({took_ms} ms)"));
+        say(format_args!("taken up from the store: {} ({took_ms} ms)", counted(pages, "page")));
     }
-    let ended = run_to_end(node, signals, &FAREWELL);
+    let mut had = 0;
+    let ended = run_to_end(node, signals, &FAREWELL, |leaving| match leaving {
+        Leaving::AtOnce { pages } => note.stopped_at_once(pages),
+        Leaving::InOrder { pages } => had = pages,
+    });
+    if ended.is_err() && had == 0 {
+        keep_former();
+    }
     note.end(&ended);
     ended
 }
 
 /// Whoever names URLs while a crawl runs there means to add them.
-fn is_free(data: &Path) -> Result<(), Failure> {
-    if RunningCrawl::at(data)?.is_none() {
-        return Ok(());
+fn is_free(data: &Path, has_urls: bool) -> Result<(), Failure> {
+    if !has_urls || RunningCrawl::at(data)?.is_none() {
+        return free_data(data);
     }
     let by = Holder::of(data)?.map_or("a process".to_string(), |holder| holder.to_string());
     let data = data.display();

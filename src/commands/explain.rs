@@ -4,8 +4,8 @@ use super::shared::{DataArg, Failure, RunningCrawl, now_ms, tell, with_age};
 use crate::base::{Wall, rfc3339, shown};
 use crate::doc_index::{DocumentLine, IndexView, QueryVariants};
 use crate::engine::{
-    CrawlRules, Explanation, HostLine, RobotsLine, RobotsState, ScopeLine, Status, index_folder, remembered,
-    scope_of,
+    CrawlRules, Explanation, HostLine, NodeState, NodeStatus, RobotsLine, RobotsState, ScopeLine, Status,
+    index_folder, remembered, scope_of,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
@@ -166,8 +166,19 @@ impl Asking<'_> {
         Ok(())
     }
 
+    /// While a crawl is paused, what may be fetched waits for nothing else.
     fn explain(&self, looked: &Status) -> Explanation {
-        Explanation::of(looked, &self.rules, &rfc3339(self.now_ms))
+        let mut explanation = Explanation::of(looked, &self.rules, &rfc3339(self.now_ms));
+        if explanation.answer.is_next() && looked.live && self.is_paused() {
+            explanation.said = format!("the crawl is paused (nephila resume goes on); {}", explanation.said);
+        }
+        explanation
+    }
+
+    fn is_paused(&self) -> bool {
+        let asked =
+            RunningCrawl::at(self.data).ok().flatten().map(|mut crawl| crawl.ask::<NodeStatus>("status"));
+        matches!(asked, Some(Ok(Some(NodeStatus { state: NodeState::Paused, .. }))))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The manual, compiled in: a page for each topic, as Markdown that reads well in a terminal.
 
 use super::Cli;
+use super::cli::{help_width, wrapped};
 use super::shared::{Failure, print, written};
 use crate::base::{edits, shown};
 use crate::config::reference;
@@ -74,8 +75,9 @@ const TOPICS: [Topic; 9] = [
 
 /// Lists the topics, for the end of `nephila --help`.
 pub fn topics() -> String {
+    let about = |topic: &Topic| wrapped(topic.about, 15, help_width());
     let lines: Vec<String> =
-        TOPICS.iter().map(|topic| format!("  {:<12} {}", topic.name, topic.about)).collect();
+        TOPICS.iter().map(|topic| format!("  {:<12} {}", topic.name, about(topic))).collect();
     format!("Topics of the manual, printed by nephila help TOPIC:\n{}", lines.join("\n"))
 }
 

@@ -1,7 +1,9 @@
 use super::index_hosts::hosts;
 use super::index_import::import;
 use super::index_stat::stat;
-use super::shared::{DataArg, Failure, FilterArgs, now_ms, parse_url, stream, tell, with_age, write_json};
+use super::shared::{
+    DataArg, Failure, FilterArgs, now_ms, parse_url, say, stream, tell, with_age, write_json,
+};
 use crate::base::{rfc3339, shown};
 use crate::doc_index::{Discovered, DocState, DocumentInfo, DocumentLine, IndexView, Row};
 use crate::engine::{CrawlRules, index_folder};
@@ -208,8 +210,8 @@ fn text_of(line: &DocumentLine) -> String {
 
 fn pending(view: &IndexView, filter: &FilterArgs, waiting: bool, json: bool) -> Result<(), Failure> {
     let now_s = now_ms() / 1_000;
-    let mut left = filter.limit();
-    lines(view, |lines, doc_id, discovered, row, out| {
+    let (mut left, mut is_none) = (filter.limit(), true);
+    let listed = lines(view, |lines, doc_id, discovered, row, out| {
         if left == 0 {
             return Ok(ControlFlow::Break(()));
         }
@@ -217,7 +219,7 @@ fn pending(view: &IndexView, filter: &FilterArgs, waiting: bool, json: bool) -> 
         let is_listed = is_due || (waiting && row.is_some_and(|row| row.due_s > 0));
         let (result, found_ms) = (row.and_then(|row| row.result), u64::from(discovered.at_s) * 1_000);
         if is_listed && filter.takes(&discovered.url, result, found_ms) {
-            left -= 1;
+            (left, is_none) = (left - 1, false);
             let url = shown(&discovered.url, URL_BYTES_MAX);
             match row {
                 row if json => write_json(out, &lines.of(doc_id, discovered, row)?)?,
@@ -230,7 +232,11 @@ fn pending(view: &IndexView, filter: &FilterArgs, waiting: bool, json: bool) -> 
             }
         }
         Ok(ControlFlow::Continue(()))
-    })
+    });
+    if is_none && filter.is_set() && listed.is_ok() {
+        say("no pending URL matches");
+    }
+    listed
 }
 
 fn export(view: &IndexView) -> Result<(), Failure> {

@@ -1,5 +1,5 @@
 use super::index::is_pending;
-use super::shared::{DataArg, Failure, mb, now_ms, tell, with_age};
+use super::shared::{DataArg, Failure, counted, now_ms, sized, tell, with_age};
 use crate::base::{fingerprint, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
 use crate::engine::{CrawlRules, index_folder};
@@ -109,23 +109,25 @@ impl Counted {
         let due =
             self.next_due_at.as_ref().map_or(String::new(), |at| format!(", the next at {}", with_age(at)));
         let mut text = format!(
-            "known      {known} URLs of {hosts} hosts\n\
+            "known      {} of {}\n\
              pending    {pending} to fetch; {waiting} wait until they are due{due}\n\
              success    {success}\n\
-             errors     {errors}\n"
+             errors     {errors}\n",
+            counted(*known, "URL"),
+            counted(*hosts, "host")
         );
         for (name, count) in &self.error_results {
             text += &format!("  {name:<18} {count}\n");
         }
         let kinds: Vec<String> = self.kinds.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        let [ledger, documents, seen] = [self.ledger_bytes, self.documents_bytes, self.seen_bytes].map(mb);
+        let [ledger, documents, seen] = [self.ledger_bytes, self.documents_bytes, self.seen_bytes].map(sized);
         text += &format!("excluded   {excluded}\n");
         for (reason, count) in &self.excluded_reasons {
             text += &format!("  {count:<8} {}\n", shown(reason, 200));
         }
         text += &format!(
             "kinds      {}\n\
-             on disk    ledger {ledger:.1} MB, documents {documents:.1} MB, seen {seen:.1} MB: {bytes_per_url:.1} bytes a URL\n\
+             on disk    ledger {ledger}, documents {documents}, seen {seen}: {bytes_per_url:.1} bytes a URL\n\
              odds       {:.1e} that two of them share a fingerprint\n",
             kinds.join(", "),
             self.collision_odds

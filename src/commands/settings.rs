@@ -240,12 +240,15 @@ value_enums!(DriverChoice ScopeKind Sitemaps);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Before {
     Holds,
+    /// What they were is said.
     IsForgotten,
+    /// The command has nothing to do with them.
+    IsNone,
 }
 
 /// Settings of a command whose data directory keeps none, checked.
 pub fn load(file: Option<&Path>, flags: &[&dyn Overlay]) -> Result<Config, Failure> {
-    layered(file, flags, Before::IsForgotten).map(|layered| layered.config)
+    layered(file, flags, Before::IsNone).map(|layered| layered.config)
 }
 
 /// Every layer, one over the other, and checked. Every mistake is told at once.
@@ -260,6 +263,11 @@ fn layered(file: Option<&Path>, flags: &[&dyn Overlay], before: Before) -> Resul
     if before == Before::Holds && file.as_ref().is_none_or(Reading::is_good) {
         let kept = Kept::read(&layered.config.store.data).map_err(Failure::usage)?;
         layered = Layered::new(file.as_ref(), kept.as_ref(), lay_over);
+    }
+    if before == Before::IsForgotten
+        && let Ok(Some(kept)) = Kept::read(&layered.config.store.data)
+    {
+        layered.said = kept.forgotten_for(&layered.config);
     }
     let config = &mut layered.config;
     let list = config.crawl.cores.as_deref().map_or_else(|| Ok(cores()), parse_cores);
@@ -291,22 +299,26 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, Failure> {
 impl SharedArgs {
     /// What these flags say, and those that the command has besides.
     pub fn config(&self, flags: &[&dyn Overlay]) -> Result<Config, Failure> {
-        self.layered(flags, Before::IsForgotten).map(|layered| layered.config)
+        let layered = self.layered(flags, Before::IsNone)?;
+        say_settings(&layered);
+        Ok(layered.config)
     }
 
-    /// The same over what the data directory was told before; what holds of that is said.
+    /// The same over what the data directory was told before.
     pub fn layered(&self, flags: &[&dyn Overlay], before: Before) -> Result<Layered, Failure> {
         let flags = [&[&self.run as &dyn Overlay, &self.fetch, &self.net], flags].concat();
         let mut layered = layered(self.config.as_deref(), &flags, before)?;
-        layered.said.iter().for_each(say);
         let config = &mut layered.config;
-        if let Some(notice) = config.auth.notice() {
-            say(notice);
-        }
         let quarter = || memory_bytes().map(|bytes| Bytes((bytes / 4).max(MEMORY_BYTES_MIN)));
         config.doc_index.memory = config.doc_index.memory.or_else(quarter);
         Ok(layered)
     }
+}
+
+/// Says what holds or has changed of what the data directory was told before.
+pub fn say_settings(layered: &Layered) {
+    layered.said.iter().for_each(say);
+    layered.config.auth.notice().iter().for_each(say);
 }
 
 /// `0-3,6` as a list of cores, each of which this process may run on.

@@ -1,7 +1,7 @@
 use super::settings::{DataFlags, SharedArgs, listen_address};
 use super::shared::{
     ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
-    open_data, run_to_end, say, tell,
+    open_data, run_to_end, say, tell_summary,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -53,7 +53,7 @@ impl SpiderArgs {
         };
         let store = self.store.as_deref().map(|text| dial_address("--store", text)).transpose()?;
         let summary = spider(config, links, store, signals, started)?;
-        tell(&SpiderReport::new(&summary), self.json, SpiderReport::table)
+        tell_summary(&SpiderReport::new(&summary), self.json, SpiderReport::table)
     }
 }
 
@@ -100,7 +100,7 @@ fn spider(
         false => start::<EpollDriver>(&setup, links, store, started)?,
     };
     announce_links("spider", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL)
+    run_to_end(node, signals, &FAREWELL, |_| ())
 }
 
 fn start<D: ProductDriver>(

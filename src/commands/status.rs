@@ -1,5 +1,5 @@
 use super::index::is_pending;
-use super::shared::{DataArg, Failure, RunNote, RunningCrawl, now_ms, tell};
+use super::shared::{DataArg, Failure, RunNote, RunningCrawl, counted, now_ms, tell};
 use crate::base::{rfc3339, shown};
 use crate::doc_index::{DocState, IndexView};
 use crate::engine::{NodeState, NodeStatus};
@@ -58,6 +58,8 @@ struct Left {
     next_due: Option<String>,
     success: u64,
     errors: u64,
+    #[serde(skip)]
+    excluded: u64,
     last_run: Option<RunNote>,
 }
 
@@ -124,6 +126,7 @@ impl Left {
             match row.map(|row| row.state) {
                 Some(DocState::Success) => left.success += 1,
                 Some(DocState::Error) => left.errors += 1,
+                Some(DocState::Excluded) => left.excluded += 1,
                 _ => {}
             }
             ControlFlow::Continue(())
@@ -138,7 +141,11 @@ impl Left {
         };
         match (ended_at, ended) {
             (Some(at), Some(how)) => {
-                format!("not running; the last crawl ended {} ({at}) with {pages} pages: {how}", ago(at))
+                format!(
+                    "not running; the last crawl ended {} ({at}) with {}: {how}",
+                    ago(at),
+                    counted(*pages, "page")
+                )
             }
             _ => {
                 format!("not running; the last crawl began {} ({started_at}) and was killed", ago(started_at))
@@ -161,12 +168,13 @@ impl Found {
             rows.extend(running_rows(node));
         }
         if let Some(left) = &self.left {
-            let Left { known, pending, waiting, success, errors, .. } = left;
+            let Left { known, pending, waiting, success, errors, excluded, .. } = left;
+            let (errors, excluded) = (counted(*errors, "error"), excluded_text(*excluded));
             rows.push(("state", left.ended()));
             let due = due_text(*waiting, left.next_due.as_deref());
             rows.push((
                 "URLs",
-                format!("{known} known, {pending} pending{due}, {success} had, {errors} errors"),
+                format!("{known} known, {pending} pending{due}, {success} had, {errors}{excluded}"),
             ));
         }
         if let Some(Disk { free_bytes, total_bytes }) = &self.disk {
@@ -185,15 +193,21 @@ fn running_rows(node: &NodeStatus) -> Vec<(&'static str, String)> {
     let ran = span(node.seconds as u64);
     let mut rows = vec![
         ("state", format!("{state} for {ran}, since {since}, as pid {pid}")),
-        ("pages", format!("{pages} ({success} with success, {errors} errors)")),
+        ("pages", format!("{pages} ({success} with success, {})", counted(*errors, "error"))),
         ("rate", format!("{:.1} pages/s over the last 10 s", node.pages_per_second)),
         ("requests", format!("{open} open")),
     ];
     let mut waits: Vec<(&String, &u64)> = node.waits.iter().collect();
     waits.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let waits: Vec<String> = waits.iter().map(|(why, count)| format!("{why} {count}")).collect();
-    let waits = if waits.is_empty() { "none waits".to_string() } else { waits.join(", ") };
-    rows.push(("hosts", format!("{hosts} with something to fetch; they wait for: {waits}")));
+    let waits = match (node.state, waits.is_empty()) {
+        (NodeState::Paused, _) => {
+            "none is asked while the crawl is paused (nephila resume goes on)".to_string()
+        }
+        (_, true) => "they wait for: none waits".to_string(),
+        (_, false) => format!("they wait for: {}", waits.join(", ")),
+    };
+    rows.push(("hosts", format!("{hosts} with something to fetch; {waits}")));
     if let (Some(known), Some(pending), Some(waiting)) = (node.known, node.pending, node.waiting) {
         let due = due_text(waiting, node.next_due.as_deref());
         rows.push(("URLs", format!("{known} known, {pending} pending{due}")));
@@ -204,6 +218,10 @@ fn running_rows(node: &NodeStatus) -> Vec<(&'static str, String)> {
 
 fn due_text(waiting: u64, next: Option<&str>) -> String {
     next.map_or(String::new(), |next| format!(" ({waiting} wait, the next until {next})"))
+}
+
+fn excluded_text(excluded: u64) -> String {
+    if excluded > 0 { format!(", {excluded} excluded") } else { String::new() }
 }
 
 fn gb(bytes: u64) -> f64 {

@@ -1,5 +1,6 @@
 use super::shared::{
-    DataArg, Failure, FilterArgs, age, mb, now_ms, parse_url, print, stream, tell, write_json,
+    DataArg, Failure, FilterArgs, age, counted, now_ms, parse_url, print, say, sized, stream, tell,
+    write_json,
 };
 use super::store_care::{self, ToGo};
 use crate::base::{fingerprint, rfc3339, shown};
@@ -146,13 +147,16 @@ struct Counted {
 impl Counted {
     fn text(&self) -> String {
         let Self { segments, records, urls, references, index_files, unindexed, .. } = self;
-        let [file_mb, document_mb, record_mb] =
-            [self.file_bytes, self.document_bytes, self.record_bytes].map(mb);
+        let [files, documents, in_records] =
+            [self.file_bytes, self.document_bytes, self.record_bytes].map(sized);
         let mut text = format!(
-            "segments   {segments} ({file_mb:.1} MB on disk)\n\
-             records    {records} of {urls} URLs, {references} of them references\n\
-             indexes    {index_files} files; {unindexed} segments in none\n\
-             documents  {document_mb:.1} MB in {record_mb:.1} MB of records\n"
+            "segments   {segments} ({files} on disk)\n\
+             records    {records} of {}, {references} of them references\n\
+             indexes    {}; {} in none\n\
+             documents  {documents} in {in_records} of records\n",
+            counted(*urls, "URL"),
+            counted(*index_files as u64, "file"),
+            counted(*unindexed as u64, "segment")
         );
         for (name, count) in &self.results {
             text += &format!("  {name:<16} {count}\n");
@@ -183,7 +187,7 @@ impl StoreArgs {
 
 fn ls(reader: &Reader, filter: &FilterArgs, all: bool, json: bool) -> Result<(), Failure> {
     let newest = if all { None } else { Some(reader.newest()?) };
-    let mut left = filter.limit();
+    let (mut left, mut is_none) = (filter.limit(), true);
     let mut damaged = Ok(Vec::new());
     stream(|out| {
         let mut done = Ok(());
@@ -194,12 +198,15 @@ fn ls(reader: &Reader, filter: &FilterArgs, all: bool, json: bool) -> Result<(),
                 && newest.as_ref().is_none_or(|newest| newest.is_newest(&located))
                 && filter.takes(&record.url, Some(record.result), record.fetched_unix_ms)
             {
-                left -= 1;
+                (left, is_none) = (left - 1, false);
                 done = write_line(out, reader, &located, bytes, json);
             }
         });
         done
     })?;
+    if is_none && filter.is_set() {
+        say(filter.why_none());
+    }
     report_damage(&damaged?)
 }
 

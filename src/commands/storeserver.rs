@@ -1,6 +1,7 @@
 use super::settings::{DataFlags, Overlay, StoreFlags, listen_address, load};
 use super::shared::{
-    Failure, Farewell, Signals, StoreReport, announce_links, open_data, raise_nofile, run_to_end, tell,
+    Failure, Farewell, Signals, StoreReport, announce_links, open_data, raise_nofile, run_to_end,
+    tell_summary,
 };
 use crate::config::{Config, flag_help};
 use crate::engine::StoreNode;
@@ -47,8 +48,8 @@ impl StoreServerArgs {
         let directory = open_data(&config.store.data, "process")?;
         let node = StoreNode::start(&config, listen, directory, started)?;
         announce_links("storeserver", Some(node.bound()), &[]);
-        let summary = run_to_end(node, signals, &FAREWELL)?;
-        tell(&StoreReport::new(&summary), self.json, StoreReport::table)
+        let summary = run_to_end(node, signals, &FAREWELL, |_| ())?;
+        tell_summary(&StoreReport::new(&summary), self.json, StoreReport::table)
     }
 }
 

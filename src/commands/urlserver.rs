@@ -1,7 +1,8 @@
-use super::settings::{Before, DataFlags, KeptArgs, QueueFlags, SharedArgs};
+use super::settings::{Before, DataFlags, KeptArgs, QueueFlags, SharedArgs, say_settings};
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
-    keep_settings, lacks, links_possible, open_data, open_index, read_urls, run_to_end, tell,
+    free_data, keep_settings, lacks, links_possible, open_data, open_index, read_urls, run_to_end,
+    tell_summary,
 };
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
@@ -48,8 +49,11 @@ impl UrlServerArgs {
         let signals = Signals::take()?;
         let started = Instant::now();
         // A list is none of the directory's business, and the other way round.
-        let before = if self.urls.is_some() { Before::IsForgotten } else { self.kept.before() };
-        let Layered { config, kept, .. } = self.shared.layered(&[&self.queues, &self.data], before)?;
+        let before = if self.urls.is_some() { Before::IsNone } else { self.kept.before() };
+        let layered = self.shared.layered(&[&self.queues, &self.data], before)?;
+        free_data(&layered.config.store.data)?;
+        say_settings(&layered);
+        let Layered { config, kept, .. } = layered;
         let settings = &config.url_server;
         let dial = settings.spider_host.as_ref().map(|host| spider_address(host, settings.spider_port));
         let links = LinksConfig {
@@ -80,7 +84,7 @@ impl UrlServerArgs {
         }
         let wait = self.wait || config.crawl.wait;
         let summary = serve(config, &kept, links, urls, wait, signals, started)?;
-        tell(&UrlReport::new(summary), self.json, UrlReport::table)
+        tell_summary(&UrlReport::new(summary), self.json, UrlReport::table)
     }
 }
 
@@ -109,10 +113,11 @@ fn serve(
     // For its lock: the log and the journal have one writer.
     let directory = open_data(&config.store.data, "process")?;
     // A list is worked off once; what is due in the index is noted there.
+    let mut former = None;
     let index = match urls.is_empty() {
         true => {
             let index = open_index(&config, &directory, |_| {})?;
-            keep_settings(kept, &config)?;
+            former = keep_settings(kept, &config)?;
             index
         }
         false => OpenIndex::in_memory(&config),
@@ -121,11 +126,12 @@ fn serve(
     let setup = NodeSetup { config, kit };
     let dials = links.dial.clone();
     let node = match driver.is_uring {
-        true => start::<UringDriver>(&setup, list, links, names, started)?,
-        false => start::<EpollDriver>(&setup, list, links, names, started)?,
+        true => start::<UringDriver>(&setup, list, links, names, started),
+        false => start::<EpollDriver>(&setup, list, links, names, started),
     };
+    let node = node.inspect_err(|_| former.iter().for_each(|former| drop(former.put_back())))?;
     announce_links("urlserver", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL)
+    run_to_end(node, signals, &FAREWELL, |_| ())
 }
 
 fn start<D: ProductDriver>(

@@ -4,24 +4,51 @@ use super::Cli;
 use super::cli::show_help;
 use super::shared::say_failure;
 use crate::base::shown;
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory, FromArgMatches};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 impl Cli {
     /// What was typed, or the exit status after it was answered: with help, or with what is wrong.
     pub fn typed() -> Result<Cli, ExitCode> {
-        Cli::try_parse().map_err(|error| match error.kind() {
+        parse(std::env::args_os()).map_err(|error| match error.kind() {
             ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => show_help(&error),
             _ => {
                 let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-                say_failure(complaint(&error.to_string(), typed));
+                say_failure(complaint(&said_of(&error), typed));
                 ExitCode::from(2)
             }
         })
     }
+}
+
+/// A number below zero is a value like any other: what it is given to knows what is wrong with it.
+fn parse(typed: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut command = takes_negative(Cli::command());
+    let matches = command.try_get_matches_from_mut(typed)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+fn takes_negative(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|arg| {
+            let is_value = !arg.is_positional() && arg.get_action().takes_values();
+            if is_value { arg.allow_negative_numbers(true) } else { arg }
+        })
+        .mut_subcommands(takes_negative)
+}
+
+/// What is wrong, without what was meant for other programs.
+fn said_of(error: &clap::Error) -> String {
+    let value = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let (number, flag) = (value(ContextKind::InvalidValue), value(ContextKind::InvalidArg));
+    if error.kind() == ErrorKind::ValueValidation && number.parse::<f64>().is_ok_and(|number| number < 0.0) {
+        return format!("error: {number} for {flag}: must be at least 0");
+    }
+    error.to_string()
 }
 
 /// One line: the cause with a hint where there is one, the usage of the command at hand, and its help.
@@ -30,7 +57,7 @@ fn complaint(error: &str, typed: impl Iterator<Item = String>) -> String {
     let cause = lines.next().unwrap_or_default().trim_start_matches("error: ");
     let hint: Vec<&str> = lines
         .take_while(|line| !line.starts_with("Usage:"))
-        .filter(|line| !line.starts_with("For more"))
+        .filter(|line| !line.starts_with("For more") && !line.contains(" as a value, use '-- "))
         .collect();
     let hint = if hint.is_empty() { String::new() } else { format!(" ({})", hint.join(" ")) };
     let mut command = Cli::command();

@@ -23,6 +23,19 @@ pub struct Kept {
     credentials: BTreeSet<String>,
 }
 
+/// Settings that others have taken the place of.
+pub struct FormerSettings {
+    path: PathBuf,
+    text: Vec<u8>,
+}
+
+impl FormerSettings {
+    /// As if the others had never been.
+    pub fn put_back(&self) -> io::Result<()> {
+        replace(&self.path, &self.text)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     Flag,
@@ -109,13 +122,31 @@ impl Kept {
         Ok(Kept { from, config: reading.config, credentials: table.credentials })
     }
 
-    /// Puts it in place of what the directory kept before, whole or not at all.
-    pub fn write(&self, directory: &Path) -> io::Result<()> {
+    /// Puts it in place of what the directory kept before, whole or not at all, and hands that back if it is another.
+    pub fn write(&self, directory: &Path) -> io::Result<Option<FormerSettings>> {
         let (path, text) = (directory.join(FILE), self.text());
-        match std::fs::read(&path) {
-            Ok(before) if before == text.as_bytes() => Ok(()),
-            _ => replace(&path, text.as_bytes()),
+        let before = std::fs::read(&path).ok();
+        if before.as_deref() == Some(text.as_bytes()) {
+            return Ok(None);
         }
+        replace(&path, text.as_bytes())?;
+        Ok(before.map(|text| FormerSettings { path, text }))
+    }
+
+    /// What is lost when it is forgotten for these settings, a line each; empty if nothing is.
+    pub fn forgotten_for(&self, config: &Config) -> Vec<String> {
+        let (old, new) = (texts(&self.config), texts(config));
+        let value =
+            |text: Option<&String>| text.map_or("unset".to_string(), |text| shown(text, VALUE_CHARS_MAX));
+        let lost = self.from.keys().filter(|setting| old.get(*setting) != new.get(*setting));
+        let lines = lost.map(|setting| {
+            format!("  {setting} was {}, and is {}", value(old.get(setting)), value(new.get(setting)))
+        });
+        let mut lines: Vec<String> = lines.collect();
+        if !lines.is_empty() {
+            lines.insert(0, "settings of the last run are forgotten (--fresh-settings):".to_string());
+        }
+        lines
     }
 
     fn text(&self) -> String {

@@ -46,7 +46,7 @@ pub(crate) use crawl::NameServer;
 pub use crawl::Net;
 pub(crate) use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
 pub(crate) use file::{ConfigError, Reading};
-pub(crate) use kept::{Kept, Layered};
+pub(crate) use kept::{FormerSettings, Kept, Layered};
 pub(crate) use reference::{flag_help, flag_value, reference};
 pub(crate) use spider::Contact;
 pub(crate) use store::StoreSettings;

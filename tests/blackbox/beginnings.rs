@@ -116,6 +116,8 @@ fn a_second_signal_in_the_first_moments_ends_it_at_once() {
     let _file = pipe.open();
     crawl.signal(Signal::SIGTERM);
     wait_for("it says that it stops", PATIENCE, || crawl.stderr().contains("stopping").then_some(()));
+    // Signals that come together are one.
+    std::thread::sleep(Duration::from_millis(300));
     crawl.signal(Signal::SIGTERM);
     let run = crawl.wait(PATIENCE);
     assert_eq!(run.code(), 3, "{}", run.stderr);

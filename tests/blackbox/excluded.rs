@@ -33,7 +33,7 @@ fn crawl_bare(data: &Path, flags: &[&str]) -> (Value, Run) {
         "--data",
     ]);
     command.arg(data).args(flags);
-    let run = Running::start(&mut command).wait(PATIENCE).done();
+    let run = Running::start(&mut command).wait(PATIENCE).ended();
     (run.json(), run)
 }
 

@@ -71,7 +71,7 @@ fn progress_fits_the_terminal() {
             assert!(line.contains(" pages"), "{columns}: {line:?}");
         }
         if columns == 120 {
-            assert!(text.contains("1 of 1 hosts waits for its rate"), "{text:?}");
+            assert!(text.contains("1 of 1 host waits for its rate"), "{text:?}");
         }
         // Where the terminal does not say, the environment may.
         let mut command = crawl_command(&dir.join("quiet"));

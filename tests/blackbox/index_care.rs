@@ -49,7 +49,7 @@ fn everything_is_counted_and_listed() {
     assert_eq!((&stat["kinds"]["content"], &stat["rules"]["scope"]), (&7.into(), &"host".into()), "{stat}");
     assert!(stat["next_due_at"].is_string() && stat["bytes_per_url"].as_f64().unwrap() > 64.0, "{stat}");
     let text = index(&stage.data, &["stat"]).done().text();
-    assert!(text.starts_with("known      7 URLs of 1 hosts\n"), "{text}");
+    assert!(text.starts_with("known      7 URLs of 1 host\n"), "{text}");
 
     let hosts = index(&stage.data, &["hosts", "--json"]).done().json_lines();
     assert_eq!(hosts.len(), 1);

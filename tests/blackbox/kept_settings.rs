@@ -114,7 +114,9 @@ fn a_crawl_goes_on_as_it_was_told() {
 
     // Forgotten, they are: the address is refused again.
     let run = Running::start(bare(&data).args(["--fresh-settings", "--again"])).wait(PATIENCE);
-    assert!(!run.stderr.contains("settings of the last run"), "{}", run.stderr);
+    assert!(!run.stderr.contains("settings of the last run hold"), "{}", run.stderr);
+    let said = block(&run, "settings of the last run are forgotten");
+    assert!(said.iter().any(|line| line == "  crawl.depth was 3, and is unset"), "{said:#?}");
     assert!(!kept(&data).contains("depth"), "{}", kept(&data));
     assert_eq!(server.asked().iter().filter(|asked| asked.user_agent != AGENT).count(), 0);
 }

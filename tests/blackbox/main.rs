@@ -39,6 +39,7 @@
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
 //! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
+//! | `hints`      | what a new user is told is true, and leads on                      |
 //! | `how_it_goes`| progress fits the terminal; why a crawl ended, and how to go on   |
 //! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
@@ -100,6 +101,7 @@ mod filters;
 mod first_hour;
 mod full_disk;
 mod fuzz;
+mod hints;
 mod hostile;
 mod how_it_goes;
 mod index_care;

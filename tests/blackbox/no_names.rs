@@ -115,7 +115,7 @@ fn a_forgotten_hosts_file_costs_nothing() {
     stopped(&run, &["--hosts-file", &nowhere.flag(), ".test"]);
     unjudged(&data, known);
     // Once more, for everything.
-    let run = run_crawl(&data, &["--again", "--dns", &nowhere.flag()]);
+    let run = run_crawl(&data, &["--again", "--fresh-settings", "--dns", &nowhere.flag()]);
     stopped(&run, &["--hosts-file"]);
     unjudged(&data, known);
     goes_on(&data, &["--hosts-file", &hosts, "--dns", &nowhere.flag()]);

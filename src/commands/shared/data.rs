@@ -1,9 +1,9 @@
-use super::{Failure, say};
-use crate::config::{Config, Kept};
+use super::{Failure, counted, plural, say};
+use crate::config::{Config, FormerSettings, Kept};
 use crate::doc_index::IndexView;
 use crate::engine::{OpenIndex, index_folder};
 use crate::proto::url::CrawlUrl;
-use crate::store_server::{DataDir, OpenError, Reader};
+use crate::store_server::{DataDir, Holder, OpenError, Reader};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -36,6 +36,20 @@ impl DataArg {
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// An error if another process has a data directory, before anything is said or made.
+pub(crate) fn free_data(path: &Path) -> Result<(), Failure> {
+    let mut tries = 1;
+    // What cannot be looked at is told by whoever opens it.
+    while let Ok(Some(by)) = Holder::of(path) {
+        if tries == TRIES {
+            return Err(OpenError::InUse { path: path.to_path_buf(), by }.into());
+        }
+        std::thread::sleep(PAUSE);
+        tries += 1;
+    }
+    Ok(())
+}
+
 /// Opens a data directory to write to, and says what `killed`, a crawl or a process, left in it.
 pub(crate) fn open_data(path: &Path, killed: &str) -> Result<DataDir, Failure> {
     let mut tries = 1;
@@ -49,8 +63,10 @@ pub(crate) fn open_data(path: &Path, killed: &str) -> Result<DataDir, Failure> {
     };
     if directory.recovered() > 0 {
         say(format_args!(
-            "store: {} segments of a {killed} that was killed were sealed at their last whole record",
-            directory.recovered()
+            "store: {} of a {killed} that was killed {} sealed at {} last whole record",
+            counted(directory.recovered(), "segment"),
+            if directory.recovered() == 1 { "was" } else { "were" },
+            if directory.recovered() == 1 { "its" } else { "their" }
         ));
     }
     Ok(directory)
@@ -76,8 +92,11 @@ pub(crate) fn open_index(
     let (stats, opened) = (index.index.stats(), &index.opened);
     if stats.known > 0 {
         say(format_args!(
-            "doc index: {} URLs known, {} pending, {} wait until they are due",
-            stats.known, stats.pending, stats.waiting
+            "doc index: {} {} known, {} pending, {} wait until they are due",
+            stats.known,
+            plural(stats.known, "URL"),
+            stats.pending,
+            stats.waiting
         ));
     }
     for (count, said) in [
@@ -95,8 +114,8 @@ pub(crate) fn open_index(
     Ok(index)
 }
 
-/// Keeps the settings of a process for the next one on its data directory.
-pub(crate) fn keep_settings(kept: &Kept, config: &Config) -> Result<(), Failure> {
+/// Keeps the settings of a process for the next one on its data directory. What was kept there before is handed back.
+pub(crate) fn keep_settings(kept: &Kept, config: &Config) -> Result<Option<FormerSettings>, Failure> {
     let directory = &config.store.data;
     kept.write(directory).map_err(|cause| {
         Failure::CannotRun(format!(

@@ -30,6 +30,27 @@ impl FilterArgs {
         self.limit.unwrap_or(u64::MAX)
     }
 
+    /// Whether anything is left out.
+    pub fn is_set(&self) -> bool {
+        let Self { host, prefix, result, since, limit: _ } = self;
+        host.is_some() || prefix.is_some() || result.is_some() || since.is_some()
+    }
+
+    /// Why no record of a store may be asked for, as far as the filters themselves tell.
+    pub fn why_none(&self) -> String {
+        let scheme = self.prefix.as_ref().filter(|prefix| !prefix.contains("://"));
+        match (self.result, scheme) {
+            (Some(result), _) if !leaves_record(result) => format!(
+                "no record matches: {} leaves none (nephila index pending lists what is to be fetched, nephila explain URL says why one is not)",
+                result.name()
+            ),
+            (_, Some(prefix)) => {
+                format!("no record matches: --prefix {} has no scheme, like http://", shown(prefix, 200))
+            }
+            _ => "no record matches".to_string(),
+        }
+    }
+
     /// Whether a URL is asked for; `at_ms` is when what is listed of it happened.
     pub fn takes(&self, url: &str, result: Option<ResultCode>, at_ms: u64) -> bool {
         self.result.is_none_or(|wanted| result == Some(wanted))
@@ -45,11 +66,23 @@ pub(crate) fn is_of_host(url: &str, host: &str) -> bool {
     [url.origin(), url.authority(), url.host(), url.host_bare()].contains(&host)
 }
 
+/// What no spider was given has no record.
+fn leaves_record(result: ResultCode) -> bool {
+    !matches!(
+        result,
+        ResultCode::RobotsDenied
+            | ResultCode::BlockedAddress
+            | ResultCode::DnsFailed
+            | ResultCode::BadUrl
+            | ResultCode::HostSetAside
+    )
+}
+
 fn read_result(text: &str) -> Result<ResultCode, String> {
     let found = ResultCode::ALL.iter().copied().find(|code| code.name() == text);
     found.ok_or_else(|| {
         let nearest = ResultCode::ALL.iter().map(|code| code.name()).min_by_key(|name| edits(text, name));
-        let nearest = nearest.filter(|name| edits(text, name) <= name.len().max(2));
+        let nearest = nearest.filter(|name| edits(text, name) <= name.len().max(text.len()) / 2);
         let hint = nearest.map_or(String::new(), |name| format!("did you mean {name}? "));
         format!("{} is no result ({hint}nephila store codes lists all)", shown(text, 60))
     })

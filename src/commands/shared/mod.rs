@@ -21,20 +21,23 @@ mod times;
 mod url_list;
 mod verbosity;
 
-pub(super) use data::{DataArg, keep_settings, lacks, now_ms, open_data, open_index};
+pub(super) use data::{DataArg, free_data, keep_settings, lacks, now_ms, open_data, open_index};
 pub(super) use failure::Failure;
 pub(super) use filter::{FilterArgs, is_of_host};
 pub(super) use intake::Intake;
 pub(super) use machine::{cores, links_possible, on_cores, raise_nofile};
 pub(super) use names::NameSource;
-pub(super) use output::{mb, print, say, say_failure, say_more, stream, tell, write_json, written};
+pub(super) use output::{
+    counted, mb, plural, print, say, say_failure, say_more, sized, stream, tell, tell_summary, write_json,
+    written,
+};
 pub(super) use product_driver::{ChosenDriver, ProductDriver};
 pub(super) use report::{CrawlReport, Fetches, SpiderReport, StoreReport, UrlReport};
 pub(super) use run_note::{OpenNote, RunNote};
-pub(super) use runner::{Farewell, announce_links, run_to_end};
+pub(super) use runner::{Farewell, Leaving, announce_links, run_to_end};
 pub(super) use running::RunningCrawl;
 pub(super) use signals::Signals;
-pub(super) use ticker::Ticker;
+pub(super) use ticker::{Ticker, columns};
 pub(super) use times::{age, with_age};
 pub(super) use url_list::{parse_url, read_urls};
 pub(super) use verbosity::Verbosity;

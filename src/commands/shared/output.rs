@@ -77,6 +77,18 @@ pub(crate) fn tell<R: Serialize>(
     })
 }
 
+/// Prints what a process came to: nothing with `-q`, unless JSON was asked for.
+pub(crate) fn tell_summary<R: Serialize>(
+    report: &R,
+    json: bool,
+    text: impl FnOnce(&R) -> String,
+) -> Result<(), Failure> {
+    match json || Verbosity::Normal.is_on() {
+        true => tell(report, json, text),
+        false => Ok(()),
+    }
+}
+
 /// Writes as it goes. A closed pipe is no failure (`store ls | head`); anything else is.
 pub(crate) fn stream(
     write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io::Result<()>,
@@ -98,6 +110,24 @@ pub(crate) fn written(written: io::Result<()>) -> Result<(), Failure> {
 pub(crate) fn write_json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
     base::write_json(out, value)?;
     out.write_all(b"\n")
+}
+
+/// A number and what it counts: `1 URL`, `2 URLs`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {}", plural(count, noun))
+}
+
+/// A noun as it stands behind a number.
+pub(crate) fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { noun.to_string() } else { format!("{noun}s") }
+}
+
+/// Bytes as they are shown, in a unit in which they do not vanish.
+pub(crate) fn sized(bytes: u64) -> String {
+    match bytes {
+        0..100_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", mb(bytes)),
+    }
 }
 
 /// Bytes in millions, as they are shown.

@@ -20,11 +20,11 @@ impl Progress {
     }
 
     /// Shows a snapshot if it is time for one, and there is one.
-    pub fn show(&mut self, take: impl FnOnce() -> Option<Snapshot>) {
+    pub fn show(&mut self, is_stopping: bool, take: impl FnOnce() -> Option<Snapshot>) {
         let (recent, started) = (&mut self.recent, self.started);
         self.ticker.show(|width| {
             recent.push(started.elapsed(), take()?);
-            Some(recent.line(width))
+            Some(recent.line(width, is_stopping))
         });
     }
 

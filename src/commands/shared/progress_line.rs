@@ -1,5 +1,6 @@
 //! The line that tells how a crawl goes: made of snapshots and a width, and of nothing else.
 
+use super::output::plural;
 use super::times::span;
 use crate::engine::Snapshot;
 use crate::url_server::WaitsFor;
@@ -31,7 +32,7 @@ impl Recent {
     }
 
     /// What matters most of it, in fewer characters than `width`.
-    pub fn line(&self, width: usize) -> String {
+    pub fn line(&self, width: usize, is_stopping: bool) -> String {
         let (Some((then, before)), Some((at, now))) = (self.0.front(), self.0.back()) else {
             return String::new();
         };
@@ -39,18 +40,22 @@ impl Recent {
         let per_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
         let pages_s = per_second(now.pages, before.pages);
         let some = |count: u64, text: String| (count > 0).then_some(text);
+        let end = match is_stopping {
+            true => Some("stopping".to_string()),
+            false => self.ends_in().map(|end| format!("done in {end}")),
+        };
         // In the order of the line; the number is the order in which they are let in.
         let parts = [
             (5, Some(format!("{} s", at.as_secs()))),
-            (0, Some(format!("{} pages", grouped(now.pages)))),
+            (0, Some(format!("{} {}", grouped(now.pages), plural(now.pages, "page")))),
             (2, Some(if pages_s < 9.95 { format!("{pages_s:.1}/s") } else { format!("{pages_s:.0}/s") })),
             (8, Some(format!("{:.1} MB/s", per_second(now.bytes, before.bytes) / 1e6))),
             (1, Some(format!("{} pending", grouped(now.pending)))),
-            (4, self.ends_in().map(|end| format!("done in {end}"))),
+            (4, end),
             (9, some(now.waiting, format!("{} due later", grouped(now.waiting)))),
             (3, waits(now)),
             (7, some(now.open, format!("{} open", grouped(now.open)))),
-            (6, some(now.errors, format!("{} errors", grouped(now.errors)))),
+            (6, some(now.errors, format!("{} {}", grouped(now.errors), plural(now.errors, "error")))),
             (10, Some(format!("{} known", grouped(now.known)))),
         ];
         let mut let_in: Vec<&(u8, Option<String>)> =
@@ -105,7 +110,7 @@ fn waits(now: &Snapshot) -> Option<String> {
         WaitsFor::Address => "an address that hosts share".to_string(),
         WaitsFor::Spider => "a spider".to_string(),
     };
-    Some(format!("{} of {} hosts {verb} for {what}", grouped(waiting), grouped(hosts)))
+    Some(format!("{} of {} {} {verb} for {what}", grouped(waiting), grouped(hosts), plural(hosts, "host")))
 }
 
 /// A number with a comma at every thousand.
@@ -162,12 +167,14 @@ mod tests {
                 "60 s  6,000 pages  100/s  54,000 pending  done in 9 min  912 of 1,000 hosts wait for their rate  88 open  12 errors",
             ),
         ] {
-            let made = recent.line(width);
+            let made = recent.line(width, false);
             assert!(made.len() < width, "{width}: {made:?}");
             assert_eq!(made, line, "{width}");
         }
+        let stopping = recent.line(120, true);
+        assert!(stopping.contains("  stopping  ") && !stopping.contains("done in"), "{stopping}");
         for width in 0..200 {
-            let made = recent.line(width);
+            let made = recent.line(width, false);
             assert!(made.len() < width.max(1), "{width}: {made:?}");
         }
     }
@@ -179,9 +186,9 @@ mod tests {
         recent.push(Duration::from_secs(20), snapshot(0, 10));
         recent.push(Duration::from_secs(21), snapshot(1_000, 10));
         recent.push(Duration::from_secs(30), snapshot(1_000, 10));
-        assert!(recent.line(80).contains("  100/s  "), "{}", recent.line(80));
+        assert!(recent.line(80, false).contains("  100/s  "), "{}", recent.line(80, false));
         recent.push(Duration::from_secs(41), snapshot(1_000, 10));
-        assert!(recent.line(80).contains("  0.0/s  "), "{}", recent.line(80));
+        assert!(recent.line(80, false).contains("  0.0/s  "), "{}", recent.line(80, false));
         assert!(recent.0.len() <= 3);
     }
 
@@ -203,7 +210,7 @@ mod tests {
             ["0", "999", "1,000", "22,050", "1,234,567"]
         );
         let one = Snapshot { waits: vec![(WaitsFor::Robots, 1)], hosts: 1, ..Snapshot::default() };
-        assert_eq!(waits(&one).as_deref(), Some("1 of 1 hosts waits for its robots.txt"));
+        assert_eq!(waits(&one).as_deref(), Some("1 of 1 host waits for its robots.txt"));
         assert_eq!(waits(&Snapshot { is_paused: true, ..one }).as_deref(), Some("paused"));
         assert_eq!(waits(&Snapshot::default()), None);
     }

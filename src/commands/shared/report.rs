@@ -1,6 +1,6 @@
 //! The summaries of the processes that serve, as a table for people and as JSON for scripts.
 
-use super::output::mb;
+use super::output::{counted, plural, sized};
 use super::times::with_age;
 use crate::base::{rfc3339, shown};
 use crate::engine::{Ended, SpiderSummary, StoreSummary, Summary, UrlSummary, WaitingHost, WaitingHosts};
@@ -47,6 +47,8 @@ pub(crate) struct CrawlReport {
     results: BTreeMap<String, u64>,
     pub fetch_ms: FetchTimes,
     robots: u64,
+    #[serde(skip)]
+    robots_failed: u64,
     shard_restarts: u64,
     pub syscalls_per_page: f64,
     /// It was ended before everything that was due was fetched.
@@ -148,6 +150,7 @@ impl CrawlReport {
             results: owned(&summary.results),
             fetch_ms: FetchTimes::new(&summary.fetch_us),
             robots: summary.robots,
+            robots_failed: summary.robots_failed,
             shard_restarts: summary.restarts,
             syscalls_per_page: per(summary.syscalls, summary.pages),
             stopped: summary.ended.is_early(),
@@ -170,24 +173,50 @@ impl CrawlReport {
         let fetches = &self.fetches;
         let pages = fetches.pages;
         table(&[
-            ("pages", fetches.pages_row()),
+            ("pages", fetches.pages_row(&self.results)),
             ("pages/s", some(pages, &|| format!("{:.0}", fetches.pages_per_second))),
             ("CPU µs/page", some(pages, &|| format!("{:.1}", fetches.cpu_us_per_page))),
-            ("received", some(fetches.bytes, &|| format!("{:.1} MB", mb(fetches.bytes)))),
+            ("received", some(fetches.bytes, &|| sized(fetches.bytes))),
             ("stored", some(fetches.bytes, &|| stored(fetches.bytes, fetches.stored_bytes))),
             ("fetch", some(pages, &|| self.fetch_ms.row())),
             ("results", results(&self.results)),
-            ("robots.txt", some(self.robots, &|| format!("{} fetched", self.robots))),
+            ("robots.txt", some(self.robots, &|| self.robots_row())),
             ("restarts", some(self.shard_restarts, &|| format!("{} of shards", self.shard_restarts))),
             ("seconds", format!("{:.2}", fetches.seconds)),
             ("driver", fetches.driver_row(self.syscalls_per_page)),
         ])
     }
 
+    fn robots_row(&self) -> String {
+        let failed = self.robots_failed.min(self.robots);
+        let fetched = format!("{} fetched", self.robots - failed);
+        if failed > 0 { format!("{fetched}, {failed} failed") } else { fetched }
+    }
+
+    /// Whether nothing could be had because no address of what was due may be connected to.
+    fn is_kept_out(&self) -> bool {
+        let blocked = self.results.get("blocked_address").copied().unwrap_or(0);
+        self.fetches.pages == 0 && self.ended == Ended::Done && blocked > 0
+    }
+
+    /// Why a crawl that had nothing is none that has nothing to do: its rules leave out every URL that it knows.
+    pub fn all_excluded(&self, data: &Path) -> Option<String> {
+        let is_all = self.excluded > 0 && self.excluded == self.known;
+        (is_all && self.fetches.pages == 0 && self.ended == Ended::Done).then(|| {
+            let (all, verb) = (counted(self.known, "URL"), if self.known == 1 { "is" } else { "are" });
+            let data = data.display();
+            format!("nothing could be had: {all} {verb} known, and all excluded (nephila index stat --data {data} says why)")
+        })
+    }
+
     /// Why it ended, and what to type to go on.
     pub fn end(&self, data: &Path) -> String {
-        let left = format!("{} URLs are left", self.pending);
+        let verb = if self.pending == 1 { "is" } else { "are" };
+        let left = format!("{} {verb} left", counted(self.pending, "URL"));
         let ended = match self.ended {
+            Ended::Done if self.is_kept_out() => {
+                "what is left is at addresses that are not allowed".to_string()
+            }
             Ended::Done => "nothing is left to fetch".to_string(),
             Ended::Linger => match &self.next_due {
                 Some(due) => {
@@ -201,6 +230,9 @@ impl CrawlReport {
         };
         let data = data.display();
         let go_on = match self.ended {
+            Ended::Done if self.is_kept_out() => {
+                format!("nephila crawl --data {data} --allow-net NET (a network, like 127.0.0.0/8)")
+            }
             Ended::Done => format!("nephila crawl --data {data} --again (asks whether anything has changed)"),
             Ended::Linger => format!("nephila crawl --data {data} --wait (stays until they are due)"),
             _ => format!("nephila crawl --data {data}"),
@@ -225,9 +257,9 @@ impl SpiderReport {
     pub fn table(&self) -> String {
         let Self { fetches, untold, bad_lines, .. } = self;
         table(&[
-            ("pages", fetches.pages_row()),
+            ("pages", fetches.pages_row(&self.results)),
             ("CPU µs/page", format!("{:.1}", fetches.cpu_us_per_page)),
-            ("received", format!("{:.1} MB", mb(fetches.bytes))),
+            ("received", sized(fetches.bytes)),
             ("stored", stored(fetches.bytes, fetches.stored_bytes)),
             ("fetch", self.fetch_ms.row()),
             ("results", results(&self.results)),
@@ -255,7 +287,7 @@ impl StoreReport {
         table(&[
             ("records", self.records.to_string()),
             ("connections", format!("{} ({} bad)", self.connections, self.bad_connections)),
-            ("received", format!("{:.1} MB", mb(self.bytes))),
+            ("received", sized(self.bytes)),
             ("stored", stored(self.bytes, self.stored_bytes)),
             ("CPU µs/rec.", format!("{:.1}", self.cpu_us_per_record)),
             ("seconds", format!("{:.2}", self.seconds)),
@@ -307,9 +339,14 @@ impl UrlReport {
 }
 
 impl Fetches {
-    fn pages_row(&self) -> String {
-        let errors = if self.errors > 0 { format!(", {} errors", self.errors) } else { String::new() };
-        format!("{} ({} with success{errors})", self.pages, self.success)
+    /// A redirect has no document, and so no success, and is no error either.
+    fn pages_row(&self, results: &BTreeMap<String, u64>) -> String {
+        let redirects = results.get("redirect").copied().unwrap_or(0).min(self.errors);
+        let mut row = format!("{} ({} with success", self.pages, self.success);
+        for (count, noun) in [(redirects, "redirect"), (self.errors - redirects, "error")] {
+            row += &some(count, &|| format!(", {}", counted(count, noun)));
+        }
+        row + ")"
     }
 
     fn driver_row(&self, syscalls_per_page: f64) -> String {
@@ -340,7 +377,7 @@ fn per(value: u64, pages: u64) -> f64 {
 }
 
 fn stored(bytes: u64, stored_bytes: u64) -> String {
-    format!("{:.1} MB, compression {:.2}:1", mb(stored_bytes), per(bytes, stored_bytes))
+    format!("{}, compression {:.2}:1", sized(stored_bytes), per(bytes, stored_bytes))
 }
 
 fn owned(results: &BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
@@ -361,10 +398,15 @@ fn not_stayed_for(hosts: &WaitingHosts) -> String {
     }
     for WaitingHost { host, urls, reason, until } in waiting_hosts {
         let until = until.as_ref().map_or(String::new(), |until| format!(" until {}", with_age(until)));
-        text += &format!("  {}  {urls} URLs{until}: {}\n", shown(host, 200), reason.words());
+        text += &format!(
+            "  {}  {urls} {}{until}: {}\n",
+            shown(host, 200),
+            plural(*urls as u64, "URL"),
+            reason.words()
+        );
     }
     if *more > 0 {
-        text += &format!("  and {more} more hosts\n");
+        text += &format!("  and {more} more {}\n", plural(*more as u64, "host"));
     }
     text
 }

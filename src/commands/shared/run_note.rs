@@ -64,6 +64,13 @@ impl OpenNote {
         self.note.pages = ended.as_ref().map_or(0, |summary| summary.pages);
     }
 
+    /// Notes that it ends without taking leave; nothing is dropped after this.
+    pub fn stopped_at_once(&mut self, pages: u64) {
+        self.note.ended = Some("stopped at once by a second signal".to_string());
+        (self.note.ended_at, self.note.pages) = (Some(rfc3339(now_ms())), pages);
+        self.write();
+    }
+
     /// A note that cannot be written is no reason to stop.
     fn write(&self) {
         let _ = serde_json::to_vec(&self.note).map(|text| replace(&self.path, &text));

@@ -12,19 +12,31 @@ pub(crate) struct Farewell {
     pub at_once: &'static str,
 }
 
+/// A node is about to be let go of, with so many pages.
+#[derive(Clone, Copy)]
+pub(crate) enum Leaving {
+    /// The process ends as soon as this is heard.
+    AtOnce { pages: u64 },
+    /// It has finished, and sums up.
+    InOrder { pages: u64 },
+}
+
 /// Shows progress, says what the node waits for and passes on signals until it has finished.
 pub(crate) fn run_to_end<N: Running>(
     node: N,
     mut signals: Signals,
     farewell: &Farewell,
+    mut leaving: impl FnMut(Leaving),
 ) -> Result<N::Summary, Failure> {
     let mut progress = Progress::new();
     let mut is_stopping = false;
+    let pages = |node: &N| node.snapshot().map_or(0, |snapshot| snapshot.pages);
     let mut told = Told::default();
     while !node.is_finished() {
         let interrupt = signals.wait();
         if interrupt == Interrupt::AtOnce || (interrupt == Interrupt::Stop && is_stopping) {
             progress.say(&format!("stopped at once{}", farewell.at_once));
+            leaving(Leaving::AtOnce { pages: pages(&node) });
             std::process::exit(3);
         }
         if interrupt == Interrupt::Stop {
@@ -34,10 +46,11 @@ pub(crate) fn run_to_end<N: Running>(
         }
         node.notices().iter().for_each(|notice| progress.say(&notice.text));
         node.waiting_for().iter().filter(|text| told.is_news(text)).for_each(|text| progress.say(text));
-        progress.show(|| node.snapshot());
+        progress.show(node.stop_switch().is_stopped(), || node.snapshot());
     }
     node.notices().iter().for_each(|notice| progress.say(&notice.text));
     progress.end();
+    leaving(Leaving::InOrder { pages: pages(&node) });
     Ok(node.finish()?)
 }
 

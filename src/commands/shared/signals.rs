@@ -5,7 +5,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Ctrl-C, SIGTERM and a terminal that goes away: the first ends a process in good order, a second of the former two at
 /// once. They are heard from the moment this is taken: what comes before a node runs stops it as soon as it does.
@@ -32,12 +32,15 @@ struct Heard {
 
 #[derive(Default)]
 struct State {
-    /// How often a stop was asked for.
+    /// How often a stop was asked for, and when for the first time.
     asked: u32,
+    first_at: Option<Instant>,
     /// Somebody waits for signals; until then nobody could stop anything.
     is_awaited: bool,
 }
 
+/// Signals this soon after the first are the same request: `timeout` signals its child and then the group that it is in.
+const TOGETHER: Duration = Duration::from_millis(200);
 /// A signal is passed on this fast, and so is the rest of what a waiting thread looks after.
 const WAIT: Duration = Duration::from_millis(20);
 
@@ -96,7 +99,8 @@ impl Signals {
 impl Heard {
     fn ask(&self, first_only: bool) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if first_only && state.asked > 0 {
+        let since_first = state.first_at.get_or_insert_with(Instant::now).elapsed();
+        if state.asked > 0 && (first_only || since_first < TOGETHER) {
             return;
         }
         state.asked += 1;

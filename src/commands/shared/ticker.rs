@@ -1,6 +1,7 @@
 use super::Verbosity;
 use super::output::{say, write_stderr};
 use std::io::{IsTerminal, stderr};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use terminal_size::terminal_size_of;
 
@@ -39,7 +40,7 @@ impl Ticker {
         if self.every.is_none_or(|every| self.last.elapsed() < every) {
             return;
         }
-        let width = if self.is_live { columns() } else { PLAIN_WIDTH };
+        let width = if self.is_live { columns(stderr(), DEFAULT_WIDTH) } else { PLAIN_WIDTH };
         let Some(line) = line(width) else { return };
         let line: String = line.chars().take(width.saturating_sub(1)).collect();
         match self.is_live {
@@ -57,9 +58,9 @@ impl Ticker {
     }
 }
 
-/// The width of the terminal: as it says itself, as the environment says, or as most are.
-fn columns() -> usize {
-    let said = terminal_size_of(stderr()).map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0);
+/// The width of a terminal: as it says itself, as the environment says, or this.
+pub(crate) fn columns(of: impl AsFd, else_width: usize) -> usize {
+    let said = terminal_size_of(of).map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0);
     let set = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0);
-    said.or_else(set).unwrap_or(DEFAULT_WIDTH)
+    said.or_else(set).unwrap_or(else_width)
 }

@@ -179,6 +179,7 @@ impl Running for Node {
             results: scheduler.results(),
             fetch_us: merged_histogram(&self.shard_stats),
             robots: sum(Counter::Robots),
+            robots_failed: sum(Counter::RobotsFailed),
             restarts: scheduler.restarts(),
             syscalls: sum(Counter::Syscalls),
             example: index_actor.provider_mut().index_mut().example(),

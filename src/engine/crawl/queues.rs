@@ -31,6 +31,7 @@ pub struct Queues {
     /// Why the robots rules of a host could not be had, of the last of them.
     unreachable: VecDeque<(Box<str>, String)>,
     robots: u64,
+    robots_failed: u64,
     /// Nothing new is asked of anybody.
     is_paused: bool,
     tally: HostTally,
@@ -77,6 +78,7 @@ impl Queues {
             unreachable_said: 0,
             unreachable: VecDeque::new(),
             robots: 0,
+            robots_failed: 0,
             is_paused: false,
             tally: HostTally::default(),
         }
@@ -212,6 +214,7 @@ impl Queues {
             out.log.robots(&origin, fetched, &step, span);
         }
         if step == RobotsStep::Unreachable {
+            self.robots_failed += 1;
             self.unreachable(&origin, fetched, out);
         }
         robots_learnt(origin, step, out);
@@ -275,6 +278,7 @@ impl Queues {
         counters.set(Counter::Hosts, self.url_server.hosts_busy() as u64);
         counters.set(Counter::Resent, self.url_server.stats().resent);
         counters.set(Counter::Robots, self.robots);
+        counters.set(Counter::RobotsFailed, self.robots_failed);
         is_whole
     }
 }

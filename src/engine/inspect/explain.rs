@@ -54,6 +54,11 @@ impl Answer {
         }
     }
 
+    /// It is to be fetched as soon as its turn comes.
+    pub fn is_next(self) -> bool {
+        matches!(self, Answer::Queued | Answer::WaitingForNiceness)
+    }
+
     /// It is not fetched, and by these rules never will be.
     pub fn is_no(self) -> bool {
         matches!(

@@ -30,8 +30,9 @@ pub enum Counter {
     Open,
     /// Hosts with something to fetch.
     Hosts,
-    /// Requests for robots.txt.
+    /// Requests for robots.txt, and those after which the rules of a host cannot be had.
     Robots,
+    RobotsFailed,
     /// URLs that were handed out again after a spider's silence.
     Resent,
     Syscalls,
@@ -264,7 +265,9 @@ pub struct Summary {
     pub seeds_lost: Option<SeedsLost>,
     pub results: BTreeMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,
+    /// Requests for robots.txt, and those of them after which the rules of a host could not be had.
     pub robots: u64,
+    pub robots_failed: u64,
     pub restarts: u64,
     pub syscalls: u64,
     /// One document that was stored, for the user to look at.
