@@ -1,4 +1,4 @@
-use super::shared::{Failure, stream, write_json};
+use super::shared::{Failure, counted, stream, write_json};
 use crate::audit::{Gap, Kind, LogReader, Overrides, Place, Report, Subject, Tally, Violation};
 use crate::base::{rfc3339, shown};
 use crate::proto::crawl_log::LINE_BYTES_MAX;
@@ -253,8 +253,14 @@ fn violation_json(report: &Report, violation: &Violation) -> Value {
 fn to_text(report: &Report, all: bool) -> String {
     let Report { requests, lines, runs, .. } = report;
     let (hosts, ips, files) = (report.hosts.len(), report.ips.len(), report.files.len());
+    let addresses = if ips == 1 { "address" } else { "addresses" };
     let mut text = format!(
-        "{requests} requests to {hosts} hosts at {ips} addresses, in {lines} lines of {runs} runs, {files} file(s)\n"
+        "{} to {} at {ips} {addresses}, in {} of {}, {}\n",
+        counted(*requests, "request"),
+        counted(hosts as u64, "host"),
+        counted(*lines, "line"),
+        counted(*runs, "run"),
+        counted(files as u64, "file")
     );
     if report.requests == 0 {
         text += "no request was sent: there is nothing to prove\n";

@@ -155,7 +155,7 @@ pub(super) fn crawl(
             "{} {are} already pending in {} ({} known), and this run continues them as well (to keep crawls apart, choose another --data)",
             counted(known.pending, "URL"),
             config.store.data.display(),
-            counted(known.hosts as u64, "host")
+            counted(known.hosts, "host")
         ));
     }
     if let Some(url) = public.filter(|_| !config.spider.has_contact()) {

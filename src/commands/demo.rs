@@ -1,6 +1,6 @@
 use super::bench::FarmProcess;
 use super::crawl::crawl;
-use super::shared::{CrawlReport, Failure, Signals, cores, print, read_urls};
+use super::shared::{CrawlReport, Failure, Signals, Verbosity, cores, print, read_urls};
 use crate::config::{Config, Rate};
 use crate::farm::SiteSpec;
 use crate::storage::make_data_directory;
@@ -80,7 +80,10 @@ impl DemoArgs {
                  and crawl a site of your own: {program} help first-crawl\n"
             );
         }
-        print(&text)
+        match Verbosity::Normal.is_on() {
+            true => print(&text),
+            false => Ok(()),
+        }
     }
 }
 

@@ -128,7 +128,7 @@ fn people_see_what_scripts_see() {
     let run = audit(&[&dir.join("0")], &[]);
     assert_eq!(run.code(), 1);
     let text = run.text();
-    assert!(text.contains("3 requests to 1 hosts at 1 addresses"), "{text}");
+    assert!(text.contains("3 requests to 1 host at 1 address"), "{text}");
     assert!(text.contains("smallest gap 0.400 s (allowed 1.000 s)"), "{text}");
     let log = dir.join("0/crawl.log");
     let proof = format!("{}:4 2026-11-15T10:00:01.400Z http://a.test: asked 0.400 s", log.display());

@@ -215,7 +215,7 @@ fn a_data_directory_in_use() {
     // Looking is allowed meanwhile.
     assert!(records(&dir.join("data")).is_empty());
     first.signal(Signal::SIGINT);
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(500));
     first.signal(Signal::SIGINT);
     assert_eq!(first.wait(PATIENCE).code(), 3);
 }
