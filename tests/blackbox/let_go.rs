@@ -137,6 +137,8 @@ fn a_304_for_what_was_packed_meanwhile_stands() {
                 true => Reply::text(&filling("cold", 60_000)).with("ETag: \"1\"\r\n"),
                 false => {
                     wait(&|| !round || is_asked.load(Ordering::SeqCst));
+                    // Segments are filled one by one, and looked at as often.
+                    std::thread::sleep(Duration::from_millis(if round { 20 } else { 0 }));
                     Reply::text(&filling(&format!("{} {round}", asked.target), 60_000))
                 }
             }
@@ -146,7 +148,7 @@ fn a_304_for_what_was_packed_meanwhile_stands() {
         "[spider]\nmax_doc_size = 65536\n[store]\nsegment_bytes = 524288\nhistory = \"newest\"\ncommit_ms = 2\n",
     );
     let cold = stage.url("a.test", "/cold");
-    let others: Vec<String> = (0..40).map(|page| stage.url("b.test", &format!("/{page}"))).collect();
+    let others: Vec<String> = (0..80).map(|page| stage.url("b.test", &format!("/{page}"))).collect();
     let crawl = |others: &[String]| {
         let others = others.iter().map(String::as_str);
         stage.crawl([cold.as_str(), "--cores", "0"].into_iter().chain(others))
