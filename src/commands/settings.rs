@@ -277,8 +277,17 @@ fn layered(file: Option<&Path>, flags: &[&dyn Overlay], before: Before) -> Resul
         list.err()
             .map(|cause| Fault { keys: vec!["crawl.cores".to_string()], cause: format!("--cores {cause}") }),
     );
+    let Layered { by_flags, taken, .. } = &layered;
+    for fault in &mut faults {
+        if fault.keys.iter().any(|key| taken.contains(key)) {
+            fault.cause += " (an earlier run here was told so: give it anew, or --fresh-settings)";
+        }
+    }
     match (&file, faults.is_empty()) {
-        (Some(file), _) => file.verdict(faults).map_err(Failure::usage)?,
+        (Some(file), _) => {
+            let elsewhere = |key: &str| by_flags.contains(key) || taken.contains(key);
+            file.verdict(faults, elsewhere).map_err(Failure::usage)?
+        }
         (None, true) => {}
         (None, false) => {
             let causes = faults.into_iter().map(|fault| fault.cause).collect();

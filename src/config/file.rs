@@ -49,7 +49,7 @@ impl Config {
     #[cfg(test)]
     pub(super) fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
         let reading = Reading::parse(text, path);
-        reading.verdict(Vec::new())?;
+        reading.verdict(Vec::new(), |_| false)?;
         Ok(reading.config)
     }
 }
@@ -115,8 +115,9 @@ impl Reading {
         self.mistakes.is_empty()
     }
 
-    /// An error with every mistake of the file, and every fault of what came of it.
-    pub fn verdict(&self, faults: Vec<Fault>) -> Result<(), ConfigError> {
+    /// An error with every mistake of the file, and every fault of what came of it. A fault of what was said `elsewhere`,
+    /// over the file, names no line of it.
+    pub fn verdict(&self, faults: Vec<Fault>, elsewhere: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
         let path = shown(&self.path.display().to_string(), 200);
         let mut lines: Vec<(usize, String)> = Vec::new();
         for Mistake { line, key, cause } in &self.mistakes {
@@ -129,7 +130,9 @@ impl Reading {
             if fault.keys.iter().any(|key| mistaken.contains(key.as_str())) {
                 continue;
             }
+            let is_ours = !fault.keys.iter().any(|key| elsewhere(key));
             let found = fault.keys.iter().find_map(|key| Some((key, self.lines.get(key)?)));
+            let found = found.filter(|_| is_ours);
             lines.push(match found {
                 Some((key, line)) => (*line, format!("{path}:{line}:{key}: {}", fault.cause)),
                 None => (usize::MAX, fault.cause),
@@ -438,7 +441,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Config, ConfigError> {
         let reading = Reading::parse(text, Path::new("c.toml"));
-        reading.verdict(reading.config.faults())?;
+        reading.verdict(reading.config.faults(), |_| false)?;
         Ok(reading.config)
     }
 

@@ -65,6 +65,9 @@ struct Table {
 pub struct Layered {
     pub config: Config,
     pub kept: Kept,
+    /// Settings that flags said, and those that hold because the directory was told before.
+    pub by_flags: BTreeSet<String>,
+    pub taken: BTreeSet<String>,
     /// What was taken over and what has changed, a line each; empty if there is nothing to say.
     pub said: Vec<String>,
 }
@@ -105,7 +108,7 @@ impl Kept {
         strangers
             .iter()
             .for_each(|setting| reading.mistaken(setting, "is not kept from one run to the next"));
-        if let Err(ConfigError::Wrong(mistakes)) = reading.verdict(reading.config.faults()) {
+        if let Err(ConfigError::Wrong(mistakes)) = reading.verdict(reading.config.faults(), |_| false) {
             let more = match mistakes.len() {
                 1 => String::new(),
                 count => format!(", and {} more mistakes", count - 1),
@@ -229,12 +232,13 @@ impl Layered {
         let mut kept = Kept { config: config.clone(), from, credentials };
         kept.config.make_paths_absolute();
         let mut said = Vec::new();
+        taken.retain(|setting| !by_flags.contains(*setting));
         if let Some(before) = before {
-            taken.retain(|setting| !by_flags.contains(*setting));
             held.retain(|(setting, _)| !by_flags.contains(*setting));
             said = Story { before, kept: &kept, file, by_flags: &by_flags }.lines(&taken, &held);
         }
-        Layered { config, kept, said }
+        let taken = taken.into_iter().cloned().collect();
+        Layered { config, kept, by_flags, taken, said }
     }
 }
 
@@ -336,7 +340,7 @@ mod tests {
              [doc_index]\ndeny = ['\\.zip$', \"a\\tb\\u007f\"]\nrecrawl_max = \"31d\"\nsitemaps = \"all\"\n\
              [[recrawl]]\nmatch = \"/news/\"\nevery = \"10min\"\n",
         );
-        file.verdict(Vec::new()).unwrap();
+        file.verdict(Vec::new(), |_| false).unwrap();
         let first = Layered::new(Some(&file), None, none);
         assert!(first.said.is_empty());
         let kept = again(&first.kept);

@@ -252,3 +252,19 @@ fn files_that_cannot_be_read() {
     refused(dir.path(), "directory");
     refused(&dir.write("latin.toml", b"# caf\xe9\n"), "latin.toml: it is not text in UTF-8");
 }
+
+#[test]
+fn a_flag_that_is_wrong_is_not_held_against_the_file() {
+    let dir = TempDir::new();
+    let file =
+        dir.write("c.toml", "[crawl]\ncores = \"0\"\n[spider]\ntimeout_update = \"1s\"\nfetches_max = 5\n");
+    let file = file.to_str().unwrap();
+    let data = dir.join("data");
+    for (flag, value) in [("--cores", "0-77"), ("--timeout-update", "1h"), ("--fetches-max", "0")] {
+        let flags = ["crawl", "http://127.0.0.1:9/", "--config", file, flag, value];
+        let ended = run(flags.into_iter().chain(["--data", data.to_str().unwrap()]));
+        assert_eq!(ended.code(), 2, "{}", ended.stderr);
+        assert!(!ended.stderr.contains("c.toml"), "{flag}: {}", ended.stderr);
+        assert!(!data.exists(), "{flag}");
+    }
+}
