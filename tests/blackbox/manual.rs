@@ -350,7 +350,7 @@ fn the_session_of_the_readme() {
     );
     assert!(small.contains("look at a stored page:"), "{small}");
     let port = first.rsplit("port ").next().unwrap();
-    let looked = run_script(&script(&readme.replace("33393", port)), &dir);
+    let looked = run_script(&script(&readme.replace("41759", port)), &dir);
     assert!(looked.text().contains("no violation") && looked.text().contains("robots.txt denies it"));
     let page = std::fs::read(dir.join("page.html")).unwrap();
     assert_eq!(page.len(), 10_000);
