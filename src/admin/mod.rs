@@ -12,6 +12,8 @@
 //!
 //! | file      | holds                                                            |
 //! |-----------|------------------------------------------------------------------|
+//! | `metrics` | the figures of a process, as Prometheus reads them          |
 //! | `problem` | why a request is refused, as RFC 9457 has it                     |
 
+pub(crate) mod metrics;
 mod problem;

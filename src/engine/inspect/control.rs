@@ -7,6 +7,7 @@ use crate::engine::inspect::questions::{Ask, Questions, Reply};
 use crate::engine::runtime::actor::{joined, spawn};
 use crate::engine::runtime::counters::Snapshot;
 use crate::engine::runtime::health::NodeError;
+use crate::engine::runtime::readings::Meter;
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;
@@ -61,6 +62,7 @@ pub(crate) struct Control {
 pub(crate) struct Desk {
     pub questions: Arc<Questions>,
     pub gauges: Gauges,
+    pub meter: Arc<Meter>,
     /// The scheduler's bell.
     pub bell: Arc<Doorbell>,
 }
