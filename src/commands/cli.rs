@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, columns, say_failure, written};
 use super::{
-    add, audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, pause, robots, sim,
-    spider, status, stop, store, storeserver, urlserver,
+    add, audit, bench, completions, crawl, demo, explain, export, farm, help, import, index, man, parse,
+    pause, robots, sim, spider, status, stop, store, storeserver, urlserver,
 };
 use crate::base::shown;
 use clap::{Parser, Subcommand};
@@ -55,12 +55,14 @@ enum Command {
     Sim(sim::SimArgs),
     Bench(bench::BenchArgs),
     Help(help::HelpArgs),
+    Man(man::ManArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 /// The commands as they belong together. One that is not here is of the last group.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
-    ("Look", &["store", "index", "explain", "audit", "help"]),
+    ("Look", &["store", "index", "explain", "audit", "help", "man"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver"]),
     ("Lab", &["farm", "robots", "parse", "sim", "bench"]),
@@ -143,6 +145,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Bench(args) => args.run(),
         Command::Sim(args) => args.run(),
         Command::Help(args) => args.run(),
+        Command::Man(args) => args.run(),
+        Command::Completions(args) => args.run(),
     };
     ended(ran)
 }

@@ -76,6 +76,7 @@
 //! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
 //! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
+//! | `man_pages`  | every command and topic has a page, every shell its completions   |
 
 mod addresses;
 mod again;
@@ -113,6 +114,7 @@ mod let_go;
 mod linger;
 mod link;
 mod log_server;
+mod man_pages;
 mod manual;
 mod memory;
 mod name_server;
