@@ -26,6 +26,7 @@
 //! | `health`        | what keeps a process from going on, and what it waits for                        |
 //! | `readings`      | everything that a process counts, at one moment, and where it is read            |
 //! | `process`       | what the kernel says of this process and its threads                             |
+//! | `pulse`         | whether threads still turn, for a watchdog                                       |
 //! | `running`       | a node while it runs: how it is stopped, asked and ended                         |
 //! | `notices`       | what a user is told, from any thread                                             |
 //! | `counters`      | one table per thread, summed for progress, summary, JSON and metrics             |
@@ -43,6 +44,7 @@ pub(crate) mod notices;
 pub(crate) mod outbox;
 mod process;
 pub(crate) mod readings;
+pub(crate) mod pulse;
 pub(crate) mod running;
 pub(crate) mod shard_lane;
 pub(crate) mod shard_thread;
