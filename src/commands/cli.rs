@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, columns, say_failure, written};
 use super::{
-    add, audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, pause, robots, sim,
-    spider, status, stop, store, storeserver, urlserver,
+    add, audit, bench, config, crawl, demo, explain, export, farm, help, import, index, parse, pause, robots,
+    sim, spider, status, stop, store, storeserver, urlserver,
 };
 use crate::base::shown;
 use clap::{Parser, Subcommand};
@@ -44,6 +44,7 @@ enum Command {
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
     Audit(audit::AuditArgs),
+    Config(config::ConfigArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Urlserver(Box<urlserver::UrlServerArgs>),
@@ -60,7 +61,7 @@ enum Command {
 /// The commands as they belong together. One that is not here is of the last group.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
-    ("Look", &["store", "index", "explain", "audit", "help"]),
+    ("Look", &["store", "index", "explain", "audit", "config", "help"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver"]),
     ("Lab", &["farm", "robots", "parse", "sim", "bench"]),
@@ -137,6 +138,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),
+        Command::Config(args) => args.run(),
         Command::Robots(args) => args.run(),
         Command::Parse(args) => args.run(),
         Command::Farm(args) => args.run(),

@@ -8,6 +8,7 @@ mod add;
 mod audit;
 mod bench;
 mod cli;
+mod config;
 mod crawl;
 mod demo;
 mod explain;
