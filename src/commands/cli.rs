@@ -1,6 +1,6 @@
 use super::shared::{Failure, Verbosity, columns, say_failure, written};
 use super::{
-    add, audit, bench, completions, crawl, demo, explain, export, farm, help, import, index, man, parse,
+    add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man, parse,
     pause, robots, sim, spider, status, stop, store, storeserver, urlserver,
 };
 use crate::base::shown;
@@ -44,6 +44,7 @@ enum Command {
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
     Audit(audit::AuditArgs),
+    Config(config::ConfigArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Urlserver(Box<urlserver::UrlServerArgs>),
@@ -60,9 +61,10 @@ enum Command {
 }
 
 /// The commands as they belong together. One that is not here is of the last group.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
-    ("Look", &["store", "index", "explain", "audit", "help", "man"]),
+    ("Look", &["store", "index", "explain", "audit", "help"]),
+    ("Machine", &["tune", "config", "metrics", "man", "completions"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver"]),
     ("Lab", &["farm", "robots", "parse", "sim", "bench"]),
@@ -139,6 +141,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),
+        Command::Config(args) => args.run(),
         Command::Robots(args) => args.run(),
         Command::Parse(args) => args.run(),
         Command::Farm(args) => args.run(),
