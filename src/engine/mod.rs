@@ -72,10 +72,11 @@ pub use runtime::counters::{Ended, Summary};
 pub(crate) use runtime::counters::{
     SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
 };
-pub(crate) use runtime::health::{Health, NodeError};
+pub(crate) use runtime::events::{Event, Level};
+pub(crate) use runtime::health::{Health, NodeError, Part};
 pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;
-pub(crate) use runtime::notices::Notices;
+pub(crate) use runtime::notices::{Fields, Notice, Notices, Untaken, Value, count_messages, messages_told};
 pub use runtime::running::Running;
 pub(crate) use runtime::shard_thread::ShardMaker;
 pub(crate) use split::record_sender::RecordSender;

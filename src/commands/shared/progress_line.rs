@@ -1,7 +1,7 @@
 //! The line that tells how a crawl goes: made of snapshots and a width, and of nothing else.
 
-use super::output::plural;
 use super::times::span;
+use crate::base::plural;
 use crate::engine::Snapshot;
 use crate::url_server::WaitsFor;
 use std::collections::VecDeque;

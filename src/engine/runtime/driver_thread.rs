@@ -1,7 +1,8 @@
 //! A thread that has a driver of its own and turns one actor over it.
 
 use super::actor::{InDriver, Networked, run};
-use super::notices::{Level, Notices};
+use super::events::Event;
+use super::notices::Notices;
 use super::shard_thread::BellSlot;
 use crate::driver::Driver;
 use crate::rings::Doorbell;
@@ -43,8 +44,8 @@ impl DriverThread {
                     Ok((mut actor, with_it)) => {
                         let _ = ready.send(Ok(with_it));
                         if let Err(e) = run(&mut actor, &InDriver(bell), &end, || false) {
-                            let fields = vec![("cause", e.to_string())];
-                            notices.tell(Level::Error, "thread_failed", fields, format!("{failed}: {e}"));
+                            let fields = vec![("cause", e.to_string().into())];
+                            notices.tell(Event::ThreadFailed, fields, format!("{failed}: {e}"));
                         }
                     }
                 }

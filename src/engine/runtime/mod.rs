@@ -25,6 +25,7 @@
 //! | `store_actors`  | the keeper, and maintenance (indexes, retention), which no shard waits for       |
 //! | `health`        | what keeps a process from going on, and what it waits for                        |
 //! | `running`       | a node while it runs: how it is stopped, asked and ended                         |
+//! | `events`        | every event there is: name, level, fields, meaning                               |
 //! | `notices`       | what a user is told, from any thread                                             |
 //! | `counters`      | one table per thread, summed for progress, summary and JSON                      |
 //!
@@ -33,6 +34,7 @@
 pub(crate) mod actor;
 pub(crate) mod counters;
 pub(crate) mod driver_thread;
+pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod log_writer;
 pub(crate) mod notices;

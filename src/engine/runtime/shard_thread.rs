@@ -1,4 +1,5 @@
 use super::actor::{InDriver, Networked, joined, run, spawn};
+use super::events::Event;
 use super::health::{Health, NodeError};
 use crate::driver::{Bell, Driver};
 use crate::limits::SHARD_RESTARTS_MAX;
@@ -154,6 +155,7 @@ impl ShardThread {
                 let _ = ready.send(Ok(()));
             } else {
                 maker.announce(epoch);
+                self.tell_restarted(epoch);
             }
             // A panic leaves nothing half done that another thread can see: the segment ends at its last published
             // record, and what was open is dealt again.
@@ -167,6 +169,15 @@ impl ShardThread {
             }
         }
         self.give_up(NodeError::Restarts(SHARD_RESTARTS_MAX));
+    }
+
+    fn tell_restarted(&self, restarts: u32) {
+        let shard = self.index;
+        let text = format!(
+            "shard {shard} died of a mistake in the program and was made anew; what it had open is fetched again"
+        );
+        let fields = vec![("shard", shard.into()), ("restarts", restarts.into())];
+        self.health.tell(Event::ShardRestarted, fields, text);
     }
 
     fn give_up(&self, error: NodeError) {

@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::driver::EpollDriver;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, cpu_us};
-use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::pin;
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -94,9 +94,10 @@ impl Running for StoreNode {
         }
     }
 
-    fn waiting_for(&self) -> Option<String> {
+    fn waiting(&self) -> Option<(Part, String)> {
         // The keeper does not know whom it keeps for.
-        Some(self.health.waiting_for()?.replacen("fetching waits", "receiving waits", 1))
+        let (part, what) = self.health.waiting()?;
+        Some((part, what.replacen("fetching waits", "receiving waits", 1)))
     }
 
     fn finish(self) -> Result<StoreSummary, NodeError> {
