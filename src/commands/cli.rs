@@ -1,9 +1,9 @@
-use super::shared::{Failure, Verbosity, columns, say_failure, written};
+use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
     add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man, parse,
     pause, robots, sim, spider, status, stop, store, storeserver, urlserver,
 };
-use crate::base::shown;
+use crate::engine::Event;
 use clap::{Parser, Subcommand};
 use std::io::stdout;
 use std::process::ExitCode;
@@ -114,9 +114,6 @@ pub(super) fn wrapped(text: &str, indent: usize, width: usize) -> String {
     lines
 }
 
-/// What is shown of a line about a failure.
-const LINE_CHARS_MAX: usize = 4_000;
-
 /// Runs what was typed.
 pub fn run(cli: Cli) -> ExitCode {
     match (cli.quiet, cli.verbose) {
@@ -171,9 +168,7 @@ fn ended(ran: Result<(), Failure>) -> ExitCode {
         Err(Failure::CannotRun(text)) => (text, 3),
     };
     if !text.is_empty() {
-        // What it names was typed, or came from a file or a server.
-        let lines: Vec<String> = text.lines().map(|line| shown(line, LINE_CHARS_MAX)).collect();
-        say_failure(format_args!("nephila: {}", lines.join("\n")));
+        tell_event(Event::Failed, vec![("status", u64::from(status).into())], format!("nephila: {text}"));
     }
     ExitCode::from(status)
 }

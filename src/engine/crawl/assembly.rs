@@ -20,6 +20,7 @@ use crate::engine::crawl::shard::{Shard, ShardParts};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::{ActorBell, Seated};
 use crate::engine::runtime::counters::{CounterTable, ShardStats};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter, MemoryFiles, PreviousRun};
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
@@ -133,7 +134,7 @@ pub fn assemble(
     let mut wiring = Wiring::open(config, &log_medium, wall)?;
     if let Some(error) = &resumed.trouble {
         let text = format!("some pages that are stored may be fetched again: {error}");
-        wiring.health.warn("resume", text);
+        wiring.health.tell(Event::PagesLost, vec![("cause", error.to_string().into())], text);
     }
     let mut lanes = Vec::new();
     let mut shards = Vec::new();

@@ -13,6 +13,7 @@ use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
     Counter, CounterTable, Ended, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
 };
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
 use crate::engine::runtime::readings::{Meter, MeterParts, Role};
@@ -95,7 +96,9 @@ impl Node {
         let desk = Desk { questions, gauges, meter: meter.clone(), bell: scheduler_bell.clone() };
         let control = Control::start(&config.store.data, desk)
             .map_err(|cause| {
-                health.warn("no_control", format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}"));
+                let fields = vec![("path", CONTROL_SOCKET.into()), ("cause", cause.to_string().into())];
+                let text = format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}");
+                health.tell(Event::NoControl, fields, text);
             })
             .ok();
         Ok(Node {

@@ -1,6 +1,6 @@
 use super::counters::Snapshot;
-use super::health::{Health, NodeError};
-use super::notices::Notice;
+use super::health::{Health, NodeError, Part};
+use super::notices::Untaken;
 use super::readings::Meter;
 use crate::rings::Doorbell;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ pub trait Running: Sized {
     }
 
     /// What it waits for, if it is more than the network.
-    fn waiting_for(&self) -> Option<String> {
-        self.health().waiting_for()
+    fn waiting(&self) -> Option<(Part, String)> {
+        self.health().waiting()
     }
 
     /// What users are to be told that happened since this was last asked.
-    fn notices(&self) -> Vec<Notice> {
+    fn notices(&self) -> Untaken {
         self.health().notices().take()
     }
 

@@ -1,5 +1,6 @@
 use super::actor::{Actor, ActorBell, ActorThread, Seated, Turned};
 use super::counters::Counters;
+use super::events::Event;
 use super::health::{Health, NodeError, Part};
 use crate::base::{Now, Wall};
 use crate::config::Config;
@@ -144,7 +145,8 @@ impl Actor for KeeperActor {
                 };
                 // Over in a turn or two, and worth knowing all the same.
                 if let KeeperError::Sync { .. } = error {
-                    self.health.warn("sync_failed", error.to_string());
+                    let cause = error.to_string();
+                    self.health.tell(Event::SyncFailed, vec![("cause", (&cause).into())], cause);
                 }
                 self.health.wait_for(Part::Store, Some(format!("{waits}: {error}")));
                 true
@@ -203,7 +205,8 @@ impl Actor for MaintenanceActor {
             Ok(()) => self.is_told = false,
             // Once is enough; what is missing is made good by reading segments.
             Err(error) if !std::mem::replace(&mut self.is_told, true) => {
-                self.health.warn("maintenance_failed", error.to_string());
+                let cause = error.to_string();
+                self.health.tell(Event::MaintenanceFailed, vec![("cause", (&cause).into())], cause);
             }
             Err(_) => {}
         }

@@ -5,7 +5,7 @@ use crate::driver::EpollDriver;
 use crate::engine::crawl::settings::store_rules;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, cpu_us};
-use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::pin;
@@ -115,9 +115,10 @@ impl Running for StoreNode {
         }
     }
 
-    fn waiting_for(&self) -> Option<String> {
+    fn waiting(&self) -> Option<(Part, String)> {
         // The keeper does not know whom it keeps for.
-        Some(self.health.waiting_for()?.replacen("fetching waits", "receiving waits", 1))
+        let (part, what) = self.health.waiting()?;
+        Some((part, what.replacen("fetching waits", "receiving waits", 1)))
     }
 
     fn counted(&self) -> Snapshot {
