@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, columns, say_failure, written};
 use super::{
-    add, audit, bench, completions, crawl, demo, explain, export, farm, help, import, index, man, parse,
-    pause, robots, sim, spider, status, stop, store, storeserver, urlserver,
+    add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
+    parse, pause, robots, sim, spider, status, stop, store, storeserver, urlserver,
 };
 use crate::base::shown;
 use clap::{Parser, Subcommand};
@@ -40,6 +40,7 @@ enum Command {
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Add(add::AddArgs),
+    Config(config::ConfigArgs),
     Store(store::StoreArgs),
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
@@ -61,7 +62,7 @@ enum Command {
 
 /// The commands as they belong together. One that is not here is of the last group.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
+    ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set", "config"]),
     ("Look", &["store", "index", "explain", "audit", "help", "man"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver"]),
@@ -144,6 +145,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Farm(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Sim(args) => args.run(),
+        Command::Config(args) => args.run(),
         Command::Help(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Completions(args) => args.run(),

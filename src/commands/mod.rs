@@ -9,6 +9,7 @@ mod audit;
 mod bench;
 mod cli;
 mod completions;
+mod config;
 mod crawl;
 mod demo;
 mod explain;

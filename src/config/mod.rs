@@ -21,6 +21,7 @@
 //! | `file`       | a settings file, and what is said about its mistakes                           |
 //! | `kept`       | what a data directory was told, and how it comes between file and flags        |
 //! | `reference`  | every setting as a table, and as the help of a flag                            |
+//! | `template`   | every setting as a comment of a file to begin with                             |
 //!
 //! Enums belong to the roles and protocols that act on them; this folder reads them by their names.
 
@@ -37,6 +38,7 @@ mod reference;
 mod section;
 mod spider;
 mod store;
+mod template;
 mod units;
 mod url_server;
 
@@ -50,5 +52,6 @@ pub(crate) use kept::{FormerSettings, Kept, Layered};
 pub(crate) use reference::{flag_help, flag_value, reference};
 pub(crate) use spider::Contact;
 pub(crate) use store::StoreSettings;
+pub(crate) use template::template;
 pub use units::Rate;
 pub(crate) use units::{Bytes, Millis, Seconds, millis, size, size_in};
