@@ -9,11 +9,12 @@ use super::shared::{
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary};
+use crate::engine::{CrawlStore, CrawlTask, Health, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use clap::Args;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Crawl from URLs, in one process, politely
@@ -47,7 +48,7 @@ pub struct CrawlArgs {
 
 impl CrawlArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        let signals = Signals::of_service()?;
         let started = Instant::now();
         let flags: [&dyn Overlay; 4] = [&self.queues, &self.data, &self.reach, &self.links];
         let layered = self.shared.layered(&flags, self.kept.before())?;
@@ -214,6 +215,6 @@ fn start<D: ProductDriver>(
     started: Instant,
 ) -> Result<Node, NodeError> {
     let fetches_max = setup.config.spider.fetches_max;
-    let names = |bell, notices| names.open::<D>(bell, notices, started);
+    let names = |bell, health: Arc<Health>| names.open::<D>(bell, &health, started);
     Node::start(setup, task, names, D::NAME, move |_| D::open(fetches_max, started), started)
 }

@@ -17,7 +17,7 @@ use std::time::Instant;
 )]
 pub struct SpiderArgs {
     /// Accept URL servers at this address; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", required_unless_present = "urlserver", conflicts_with = "urlserver")]
+    #[arg(long, value_name = "ADDR", required_unless_present_any = ["urlserver", "config"], conflicts_with = "urlserver")]
     listen: Option<String>,
     /// Dial this URL server, until it answers (repeatable)
     #[arg(long, value_name = "ADDR")]
@@ -39,19 +39,26 @@ const FAREWELL: Farewell =
 
 impl SpiderArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        let signals = Signals::of_service()?;
         let started = Instant::now();
         let config = self.shared.config(&[&self.data])?;
-        let links = LinksConfig {
-            listen: self.listen.as_deref().map(listen_address).transpose()?,
-            dial: self
-                .urlserver
-                .iter()
-                .map(|at| dial_address("--urlserver", at))
-                .collect::<Result<_, _>>()?,
-            links_max: links_possible(),
+        // What is typed takes the place of what the file says of links.
+        let typed = self.listen.is_some() || !self.urlserver.is_empty();
+        let told = &config.spider;
+        let (listen, urlserver) = match typed {
+            true => (self.listen.as_deref().map(listen_address).transpose()?, &self.urlserver),
+            false => (told.listen, &told.urlserver),
         };
-        let store = self.store.as_deref().map(|text| dial_address("--store", text)).transpose()?;
+        let dial = urlserver.iter().map(|at| dial_address("--urlserver", at)).collect::<Result<Vec<_>, _>>()?;
+        if listen.is_none() && dial.is_empty() {
+            return Err(Failure::Usage(
+                "no way to a URL server: give --listen or --urlserver, or set listen or urlserver under [spider] in the file of --config"
+                    .into(),
+            ));
+        }
+        let links = LinksConfig { listen, dial, links_max: links_possible() };
+        let store = self.store.as_deref().or(told.store.as_deref());
+        let store = store.map(|text| dial_address("--store", text)).transpose()?;
         let summary = spider(config, links, store, signals, started)?;
         tell_summary(&SpiderReport::new(&summary), self.json, SpiderReport::table)
     }

@@ -60,6 +60,7 @@ pub(crate) use inspect::crawl_rules::CrawlRules;
 pub(crate) use inspect::explain::Explanation;
 pub(crate) use inspect::handed::{PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
 pub(crate) use inspect::node_status::{NodeState, NodeStatus};
+pub(crate) use inspect::sentence::{Outlook, sentence, waits};
 pub(crate) use inspect::status::{
     HostLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
 };
@@ -75,7 +76,7 @@ pub(crate) use runtime::counters::{
 pub(crate) use runtime::health::{Health, NodeError};
 pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;
-pub(crate) use runtime::notices::Notices;
+pub(crate) use runtime::pulse::Vigil;
 pub use runtime::running::Running;
 pub(crate) use runtime::shard_thread::ShardMaker;
 pub(crate) use split::record_sender::RecordSender;

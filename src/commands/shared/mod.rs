@@ -15,6 +15,7 @@ mod report;
 mod run_note;
 mod runner;
 mod running;
+mod service;
 mod signals;
 mod ticker;
 mod times;

@@ -3,6 +3,7 @@
 
 use super::{Failure, Verbosity};
 use crate::base;
+pub(crate) use crate::base::plural;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
@@ -115,11 +116,6 @@ pub(crate) fn write_json(out: &mut (impl Write + ?Sized), value: &impl Serialize
 /// A number and what it counts: `1 URL`, `2 URLs`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {}", plural(count, noun))
-}
-
-/// A noun as it stands behind a number.
-pub(crate) fn plural(count: u64, noun: &str) -> String {
-    if count == 1 { noun.to_string() } else { format!("{noun}s") }
 }
 
 /// Bytes as they are shown, in a unit in which they do not vanish.

@@ -14,8 +14,9 @@ pub(super) struct Progress {
 const PLAIN_EVERY: Duration = Duration::from_secs(3);
 
 impl Progress {
-    pub fn new() -> Progress {
-        let ticker = Ticker::with_plain(Some(PLAIN_EVERY));
+    /// `has_plain`: whether plain lines are shown where there is no terminal.
+    pub fn new(has_plain: bool) -> Progress {
+        let ticker = Ticker::with_plain(has_plain.then_some(PLAIN_EVERY));
         Progress { ticker, started: Instant::now(), recent: Recent::default() }
     }
 

@@ -28,10 +28,13 @@ pub(crate) fn run_to_end<N: Running>(
     farewell: &Farewell,
     mut leaving: impl FnMut(Leaving),
 ) -> Result<N::Summary, Failure> {
-    let mut progress = Progress::new();
+    let mut service = std::mem::take(&mut signals.service);
+    // Whoever is told how it goes need not be told twice.
+    let mut progress = Progress::new(!service.has_manager());
     let mut is_stopping = false;
     let pages = |node: &N| node.snapshot().map_or(0, |snapshot| snapshot.pages);
     let mut told = Told::default();
+    service.ready(&node);
     while !node.is_finished() {
         let interrupt = signals.wait();
         if interrupt == Interrupt::AtOnce || (interrupt == Interrupt::Stop && is_stopping) {
@@ -46,8 +49,10 @@ pub(crate) fn run_to_end<N: Running>(
         }
         node.notices().iter().for_each(|notice| progress.say(&notice.text));
         node.waiting_for().iter().filter(|text| told.is_news(text)).for_each(|text| progress.say(text));
+        service.tick(&node).iter().for_each(|text| progress.say(text));
         progress.show(node.stop_switch().is_stopped(), || node.snapshot());
     }
+    service.ending();
     node.notices().iter().for_each(|notice| progress.say(&notice.text));
     progress.end();
     leaving(Leaving::InOrder { pages: pages(&node) });

@@ -1,3 +1,4 @@
+use super::service::Service;
 use super::{Failure, say};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Signals {
     heard: Arc<Heard>,
     told: u32,
+    /// Whom the node tells how it goes.
+    pub service: Service,
 }
 
 /// What the control thread is told.
@@ -60,7 +63,12 @@ impl Signals {
         let heard = Arc::<Heard>::default();
         let thread = heard.clone();
         thread::Builder::new().name("signals".to_string()).spawn(move || hear(&fd, &thread))?;
-        Ok(Signals { heard, told: 0 })
+        Ok(Signals { heard, told: 0, service: Service::default() })
+    }
+
+    /// The same for a process that a service manager may have started: it is told from here on.
+    pub fn of_service() -> Result<Signals, Failure> {
+        Ok(Signals { service: Service::starting(), ..Signals::take()? })
     }
 
     /// Waits for a signal, for a moment at most.

@@ -22,7 +22,6 @@ use crate::engine::runtime::actor::{ActorBell, Seated};
 use crate::engine::runtime::counters::{CounterTable, ShardStats};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter, MemoryFiles, PreviousRun};
-use crate::engine::runtime::notices::Notices;
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
 use crate::engine::runtime::store_actors::KeeperActor;
 use crate::engine::runtime::wiring::{ShardWire, Wiring};
@@ -86,7 +85,7 @@ pub type CrawlShard<D> = Shard<D, LocalQueues, PageSink>;
 pub fn assemble(
     setup: &NodeSetup,
     task: CrawlTask,
-    names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+    names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
     wall: Wall,
 ) -> Result<NodeCore, NodeError> {
     let NodeSetup { config, kit } = setup;
@@ -187,7 +186,7 @@ impl Dealer {
         self,
         wiring: &mut Wiring,
         lanes: Vec<SchedulerLane>,
-        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
     ) -> Result<(Seated<Scheduler>, Seated<IndexActor>), NodeError> {
         let (bell, index_bell) = (wiring.dealer.clone(), ActorBell::default());
         let (index, port) = IndexActor::new(
@@ -200,7 +199,7 @@ impl Dealer {
         let parts = SchedulerParts {
             lanes,
             index: port,
-            names: names(bell.door.clone(), wiring.health.notices().clone()).map_err(NodeError::Thread)?,
+            names: names(bell.door.clone(), wiring.health.clone()).map_err(NodeError::Thread)?,
             log: wiring.log.clone(),
             wall: wiring.wall,
             stop: wiring.stop.clone(),

@@ -14,7 +14,6 @@ use crate::engine::runtime::counters::{
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
-use crate::engine::runtime::notices::Notices;
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -54,7 +53,7 @@ impl Node {
     pub fn start<D: Driver + 'static>(
         setup: &NodeSetup,
         task: CrawlTask,
-        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
@@ -127,8 +126,12 @@ impl Running for Node {
         self.scheduler.is_finished()
     }
 
+    fn counted(&self) -> Snapshot {
+        Snapshot::of(&self.table)
+    }
+
     fn snapshot(&self) -> Option<Snapshot> {
-        Some(Snapshot::of(&self.table))
+        Some(self.counted())
     }
 
     fn finish(self) -> Result<Summary, NodeError> {

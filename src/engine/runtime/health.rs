@@ -1,4 +1,5 @@
 use super::notices::{Level, Notices};
+use super::pulse::Pulses;
 use crate::storage::mend;
 use crate::store_server::KeeperError;
 use std::io;
@@ -16,6 +17,7 @@ pub struct Health {
     /// What each part of the process waits for, in words for a user.
     waiting: Mutex<[Option<String>; Part::COUNT]>,
     pub(crate) notices: Notices,
+    pub(crate) pulses: Pulses,
 }
 
 /// A part of a process that may wait for a disk, or for name servers.
@@ -102,5 +104,10 @@ impl Health {
 
     pub fn notices(&self) -> &Notices {
         &self.notices
+    }
+
+    /// The threads that must turn.
+    pub fn pulses(&self) -> &Pulses {
+        &self.pulses
     }
 }

@@ -24,6 +24,7 @@
 //! | `log_writer`    | crawl log, journal of hosts, leftovers that memory has no room for               |
 //! | `store_actors`  | the keeper, and maintenance (indexes, retention), which no shard waits for       |
 //! | `health`        | what keeps a process from going on, and what it waits for                        |
+//! | `pulse`         | whether threads still turn, for a watchdog                                       |
 //! | `running`       | a node while it runs: how it is stopped, asked and ended                         |
 //! | `notices`       | what a user is told, from any thread                                             |
 //! | `counters`      | one table per thread, summed for progress, summary and JSON                      |
@@ -37,6 +38,7 @@ pub(crate) mod health;
 pub(crate) mod log_writer;
 pub(crate) mod notices;
 pub(crate) mod outbox;
+pub(crate) mod pulse;
 pub(crate) mod running;
 pub(crate) mod shard_lane;
 pub(crate) mod shard_thread;

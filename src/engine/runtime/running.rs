@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub trait Running: Sized {
     type Summary;
 
+    /// What [`Running::counted`] counts as pages.
+    const COUNTS: &'static str = "page";
+
     fn health(&self) -> &Health;
 
     fn stop_switch(&self) -> &StopSwitch;
@@ -29,6 +32,9 @@ pub trait Running: Sized {
     fn notices(&self) -> Vec<Notice> {
         self.health().notices().take()
     }
+
+    /// What it has counted, for the sentence that says how it goes.
+    fn counted(&self) -> Snapshot;
 
     /// How far it is, where that is shown.
     fn snapshot(&self) -> Option<Snapshot> {

@@ -233,7 +233,8 @@ impl StoreThreads {
         health: &Arc<Health>,
     ) -> Result<StoreThreads, NodeError> {
         let maintenance = keeper.with_maintenance(config);
-        let maintenance = ActorThread::start("maintenance", maintenance, started, health)?;
+        // It reads and writes whole segments in a turn.
+        let maintenance = ActorThread::start_unwatched("maintenance", maintenance, started, health)?;
         let keeper = Seated { actor: keeper, bell: ActorBell::default() };
         Ok(StoreThreads { keeper: ActorThread::start("keeper", keeper, started, health)?, maintenance })
     }

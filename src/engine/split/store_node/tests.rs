@@ -8,6 +8,7 @@ use super::worker::{Worker, WorkerParts};
 use crate::base::{Accepted, Socket, Wall};
 use crate::driver::{Driver, EpollDriver};
 use crate::engine::runtime::actor::{InDriver, run};
+use crate::engine::runtime::pulse::Pulses;
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::notices::Notices;
 use crate::proto::record::{HttpCode, ResultCode, WireRecord};
@@ -62,7 +63,8 @@ fn a_full_house_refuses_and_lets_in_again() {
     let stop = Arc::new(AtomicBool::new(false));
     let thread = std::thread::spawn({
         let (bell, stop) = (bell.clone(), stop.clone());
-        move || run(&mut acceptor, &InDriver(bell), &stop, || false).unwrap()
+        let pulse = Pulses::default().thread("test", bell.clone());
+        move || run(&mut acceptor, &InDriver(bell), &pulse, &stop, || false).unwrap()
     });
     let guests: Vec<TcpStream> = (0..4).map(|_| dial(addr)).collect();
     let open = |port: &WorkerPort| port.open.load(Ordering::Relaxed);
@@ -117,7 +119,8 @@ fn stage(held_bytes_max: usize) -> Stage {
     let mut worker = Worker::new(driver, parts);
     let thread = std::thread::spawn({
         let (bell, stop) = (bell.clone(), stop.clone());
-        move || run(&mut worker, &InDriver(bell), &stop, || false).unwrap()
+        let pulse = Pulses::default().thread("test", bell.clone());
+        move || run(&mut worker, &InDriver(bell), &pulse, &stop, || false).unwrap()
     });
     Stage { keeper, peer, counters, stop, bell, thread }
 }
