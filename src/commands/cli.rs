@@ -40,11 +40,11 @@ enum Command {
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Add(add::AddArgs),
-    Config(config::ConfigArgs),
     Store(store::StoreArgs),
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
     Audit(audit::AuditArgs),
+    Config(config::ConfigArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Urlserver(Box<urlserver::UrlServerArgs>),
@@ -62,8 +62,8 @@ enum Command {
 
 /// The commands as they belong together. One that is not here is of the last group.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set", "config"]),
-    ("Look", &["store", "index", "explain", "audit", "help", "man"]),
+    ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
+    ("Look", &["store", "index", "explain", "audit", "config", "help", "man"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver"]),
     ("Lab", &["farm", "robots", "parse", "sim", "bench"]),

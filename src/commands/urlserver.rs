@@ -1,4 +1,6 @@
-use super::settings::{Before, DataFlags, KeptArgs, QueueFlags, SharedArgs, say_settings};
+use super::settings::{
+    Before, DataFlags, KeptArgs, NO_WAY_TO_A_SPIDER, QueueFlags, SharedArgs, say_settings,
+};
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
     free_data, keep_settings, lacks, links_possible, open_data, open_index, read_urls, run_to_end,
@@ -67,10 +69,7 @@ impl UrlServerArgs {
             links_max: links_possible(),
         };
         if links.listen.is_none() && links.dial.is_empty() {
-            return Err(Failure::Usage(
-                "no way to a spider: set listen or spider_host under [url_server] in a file for --config"
-                    .into(),
-            ));
+            return Err(Failure::Usage(NO_WAY_TO_A_SPIDER.into()));
         }
         let mut list = Vec::new();
         match &urls {

@@ -17,6 +17,7 @@
 //! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
 //! | `kept_settings`| a crawl that goes on goes on as it was told                    |
+//! | `config_check`| every mistake of a settings file is told, every setting shown with who said so |
 //! | `settings_files`| a file describes a whole crawl, and its mistakes are told at once |
 //! | `cases`      | responses as bytes, and what must be made of them: a row each      |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
@@ -85,6 +86,7 @@ mod beginnings;
 mod cases;
 mod clocks;
 mod codings;
+mod config_check;
 mod crash;
 mod crawl_farm;
 mod crawl_nginx;

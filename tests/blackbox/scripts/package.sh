@@ -47,6 +47,8 @@ left() { files | sort | comm -13 before -; }
 
 # A clean Debian: services may start, manual pages and documents are unpacked.
 rm -f /usr/sbin/policy-rc.d /etc/dpkg/dpkg.cfg.d/*
+# The index of manual pages is somebody else's.
+rm -f /var/lib/man-db/auto-update
 # A stand-in for the service manager: runs ExecStart of an instance as its user, and remembers what it was asked.
 mkdir -p /run/systemd/system /run/units
 cat >/usr/bin/systemctl <<'EOF'
@@ -96,7 +98,8 @@ dpkg_quietly -i old.deb
 id nephila >/dev/null || fail "no user"
 [ "$(stat -c '%a %U %G' /etc/nephila)" = "750 root nephila" ] || fail "$(stat -c '%a %U %G' /etc/nephila)"
 nephila --version
-[ "$(nephila config template | cmp - /etc/nephila/default.toml)" = "" ] || fail "the settings are not the defaults"
+nephila config template | cmp - /etc/nephila/default.toml || fail "the settings are not the defaults"
+nephila config check /etc/nephila/default.toml
 for page in man1/nephila.1 man1/nephila-crawl.1 man7/nephila-settings.7; do
     [ "$(mandoc "/usr/share/man/$page.gz" | wc -l)" -gt 20 ] || fail "$page cannot be read"
 done
