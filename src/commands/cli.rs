@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
-    add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man, parse,
-    pause, robots, sim, spider, status, stop, store, storeserver, urlserver,
+    add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
+    parse, pause, robots, sim, spider, status, stop, store, storeserver, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -138,12 +138,12 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),
-        Command::Config(args) => args.run(),
         Command::Robots(args) => args.run(),
         Command::Parse(args) => args.run(),
         Command::Farm(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Sim(args) => args.run(),
+        Command::Config(args) => args.run(),
         Command::Help(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Completions(args) => args.run(),

@@ -1,7 +1,7 @@
 use super::settings::{Before, checked, read_layers};
-use super::shared::{Failure, counted, say, stream, write_json};
+use super::shared::{Failure, counted, print, say, stream, write_json};
 use crate::base::shown;
-use crate::config::{ConfigError, Listed, Mistake, Reading, Role, picked};
+use crate::config::{ConfigError, Listed, Mistake, Reading, Role, picked, template};
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -20,6 +20,7 @@ pub struct ConfigArgs {
 enum ConfigCommand {
     Check(CheckArgs),
     Show(ShowArgs),
+    Template(TemplateArgs),
 }
 
 /// Tell every mistake of settings files
@@ -64,6 +65,11 @@ struct ShowArgs {
     json: bool,
 }
 
+/// Print a settings file in which every setting stands as a comment, with its default
+#[derive(Args)]
+#[command(after_help = "Example:\n  nephila config template > job.toml")]
+struct TemplateArgs {}
+
 impl ValueEnum for Role {
     fn value_variants<'a>() -> &'a [Role] {
         Role::ALL
@@ -79,6 +85,7 @@ impl ConfigArgs {
         match self.command {
             ConfigCommand::Check(args) => args.run(),
             ConfigCommand::Show(args) => args.run(),
+            ConfigCommand::Template(TemplateArgs {}) => print(&template()),
         }
     }
 }

@@ -22,6 +22,7 @@
 //! | `kept`       | what a data directory was told, and how it comes between file and flags        |
 //! | `listing`    | every setting with its value and who said so                                   |
 //! | `reference`  | every setting as a table, and as the help of a flag                            |
+//! | `template`   | every setting as a comment of a file to begin with                             |
 //!
 //! Enums belong to the roles and protocols that act on them; this folder reads them by their names.
 
@@ -39,6 +40,7 @@ mod reference;
 mod section;
 mod spider;
 mod store;
+mod template;
 mod units;
 mod url_server;
 
@@ -53,5 +55,6 @@ pub(crate) use listing::{Listed, picked};
 pub(crate) use reference::{flag_help, flag_value, reference};
 pub(crate) use spider::Contact;
 pub(crate) use store::StoreSettings;
+pub(crate) use template::template;
 pub use units::Rate;
 pub(crate) use units::{Bytes, Millis, Seconds, millis, size, size_in};

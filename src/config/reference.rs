@@ -92,7 +92,7 @@ fn table(section: &Outline) -> String {
 }
 
 /// A paragraph in lines that fit a terminal.
-fn wrapped(text: &str) -> String {
+pub(super) fn wrapped(text: &str) -> String {
     let (mut lines, mut line) = (String::new(), String::new());
     for word in text.split_whitespace() {
         if !line.is_empty() && line.len() + 1 + word.len() > 100 {
