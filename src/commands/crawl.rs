@@ -9,7 +9,9 @@ use super::shared::{
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{CrawlStore, CrawlTask, Health, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary};
+use crate::engine::{
+    CrawlStore, CrawlTask, Health, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary,
+};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use clap::Args;

@@ -49,7 +49,8 @@ impl SpiderArgs {
             true => (self.listen.as_deref().map(listen_address).transpose()?, &self.urlserver),
             false => (told.listen, &told.urlserver),
         };
-        let dial = urlserver.iter().map(|at| dial_address("--urlserver", at)).collect::<Result<Vec<_>, _>>()?;
+        let dial =
+            urlserver.iter().map(|at| dial_address("--urlserver", at)).collect::<Result<Vec<_>, _>>()?;
         if listen.is_none() && dial.is_empty() {
             return Err(Failure::Usage(
                 "no way to a URL server: give --listen or --urlserver, or set listen or urlserver under [spider] in the file of --config"

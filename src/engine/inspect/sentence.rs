@@ -95,8 +95,13 @@ pub fn waits(now: &Snapshot) -> Option<String> {
 mod tests {
     use super::*;
 
-    const CALM: Outlook<'_> =
-        Outlook { noun: "page", per_second: 4_790.2, seconds_left: None, waiting_for: None, is_stopping: false };
+    const CALM: Outlook<'_> = Outlook {
+        noun: "page",
+        per_second: 4_790.2,
+        seconds_left: None,
+        waiting_for: None,
+        is_stopping: false,
+    };
 
     fn busy() -> Snapshot {
         let waits = vec![(WaitsFor::Robots, 3), (WaitsFor::Rate, 912)];

@@ -247,7 +247,8 @@ impl<A: Actor + Send + 'static> ActorThread<A> {
                 bell.thread.belongs_to_me();
                 let sleeper = Parked { bell, started };
                 // A mistake of ours ends the process with a line, and leaves no other thread waiting for an answer.
-                let turned = catch_unwind(AssertUnwindSafe(|| run(&mut actor, &sleeper, &pulse, &end, || false)));
+                let turned =
+                    catch_unwind(AssertUnwindSafe(|| run(&mut actor, &sleeper, &pulse, &end, || false)));
                 match turned {
                     Ok(Ok(())) => {}
                     Ok(Err(cause)) => health.fatal(NodeError::Thread(cause)),
