@@ -77,6 +77,7 @@
 //! | `robots_agent`| rules are for the name that they were read for                   |
 //! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
+//! | `services`   | a service manager is told the truth, and the units let a crawl run  |
 //! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
 //! | `man_pages`  | every command and topic has a page, every shell its completions   |
 
@@ -148,6 +149,7 @@ mod robots_whole;
 mod round_trip;
 mod rules;
 mod secrets;
+mod services;
 mod settings_files;
 mod sim;
 mod slow_hosts;
