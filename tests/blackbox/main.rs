@@ -78,6 +78,7 @@
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
 //! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
 //! | `man_pages`  | every command and topic has a page, every shell its completions   |
+//! | `package`    | installed, upgraded, removed and purged as Debian promises        |
 
 mod addresses;
 mod again;
@@ -126,6 +127,7 @@ mod no_seed;
 mod one_address;
 mod operate;
 mod orders;
+mod package;
 mod parse;
 mod plain_json;
 mod politeness;
