@@ -2,12 +2,13 @@
 //! directory was told before, then the flags.
 
 use super::machine::{cores, memory_bytes};
-use super::shared::{Failure, say};
+use super::shared::{Failure, LogArgs, tell_event};
 use crate::base::shown;
 use crate::config::{
     Bytes, Config, ConfigError, Contact, DriverChoice, Fault, Kept, Layered, MEMORY_BYTES_MIN, Millis,
     Mistake, NameServer, Net, Rate, Reading, Role, Seconds, flag_help, flag_value,
 };
+use crate::engine::Event;
 use crate::handler::ScopeKind;
 use crate::proto::sitemap::Sitemaps;
 use clap::builder::PossibleValue;
@@ -206,6 +207,8 @@ pub struct SharedArgs {
     fetch: FetchFlags,
     #[command(flatten)]
     net: NetFlags,
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// What a command with a doc index is told about the settings that its data directory keeps.
@@ -396,8 +399,12 @@ impl SharedArgs {
 
 /// Says what holds or has changed of what the data directory was told before.
 pub fn say_settings(layered: &Layered) {
-    layered.said.iter().for_each(say);
-    layered.config.auth.notice().iter().for_each(say);
+    if !layered.said.is_empty() {
+        tell_event(Event::SettingsHeld, Vec::new(), layered.said.join("\n"));
+    }
+    if let Some(text) = layered.config.auth.notice() {
+        tell_event(Event::PasswordsReadable, Vec::new(), text);
+    }
 }
 
 /// `0-3,6` as a list of cores, each of which this process may run on.

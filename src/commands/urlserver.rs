@@ -49,6 +49,7 @@ const FAREWELL: Farewell = Farewell { stopping: "open work of spiders may end (5
 
 impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {
+        self.shared.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
         // A list is none of the directory's business, and the other way round.
@@ -113,7 +114,7 @@ fn serve(
     let driver = ChosenDriver::of(&mut config, 1)?;
     let names = NameSource::of(&config, &driver)?;
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
-    driver.announce("");
+    driver.announce(&[]);
     // For its lock: the log and the journal have one writer.
     let directory = open_data(&config.store.data, "process")?;
     // A list is worked off once; what is due in the index is noted there.

@@ -33,6 +33,7 @@
 //! | `one_address`| an address has one budget, however it is written                  |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
+//! | `event_log`  | what is told is read by people, programs and systemd's journal    |
 //! | `excluded`   | what rules refuse is not failed, and comes back when they go      |
 //! | `no_seed`    | a crawl that had none of its seeds says why, and exits 1          |
 //! | `wrong_command_lines` | what cannot be meant is refused with cause and mend, and makes nothing |
@@ -97,6 +98,7 @@ mod disks;
 mod dns;
 mod edges;
 mod escapes;
+mod event_log;
 mod excluded;
 mod explain;
 mod export;
