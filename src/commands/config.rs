@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// Check settings files, and show what holds and who said so
 #[derive(Args)]
+#[command(
+    after_help = "Examples:\n  nephila config template > job.toml\n  nephila config check job.toml\n  nephila config show --config job.toml --diff"
+)]
 pub struct ConfigArgs {
     #[command(subcommand)]
     command: ConfigCommand,

@@ -80,6 +80,7 @@
 //! | `services`   | a service manager is told the truth, and the units let a crawl run  |
 //! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
 //! | `man_pages`  | every command and topic has a page, every shell its completions   |
+//! | `package`    | installed, upgraded, removed and purged as Debian promises        |
 
 mod addresses;
 mod again;
@@ -129,6 +130,7 @@ mod no_seed;
 mod one_address;
 mod operate;
 mod orders;
+mod package;
 mod parse;
 mod plain_json;
 mod politeness;
