@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, columns, say_failure, written};
 use super::{
     add, audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, pause, robots, sim,
-    spider, status, stop, store, storeserver, urlserver,
+    spider, status, stop, store, storeserver, tune, urlserver,
 };
 use crate::base::shown;
 use clap::{Parser, Subcommand};
@@ -49,6 +49,7 @@ enum Command {
     Urlserver(Box<urlserver::UrlServerArgs>),
     Spider(Box<spider::SpiderArgs>),
     Storeserver(storeserver::StoreServerArgs),
+    Tune(tune::TuneArgs),
     Farm(farm::FarmArgs),
     Robots(robots::RobotsArgs),
     Parse(parse::ParseArgs),
@@ -58,11 +59,12 @@ enum Command {
 }
 
 /// The commands as they belong together. One that is not here is of the last group.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
     ("Look", &["store", "index", "explain", "audit", "help"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver"]),
+    ("Machine", &["tune"]),
     ("Lab", &["farm", "robots", "parse", "sim", "bench"]),
 ];
 
@@ -131,6 +133,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
         Command::Storeserver(args) => args.run(),
+        Command::Tune(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Index(args) => args.run(),
         Command::Explain(args) => args.run(),

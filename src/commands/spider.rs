@@ -1,6 +1,6 @@
 use super::settings::{DataFlags, SharedArgs, listen_address};
 use super::shared::{
-    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
+    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, announce_tuning, links_possible,
     open_data, run_to_end, say, tell_summary,
 };
 use crate::base::shown;
@@ -99,6 +99,7 @@ fn spider(
         true => start::<UringDriver>(&setup, links, store, started)?,
         false => start::<EpollDriver>(&setup, links, store, started)?,
     };
+    announce_tuning(&setup.config.store.data, driver.refused);
     announce_links("spider", node.bound(), &dials);
     run_to_end(node, signals, &FAREWELL, |_| ())
 }

@@ -48,7 +48,7 @@ pub(crate) use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
 pub(crate) use file::{ConfigError, Reading};
 pub(crate) use kept::{FormerSettings, Kept, Layered};
 pub(crate) use reference::{flag_help, flag_value, reference};
-pub(crate) use spider::Contact;
+pub(crate) use spider::{Contact, SpiderSettings};
 pub(crate) use store::StoreSettings;
 pub use units::Rate;
 pub(crate) use units::{Bytes, Millis, Seconds, millis, size, size_in};

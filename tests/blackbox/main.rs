@@ -75,6 +75,7 @@
 //! | `robots_agent`| rules are for the name that they were read for                   |
 //! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
+//! | `tuning`     | settings of the machine are told as they are, and come back as they were |
 //! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
 
 mod addresses;
@@ -153,6 +154,7 @@ mod store_care;
 mod storeserver;
 mod support;
 mod telling;
+mod tuning;
 mod url_life;
 mod urlserver;
 mod wrong_command_lines;

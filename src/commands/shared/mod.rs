@@ -25,7 +25,7 @@ pub(super) use data::{DataArg, free_data, keep_settings, lacks, now_ms, open_dat
 pub(super) use failure::Failure;
 pub(super) use filter::{FilterArgs, is_of_host};
 pub(super) use intake::Intake;
-pub(super) use machine::{cores, links_possible, on_cores, raise_nofile};
+pub(super) use machine::{announce_tuning, cores, for_node, links_possible, on_cores, raise_nofile};
 pub(super) use names::NameSource;
 pub(super) use output::{
     counted, mb, plural, print, say, say_failure, say_more, sized, stream, tell, tell_summary, write_json,

@@ -32,6 +32,8 @@ impl ProductDriver for EpollDriver {
 /// The driver that will be used, and the line that says so.
 pub(crate) struct ChosenDriver {
     pub is_uring: bool,
+    /// Why io_uring cannot be had, where it was wanted.
+    pub refused: Option<String>,
     line: String,
 }
 
@@ -41,6 +43,7 @@ const FILES_KEPT_BACK: u64 = 64;
 impl ChosenDriver {
     /// Chooses as the configuration asks and the kernel offers, and bounds the fetches of each of `shards` by it.
     pub fn of(config: &mut Config, shards: usize) -> Result<ChosenDriver, Failure> {
+        let mut refused = None;
         let (is_uring, why) = match (config.crawl.driver, UringDriver::probe()) {
             (DriverChoice::Epoll, _) => (false, "asked for".to_string()),
             (DriverChoice::Uring, Ok(())) => (true, "asked for".to_string()),
@@ -50,10 +53,13 @@ impl ChosenDriver {
             (DriverChoice::Auto, Ok(())) => {
                 (true, "this kernel offers io_uring with buffer rings".to_string())
             }
-            (DriverChoice::Auto, Err(cause)) => (false, cause),
+            (DriverChoice::Auto, Err(cause)) => {
+                refused = Some(cause.clone());
+                (false, cause)
+            }
         };
         let name = if is_uring { UringDriver::NAME } else { EpollDriver::NAME };
-        let driver = ChosenDriver { is_uring, line: format!("driver: {name} ({why})") };
+        let driver = ChosenDriver { is_uring, refused, line: format!("driver: {name} ({why})") };
         config.spider.fetches_max = driver.fetches_possible(config.spider.fetches_max, shards)?;
         Ok(driver)
     }
