@@ -5,7 +5,8 @@ use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::seed_fates::SeedFates;
-use crate::engine::inspect::control::{CONTROL_SOCKET, Control, Desk};
+use crate::engine::inspect::crawl_rules::CrawlRules;
+use crate::engine::inspect::desk::Desk;
 use crate::engine::inspect::node_status::Gauges;
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
@@ -45,8 +46,7 @@ pub struct Node {
     /// No other process writes there until the index is closed.
     held: Option<HeldDirectory>,
     resumed: Resumed,
-    /// Without it, questions are answered from the files.
-    control: Option<Control>,
+    desk: Arc<Desk>,
 }
 
 impl Node {
@@ -77,18 +77,15 @@ impl Node {
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let index = ActorThread::start("index", index, started, &health)?;
         let scheduler = ActorThread::start("scheduler", scheduler, started, &health)?;
-        let gauges = Gauges::new(core.table.clone(), health.clone(), stop.clone(), started);
-        let desk = Desk { questions, gauges, bell: scheduler_bell.clone() };
-        let control = Control::start(&config.store.data, desk)
-            .map_err(|cause| {
-                health.warn("no_control", format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}"));
-            })
-            .ok();
+        let gauges = Gauges::new("crawl", core.table.clone(), health.clone(), stop.clone(), started);
+        let stop = StopSwitch::new(stop, vec![scheduler_bell]);
+        let rules = Some(CrawlRules::of(config));
+        let desk = Arc::new(Desk { gauges, stop: stop.clone(), questions: Some(questions), rules });
         Ok(Node {
             started,
             driver,
             cores: config.cores.clone(),
-            stop: StopSwitch::new(stop, vec![scheduler_bell]),
+            stop,
             scheduler,
             index,
             store,
@@ -102,8 +99,13 @@ impl Node {
             told: core.told,
             held: core.held,
             resumed: core.resumed,
-            control,
+            desk,
         })
+    }
+
+    /// Where it is asked and told things.
+    pub fn desk(&self) -> Arc<Desk> {
+        self.desk.clone()
     }
 
     /// What was stored by a process that was killed, and that the index did not know.
@@ -134,7 +136,6 @@ impl Running for Node {
     fn finish(self) -> Result<Summary, NodeError> {
         let mut scheduler = self.scheduler.join();
         scheduler.end_questions();
-        self.control.into_iter().for_each(Control::end);
         self.shards.join();
         let kept = self.store.end();
         self.log_writer.end();

@@ -1,5 +1,7 @@
 use crate::driver::Driver;
 use crate::engine::crawl::node_setup::NodeSetup;
+use crate::engine::inspect::desk::Desk;
+use crate::engine::inspect::node_status::Gauges;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
@@ -34,6 +36,7 @@ pub struct SpiderNode {
     shard_stats: Vec<Arc<ShardStats>>,
     table: CounterTable,
     health: Arc<Health>,
+    desk: Arc<Desk>,
 }
 
 /// The threads that see to it that records are kept.
@@ -78,12 +81,15 @@ impl SpiderNode {
         };
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let dispatcher = ActorThread::start("dispatcher", core.dispatcher, started, &health)?;
+        let gauges = Gauges::new("spider", core.table.clone(), health.clone(), stop.clone(), started);
+        let stop = StopSwitch::new(stop, vec![dispatcher_bell]);
+        let desk = Arc::new(Desk { gauges, stop: stop.clone(), questions: None, rules: None });
         Ok(SpiderNode {
             started,
             driver,
             cores: config.cores.clone(),
             bound: core.bound,
-            stop: StopSwitch::new(stop, vec![dispatcher_bell]),
+            stop,
             dispatcher,
             links: core.links,
             shards,
@@ -92,7 +98,13 @@ impl SpiderNode {
             shard_stats: core.shard_stats,
             table: core.table,
             health,
+            desk,
         })
+    }
+
+    /// Where it is asked and told things.
+    pub fn desk(&self) -> Arc<Desk> {
+        self.desk.clone()
     }
 
     /// Where URL servers may dial in.

@@ -2,6 +2,8 @@ use super::store_assembly::{StoreServer, assemble_store_server};
 use super::store_core::Belled;
 use crate::config::Config;
 use crate::driver::EpollDriver;
+use crate::engine::inspect::desk::Desk;
+use crate::engine::inspect::node_status::Gauges;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
@@ -28,6 +30,7 @@ pub struct StoreNode {
     store: StoreThreads,
     counters: CounterTable,
     health: Arc<Health>,
+    desk: Arc<Desk>,
 }
 
 /// What a store server came to.
@@ -64,8 +67,15 @@ impl StoreNode {
         let workers = workers.into_iter().enumerate().map(start_worker).collect::<Result<_, _>>()?;
         let store = StoreThreads::start(keeper, config, started, &health)?;
         let acceptor = turning("acceptor", None, acceptor, &stop, &health)?;
+        let gauges = Gauges::new("storeserver", counters.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, bells);
-        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health })
+        let desk = Arc::new(Desk { gauges, stop: stop.clone(), questions: None, rules: None });
+        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, desk })
+    }
+
+    /// Where it is asked and told things.
+    pub fn desk(&self) -> Arc<Desk> {
+        self.desk.clone()
     }
 
     /// Where spiders may dial in.
