@@ -1,10 +1,11 @@
+use super::metrics::{Format, exposition};
 use super::now::Now;
 use super::office::Office;
 use super::problem::{Kind, Problem};
 use super::routes::Verb;
 use crate::base::{shown, write_json};
 use crate::engine::{
-    Ask, Circumstances, CrawlRules, Explained, Handed, PIECE_LINES_MAX, Reply, Status, Taken, index_folder,
+    Ask, Circumstances, CrawlRules, Explained, Handed, PIECE_LINES_MAX, Reply, State, Status, Taken, index_folder,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
@@ -17,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Bytes of a body that are read.
@@ -53,9 +55,10 @@ pub async fn answer(office: Arc<Office>, verb: Verb, request: Request) -> Respon
         Verb::Stop => stop(&office, &head, &body),
         Verb::Metrics => Ok(metrics(&office, &head)),
         Verb::Health => Ok(said(&json!({ "pid": std::process::id() }))),
-        Verb::Ready => match office.desk.is_stopping() {
-            true => Err(Problem::new(Kind::Busy, "the process is stopping")),
-            false => Ok(said(&json!({ "ready": true }))),
+        Verb::Ready => match office.desk.readings().state {
+            State::Starting => Err(Problem::new(Kind::Busy, "the process is starting")),
+            State::Draining => Err(Problem::new(Kind::Busy, "the process is stopping")),
+            state => Ok(said(&json!({ "state": state.name() }))),
         },
         Verb::Problem => problem(head.uri.path()),
     };
@@ -251,15 +254,13 @@ fn problem(path: &str) -> Answer {
     }
 }
 
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-const PLAIN_METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
-
+/// The figures of the process, in the format that was asked for.
 fn metrics(office: &Office, head: &Parts) -> Response {
-    let accepts = head.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let is_open = accepts.into_iter().any(|value| value.contains("application/openmetrics-text"));
-    let mut text = super::exposition::exposition(office, is_open);
-    if text.is_empty() {
-        text.push('\n');
-    }
-    of_type(if is_open { OPEN_METRICS } else { PLAIN_METRICS }, text)
+    let accepts: Vec<&str> =
+        head.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let format = Format::asked_for(&accepts.join(", "));
+    let mut beside = (office.beside)();
+    beside.admin_requests = office.traffic.requests().collect();
+    beside.admin_connections = office.traffic.connections.load(Ordering::Relaxed);
+    of_type(format.content_type(), exposition(&office.desk.readings(), &beside, format))
 }

@@ -20,19 +20,22 @@
 //! | `routes`  | every path, in one table                                          |
 //! | `office`  | what answers are made from                                        |
 //! | `answers` | what is done under each path; `now`: a process at one moment      |
+//! | `metrics` | the figures of a process, as Prometheus reads them                |
 //! | `problem` | why a request is refused, as RFC 9457 has it                      |
 
 mod answers;
 mod conn;
 mod doors;
-mod exposition;
 mod guard;
+pub(crate) mod metrics;
 mod now;
 mod office;
 mod problem;
 mod routes;
 mod server;
 mod socket;
+#[cfg(test)]
+mod tests;
 mod token;
 
 pub(crate) use doors::{Doors, DoorsError};

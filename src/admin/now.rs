@@ -1,8 +1,7 @@
 use super::office::Office;
-use crate::base::rfc3339;
+use crate::base::{Durations, rfc3339};
 use crate::doc_index::IndexStats;
-use crate::engine::{NodeState, NodeStatus};
-use nix::sys::statvfs::statvfs;
+use crate::engine::{Figures, Group, NodeState, NodeStatus, Readings};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,57 +17,82 @@ pub struct Now {
     sentence: String,
     seconds: f64,
     documents: u64,
-    success: u64,
+    /// Those that there are, by what came of them.
+    results: BTreeMap<&'static str, u64>,
     received_bytes: u64,
     stored_bytes: u64,
+    /// Of the last ten seconds.
     documents_per_second: f64,
     /// Requests on the wire.
     open: u64,
-    /// Hosts with something to fetch, by what they wait for.
-    hosts: BTreeMap<String, u64>,
-    urls: Option<Urls>,
+    /// Hosts by what their next URL waits for.
+    hosts: BTreeMap<&'static str, u64>,
+    /// `None` without a doc index, or if that did not answer in time.
+    urls: Option<BTreeMap<&'static str, u64>>,
+    fetch_ms: Quantiles,
+    /// Processor time by thread.
+    cpu_us: BTreeMap<String, u64>,
     store: Option<Store>,
+    audit: Audit,
     eta_s: Option<u64>,
 }
 
 #[derive(Serialize)]
-struct Urls {
-    known: u64,
-    pending: u64,
-    waiting: u64,
+struct Quantiles {
+    p50: Option<f64>,
+    p99: Option<f64>,
 }
 
 #[derive(Serialize)]
 struct Store {
+    commit_ms_p99: Option<f64>,
     free_bytes: u64,
+    free_bytes_min: u64,
+}
+
+/// What was checked of every request as it went out.
+#[derive(Serialize)]
+struct Audit {
+    checked: u64,
+    violations: u64,
 }
 
 impl Now {
     pub fn of(office: &Office, counted: Option<IndexStats>) -> Now {
         let status = office.desk.status(&office.desk.snapshot(), counted);
+        let readings = office.desk.readings();
+        let Readings { all, state, has_store, disk_free, disk_free_min, threads, .. } = &readings;
         let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let eta_s = eta_s(&status);
-        let mut hosts = status.waits.clone();
-        hosts.insert("open".to_string(), status.open);
-        let free = office.data.as_deref().and_then(|data| statvfs(data).ok());
+        let some = |group: Group| all.named(group).filter(|(_, count)| *count > 0).collect();
+        let quantile = |group, q| quantile_ms(all, group, q);
         Now {
             at: rfc3339(unix_ms),
-            state: state_of(&status),
+            state: state.name(),
             sentence: sentence(&status, eta_s),
             seconds: status.seconds,
             documents: status.pages,
-            success: status.success,
+            results: some(Group::Results),
             received_bytes: status.bytes,
             stored_bytes: status.stored_bytes,
             documents_per_second: status.pages_per_second,
             open: status.open,
-            hosts,
-            urls: counted.map(|stats| Urls {
-                known: stats.known,
-                pending: stats.left(),
-                waiting: stats.waiting,
+            hosts: some(Group::HostStates),
+            urls: counted.map(|stats| urls(all, &stats)),
+            fetch_ms: Quantiles {
+                p50: quantile(Group::FetchTimes, 0.5),
+                p99: quantile(Group::FetchTimes, 0.99),
+            },
+            cpu_us: threads.iter().map(|(name, seconds)| (name.clone(), (seconds * 1e6) as u64)).collect(),
+            store: has_store.then(|| Store {
+                commit_ms_p99: quantile(Group::CommitTimes, 0.99),
+                free_bytes: *disk_free,
+                free_bytes_min: *disk_free_min,
             }),
-            store: free.map(|free| Store { free_bytes: free.blocks_available() * free.fragment_size() }),
+            audit: Audit {
+                checked: all.all(Group::Checked).iter().sum(),
+                violations: all.all(Group::Violations).iter().sum(),
+            },
             eta_s,
             role: status.role,
             pid: status.pid,
@@ -76,16 +100,32 @@ impl Now {
     }
 }
 
-fn state_of(status: &NodeStatus) -> &'static str {
-    match status.state {
-        NodeState::Stopping => "draining",
-        NodeState::Paused => "paused",
-        NodeState::Running if status.waiting_for.is_some() => "waiting_for_disk",
-        NodeState::Running if status.hosts == 0 && status.open == 0 && status.waiting.unwrap_or(0) > 0 => {
-            "waiting_for_due"
+/// URLs by state: those that the index has just counted, and the rest as it publishes them now and then.
+fn urls(all: &Figures, stats: &IndexStats) -> BTreeMap<&'static str, u64> {
+    let mut urls: BTreeMap<&'static str, u64> = all.named(Group::IndexUrls).collect();
+    urls.extend([
+        ("known", stats.known),
+        ("pending", stats.left()),
+        ("waiting", stats.waiting),
+        ("excluded", stats.excluded),
+    ]);
+    urls
+}
+
+/// A quantile out of the buckets of a histogram, as if each were filled evenly.
+fn quantile_ms(all: &Figures, group: Group, q: f64) -> Option<f64> {
+    let counts = &all.all(group)[..Durations::BOUNDS_US.len() + 1];
+    let wanted = q * counts.iter().sum::<u64>() as f64;
+    let (mut before, mut from) = (0.0, 0.0);
+    for (&count, &bound) in counts.iter().zip(&Durations::BOUNDS_US) {
+        let (count, to) = (count as f64, f64::from(bound) / 1e3);
+        if count > 0.0 && before + count >= wanted {
+            return Some(from + (to - from) * (wanted - before) / count);
         }
-        NodeState::Running => "running",
+        (before, from) = (before + count, to);
     }
+    // Beyond the last bound nothing more is known.
+    (counts.iter().any(|&count| count > 0)).then_some(from)
 }
 
 /// When what is pending is had, at the pace of the last seconds.
@@ -136,9 +176,21 @@ mod tests {
             "4790.0 pages/s. Held back by politeness: 912 of 1000 hosts wait for rate. At this pace what is pending ends in 100 min."
         );
         status.state = NodeState::Paused;
-        assert_eq!((said(&status).as_str(), state_of(&status)), ("Paused: no new requests go out.", "paused"));
+        assert_eq!(said(&status), "Paused: no new requests go out.");
         status.state = NodeState::Running;
         status.waiting_for = Some("fetching waits for room".to_string());
-        assert_eq!((said(&status).as_str(), state_of(&status)), ("fetching waits for room", "waiting_for_disk"));
+        assert_eq!(said(&status), "fetching waits for room");
+    }
+
+    #[test]
+    fn quantiles_lie_in_their_buckets() {
+        let mut figures = Figures::default();
+        assert_eq!(quantile_ms(&figures, Group::FetchTimes, 0.5), None);
+        // Ninety took one to two and a half milliseconds, ten more than a minute.
+        figures.all_mut(Group::FetchTimes)[1] = 90;
+        assert_eq!(quantile_ms(&figures, Group::FetchTimes, 0.5), Some(1.75));
+        figures.all_mut(Group::FetchTimes)[15] = 10;
+        assert_eq!(quantile_ms(&figures, Group::FetchTimes, 0.9), Some(2.5));
+        assert_eq!(quantile_ms(&figures, Group::FetchTimes, 0.99), Some(60_000.0));
     }
 }

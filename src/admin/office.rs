@@ -1,4 +1,5 @@
 use super::guard::Guard;
+use super::metrics::Beside;
 use super::routes::ROUTES;
 use crate::engine::{Ask, Desk, Reply};
 use std::path::PathBuf;
@@ -13,7 +14,12 @@ pub struct Office {
     pub guard: Guard,
     pub data: Option<PathBuf>,
     pub traffic: Traffic,
+    /// What others keep for the figures of the process.
+    pub beside: BesideSource,
 }
+
+/// Asked at every scrape.
+pub type BesideSource = Box<dyn Fn() -> Beside + Send + Sync>;
 
 /// Requests by handler and class of answer, and connections that are open.
 #[derive(Default)]

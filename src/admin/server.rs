@@ -1,7 +1,7 @@
 use super::conn::{self, Phase};
 use super::doors::{Doors, OpenDoors};
 use super::guard::Via;
-use super::office::{Office, Traffic};
+use super::office::{BesideSource, Office, Traffic};
 use super::routes::router;
 use super::socket;
 use crate::engine::Desk;
@@ -45,11 +45,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl Listener {
     /// Starts the thread. The data directory, if there is one, is held by this process.
-    pub fn start(doors: Doors, desk: Arc<Desk>) -> io::Result<Listener> {
+    pub fn start(doors: Doors, desk: Arc<Desk>, beside: BesideSource) -> io::Result<Listener> {
         let data = doors.data().map(PathBuf::from);
         let OpenDoors { unix, tcp, guard, trouble } = doors.open();
         let socket = data.as_deref().filter(|_| unix.is_some()).map(socket::path);
-        let office = Arc::new(Office { desk, guard, data, traffic: Traffic::default() });
+        let office = Arc::new(Office { desk, guard, data, traffic: Traffic::default(), beside });
         let (end, ended) = oneshot::channel();
         let (told, tells) = mpsc::channel();
         let thread = std::thread::Builder::new().name("control".to_string()).spawn(move || {

@@ -1,6 +1,7 @@
 //! The listener of a process: where it is, and that it is there.
 
 use super::{Failure, say, say_more};
+use crate::admin::metrics::Beside;
 use crate::admin::{Doors, DoorsError, Listener, TOKEN_FILE};
 use crate::config::Config;
 use crate::engine::Desk;
@@ -15,6 +16,11 @@ pub(crate) fn take_doors(config: &Config, data: Option<&Path>) -> Result<Doors, 
     })
 }
 
+/// Figures that commands keep, for whoever scrapes the process.
+fn beside() -> Beside {
+    Beside::default()
+}
+
 /// Listens for a process that has started. It runs without, if that cannot be.
 pub(crate) fn listen(doors: Doors, desk: Arc<Desk>) -> Option<Listener> {
     if let Some(addr) = doors.bound() {
@@ -24,7 +30,7 @@ pub(crate) fn listen(doors: Doors, desk: Arc<Desk>) -> Option<Listener> {
         };
         say(format_args!("admin: http://{addr}/ ({token})"));
     }
-    match Listener::start(doors, desk) {
+    match Listener::start(doors, desk, Box::new(beside)) {
         Ok(listener) => {
             listener.trouble.iter().for_each(say);
             say_more(format_args!("admin: the control thread runs on {}", listener.runs_on));

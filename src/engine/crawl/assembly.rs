@@ -28,7 +28,7 @@ use crate::engine::runtime::store_actors::KeeperActor;
 use crate::engine::runtime::wiring::{ShardWire, Wiring};
 use crate::handler::Scope;
 use crate::proto::url::CrawlUrl;
-use crate::rings::Doorbell;
+use crate::rings::{Doorbell, Fill};
 use crate::store_server::{DataDir, HeldDirectory, Keeper, Medium, ShardShare, ShardStore};
 use std::io;
 use std::sync::Arc;
@@ -44,6 +44,7 @@ pub struct NodeCore {
     pub table: CounterTable,
     pub stop: Arc<AtomicBool>,
     pub(crate) shard_stats: Vec<Arc<ShardStats>>,
+    pub(crate) rings: Vec<(&'static str, Fill)>,
     pub(crate) health: Arc<Health>,
     pub(crate) resumed: Resumed,
     pub(crate) known_before: u64,
@@ -153,7 +154,9 @@ pub fn assemble(
         shards.push(ShardSeat { maker, slot, bell });
     }
     let bells = shards.iter().map(|seat| seat.bell.clone()).collect();
-    let keeper = KeeperActor::new(keeper, config, wall, wiring.dealer.door.clone(), bells, &wiring.health);
+    let owner = wiring.dealer.door.clone();
+    let counters = wiring.table.thread();
+    let keeper = KeeperActor::new(keeper, config, wall, owner, bells, &wiring.health, counters);
     let dealer = Dealer { provider, seeds, config: SchedulerConfig::new(config) };
     let (scheduler, index) = dealer.join(&mut wiring, lanes, names)?;
     Ok(NodeCore {
@@ -165,6 +168,7 @@ pub fn assemble(
         table: wiring.table,
         stop: wiring.stop,
         shard_stats: wiring.shard_stats,
+        rings: wiring.rings,
         health: wiring.health,
         resumed,
         known_before,
@@ -197,6 +201,7 @@ impl Dealer {
             wiring.health.clone(),
             wiring.table.thread(),
         );
+        wiring.rings.push(("index", port.words.fill()));
         let parts = SchedulerParts {
             lanes,
             index: port,
@@ -227,7 +232,7 @@ impl<D: Driver> ShardMaker<D> for CrawlMaker {
     }
 
     fn announce(&self, epoch: u32) {
-        let suspect = self.wire.stats.take_suspect();
+        let suspect = self.wire.stats.died(epoch);
         send_up(&self.wire.lane.replies, &self.wire.owner, FromShard::Restarted { epoch, suspect });
     }
 }

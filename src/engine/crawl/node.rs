@@ -5,6 +5,7 @@ use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::seed_fates::SeedFates;
+use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::desk::Desk;
 use crate::engine::inspect::node_status::Gauges;
@@ -16,6 +17,7 @@ use crate::engine::runtime::counters::{
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
 use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -47,6 +49,7 @@ pub struct Node {
     held: Option<HeldDirectory>,
     resumed: Resumed,
     desk: Arc<Desk>,
+    meter: Arc<Meter>,
 }
 
 impl Node {
@@ -77,10 +80,22 @@ impl Node {
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let index = ActorThread::start("index", index, started, &health)?;
         let scheduler = ActorThread::start("scheduler", scheduler, started, &health)?;
-        let gauges = Gauges::new("crawl", core.table.clone(), health.clone(), stop.clone(), started);
+        let meter = Arc::new(Meter::new(MeterParts {
+            role: Role::Crawl,
+            driver,
+            table: core.table.clone(),
+            shards: core.shard_stats.iter().map(|shard| shard.counters.clone()).collect(),
+            health: health.clone(),
+            stop: stop.clone(),
+            started,
+            budget: Some(setup.kit.budget.clone()),
+            store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
+            rings: core.rings,
+        }));
+        let gauges = Gauges::new(Role::Crawl.name(), core.table.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, vec![scheduler_bell]);
         let rules = Some(CrawlRules::of(config));
-        let desk = Arc::new(Desk { gauges, stop: stop.clone(), questions: Some(questions), rules });
+        let desk = Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: Some(questions), rules });
         Ok(Node {
             started,
             driver,
@@ -100,6 +115,7 @@ impl Node {
             held: core.held,
             resumed: core.resumed,
             desk,
+            meter,
         })
     }
 
@@ -127,6 +143,10 @@ impl Running for Node {
 
     fn is_finished(&self) -> bool {
         self.scheduler.is_finished()
+    }
+
+    fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     fn snapshot(&self) -> Option<Snapshot> {

@@ -5,6 +5,7 @@ use crate::engine::crawl::messages::{Done, Found, FromShard, HostWord, RestQuest
 use crate::engine::crawl::shard::ShardOut;
 use crate::engine::crawl::shard_log::Span;
 use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::log_writer::{InheritedState, ToLogWriter};
 use crate::handler::redirect_target;
 use crate::proto::job::Job;
@@ -274,11 +275,11 @@ impl Queues {
     /// True once every host has been counted.
     pub(crate) fn publish(&mut self, counters: &Counters, now: Now) -> bool {
         let is_whole = self.url_server.tally(&mut self.tally, HOSTS_PER_PUBLISH, now);
-        counters.set_waits(self.tally.waits());
+        counters.set_all(Group::HostStates, self.tally.states());
         counters.set(Counter::Hosts, self.url_server.hosts_busy() as u64);
-        counters.set(Counter::Resent, self.url_server.stats().resent);
-        counters.set(Counter::Robots, self.robots);
-        counters.set(Counter::RobotsFailed, self.robots_failed);
+        counters.count(Counter::Resent, self.url_server.stats().resent);
+        counters.count(Counter::Robots, self.robots);
+        counters.count(Counter::RobotsFailed, self.robots_failed);
         is_whole
     }
 }

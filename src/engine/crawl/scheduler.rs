@@ -15,7 +15,7 @@ use crate::engine::crawl::shutdown::Shutdown;
 use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::Addresses;
 use crate::engine::runtime::actor::{Actor, Turned};
-use crate::engine::runtime::counters::{Counter, Counters, Ended, Tally, WaitingHosts};
+use crate::engine::runtime::counters::{Counter, Counters, Ended, WaitingHosts};
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
 use crate::proto::job::{Candidate, Job};
@@ -44,7 +44,6 @@ pub struct Scheduler {
     /// It was said that an address is not allowed.
     refusal_said: bool,
     counts: Counts,
-    tally: Tally,
     ending: Ending,
     shutdown: Shutdown,
     counters: Arc<Counters>,
@@ -96,7 +95,6 @@ impl Scheduler {
             has_seeds: false,
             refusal_said: false,
             counts: Counts::default(),
-            tally: Tally::default(),
             shutdown: Shutdown::default(),
             counters: parts.counters,
             health: parts.health,
@@ -139,7 +137,7 @@ impl Scheduler {
     }
 
     pub fn results(&self) -> BTreeMap<&'static str, u64> {
-        self.tally.by_name()
+        self.counters.results()
     }
 
     pub fn documents_done(&self) -> u64 {
@@ -269,7 +267,7 @@ impl Scheduler {
             self.counts.pages += 1;
             self.counts.success += u64::from(outcome.result.is_success());
         }
-        self.tally.count(outcome.result);
+        self.counters.concluded(outcome.result);
         self.index.send(ToIndex::Record(outcome));
     }
 
@@ -614,7 +612,8 @@ impl Scheduler {
         self.counters.set(Counter::Pages, self.counts.pages);
         self.counters.set(Counter::Success, self.counts.success);
         self.counters.set(Counter::Done, self.counts.done);
-        self.counters.set(Counter::Restarts, self.counts.restarts);
+        self.counters.set(Counter::Started, 1);
+        self.counters.set(Counter::Draining, u64::from(self.ending.has_begun()));
         self.counters.set(Counter::Paused, u64::from(self.ending.is_paused()));
     }
 }

@@ -3,6 +3,7 @@ use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::node_status::{Gauges, NodeStatus};
 use crate::engine::inspect::questions::{Ask, Questions, Reply};
 use crate::engine::runtime::counters::Snapshot;
+use crate::engine::runtime::readings::{Meter, Readings};
 use crate::engine::runtime::running::StopSwitch;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +11,7 @@ use std::time::Instant;
 /// Where a running process is asked and told things, from any thread. Nothing here waits.
 pub struct Desk {
     pub(crate) gauges: Gauges,
+    pub(crate) meter: Arc<Meter>,
     pub(crate) stop: StopSwitch,
     /// Where URLs are asked about and handed in; a process without a doc index has none.
     pub(crate) questions: Option<Arc<Questions>>,
@@ -43,14 +45,16 @@ impl Desk {
         self.gauges.status(snapshot, counted)
     }
 
+    /// Everything that is counted.
+    pub(crate) fn readings(&self) -> Readings {
+        self.meter.read()
+    }
+
     /// To be called about once a second.
     pub(crate) fn sample(&self) {
         self.gauges.sample(Instant::now());
     }
 
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stop.is_stopped()
-    }
 
     /// The ordinary stop. Whether it was asked for the first time.
     pub(crate) fn stop(&self, why: &str) -> bool {

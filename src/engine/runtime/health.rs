@@ -96,6 +96,12 @@ impl Health {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().next().cloned()
     }
 
+    /// Whether something cannot be written at this moment.
+    pub(crate) fn waits_for_disk(&self) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        [Part::Store, Part::Log, Part::Index].into_iter().any(|part| waiting[part as usize].is_some())
+    }
+
     pub(crate) fn warn(&self, event: &'static str, text: impl Into<String>) {
         self.notices.tell(Level::Warn, event, Vec::new(), text);
     }

@@ -1,6 +1,7 @@
 use super::counters::Snapshot;
 use super::health::{Health, NodeError};
 use super::notices::Notice;
+use super::readings::Meter;
 use crate::rings::Doorbell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,9 @@ pub trait Running: Sized {
     fn health(&self) -> &Health;
 
     fn stop_switch(&self) -> &StopSwitch;
+
+    /// Where its figures are read.
+    fn meter(&self) -> &Arc<Meter>;
 
     fn is_finished(&self) -> bool;
 

@@ -1,4 +1,5 @@
 use super::actor::{Actor, ActorBell, ActorThread, Seated, Turned};
+use super::counters::Counters;
 use super::health::{Health, NodeError, Part};
 use crate::base::{Now, Wall};
 use crate::config::Config;
@@ -23,6 +24,7 @@ pub struct KeeperActor {
     shards: Vec<Arc<Doorbell>>,
     maintenance: Option<ToMaintenance>,
     health: Arc<Health>,
+    counters: Arc<Counters>,
     is_ending: bool,
     closed: Option<Result<(), KeeperError>>,
 }
@@ -60,6 +62,7 @@ impl KeeperActor {
         owner: Arc<Doorbell>,
         shards: Vec<Arc<Doorbell>>,
         health: &Arc<Health>,
+        counters: Arc<Counters>,
     ) -> KeeperActor {
         KeeperActor {
             keeper,
@@ -70,6 +73,7 @@ impl KeeperActor {
             shards,
             maintenance: None,
             health: health.clone(),
+            counters,
             is_ending: false,
             closed: None,
         }

@@ -1,5 +1,6 @@
 use crate::driver::Driver;
 use crate::engine::crawl::node_setup::NodeSetup;
+use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::desk::Desk;
 use crate::engine::inspect::node_status::Gauges;
 use crate::engine::links::{LinksConfig, LinksThread};
@@ -9,6 +10,7 @@ use crate::engine::runtime::counters::{
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
+use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -37,6 +39,7 @@ pub struct SpiderNode {
     table: CounterTable,
     health: Arc<Health>,
     desk: Arc<Desk>,
+    meter: Arc<Meter>,
 }
 
 /// The threads that see to it that records are kept.
@@ -73,6 +76,8 @@ impl SpiderNode {
             health: &health,
         };
         let shards = ShardThreads::start(&shards_setup, core.shards, make_driver)?;
+        let is_here = matches!(core.records, RecordActor::Segments(_));
+        let kept_at = is_here.then(|| (config.store.data.clone(), store_rules(config).free_bytes_min));
         let kept = match core.records {
             RecordActor::Segments(keeper) => {
                 Kept::Segments(StoreThreads::start(*keeper, config, started, &health)?)
@@ -81,10 +86,23 @@ impl SpiderNode {
         };
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let dispatcher = ActorThread::start("dispatcher", core.dispatcher, started, &health)?;
-        let gauges = Gauges::new("spider", core.table.clone(), health.clone(), stop.clone(), started);
+        let meter = Arc::new(Meter::new(MeterParts {
+            role: Role::Spider,
+            driver,
+            table: core.table.clone(),
+            shards: core.shard_stats.iter().map(|shard| shard.counters.clone()).collect(),
+            health: health.clone(),
+            stop: stop.clone(),
+            started,
+            budget: Some(setup.kit.budget.clone()),
+            store: kept_at,
+            rings: core.rings,
+        }));
+        let gauges = Gauges::new(Role::Spider.name(), core.table.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, vec![dispatcher_bell]);
-        let desk = Arc::new(Desk { gauges, stop: stop.clone(), questions: None, rules: None });
+        let desk = Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
         Ok(SpiderNode {
+            meter,
             started,
             driver,
             cores: config.cores.clone(),
@@ -122,6 +140,10 @@ impl Running for SpiderNode {
 
     fn stop_switch(&self) -> &StopSwitch {
         &self.stop
+    }
+
+    fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     fn is_finished(&self) -> bool {

@@ -12,6 +12,7 @@ use crate::engine::runtime::counters::{Counter, CounterTable, UrlSummary, cpu_us
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
 use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::wiring::wall_at;
@@ -37,6 +38,7 @@ pub struct UrlNode {
     table: CounterTable,
     health: Arc<Health>,
     desk: Arc<Desk>,
+    meter: Arc<Meter>,
 }
 
 impl UrlNode {
@@ -64,12 +66,25 @@ impl UrlNode {
             health: &health,
         };
         let questions = Some(core.scheduler.actor.questions());
-        let gauges = Gauges::new("urlserver", core.table.clone(), health.clone(), stop.clone(), started);
+        let gauges = Gauges::new(Role::UrlServer.name(), core.table.clone(), health.clone(), stop.clone(), started);
         let shard = ShardThreads::start(&shards_setup, vec![core.shard], make_driver)?;
+        let meter = Arc::new(Meter::new(MeterParts {
+            role: Role::UrlServer,
+            driver,
+            table: core.table.clone(),
+            shards: core.shard_stats.iter().map(|shard| shard.counters.clone()).collect(),
+            health: health.clone(),
+            stop: stop.clone(),
+            started,
+            budget: Some(setup.kit.budget.clone()),
+            store: None,
+            rings: core.rings,
+        }));
         let stop = StopSwitch::new(stop, vec![scheduler_bell]);
         let rules = Some(CrawlRules::of(config));
-        let desk = Arc::new(Desk { gauges, stop: stop.clone(), questions, rules });
+        let desk = Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions, rules });
         Ok(UrlNode {
+            meter,
             started,
             driver,
             bound: core.bound,
@@ -105,6 +120,10 @@ impl Running for UrlNode {
 
     fn stop_switch(&self) -> &StopSwitch {
         &self.stop
+    }
+
+    fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     fn is_finished(&self) -> bool {

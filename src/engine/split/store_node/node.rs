@@ -2,11 +2,13 @@ use super::store_assembly::{StoreServer, assemble_store_server};
 use super::store_core::Belled;
 use crate::config::Config;
 use crate::driver::EpollDriver;
+use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::desk::Desk;
 use crate::engine::inspect::node_status::Gauges;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::pin;
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -31,6 +33,7 @@ pub struct StoreNode {
     counters: CounterTable,
     health: Arc<Health>,
     desk: Arc<Desk>,
+    meter: Arc<Meter>,
 }
 
 /// What a store server came to.
@@ -67,10 +70,22 @@ impl StoreNode {
         let workers = workers.into_iter().enumerate().map(start_worker).collect::<Result<_, _>>()?;
         let store = StoreThreads::start(keeper, config, started, &health)?;
         let acceptor = turning("acceptor", None, acceptor, &stop, &health)?;
-        let gauges = Gauges::new("storeserver", counters.clone(), health.clone(), stop.clone(), started);
+        let meter = Arc::new(Meter::new(MeterParts {
+            role: Role::StoreServer,
+            driver: "epoll",
+            table: counters.clone(),
+            shards: Vec::new(),
+            health: health.clone(),
+            stop: stop.clone(),
+            started,
+            budget: None,
+            store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
+            rings: Vec::new(),
+        }));
+        let gauges = Gauges::new(Role::StoreServer.name(), counters.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, bells);
-        let desk = Arc::new(Desk { gauges, stop: stop.clone(), questions: None, rules: None });
-        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, desk })
+        let desk = Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
+        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, desk, meter })
     }
 
     /// Where it is asked and told things.
@@ -93,6 +108,10 @@ impl Running for StoreNode {
 
     fn stop_switch(&self) -> &StopSwitch {
         &self.stop
+    }
+
+    fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     /// All workers have ended, or one of them before its time.
