@@ -50,6 +50,11 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// A number and what it counts: `1 URL`, `2 URLs`.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {}", plural(count, noun))
+}
+
 /// A noun as it stands behind a number.
 pub fn plural(count: u64, noun: &str) -> String {
     if count == 1 { noun.to_string() } else { format!("{noun}s") }

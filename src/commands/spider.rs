@@ -1,12 +1,14 @@
 use super::settings::{DataFlags, SharedArgs, listen_address};
 use super::shared::{
     ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
-    open_data, run_to_end, say, tell_summary,
+    open_data, run_to_end, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{LinksConfig, NodeError, NodeSetup, SpiderNode, SpiderSetup, SpiderSummary, StoreAt};
+use crate::engine::{
+    Event, LinksConfig, NodeError, NodeSetup, SpiderNode, SpiderSetup, SpiderSummary, StoreAt,
+};
 use clap::Args;
 use std::time::Instant;
 
@@ -39,6 +41,7 @@ const FAREWELL: Farewell =
 
 impl SpiderArgs {
     pub fn run(self) -> Result<(), Failure> {
+        self.shared.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
         let config = self.shared.config(&[&self.data])?;
@@ -89,10 +92,11 @@ fn spider(
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
     let mut kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
-    driver.announce(&format!("; cores {:?}", config.cores));
+    driver.announce(&config.cores);
     let store = match store {
         Some(address) => {
-            say(format_args!("spider: documents go to the store server {address}"));
+            let text = format!("spider: documents go to the store server {address}");
+            tell_event(Event::StoreServerUsed, vec![("store_server", (&address).into())], text);
             StoreAt::Server(address)
         }
         None => {

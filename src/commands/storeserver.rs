@@ -1,6 +1,6 @@
 use super::settings::{DataFlags, Overlay, StoreFlags, listen_address, load};
 use super::shared::{
-    Failure, Farewell, Signals, StoreReport, announce_links, open_data, raise_nofile, run_to_end,
+    Failure, Farewell, LogArgs, Signals, StoreReport, announce_links, open_data, raise_nofile, run_to_end,
     tell_summary,
 };
 use crate::config::{Config, flag_help};
@@ -30,6 +30,8 @@ pub struct StoreServerArgs {
     cores: Option<String>,
     #[command(flatten)]
     store: StoreFlags,
+    #[command(flatten)]
+    log: LogArgs,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -40,6 +42,7 @@ const FAREWELL: Farewell =
 
 impl StoreServerArgs {
     pub fn run(self) -> Result<(), Failure> {
+        self.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
         let config = load(self.config.as_deref(), &[&self.data, &self])?;

@@ -1,4 +1,6 @@
-use super::settings::{Before, DataFlags, KeptArgs, QueueFlags, SharedArgs, say_settings};
+use super::settings::{
+    Before, DataFlags, KeptArgs, NO_WAY_TO_A_SPIDER, QueueFlags, SharedArgs, say_settings,
+};
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
     free_data, keep_settings, lacks, links_possible, open_data, open_index, read_urls, run_to_end,
@@ -47,6 +49,7 @@ const FAREWELL: Farewell = Farewell { stopping: "open work of spiders may end (5
 
 impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {
+        self.shared.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
         // A list is none of the directory's business, and the other way round.
@@ -67,10 +70,7 @@ impl UrlServerArgs {
             links_max: links_possible(),
         };
         if links.listen.is_none() && links.dial.is_empty() {
-            return Err(Failure::Usage(
-                "no way to a spider: set listen or spider_host under [url_server] in a file for --config"
-                    .into(),
-            ));
+            return Err(Failure::Usage(NO_WAY_TO_A_SPIDER.into()));
         }
         let mut list = Vec::new();
         match &urls {
@@ -114,7 +114,7 @@ fn serve(
     let driver = ChosenDriver::of(&mut config, 1)?;
     let names = NameSource::of(&config, &driver)?;
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
-    driver.announce("");
+    driver.announce(&[]);
     // For its lock: the log and the journal have one writer.
     let directory = open_data(&config.store.data, "process")?;
     // A list is worked off once; what is due in the index is noted there.

@@ -123,7 +123,7 @@ impl Told {
     fn sentence<N: Running>(&mut self, node: &N) -> String {
         let now = node.counted();
         self.recent.push(self.started.elapsed(), now.clone());
-        let waiting_for = node.waiting_for();
+        let waiting_for = node.waiting().map(|(_, what)| what);
         let outlook = Outlook {
             noun: N::COUNTS,
             per_second: self.recent.pages_per_second(),

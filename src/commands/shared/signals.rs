@@ -1,5 +1,7 @@
+use super::Failure;
+use super::event_log::tell;
 use super::service::Service;
-use super::{Failure, say};
+use crate::engine::Event;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -114,9 +116,13 @@ impl Heard {
         state.asked += 1;
         match (state.is_awaited, state.asked) {
             (true, _) => self.changed.notify_all(),
-            (false, 1) => say("stopping as soon as it has started; a second signal stops at once"),
+            (false, 1) => tell(
+                Event::Stopping,
+                vec![("by", "signal".into())],
+                "stopping as soon as it has started; a second signal stops at once",
+            ),
             (false, _) => {
-                say("stopped at once, before it had started");
+                tell(Event::StoppedAtOnce, Vec::new(), "stopped at once, before it had started");
                 std::process::exit(3);
             }
         }

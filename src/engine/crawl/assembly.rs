@@ -20,6 +20,7 @@ use crate::engine::crawl::shard::{Shard, ShardParts};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::{ActorBell, Seated};
 use crate::engine::runtime::counters::{CounterTable, ShardStats};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter, MemoryFiles, PreviousRun};
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
@@ -27,7 +28,7 @@ use crate::engine::runtime::store_actors::KeeperActor;
 use crate::engine::runtime::wiring::{ShardWire, Wiring};
 use crate::handler::Scope;
 use crate::proto::url::CrawlUrl;
-use crate::rings::Doorbell;
+use crate::rings::{Doorbell, Fill};
 use crate::store_server::{DataDir, HeldDirectory, Keeper, Medium, ShardShare, ShardStore};
 use std::io;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub struct NodeCore {
     pub table: CounterTable,
     pub stop: Arc<AtomicBool>,
     pub(crate) shard_stats: Vec<Arc<ShardStats>>,
+    pub(crate) rings: Vec<(&'static str, Fill)>,
     pub(crate) health: Arc<Health>,
     pub(crate) resumed: Resumed,
     pub(crate) known_before: u64,
@@ -132,7 +134,7 @@ pub fn assemble(
     let mut wiring = Wiring::open(config, &log_medium, wall)?;
     if let Some(error) = &resumed.trouble {
         let text = format!("some pages that are stored may be fetched again: {error}");
-        wiring.health.warn("resume", text);
+        wiring.health.tell(Event::PagesLost, vec![("cause", error.to_string().into())], text);
     }
     let mut lanes = Vec::new();
     let mut shards = Vec::new();
@@ -152,7 +154,9 @@ pub fn assemble(
         shards.push(ShardSeat { maker, slot, bell });
     }
     let bells = shards.iter().map(|seat| seat.bell.clone()).collect();
-    let keeper = KeeperActor::new(keeper, config, wall, wiring.dealer.door.clone(), bells, &wiring.health);
+    let owner = wiring.dealer.door.clone();
+    let counters = wiring.table.thread();
+    let keeper = KeeperActor::new(keeper, config, wall, owner, bells, &wiring.health, counters);
     let dealer = Dealer { provider, seeds, config: SchedulerConfig::new(config) };
     let (scheduler, index) = dealer.join(&mut wiring, lanes, names)?;
     Ok(NodeCore {
@@ -164,6 +168,7 @@ pub fn assemble(
         table: wiring.table,
         stop: wiring.stop,
         shard_stats: wiring.shard_stats,
+        rings: wiring.rings,
         health: wiring.health,
         resumed,
         known_before,
@@ -196,6 +201,7 @@ impl Dealer {
             wiring.health.clone(),
             wiring.table.thread(),
         );
+        wiring.rings.push(("index", port.words.fill()));
         let parts = SchedulerParts {
             lanes,
             index: port,
@@ -226,7 +232,7 @@ impl<D: Driver> ShardMaker<D> for CrawlMaker {
     }
 
     fn announce(&self, epoch: u32) {
-        let suspect = self.wire.stats.take_suspect();
+        let suspect = self.wire.stats.died(epoch);
         send_up(&self.wire.lane.replies, &self.wire.owner, FromShard::Restarted { epoch, suspect });
     }
 }

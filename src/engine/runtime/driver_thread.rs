@@ -1,8 +1,8 @@
 //! A thread that has a driver of its own and turns one actor over it.
 
 use super::actor::{InDriver, Networked, run};
+use super::events::Event;
 use super::health::Health;
-use super::notices::Level;
 use super::shard_thread::BellSlot;
 use crate::driver::Driver;
 use crate::rings::Doorbell;
@@ -45,8 +45,8 @@ impl DriverThread {
                     Ok((mut actor, with_it)) => {
                         let _ = ready.send(Ok(with_it));
                         if let Err(e) = run(&mut actor, &InDriver(bell), &pulse, &end, || false) {
-                            let fields = vec![("cause", e.to_string())];
-                            notices.tell(Level::Error, "thread_failed", fields, format!("{failed}: {e}"));
+                            let fields = vec![("cause", e.to_string().into())];
+                            notices.tell(Event::ThreadFailed, fields, format!("{failed}: {e}"));
                         }
                     }
                 }

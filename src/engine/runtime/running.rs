@@ -1,6 +1,7 @@
 use super::counters::Snapshot;
-use super::health::{Health, NodeError};
-use super::notices::Notice;
+use super::health::{Health, NodeError, Part};
+use super::notices::Untaken;
+use super::readings::Meter;
 use crate::rings::Doorbell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,9 @@ pub trait Running: Sized {
 
     fn stop_switch(&self) -> &StopSwitch;
 
+    /// Where its figures are read.
+    fn meter(&self) -> &Arc<Meter>;
+
     fn is_finished(&self) -> bool;
 
     /// Starts nothing new; what is open may end.
@@ -24,12 +28,12 @@ pub trait Running: Sized {
     }
 
     /// What it waits for, if it is more than the network.
-    fn waiting_for(&self) -> Option<String> {
-        self.health().waiting_for()
+    fn waiting(&self) -> Option<(Part, String)> {
+        self.health().waiting()
     }
 
     /// What users are to be told that happened since this was last asked.
-    fn notices(&self) -> Vec<Notice> {
+    fn notices(&self) -> Untaken {
         self.health().notices().take()
     }
 

@@ -1,4 +1,5 @@
 use super::actor::{InDriver, Networked, joined, run, spawn};
+use super::events::Event;
 use super::health::{Health, NodeError};
 use super::pulse::Pulse;
 use crate::driver::{Bell, Driver};
@@ -157,6 +158,7 @@ impl ShardThread {
                 let _ = ready.send(Ok(()));
             } else {
                 maker.announce(epoch);
+                self.tell_restarted(epoch);
             }
             // A panic leaves nothing half done that another thread can see: the segment ends at its last published
             // record, and what was open is dealt again.
@@ -171,6 +173,15 @@ impl ShardThread {
             }
         }
         self.give_up(NodeError::Restarts(SHARD_RESTARTS_MAX));
+    }
+
+    fn tell_restarted(&self, restarts: u32) {
+        let shard = self.index;
+        let text = format!(
+            "shard {shard} died of a mistake in the program and was made anew; what it had open is fetched again"
+        );
+        let fields = vec![("shard", shard.into()), ("restarts", restarts.into())];
+        self.health.tell(Event::ShardRestarted, fields, text);
     }
 
     fn give_up(&self, error: NodeError) {

@@ -1,5 +1,6 @@
 use crate::driver::Driver;
 use crate::engine::crawl::node_setup::NodeSetup;
+use crate::engine::crawl::settings::store_rules;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
@@ -7,6 +8,7 @@ use crate::engine::runtime::counters::{
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
+use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -34,6 +36,7 @@ pub struct SpiderNode {
     shard_stats: Vec<Arc<ShardStats>>,
     table: CounterTable,
     health: Arc<Health>,
+    meter: Arc<Meter>,
 }
 
 /// The threads that see to it that records are kept.
@@ -70,6 +73,8 @@ impl SpiderNode {
             health: &health,
         };
         let shards = ShardThreads::start(&shards_setup, core.shards, make_driver)?;
+        let is_here = matches!(core.records, RecordActor::Segments(_));
+        let kept_at = is_here.then(|| (config.store.data.clone(), store_rules(config).free_bytes_min));
         let kept = match core.records {
             RecordActor::Segments(keeper) => {
                 Kept::Segments(StoreThreads::start(*keeper, config, started, &health)?)
@@ -78,7 +83,20 @@ impl SpiderNode {
         };
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let dispatcher = ActorThread::start("dispatcher", core.dispatcher, started, &health)?;
+        let meter = Arc::new(Meter::new(MeterParts {
+            role: Role::Spider,
+            driver,
+            table: core.table.clone(),
+            shards: core.shard_stats.iter().map(|shard| shard.counters.clone()).collect(),
+            health: health.clone(),
+            stop: stop.clone(),
+            started,
+            budget: Some(setup.kit.budget.clone()),
+            store: kept_at,
+            rings: core.rings,
+        }));
         Ok(SpiderNode {
+            meter,
             started,
             driver,
             cores: config.cores.clone(),
@@ -110,6 +128,10 @@ impl Running for SpiderNode {
 
     fn stop_switch(&self) -> &StopSwitch {
         &self.stop
+    }
+
+    fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     fn is_finished(&self) -> bool {

@@ -8,6 +8,7 @@ use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, UrlSummary, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
+use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::wiring::wall_at;
@@ -32,6 +33,7 @@ pub struct UrlNode {
     links: LinksThread,
     table: CounterTable,
     health: Arc<Health>,
+    meter: Arc<Meter>,
 }
 
 impl UrlNode {
@@ -59,7 +61,20 @@ impl UrlNode {
             health: &health,
         };
         let shard = ShardThreads::start(&shards_setup, vec![core.shard], make_driver)?;
+        let meter = Arc::new(Meter::new(MeterParts {
+            role: Role::UrlServer,
+            driver,
+            table: core.table.clone(),
+            shards: core.shard_stats.iter().map(|shard| shard.counters.clone()).collect(),
+            health: health.clone(),
+            stop: stop.clone(),
+            started,
+            budget: Some(setup.kit.budget.clone()),
+            store: None,
+            rings: core.rings,
+        }));
         Ok(UrlNode {
+            meter,
             started,
             driver,
             bound: core.bound,
@@ -91,6 +106,10 @@ impl Running for UrlNode {
 
     fn stop_switch(&self) -> &StopSwitch {
         &self.stop
+    }
+
+    fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     fn is_finished(&self) -> bool {

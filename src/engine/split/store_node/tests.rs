@@ -72,7 +72,7 @@ fn a_full_house_refuses_and_lets_in_again() {
     assert_eq!([open(&ports[0]), open(&ports[1])], [2, 2], "dealt evenly");
     let mut refused = dial(addr);
     assert!(!matches!(refused.read(&mut [0]), Ok(1..)), "it is closed");
-    assert!(notices.take()[0].text.starts_with("storeserver: 4 connections stand, "));
+    assert!(notices.take().notices[0].text.starts_with("storeserver: all 4 connections are in use: "));
     drop(inside[1].pop());
     ports[1].open.fetch_sub(1, Ordering::Relaxed);
     let _again = dial(addr);
