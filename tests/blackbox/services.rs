@@ -386,3 +386,18 @@ fn units_are_clean_and_let_little_through() {
     let text = format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
     assert!(said.status.success() && text.is_empty(), "{text}");
 }
+
+/// The units on a systemd of their own: a crawl under all restrictions, watchdog, restarts, the roles together.
+#[test]
+fn a_crawl_runs_and_ends_under_systemd_as_its_units_say() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/blackbox/scripts");
+    let mut command = Command::new(scripts.join("under_systemd"));
+    command.arg(env!("CARGO_BIN_EXE_nephila")).arg(units()).arg(scripts.join("services_inside"));
+    let run = Running::start(&mut command).wait(3 * PATIENCE);
+    let said = format!("{}{}", run.text(), run.stderr);
+    if run.code() == 77 {
+        return println!("{said}: skipped");
+    }
+    assert_eq!(run.code(), 0, "{said}");
+    assert_eq!(said.matches("ok: ").count(), 8, "{said}");
+}
