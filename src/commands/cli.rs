@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
     add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
-    parse, pause, robots, sim, spider, status, stop, store, storeserver, urlserver,
+    parse, pause, robots, sim, spider, status, stop, store, storeserver, tune, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -50,6 +50,7 @@ enum Command {
     Urlserver(Box<urlserver::UrlServerArgs>),
     Spider(Box<spider::SpiderArgs>),
     Storeserver(storeserver::StoreServerArgs),
+    Tune(tune::TuneArgs),
     Farm(farm::FarmArgs),
     Robots(robots::RobotsArgs),
     Parse(parse::ParseArgs),
@@ -132,6 +133,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
         Command::Storeserver(args) => args.run(),
+        Command::Tune(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Index(args) => args.run(),
         Command::Explain(args) => args.run(),

@@ -3,8 +3,8 @@ use super::settings::{
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,
-    Signals, counted, free_data, keep_settings, lacks, open_data, open_index, parse_url, read_urls,
-    run_to_end, tell_event, tell_summary,
+    Signals, announce_tuning, counted, free_data, keep_settings, lacks, open_data, open_index, parse_url,
+    read_urls, run_to_end, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
@@ -181,12 +181,14 @@ pub(super) fn crawl(
         }
     };
     let setup = NodeSetup { config, kit };
+    let data = setup.config.store.data.clone();
     let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.is_uring {
         true => start::<UringDriver>(&setup, task, names, started),
         false => start::<EpollDriver>(&setup, task, names, started),
     };
     let node = node.inspect_err(|_| keep_former())?;
+    announce_tuning(&data, driver.refused);
     let taken_up = node.resumed();
     if taken_up.pages > 0 {
         let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());

@@ -35,6 +35,8 @@ mod stop;
 mod store;
 mod store_care;
 mod storeserver;
+mod tune;
+mod tune_change;
 mod urlserver;
 mod usage;
 

@@ -1,7 +1,7 @@
 use super::settings::{DataFlags, SharedArgs, listen_address};
 use super::shared::{
-    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
-    open_data, run_to_end, tell_event, tell_summary,
+    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, announce_tuning,
+    links_possible, open_data, run_to_end, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -111,6 +111,7 @@ fn spider(
         true => start::<UringDriver>(&setup, links, store, started)?,
         false => start::<EpollDriver>(&setup, links, store, started)?,
     };
+    announce_tuning(&setup.config.store.data, driver.refused);
     announce_links("spider", node.bound(), &dials);
     run_to_end(node, signals, &FAREWELL, |_| ())
 }

@@ -1,7 +1,7 @@
 use super::settings::{DataFlags, Overlay, StoreFlags, listen_address, load};
 use super::shared::{
-    Failure, Farewell, LogArgs, Signals, StoreReport, announce_links, open_data, raise_nofile, run_to_end,
-    tell_summary,
+    Failure, Farewell, LogArgs, Signals, StoreReport, announce_links, announce_tuning, open_data,
+    raise_nofile, run_to_end, tell_summary,
 };
 use crate::config::{Config, flag_help};
 use crate::engine::StoreNode;
@@ -54,6 +54,7 @@ impl StoreServerArgs {
         raise_nofile();
         let directory = open_data(&config.store.data, "process")?;
         let node = StoreNode::start(&config, listen, directory, started)?;
+        announce_tuning(&config.store.data, None);
         announce_links("storeserver", Some(node.bound()), &[]);
         let summary = run_to_end(node, signals, &FAREWELL, |_| ())?;
         tell_summary(&StoreReport::new(&summary), self.json, StoreReport::table)

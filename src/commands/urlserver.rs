@@ -3,8 +3,8 @@ use super::settings::{
 };
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
-    free_data, keep_settings, lacks, links_possible, open_data, open_index, read_urls, run_to_end,
-    tell_summary,
+    announce_tuning, free_data, keep_settings, lacks, links_possible, open_data, open_index, read_urls,
+    run_to_end, tell_summary,
 };
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
@@ -135,6 +135,7 @@ fn serve(
         false => start::<EpollDriver>(&setup, list, links, names, started),
     };
     let node = node.inspect_err(|_| former.iter().for_each(|former| drop(former.put_back())))?;
+    announce_tuning(&setup.config.store.data, driver.refused);
     announce_links("urlserver", node.bound(), &dials);
     run_to_end(node, signals, &FAREWELL, |_| ())
 }

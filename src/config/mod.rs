@@ -53,7 +53,7 @@ pub(crate) use file::{ConfigError, Mistake, Reading};
 pub(crate) use kept::{FormerSettings, Kept, Layered};
 pub(crate) use listing::{Listed, picked};
 pub(crate) use reference::{flag_help, flag_value, reference};
-pub(crate) use spider::Contact;
+pub(crate) use spider::{Contact, SpiderSettings};
 pub(crate) use store::StoreSettings;
 pub(crate) use template::template;
 pub use units::Rate;

@@ -1,11 +1,14 @@
 //! What the machine offers: cores, descriptors, memory. Looked at once, before anything starts.
 
-use super::Failure;
+use super::{Failure, say};
+use crate::config::SpiderSettings;
 use crate::limits::LINKS_MAX;
+use crate::tune::{ForNode, Machine, Tally, startup_line};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
+use std::path::Path;
 
 /// The cores this process may run on.
 pub(crate) fn cores() -> Vec<usize> {
@@ -52,6 +55,19 @@ pub fn survive_file_limits() {
 /// Links that one process can hold.
 pub(crate) fn links_possible() -> usize {
     LINKS_MAX.min(raise_nofile() as usize)
+}
+
+/// What the settings of the machine are held against: a node as it is if it is told nothing else.
+pub(crate) fn for_node(data: &Path, uring_refused: Option<String>) -> ForNode {
+    let fetches_max = SpiderSettings::default().fetches_max;
+    ForNode { fetches_max, data: Some(data.to_path_buf()), uring_refused, pid: None }
+}
+
+/// Says how the settings of the machine stand to a crawl, and counts them.
+pub(crate) fn announce_tuning(data: &Path, uring_refused: Option<String>) -> Tally {
+    let (tally, line) = startup_line(&Machine::at(Path::new("/"), for_node(data, uring_refused)));
+    say(line);
+    tally
 }
 
 /// Memory of this machine, as far as the kernel tells.

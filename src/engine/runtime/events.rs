@@ -62,6 +62,7 @@ events! {
     SettingsPutBack "settings_put_back" Info [] "the settings of the run before stay, as this one could not start";
     PasswordsReadable "passwords_readable" Warn [] "a password goes over plain http, where others can read it";
     UrlSkipped "url_skipped" Warn ["path", "line", "url"] "a URL that was given is not crawled: its line is bad, or a rule denies it";
+    MachineChecked "machine_checked" Info ["ok", "slower", "stops", "cannot_tell"] "how the settings of the machine stand to a crawl";
     FetchBounds "fetch_bounds" Debug ["fetches_max", "seeds", "path"] "how many fetches a shard may have open";
     DriverChosen "driver_chosen" Info ["driver", "why", "cores"] "the kernel interface that is used, and why";
     SegmentsRecovered "segments_recovered" Warn ["segments"] "a killed process left segments open; they were sealed at their last whole record";
