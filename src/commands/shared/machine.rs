@@ -78,9 +78,7 @@ pub(crate) fn announce_tuning(data: &Path, uring_refused: Option<String>) -> Tal
     tally
 }
 
-/// Memory of this machine, as far as the kernel tells.
+/// Memory of this machine, or what control groups leave of it, as far as the kernel tells.
 pub(crate) fn memory_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?;
-    Some(kib.trim().parse::<u64>().ok()? * 1024)
+    Machine::at(Path::new("/"), for_node(Path::new(""), None)).memory_bytes()
 }
