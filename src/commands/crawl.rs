@@ -1,5 +1,6 @@
 use super::settings::{
-    AdminFlags, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL, say_settings,
+    AdminFlags, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL,
+    say_settings,
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,
@@ -9,7 +10,9 @@ use super::shared::{
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary};
+use crate::engine::{
+    CrawlStore, CrawlTask, Node, NodeError, NodeSetup, NodeStatus, SeedsLost, SpiderSetup, Summary,
+};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use clap::Args;
@@ -201,7 +204,9 @@ pub(super) fn crawl(
 
 /// Whoever names URLs while a crawl runs there means to add them.
 fn is_free(data: &Path, has_urls: bool) -> Result<(), Failure> {
-    if !has_urls || RunningCrawl::at(data)?.is_none() {
+    let running = if has_urls { RunningCrawl::at(data)? } else { None };
+    let status = running.and_then(|mut crawl| crawl.get::<NodeStatus>("/api/v1/status").ok().flatten());
+    if !status.is_some_and(|status| ["crawl", "urlserver"].contains(&status.role.as_str())) {
         return free_data(data);
     }
     let by = Holder::of(data)?.map_or("a process".to_string(), |holder| holder.to_string());

@@ -41,7 +41,7 @@ mod store;
 mod units;
 mod url_server;
 
-pub(crate) use admin::AdminSettings;
+pub use admin::AdminSettings;
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault};
 pub(crate) use crawl::NameServer;

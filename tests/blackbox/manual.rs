@@ -15,7 +15,7 @@ const TOPICS: [&str; 9] =
     ["first-crawl", "crawling", "index", "store", "archives", "split", "politeness", "settings", "protocols"];
 
 /// Ports that stand in the text; each test uses free ones in their place.
-const PORTS: [&str; 4] = ["7080", "7443", "7170", "7172"];
+const PORTS: [&str; 5] = ["7080", "7443", "7170", "7172", "7180"];
 
 fn source(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -87,7 +87,7 @@ impl Block {
 }
 
 fn is_command(line: &str) -> bool {
-    line.starts_with("nephila ") || line.starts_with("printf ")
+    ["nephila ", "printf ", "curl "].iter().any(|word| line.starts_with(word))
 }
 
 /// The command without its comment.
@@ -467,4 +467,20 @@ fn the_session_of_politeness() {
     let denied = "deny\t/private/x\nallow\t/public\n";
     assert!(text.starts_with(denied) && text.contains("no violation"), "{text}");
     assert!(page("politeness").replace("\n    ", "\n").contains(denied));
+}
+
+#[test]
+fn the_session_of_protocols() {
+    let text = session("protocols").text();
+    for part in [
+        "\"sentence\":",
+        "# TYPE nephila_documents_total counter",
+        "\"role\":\"crawl\"",
+        "\"answer\":",
+        "\"state\":\"paused\"",
+        "\"known\":5",
+        "\"state\":\"stopping\"",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
 }

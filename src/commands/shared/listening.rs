@@ -23,15 +23,13 @@ fn beside() -> Beside {
 
 /// Listens for a process that has started. It runs without, if that cannot be.
 pub(crate) fn listen(doors: Doors, desk: Arc<Desk>) -> Option<Listener> {
-    if let Some(addr) = doors.bound() {
-        let token = match doors.data() {
-            Some(data) => format!("the token is in {}", data.join(TOKEN_FILE).display()),
-            None => "what needs a token is not answered, as there is no data directory".to_string(),
-        };
-        say(format_args!("admin: http://{addr}/ ({token})"));
-    }
-    match Listener::start(doors, desk, Box::new(beside)) {
+    let at = doors.bound().map(|addr| match doors.data() {
+        Some(data) => format!("admin: http://{addr}/ (the token is in {})", data.join(TOKEN_FILE).display()),
+        None => format!("admin: http://{addr}/ (without a data directory nothing that needs a token is answered)"),
+    });
+    match Listener::start_with(doors, desk, Box::new(beside)) {
         Ok(listener) => {
+            at.iter().for_each(say);
             listener.trouble.iter().for_each(say);
             say_more(format_args!("admin: the control thread runs on {}", listener.runs_on));
             Some(listener)
