@@ -1,6 +1,6 @@
 use super::shared::{Failure, Verbosity, columns, say_failure, written};
 use super::{
-    add, audit, bench, crawl, demo, explain, export, farm, help, import, index, parse, pause, robots, sim,
+    add, audit, bench, crawl, demo, explain, export, farm, help, import, index, metrics, parse, pause, robots, sim,
     spider, status, stop, store, storeserver, urlserver,
 };
 use crate::base::shown;
@@ -43,6 +43,7 @@ enum Command {
     Store(store::StoreArgs),
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
+    Metrics(metrics::MetricsArgs),
     Audit(audit::AuditArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
@@ -60,7 +61,7 @@ enum Command {
 /// The commands as they belong together. One that is not here is of the last group.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
-    ("Look", &["store", "index", "explain", "audit", "help"]),
+    ("Look", &["store", "index", "explain", "metrics", "audit", "help"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver"]),
     ("Lab", &["farm", "robots", "parse", "sim", "bench"]),
@@ -134,6 +135,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Store(args) => args.run(),
         Command::Index(args) => args.run(),
         Command::Explain(args) => args.run(),
+        Command::Metrics(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),

@@ -1,10 +1,10 @@
 use super::settings::{
-    DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL, say_settings,
+    AdminFlags, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL, say_settings,
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,
-    Signals, counted, free_data, keep_settings, lacks, open_data, open_index, parse_url, read_urls,
-    run_to_end, say, say_more, tell_summary,
+    Signals, counted, free_data, keep_settings, lacks, listen, open_data, open_index, parse_url, read_urls,
+    run_to_end, say, say_more, take_doors, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
@@ -40,6 +40,8 @@ pub struct CrawlArgs {
     pub shared: SharedArgs,
     #[command(flatten)]
     pub queues: QueueFlags,
+    #[command(flatten)]
+    pub admin: AdminFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -49,7 +51,7 @@ impl CrawlArgs {
     pub fn run(self) -> Result<(), Failure> {
         let signals = Signals::take()?;
         let started = Instant::now();
-        let flags: [&dyn Overlay; 4] = [&self.queues, &self.data, &self.reach, &self.links];
+        let flags: [&dyn Overlay; 5] = [&self.queues, &self.data, &self.reach, &self.links, &self.admin];
         let layered = self.shared.layered(&flags, self.kept.before())?;
         is_free(&layered.config.store.data, !self.urls.is_empty() || self.seeds.is_some())?;
         say_settings(&layered);
@@ -131,6 +133,7 @@ pub(super) fn crawl(
 ) -> Result<Summary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
+    let doors = take_doors(&config, Some(&config.store.data))?;
     let names = NameSource::of(&config, &driver)?;
     say_more(format_args!(
         "up to {} fetches at once on each core; {}; data in {}",
@@ -183,8 +186,9 @@ pub(super) fn crawl(
         let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());
         say(format_args!("taken up from the store: {} ({took_ms} ms)", counted(pages, "page")));
     }
+    let listener = listen(doors, node.desk());
     let mut had = 0;
-    let ended = run_to_end(node, signals, &FAREWELL, |leaving| match leaving {
+    let ended = run_to_end(node, listener, signals, &FAREWELL, |leaving| match leaving {
         Leaving::AtOnce { pages } => note.stopped_at_once(pages),
         Leaving::InOrder { pages } => had = pages,
     });

@@ -19,6 +19,7 @@ mod index;
 mod index_hosts;
 mod index_import;
 mod index_stat;
+mod metrics;
 pub mod parse;
 mod pause;
 mod robots;

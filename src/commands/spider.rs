@@ -1,7 +1,7 @@
-use super::settings::{DataFlags, SharedArgs, listen_address};
+use super::settings::{AdminFlags, DataFlags, SharedArgs, listen_address};
 use super::shared::{
     ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
-    open_data, run_to_end, say, tell_summary,
+    listen, open_data, run_to_end, say, take_doors, tell_summary,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -29,6 +29,8 @@ pub struct SpiderArgs {
     store: Option<String>,
     #[command(flatten)]
     shared: SharedArgs,
+    #[command(flatten)]
+    admin: AdminFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -41,7 +43,7 @@ impl SpiderArgs {
     pub fn run(self) -> Result<(), Failure> {
         let signals = Signals::take()?;
         let started = Instant::now();
-        let config = self.shared.config(&[&self.data])?;
+        let config = self.shared.config(&[&self.data, &self.admin])?;
         let links = LinksConfig {
             listen: self.listen.as_deref().map(listen_address).transpose()?,
             dial: self
@@ -80,6 +82,7 @@ fn spider(
 ) -> Result<SpiderSummary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
+    let doors = take_doors(&config, store.is_none().then_some(&*config.store.data))?;
     let mut kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
     driver.announce(&format!("; cores {:?}", config.cores));
     let store = match store {
@@ -100,7 +103,8 @@ fn spider(
         false => start::<EpollDriver>(&setup, links, store, started)?,
     };
     announce_links("spider", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, |_| ())
+    let listener = listen(doors, node.desk());
+    run_to_end(node, listener, signals, &FAREWELL, |_| ())
 }
 
 fn start<D: ProductDriver>(

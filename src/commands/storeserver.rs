@@ -1,7 +1,7 @@
-use super::settings::{DataFlags, Overlay, StoreFlags, listen_address, load};
+use super::settings::{AdminFlags, DataFlags, Overlay, StoreFlags, listen_address, load};
 use super::shared::{
-    Failure, Farewell, Signals, StoreReport, announce_links, open_data, raise_nofile, run_to_end,
-    tell_summary,
+    Failure, Farewell, Signals, StoreReport, announce_links, listen, open_data, raise_nofile, run_to_end,
+    take_doors, tell_summary,
 };
 use crate::config::{Config, flag_help};
 use crate::engine::StoreNode;
@@ -30,6 +30,8 @@ pub struct StoreServerArgs {
     cores: Option<String>,
     #[command(flatten)]
     store: StoreFlags,
+    #[command(flatten)]
+    admin: AdminFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -42,13 +44,15 @@ impl StoreServerArgs {
     pub fn run(self) -> Result<(), Failure> {
         let signals = Signals::take()?;
         let started = Instant::now();
-        let config = load(self.config.as_deref(), &[&self.data, &self])?;
-        let listen = listen_address(&self.listen)?;
+        let config = load(self.config.as_deref(), &[&self.data, &self.admin, &self])?;
+        let address = listen_address(&self.listen)?;
         raise_nofile();
+        let doors = take_doors(&config, Some(&config.store.data))?;
         let directory = open_data(&config.store.data, "process")?;
-        let node = StoreNode::start(&config, listen, directory, started)?;
+        let node = StoreNode::start(&config, address, directory, started)?;
         announce_links("storeserver", Some(node.bound()), &[]);
-        let summary = run_to_end(node, signals, &FAREWELL, |_| ())?;
+        let listener = listen(doors, node.desk());
+        let summary = run_to_end(node, listener, signals, &FAREWELL, |_| ())?;
         tell_summary(&StoreReport::new(&summary), self.json, StoreReport::table)
     }
 }

@@ -1,8 +1,8 @@
-use super::settings::{Before, DataFlags, KeptArgs, QueueFlags, SharedArgs, say_settings};
+use super::settings::{AdminFlags, Before, DataFlags, KeptArgs, QueueFlags, SharedArgs, say_settings};
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
-    free_data, keep_settings, lacks, links_possible, open_data, open_index, read_urls, run_to_end,
-    tell_summary,
+    free_data, keep_settings, lacks, links_possible, listen, open_data, open_index, read_urls, run_to_end,
+    take_doors, tell_summary,
 };
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
@@ -37,6 +37,8 @@ pub struct UrlServerArgs {
     queues: QueueFlags,
     #[command(flatten)]
     kept: KeptArgs,
+    #[command(flatten)]
+    admin: AdminFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -50,7 +52,7 @@ impl UrlServerArgs {
         let started = Instant::now();
         // A list is none of the directory's business, and the other way round.
         let before = if self.urls.is_some() { Before::IsNone } else { self.kept.before() };
-        let layered = self.shared.layered(&[&self.queues, &self.data], before)?;
+        let layered = self.shared.layered(&[&self.queues, &self.data, &self.admin], before)?;
         free_data(&layered.config.store.data)?;
         say_settings(&layered);
         let Layered { config, kept, .. } = layered;
@@ -107,6 +109,7 @@ fn serve(
     started: Instant,
 ) -> Result<UrlSummary, Failure> {
     let driver = ChosenDriver::of(&mut config, 1)?;
+    let doors = take_doors(&config, Some(&config.store.data))?;
     let names = NameSource::of(&config, &driver)?;
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
     driver.announce("");
@@ -131,7 +134,8 @@ fn serve(
     };
     let node = node.inspect_err(|_| former.iter().for_each(|former| drop(former.put_back())))?;
     announce_links("urlserver", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, |_| ())
+    let listener = listen(doors, node.desk());
+    run_to_end(node, listener, signals, &FAREWELL, |_| ())
 }
 
 fn start<D: ProductDriver>(

@@ -288,7 +288,7 @@ fn script(text: &str) -> String {
             }
             if words[0] == "crawl" {
                 let at = words.iter().position(|word| word == "--data").unwrap();
-                script += &format!("until [ -S {}/node.sock ]; do sleep 0.02; done\n", words[at + 1]);
+                script += &format!("until [ -S {}/admin.sock ]; do sleep 0.02; done\n", words[at + 1]);
             }
         } else if comment.contains("until Ctrl-C") {
             // When the URL server, which was started before, has ended.

@@ -5,6 +5,7 @@ mod data;
 mod failure;
 mod filter;
 mod intake;
+mod listening;
 pub(super) mod machine;
 mod names;
 pub(super) mod output;
@@ -25,6 +26,7 @@ pub(super) use data::{DataArg, free_data, keep_settings, lacks, now_ms, open_dat
 pub(super) use failure::Failure;
 pub(super) use filter::{FilterArgs, is_of_host};
 pub(super) use intake::Intake;
+pub(super) use listening::{listen, take_doors};
 pub(super) use machine::{cores, links_possible, on_cores, raise_nofile};
 pub(super) use names::NameSource;
 pub(super) use output::{

@@ -1,6 +1,7 @@
 use super::progress::Progress;
 use super::signals::{Interrupt, Signals};
 use super::{Failure, say};
+use crate::admin::Listener;
 use crate::engine::Running;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ pub(crate) enum Leaving {
 /// Shows progress, says what the node waits for and passes on signals until it has finished.
 pub(crate) fn run_to_end<N: Running>(
     node: N,
+    listener: Option<Listener>,
     mut signals: Signals,
     farewell: &Farewell,
     mut leaving: impl FnMut(Leaving),
@@ -51,6 +53,8 @@ pub(crate) fn run_to_end<N: Running>(
     node.notices().iter().for_each(|notice| progress.say(&notice.text));
     progress.end();
     leaving(Leaving::InOrder { pages: pages(&node) });
+    // Nothing answers from here on, and the directory may soon be another's.
+    listener.into_iter().for_each(Listener::end);
     Ok(node.finish()?)
 }
 
