@@ -11,7 +11,8 @@ use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    CrawlStore, CrawlTask, Event, Health, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary,
+    CrawlStore, CrawlTask, Event, Health, Node, NodeError, NodeSetup, NodeStatus, SeedsLost, SpiderSetup,
+    Summary,
 };
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
@@ -214,7 +215,9 @@ pub(super) fn crawl(
 
 /// Whoever names URLs while a crawl runs there means to add them.
 fn is_free(data: &Path, has_urls: bool) -> Result<(), Failure> {
-    if !has_urls || RunningCrawl::at(data)?.is_none() {
+    let running = if has_urls { RunningCrawl::at(data)? } else { None };
+    let status = running.and_then(|mut crawl| crawl.get::<NodeStatus>("/api/v1/status").ok().flatten());
+    if !status.is_some_and(|status| ["crawl", "urlserver"].contains(&status.role.as_str())) {
         return free_data(data);
     }
     let by = Holder::of(data)?.map_or("a process".to_string(), |holder| holder.to_string());

@@ -45,7 +45,7 @@ mod template;
 mod units;
 mod url_server;
 
-pub(crate) use admin::AdminSettings;
+pub use admin::AdminSettings;
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
 pub(crate) use crawl::NameServer;

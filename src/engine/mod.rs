@@ -82,7 +82,7 @@ pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;
 pub(crate) use runtime::notices::{Fields, Notice, Untaken, Value, count_messages, messages_told};
 pub(crate) use runtime::pulse::Vigil;
-pub(crate) use runtime::readings::{Meter, Readings, Role, State};
+pub(crate) use runtime::readings::{Readings, Role, State};
 pub use runtime::running::Running;
 pub(crate) use runtime::shard_thread::ShardMaker;
 pub(crate) use split::record_sender::RecordSender;

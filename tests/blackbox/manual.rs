@@ -25,7 +25,7 @@ const TOPICS: [&str; 10] = [
 ];
 
 /// Ports that stand in the text; each test uses free ones in their place.
-const PORTS: [&str; 4] = ["7080", "7443", "7170", "7172"];
+const PORTS: [&str; 5] = ["7080", "7443", "7170", "7172", "7180"];
 
 fn source(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -97,7 +97,7 @@ impl Block {
 }
 
 fn is_command(line: &str) -> bool {
-    line.starts_with("nephila ") || line.starts_with("printf ")
+    ["nephila ", "printf ", "curl "].iter().any(|word| line.starts_with(word))
 }
 
 /// The command without its comment.
@@ -487,4 +487,20 @@ fn the_session_of_tuning() {
     let page = page("tuning");
     let line = page.lines().find(|line| line.starts_with("    tune: ")).expect("a line of a start");
     assert!(line.contains(" ok, ") && line.contains("; nephila tune check shows them"), "{line}");
+}
+
+#[test]
+fn the_session_of_protocols() {
+    let text = session("protocols").text();
+    for part in [
+        "\"sentence\":",
+        "# TYPE nephila_documents_total counter",
+        "\"role\":\"crawl\"",
+        "\"answer\":",
+        "\"state\":\"paused\"",
+        "\"known\":5",
+        "\"state\":\"stopping\"",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
 }

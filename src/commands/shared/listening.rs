@@ -30,16 +30,18 @@ fn beside(machine: &Tally) -> Beside {
 
 /// Listens for a process that has started. It runs without, if that cannot be.
 pub(crate) fn listen(doors: Doors, desk: Arc<Desk>, machine: Tally) -> Option<Listener> {
-    if let Some(addr) = doors.bound() {
+    let at = doors.bound().map(|addr| {
         let token = match doors.data() {
             Some(data) => format!("the token is in {}", data.join(TOKEN_FILE).display()),
-            None => "what needs a token is not answered, as there is no data directory".to_string(),
+            None => "without a data directory nothing that needs a token is answered".to_string(),
         };
-        let text = format!("admin: http://{addr}/ ({token})");
-        tell(Event::AdminListening, vec![("addr", addr.to_string().into())], text);
-    }
-    match Listener::start(doors, desk, Box::new(move || beside(&machine))) {
+        (addr.to_string(), format!("admin: http://{addr}/ ({token})"))
+    });
+    match Listener::start_with(doors, desk, Box::new(move || beside(&machine))) {
         Ok(listener) => {
+            if let Some((addr, text)) = at {
+                tell(Event::AdminListening, vec![("addr", addr.into())], text);
+            }
             for trouble in &listener.trouble {
                 tell(Event::NoControl, vec![("cause", trouble.into())], trouble);
             }
