@@ -57,6 +57,7 @@
 //! | layer | folder                    | holds                                                              |
 //! |-------|---------------------------|--------------------------------------------------------------------|
 //! | 5     | `commands`                | what a user types; one file per sub-command                        |
+//! | 4     | `admin`                   | the listener of a process: HTTP over its socket and loopback; above `engine` |
 //! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `inspect` `crawl` `split` |
 //! | 4     | `sim`                     | a whole node, or split processes, in virtual time against a misbehaving web |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
@@ -97,6 +98,7 @@
 //! because a request was left behind at a spider that it had to give up, is written in `sim/split/judge.rs`.
 #![deny(unsafe_code)]
 
+pub(crate) mod admin;
 pub(crate) mod archive;
 pub(crate) mod audit;
 pub mod base;

@@ -7,6 +7,7 @@
 //! |-------------|------------------------------------------------------------------|
 //! | `now`       | monotonic and wall time as plain numbers                         |
 //! | `civil`     | days as dates, and back                                          |
+//! | `durations` | how long things took, by buckets                                |
 //! | `json`      | JSON in which only text is text                                  |
 //! | `key`       | a slab index with a generation, and how it packs into a token    |
 //! | `le`        | little-endian numbers at a place in bytes                        |
@@ -20,6 +21,7 @@
 //! | `text`      | what came from the network, made safe for a terminal; edit distance |
 
 mod civil;
+mod durations;
 mod guard;
 mod json;
 mod key;
@@ -34,6 +36,7 @@ mod text;
 mod wheel;
 
 pub(crate) use civil::Civil;
+pub(crate) use durations::Durations;
 pub(crate) use guard::{AddressGuard, canonical};
 pub(crate) use json::write_json;
 pub use key::Key;
@@ -48,7 +51,7 @@ pub(crate) use random::random_u64;
 pub use rng::Rng;
 pub(crate) use slots::Slots;
 pub use text::shown;
-pub(crate) use text::{edits, push_decimal};
+pub(crate) use text::{counted, edits, grouped, plural, push_decimal, span};
 pub(crate) use wheel::{RowWheel, TimerWheel};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.

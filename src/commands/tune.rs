@@ -6,7 +6,8 @@ use crate::driver::UringDriver;
 use crate::storage::mend;
 use crate::store_server::Holder;
 use crate::tune::{
-    Advice, Bounds, DiskSpeed, Finding, ForNode, Machine, Report, Status, Tally, knob, nearest, script, section,
+    Advice, Bounds, DiskSpeed, Finding, ForNode, Machine, Report, Status, Tally, knob, nearest, script,
+    section,
 };
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -306,7 +307,9 @@ fn print_script(machine: &Machine, revert: bool, json: bool) -> Result<(), Failu
 fn disk(data: &Path, seconds: u64, json: bool) -> Result<(), Failure> {
     let at = data.display();
     if !data.is_dir() {
-        return Err(Failure::CannotRun(format!("{at} is no directory (make it, or name another with --data)")));
+        return Err(Failure::CannotRun(format!(
+            "{at} is no directory (make it, or name another with --data)"
+        )));
     }
     if let Ok(Some(holder)) = Holder::of(data) {
         say(format_args!("{at} is in use by {holder}: what it writes meanwhile is in the figures"));

@@ -69,7 +69,10 @@ impl Applied<'_> {
             ),
         };
         for path in &self.refused {
-            let _ = writeln!(text, "not changed: {path} may not be written from here (in a container, its host can)");
+            let _ = writeln!(
+                text,
+                "not changed: {path} may not be written from here (in a container, its host can)"
+            );
         }
         if !self.by_hand.is_empty() {
             text += "not changed, as they need a restart, another tool or a decision:\n";
@@ -84,7 +87,9 @@ impl Applied<'_> {
 /// Asks whoever is at the terminal; nobody there has said yes.
 fn ask(count: usize) -> Result<(), Failure> {
     if !stdin().is_terminal() {
-        return Err(Failure::Usage("nobody is there to be asked, and nothing was changed: give --yes".to_string()));
+        return Err(Failure::Usage(
+            "nobody is there to be asked, and nothing was changed: give --yes".to_string(),
+        ));
     }
     say_failure(format_args!("change {}? [y/N]", counted(count as u64, "setting")));
     let mut answer = String::new();
@@ -103,7 +108,9 @@ impl UndoArg {
 
 fn cannot_keep(path: &Path, cause: &std::io::Error) -> Failure {
     let path = path.display();
-    Failure::CannotRun(format!("{path}: {cause} (nothing was changed; run it as root, or choose another --undo)"))
+    Failure::CannotRun(format!(
+        "{path}: {cause} (nothing was changed; run it as root, or choose another --undo)"
+    ))
 }
 
 #[derive(Serialize)]
@@ -137,8 +144,11 @@ pub(super) fn revert(root: &RootArg, undo: &UndoArg, force: bool, json: bool) ->
         now,
     });
     let failed = reverted.failed.iter().map(|(change, cause)| format!("/{}: {cause}", change.path));
-    let went =
-        WentBack { back: reverted.back.len(), changed_by_others: foreign.collect(), failed: failed.collect() };
+    let went = WentBack {
+        back: reverted.back.len(),
+        changed_by_others: foreign.collect(),
+        failed: failed.collect(),
+    };
     for Foreign { path, was, set, now } in &went.changed_by_others {
         say(format_args!(
             "{path} is left as it is: it was {}, apply set {}, and somebody else {} (--force brings {} back)",

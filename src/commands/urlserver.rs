@@ -1,17 +1,20 @@
-use super::settings::{Before, DataFlags, KeptArgs, QueueFlags, SharedArgs, say_settings};
+use super::settings::{
+    Before, DataFlags, KeptArgs, NO_WAY_TO_A_SPIDER, QueueFlags, SharedArgs, say_settings,
+};
 use super::shared::{
-    ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links, announce_tuning,
-    free_data, keep_settings, lacks, links_possible, open_data, open_index, read_urls, run_to_end,
-    tell_summary,
+    ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
+    announce_tuning, free_data, keep_settings, lacks, links_possible, open_data, open_index, read_urls,
+    run_to_end, tell_summary,
 };
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    LinksConfig, NodeError, NodeSetup, OpenIndex, SpiderSetup, UrlList, UrlNode, UrlSummary,
+    Health, LinksConfig, NodeError, NodeSetup, OpenIndex, SpiderSetup, UrlList, UrlNode, UrlSummary,
 };
 use crate::proto::url::CrawlUrl;
 use clap::Args;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Queue, pace and hand out URLs to spiders in other processes
@@ -46,11 +49,16 @@ const FAREWELL: Farewell = Farewell { stopping: "open work of spiders may end (5
 
 impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        self.shared.log.begin();
+        let signals = Signals::of_service()?;
         let started = Instant::now();
         // A list is none of the directory's business, and the other way round.
         let before = if self.urls.is_some() { Before::IsNone } else { self.kept.before() };
-        let layered = self.shared.layered(&[&self.queues, &self.data], before)?;
+        let mut layered = self.shared.layered(&[&self.queues, &self.data], before)?;
+        if before == Before::Holds && layered.config.url_server.urls.is_some() {
+            layered = self.shared.layered(&[&self.queues, &self.data], Before::IsNone)?;
+        }
+        let urls = self.urls.or_else(|| layered.config.url_server.urls.take());
         free_data(&layered.config.store.data)?;
         say_settings(&layered);
         let Layered { config, kept, .. } = layered;
@@ -62,16 +70,13 @@ impl UrlServerArgs {
             links_max: links_possible(),
         };
         if links.listen.is_none() && links.dial.is_empty() {
-            return Err(Failure::Usage(
-                "no way to a spider: set listen or spider_host under [url_server] in a file for --config"
-                    .into(),
-            ));
+            return Err(Failure::Usage(NO_WAY_TO_A_SPIDER.into()));
         }
-        let mut urls = Vec::new();
-        match &self.urls {
+        let mut list = Vec::new();
+        match &urls {
             Some(path) => {
-                read_urls(path, "--urls", &mut urls)?;
-                if urls.is_empty() {
+                read_urls(path, "--urls", &mut list)?;
+                if list.is_empty() {
                     return Err(Failure::Usage(format!("{}: no URL in it", path.display())));
                 }
             }
@@ -83,7 +88,7 @@ impl UrlServerArgs {
             }
         }
         let wait = self.wait || config.crawl.wait;
-        let summary = serve(config, &kept, links, urls, wait, signals, started)?;
+        let summary = serve(config, &kept, links, list, wait, signals, started)?;
         tell_summary(&UrlReport::new(summary), self.json, UrlReport::table)
     }
 }
@@ -109,7 +114,7 @@ fn serve(
     let driver = ChosenDriver::of(&mut config, 1)?;
     let names = NameSource::of(&config, &driver)?;
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
-    driver.announce("");
+    driver.announce(&[]);
     // For its lock: the log and the journal have one writer.
     let directory = open_data(&config.store.data, "process")?;
     // A list is worked off once; what is due in the index is noted there.
@@ -143,6 +148,6 @@ fn start<D: ProductDriver>(
     started: Instant,
 ) -> Result<UrlNode, NodeError> {
     let fetches_max = setup.config.spider.fetches_max;
-    let names = |bell, notices| names.open::<D>(bell, notices, started);
+    let names = |bell, health: Arc<Health>| names.open::<D>(bell, &health, started);
     UrlNode::start(setup, list, links, names, D::NAME, move |_| D::open(fetches_max, started), started)
 }

@@ -60,6 +60,7 @@ pub(crate) use inspect::crawl_rules::CrawlRules;
 pub(crate) use inspect::explain::Explanation;
 pub(crate) use inspect::handed::{PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
 pub(crate) use inspect::node_status::{NodeState, NodeStatus};
+pub(crate) use inspect::sentence::{Outlook, sentence, waits};
 pub(crate) use inspect::status::{
     HostLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
 };
@@ -68,14 +69,18 @@ pub(crate) use links::{LinkPort, Links};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Turned};
-pub use runtime::counters::{Ended, Summary};
 pub(crate) use runtime::counters::{
-    SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
+    Counter, Figures, SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
 };
-pub(crate) use runtime::health::{Health, NodeError};
+pub use runtime::counters::{Ended, Summary};
+pub(crate) use runtime::events::{Event, Level};
+pub(crate) use runtime::groups::Group;
+pub(crate) use runtime::health::{Health, NodeError, Part};
 pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;
-pub(crate) use runtime::notices::Notices;
+pub(crate) use runtime::notices::{Fields, Notice, Untaken, Value, count_messages, messages_told};
+pub(crate) use runtime::pulse::Vigil;
+pub(crate) use runtime::readings::{Meter, Readings, Role, State};
 pub use runtime::running::Running;
 pub(crate) use runtime::shard_thread::ShardMaker;
 pub(crate) use split::record_sender::RecordSender;

@@ -9,4 +9,4 @@ mod doorbell;
 mod ring;
 
 pub use doorbell::{Doorbell, ThreadBell};
-pub use ring::{Receiver, Sender, ring};
+pub use ring::{Fill, Receiver, Sender, ring};

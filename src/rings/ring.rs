@@ -7,6 +7,16 @@ pub fn ring<T>(words: usize) -> (Sender<T>, Receiver<T>) {
     (Sender(queue.clone()), Receiver(queue))
 }
 
+/// How full a ring is, for whoever looks on.
+pub struct Fill(Box<dyn Fn() -> (u64, u64) + Send + Sync>);
+
+impl Fill {
+    /// Words in it, and words that it has room for.
+    pub fn read(&self) -> (u64, u64) {
+        (self.0)()
+    }
+}
+
 pub struct Sender<T>(Arc<ArrayQueue<T>>);
 
 pub struct Receiver<T>(Arc<ArrayQueue<T>>);
@@ -18,6 +28,23 @@ impl<T> Sender<T> {
 
     pub fn room(&self) -> usize {
         self.0.capacity() - self.0.len()
+    }
+}
+
+fn fill<T: Send + 'static>(queue: &Arc<ArrayQueue<T>>) -> Fill {
+    let queue = queue.clone();
+    Fill(Box::new(move || (queue.len() as u64, queue.capacity() as u64)))
+}
+
+impl<T: Send + 'static> Sender<T> {
+    pub fn fill(&self) -> Fill {
+        fill(&self.0)
+    }
+}
+
+impl<T: Send + 'static> Receiver<T> {
+    pub fn fill(&self) -> Fill {
+        fill(&self.0)
     }
 }
 

@@ -14,6 +14,10 @@ impl BodyBudget {
         Arc::new(BodyBudget { used: AtomicU64::new(0), bytes_max })
     }
 
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
     /// Bytes held, to within a step of each spider.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)

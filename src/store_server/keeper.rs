@@ -317,7 +317,7 @@ impl Medium {
         match self {
             Medium::Directory(directory) => {
                 let space = directory.space().map_err(no_segment)?;
-                let floor = rules.free_bytes_min.unwrap_or((space.total / 20).min(FREE_BYTES_MIN));
+                let floor = rules.free_bytes_min.unwrap_or_else(|| free_bytes_min(space.total));
                 if space.free < floor.saturating_add(bytes) {
                     return Err(KeeperError::LowDisk { free: space.free, floor, bytes });
                 }
@@ -333,5 +333,7 @@ impl Medium {
     }
 }
 
-/// Free space kept without a setting: for indexes, logs and other files of the disk.
-const FREE_BYTES_MIN: u64 = 64 << 20;
+/// Free space kept without a setting on a disk of so many bytes: for indexes, logs and other files of the disk.
+pub fn free_bytes_min(disk_bytes: u64) -> u64 {
+    (disk_bytes / 20).min(64 << 20)
+}

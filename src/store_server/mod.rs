@@ -76,7 +76,7 @@ pub use reader::{ReadError, Reader};
 pub(crate) use record::{Document, Record};
 
 pub(crate) use data_dir::HeldDirectory;
-pub(crate) use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules};
+pub(crate) use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules, free_bytes_min};
 pub(crate) use maintenance::{Maintenance, MaintenanceError};
 pub(crate) use policy::{Dedup, History};
 pub(crate) use record::NewRecord;

@@ -34,7 +34,9 @@ impl Advice {
             (Err(_), _) => fetches_max,
             // Direct descriptors are counted for each ring.
             (Ok((_, files)), None) => files,
-            (Ok((_, files)), Some(_)) => (files - files / NAMES_PART).saturating_sub(FILES_KEPT_BACK) / shards as u64,
+            (Ok((_, files)), Some(_)) => {
+                (files - files / NAMES_PART).saturating_sub(FILES_KEPT_BACK) / shards as u64
+            }
         };
         let sockets_a_shard = fetches_max.min(possible);
         let range = machine.read_as("proc/sys/net/ipv4/ip_local_port_range", parse::numbers).ok();

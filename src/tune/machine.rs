@@ -137,7 +137,9 @@ impl Machine {
         let Ok(entries) = fs::read_dir(self.root.join(folder)) else { return Vec::new() };
         let names = entries.take(NAMES_MAX).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> = names.filter(|name| name.starts_with(begins)).collect();
-        names.sort_by_key(|name| (name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0_u64), name.clone()));
+        names.sort_by_key(|name| {
+            (name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0_u64), name.clone())
+        });
         names
     }
 
@@ -200,9 +202,8 @@ impl Machine {
                 allowed.retain(|cpu| set.contains(cpu));
             }
         }
-        let siblings = |cpu: &usize| {
-            list(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
-        };
+        let siblings =
+            |cpu: &usize| list(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"));
         let is_first = |cpu: &&usize| {
             let first = siblings(cpu).into_iter().find(|sibling| allowed.contains(sibling));
             first.is_none_or(|first| first == **cpu)
@@ -239,9 +240,8 @@ impl Machine {
 
     fn looks_contained(&self) -> bool {
         let by_file = [".dockerenv", "run/.containerenv", "run/systemd/container"];
-        let by_mount = |text: &str| {
-            parse::mount_of(text, Path::new("/")).map(|mount| mount.kind == "overlay")
-        };
+        let by_mount =
+            |text: &str| parse::mount_of(text, Path::new("/")).map(|mount| mount.kind == "overlay");
         by_file.iter().any(|path| self.exists(path))
             || self.read_as("proc/self/mountinfo", by_mount).unwrap_or(false)
     }
@@ -249,7 +249,8 @@ impl Machine {
     fn read_nics(&self) -> Vec<String> {
         let mut nics = self.names("sys/class/net", "");
         nics.retain(|nic| {
-            let is_down = self.read(&format!("sys/class/net/{nic}/operstate")).is_ok_and(|text| text.trim() == "down");
+            let is_down =
+                self.read(&format!("sys/class/net/{nic}/operstate")).is_ok_and(|text| text.trim() == "down");
             self.exists(&format!("sys/class/net/{nic}/device")) && !is_down
         });
         nics.truncate(64);
@@ -277,7 +278,8 @@ mod tests {
     #[test]
     fn a_shard_for_each_core_within_the_quota() {
         let physical = vec![0, 2, 4, 6];
-        let cpus = |quota| Cpus { allowed: (0..8).collect(), physical: physical.clone(), quota, isolated: vec![] };
+        let cpus =
+            |quota| Cpus { allowed: (0..8).collect(), physical: physical.clone(), quota, isolated: vec![] };
         assert_eq!(cpus(None).for_shards(), physical);
         assert_eq!(cpus(Some(2.5)).for_shards(), [0, 2]);
         assert_eq!(cpus(Some(0.5)).for_shards(), [0]);

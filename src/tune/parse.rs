@@ -41,7 +41,8 @@ pub(super) fn cpu_mask(cpus: &[usize]) -> String {
     let mut groups = vec![0_u32; cpus.iter().max().map_or(1, |last| last / 32 + 1)];
     cpus.iter().for_each(|cpu| groups[cpu / 32] |= 1 << (cpu % 32));
     let groups = groups.iter().rev().enumerate();
-    let text = |(nth, group): (usize, &u32)| if nth == 0 { format!("{group:x}") } else { format!("{group:08x}") };
+    let text =
+        |(nth, group): (usize, &u32)| if nth == 0 { format!("{group:x}") } else { format!("{group:08x}") };
     groups.map(text).collect::<Vec<_>>().join(",")
 }
 
@@ -188,7 +189,9 @@ mod tests {
 
     #[test]
     fn lists_and_masks() {
-        for (text, cpus) in [("0-3,6\n", vec![0, 1, 2, 3, 6]), ("5,1", vec![1, 5]), ("\n", vec![]), ("0", vec![0])] {
+        for (text, cpus) in
+            [("0-3,6\n", vec![0, 1, 2, 3, 6]), ("5,1", vec![1, 5]), ("\n", vec![]), ("0", vec![0])]
+        {
             assert_eq!(cpu_list(text), Some(cpus), "{text:?}");
         }
         for text in ["a", "3-1", "1-", "-", "0-99999999999", "1;2"] {
@@ -207,9 +210,11 @@ mod tests {
         assert_eq!(memory_row("MemTotal:       16 kB\nMemFree: 1 kB", "MemTotal"), Some(16_384));
         assert_eq!(chosen("none [mq-deadline] bfq\n"), Some("mq-deadline"));
         assert_eq!((chosen("none mq"), numbers("4096\t65536 1\n")), (None, Some(vec![4_096, 65_536, 1])));
-        let auxv: Vec<u8> = [3_u64, 9, 6, 4_096, 0, 0].iter().flat_map(|number| number.to_le_bytes()).collect();
+        let auxv: Vec<u8> =
+            [3_u64, 9, 6, 4_096, 0, 0].iter().flat_map(|number| number.to_le_bytes()).collect();
         assert_eq!((page_bytes(&auxv), page_bytes(&auxv[..24])), (Some(4_096), None));
-        let rows = " 38:  0  15047 PCI-MSIX   1-edge   virtio2-input.0\nNMI:  0  0  Non-maskable interrupts\n";
+        let rows =
+            " 38:  0  15047 PCI-MSIX   1-edge   virtio2-input.0\nNMI:  0  0  Non-maskable interrupts\n";
         assert_eq!(interrupts(rows, |name| name.starts_with("virtio2-input")), [38]);
         let servers = "# nameserver 1.1.1.1\nnameserver fe80::1%eth0\nnameserver 127.0.0.1\nnameserver x\n";
         assert_eq!(nameservers(servers).len(), 2);

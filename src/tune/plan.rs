@@ -19,7 +19,9 @@ pub(crate) enum ApplyError {
     /// What was changed before is as it was.
     #[error("cannot write {value} to {path}: {cause}; {put_back} changed before it {are} put back, and nothing is changed", are = if *put_back == 1 { "is" } else { "are" })]
     PutBack { path: String, value: String, cause: io::Error, put_back: usize },
-    #[error("cannot write {value} to {path}: {cause}; {left} changed before it could not be put back (nephila tune revert tries again)")]
+    #[error(
+        "cannot write {value} to {path}: {cause}; {left} changed before it could not be put back (nephila tune revert tries again)"
+    )]
     HalfWay { path: String, value: String, cause: io::Error, left: usize },
 }
 
@@ -36,9 +38,9 @@ pub(crate) struct Reverted {
 
 impl Plan {
     pub fn of(findings: &[Finding]) -> Plan {
-        let changes = findings.iter().flat_map(|finding| {
-            finding.changes().iter().map(|change| (finding.name, change.clone()))
-        });
+        let changes = findings
+            .iter()
+            .flat_map(|finding| finding.changes().iter().map(|change| (finding.name, change.clone())));
         Plan { changes: changes.collect() }
     }
 

@@ -89,7 +89,8 @@ impl Tally {
     /// `14 ok, 3 slower, 0 stops, 2 cannot tell`.
     pub fn text(&self) -> String {
         let Tally { ok, slower, stops, cannot_tell, .. } = self;
-        let cannot_tell = if *cannot_tell > 0 { format!(", {cannot_tell} cannot tell") } else { String::new() };
+        let cannot_tell =
+            if *cannot_tell > 0 { format!(", {cannot_tell} cannot tell") } else { String::new() };
         format!("{ok} ok, {slower} slower, {stops} stops{cannot_tell}")
     }
 }

@@ -54,7 +54,9 @@ mod tests {
     /// Runbooks that are titles only have nothing to hold against the knobs.
     #[test]
     fn each_knob_has_its_section_and_each_section_its_knob() {
-        let all = || Runbook::ALL.iter().flat_map(|&book| sections(book.text()).map(move |section| (book, section)));
+        let all = || {
+            Runbook::ALL.iter().flat_map(|&book| sections(book.text()).map(move |section| (book, section)))
+        };
         if all().next().is_none() {
             return;
         }
@@ -67,7 +69,11 @@ mod tests {
             for lead in LEADS {
                 let count = text.lines().filter(|line| line.starts_with(lead)).count();
                 if count != 1 {
-                    wrong.push(format!("tuning/{}.md: {}: {count} times {lead}", knob.runbook.name(), knob.name));
+                    wrong.push(format!(
+                        "tuning/{}.md: {}: {count} times {lead}",
+                        knob.runbook.name(),
+                        knob.name
+                    ));
                 }
             }
         }

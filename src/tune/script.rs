@@ -22,7 +22,8 @@ pub(crate) fn script(findings: &[Finding], revert: bool) -> String {
     for (name, change) in changes {
         if last != *name {
             let finding = findings.iter().find(|finding| finding.name == *name);
-            let about = finding.map_or(String::new(), |found| format!(": {}, wanted {}", found.now, found.wanted));
+            let about =
+                finding.map_or(String::new(), |found| format!(": {}, wanted {}", found.now, found.wanted));
             text += &format!("\n# {}\n", plain(&format!("{name}{about}")));
             last = name;
         }
@@ -58,7 +59,11 @@ fn by_hand(findings: &[Finding]) -> String {
     });
     let lines: String =
         wrong.map(|found| format!("#   {}\n", plain(&format!("{}: {}", found.name, found.mend)))).collect();
-    if lines.is_empty() { lines } else { format!("\n# By hand (nephila tune explain NAME tells more):\n{lines}") }
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\n# By hand (nephila tune explain NAME tells more):\n{lines}")
+    }
 }
 
 /// Sysctls that a file of its own keeps over a boot.

@@ -35,7 +35,9 @@ impl Undo {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         make_directory(folder)?;
         let lock = File::open(folder)?;
-        lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "another nephila tune changes settings"))?;
+        lock.try_lock().map_err(|_| {
+            io::Error::new(io::ErrorKind::WouldBlock, "another nephila tune changes settings")
+        })?;
         Ok(Undo { path: path.to_path_buf(), _lock: lock })
     }
 

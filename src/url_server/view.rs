@@ -110,7 +110,7 @@ impl WaitsFor {
         WaitsFor::Spider,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             WaitsFor::Rate => "rate",
             WaitsFor::ResponseTime => "response_time",
@@ -146,13 +146,23 @@ impl WaitsFor {
 #[derive(Default)]
 pub struct HostTally {
     row: usize,
-    counting: [u64; WaitsFor::ALL.len()],
-    counted: [u64; WaitsFor::ALL.len()],
+    counting: HostStates,
+    counted: HostStates,
 }
 
+/// Hosts whose next URL may go out, those of which all is on the wire, those that wait for each of [`WaitsFor::ALL`], those
+/// that are set aside, and those with nothing to do.
+pub type HostStates = [u64; WaitsFor::ALL.len() + 4];
+
+const READY: usize = 0;
+const OPEN: usize = 1;
+const REASONS: usize = 2;
+const SET_ASIDE: usize = REASONS + WaitsFor::ALL.len();
+const IDLE: usize = SET_ASIDE + 1;
+
 impl HostTally {
-    /// The counts of the last whole round, in the order of [`WaitsFor::ALL`].
-    pub fn waits(&self) -> &[u64; WaitsFor::ALL.len()] {
+    /// The counts of the last whole round.
+    pub fn states(&self) -> &HostStates {
         &self.counted
     }
 }
@@ -231,11 +241,7 @@ impl UrlServer {
         let first = tally.row;
         for host in self.hosts.iter().skip(first).take(rows) {
             tally.row += 1;
-            if host.queued() + host.open() > 0
-                && let (Some(why), _) = self.waits_for(host, now)
-            {
-                tally.counting[why as usize] += 1;
-            }
+            tally.counting[self.state_of(host, now)] += 1;
         }
         let is_whole = tally.row - first < rows;
         if is_whole {
@@ -243,6 +249,15 @@ impl UrlServer {
             tally.row = 0;
         }
         is_whole
+    }
+
+    fn state_of(&self, host: &Host, now: Now) -> usize {
+        match (host.queued(), host.open()) {
+            _ if host.pace.is_set_aside(self.config.host_failures_max, now) => SET_ASIDE,
+            (0, 0) => IDLE,
+            (0, _) if host.robots().is_known() => OPEN,
+            _ => self.waits_for(host, now).0.map_or(READY, |why| REASONS + why as usize),
+        }
     }
 
     /// Why nothing of a host goes out at this moment, and until when.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   5  commands, main
-//!   4  engine  farm  sim  archive   (sim may use engine and farm)
+//!   4  admin  engine  farm  sim  archive   (sim may use engine and farm, admin may use engine)
 //!   3  url_server  spider  handler  store_server  doc_index  audit  resolver
 //!      config                       (reads the enums of roles and protocols by name; none of them knows it)
 //!      tune                         (the machine; knows no role)
@@ -23,7 +23,7 @@ const LAYERS: [(u8, &[&str]); 8] = [
     (3, ROLES),
     (3, &["config"]),
     (3, &["tune"]),
-    (4, &["engine", "farm", "sim", "archive"]),
+    (4, &["admin", "engine", "farm", "sim", "archive"]),
     (5, &["commands", "main"]),
 ];
 
@@ -43,8 +43,9 @@ fn may_import(from: &str, to: &str) -> bool {
     let (upper, lower) = (layer(from), layer(to));
     let wants_mechanism = upper == 3 && ["driver", "rings"].contains(&to);
     let sim_uses = from == "sim" && ["engine", "farm"].contains(&to);
+    let admin_uses = from == "admin" && to == "engine";
     let config_reads = from == "config" && ROLES.contains(&to);
-    let among_equals = upper == lower && (upper == 0 || sim_uses || config_reads || upper == 5);
+    let among_equals = upper == lower && (upper == 0 || sim_uses || admin_uses || config_reads || upper == 5);
     from == to || (upper > lower && !wants_mechanism) || among_equals
 }
 

@@ -16,9 +16,15 @@ use std::process::Command;
 /// A machine of four cores and 16 GiB on which everything is as wanted, as far as files can tell.
 const GOOD: &[(&str, &str)] = &[
     ("proc/self/limits", LIMITS),
-    ("proc/self/status", "Name:\tnephila\nGid:\t1000\t1000\t1000\t1000\nGroups:\t27 1000\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-3\n"),
+    (
+        "proc/self/status",
+        "Name:\tnephila\nGid:\t1000\t1000\t1000\t1000\nGroups:\t27 1000\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-3\n",
+    ),
     ("proc/self/cgroup", "0::/system.slice/nephila@x.service\n"),
-    ("proc/self/mountinfo", "27 1 8:0 / / rw,noatime - ext4 /dev/sda rw\n22 27 0:21 / /proc rw - proc proc rw\n"),
+    (
+        "proc/self/mountinfo",
+        "27 1 8:0 / / rw,noatime - ext4 /dev/sda rw\n22 27 0:21 / /proc rw - proc proc rw\n",
+    ),
     ("proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1000000 kB\n"),
     ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme\n"),
     ("proc/swaps", "Filename\tType\tSize\n/dev/sda2\tpartition\t1000\n"),
@@ -91,7 +97,10 @@ const GOOD: &[(&str, &str)] = &[
     ("sys/dev/block/8:0/queue/scheduler", "[none] mq-deadline bfq\n"),
     ("sys/dev/block/8:0/queue/rotational", "0\n"),
     ("etc/resolv.conf", "nameserver 127.0.0.1\n"),
-    ("data/disk.json", "{\"measured_at\":\"2026-01-01T00:00:00Z\",\"fdatasync_p50_us\":300,\"fdatasync_p99_us\":2000,\"syncs\":2000,\"mb_per_second\":900.0,\"bytes\":1}\n"),
+    (
+        "data/disk.json",
+        "{\"measured_at\":\"2026-01-01T00:00:00Z\",\"fdatasync_p50_us\":300,\"fdatasync_p99_us\":2000,\"syncs\":2000,\"mb_per_second\":900.0,\"bytes\":1}\n",
+    ),
 ];
 
 const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units     \n\
@@ -114,8 +123,18 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("memlock", "proc/self/limits", "Max locked memory  65536  8388608 bytes\n", "slower"),
     ("vm.max_map_count", "proc/sys/vm/max_map_count", "65530\n", "slower"),
     ("vm.swappiness", "proc/sys/vm/swappiness", "60\n", "slower"),
-    ("transparent-huge-pages", "sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n", "slower"),
-    ("transparent-huge-pages", "sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n", "slower"),
+    (
+        "transparent-huge-pages",
+        "sys/kernel/mm/transparent_hugepage/enabled",
+        "[always] madvise never\n",
+        "slower",
+    ),
+    (
+        "transparent-huge-pages",
+        "sys/kernel/mm/transparent_hugepage/enabled",
+        "always madvise [never]\n",
+        "slower",
+    ),
     ("net.ipv4.ip_local_port_range", "proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n", "slower"),
     ("net.ipv4.tcp_tw_reuse", "proc/sys/net/ipv4/tcp_tw_reuse", "2\n", "slower"),
     ("net.ipv4.tcp_tw_reuse", "proc/sys/net/ipv4/tcp_timestamps", "0\n", "slower"),
@@ -148,7 +167,12 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("file-system", "proc/self/mountinfo", "27 1 8:0 / / rw - ext4 /dev/sda rw,nobarrier\n", "stops"),
     ("file-system", "proc/self/mountinfo", "27 1 8:0 / / ro - xfs /dev/sda ro\n", "stops"),
     ("file-system", "proc/self/mountinfo", "27 1 8:0 / / rw - tmpfs none rw\n", "slower"),
-    ("disk-speed", "data/disk.json", "{\"measured_at\":\"\",\"fdatasync_p50_us\":300,\"fdatasync_p99_us\":90000,\"syncs\":2,\"mb_per_second\":900.0,\"bytes\":1}", "slower"),
+    (
+        "disk-speed",
+        "data/disk.json",
+        "{\"measured_at\":\"\",\"fdatasync_p50_us\":300,\"fdatasync_p99_us\":90000,\"syncs\":2,\"mb_per_second\":900.0,\"bytes\":1}",
+        "slower",
+    ),
     ("resolver", "etc/resolv.conf", "nameserver 192.0.2.53\nnameserver 127.0.0.1\n", "slower"),
     ("resolver", "etc/resolv.conf", "nameserver 127.0.0.53\n", "slower"),
     ("kernel.io_uring_disabled", "proc/sys/kernel/io_uring_disabled", "2\n", "slower"),
@@ -291,8 +315,11 @@ fn each_wrong_setting_is_told_mended_and_brought_back() {
 #[test]
 fn what_is_missing_or_strange_cannot_be_told() {
     for (name, path, _, _) in WRONG {
-        let without = MISSING.iter().find(|(_, at, _)| at == path).map_or("cannot tell", |(.., status)| status);
-        for (text, expected) in [(None, without), (Some("\u{fffd} nonsense of 7 words, [ ] -1\n"), "cannot tell")] {
+        let without =
+            MISSING.iter().find(|(_, at, _)| at == path).map_or("cannot tell", |(.., status)| status);
+        for (text, expected) in
+            [(None, without), (Some("\u{fffd} nonsense of 7 words, [ ] -1\n"), "cannot tell")]
+        {
             let dir = machine();
             match text {
                 Some(text) => drop(dir.write(path, text)),
@@ -372,7 +399,11 @@ fn what_may_not_be_read_is_said_to_be_so() {
     let report = nobody(&["check", "--json", "--data", data]).done().json();
     for name in ["net.core.somaxconn", "mitigations", "resolver", "nic-irqs"] {
         let row = report["settings"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
-        assert_eq!((&row["status"], &row["now"]), (&"cannot tell".into(), &"may not be read".into()), "{row}");
+        assert_eq!(
+            (&row["status"], &row["now"]),
+            (&"cannot tell".into(), &"may not be read".into()),
+            "{row}"
+        );
     }
     // And nothing is changed by whom it is not for.
     dir.write("proc/sys/net/ipv4/tcp_syn_retries", "6\n");
@@ -380,7 +411,11 @@ fn what_may_not_be_read_is_said_to_be_so() {
     let refused = nobody(&["apply", "--yes", "--data", data]);
     assert_eq!((refused.code(), refused.text().as_str()), (3, ""), "{}", refused.stderr);
     assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
-    assert!(refused.stderr.contains("tcp_syn_retries") && refused.stderr.contains("as root"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("tcp_syn_retries") && refused.stderr.contains("as root"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(std::fs::read_to_string(dir.join("proc/sys/net/ipv4/tcp_syn_retries")).unwrap(), before);
     assert!(!dir.join("var").exists());
 }
@@ -402,7 +437,9 @@ fn this_machine_is_told_by_root_and_by_nobody() {
         let stops = report["tally"]["stops"].as_u64().unwrap();
         assert_eq!(output.status.code(), Some(i32::from(stops > 0)), "{report}");
         assert_eq!(report["settings"].as_array().unwrap().len(), 42);
-        assert!(report["advice"]["shards"].as_u64().unwrap() >= 1 && report["tally"]["ok"].as_u64().unwrap() > 5);
+        assert!(
+            report["advice"]["shards"].as_u64().unwrap() >= 1 && report["tally"]["ok"].as_u64().unwrap() > 5
+        );
     }
 }
 
@@ -428,7 +465,10 @@ fn shards_and_memory_are_those_that_masks_threads_and_groups_leave() {
     assert_eq!((&quota["shards"], &quota["cores"]), (&1.into(), &"2".into()), "{quota}");
     assert!(quota["cores_why"].as_str().unwrap().contains("1.5 CPUs"), "{quota}");
     dir.write(&format!("{group}/memory.max"), "1073741824\n");
-    assert_eq!((&advice()["memory_bytes"], &advice()["index_bytes"]), (&(1_u64 << 30).into(), &(1_u64 << 28).into()));
+    assert_eq!(
+        (&advice()["memory_bytes"], &advice()["index_bytes"]),
+        (&(1_u64 << 30).into(), &(1_u64 << 28).into())
+    );
     // The hierarchies of before.
     let dir = machine();
     dir.write("proc/self/cgroup", "4:memory:/x\n3:cpu,cpuacct:/x\n0::/\n");
@@ -452,7 +492,12 @@ fn queues_that_are_fewer_than_shards_are_made_up_for() {
     let mask = || std::fs::read_to_string(dir.join("sys/class/net/eth0/queues/rx-0/rps_cpus")).unwrap();
     assert_eq!(mask(), "f\n");
     let found = settings(dir.path());
-    assert_eq!((status(&found, "nic-queues"), status(&found, "rps")), ("ok", "ok"), "{}", found["nic-queues"]);
+    assert_eq!(
+        (status(&found, "nic-queues"), status(&found, "rps")),
+        ("ok", "ok"),
+        "{}",
+        found["nic-queues"]
+    );
     tune(dir.path(), &["revert"]).done();
     assert_eq!(mask(), "0\n");
 }
@@ -470,13 +515,24 @@ fn each_setting_is_explained_and_a_wrong_name_finds_the_nearest() {
             assert_eq!(tune(dir.path(), &["explain", &name, "--json"]).done().json()["now"], row["now"]);
         }
     }
-    for (typed, meant) in [("tcp_tw_reuse", "net.ipv4.tcp_tw_reuse"), ("nofiles", "nofile"), ("LimitMEMLOCK", "memlock")] {
+    for (typed, meant) in
+        [("tcp_tw_reuse", "net.ipv4.tcp_tw_reuse"), ("nofiles", "nofile"), ("LimitMEMLOCK", "memlock")]
+    {
         let run = tune(dir.path(), &["explain", typed]);
-        assert_eq!((run.code(), run.text().as_str(), run.stderr.lines().count()), (2, "", 1), "{}", run.stderr);
+        assert_eq!(
+            (run.code(), run.text().as_str(), run.stderr.lines().count()),
+            (2, "", 1),
+            "{}",
+            run.stderr
+        );
         assert!(run.stderr.contains(&format!("did you mean {meant}?")), "{}", run.stderr);
     }
     let run = tune(dir.path(), &["explain", "\u{1b}[31mzzzzzzzzz"]);
-    assert!(run.code() == 2 && !run.stderr.contains('\u{1b}') && !run.stderr.contains("did you"), "{}", run.stderr);
+    assert!(
+        run.code() == 2 && !run.stderr.contains('\u{1b}') && !run.stderr.contains("did you"),
+        "{}",
+        run.stderr
+    );
 }
 
 // Change ----------------------------------------------------------------------------------------------------
@@ -506,16 +562,24 @@ fn scripts_are_taken_by_a_shell_and_do_what_they_say() {
     let before = values(dir.path());
     let here = dir.path().to_str().unwrap();
     // In the tree, and not in the kernel.
-    let script = |args: &[&str]| tune(dir.path(), args).done().text().replace("put '/", &format!("put '{here}/"));
+    let script =
+        |args: &[&str]| tune(dir.path(), args).done().text().replace("put '/", &format!("put '{here}/"));
     let (there, back) = (script(&["script"]), script(&["script", "--revert"]));
-    for line in ["# To keep the sysctls over a boot", "#   net.ipv4.tcp_tw_reuse = 1", "# By hand", "# The way back"] {
+    for line in
+        ["# To keep the sysctls over a boot", "#   net.ipv4.tcp_tw_reuse = 1", "# By hand", "# The way back"]
+    {
         assert!(there.contains(line), "{line} in {there}");
     }
     let shell = |text: &str, check: &[&str]| {
         let path = dir.write("tune.sh", text);
         let output = Command::new(check[0]).args(&check[1..]).arg(&path).output().unwrap();
         std::fs::remove_file(path).unwrap();
-        assert!(output.status.success(), "{check:?}: {}{}\n{text}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{check:?}: {}{}\n{text}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
     };
     let has_shellcheck = Command::new("shellcheck").arg("--version").output().is_ok();
     for text in [&there, &back] {
@@ -526,7 +590,12 @@ fn scripts_are_taken_by_a_shell_and_do_what_they_say() {
     }
     shell(&there, &["sh"]);
     let after = tune(dir.path(), &["check", "--json"]).json();
-    let left = after["settings"].as_array().unwrap().iter().filter(|row| row["mend"] == "nephila tune apply").count();
+    let left = after["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["mend"] == "nephila tune apply")
+        .count();
     assert_eq!(left, 0, "{after}");
     assert_ne!(values(dir.path()), before);
     shell(&back, &["sh"]);
@@ -538,6 +607,29 @@ fn scripts_are_taken_by_a_shell_and_do_what_they_say() {
     assert_eq!(now, before);
     let lines = tune(dir.path(), &["script", "--json"]).done().json_lines();
     assert!(lines.len() > 25 && lines.iter().all(|line| line["path"].as_str().unwrap().starts_with('/')));
+}
+
+/// The file that keeps them over a boot, and the running machine, are told the same.
+#[test]
+fn the_drop_in_says_what_apply_sets() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning/sysctl.d/90-nephila.conf");
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text.lines().filter_map(|line| line.trim_start_matches('-').split_once(" = "));
+    let lines: Vec<(&str, &str)> = lines.filter(|(name, _)| !name.starts_with('#')).collect();
+    assert!(lines.len() >= 15, "{text}");
+    let dir = worst();
+    let changes = tune(dir.path(), &["script", "--json"]).done().json_lines();
+    for (name, value) in &lines {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        let change = changes.iter().find(|change| change["path"] == path.as_str());
+        assert!(change.is_none_or(|change| change["to"] == *value), "{name} = {value}: {change:?}");
+        assert!(change.is_some() || *name == "net.netfilter.nf_conntrack_max", "{name} is set by no knob");
+        dir.write(path.trim_start_matches('/'), format!("{value}\n"));
+    }
+    let found = settings(dir.path());
+    for (name, _) in &lines {
+        assert!(found.get(*name).is_none_or(|row| row["status"] == "ok"), "{}", found[*name]);
+    }
 }
 
 #[test]
@@ -560,7 +652,11 @@ fn apply_asks_keeps_the_oldest_and_revert_brings_it_back() {
     dir.write("proc/sys/net/core/somaxconn", "8192\n");
     let run = tune(dir.path(), &["revert"]);
     assert_eq!(run.code(), 1, "{}", run.stderr);
-    assert!(run.stderr.contains("/proc/sys/net/core/somaxconn is left as it is: it was 128"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("/proc/sys/net/core/somaxconn is left as it is: it was 128"),
+        "{}",
+        run.stderr
+    );
     let mut expected = before.clone();
     expected.insert("proc/sys/net/core/somaxconn".to_string(), "8192".to_string());
     let mut now = values(dir.path());
@@ -578,7 +674,9 @@ fn a_failure_half_way_changes_nothing() {
     if !can_trace() {
         return;
     }
-    for (what, file) in [("openat", "proc/sys/net/ipv4/tcp_syn_retries"), ("write", "proc/sys/net/core/somaxconn")] {
+    for (what, file) in
+        [("openat", "proc/sys/net/ipv4/tcp_syn_retries"), ("write", "proc/sys/net/core/somaxconn")]
+    {
         let dir = worst();
         let before = values(dir.path());
         let path = dir.join(file);
@@ -601,7 +699,9 @@ fn a_kill_half_way_is_brought_back_by_revert() {
     if !can_trace() {
         return;
     }
-    for file in ["proc/sys/net/ipv4/tcp_syn_retries", "proc/sys/fs/nr_open", "proc/sys/kernel/io_uring_disabled"] {
+    for file in
+        ["proc/sys/net/ipv4/tcp_syn_retries", "proc/sys/fs/nr_open", "proc/sys/kernel/io_uring_disabled"]
+    {
         let dir = worst();
         let before = values(dir.path());
         let mut words = injected("openat", "signal=KILL:when=3");
@@ -626,7 +726,9 @@ fn what_was_there_is_synced_before_the_first_change() {
     let dir = worst();
     let trace = dir.join("trace");
     let mut traced = Command::new("strace");
-    traced.args(["-f", "-qq", "-y", "-e", "trace=fsync,fdatasync,rename,renameat,renameat2,write", "-o"]).arg(&trace);
+    traced
+        .args(["-f", "-qq", "-y", "-e", "trace=fsync,fdatasync,rename,renameat,renameat2,write", "-o"])
+        .arg(&trace);
     let nephila = command(dir.path(), &["apply", "--yes"]);
     traced.arg(nephila.get_program()).args(nephila.get_args());
     Running::start(&mut traced).wait(PATIENCE).done();
@@ -684,7 +786,7 @@ fn the_kernel_takes_what_is_applied_and_what_is_brought_back() {
     let run = Running::start(&mut command).wait(PATIENCE).done();
     assert_eq!(run.text().lines().count(), 1, "{}", run.text());
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
-    assert_eq!(read("changed"), "4096\n3\n", "{}", read("applied"));
+    assert_eq!(read("changed"), "16384\n3\n", "{}", read("applied"));
     let checked = read("checked");
     let row = checked.lines().find(|line| line.starts_with("net.ipv4.ip_local_port_range")).unwrap();
     assert!(row.contains("10240 65535") && row.trim_end().ends_with('-'), "{checked}");
@@ -696,14 +798,19 @@ fn the_kernel_takes_what_is_applied_and_what_is_brought_back() {
 #[test]
 fn a_disk_is_measured_and_kept() {
     let dir = TempDir::new();
-    let disk = |args: &[&str]| run(["tune", "disk", "--data", dir.path().to_str().unwrap()].iter().chain(args));
+    let disk =
+        |args: &[&str]| run(["tune", "disk", "--data", dir.path().to_str().unwrap()].iter().chain(args));
     let said = disk(&["--seconds", "1", "--json"]).done().json();
     assert!(said["fdatasync_p50_us"].as_u64() <= said["fdatasync_p99_us"].as_u64(), "{said}");
-    assert!(said["mb_per_second"].as_f64().unwrap() > 0.0 && said["bytes"].as_u64().unwrap() <= 1 << 30, "{said}");
+    assert!(
+        said["mb_per_second"].as_f64().unwrap() > 0.0 && said["bytes"].as_u64().unwrap() <= 1 << 30,
+        "{said}"
+    );
     let kept: Value = serde_json::from_slice(&std::fs::read(dir.join("disk.json")).unwrap()).unwrap();
     assert_eq!(kept, said);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
-    let found = run(["tune", "explain", "disk-speed", "--json", "--data", dir.path().to_str().unwrap()]).done();
+    let found =
+        run(["tune", "explain", "disk-speed", "--json", "--data", dir.path().to_str().unwrap()]).done();
     assert!(found.json()["now"].as_str().unwrap().contains(" MB/s"), "{}", found.text());
     // Ended in the middle of it, nothing is left behind either.
     let mut command = nephila();
@@ -731,7 +838,12 @@ fn each_start_says_how_the_machine_stands() {
     let stderr = start(&[]);
     let lines: Vec<&str> = stderr.lines().filter(|line| line.starts_with("tune: ")).collect();
     assert!(lines.len() == 1 && lines[0].contains(" ok, ") && lines[0].contains(" slower, "), "{stderr}");
-    let tally = run(["tune", "check", "--json", "--data", dir.join("data").to_str().unwrap()]).json()["tally"].clone();
-    assert!(lines[0].starts_with(&format!("tune: {} ok, {} slower, ", tally["ok"], tally["slower"])), "{stderr} {tally}");
+    let tally =
+        run(["tune", "check", "--json", "--data", dir.join("data").to_str().unwrap()]).json()["tally"]
+            .clone();
+    assert!(
+        lines[0].starts_with(&format!("tune: {} ok, {} slower, ", tally["ok"], tally["slower"])),
+        "{stderr} {tally}"
+    );
     assert!(!start(&["--again", "-q"]).contains("tune: "));
 }

@@ -1,7 +1,9 @@
+use super::Failure;
+use super::event_log::tell;
 use super::machine::raise_nofile;
-use super::{Failure, say};
 use crate::config::{Config, DriverChoice};
 use crate::driver::{Driver, EpollDriver, UringDriver};
+use crate::engine::Event;
 use crate::limits::NAME_SOCKETS_MAX;
 use std::io;
 use std::time::Instant;
@@ -29,12 +31,13 @@ impl ProductDriver for EpollDriver {
     }
 }
 
-/// The driver that will be used, and the line that says so.
+/// The driver that will be used, and why.
 pub(crate) struct ChosenDriver {
     pub is_uring: bool,
+    name: &'static str,
+    why: String,
     /// Why io_uring cannot be had, where it was wanted.
     pub refused: Option<String>,
-    line: String,
 }
 
 /// Descriptors kept for segments, rings, logs and the like.
@@ -59,13 +62,21 @@ impl ChosenDriver {
             }
         };
         let name = if is_uring { UringDriver::NAME } else { EpollDriver::NAME };
-        let driver = ChosenDriver { is_uring, refused, line: format!("driver: {name} ({why})") };
+        let driver = ChosenDriver { is_uring, name, why, refused };
         config.spider.fetches_max = driver.fetches_possible(config.spider.fetches_max, shards)?;
         Ok(driver)
     }
 
-    pub fn announce(&self, more: &str) {
-        say(format_args!("{}{more}", self.line));
+    /// Says which it is, and which cores it runs on where that was chosen.
+    pub fn announce(&self, cores: &[usize]) {
+        let ChosenDriver { name, why, .. } = self;
+        let mut fields = vec![("driver", (*name).into()), ("why", why.into())];
+        let mut text = format!("driver: {name} ({why})");
+        if !cores.is_empty() {
+            text += &format!("; cores {cores:?}");
+            fields.push(("cores", format!("{cores:?}").into()));
+        }
+        tell(Event::DriverChosen, fields, text);
     }
 
     /// Sockets the resolver can have open at once. Where they share the process's descriptors with the fetches, they

@@ -20,15 +20,15 @@ use crate::engine::crawl::shard::{Shard, ShardParts};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::{ActorBell, Seated};
 use crate::engine::runtime::counters::{CounterTable, ShardStats};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter, MemoryFiles, PreviousRun};
-use crate::engine::runtime::notices::Notices;
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
 use crate::engine::runtime::store_actors::KeeperActor;
 use crate::engine::runtime::wiring::{ShardWire, Wiring};
 use crate::handler::Scope;
 use crate::proto::url::CrawlUrl;
-use crate::rings::Doorbell;
+use crate::rings::{Doorbell, Fill};
 use crate::store_server::{DataDir, HeldDirectory, Keeper, Medium, ShardShare, ShardStore};
 use std::io;
 use std::sync::Arc;
@@ -44,6 +44,7 @@ pub struct NodeCore {
     pub table: CounterTable,
     pub stop: Arc<AtomicBool>,
     pub(crate) shard_stats: Vec<Arc<ShardStats>>,
+    pub(crate) rings: Vec<(&'static str, Fill)>,
     pub(crate) health: Arc<Health>,
     pub(crate) resumed: Resumed,
     pub(crate) known_before: u64,
@@ -86,7 +87,7 @@ pub type CrawlShard<D> = Shard<D, LocalQueues, PageSink>;
 pub fn assemble(
     setup: &NodeSetup,
     task: CrawlTask,
-    names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+    names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
     wall: Wall,
 ) -> Result<NodeCore, NodeError> {
     let NodeSetup { config, kit } = setup;
@@ -133,7 +134,7 @@ pub fn assemble(
     let mut wiring = Wiring::open(config, &log_medium, wall)?;
     if let Some(error) = &resumed.trouble {
         let text = format!("some pages that are stored may be fetched again: {error}");
-        wiring.health.warn("resume", text);
+        wiring.health.tell(Event::PagesLost, vec![("cause", error.to_string().into())], text);
     }
     let mut lanes = Vec::new();
     let mut shards = Vec::new();
@@ -153,7 +154,9 @@ pub fn assemble(
         shards.push(ShardSeat { maker, slot, bell });
     }
     let bells = shards.iter().map(|seat| seat.bell.clone()).collect();
-    let keeper = KeeperActor::new(keeper, config, wall, wiring.dealer.door.clone(), bells, &wiring.health);
+    let owner = wiring.dealer.door.clone();
+    let counters = wiring.table.thread();
+    let keeper = KeeperActor::new(keeper, config, wall, owner, bells, &wiring.health, counters);
     let dealer = Dealer { provider, seeds, config: SchedulerConfig::new(config) };
     let (scheduler, index) = dealer.join(&mut wiring, lanes, names)?;
     Ok(NodeCore {
@@ -165,6 +168,7 @@ pub fn assemble(
         table: wiring.table,
         stop: wiring.stop,
         shard_stats: wiring.shard_stats,
+        rings: wiring.rings,
         health: wiring.health,
         resumed,
         known_before,
@@ -187,7 +191,7 @@ impl Dealer {
         self,
         wiring: &mut Wiring,
         lanes: Vec<SchedulerLane>,
-        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
     ) -> Result<(Seated<Scheduler>, Seated<IndexActor>), NodeError> {
         let (bell, index_bell) = (wiring.dealer.clone(), ActorBell::default());
         let (index, port) = IndexActor::new(
@@ -197,10 +201,11 @@ impl Dealer {
             wiring.health.clone(),
             wiring.table.thread(),
         );
+        wiring.rings.push(("index", port.words.fill()));
         let parts = SchedulerParts {
             lanes,
             index: port,
-            names: names(bell.door.clone(), wiring.health.notices().clone()).map_err(NodeError::Thread)?,
+            names: names(bell.door.clone(), wiring.health.clone()).map_err(NodeError::Thread)?,
             log: wiring.log.clone(),
             wall: wiring.wall,
             stop: wiring.stop.clone(),
@@ -227,7 +232,7 @@ impl<D: Driver> ShardMaker<D> for CrawlMaker {
     }
 
     fn announce(&self, epoch: u32) {
-        let suspect = self.wire.stats.take_suspect();
+        let suspect = self.wire.stats.died(epoch);
         send_up(&self.wire.lane.replies, &self.wire.owner, FromShard::Restarted { epoch, suspect });
     }
 }

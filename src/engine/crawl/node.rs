@@ -5,6 +5,7 @@ use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::seed_fates::SeedFates;
+use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::control::{CONTROL_SOCKET, Control, Desk};
 use crate::engine::inspect::node_status::Gauges;
 use crate::engine::names::Names;
@@ -12,9 +13,10 @@ use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
     Counter, CounterTable, Ended, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
 };
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
-use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -45,6 +47,7 @@ pub struct Node {
     /// No other process writes there until the index is closed.
     held: Option<HeldDirectory>,
     resumed: Resumed,
+    meter: Arc<Meter>,
     /// Without it, questions are answered from the files.
     control: Option<Control>,
 }
@@ -54,7 +57,7 @@ impl Node {
     pub fn start<D: Driver + 'static>(
         setup: &NodeSetup,
         task: CrawlTask,
-        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
@@ -77,11 +80,25 @@ impl Node {
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let index = ActorThread::start("index", index, started, &health)?;
         let scheduler = ActorThread::start("scheduler", scheduler, started, &health)?;
+        let meter = Arc::new(Meter::new(MeterParts {
+            role: Role::Crawl,
+            driver,
+            table: core.table.clone(),
+            shards: core.shard_stats.iter().map(|shard| shard.counters.clone()).collect(),
+            health: health.clone(),
+            stop: stop.clone(),
+            started,
+            budget: Some(setup.kit.budget.clone()),
+            store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
+            rings: core.rings,
+        }));
         let gauges = Gauges::new(core.table.clone(), health.clone(), stop.clone(), started);
-        let desk = Desk { questions, gauges, bell: scheduler_bell.clone() };
+        let desk = Desk { questions, gauges, meter: meter.clone(), bell: scheduler_bell.clone() };
         let control = Control::start(&config.store.data, desk)
             .map_err(|cause| {
-                health.warn("no_control", format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}"));
+                let fields = vec![("path", CONTROL_SOCKET.into()), ("cause", cause.to_string().into())];
+                let text = format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}");
+                health.tell(Event::NoControl, fields, text);
             })
             .ok();
         Ok(Node {
@@ -102,6 +119,7 @@ impl Node {
             told: core.told,
             held: core.held,
             resumed: core.resumed,
+            meter,
             control,
         })
     }
@@ -127,8 +145,16 @@ impl Running for Node {
         self.scheduler.is_finished()
     }
 
+    fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
+    fn counted(&self) -> Snapshot {
+        Snapshot::of(&self.table)
+    }
+
     fn snapshot(&self) -> Option<Snapshot> {
-        Some(Snapshot::of(&self.table))
+        Some(self.counted())
     }
 
     fn finish(self) -> Result<Summary, NodeError> {

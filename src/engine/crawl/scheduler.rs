@@ -15,7 +15,8 @@ use crate::engine::crawl::shutdown::Shutdown;
 use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::Addresses;
 use crate::engine::runtime::actor::{Actor, Turned};
-use crate::engine::runtime::counters::{Counter, Counters, Ended, Tally, WaitingHosts};
+use crate::engine::runtime::counters::{Counter, Counters, Ended, WaitingHosts};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
 use crate::proto::job::{Candidate, Job};
@@ -44,7 +45,6 @@ pub struct Scheduler {
     /// It was said that an address is not allowed.
     refusal_said: bool,
     counts: Counts,
-    tally: Tally,
     ending: Ending,
     shutdown: Shutdown,
     counters: Arc<Counters>,
@@ -96,7 +96,6 @@ impl Scheduler {
             has_seeds: false,
             refusal_said: false,
             counts: Counts::default(),
-            tally: Tally::default(),
             shutdown: Shutdown::default(),
             counters: parts.counters,
             health: parts.health,
@@ -139,7 +138,7 @@ impl Scheduler {
     }
 
     pub fn results(&self) -> BTreeMap<&'static str, u64> {
-        self.tally.by_name()
+        self.counters.results()
     }
 
     pub fn documents_done(&self) -> u64 {
@@ -200,7 +199,7 @@ impl Scheduler {
                 FromShard::Rest { round, rest } => {
                     self.ending.linger_mut().answered(round, rest.map(|rest| *rest), self.now)
                 }
-                FromShard::Notice(text) => self.health.warn("shard", text),
+                FromShard::Notice(notice) => self.health.notices().put(*notice),
                 FromShard::Drained => self.shards[shard].lane.drained(),
             }
         }
@@ -269,7 +268,7 @@ impl Scheduler {
             self.counts.pages += 1;
             self.counts.success += u64::from(outcome.result.is_success());
         }
-        self.tally.count(outcome.result);
+        self.counters.concluded(outcome.result);
         self.index.send(ToIndex::Record(outcome));
     }
 
@@ -440,7 +439,9 @@ impl Scheduler {
         if let Some(reason) = reason.as_ref().filter(|_| self.counts.pages == 0 && !self.has_seeds)
             && !std::mem::replace(&mut self.refusal_said, true)
         {
-            self.health.warn("excluded", format!("{}: left out: {reason}", candidate.url.origin()));
+            let origin = candidate.url.origin();
+            let fields = vec![("origin", origin.into()), ("cause", reason.into())];
+            self.health.tell(Event::AddressRefused, fields, format!("{origin}: left out: {reason}"));
         }
         let note = Note { reason: reason.map(String::into_boxed_str), ..Note::default() };
         let outcome = Outcome::new(candidate.doc_id, result, self.log.unix_s(self.now));
@@ -581,11 +582,11 @@ impl Scheduler {
         // What was said before it may be long ago when it ends.
         self.ending.linger_mut().disturbed(self.now);
         self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Pause(paused)));
-        let text = match paused {
-            true => "paused: no new requests go out until nephila resume",
-            false => "resumed",
+        let (event, text) = match paused {
+            true => (Event::Paused, "paused: no new requests go out until nephila resume"),
+            false => (Event::Resumed, "resumed"),
         };
-        self.health.warn("paused", text);
+        self.health.tell(event, Vec::new(), text);
     }
 
     fn drain(&mut self) {
@@ -612,7 +613,8 @@ impl Scheduler {
         self.counters.set(Counter::Pages, self.counts.pages);
         self.counters.set(Counter::Success, self.counts.success);
         self.counters.set(Counter::Done, self.counts.done);
-        self.counters.set(Counter::Restarts, self.counts.restarts);
+        self.counters.set(Counter::Started, 1);
+        self.counters.set(Counter::Draining, u64::from(self.ending.has_begun()));
         self.counters.set(Counter::Paused, u64::from(self.ending.is_paused()));
     }
 }

@@ -6,7 +6,9 @@ use crate::engine::inspect::node_status::Gauges;
 use crate::engine::inspect::questions::{Ask, Questions, Reply};
 use crate::engine::runtime::actor::{joined, spawn};
 use crate::engine::runtime::counters::Snapshot;
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::NodeError;
+use crate::engine::runtime::readings::Meter;
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;
@@ -61,6 +63,7 @@ pub(crate) struct Control {
 pub(crate) struct Desk {
     pub questions: Arc<Questions>,
     pub gauges: Gauges,
+    pub meter: Arc<Meter>,
     /// The scheduler's bell.
     pub bell: Arc<Doorbell>,
 }
@@ -204,7 +207,7 @@ impl Desk {
             "stop" => {
                 if !self.gauges.stop.swap(true, Ordering::Relaxed) {
                     let text = "stopping, as nephila stop asked: open fetches may end (5 s at most)";
-                    self.gauges.health.warn("stop_asked", text);
+                    self.gauges.health.tell(Event::Stopping, vec![("by", "nephila stop".into())], text);
                 }
                 self.bell.ring_if_asleep();
                 json!({ "state": "stopping" }).to_string()

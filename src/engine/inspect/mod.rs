@@ -7,4 +7,5 @@ pub(crate) mod explain;
 pub(crate) mod handed;
 pub(crate) mod node_status;
 pub(crate) mod questions;
+pub(crate) mod sentence;
 pub(crate) mod status;

@@ -3,7 +3,7 @@ use super::resolver_actor::{Answered, ResolverActor};
 use crate::base::{canonical, random_u64};
 use crate::driver::Driver;
 use crate::engine::runtime::driver_thread::DriverThread;
-use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::health::Health;
 use crate::limits::NAMES_ASKED_MAX;
 use crate::resolver::{Failure, ResolverConfig};
 use crate::rings::{Doorbell, Receiver, Sender, ring};
@@ -55,9 +55,9 @@ impl Names {
         config: ResolverConfig,
         make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
         asker: Arc<Doorbell>,
-        notices: Notices,
+        health: &Health,
     ) -> io::Result<Names> {
-        Ok(Names { hosts, servers: Some(NamesThread::start(config, make_driver, asker, notices)?) })
+        Ok(Names { hosts, servers: Some(NamesThread::start(config, make_driver, asker, health)?) })
     }
 
     pub fn lookup(&mut self, host: &str) -> Lookup {
@@ -104,7 +104,7 @@ impl NamesThread {
         config: ResolverConfig,
         make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
         asker: Arc<Doorbell>,
-        notices: Notices,
+        health: &Health,
     ) -> io::Result<NamesThread> {
         let addrs: Vec<String> = config.servers.iter().map(ToString::to_string).collect();
         let addrs = addrs.join(", ").into();
@@ -115,7 +115,7 @@ impl NamesThread {
             Ok((ResolverActor::new(driver, config, random_u64(), (asked, answer), asker), ()))
         };
         let failed = "names are no longer resolved";
-        let (thread, ()) = DriverThread::start("names", make_driver, make_actor, failed, notices)?;
+        let (thread, ()) = DriverThread::start("names", make_driver, make_actor, failed, health)?;
         Ok(NamesThread { questions, answers, open: RapidHashSet::default(), addrs, thread })
     }
 
@@ -188,7 +188,7 @@ mod tests {
             conf.resolver_config(),
             make_driver,
             asker,
-            Notices::default(),
+            &Health::default(),
         )
         .unwrap()
     }

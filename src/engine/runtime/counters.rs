@@ -1,3 +1,4 @@
+use super::groups::{GROUPED, Group, result_at};
 use crate::base::{Wall, rfc3339};
 use crate::proto::record::ResultCode;
 use crate::url_server::{Rest, RestingHost, WaitsFor};
@@ -50,21 +51,65 @@ pub enum Counter {
     Connections,
     BadConnections,
     Records,
+    /// The node has begun to turn, and nothing new is started because it ends.
+    Started,
+    Draining,
+    /// Bytes of responses as the network brought them.
+    WireBytes,
+    /// Fetches that may be open.
+    OpenMax,
+    /// URLs in the queues of hosts, rows of hosts in use, and how many there may be.
+    QueueUrls,
+    HostSlots,
+    HostSlotsMax,
+    /// Documents that wait for room in a segment.
+    Unstored,
+    /// Hosts that the doc index knows, and the memory that it may take.
+    IndexHosts,
+    IndexMemoryMax,
+    /// Bytes of all segments, and commits that the disk refused.
+    StoreDisk,
+    SyncErrors,
+    /// Names that are being looked up, and those that are remembered.
+    LookupsOpen,
+    NamesCached,
 }
 
-const COUNT: usize = Counter::Records as usize + 1;
+const COUNT: usize = Counter::NamesCached as usize + 1;
+/// Single figures, then groups of them.
+const FIGURES: usize = COUNT + GROUPED;
 
 /// The counters of one thread, published now and then by plain stores: the thread counts in fields of its own.
-#[derive(Default)]
 pub struct Counters {
-    counts: [AtomicU64; COUNT],
-    /// Hosts that wait, by what for, in the order of [`WaitsFor::ALL`].
-    hosts_wait: [AtomicU64; WaitsFor::ALL.len()],
+    figures: [AtomicU64; FIGURES],
+    /// What those who published here before had counted.
+    base: [AtomicU64; FIGURES],
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters {
+            figures: [const { AtomicU64::new(0) }; FIGURES],
+            base: [const { AtomicU64::new(0) }; FIGURES],
+        }
+    }
 }
 
 impl Counters {
+    /// Somebody else publishes here from now on, who counts from 0: what is counted so far stays.
+    pub(crate) fn begin_anew(&self) {
+        for (base, figure) in self.base.iter().zip(&self.figures) {
+            base.store(figure.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
     pub fn set(&self, counter: Counter, value: u64) {
-        self.counts[counter as usize].store(value, Ordering::Relaxed);
+        self.figures[counter as usize].store(value, Ordering::Relaxed);
+    }
+
+    /// What the one who publishes here has counted: it comes on top of what was counted before.
+    pub(crate) fn count(&self, counter: Counter, value: u64) {
+        self.put(counter as usize, value);
     }
 
     /// Adds, on the one thread that counts here.
@@ -73,13 +118,95 @@ impl Counters {
     }
 
     pub fn get(&self, counter: Counter) -> u64 {
-        self.counts[counter as usize].load(Ordering::Relaxed)
+        self.figures[counter as usize].load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_waits(&self, waits: &[u64; WaitsFor::ALL.len()]) {
-        for (counter, count) in self.hosts_wait.iter().zip(waits) {
-            counter.store(*count, Ordering::Relaxed);
+    /// As [`Counters::set`], for a group.
+    pub(crate) fn set_all(&self, group: Group, values: &[u64]) {
+        debug_assert_eq!(values.len(), group.len());
+        for (figure, value) in self.figures[COUNT + group.first()..].iter().zip(values) {
+            figure.store(*value, Ordering::Relaxed);
         }
+    }
+
+    /// As [`Counters::count`], for a group.
+    pub(crate) fn count_all(&self, group: Group, values: &[u64]) {
+        debug_assert_eq!(values.len(), group.len());
+        for (at, value) in values.iter().enumerate() {
+            self.put(COUNT + group.first() + at, *value);
+        }
+    }
+
+    /// As [`Counters::add`], for one of a group.
+    pub(crate) fn add_one(&self, group: Group, at: usize) {
+        let figure = &self.figures[COUNT + group.first() + at];
+        figure.store(figure.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Counts a document, on the one thread that deals them.
+    pub(crate) fn concluded(&self, result: ResultCode) {
+        self.add_one(Group::Results, result_at(result));
+    }
+
+    /// What was concluded so far, by name.
+    pub(crate) fn results(&self) -> BTreeMap<&'static str, u64> {
+        self.figures().named(Group::Results).filter(|(_, count)| *count > 0).collect()
+    }
+
+    fn put(&self, at: usize, value: u64) {
+        self.figures[at].store(self.base[at].load(Ordering::Relaxed) + value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        let mut figures = Figures::default();
+        figures.take_in(self);
+        figures
+    }
+}
+
+/// Counters at one moment, of one thread or summed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures(Box<[u64; FIGURES]>);
+
+impl Default for Figures {
+    fn default() -> Figures {
+        Figures(Box::new([0; FIGURES]))
+    }
+}
+
+impl Figures {
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    pub fn all(&self, group: Group) -> &[u64] {
+        &self.0[COUNT + group.first()..][..group.len()]
+    }
+
+    /// Those of a group, by name.
+    pub fn named(&self, group: Group) -> impl Iterator<Item = (&'static str, u64)> {
+        group.labels().iter().copied().zip(self.all(group).iter().copied())
+    }
+
+    /// Numbers of a group that are signed.
+    pub fn signed(&self, group: Group) -> impl Iterator<Item = i64> {
+        self.all(group).iter().map(|&value| value.cast_signed())
+    }
+
+    fn take_in(&mut self, counters: &Counters) {
+        for (sum, figure) in self.0.iter_mut().zip(&counters.figures) {
+            *sum = sum.wrapping_add(figure.load(Ordering::Relaxed));
+        }
+    }
+
+    #[cfg(test)]
+    pub fn set(&mut self, counter: Counter, value: u64) {
+        self.0[counter as usize] = value;
+    }
+
+    #[cfg(test)]
+    pub fn all_mut(&mut self, group: Group) -> &mut [u64] {
+        &mut self.0[COUNT + group.first()..][..group.len()]
     }
 }
 
@@ -95,18 +222,27 @@ impl CounterTable {
         counters
     }
 
+    /// Takes in the table of a thread that has one already.
+    pub(crate) fn join(&mut self, counters: Arc<Counters>) {
+        self.0.push(counters);
+    }
+
     pub fn sum(&self, counter: Counter) -> u64 {
         self.0.iter().map(|counters| counters.get(counter)).sum()
     }
 
-    /// What hosts wait for, and how many for each.
-    fn waits(&self) -> Vec<(WaitsFor, u64)> {
-        let hosts = |at: usize| {
-            self.0.iter().map(|counters| counters.hosts_wait[at].load(Ordering::Relaxed)).sum::<u64>()
-        };
-        let waits = WaitsFor::ALL.into_iter().enumerate().map(|(at, why)| (why, hosts(at)));
-        waits.filter(|(_, hosts)| *hosts > 0).collect()
+    /// The sums of all.
+    pub(crate) fn figures(&self) -> Figures {
+        let mut figures = Figures::default();
+        self.0.iter().for_each(|counters| figures.take_in(counters));
+        figures
     }
+}
+
+/// What hosts wait for, and how many for each.
+fn waits(figures: &Figures) -> Vec<(WaitsFor, u64)> {
+    let reasons = figures.all(Group::HostStates)[2..].iter().copied();
+    WaitsFor::ALL.into_iter().zip(reasons).filter(|(_, hosts)| *hosts > 0).collect()
 }
 
 /// What outlives a shard and is read by others: its counters, its fetch times, and what it was busy with.
@@ -133,8 +269,10 @@ impl ShardStats {
         self.current.store(suspect, Ordering::Relaxed);
     }
 
-    /// What a shard that died was busy with.
-    pub(crate) fn take_suspect(&self) -> Option<u32> {
+    /// A shard died, and another is about to take its place: what it counted stays. Says what it was busy with.
+    pub(crate) fn died(&self, epoch: u32) -> Option<u32> {
+        self.counters.begin_anew();
+        self.counters.set(Counter::Restarts, u64::from(epoch));
         Some(self.current.swap(0, Ordering::Relaxed)).filter(|&suspect| suspect != 0)
     }
 
@@ -174,20 +312,22 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn of(table: &CounterTable) -> Snapshot {
-        let (pages, success) = (table.sum(Counter::Pages), table.sum(Counter::Success));
+        let figures = table.figures();
+        let sum = |counter| figures.get(counter);
+        let (pages, success) = (sum(Counter::Pages), sum(Counter::Success));
         Snapshot {
-            waits: table.waits(),
-            is_paused: table.sum(Counter::Paused) > 0,
+            waits: waits(&figures),
+            is_paused: sum(Counter::Paused) > 0,
             pages,
             success,
             errors: pages.saturating_sub(success),
-            bytes: table.sum(Counter::Bytes),
-            stored_bytes: table.sum(Counter::StoredBytes),
-            open: table.sum(Counter::Open),
-            hosts: table.sum(Counter::Hosts),
-            known: table.sum(Counter::Known),
-            pending: table.sum(Counter::Pending),
-            waiting: table.sum(Counter::Waiting),
+            bytes: sum(Counter::Bytes),
+            stored_bytes: sum(Counter::StoredBytes),
+            open: sum(Counter::Open),
+            hosts: sum(Counter::Hosts),
+            known: sum(Counter::Known),
+            pending: sum(Counter::Pending),
+            waiting: sum(Counter::Waiting),
         }
     }
 }
@@ -338,20 +478,6 @@ pub struct SeedsLost {
     /// The first of them, and what happened, in words.
     pub told: Vec<(String, String)>,
     pub more: usize,
-}
-
-/// Results by code, counted by the dealer of a process alone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tally(BTreeMap<ResultCode, u64>);
-
-impl Tally {
-    pub fn count(&mut self, result: ResultCode) {
-        *self.0.entry(result).or_default() += 1;
-    }
-
-    pub fn by_name(&self) -> BTreeMap<&'static str, u64> {
-        self.0.iter().map(|(code, count)| (code.name(), *count)).collect()
-    }
 }
 
 /// User and system time of the whole process.

@@ -1,4 +1,6 @@
 use super::actor::{Actor, ActorBell, ActorThread, Seated, Turned};
+use super::counters::Counters;
+use super::events::Event;
 use super::health::{Health, NodeError, Part};
 use crate::base::{Now, Wall};
 use crate::config::Config;
@@ -23,6 +25,7 @@ pub struct KeeperActor {
     shards: Vec<Arc<Doorbell>>,
     maintenance: Option<ToMaintenance>,
     health: Arc<Health>,
+    counters: Arc<Counters>,
     is_ending: bool,
     closed: Option<Result<(), KeeperError>>,
 }
@@ -60,6 +63,7 @@ impl KeeperActor {
         owner: Arc<Doorbell>,
         shards: Vec<Arc<Doorbell>>,
         health: &Arc<Health>,
+        counters: Arc<Counters>,
     ) -> KeeperActor {
         KeeperActor {
             keeper,
@@ -70,6 +74,7 @@ impl KeeperActor {
             shards,
             maintenance: None,
             health: health.clone(),
+            counters,
             is_ending: false,
             closed: None,
         }
@@ -140,7 +145,8 @@ impl Actor for KeeperActor {
                 };
                 // Over in a turn or two, and worth knowing all the same.
                 if let KeeperError::Sync { .. } = error {
-                    self.health.warn("sync_failed", error.to_string());
+                    let cause = error.to_string();
+                    self.health.tell(Event::SyncFailed, vec![("cause", (&cause).into())], cause);
                 }
                 self.health.wait_for(Part::Store, Some(format!("{waits}: {error}")));
                 true
@@ -199,7 +205,8 @@ impl Actor for MaintenanceActor {
             Ok(()) => self.is_told = false,
             // Once is enough; what is missing is made good by reading segments.
             Err(error) if !std::mem::replace(&mut self.is_told, true) => {
-                self.health.warn("maintenance_failed", error.to_string());
+                let cause = error.to_string();
+                self.health.tell(Event::MaintenanceFailed, vec![("cause", (&cause).into())], cause);
             }
             Err(_) => {}
         }
@@ -233,7 +240,8 @@ impl StoreThreads {
         health: &Arc<Health>,
     ) -> Result<StoreThreads, NodeError> {
         let maintenance = keeper.with_maintenance(config);
-        let maintenance = ActorThread::start("maintenance", maintenance, started, health)?;
+        // It reads and writes whole segments in a turn.
+        let maintenance = ActorThread::start_unwatched("maintenance", maintenance, started, health)?;
         let keeper = Seated { actor: keeper, bell: ActorBell::default() };
         Ok(StoreThreads { keeper: ActorThread::start("keeper", keeper, started, health)?, maintenance })
     }

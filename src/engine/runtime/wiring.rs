@@ -6,7 +6,7 @@ use super::shard_lane::{DurablePoint, LaneEnd, ShardLane};
 use super::shard_thread::BellSlot;
 use crate::base::Wall;
 use crate::config::Config;
-use crate::rings::{Doorbell, Receiver};
+use crate::rings::{Doorbell, Fill, Receiver};
 use crate::url_server::SpillEvent;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,6 +24,8 @@ pub(crate) struct Wiring {
     pub log_writer: Seated<LogWriter>,
     pub previous: PreviousRun,
     pub shard_stats: Vec<Arc<ShardStats>>,
+    /// Rings between its threads, by name.
+    pub rings: Vec<(&'static str, Fill)>,
 }
 
 /// A shard's end of the wiring: it outlives the shard.
@@ -46,6 +48,7 @@ impl Wiring {
         let (actor, log, previous) =
             LogWriter::open(medium, config, wall, log_bell.door.clone(), health.clone())
                 .map_err(|cause| NodeError::LogWriter { path: config.store.data.clone(), cause })?;
+        let rings = vec![("log", log.words.fill())];
         Ok(Wiring {
             wall,
             stop: Arc::default(),
@@ -56,16 +59,18 @@ impl Wiring {
             log_writer: Seated { actor, bell: log_bell },
             previous,
             shard_stats: Vec::new(),
+            rings,
         })
     }
 
     /// Wires one more shard: the dealer's lane, and the shard's end.
-    pub fn shard<M, R, H>(
+    pub fn shard<M: Send + 'static, R: Send + 'static, H>(
         &mut self,
         durable: Arc<dyn DurablePoint>,
     ) -> (ShardLane<M, R, H>, ShardWire<M, R>) {
         let (slot, bell) = BellSlot::with_doorbell();
         let (lane, end) = ShardLane::new(bell.clone(), durable);
+        self.rings.extend([("work", end.work.fill()), ("reply", end.replies.fill())]);
         let stats = Arc::new(ShardStats::new(self.table.thread()));
         self.shard_stats.push(stats.clone());
         let wire = ShardWire {

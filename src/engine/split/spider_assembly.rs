@@ -21,7 +21,7 @@ use crate::engine::split::record_sender::{RecordPlace, SenderParts, SenderPort};
 use crate::engine::split::spider_dispatcher::{DispatcherConfig, SpiderDispatcher};
 use crate::engine::split::url_assembly::MadeLinks;
 use crate::proto::lines::Dialect;
-use crate::rings::Doorbell;
+use crate::rings::{Doorbell, Fill};
 use crate::store_server::{DataDir, Keeper, Medium};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,6 +38,7 @@ pub(crate) struct SpiderCore<L, S> {
     pub table: CounterTable,
     pub stop: Arc<AtomicBool>,
     pub shard_stats: Vec<Arc<ShardStats>>,
+    pub rings: Vec<(&'static str, Fill)>,
     pub health: Arc<Health>,
 }
 
@@ -103,6 +104,7 @@ pub(crate) fn assemble_spider<L, S>(
                 owner,
                 bells,
                 &wiring.health,
+                wiring.table.thread(),
             )))
         }
         (None, Some(server)) => RecordActor::Server(server),
@@ -131,6 +133,7 @@ pub(crate) fn assemble_spider<L, S>(
         table: wiring.table,
         stop: wiring.stop,
         shard_stats: wiring.shard_stats,
+        rings: wiring.rings,
         health: wiring.health,
     })
 }
@@ -158,7 +161,7 @@ impl<D: Driver> ShardMaker<D> for SpiderMaker {
     }
 
     fn announce(&self, epoch: u32) {
-        let suspect = self.wire.stats.take_suspect();
+        let suspect = self.wire.stats.died(epoch);
         send_up(&self.wire.lane.replies, &self.wire.owner, FromSpider::Restarted { epoch, suspect });
     }
 }

@@ -2,9 +2,9 @@ use crate::base::{Key, Now, Slots, TimerWheel};
 use crate::engine::crawl::address_owners::shard_of;
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::actor::{Actor, Turned};
-use crate::engine::runtime::counters::{Counter, Counters, Tally};
+use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::Health;
-use crate::engine::runtime::notices::Level;
 use crate::engine::runtime::shard_lane::ShardLane;
 use crate::engine::split::messages::{FromSpider, SpiderDone, SpiderOrder, SpiderTask, ToSpider};
 use crate::engine::split::order_queue::suspect;
@@ -38,7 +38,6 @@ pub(crate) struct SpiderDispatcher {
     armed: Vec<bool>,
     due: Vec<u32>,
     counts: Counts,
-    tally: Tally,
     stop: Arc<AtomicBool>,
     is_draining: bool,
     counters: Arc<Counters>,
@@ -120,7 +119,6 @@ impl SpiderDispatcher {
             armed: Vec::new(),
             due: Vec::new(),
             counts: Counts::default(),
-            tally: Tally::default(),
             stop,
             is_draining: false,
             counters,
@@ -142,7 +140,7 @@ impl SpiderDispatcher {
     }
 
     pub fn results(&self) -> BTreeMap<&'static str, u64> {
-        self.tally.by_name()
+        self.counters.results()
     }
 
     // From the URL servers --------------------------------------------------------------------------------
@@ -269,8 +267,8 @@ impl SpiderDispatcher {
     fn hang_up(&mut self, link: Key, error: &LineError) {
         if let Some(side) = self.links.get(&link) {
             let text = format!("spider: closing the link to {}: {error}", side.peer);
-            let fields = vec![("peer", side.peer.to_string())];
-            self.health.notices().tell(Level::Warn, "bad_line", fields, text);
+            let fields = vec![("peer", side.peer.into()), ("cause", error.to_string().into())];
+            self.health.tell(Event::BadLine, fields, text);
             self.counts.bad_lines += 1;
         }
         self.send_words();
@@ -318,7 +316,7 @@ impl SpiderDispatcher {
         };
         self.counts.pages += 1;
         self.counts.success += u64::from(done.result.is_success());
-        self.tally.count(done.result);
+        self.counters.concluded(done.result);
         let Some(side) = self.links.get_mut(&order.link) else {
             self.counts.untold += 1;
             self.orphans -= 1;
@@ -426,7 +424,7 @@ impl SpiderDispatcher {
         self.counters.set(Counter::Success, self.counts.success);
         self.counters.set(Counter::Untold, self.counts.untold);
         self.counters.set(Counter::BadLines, self.counts.bad_lines);
-        self.counters.set(Counter::Restarts, self.counts.restarts);
+        self.counters.set(Counter::Started, 1);
     }
 }
 

@@ -1,12 +1,14 @@
 use crate::driver::Driver;
 use crate::engine::crawl::node_setup::NodeSetup;
+use crate::engine::crawl::settings::store_rules;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
-    Counter, CounterTable, ShardStats, SpiderSummary, cpu_us, merged_histogram,
+    Counter, CounterTable, ShardStats, Snapshot, SpiderSummary, cpu_us, merged_histogram,
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
+use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -34,6 +36,7 @@ pub struct SpiderNode {
     shard_stats: Vec<Arc<ShardStats>>,
     table: CounterTable,
     health: Arc<Health>,
+    meter: Arc<Meter>,
 }
 
 /// The threads that see to it that records are kept.
@@ -70,6 +73,8 @@ impl SpiderNode {
             health: &health,
         };
         let shards = ShardThreads::start(&shards_setup, core.shards, make_driver)?;
+        let is_here = matches!(core.records, RecordActor::Segments(_));
+        let kept_at = is_here.then(|| (config.store.data.clone(), store_rules(config).free_bytes_min));
         let kept = match core.records {
             RecordActor::Segments(keeper) => {
                 Kept::Segments(StoreThreads::start(*keeper, config, started, &health)?)
@@ -78,7 +83,20 @@ impl SpiderNode {
         };
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let dispatcher = ActorThread::start("dispatcher", core.dispatcher, started, &health)?;
+        let meter = Arc::new(Meter::new(MeterParts {
+            role: Role::Spider,
+            driver,
+            table: core.table.clone(),
+            shards: core.shard_stats.iter().map(|shard| shard.counters.clone()).collect(),
+            health: health.clone(),
+            stop: stop.clone(),
+            started,
+            budget: Some(setup.kit.budget.clone()),
+            store: kept_at,
+            rings: core.rings,
+        }));
         Ok(SpiderNode {
+            meter,
             started,
             driver,
             cores: config.cores.clone(),
@@ -112,8 +130,16 @@ impl Running for SpiderNode {
         &self.stop
     }
 
+    fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
     fn is_finished(&self) -> bool {
         self.dispatcher.is_finished()
+    }
+
+    fn counted(&self) -> Snapshot {
+        Snapshot::of(&self.table)
     }
 
     fn finish(self) -> Result<SpiderSummary, NodeError> {

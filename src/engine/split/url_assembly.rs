@@ -15,15 +15,14 @@ use crate::engine::crawl::shard::Shard;
 use crate::engine::links::LinkPort;
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::Seated;
-use crate::engine::runtime::counters::CounterTable;
+use crate::engine::runtime::counters::{CounterTable, ShardStats};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter, PreviousRun};
-use crate::engine::runtime::notices::Notices;
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
 use crate::engine::runtime::wiring::{ShardWire, Wiring};
 use crate::engine::split::remote_queues::{NoRecords, RemoteQueues};
 use crate::proto::url::CrawlUrl;
-use crate::rings::Doorbell;
+use crate::rings::{Doorbell, Fill};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -39,6 +38,8 @@ pub(crate) struct UrlCore<L> {
     pub bound: Option<SocketAddr>,
     pub table: CounterTable,
     pub stop: Arc<AtomicBool>,
+    pub shard_stats: Vec<Arc<ShardStats>>,
+    pub rings: Vec<(&'static str, Fill)>,
     pub health: Arc<Health>,
 }
 
@@ -60,7 +61,7 @@ pub(crate) fn assemble_url_server<L>(
     list: UrlList,
     log: &LogMedium<'_>,
     links: impl FnOnce(Arc<Doorbell>, &Health) -> MadeLinks<L>,
-    names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+    names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
     wall: Wall,
 ) -> Result<UrlCore<L>, NodeError> {
     let NodeSetup { config, kit } = setup;
@@ -97,6 +98,8 @@ pub(crate) fn assemble_url_server<L>(
         bound,
         table: wiring.table,
         stop: wiring.stop,
+        shard_stats: wiring.shard_stats,
+        rings: wiring.rings,
         health: wiring.health,
     })
 }
@@ -127,6 +130,7 @@ impl<D: Driver> ShardMaker<D> for RemoteMaker {
     }
 
     fn announce(&self, epoch: u32) {
+        self.wire.stats.died(epoch);
         let restarted = FromShard::Restarted { epoch, suspect: None };
         send_up(&self.wire.lane.replies, &self.wire.owner, restarted);
     }

@@ -5,10 +5,10 @@ use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
-use crate::engine::runtime::counters::{Counter, CounterTable, UrlSummary, cpu_us};
+use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, UrlSummary, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
-use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::wiring::wall_at;
@@ -33,6 +33,7 @@ pub struct UrlNode {
     links: LinksThread,
     table: CounterTable,
     health: Arc<Health>,
+    meter: Arc<Meter>,
 }
 
 impl UrlNode {
@@ -41,7 +42,7 @@ impl UrlNode {
         setup: &NodeSetup,
         list: UrlList,
         links: LinksConfig,
-        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
@@ -60,7 +61,20 @@ impl UrlNode {
             health: &health,
         };
         let shard = ShardThreads::start(&shards_setup, vec![core.shard], make_driver)?;
+        let meter = Arc::new(Meter::new(MeterParts {
+            role: Role::UrlServer,
+            driver,
+            table: core.table.clone(),
+            shards: core.shard_stats.iter().map(|shard| shard.counters.clone()).collect(),
+            health: health.clone(),
+            stop: stop.clone(),
+            started,
+            budget: Some(setup.kit.budget.clone()),
+            store: None,
+            rings: core.rings,
+        }));
         Ok(UrlNode {
+            meter,
             started,
             driver,
             bound: core.bound,
@@ -84,6 +98,8 @@ impl UrlNode {
 impl Running for UrlNode {
     type Summary = UrlSummary;
 
+    const COUNTS: &'static str = "URL";
+
     fn health(&self) -> &Health {
         &self.health
     }
@@ -92,8 +108,16 @@ impl Running for UrlNode {
         &self.stop
     }
 
+    fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
     fn is_finished(&self) -> bool {
         self.scheduler.is_finished()
+    }
+
+    fn counted(&self) -> Snapshot {
+        Snapshot { pages: self.table.sum(Counter::Done), ..Snapshot::of(&self.table) }
     }
 
     fn finish(self) -> Result<UrlSummary, NodeError> {

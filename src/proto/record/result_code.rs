@@ -24,7 +24,7 @@ macro_rules! result_codes {
         impl ResultCode {
             pub const ALL: &[ResultCode] = &[ $( ResultCode::$variant, )* ];
 
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $( ResultCode::$variant => $name, )* }
             }
 

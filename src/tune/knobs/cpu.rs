@@ -63,7 +63,9 @@ fn idle_states(machine: &Machine) -> Look {
             let number = |name: &str| machine.read_as(&file(name), |text| Some(numbers(text)?[0]));
             let (latency, disabled) = match (number("latency"), number("disable")) {
                 (Ok(latency), Ok(disabled)) => (latency, disabled),
-                (Err(why), _) | (_, Err(why)) => return Look::unread(machine, &why, wanted, &file("disable")),
+                (Err(why), _) | (_, Err(why)) => {
+                    return Look::unread(machine, &why, wanted, &file("disable"));
+                }
             };
             if latency > WAKE_US_MAX && disabled == 0 {
                 let name = machine.read(&file("name")).unwrap_or_else(|_| state.clone());

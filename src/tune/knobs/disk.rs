@@ -1,12 +1,16 @@
-use super::super::disk_speed::DiskSpeed;
 use super::super::Machine;
+use super::super::disk_speed::DiskSpeed;
 use super::super::knob::{Change, Form, Knob, Look, Mend, Status};
 use super::super::parse;
 use super::super::runbook::Runbook;
 use super::sysctl::path;
 
 pub(super) const KNOBS: &[Knob] = &[
-    Knob { name: "vm.dirty_bytes", runbook: Runbook::Disk, look: |machine| dirty(machine, "vm.dirty_bytes", 1 << 30) },
+    Knob {
+        name: "vm.dirty_bytes",
+        runbook: Runbook::Disk,
+        look: |machine| dirty(machine, "vm.dirty_bytes", 1 << 30),
+    },
     Knob {
         name: "vm.dirty_background_bytes",
         runbook: Runbook::Disk,
@@ -62,7 +66,8 @@ fn scheduler(machine: &Machine) -> Look {
     };
     let at = format!("{folder}/scheduler");
     let is_disk = machine.read(&format!("{folder}/rotational")).is_ok_and(|text| text.trim() == "1");
-    let (good, best): (&[&str], _) = match is_disk {
+    // What a virtual machine says of its disks is seldom so.
+    let (good, best): (&[&str], _) = match is_disk && !machine.is_virtual() {
         true => (&["mq-deadline", "bfq"], "mq-deadline"),
         false => (&["none", "mq-deadline"], "none"),
     };
@@ -89,20 +94,24 @@ fn file_system(machine: &Machine) -> Look {
         return look.by_hand(Status::Stops, "it is mounted to be read only: mount -o remount,rw");
     }
     if has("nobarrier") || has("barrier=0") {
-        return look.by_hand(Status::Stops, "without barriers a loss of power takes what was reported stored");
+        return look
+            .by_hand(Status::Stops, "without barriers a loss of power takes what was reported stored");
     }
     match mount.kind.as_str() {
         "ext4" | "xfs" => look,
-        "tmpfs" | "ramfs" => look.by_hand(Status::Slower, "it is memory, and gone after a boot: --data elsewhere"),
+        "tmpfs" | "ramfs" => {
+            look.by_hand(Status::Slower, "it is memory, and gone after a boot: --data elsewhere")
+        }
         "overlay" => look.by_hand(Status::Slower, "give the container a volume for --data"),
         // Others keep what they say too; how fast, nobody measured.
         kind => Look::cannot_tell(format!("{kind}: nephila tune disk measures it"), wanted, MOUNTS),
     }
 }
 
-/// Syncs that take longer hold every commit up; a disk that takes less than this is slower than a line of 1 Gbit/s.
-const SYNC_US_MAX: u64 = 50_000;
-const MB_PER_S_MIN: f64 = 100.0;
+/// Syncs that take longer than the pause between commits hold them up; what a line of 1 Gbit/s brings is half as much when
+/// it is stored.
+const SYNC_US_MAX: u64 = 20_000;
+const MB_PER_S_MIN: f64 = 60.0;
 
 fn speed(machine: &Machine) -> Look {
     let wanted = format!("p99 ≤ {} ms, ≥ {MB_PER_S_MIN} MB/s", SYNC_US_MAX / 1_000);
@@ -113,7 +122,8 @@ fn speed(machine: &Machine) -> Look {
     match DiskSpeed::read(data) {
         None => Look::cannot_tell("not measured: nephila tune disk", wanted, &at),
         Some(speed) => {
-            let now = format!("p99 {:.1} ms, {:.0} MB/s", speed.fdatasync_p99_us as f64 / 1e3, speed.mb_per_second);
+            let now =
+                format!("p99 {:.1} ms, {:.0} MB/s", speed.fdatasync_p99_us as f64 / 1e3, speed.mb_per_second);
             let look = Look::ok(now, wanted, &at);
             match speed.fdatasync_p99_us <= SYNC_US_MAX && speed.mb_per_second >= MB_PER_S_MIN {
                 true => look,

@@ -13,10 +13,11 @@ const STUBS: [Ipv4Addr; 3] =
 /// A crawl asks for more names than a resolver for people is made for.
 fn resolver(machine: &Machine) -> Look {
     let (at, wanted) = ("etc/resolv.conf", "one of its own");
-    let servers = match machine.read_as(at, |text| Some(parse::nameservers(text)).filter(|list| !list.is_empty())) {
-        Err(why) => return Look::unread(machine, &why, wanted, at),
-        Ok(servers) => servers,
-    };
+    let servers =
+        match machine.read_as(at, |text| Some(parse::nameservers(text)).filter(|list| !list.is_empty())) {
+            Err(why) => return Look::unread(machine, &why, wanted, at),
+            Ok(servers) => servers,
+        };
     let look = Look::ok(servers[0], wanted, at);
     let is_stub = STUBS.iter().any(|stub| servers[0] == *stub);
     match servers[0].is_loopback() && !is_stub {

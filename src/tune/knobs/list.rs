@@ -4,9 +4,18 @@ use crate::base::edits;
 
 /// All of them, in the order of the runbooks.
 pub(crate) fn knobs() -> impl Iterator<Item = &'static Knob> {
-    [files::KNOBS, ports::KNOBS, sockets::KNOBS, nic::KNOBS, cpu::KNOBS, disk::KNOBS, dns::KNOBS, io_uring::KNOBS]
-        .into_iter()
-        .flatten()
+    [
+        files::KNOBS,
+        ports::KNOBS,
+        sockets::KNOBS,
+        nic::KNOBS,
+        cpu::KNOBS,
+        disk::KNOBS,
+        dns::KNOBS,
+        io_uring::KNOBS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 pub(crate) fn knob(name: &str) -> Option<&'static Knob> {

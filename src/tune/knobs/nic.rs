@@ -77,23 +77,28 @@ fn interrupts(machine: &Machine) -> Look {
         let numbers = parse::interrupts(&text, |name| name.starts_with(&queue) || name.starts_with(&input));
         let at = |irq: &u32| format!("proc/irq/{irq}/smp_affinity_list");
         let list = |path: &str| machine.read_as(path, parse::cpu_list).ok().filter(|list| !list.is_empty());
-        let effective = |irq: &u32| {
-            list(&format!("proc/irq/{irq}/effective_affinity_list")).or_else(|| list(&at(irq)))
-        };
+        let effective =
+            |irq: &u32| list(&format!("proc/irq/{irq}/effective_affinity_list")).or_else(|| list(&at(irq)));
         let places: Vec<Vec<usize>> = numbers.iter().filter_map(effective).collect();
         if places.len() < numbers.len() {
             return Look::unread(machine, &Unread::Strange, wanted, "proc/irq");
         }
         if places.len() < 2 {
-            return Look::cannot_tell(format!("{nic}'s interrupts have other names"), wanted, "proc/interrupts");
+            return Look::cannot_tell(
+                format!("{nic}'s interrupts have other names"),
+                wanted,
+                "proc/interrupts",
+            );
         }
         let distinct = places.iter().collect::<BTreeSet<_>>().len();
         now.push(format!("{nic}: {} on {distinct} cores", places.len()));
         if distinct < places.len().min(cpus.len()) {
             let spread = numbers.iter().zip(cpus.iter().cycle());
-            changes.extend(spread.filter_map(|(irq, cpu)| {
-                Some(Change::words(&at(irq), &machine.read(&at(irq)).ok()?, cpu))
-            }));
+            changes.extend(
+                spread.filter_map(|(irq, cpu)| {
+                    Some(Change::words(&at(irq), &machine.read(&at(irq)).ok()?, cpu))
+                }),
+            );
         }
     }
     let look = Look::ok(now.join(", "), wanted, "proc/interrupts");

@@ -10,9 +10,13 @@ pub(super) const KNOBS: &[Knob] = &[
         name: "net.ipv4.ip_local_port_range",
         runbook: Runbook::Ports,
         look: |machine| {
-            sysctl(machine, "net.ipv4.ip_local_port_range", "10240 65535", "10240 65535", |now| {
-                matches!(now, [from, to] if to - from >= PORTS_MIN)
-            })
+            sysctl(
+                machine,
+                "net.ipv4.ip_local_port_range",
+                "10240 65535",
+                "10240 65535",
+                |now| matches!(now, [from, to] if to - from >= PORTS_MIN),
+            )
         },
     },
     Knob { name: "net.ipv4.tcp_tw_reuse", runbook: Runbook::Ports, look: reuse },
@@ -20,25 +24,27 @@ pub(super) const KNOBS: &[Knob] = &[
         name: "net.ipv4.tcp_max_tw_buckets",
         runbook: Runbook::Ports,
         look: |machine| {
-            at_least(machine, "net.ipv4.tcp_max_tw_buckets", by_memory(machine, 16 << 10, 65_536, 1 << 20))
+            let least = by_memory(machine, 16 << 10, 65_536, 1 << 20);
+            at_least(machine, "net.ipv4.tcp_max_tw_buckets", least, least)
         },
     },
     Knob {
         name: "net.ipv4.tcp_max_orphans",
         runbook: Runbook::Ports,
         look: |machine| {
-            at_least(machine, "net.ipv4.tcp_max_orphans", by_memory(machine, 64 << 10, 4_096, 1 << 18))
+            let least = by_memory(machine, 64 << 10, 4_096, 1 << 18);
+            at_least(machine, "net.ipv4.tcp_max_orphans", least, least)
         },
     },
     Knob {
         name: "net.ipv4.tcp_fin_timeout",
         runbook: Runbook::Ports,
-        look: |machine| at_most(machine, "net.ipv4.tcp_fin_timeout", 30),
+        look: |machine| at_most(machine, "net.ipv4.tcp_fin_timeout", 30, 20),
     },
     Knob {
         name: "net.ipv4.tcp_syn_retries",
         runbook: Runbook::Ports,
-        look: |machine| at_most(machine, "net.ipv4.tcp_syn_retries", 3),
+        look: |machine| at_most(machine, "net.ipv4.tcp_syn_retries", 3, 3),
     },
     Knob { name: "conntrack", runbook: Runbook::Ports, look: conntrack },
     Knob { name: "net.ipv4.conf.all.rp_filter", runbook: Runbook::Ports, look: reverse_path },
@@ -98,7 +104,11 @@ fn reverse_path(machine: &Machine) -> Look {
     let default_routes = |text: &str| {
         let fields = text.lines().skip(1).take(1_024).map(|line| line.split_whitespace().collect::<Vec<_>>());
         let cards = fields.filter(|fields| fields.get(1) == Some(&"00000000"));
-        Some(cards.filter_map(|fields| Some(fields.first()?.to_string())).collect::<std::collections::BTreeSet<_>>())
+        Some(
+            cards
+                .filter_map(|fields| Some(fields.first()?.to_string()))
+                .collect::<std::collections::BTreeSet<_>>(),
+        )
     };
     let cards = machine.read_as("proc/net/route", default_routes).map_or(0, |cards| cards.len());
     match cards > 1 {

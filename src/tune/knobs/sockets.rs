@@ -11,17 +11,17 @@ pub(super) const KNOBS: &[Knob] = &[
     Knob {
         name: "net.core.somaxconn",
         runbook: Runbook::Sockets,
-        look: |machine| at_least(machine, "net.core.somaxconn", 4_096),
+        look: |machine| at_least(machine, "net.core.somaxconn", 4_096, 16_384),
     },
     Knob {
         name: "net.ipv4.tcp_max_syn_backlog",
         runbook: Runbook::Sockets,
-        look: |machine| at_least(machine, "net.ipv4.tcp_max_syn_backlog", 4_096),
+        look: |machine| at_least(machine, "net.ipv4.tcp_max_syn_backlog", 4_096, 16_384),
     },
     Knob {
         name: "net.core.netdev_max_backlog",
         runbook: Runbook::Sockets,
-        look: |machine| at_least(machine, "net.core.netdev_max_backlog", 5_000),
+        look: |machine| at_least(machine, "net.core.netdev_max_backlog", 5_000, 10_000),
     },
     Knob { name: "busy-poll", runbook: Runbook::Sockets, look: busy_poll },
 ];
@@ -29,16 +29,24 @@ pub(super) const KNOBS: &[Knob] = &[
 /// Each connection may have the default in flight; a page seldom needs the largest.
 fn receive(machine: &Machine) -> Look {
     let wanted = "default ≤ 131072, largest ≥ 4194304";
-    sysctl(machine, "net.ipv4.tcp_rmem", wanted, "4096 65536 6291456", |now| {
-        matches!(now, [_, default, largest] if *default <= 131_072 && *largest >= 4 << 20)
-    })
+    sysctl(
+        machine,
+        "net.ipv4.tcp_rmem",
+        wanted,
+        "4096 65536 6291456",
+        |now| matches!(now, [_, default, largest] if *default <= 131_072 && *largest >= 4 << 20),
+    )
 }
 
 fn send(machine: &Machine) -> Look {
     let wanted = "default ≤ 65536, largest ≥ 1048576";
-    sysctl(machine, "net.ipv4.tcp_wmem", wanted, "4096 16384 4194304", |now| {
-        matches!(now, [_, default, largest] if *default <= 65_536 && *largest >= 1 << 20)
-    })
+    sysctl(
+        machine,
+        "net.ipv4.tcp_wmem",
+        wanted,
+        "4096 16384 4194304",
+        |now| matches!(now, [_, default, largest] if *default <= 65_536 && *largest >= 1 << 20),
+    )
 }
 
 /// Bytes in the kernel that an open fetch may need.
@@ -54,7 +62,13 @@ fn all(machine: &Machine) -> Look {
     let pages = |bytes: u64| (bytes / machine.page_bytes()) as i64;
     let least = pages((memory / 4).min(fetches * FETCH_BYTES));
     let to = format!("{} {} {}", pages(memory / 8), pages(memory / 16 * 3), pages(memory / 4));
-    sysctl(machine, name, format!("largest ≥ {least} pages"), to, |now| matches!(now, [_, _, high] if *high >= least))
+    sysctl(
+        machine,
+        name,
+        format!("largest ≥ {least} pages"),
+        to,
+        |now| matches!(now, [_, _, high] if *high >= least),
+    )
 }
 
 fn busy_poll(machine: &Machine) -> Look {

@@ -2,9 +2,11 @@ use super::store_assembly::{StoreServer, assemble_store_server};
 use super::store_core::Belled;
 use crate::config::Config;
 use crate::driver::EpollDriver;
+use crate::engine::crawl::settings::store_rules;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
-use crate::engine::runtime::counters::{Counter, CounterTable, cpu_us};
-use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, cpu_us};
+use crate::engine::runtime::health::{Health, NodeError, Part};
+use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::pin;
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -28,6 +30,7 @@ pub struct StoreNode {
     store: StoreThreads,
     counters: CounterTable,
     health: Arc<Health>,
+    meter: Arc<Meter>,
 }
 
 /// What a store server came to.
@@ -64,8 +67,20 @@ impl StoreNode {
         let workers = workers.into_iter().enumerate().map(start_worker).collect::<Result<_, _>>()?;
         let store = StoreThreads::start(keeper, config, started, &health)?;
         let acceptor = turning("acceptor", None, acceptor, &stop, &health)?;
+        let meter = Arc::new(Meter::new(MeterParts {
+            role: Role::StoreServer,
+            driver: "epoll",
+            table: counters.clone(),
+            shards: Vec::new(),
+            health: health.clone(),
+            stop: stop.clone(),
+            started,
+            budget: None,
+            store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
+            rings: Vec::new(),
+        }));
         let stop = StopSwitch::new(stop, bells);
-        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health })
+        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, meter })
     }
 
     /// Where spiders may dial in.
@@ -77,12 +92,18 @@ impl StoreNode {
 impl Running for StoreNode {
     type Summary = StoreSummary;
 
+    const COUNTS: &'static str = "record";
+
     fn health(&self) -> &Health {
         &self.health
     }
 
     fn stop_switch(&self) -> &StopSwitch {
         &self.stop
+    }
+
+    fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     /// All workers have ended, or one of them before its time.
@@ -94,9 +115,14 @@ impl Running for StoreNode {
         }
     }
 
-    fn waiting_for(&self) -> Option<String> {
+    fn waiting(&self) -> Option<(Part, String)> {
         // The keeper does not know whom it keeps for.
-        Some(self.health.waiting_for()?.replacen("fetching waits", "receiving waits", 1))
+        let (part, what) = self.health.waiting()?;
+        Some((part, what.replacen("fetching waits", "receiving waits", 1)))
+    }
+
+    fn counted(&self) -> Snapshot {
+        Snapshot { pages: self.counters.sum(Counter::Records), ..Snapshot::default() }
     }
 
     fn finish(self) -> Result<StoreSummary, NodeError> {
@@ -128,10 +154,11 @@ fn turning<A: Networked + Send + 'static>(
     health: &Arc<Health>,
 ) -> Result<JoinHandle<()>, NodeError> {
     let (stop, health) = (stop.clone(), health.clone());
+    let pulse = health.pulses.thread(name, belled.bell.clone());
     spawn(name, move || {
         let Belled { mut actor, bell } = belled;
         let pinned = core.map_or(Ok(()), |core| pin(core).map_err(|cause| NodeError::Pin { core, cause }));
-        let turned = |()| run(&mut actor, &InDriver(bell), &stop, || false).map_err(driver_failed);
+        let turned = |()| run(&mut actor, &InDriver(bell), &pulse, &stop, || false).map_err(driver_failed);
         pinned.and_then(turned).unwrap_or_else(|error| health.fatal(error));
     })
 }

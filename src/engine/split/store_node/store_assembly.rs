@@ -41,12 +41,12 @@ pub(crate) fn assemble_store_server<D: ServerDriver>(
     let accepting = make_driver(0)?;
     let working =
         config.cores.iter().map(|_| make_driver(STORE_CONNECTIONS_MAX)).collect::<Result<_, _>>()?;
-    let StoreCore { acceptor, workers, mut keeper, keepers_bell, bound, counters } =
+    let StoreCore { acceptor, workers, mut keeper, keepers_bell, bound, mut counters } =
         StoreCore::assemble(keeper, listen, (accepting, working), bounds(config), wall, &health)
             .map_err(|cause| NodeError::Listen { addr: listen, cause })?;
     keeper.prepare(wall.unix_ms_at_zero).map_err(NodeError::NoStore)?;
     let bells = workers.iter().map(|worker| worker.bell.clone()).collect();
-    let keeper = KeeperActor::new(keeper, config, wall, keepers_bell, bells, &health);
+    let keeper = KeeperActor::new(keeper, config, wall, keepers_bell, bells, &health, counters.thread());
     Ok(StoreServer { acceptor, bound, workers, keeper, counters, health })
 }
 

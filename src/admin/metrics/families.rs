@@ -1,0 +1,553 @@
+use super::beside::Beside;
+use crate::engine::{Counter, Figures, Group, Readings, Role, State};
+
+/// One family of figures: its name, type and labels stay as they are, for dashboards and alerts go by them.
+pub(crate) struct Family {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub labels: &'static [&'static str],
+    /// One sentence, with the unit.
+    pub help: &'static str,
+    /// Processes that have it.
+    pub roles: &'static [Role],
+    pub(super) read: Read,
+}
+
+type Read = fn(&Readings, &Beside, &mut Samples);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// The samples of one family: values of its labels, and a number.
+#[derive(Default)]
+pub(super) struct Samples(pub Vec<(Vec<String>, Value)>);
+
+pub(super) enum Value {
+    Whole(u64),
+    Real(f64),
+    /// Buckets by [`Durations::BOUNDS_US`](crate::base::Durations::BOUNDS_US), and their sum in microseconds.
+    Durations {
+        counts: Vec<u64>,
+        sum_us: u64,
+    },
+}
+
+impl Samples {
+    fn one(&mut self, value: u64) {
+        self.0.push((Vec::new(), Value::Whole(value)));
+    }
+
+    fn real(&mut self, value: f64) {
+        self.0.push((Vec::new(), Value::Real(value)));
+    }
+
+    fn labelled(&mut self, label: &str, value: u64) {
+        self.0.push((vec![label.to_string()], Value::Whole(value)));
+    }
+
+    fn group(&mut self, figures: &Figures, group: Group) {
+        figures.named(group).for_each(|(label, value)| self.labelled(label, value));
+    }
+
+    fn named(&mut self, labels: &[&str], values: &[u64]) {
+        labels.iter().zip(values).for_each(|(label, value)| self.labelled(label, *value));
+    }
+
+    fn shards(&mut self, readings: &Readings, counter: Counter) {
+        for (number, shard) in readings.shards.iter().enumerate() {
+            self.labelled(&number.to_string(), shard.get(counter));
+        }
+    }
+
+    fn durations(&mut self, figures: &Figures, group: Group) {
+        if let Some((&sum_us, counts)) = figures.all(group).split_last() {
+            self.0.push((Vec::new(), Value::Durations { counts: counts.to_vec(), sum_us }));
+        }
+    }
+
+    fn microseconds(&mut self, figures: &Figures, group: Group) {
+        for (label, us) in figures.named(group) {
+            self.0.push((vec![label.to_string()], Value::Real(us as f64 / 1e6)));
+        }
+    }
+}
+
+const ALL: &[Role] = &Role::ALL;
+const FETCH: &[Role] = &[Role::Crawl, Role::UrlServer, Role::Spider];
+const QUEUE: &[Role] = &[Role::Crawl, Role::UrlServer];
+const STORE: &[Role] = &[Role::Crawl, Role::Spider, Role::StoreServer];
+const NONE: &[&str] = &[];
+
+const fn counter(
+    name: &'static str,
+    labels: &'static [&'static str],
+    roles: &'static [Role],
+    help: &'static str,
+    read: Read,
+) -> Family {
+    Family { name, kind: Kind::Counter, labels, help, roles, read }
+}
+
+const fn gauge(
+    name: &'static str,
+    labels: &'static [&'static str],
+    roles: &'static [Role],
+    help: &'static str,
+    read: Read,
+) -> Family {
+    Family { name, kind: Kind::Gauge, labels, help, roles, read }
+}
+
+const fn histogram(name: &'static str, roles: &'static [Role], help: &'static str, read: Read) -> Family {
+    Family { name, kind: Kind::Histogram, labels: NONE, help, roles, read }
+}
+
+/// Every family, by what it is about.
+pub(crate) const FAMILIES: &[Family] = &[
+    // Identity
+    gauge(
+        "nephila_build_info",
+        &["version", "revision"],
+        ALL,
+        "Always 1; the labels say which build this is.",
+        |_, _, out| {
+            let revision = option_env!("NEPHILA_REVISION").unwrap_or("unknown");
+            out.0.push((vec![env!("CARGO_PKG_VERSION").to_string(), revision.to_string()], Value::Whole(1)));
+        },
+    ),
+    gauge(
+        "nephila_node_info",
+        &["role", "driver"],
+        ALL,
+        "Always 1; the labels say what the process is for and how it speaks to the kernel.",
+        |readings, _, out| {
+            let labels = vec![readings.role.name().to_string(), readings.driver.to_string()];
+            out.0.push((labels, Value::Whole(1)));
+        },
+    ),
+    gauge(
+        "nephila_node_state",
+        &["state"],
+        ALL,
+        "1 for the state that the process is in, 0 for the others.",
+        |readings, _, out| {
+            State::ALL
+                .iter()
+                .for_each(|state| out.labelled(state.name(), u64::from(*state == readings.state)));
+        },
+    ),
+    // Fetching
+    counter(
+        "nephila_documents_total",
+        &["result"],
+        FETCH,
+        "Documents that were answered for, by what came of them.",
+        |readings, _, out| out.group(&readings.all, Group::Results),
+    ),
+    counter(
+        "nephila_responses_total",
+        &["code"],
+        FETCH,
+        "Responses by HTTP status, those to robots.txt among them; rare codes count as other.",
+        |readings, _, out| out.group(&readings.all, Group::Statuses),
+    ),
+    counter(
+        "nephila_robots_fetches_total",
+        &["outcome"],
+        FETCH,
+        "Requests for robots.txt, by what they led to: rules, another place to ask, or nothing.",
+        |readings, _, out| out.group(&readings.all, Group::Robots),
+    ),
+    counter(
+        "nephila_received_bytes_total",
+        NONE,
+        FETCH,
+        "Bytes of responses to documents, heads included, after content codings were undone.",
+        |readings, _, out| out.one(readings.all.get(Counter::Bytes)),
+    ),
+    counter(
+        "nephila_wire_received_bytes_total",
+        NONE,
+        FETCH,
+        "Bytes that the network brought to the spiders, as they came, those of TLS included.",
+        |readings, _, out| out.one(readings.all.get(Counter::WireBytes)),
+    ),
+    histogram(
+        "nephila_fetch_duration_seconds",
+        FETCH,
+        "Seconds that a fetch of a document took, from its start to its last byte.",
+        |readings, _, out| out.durations(&readings.all, Group::FetchTimes),
+    ),
+    gauge("nephila_fetches_open", &["shard"], FETCH, "Fetches that are open.", |readings, _, out| {
+        out.shards(readings, Counter::Open);
+    }),
+    gauge(
+        "nephila_fetches_limit",
+        &["shard"],
+        FETCH,
+        "Fetches that may be open at once.",
+        |readings, _, out| {
+            out.shards(readings, Counter::OpenMax);
+        },
+    ),
+    counter(
+        "nephila_connections_total",
+        &["kind"],
+        FETCH,
+        "Connections: made anew, kept from before and used again, kept and found dead, or not to be had.",
+        |readings, _, out| out.group(&readings.all, Group::Connections),
+    ),
+    counter(
+        "nephila_tls_handshakes_total",
+        &["kind"],
+        FETCH,
+        "TLS handshakes: full, resumed from an earlier session, or failed.",
+        |readings, _, out| out.group(&readings.all, Group::Handshakes),
+    ),
+    gauge(
+        "nephila_body_memory_bytes",
+        NONE,
+        FETCH,
+        "Bytes of memory that documents in flight take.",
+        |readings, _, out| out.one(readings.body_memory),
+    ),
+    gauge(
+        "nephila_body_memory_limit_bytes",
+        NONE,
+        FETCH,
+        "Bytes of memory that documents in flight may take before no fetch is started.",
+        |readings, _, out| out.one(readings.body_memory_max),
+    ),
+    // Politeness
+    gauge(
+        "nephila_hosts",
+        &["state"],
+        QUEUE,
+        "Hosts with a row, by what keeps their next URL: ready for nothing, open if all they have is on the wire.",
+        |readings, _, out| out.group(&readings.all, Group::HostStates),
+    ),
+    counter(
+        "nephila_host_backoffs_total",
+        &["cause"],
+        QUEUE,
+        "Answers, or their absence, after which a host is left alone for longer than its rate asks.",
+        |readings, _, out| out.group(&readings.all, Group::BackOffs),
+    ),
+    counter(
+        "nephila_politeness_requests_total",
+        &["of"],
+        QUEUE,
+        "Requests whose pause was checked as they went out, against their host and against its address.",
+        |readings, _, out| out.group(&readings.all, Group::Checked),
+    ),
+    counter(
+        "nephila_politeness_violations_total",
+        &["kind"],
+        QUEUE,
+        "Requests that went out before the pause of their host or address was over; must stay 0.",
+        |readings, _, out| out.group(&readings.all, Group::Violations),
+    ),
+    gauge(
+        "nephila_politeness_margin_seconds",
+        &["of"],
+        QUEUE,
+        "The smallest number of seconds by which a request came after the end of its pause; 0 before the first.",
+        |readings, _, out| {
+            for (at, label) in Group::Margins.labels().iter().enumerate() {
+                let margins = readings.shards.iter().filter(|shard| shard.all(Group::Checked)[at] > 0);
+                let smallest = margins.filter_map(|shard| shard.signed(Group::Margins).nth(at)).min();
+                out.0.push((vec![(*label).to_string()], Value::Real(smallest.unwrap_or(0) as f64 / 1e6)));
+            }
+        },
+    ),
+    // Queues and index
+    gauge("nephila_queue_urls", &["shard"], QUEUE, "URLs in the queues of hosts.", |readings, _, out| {
+        out.shards(readings, Counter::QueueUrls);
+    }),
+    gauge(
+        "nephila_leftover_urls",
+        &["where"],
+        QUEUE,
+        "URLs handed out that no queue had room for, in memory and on disk.",
+        |readings, _, out| out.group(&readings.all, Group::Leftovers),
+    ),
+    gauge("nephila_host_slots", &["shard"], QUEUE, "Rows of hosts in use.", |readings, _, out| {
+        out.shards(readings, Counter::HostSlots);
+    }),
+    gauge(
+        "nephila_host_slots_limit",
+        &["shard"],
+        QUEUE,
+        "Rows of hosts that there may be.",
+        |readings, _, out| out.shards(readings, Counter::HostSlotsMax),
+    ),
+    gauge(
+        "nephila_index_urls",
+        &["state"],
+        QUEUE,
+        "URLs that the doc index knows, by what became of them.",
+        |readings, _, out| out.group(&readings.all, Group::IndexUrls),
+    ),
+    gauge("nephila_index_hosts", NONE, QUEUE, "Hosts that the doc index knows.", |readings, _, out| {
+        out.one(readings.all.get(Counter::IndexHosts));
+    }),
+    counter(
+        "nephila_links_total",
+        &["verdict"],
+        QUEUE,
+        "Links found on pages and in sitemaps, by what was made of them; repeats within a moment are left out.",
+        |readings, _, out| out.group(&readings.all, Group::Links),
+    ),
+    gauge(
+        "nephila_index_memory_bytes",
+        &["part"],
+        QUEUE,
+        "Bytes of memory that the doc index takes.",
+        |readings, _, out| out.group(&readings.all, Group::IndexMemory),
+    ),
+    gauge(
+        "nephila_index_memory_limit_bytes",
+        NONE,
+        QUEUE,
+        "Bytes of memory that the doc index may take before it goes to disk.",
+        |readings, _, out| out.one(readings.all.get(Counter::IndexMemoryMax)),
+    ),
+    gauge(
+        "nephila_index_disk_bytes",
+        &["part"],
+        QUEUE,
+        "Bytes on disk that the doc index takes.",
+        |readings, _, out| out.group(&readings.all, Group::IndexDisk),
+    ),
+    // Store
+    counter(
+        "nephila_store_records_total",
+        &["kind"],
+        STORE,
+        "Records written: with their document, as a reference to one that is stored, or of a page that has not changed.",
+        |readings, _, out| out.group(&readings.all, Group::Records),
+    ),
+    counter(
+        "nephila_store_written_bytes_total",
+        NONE,
+        STORE,
+        "Bytes that records take in segments, compressed.",
+        |readings, _, out| out.one(readings.all.get(Counter::StoredBytes)),
+    ),
+    gauge(
+        "nephila_store_segments",
+        &["state"],
+        STORE,
+        "Segments that are written to or ready for it, and sealed ones.",
+        |readings, _, out| out.group(&readings.all, Group::Segments),
+    ),
+    gauge(
+        "nephila_store_disk_bytes",
+        NONE,
+        STORE,
+        "Bytes on disk that sealed segments take.",
+        |readings, _, out| {
+            out.one(readings.all.get(Counter::StoreDisk));
+        },
+    ),
+    gauge(
+        "nephila_store_unstored_documents",
+        &["shard"],
+        STORE,
+        "Documents that are fetched and wait for room in a segment.",
+        |readings, _, out| out.shards(readings, Counter::Unstored),
+    ),
+    histogram(
+        "nephila_store_commit_duration_seconds",
+        STORE,
+        "Seconds that a commit took to make records durable.",
+        |readings, _, out| out.durations(&readings.all, Group::CommitTimes),
+    ),
+    counter(
+        "nephila_store_sync_errors_total",
+        NONE,
+        STORE,
+        "Commits that the disk refused; what they held is written again elsewhere.",
+        |readings, _, out| out.one(readings.all.get(Counter::SyncErrors)),
+    ),
+    gauge(
+        "nephila_disk_free_bytes",
+        NONE,
+        STORE,
+        "Bytes that are free where segments are written.",
+        |readings, _, out| out.one(readings.disk_free),
+    ),
+    gauge(
+        "nephila_disk_free_limit_bytes",
+        NONE,
+        STORE,
+        "Bytes that stay free: below them no segment is made, and fetching waits.",
+        |readings, _, out| out.one(readings.disk_free_min),
+    ),
+    // Names
+    counter(
+        "nephila_dns_lookups_total",
+        &["result"],
+        QUEUE,
+        "Names that servers were asked for, by the answer.",
+        |readings, _, out| out.group(&readings.all, Group::Lookups),
+    ),
+    counter(
+        "nephila_dns_cache_requests_total",
+        &["result"],
+        QUEUE,
+        "Questions to the cache of names.",
+        |readings, _, out| out.group(&readings.all, Group::NameCache),
+    ),
+    gauge("nephila_dns_lookups_open", NONE, QUEUE, "Names that are being looked up.", |readings, _, out| {
+        out.one(readings.all.get(Counter::LookupsOpen));
+    }),
+    gauge("nephila_dns_cache_entries", NONE, QUEUE, "Names in the cache.", |readings, _, out| {
+        out.one(readings.all.get(Counter::NamesCached));
+    }),
+    histogram(
+        "nephila_dns_lookup_duration_seconds",
+        QUEUE,
+        "Seconds that it took to look up a name.",
+        |readings, _, out| out.durations(&readings.all, Group::LookupTimes),
+    ),
+    // Machine room
+    counter(
+        "nephila_thread_cpu_seconds_total",
+        &["thread"],
+        ALL,
+        "Seconds of processor time, by thread.",
+        |readings, _, out| {
+            for (thread, seconds) in &readings.threads {
+                out.0.push((vec![thread.clone()], Value::Real(*seconds)));
+            }
+        },
+    ),
+    counter(
+        "nephila_stage_cpu_seconds_total",
+        &["stage"],
+        FETCH,
+        "Seconds that shards spent in each stage, measured in one turn of sixteen and multiplied.",
+        |readings, _, out| out.microseconds(&readings.all, Group::Stages),
+    ),
+    counter("nephila_syscalls_total", &["shard"], FETCH, "System calls of shards.", |readings, _, out| {
+        out.shards(readings, Counter::Syscalls);
+    }),
+    counter(
+        "nephila_shard_restarts_total",
+        &["shard"],
+        FETCH,
+        "Shards that died and were made anew.",
+        |readings, _, out| out.shards(readings, Counter::Restarts),
+    ),
+    gauge(
+        "nephila_ring_words",
+        &["ring"],
+        FETCH,
+        "Messages that wait in rings between threads.",
+        |readings, _, out| readings.rings.iter().for_each(|ring| out.labelled(ring.name, ring.words)),
+    ),
+    gauge(
+        "nephila_ring_words_limit",
+        &["ring"],
+        FETCH,
+        "Messages that there is room for in rings between threads.",
+        |readings, _, out| readings.rings.iter().for_each(|ring| out.labelled(ring.name, ring.words_max)),
+    ),
+    counter(
+        "nephila_log_messages_total",
+        &["level"],
+        ALL,
+        "Messages of the event log, whether they were written or held back.",
+        |_, beside, out| out.named(&Beside::LEVELS, &beside.log_messages),
+    ),
+    counter(
+        "nephila_settings_changes_total",
+        &["source"],
+        ALL,
+        "Settings that were changed while the process ran.",
+        |_, beside, out| out.named(&Beside::SOURCES, &beside.settings_changes),
+    ),
+    gauge(
+        "nephila_config_last_reload_successful",
+        NONE,
+        ALL,
+        "1 if the settings could be taken when they were last read, 0 if there was a mistake in them.",
+        |_, beside, out| out.one(u64::from(beside.reload_succeeded)),
+    ),
+    gauge(
+        "nephila_config_last_reload_success_timestamp_seconds",
+        NONE,
+        ALL,
+        "When settings were last taken, in seconds since 1970.",
+        |readings, beside, out| {
+            out.real(beside.reloaded_seconds.unwrap_or(readings.process.start_seconds));
+        },
+    ),
+    gauge(
+        "nephila_tune_checks",
+        &["status"],
+        ALL,
+        "Settings of the machine by what nephila tune check says of them.",
+        |_, beside, out| out.named(&Beside::CHECKS, &beside.tune_checks),
+    ),
+    counter(
+        "nephila_admin_requests_total",
+        &["handler", "class"],
+        ALL,
+        "Requests to the listener of this process.",
+        |_, beside, out| {
+            for (handler, class, count) in &beside.admin_requests {
+                out.0.push((vec![(*handler).to_string(), (*class).to_string()], Value::Whole(*count)));
+            }
+        },
+    ),
+    gauge(
+        "nephila_admin_connections",
+        NONE,
+        ALL,
+        "Connections to the listener of this process.",
+        |_, beside, out| {
+            out.one(beside.admin_connections);
+        },
+    ),
+    counter(
+        "process_cpu_seconds_total",
+        NONE,
+        ALL,
+        "Seconds of user and system time of the process.",
+        |readings, _, out| out.real(readings.process.cpu_seconds),
+    ),
+    gauge(
+        "process_resident_memory_bytes",
+        NONE,
+        ALL,
+        "Bytes of memory that the process takes, mapped segments among them.",
+        |readings, _, out| out.one(readings.process.resident_bytes),
+    ),
+    gauge("process_open_fds", NONE, ALL, "File descriptors that are open.", |readings, _, out| {
+        out.one(readings.process.open_fds);
+    }),
+    gauge("process_max_fds", NONE, ALL, "File descriptors that may be open.", |readings, _, out| {
+        out.one(readings.process.max_fds);
+    }),
+    gauge(
+        "process_start_time_seconds",
+        NONE,
+        ALL,
+        "When the process began, in seconds since 1970.",
+        |readings, _, out| out.real(readings.process.start_seconds),
+    ),
+];
+
+impl Family {
+    /// Whether a process that reads so has it.
+    pub(super) fn is_of(&self, readings: &Readings) -> bool {
+        let keeps_records = readings.has_store || !std::ptr::eq(self.roles, STORE);
+        self.roles.contains(&readings.role) && keeps_records
+    }
+}
