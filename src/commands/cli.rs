@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
     add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
-    parse, pause, robots, sim, spider, status, stop, store, storeserver, urlserver,
+    metrics, parse, pause, robots, sim, spider, status, stop, store, storeserver, tune, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -43,6 +43,7 @@ enum Command {
     Store(store::StoreArgs),
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
+    Metrics(metrics::MetricsArgs),
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
     Export(export::ExportArgs),
@@ -50,6 +51,7 @@ enum Command {
     Urlserver(Box<urlserver::UrlServerArgs>),
     Spider(Box<spider::SpiderArgs>),
     Storeserver(storeserver::StoreServerArgs),
+    Tune(tune::TuneArgs),
     Farm(farm::FarmArgs),
     Robots(robots::RobotsArgs),
     Parse(parse::ParseArgs),
@@ -132,9 +134,11 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
         Command::Storeserver(args) => args.run(),
+        Command::Tune(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Index(args) => args.run(),
         Command::Explain(args) => args.run(),
+        Command::Metrics(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),

@@ -1,10 +1,11 @@
 use super::settings::{
-    DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL, say_settings,
+    AdminFlags, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL,
+    say_settings,
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,
-    Signals, counted, free_data, keep_settings, lacks, open_data, open_index, parse_url, read_urls,
-    run_to_end, tell_event, tell_summary,
+    Signals, announce_tuning, counted, free_data, keep_settings, lacks, listen, open_data, open_index,
+    parse_url, read_urls, run_to_end, take_doors, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
@@ -43,6 +44,8 @@ pub struct CrawlArgs {
     pub shared: SharedArgs,
     #[command(flatten)]
     pub queues: QueueFlags,
+    #[command(flatten)]
+    pub admin: AdminFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -53,7 +56,7 @@ impl CrawlArgs {
         self.shared.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
-        let flags: [&dyn Overlay; 4] = [&self.queues, &self.data, &self.reach, &self.links];
+        let flags: [&dyn Overlay; 5] = [&self.queues, &self.data, &self.reach, &self.links, &self.admin];
         let layered = self.shared.layered(&flags, self.kept.before())?;
         is_free(&layered.config.store.data, !self.urls.is_empty() || self.seeds.is_some())?;
         say_settings(&layered);
@@ -136,6 +139,7 @@ pub(super) fn crawl(
 ) -> Result<Summary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
+    let doors = take_doors(&config, Some(&config.store.data))?;
     let names = NameSource::of(&config, &driver)?;
     let (fetches_max, path) = (config.spider.fetches_max, config.store.data.display());
     let seeds_said = counted(seeds.len() as u64, "seed");
@@ -181,20 +185,23 @@ pub(super) fn crawl(
         }
     };
     let setup = NodeSetup { config, kit };
+    let data = setup.config.store.data.clone();
     let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.is_uring {
         true => start::<UringDriver>(&setup, task, names, started),
         false => start::<EpollDriver>(&setup, task, names, started),
     };
     let node = node.inspect_err(|_| keep_former())?;
+    let machine = announce_tuning(&data, driver.refused);
     let taken_up = node.resumed();
     if taken_up.pages > 0 {
         let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());
         let text = format!("taken up from the store: {} ({took_ms} ms)", counted(pages, "page"));
         tell_event(Event::PagesTakenUp, vec![("pages", pages.into()), ("ms", took_ms.into())], text);
     }
+    let listener = listen(doors, node.desk(), machine);
     let mut had = 0;
-    let ended = run_to_end(node, signals, &FAREWELL, |leaving| match leaving {
+    let ended = run_to_end(node, listener, signals, &FAREWELL, |leaving| match leaving {
         Leaving::AtOnce { pages } => note.stopped_at_once(pages),
         Leaving::InOrder { pages } => had = pages,
     });

@@ -25,7 +25,7 @@ pub(super) struct Topic {
     text: &'static str,
 }
 
-pub(super) const TOPICS: [Topic; 10] = [
+pub(super) const TOPICS: [Topic; 11] = [
     Topic {
         name: "first-crawl",
         about: "a first hour: try, crawl, stop, resume, look, crawl again",
@@ -70,6 +70,11 @@ pub(super) const TOPICS: [Topic; 10] = [
         name: "settings",
         about: "the settings file and every setting",
         text: include_str!("../manual/settings.md"),
+    },
+    Topic {
+        name: "tuning",
+        about: "settings of kernel and hardware: check, explain, change, revert",
+        text: include_str!("../manual/tuning.md"),
     },
     Topic {
         name: "protocols",

@@ -22,6 +22,7 @@ mod index_hosts;
 mod index_import;
 mod index_stat;
 mod man;
+mod metrics;
 pub mod parse;
 mod pause;
 mod robots;
@@ -35,6 +36,8 @@ mod stop;
 mod store;
 mod store_care;
 mod storeserver;
+mod tune;
+mod tune_change;
 mod urlserver;
 mod usage;
 

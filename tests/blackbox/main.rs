@@ -78,6 +78,7 @@
 //! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
 //! | `services`   | a service manager is told the truth, and the units let a crawl run  |
+//! | `tuning`     | settings of the machine are told as they are, and come back as they were |
 //! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
 //! | `man_pages`  | every command and topic has a page, every shell its completions   |
 //! | `package`    | installed, upgraded, removed and purged as Debian promises        |
@@ -163,6 +164,7 @@ mod store_care;
 mod storeserver;
 mod support;
 mod telling;
+mod tuning;
 mod url_life;
 mod urlserver;
 mod wrong_command_lines;

@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 10] = [
+const TOPICS: [&str; 11] = [
     "first-crawl",
     "crawling",
     "index",
@@ -22,6 +22,7 @@ const TOPICS: [&str; 10] = [
     "politeness",
     "services",
     "settings",
+    "tuning",
     "protocols",
 ];
 
@@ -301,7 +302,7 @@ fn script(text: &str) -> String {
             }
             if words[0] == "crawl" {
                 let at = words.iter().position(|word| word == "--data").unwrap();
-                script += &format!("until [ -S {}/node.sock ]; do sleep 0.02; done\n", words[at + 1]);
+                script += &format!("until [ -S {}/admin.sock ]; do sleep 0.02; done\n", words[at + 1]);
             }
         } else if comment.contains("until Ctrl-C") {
             // When the URL server, which was started before, has ended.
@@ -480,4 +481,14 @@ fn the_session_of_politeness() {
     let denied = "deny\t/private/x\nallow\t/public\n";
     assert!(text.starts_with(denied) && text.contains("no violation"), "{text}");
     assert!(page("politeness").replace("\n    ", "\n").contains(denied));
+}
+
+#[test]
+fn the_session_of_tuning() {
+    let text = session("tuning").text();
+    assert!(text.contains("fdatasync  p50") && text.contains("\ntune     "), "{text}");
+    // The line of a start as the page has it, but for its figures.
+    let page = page("tuning");
+    let line = page.lines().find(|line| line.starts_with("    tune: ")).expect("a line of a start");
+    assert!(line.contains(" ok, ") && line.contains("; nephila tune check shows them"), "{line}");
 }

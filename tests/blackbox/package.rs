@@ -23,7 +23,7 @@ fn build(dir: &TempDir, version: &str) -> PathBuf {
     package
 }
 
-/// Whether this machine lets a test have a root directory of its own; says so if not.
+/// Whether a test may have a root directory of its own here; says so if not.
 fn may_mount() -> bool {
     let mut command = Command::new("unshare");
     let may =
@@ -44,10 +44,9 @@ fn it_is_installed_used_upgraded_removed_and_purged() {
     if may_mount() {
         let memory = TempDir::in_memory();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/blackbox/scripts/package.sh");
-        let mut life = Command::new("unshare");
-        life.args(["--mount", "--pid", "--fork", "--kill-child", "bash", script]).arg(memory.path());
-        let life = Running::start(life.args([&old, &new])).wait(LONG);
-        assert!(life.code() == 0 && life.text().ends_with(": done\n"), "{}{}", life.text(), life.stderr);
+        let mut life = Command::new("bash");
+        let life = Running::start(life.arg(script).arg(memory.path()).args([&old, &new])).wait(LONG);
+        assert!(life.code() == 0 && life.text().contains(" s: done\n"), "{}{}", life.text(), life.stderr);
     }
     let said = lintian.wait(LONG);
     assert_eq!((said.code(), said.text()), (0, String::new()), "{}", said.stderr);

@@ -36,6 +36,8 @@ pub(crate) struct ChosenDriver {
     pub is_uring: bool,
     name: &'static str,
     why: String,
+    /// Why io_uring cannot be had, where it was wanted.
+    pub refused: Option<String>,
 }
 
 /// Descriptors kept for segments, rings, logs and the like.
@@ -44,6 +46,7 @@ const FILES_KEPT_BACK: u64 = 64;
 impl ChosenDriver {
     /// Chooses as the configuration asks and the kernel offers, and bounds the fetches of each of `shards` by it.
     pub fn of(config: &mut Config, shards: usize) -> Result<ChosenDriver, Failure> {
+        let mut refused = None;
         let (is_uring, why) = match (config.crawl.driver, UringDriver::probe()) {
             (DriverChoice::Epoll, _) => (false, "asked for".to_string()),
             (DriverChoice::Uring, Ok(())) => (true, "asked for".to_string()),
@@ -53,10 +56,13 @@ impl ChosenDriver {
             (DriverChoice::Auto, Ok(())) => {
                 (true, "this kernel offers io_uring with buffer rings".to_string())
             }
-            (DriverChoice::Auto, Err(cause)) => (false, cause),
+            (DriverChoice::Auto, Err(cause)) => {
+                refused = Some(cause.clone());
+                (false, cause)
+            }
         };
         let name = if is_uring { UringDriver::NAME } else { EpollDriver::NAME };
-        let driver = ChosenDriver { is_uring, name, why };
+        let driver = ChosenDriver { is_uring, name, why, refused };
         config.spider.fetches_max = driver.fetches_possible(config.spider.fetches_max, shards)?;
         Ok(driver)
     }
