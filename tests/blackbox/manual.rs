@@ -2,7 +2,8 @@
 //! settings file is read, and every session that needs no network runs as it is written.
 //!
 //! A code block (lines indented by four spaces) with commands follows a mark that a page does not show: `<!-- run -->`
-//! is run here, all such blocks of a page one after the other in one directory; `<!-- network -->` is not, and its
+//! is run here, all such blocks of a page one after the other in one directory; `<!-- systemd -->` where there is one
+//! (`services`); `<!-- network -->` is not, and its
 //! section says that it needs the network.
 
 use crate::support::*;
@@ -11,7 +12,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 10] = [
+const TOPICS: [&str; 11] = [
     "first-crawl",
     "crawling",
     "index",
@@ -19,6 +20,7 @@ const TOPICS: [&str; 10] = [
     "archives",
     "split",
     "politeness",
+    "services",
     "settings",
     "tuning",
     "protocols",
@@ -242,6 +244,8 @@ fn every_block_of_commands_is_run_or_says_that_it_needs_the_network() {
             let first = &block.commands()[0];
             match block.mark.as_deref() {
                 Some("run") => {}
+                // By the test of the units.
+                Some("systemd") => assert_eq!(name, "services"),
                 Some("network") => assert!(block.before.contains("the network"), "{name}: {first}"),
                 mark => panic!("{name}: {first}: marked {mark:?}"),
             }
