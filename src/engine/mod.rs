@@ -79,7 +79,7 @@ pub(crate) use runtime::health::{Health, NodeError};
 pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;
 pub(crate) use runtime::notices::Notices;
-pub(crate) use runtime::readings::{Meter, Readings, Role, State};
+pub(crate) use runtime::readings::{Readings, Role, State};
 pub use runtime::running::Running;
 pub(crate) use runtime::shard_thread::ShardMaker;
 pub(crate) use split::record_sender::RecordSender;

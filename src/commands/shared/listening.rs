@@ -25,7 +25,9 @@ fn beside() -> Beside {
 pub(crate) fn listen(doors: Doors, desk: Arc<Desk>) -> Option<Listener> {
     let at = doors.bound().map(|addr| match doors.data() {
         Some(data) => format!("admin: http://{addr}/ (the token is in {})", data.join(TOKEN_FILE).display()),
-        None => format!("admin: http://{addr}/ (without a data directory nothing that needs a token is answered)"),
+        None => {
+            format!("admin: http://{addr}/ (without a data directory nothing that needs a token is answered)")
+        }
     });
     match Listener::start_with(doors, desk, Box::new(beside)) {
         Ok(listener) => {
