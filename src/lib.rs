@@ -70,6 +70,7 @@
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
 //! | 3     | `config`                  | settings: typed, checked, told in one place                        |
+//! | 3     | `tune`                    | settings of kernel and hardware: looked at, explained, changed and brought back |
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
 //! | 2     | `storage`                 | sorted runs, the seen-set, spilled pieces, files that are there whole or not at all |
@@ -116,4 +117,5 @@ pub(crate) mod sim;
 pub(crate) mod spider;
 pub(crate) mod storage;
 pub mod store_server;
+pub(crate) mod tune;
 pub(crate) mod url_server;

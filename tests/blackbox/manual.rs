@@ -11,8 +11,18 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 9] =
-    ["first-crawl", "crawling", "index", "store", "archives", "split", "politeness", "settings", "protocols"];
+const TOPICS: [&str; 10] = [
+    "first-crawl",
+    "crawling",
+    "index",
+    "store",
+    "archives",
+    "split",
+    "politeness",
+    "settings",
+    "tuning",
+    "protocols",
+];
 
 /// Ports that stand in the text; each test uses free ones in their place.
 const PORTS: [&str; 5] = ["7080", "7443", "7170", "7172", "7180"];
@@ -483,4 +493,14 @@ fn the_session_of_protocols() {
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
+}
+
+#[test]
+fn the_session_of_tuning() {
+    let text = session("tuning").text();
+    assert!(text.contains("fdatasync  p50") && text.contains("\ntune     "), "{text}");
+    // The line of a start as the page has it, but for its figures.
+    let page = page("tuning");
+    let line = page.lines().find(|line| line.starts_with("    tune: ")).expect("a line of a start");
+    assert!(line.contains(" ok, ") && line.contains("; nephila tune check shows them"), "{line}");
 }
