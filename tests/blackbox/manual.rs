@@ -484,16 +484,6 @@ fn the_session_of_politeness() {
 }
 
 #[test]
-fn the_session_of_tuning() {
-    let text = session("tuning").text();
-    assert!(text.contains("fdatasync  p50") && text.contains("\ntune     "), "{text}");
-    // The line of a start as the page has it, but for its figures.
-    let page = page("tuning");
-    let line = page.lines().find(|line| line.starts_with("    tune: ")).expect("a line of a start");
-    assert!(line.contains(" ok, ") && line.contains("; nephila tune check shows them"), "{line}");
-}
-
-#[test]
 fn the_session_of_protocols() {
     let text = session("protocols").text();
     for part in [
@@ -507,4 +497,14 @@ fn the_session_of_protocols() {
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
+}
+
+#[test]
+fn the_session_of_tuning() {
+    let text = session("tuning").text();
+    assert!(text.contains("fdatasync  p50") && text.contains("\ntune     "), "{text}");
+    // The line of a start as the page has it, but for its figures.
+    let page = page("tuning");
+    let line = page.lines().find(|line| line.starts_with("    tune: ")).expect("a line of a start");
+    assert!(line.contains(" ok, ") && line.contains("; nephila tune check shows them"), "{line}");
 }

@@ -30,17 +30,15 @@ fn beside(machine: &Tally) -> Beside {
 
 /// Listens for a process that has started. It runs without, if that cannot be.
 pub(crate) fn listen(doors: Doors, desk: Arc<Desk>, machine: Tally) -> Option<Listener> {
-    let at = doors.bound().map(|addr| {
-        let token = match doors.data() {
-            Some(data) => format!("the token is in {}", data.join(TOKEN_FILE).display()),
-            None => "without a data directory nothing that needs a token is answered".to_string(),
-        };
-        (addr.to_string(), format!("admin: http://{addr}/ ({token})"))
+    let at = doors.bound().map(|addr| match doors.data() {
+        Some(data) => (addr, format!("the token is in {}", data.join(TOKEN_FILE).display())),
+        None => (addr, "what needs a token is not answered, as there is no data directory".to_string()),
     });
     match Listener::start_with(doors, desk, Box::new(move || beside(&machine))) {
         Ok(listener) => {
-            if let Some((addr, text)) = at {
-                tell(Event::AdminListening, vec![("addr", addr.into())], text);
+            if let Some((addr, token)) = at {
+                let text = format!("admin: http://{addr}/ ({token})");
+                tell(Event::AdminListening, vec![("addr", addr.to_string().into())], text);
             }
             for trouble in &listener.trouble {
                 tell(Event::NoControl, vec![("cause", trouble.into())], trouble);

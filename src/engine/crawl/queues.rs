@@ -15,8 +15,8 @@ use crate::proto::record::ResultCode;
 use crate::rings::Receiver;
 use crate::spider::{Fetched, Retry};
 use crate::url_server::{
-    BackOffs, HostTally, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SetAside, SpillEvent, UrlServer,
-    UrlServerConfig,
+    BackOffs, HostTally, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SetAside, SpillEvent,
+    UrlServer, UrlServerConfig,
 };
 use std::collections::VecDeque;
 
