@@ -1,10 +1,11 @@
 use super::settings::{
-    DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL, say_settings,
+    Before, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL,
+    say_settings,
 };
 use super::shared::{
-    ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,
-    Signals, counted, free_data, keep_settings, lacks, open_data, open_index, parse_url, read_urls,
-    run_to_end, say, say_more, tell_summary,
+    ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, Reload,
+    RunningCrawl, Signals, counted, free_data, keep_settings, lacks, open_data, open_index, parse_url,
+    read_urls, run_to_end, say, say_more, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
@@ -47,7 +48,7 @@ pub struct CrawlArgs {
 
 impl CrawlArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        let signals = Signals::of_service()?;
         let started = Instant::now();
         let flags: [&dyn Overlay; 4] = [&self.queues, &self.data, &self.reach, &self.links];
         let layered = self.shared.layered(&flags, self.kept.before())?;
@@ -57,7 +58,8 @@ impl CrawlArgs {
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
         let data = config.store.data.clone();
-        let summary = crawl(config, Some(&kept), seeds, signals, started)?;
+        let reload = Reload::new(&config, true, || self.shared.layered(&flags, Before::Holds));
+        let summary = crawl(config, Some(&kept), seeds, Attended { signals, reload: Some(reload) }, started)?;
         let report = CrawlReport::new(&summary);
         tell_summary(&report, self.json, |report| report.table(&data) + &report.end(&data))?;
         let lost = summary.seeds_lost.as_ref().map(said_of).or_else(|| report.all_excluded(&data));
@@ -121,12 +123,18 @@ pub(super) fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<Craw
 const FAREWELL: Farewell =
     Farewell { stopping: "open fetches may end (5 s at most)", at_once: "; what was counted is stored" };
 
+/// What a crawl can be told by signals.
+pub(super) struct Attended<'a> {
+    pub signals: Signals,
+    pub reload: Option<Reload<'a>>,
+}
+
 /// Runs a crawl to its end, with progress on stderr. Its settings are kept, if they are to be.
 pub(super) fn crawl(
     mut config: Config,
     kept: Option<&Kept>,
     seeds: Vec<CrawlUrl>,
-    signals: Signals,
+    Attended { signals, reload }: Attended<'_>,
     started: Instant,
 ) -> Result<Summary, Failure> {
     let shards = config.cores.len();
@@ -184,7 +192,7 @@ pub(super) fn crawl(
         say(format_args!("taken up from the store: {} ({took_ms} ms)", counted(pages, "page")));
     }
     let mut had = 0;
-    let ended = run_to_end(node, signals, &FAREWELL, |leaving| match leaving {
+    let ended = run_to_end(node, signals, &FAREWELL, reload, |leaving| match leaving {
         Leaving::AtOnce { pages } => note.stopped_at_once(pages),
         Leaving::InOrder { pages } => had = pages,
     });

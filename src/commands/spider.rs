@@ -1,7 +1,7 @@
-use super::settings::{DataFlags, SharedArgs, listen_address};
+use super::settings::{Before, DataFlags, SharedArgs, listen_address};
 use super::shared::{
-    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
-    open_data, run_to_end, say, tell_summary,
+    ChosenDriver, Failure, Farewell, ProductDriver, Reload, Signals, SpiderReport, announce_links,
+    links_possible, open_data, run_to_end, say, tell_summary,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -39,7 +39,7 @@ const FAREWELL: Farewell =
 
 impl SpiderArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        let signals = Signals::of_service()?;
         let started = Instant::now();
         let config = self.shared.config(&[&self.data])?;
         let links = LinksConfig {
@@ -52,7 +52,8 @@ impl SpiderArgs {
             links_max: links_possible(),
         };
         let store = self.store.as_deref().map(|text| dial_address("--store", text)).transpose()?;
-        let summary = spider(config, links, store, signals, started)?;
+        let reload = Reload::new(&config, false, || self.shared.layered(&[&self.data], Before::IsNone));
+        let summary = spider(config, links, store, (signals, reload), started)?;
         tell_summary(&SpiderReport::new(&summary), self.json, SpiderReport::table)
     }
 }
@@ -75,7 +76,7 @@ fn spider(
     mut config: Config,
     links: LinksConfig,
     store: Option<String>,
-    signals: Signals,
+    (signals, reload): (Signals, Reload<'_>),
     started: Instant,
 ) -> Result<SpiderSummary, Failure> {
     let shards = config.cores.len();
@@ -100,7 +101,7 @@ fn spider(
         false => start::<EpollDriver>(&setup, links, store, started)?,
     };
     announce_links("spider", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, |_| ())
+    run_to_end(node, signals, &FAREWELL, Some(reload), |_| ())
 }
 
 fn start<D: ProductDriver>(

@@ -1,6 +1,6 @@
-use super::settings::{DataFlags, Overlay, StoreFlags, listen_address, load};
+use super::settings::{Before, DataFlags, Overlay, StoreFlags, layered, listen_address};
 use super::shared::{
-    Failure, Farewell, Signals, StoreReport, announce_links, open_data, raise_nofile, run_to_end,
+    Failure, Farewell, Reload, Signals, StoreReport, announce_links, open_data, raise_nofile, run_to_end,
     tell_summary,
 };
 use crate::config::{Config, flag_help};
@@ -40,15 +40,17 @@ const FAREWELL: Farewell =
 
 impl StoreServerArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        let signals = Signals::of_service()?;
         let started = Instant::now();
-        let config = load(self.config.as_deref(), &[&self.data, &self])?;
+        let read = || layered(self.config.as_deref(), &[&self.data, &self], Before::IsNone);
+        let config = read()?.config;
+        let reload = Reload::new(&config, false, read);
         let listen = listen_address(&self.listen)?;
         raise_nofile();
         let directory = open_data(&config.store.data, "process")?;
         let node = StoreNode::start(&config, listen, directory, started)?;
         announce_links("storeserver", Some(node.bound()), &[]);
-        let summary = run_to_end(node, signals, &FAREWELL, |_| ())?;
+        let summary = run_to_end(node, signals, &FAREWELL, Some(reload), |_| ())?;
         tell_summary(&StoreReport::new(&summary), self.json, StoreReport::table)
     }
 }

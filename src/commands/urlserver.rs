@@ -2,7 +2,7 @@ use super::settings::{
     Before, DataFlags, KeptArgs, NO_WAY_TO_A_SPIDER, QueueFlags, SharedArgs, say_settings,
 };
 use super::shared::{
-    ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
+    ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Reload, Signals, UrlReport, announce_links,
     free_data, keep_settings, lacks, links_possible, open_data, open_index, read_urls, run_to_end,
     tell_summary,
 };
@@ -48,7 +48,7 @@ const FAREWELL: Farewell = Farewell { stopping: "open work of spiders may end (5
 
 impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        let signals = Signals::of_service()?;
         let started = Instant::now();
         // A list is none of the directory's business, and the other way round.
         let before = if self.urls.is_some() { Before::IsNone } else { self.kept.before() };
@@ -82,7 +82,12 @@ impl UrlServerArgs {
             }
         }
         let wait = self.wait || config.crawl.wait;
-        let summary = serve(config, &kept, links, urls, wait, signals, started)?;
+        let keeps = self.urls.is_none();
+        let reload = Reload::new(&config, keeps, || {
+            let before = if keeps { Before::Holds } else { Before::IsNone };
+            self.shared.layered(&[&self.queues, &self.data], before)
+        });
+        let summary = serve(config, &kept, links, urls, wait, (signals, reload), started)?;
         tell_summary(&UrlReport::new(summary), self.json, UrlReport::table)
     }
 }
@@ -102,7 +107,7 @@ fn serve(
     links: LinksConfig,
     urls: Vec<CrawlUrl>,
     wait: bool,
-    signals: Signals,
+    (signals, reload): (Signals, Reload<'_>),
     started: Instant,
 ) -> Result<UrlSummary, Failure> {
     let driver = ChosenDriver::of(&mut config, 1)?;
@@ -130,7 +135,7 @@ fn serve(
     };
     let node = node.inspect_err(|_| former.iter().for_each(|former| drop(former.put_back())))?;
     announce_links("urlserver", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, |_| ())
+    run_to_end(node, signals, &FAREWELL, Some(reload), |_| ())
 }
 
 fn start<D: ProductDriver>(

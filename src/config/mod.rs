@@ -20,12 +20,14 @@
 //! | `units`      | times, sizes and rates                                                         |
 //! | `file`       | a settings file, and what is said about its mistakes                           |
 //! | `kept`       | what a data directory was told, and how it comes between file and flags        |
+//! | `change`     | settings read again by a process that runs: what it takes, what needs a restart |
 //! | `listing`    | every setting with its value and who said so                                   |
 //! | `reference`  | every setting as a table, and as the help of a flag                            |
 //!
 //! Enums belong to the roles and protocols that act on them; this folder reads them by their names.
 
 mod auth;
+mod change;
 #[expect(clippy::module_inception)]
 mod config;
 mod crawl;
@@ -42,6 +44,7 @@ mod store;
 mod units;
 mod url_server;
 
+pub(crate) use change::{Change, Changed};
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
 pub(crate) use crawl::NameServer;

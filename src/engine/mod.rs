@@ -77,6 +77,7 @@ pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;
 pub(crate) use runtime::notices::Notices;
 pub use runtime::running::Running;
+pub use runtime::settings_news::SettingsNews;
 pub(crate) use runtime::shard_thread::ShardMaker;
 pub(crate) use split::record_sender::RecordSender;
 pub use split::spider_assembly::StoreAt;

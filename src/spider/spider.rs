@@ -6,7 +6,7 @@ use super::idle_pool::route;
 use super::origin_policy::OriginPolicy;
 use super::slot_timers::SlotTimers;
 use super::tls_conn::TlsConn;
-use super::{FetchOrder, Fetched, Retry, SpiderConfig};
+use super::{FetchLimits, FetchOrder, Fetched, Retry, SpiderConfig};
 use crate::base::{Key, NetAsk, NetError, NetEvent, Now, Slots, Transport};
 use crate::proto::http1::{Flags, Method};
 use crate::proto::job::TransId;
@@ -50,7 +50,7 @@ impl Spider {
             tls: TlsClient::new(&config.tls).expect("the settings of TLS were checked at start"),
             plain: Vec::new(),
             policy: OriginPolicy::new(config.sites.clone(), config.cookies, seed),
-            decoder: DocumentDecoder::new(config.body.doc_bytes_max),
+            decoder: DocumentDecoder::new(config.limits.body.doc_bytes_max),
             fetches: Slots::new(config.conns_max),
             conns: Conns::new(config.conns_max),
             timers: SlotTimers::new(now),
@@ -58,6 +58,13 @@ impl Spider {
             buffers: Buffers::new(config.budget.clone()),
             config,
         }
+    }
+
+    /// Other limits hold for fetches that begin from now on. Those that are open keep what they have of the old ones.
+    pub fn set_limits(&mut self, limits: FetchLimits) {
+        self.decoder.set_max(limits.body.doc_bytes_max);
+        self.config.budget.set_max(limits.body_memory);
+        self.config.limits = limits;
     }
 
     /// Open fetches.
@@ -96,7 +103,7 @@ impl Spider {
     /// Starts a fetch. There must be room.
     pub fn take(&mut self, order: FetchOrder, now: Now, out: &mut Vec<Action>) {
         let addr = order.addr;
-        if self.config.guard.check(addr.ip(), addr.port()).is_err() {
+        if self.config.limits.guard.check(addr.ip(), addr.port()).is_err() {
             let fetched = Fetched::without_response(order, ResultCode::BlockedAddress, now);
             return out.push(Action::Finished(Box::new(fetched)));
         }
@@ -332,7 +339,7 @@ impl Spider {
         let stale = conn.is_reused() && fetch.went_unanswered(result);
         let cert_fault = conn.cert_fault();
         if reusable && conn.is_sent() {
-            self.conns.keep(fetch.conn(), now.plus_us(self.config.idle_us));
+            self.conns.keep(fetch.conn(), now.plus_us(self.config.limits.idle_us));
         } else if stale {
             self.conns.close_route(fetch.conn(), out);
         } else {

@@ -1,4 +1,5 @@
 use super::progress::Progress;
+use super::reload::Reload;
 use super::signals::{Interrupt, Signals};
 use super::{Failure, say};
 use crate::engine::Running;
@@ -26,6 +27,7 @@ pub(crate) fn run_to_end<N: Running>(
     node: N,
     mut signals: Signals,
     farewell: &Farewell,
+    mut reload: Option<Reload<'_>>,
     mut leaving: impl FnMut(Leaving),
 ) -> Result<N::Summary, Failure> {
     let mut progress = Progress::new();
@@ -43,6 +45,9 @@ pub(crate) fn run_to_end<N: Running>(
             progress.say(&format!("stopping: {}; a second signal stops at once", farewell.stopping));
             is_stopping = true;
             node.stop();
+        }
+        if let (Interrupt::Reload(by), Some(reload)) = (interrupt, &mut reload) {
+            reload.again(&node, by).iter().for_each(|line| progress.say(line));
         }
         node.notices().iter().for_each(|notice| progress.say(&notice.text));
         node.waiting_for().iter().filter(|text| told.is_news(text)).for_each(|text| progress.say(text));

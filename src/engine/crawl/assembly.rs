@@ -4,6 +4,7 @@ use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::engine::crawl::index_actor::IndexActor;
+use crate::engine::crawl::live::LiveConfig;
 use crate::engine::crawl::local_queues::LocalQueues;
 use crate::engine::crawl::messages::{FromShard, ToIndex, ToShard};
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
@@ -69,7 +70,7 @@ pub enum CrawlStore {
 
 /// What makes the shards of a crawl.
 pub struct CrawlMaker {
-    config: Config,
+    config: LiveConfig,
     setup: SpiderSetup,
     scope: Arc<Scope>,
     share: Arc<ShardShare>,
@@ -135,6 +136,7 @@ pub fn assemble(
         let text = format!("some pages that are stored may be fetched again: {error}");
         wiring.health.warn("resume", text);
     }
+    let live = LiveConfig::new(config);
     let mut lanes = Vec::new();
     let mut shards = Vec::new();
     for number in 0..shard_count {
@@ -143,7 +145,7 @@ pub fn assemble(
         lanes.push(lane);
         let (slot, bell) = (wire.slot.clone(), wire.bell.clone());
         let maker = CrawlMaker {
-            config: config.clone(),
+            config: live.clone(),
             setup: kit.clone(),
             scope: scope.clone(),
             share,
@@ -154,7 +156,7 @@ pub fn assemble(
     }
     let bells = shards.iter().map(|seat| seat.bell.clone()).collect();
     let keeper = KeeperActor::new(keeper, config, wall, wiring.dealer.door.clone(), bells, &wiring.health);
-    let dealer = Dealer { provider, seeds, config: SchedulerConfig::new(config) };
+    let dealer = Dealer { provider, seeds, config: SchedulerConfig::new(config), live };
     let (scheduler, index) = dealer.join(&mut wiring, lanes, names)?;
     Ok(NodeCore {
         scheduler,
@@ -179,6 +181,7 @@ pub(crate) struct Dealer {
     pub provider: Provider,
     pub seeds: Vec<CrawlUrl>,
     pub config: SchedulerConfig,
+    pub live: LiveConfig,
 }
 
 impl Dealer {
@@ -206,6 +209,7 @@ impl Dealer {
             stop: wiring.stop.clone(),
             counters: wiring.table.thread(),
             health: wiring.health.clone(),
+            live: self.live,
         };
         let mut scheduler = Scheduler::new(self.config, parts);
         scheduler.questions().rings(bell.door.clone());
@@ -218,11 +222,11 @@ impl<D: Driver> ShardMaker<D> for CrawlMaker {
     type Shard = CrawlShard<D>;
 
     fn make(&self, driver: D, epoch: u32) -> CrawlShard<D> {
-        let now = driver.now();
-        let handler = handler_of(&self.config, &self.scope);
+        let (now, config) = (driver.now(), self.config.get());
+        let handler = handler_of(&config, &self.scope);
         let sink = PageSink::new(handler, ShardStore::new(self.share.clone()));
-        let source = LocalQueues(queues(&self.config, &self.wire, &self.previous, epoch, now));
-        let parts = shard_parts(&self.config, &self.setup, &self.wire);
+        let source = LocalQueues(queues(&config, &self.wire, &self.previous, epoch, now));
+        let parts = shard_parts(&config, &self.setup, &self.wire);
         Shard::new(driver, parts, source, sink)
     }
 

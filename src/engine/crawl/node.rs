@@ -1,12 +1,15 @@
+use crate::config::Config;
 use crate::driver::Driver;
 use crate::engine::crawl::assembly::{CrawlTask, NodeCore, assemble};
 use crate::engine::crawl::index_actor::IndexActor;
+use crate::engine::crawl::live::LiveConfig;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::seed_fates::SeedFates;
 use crate::engine::inspect::control::{CONTROL_SOCKET, Control, Desk};
 use crate::engine::inspect::node_status::Gauges;
+use crate::engine::inspect::questions::{Ask, Questions};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
@@ -16,6 +19,7 @@ use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
 use crate::engine::runtime::notices::Notices;
 use crate::engine::runtime::running::{Running, StopSwitch};
+use crate::engine::runtime::settings_news::SettingsNews;
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
 use crate::engine::runtime::wiring::wall_at;
@@ -23,7 +27,7 @@ use crate::rings::Doorbell;
 use crate::store_server::HeldDirectory;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A crawl in one process: a thread for every actor of a [`NodeCore`].
 pub struct Node {
@@ -47,6 +51,8 @@ pub struct Node {
     resumed: Resumed,
     /// Without it, questions are answered from the files.
     control: Option<Control>,
+    questions: Arc<Questions>,
+    live: LiveConfig,
 }
 
 impl Node {
@@ -63,7 +69,7 @@ impl Node {
         let core = assemble(setup, task, names, wall_at(started))?;
         let NodeCore { scheduler, index, stop, health, .. } = core;
         let scheduler_bell = scheduler.bell.door.clone();
-        let questions = scheduler.actor.questions();
+        let (questions, live) = (scheduler.actor.questions(), scheduler.actor.live());
         let shards_setup = ShardsSetup {
             name: "shard",
             driver,
@@ -78,7 +84,7 @@ impl Node {
         let index = ActorThread::start("index", index, started, &health)?;
         let scheduler = ActorThread::start("scheduler", scheduler, started, &health)?;
         let gauges = Gauges::new(core.table.clone(), health.clone(), stop.clone(), started);
-        let desk = Desk { questions, gauges, bell: scheduler_bell.clone() };
+        let desk = Desk { questions: questions.clone(), gauges, bell: scheduler_bell.clone() };
         let control = Control::start(&config.store.data, desk)
             .map_err(|cause| {
                 health.warn("no_control", format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}"));
@@ -103,6 +109,8 @@ impl Node {
             held: core.held,
             resumed: core.resumed,
             control,
+            questions,
+            live,
         })
     }
 
@@ -111,6 +119,9 @@ impl Node {
         &self.resumed
     }
 }
+
+/// Other settings hold within this time, or the crawl is about to end.
+const SET_MAX: Duration = Duration::from_secs(10);
 
 impl Running for Node {
     type Summary = Summary;
@@ -129,6 +140,22 @@ impl Running for Node {
 
     fn snapshot(&self) -> Option<Snapshot> {
         Some(Snapshot::of(&self.table))
+    }
+
+    fn settings(&self) -> Option<Arc<Config>> {
+        Some(self.live.get())
+    }
+
+    fn takes(&self, _: &str) -> bool {
+        true
+    }
+
+    fn set(&self, config: Arc<Config>) -> bool {
+        self.questions.ask(Ask::Set(config), SET_MAX).is_some()
+    }
+
+    fn settings_news(&self) -> Option<&SettingsNews> {
+        Some(&self.live.news)
     }
 
     fn finish(self) -> Result<Summary, NodeError> {

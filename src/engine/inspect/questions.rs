@@ -1,3 +1,4 @@
+use crate::config::Config;
 use crate::doc_index::IndexStats;
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
@@ -36,6 +37,8 @@ pub(crate) enum Ask {
     Take(Box<Handed>),
     /// To send no new requests, or to go on.
     Pause(bool),
+    /// To go by these settings from now on, as far as they may change.
+    Set(Arc<Config>),
 }
 
 #[derive(Debug, PartialEq)]
@@ -65,6 +68,11 @@ impl Questions {
     /// Pauses or resumes, and does not wait for it.
     pub(crate) fn pause(&self, paused: bool) {
         let _ = self.put(Question { ask: Ask::Pause(paused), answer: sync_channel(1).0 });
+    }
+
+    /// Lets these settings hold, and does not wait for it.
+    pub(crate) fn set(&self, config: Arc<Config>) {
+        let _ = self.put(Question { ask: Ask::Set(config), answer: sync_channel(1).0 });
     }
 
     fn put(&self, question: Question) -> Option<()> {

@@ -38,6 +38,7 @@ pub(crate) mod log_writer;
 pub(crate) mod notices;
 pub(crate) mod outbox;
 pub(crate) mod running;
+pub(crate) mod settings_news;
 pub(crate) mod shard_lane;
 pub(crate) mod shard_thread;
 pub(crate) mod store_actors;

@@ -1,6 +1,8 @@
 use super::counters::Snapshot;
 use super::health::{Health, NodeError};
 use super::notices::Notice;
+use super::settings_news::SettingsNews;
+use crate::config::Config;
 use crate::rings::Doorbell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +30,26 @@ pub trait Running: Sized {
     /// What users are to be told that happened since this was last asked.
     fn notices(&self) -> Vec<Notice> {
         self.health().notices().take()
+    }
+
+    /// What it goes by, if that may change while it runs.
+    fn settings(&self) -> Option<Arc<Config>> {
+        None
+    }
+
+    /// Whether it can take a change of a setting, `section.name`, if any process can.
+    fn takes(&self, _setting: &str) -> bool {
+        false
+    }
+
+    /// Goes by these settings from now on. False if it ends, or takes none.
+    fn set(&self, _config: Arc<Config>) -> bool {
+        false
+    }
+
+    /// Where those who watch it read what became of changed settings.
+    fn settings_news(&self) -> Option<&SettingsNews> {
+        None
     }
 
     /// How far it is, where that is shown.
