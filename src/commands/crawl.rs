@@ -1,11 +1,11 @@
 use super::settings::{
-    AdminFlags, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL,
-    say_settings,
+    AdminFlags, Before, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs,
+    WHAT_TO_CRAWL, say_settings,
 };
 use super::shared::{
-    ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,
-    Signals, announce_tuning, counted, free_data, keep_settings, lacks, listen, open_data, open_index,
-    parse_url, read_urls, run_to_end, take_doors, tell_event, tell_summary,
+    ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, Reload,
+    RunningCrawl, Signals, announce_tuning, counted, free_data, keep_settings, lacks, listen, open_data,
+    open_index, parse_url, read_urls, run_to_end, take_doors, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
@@ -65,7 +65,8 @@ impl CrawlArgs {
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
         let data = config.store.data.clone();
-        let summary = crawl(config, Some(&kept), seeds, signals, started)?;
+        let reload = Reload::new(&config, true, || self.shared.layered(&flags, Before::Holds));
+        let summary = crawl(config, Some(&kept), seeds, Attended { signals, reload: Some(reload) }, started)?;
         let report = CrawlReport::new(&summary);
         tell_summary(&report, self.json, |report| report.table(&data) + &report.end(&data))?;
         let lost = summary.seeds_lost.as_ref().map(said_of).or_else(|| report.all_excluded(&data));
@@ -130,12 +131,18 @@ pub(super) fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<Craw
 const FAREWELL: Farewell =
     Farewell { stopping: "open fetches may end (5 s at most)", at_once: "; what was counted is stored" };
 
+/// What a crawl can be told by signals.
+pub(super) struct Attended<'a> {
+    pub signals: Signals,
+    pub reload: Option<Reload<'a>>,
+}
+
 /// Runs a crawl to its end, with progress on stderr. Its settings are kept, if they are to be.
 pub(super) fn crawl(
     mut config: Config,
     kept: Option<&Kept>,
     seeds: Vec<CrawlUrl>,
-    signals: Signals,
+    Attended { signals, reload }: Attended<'_>,
     started: Instant,
 ) -> Result<Summary, Failure> {
     let shards = config.cores.len();
@@ -202,7 +209,7 @@ pub(super) fn crawl(
     }
     let listener = listen(doors, node.desk(), machine);
     let mut had = 0;
-    let ended = run_to_end(node, listener, signals, &FAREWELL, |leaving| match leaving {
+    let ended = run_to_end(node, listener, signals, &FAREWELL, reload, |leaving| match leaving {
         Leaving::AtOnce { pages } => note.stopped_at_once(pages),
         Leaving::InOrder { pages } => had = pages,
     });

@@ -84,6 +84,7 @@ pub(crate) use runtime::notices::{Fields, Notice, Untaken, Value, count_messages
 pub(crate) use runtime::pulse::Vigil;
 pub(crate) use runtime::readings::{Readings, Role, State};
 pub use runtime::running::Running;
+pub use runtime::settings_news::SettingsNews;
 pub(crate) use runtime::shard_thread::ShardMaker;
 pub(crate) use split::record_sender::RecordSender;
 pub use split::spider_assembly::StoreAt;

@@ -6,7 +6,7 @@ use super::idle_pool::route;
 use super::origin_policy::OriginPolicy;
 use super::slot_timers::SlotTimers;
 use super::tls_conn::TlsConn;
-use super::{FetchOrder, Fetched, Retry, SpiderConfig};
+use super::{FetchLimits, FetchOrder, Fetched, Retry, SpiderConfig};
 use crate::base::{Key, NetAsk, NetError, NetEvent, Now, Slots, Transport};
 use crate::proto::http1::{Flags, Method};
 use crate::proto::job::TransId;
@@ -60,7 +60,7 @@ impl Spider {
             tls: TlsClient::new(&config.tls).expect("the settings of TLS were checked at start"),
             plain: Vec::new(),
             policy: OriginPolicy::new(config.sites.clone(), config.cookies, seed),
-            decoder: DocumentDecoder::new(config.body.doc_bytes_max),
+            decoder: DocumentDecoder::new(config.limits.body.doc_bytes_max),
             fetches: Slots::new(config.conns_max),
             conns: Conns::new(config.conns_max),
             timers: SlotTimers::new(now),
@@ -69,6 +69,13 @@ impl Spider {
             buffers: Buffers::new(config.budget.clone()),
             config,
         }
+    }
+
+    /// Other limits hold for fetches that begin from now on. Those that are open keep what they have of the old ones.
+    pub fn set_limits(&mut self, limits: FetchLimits) {
+        self.decoder.set_max(limits.body.doc_bytes_max);
+        self.config.budget.set_max(limits.body_memory);
+        self.config.limits = limits;
     }
 
     /// Open fetches.
@@ -116,7 +123,7 @@ impl Spider {
     /// Starts a fetch. There must be room.
     pub fn take(&mut self, order: FetchOrder, now: Now, out: &mut Vec<Action>) {
         let addr = order.addr;
-        if self.config.guard.check(addr.ip(), addr.port()).is_err() {
+        if self.config.limits.guard.check(addr.ip(), addr.port()).is_err() {
             let fetched = Fetched::without_response(order, ResultCode::BlockedAddress, now);
             return out.push(Action::Finished(Box::new(fetched)));
         }
@@ -363,7 +370,7 @@ impl Spider {
         self.stats.connections[3] += u64::from(result.is_unconnected());
         self.stats.handshakes[2] += u64::from(result == ResultCode::TlsFailed);
         if reusable && conn.is_sent() {
-            self.conns.keep(fetch.conn(), now.plus_us(self.config.idle_us));
+            self.conns.keep(fetch.conn(), now.plus_us(self.config.limits.idle_us));
         } else if stale {
             self.conns.close_route(fetch.conn(), out);
         } else {

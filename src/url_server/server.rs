@@ -32,6 +32,14 @@ pub struct UrlServerConfig {
     pub seed: u32,
 }
 
+/// The rules of niceness, which may change while a server runs.
+#[derive(Clone, Copy, Debug)]
+pub struct NicenessRules {
+    pub host: Niceness,
+    pub ip: Niceness,
+    pub host_failures_max: u8,
+}
+
 /// The role as one value; see the folder's docs. Its verbs are in `admission`, `acquisition` and `release`.
 pub struct UrlServer {
     pub(super) config: UrlServerConfig,
@@ -49,6 +57,8 @@ pub struct UrlServer {
     /// URLs here, whether waiting, left over, refused or open.
     pub(super) pages: usize,
     pub(super) stats: UrlServerStats,
+    /// The most requests that any rules so far allowed to be open.
+    open_max: (u8, u8),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,6 +139,7 @@ impl UrlServer {
             set_aside: Vec::new(),
             pages: 0,
             stats: UrlServerStats::default(),
+            open_max: (config.host.concurrent, config.ip.concurrent),
             config,
         }
     }
@@ -147,7 +158,26 @@ impl UrlServer {
     #[must_use]
     pub fn after(mut self, quiet_until: Now, memory: HostMemory) -> UrlServer {
         self.hosts.after(quiet_until, memory);
+        let gap_us = self.config.host.gap_us.max(self.config.ip.gap_us);
+        self.hosts.were_asked_by(Now::from_us(quiet_until.us().saturating_sub(gap_us)));
         self
+    }
+
+    /// Keeps to other rules from now on. A longer pause holds at once, a shorter one from the next request.
+    pub fn set_rules(&mut self, rules: NicenessRules, now: Now) {
+        let NicenessRules { host, ip, host_failures_max } = rules;
+        (self.config.host, self.config.ip) = (host, ip);
+        self.config.host_failures_max = host_failures_max;
+        self.open_max = (self.open_max.0.max(host.concurrent), self.open_max.1.max(ip.concurrent));
+        self.readiness.set_rules(host, ip);
+        self.hosts.stretch(&host, &ip, now);
+        // More may be open at once: what rested because of that does so no longer.
+        for slot in 0..self.hosts.len() as u32 {
+            self.settle(slot, now);
+        }
+        for address in 0..self.hosts.addresses().len() as u32 {
+            self.readiness.wake_address(&mut self.hosts, address, now);
+        }
     }
 
     /// What another server must know of a host that moves to it, as lines of the journal.
@@ -164,6 +194,15 @@ impl UrlServer {
     pub fn remember(&mut self, origin: &str, lines: &str, now: Now) {
         let clock = Clock { wall: self.config.wall, now };
         self.hosts.remember(origin, lines, clock, &self.config.product_token);
+        self.hosts.were_asked_by(now);
+        // The rules have just become stricter, and the other server may not have known.
+        if self.hosts.is_quiet(now) {
+            let until = now.plus_us(self.config.host.gap_us.max(self.config.ip.gap_us));
+            self.hosts.keep_quiet(until);
+            if let Some(slot) = self.hosts.find(origin) {
+                self.hosts[slot].pace.put_off(until);
+            }
+        }
     }
 
     /// Moves hosts whose pause is over, looks for spiders that fell silent, and fetches leftovers back.
@@ -335,8 +374,10 @@ impl UrlServer {
 
     /// What must hold between any two calls; the tests and the simulation check it.
     pub fn invariants(&self) -> bool {
-        let UrlServerConfig { queue_len, host, ip, .. } = &self.config;
-        assert!(self.hosts.invariants(*queue_len, host, ip) && self.readiness.invariants(&self.hosts));
+        assert!(
+            self.hosts.invariants(self.config.queue_len, self.open_max)
+                && self.readiness.invariants(&self.hosts)
+        );
         assert!(self.spiders.invariants(&self.hosts) && self.in_flight.invariants(&self.hosts));
         assert!(self.robots_gate.invariants(&self.hosts) && self.leftover.invariants());
         let in_rows: usize = self.hosts.iter().map(|host| host.pages()).sum();

@@ -13,6 +13,7 @@
 //! | `reach`      | scope, depth, page limits, seeds files                            |
 //! | `niceness`   | pauses, open requests, robots rules                               |
 //! | `politeness` | fifty hosts by their server's own log, and the audit agrees with it  |
+//! | `reload`     | settings read again by SIGHUP hold for hosts, audit and next process |
 //! | `remembered` | what a host asked for outlives the process, stopped or killed     |
 //! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
@@ -146,6 +147,7 @@ mod real_servers;
 mod real_support;
 mod real_tls;
 mod redirects;
+mod reload;
 mod remembered;
 mod responses;
 mod restart;

@@ -22,6 +22,7 @@
 //! |-------------------------------------|---------------------------------------------------------------------|
 //! | `assembly`                          | `assemble`: every part made and joined                              |
 //! | `node`, `node_setup`, `settings`    | the threads; what a node is told; each role's part of the settings  |
+//! | `live`                              | settings that change while it runs                                  |
 //! | `scheduler`, `scheduler_setup`      | between the doc index and the shards; what it is told               |
 //! | `resolution`                        | the names of one batch of candidates                                |
 //! | `placement`, `address_owners`       | where a host lives, and whose an address is                         |
@@ -46,6 +47,7 @@ pub(crate) mod ending;
 pub(crate) mod index_actor;
 pub(crate) mod index_link;
 pub(crate) mod linger;
+pub(crate) mod live;
 pub(crate) mod local_queues;
 pub(crate) mod messages;
 pub(crate) mod node;

@@ -1,5 +1,6 @@
 use crate::base::{Durations, NetEvent, Now, Wall};
 use crate::driver::Driver;
+use crate::engine::crawl::live::ShardRules;
 use crate::engine::crawl::shard_log::ShardLog;
 use crate::engine::crawl::stages::{Stage, Stages};
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
@@ -96,6 +97,9 @@ pub trait WorkSource {
     /// Hands on what has gathered in this turn.
     fn flush(&mut self, out: &mut ShardOut<Self::Reply>, now: Now);
 
+    /// Other rules hold from now on.
+    fn set_rules(&mut self, _: &ShardRules, _: Now) {}
+
     /// The shard starts nothing more.
     fn drain(&mut self) {}
 
@@ -159,6 +163,8 @@ pub enum Received {
     Taken,
     /// A seed's redirects ended there: its host is in scope.
     Scope(Arc<CrawlUrl>),
+    /// Keep to these from now on.
+    Rules(Arc<ShardRules>),
     /// Start nothing new; let what is open end.
     Drain,
 }
@@ -253,12 +259,20 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
             match self.source.receive(message, &mut self.out, now) {
                 Received::Taken => {}
                 Received::Scope(url) => self.sink.extend_scope(&url),
+                Received::Rules(rules) => self.set_rules(&rules, now),
                 Received::Drain => {
                     self.drain_by.get_or_insert(now.plus_us(DRAIN_US));
                     self.source.drain();
                 }
             }
         }
+    }
+
+    /// What was decided before this was decided by the rules before these; the log tells them apart.
+    fn set_rules(&mut self, rules: &ShardRules, now: Now) {
+        self.source.set_rules(rules, now);
+        self.spider.set_limits(rules.limits.clone());
+        self.out.log.rules(&rules.told, now);
     }
 
     fn take_completions(&mut self, now: Now) {

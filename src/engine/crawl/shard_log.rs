@@ -3,7 +3,7 @@ use crate::engine::crawl::completion::retry_after_s;
 use crate::engine::runtime::groups::{STATUSES, status_at};
 use crate::engine::runtime::log_writer::{LogWriterPort, ToLogWriter};
 use crate::limits::{LOG_BATCH_BYTES, SCRIBE_BACKLOG_MAX};
-use crate::proto::crawl_log::{LogLine, Path, Rules, Timing};
+use crate::proto::crawl_log::{LogLine, Path, RuleChange, Rules, RunRules, Timing};
 use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::spider::Fetched;
@@ -182,6 +182,13 @@ impl ShardLog {
             doc_id: None,
             retry_after_s: retry_after_s(fetched, self.wall),
         }
+    }
+
+    /// Other rules hold on this shard from now on.
+    pub fn rules(&mut self, rules: &RunRules, now: Now) {
+        let at_us = self.unix_us(now);
+        RuleChange { at_us, shard: self.shard, rules: rules.clone() }.write(&mut self.lines);
+        self.hurry();
     }
 
     fn unix_us(&self, now: Now) -> u64 {

@@ -46,6 +46,10 @@ impl Window {
         &self.places
     }
 
+    pub(super) fn active_mut(&mut self) -> impl Iterator<Item = &mut Active> {
+        self.places.iter_mut().filter_map(Option::as_mut)
+    }
+
     /// Puts a request into a free place and returns which.
     pub(super) fn insert(&mut self, active: Active) -> u8 {
         let free = self.places.iter().position(Option::is_none);

@@ -87,8 +87,14 @@ impl StoreNode {
         let gauges =
             Gauges::new(Role::StoreServer.name(), counters.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, bells);
-        let desk =
-            Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
+        let desk = Arc::new(Desk {
+            gauges,
+            meter: meter.clone(),
+            stop: stop.clone(),
+            questions: None,
+            news: None,
+            rules: None,
+        });
         Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, desk, meter })
     }
 
