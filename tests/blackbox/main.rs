@@ -13,6 +13,7 @@
 //! | `reach`      | scope, depth, page limits, seeds files                            |
 //! | `niceness`   | pauses, open requests, robots rules                               |
 //! | `politeness` | fifty hosts by their server's own log, and the audit agrees with it  |
+//! | `refused_rings`| where io_uring is refused, epoll does the same work             |
 //! | `remembered` | what a host asked for outlives the process, stopped or killed     |
 //! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
@@ -48,6 +49,7 @@
 //! | `spider_store`| with `--store` it keeps a record until it is counted             |
 //! | `storeserver`| `nephila storeserver` counts what is durable, and nothing else    |
 //! | `urlserver`  | `nephila urlserver` keeps to them, and is nice                    |
+//! | `tuning`     | runbooks are whole, and drop-ins and lab say what they say       |
 //! | `url_life`   | and loses no URL, whatever becomes of spiders and processes       |
 //! | `store`      | what `store` prints and with what status                          |
 //! | `manual`     | README and manual say what is so, and their examples run          |
@@ -132,6 +134,7 @@ mod real_servers;
 mod real_support;
 mod real_tls;
 mod redirects;
+mod refused_rings;
 mod remembered;
 mod responses;
 mod restart;
@@ -153,6 +156,7 @@ mod store_care;
 mod storeserver;
 mod support;
 mod telling;
+mod tuning;
 mod url_life;
 mod urlserver;
 mod wrong_command_lines;
