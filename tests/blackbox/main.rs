@@ -13,6 +13,7 @@
 //! | `reach`      | scope, depth, page limits, seeds files                            |
 //! | `niceness`   | pauses, open requests, robots rules                               |
 //! | `politeness` | fifty hosts by their server's own log, and the audit agrees with it  |
+//! | `refused_rings`| where io_uring is refused, epoll does the same work             |
 //! | `reload`     | settings read again by SIGHUP hold for hosts, audit and next process |
 //! | `remembered` | what a host asked for outlives the process, stopped or killed     |
 //! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
@@ -51,6 +52,7 @@
 //! | `spider_store`| with `--store` it keeps a record until it is counted             |
 //! | `storeserver`| `nephila storeserver` counts what is durable, and nothing else    |
 //! | `urlserver`  | `nephila urlserver` keeps to them, and is nice                    |
+//! | `runbooks`   | runbooks are whole, and drop-ins and lab say what they say       |
 //! | `url_life`   | and loses no URL, whatever becomes of spiders and processes       |
 //! | `store`      | what `store` prints and with what status                          |
 //! | `manual`     | README and manual say what is so, and their examples run          |
@@ -147,6 +149,7 @@ mod real_servers;
 mod real_support;
 mod real_tls;
 mod redirects;
+mod refused_rings;
 mod reload;
 mod remembered;
 mod responses;
@@ -157,6 +160,7 @@ mod robots_agent;
 mod robots_whole;
 mod round_trip;
 mod rules;
+mod runbooks;
 mod secrets;
 mod services;
 mod settings_files;
