@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
     add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
-    parse, pause, robots, sim, spider, status, stop, store, storeserver, tune, urlserver,
+    metrics, parse, pause, robots, sim, spider, status, stop, store, storeserver, tune, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -43,6 +43,7 @@ enum Command {
     Store(store::StoreArgs),
     Index(index::IndexArgs),
     Explain(explain::ExplainArgs),
+    Metrics(metrics::MetricsArgs),
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
     Export(export::ExportArgs),
@@ -137,6 +138,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Store(args) => args.run(),
         Command::Index(args) => args.run(),
         Command::Explain(args) => args.run(),
+        Command::Metrics(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),

@@ -1,16 +1,18 @@
 use super::settings::{
-    DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL, say_settings,
+    AdminFlags, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL,
+    say_settings,
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,
-    Signals, announce_tuning, counted, free_data, keep_settings, lacks, open_data, open_index, parse_url,
-    read_urls, run_to_end, tell_event, tell_summary,
+    Signals, announce_tuning, counted, free_data, keep_settings, lacks, listen, open_data, open_index,
+    parse_url, read_urls, run_to_end, take_doors, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    CrawlStore, CrawlTask, Event, Health, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary,
+    CrawlStore, CrawlTask, Event, Health, Node, NodeError, NodeSetup, NodeStatus, SeedsLost, SpiderSetup,
+    Summary,
 };
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
@@ -43,6 +45,8 @@ pub struct CrawlArgs {
     pub shared: SharedArgs,
     #[command(flatten)]
     pub queues: QueueFlags,
+    #[command(flatten)]
+    pub admin: AdminFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -53,7 +57,7 @@ impl CrawlArgs {
         self.shared.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
-        let flags: [&dyn Overlay; 4] = [&self.queues, &self.data, &self.reach, &self.links];
+        let flags: [&dyn Overlay; 5] = [&self.queues, &self.data, &self.reach, &self.links, &self.admin];
         let layered = self.shared.layered(&flags, self.kept.before())?;
         is_free(&layered.config.store.data, !self.urls.is_empty() || self.seeds.is_some())?;
         say_settings(&layered);
@@ -136,6 +140,7 @@ pub(super) fn crawl(
 ) -> Result<Summary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
+    let doors = take_doors(&config, Some(&config.store.data))?;
     let names = NameSource::of(&config, &driver)?;
     let (fetches_max, path) = (config.spider.fetches_max, config.store.data.display());
     let seeds_said = counted(seeds.len() as u64, "seed");
@@ -188,15 +193,16 @@ pub(super) fn crawl(
         false => start::<EpollDriver>(&setup, task, names, started),
     };
     let node = node.inspect_err(|_| keep_former())?;
-    announce_tuning(&data, driver.refused);
+    let machine = announce_tuning(&data, driver.refused);
     let taken_up = node.resumed();
     if taken_up.pages > 0 {
         let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());
         let text = format!("taken up from the store: {} ({took_ms} ms)", counted(pages, "page"));
         tell_event(Event::PagesTakenUp, vec![("pages", pages.into()), ("ms", took_ms.into())], text);
     }
+    let listener = listen(doors, node.desk(), machine);
     let mut had = 0;
-    let ended = run_to_end(node, signals, &FAREWELL, |leaving| match leaving {
+    let ended = run_to_end(node, listener, signals, &FAREWELL, |leaving| match leaving {
         Leaving::AtOnce { pages } => note.stopped_at_once(pages),
         Leaving::InOrder { pages } => had = pages,
     });
@@ -209,7 +215,9 @@ pub(super) fn crawl(
 
 /// Whoever names URLs while a crawl runs there means to add them.
 fn is_free(data: &Path, has_urls: bool) -> Result<(), Failure> {
-    if !has_urls || RunningCrawl::at(data)?.is_none() {
+    let running = if has_urls { RunningCrawl::at(data)? } else { None };
+    let status = running.and_then(|mut crawl| crawl.get::<NodeStatus>("/api/v1/status").ok().flatten());
+    if !status.is_some_and(|status| ["crawl", "urlserver"].contains(&status.role.as_str())) {
         return free_data(data);
     }
     let by = Holder::of(data)?.map_or("a process".to_string(), |holder| holder.to_string());

@@ -1,16 +1,15 @@
 use super::index::{line_of, typed};
 use super::index_stat::origin_of;
 use super::shared::{DataArg, Failure, RunningCrawl, now_ms, tell, with_age};
-use crate::base::{Wall, rfc3339, shown};
+use crate::base::{Wall, shown};
 use crate::doc_index::{DocumentLine, IndexView, QueryVariants};
 use crate::engine::{
-    CrawlRules, Explanation, HostLine, NodeState, NodeStatus, RobotsLine, RobotsState, ScopeLine, Status,
-    index_folder, remembered, scope_of,
+    Circumstances, CrawlRules, Explained, HostLine, NodeState, NodeStatus, RobotsLine, RobotsState, Said,
+    ScopeLine, Status, index_folder, remembered, scope_of,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
 use clap::Args;
-use serde::Serialize;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -30,58 +29,23 @@ pub struct ExplainArgs {
     json: bool,
 }
 
-/// The answer, for machines and for people.
-#[derive(Serialize)]
-struct Explained<'a> {
-    /// In normal form.
-    url: &'a str,
-    /// What the page says it should be known by.
-    canonical: Option<&'a str>,
-    #[serde(flatten)]
-    explanation: Answer<'a>,
-    known: bool,
-    redirect: Option<Answer<'a>>,
-    pages_per_host: u32,
-    pages_per_domain: u32,
-    query_variants_max: u32,
-    #[serde(flatten)]
-    status: &'a Status,
-}
-
-#[derive(Serialize)]
-struct Answer<'a> {
-    /// Of where a redirect leads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<&'a str>,
-    answer: &'static str,
-    said: &'a str,
-}
-
 impl ExplainArgs {
     pub fn run(self) -> Result<(), Failure> {
         let url = typed(&self.url, &self.data.path)?;
         let asking = Asking::of(&self.data)?;
         let status = asking.look(&url)?;
-        let explanation = asking.explain(&status);
-        let dossier = status.dossier.as_ref();
-        let target = dossier.and_then(|dossier| CrawlUrl::parse(dossier.new_url.as_deref()?).ok());
-        let redirect = match &target {
-            Some(target) => Some((target, asking.explain(&asking.look(target)?))),
+        let there = match status.target() {
+            Some(target) => {
+                let status = asking.look(&target)?;
+                Some((target, status))
+            }
             None => None,
         };
-        let explained = Explained {
-            url: url.as_str(),
-            canonical: dossier.and_then(|dossier| dossier.canonical.as_deref()),
-            explanation: Answer::of(None, &explanation),
-            known: dossier.is_some(),
-            redirect: redirect.as_ref().map(|(url, there)| Answer::of(Some(url.as_str()), there)),
-            pages_per_host: asking.rules.doc_index.pages_per_host,
-            pages_per_domain: asking.rules.doc_index.pages_per_domain,
-            query_variants_max: asking.rules.doc_index.query_variants_max,
-            status: &status,
-        };
-        tell(&explained, self.json, Explained::text)?;
-        match explanation.answer.is_no() {
+        let is_paused = status.live && asking.is_paused();
+        let around = Circumstances { rules: &asking.rules, now_ms: asking.now_ms, is_paused };
+        let explained = Explained::of(&url, status, there, &around);
+        tell(&explained, self.json, text_of)?;
+        match explained.answer.is_no {
             true => Err(Failure::No(String::new())),
             false => Ok(()),
         }
@@ -104,7 +68,7 @@ impl Asking<'_> {
 
     fn look(&self, url: &CrawlUrl) -> io::Result<Status> {
         let asked = match RunningCrawl::at(self.data) {
-            Ok(Some(mut crawl)) => crawl.ask(&format!("explain {url}")),
+            Ok(Some(mut crawl)) => crawl.get(&format!("/api/v1/explain?url={}", escaped(url))),
             _ => Ok(None),
         };
         match asked {
@@ -166,60 +130,50 @@ impl Asking<'_> {
         Ok(())
     }
 
-    /// While a crawl is paused, what may be fetched waits for nothing else.
-    fn explain(&self, looked: &Status) -> Explanation {
-        let mut explanation = Explanation::of(looked, &self.rules, &rfc3339(self.now_ms));
-        if explanation.answer.is_next() && looked.live && self.is_paused() {
-            explanation.said = format!("the crawl is paused (nephila resume goes on); {}", explanation.said);
-        }
-        explanation
-    }
-
     fn is_paused(&self) -> bool {
-        let asked =
-            RunningCrawl::at(self.data).ok().flatten().map(|mut crawl| crawl.ask::<NodeStatus>("status"));
+        let asked = RunningCrawl::at(self.data)
+            .ok()
+            .flatten()
+            .map(|mut crawl| crawl.get::<NodeStatus>("/api/v1/status"));
         matches!(asked, Some(Ok(Some(NodeStatus { state: NodeState::Paused, .. }))))
     }
 }
 
-impl<'a> Answer<'a> {
-    fn of(url: Option<&'a str>, explanation: &'a Explanation) -> Answer<'a> {
-        Answer { url, answer: explanation.answer.name(), said: &explanation.said }
+fn text_of(explained: &Explained) -> String {
+    let status = &explained.status;
+    let mut rows = vec![("url", explained.url.clone()), ("answer", explained.answer.said.clone())];
+    if let Some(Said { url: Some(target), said, .. }) = &explained.redirect {
+        rows.push(("there", format!("{target}: {said}")));
     }
+    if let Some(dossier) = &status.dossier {
+        let since = dossier.discovered_at.as_deref().map_or("some time".to_string(), with_age);
+        let via = dossier.via.as_deref().map_or("as a seed".to_string(), |via| format!("via {via}"));
+        rows.push(("known", format!("since {since}, {via}, depth {}", dossier.depth)));
+        rows.extend(dossier.canonical.clone().map(|canonical| ("canonical", canonical)));
+    }
+    rows.extend(status.scope.as_ref().map(|scope| ("scope", scope.said.clone())));
+    let budgets = [
+        (explained.pages_per_host, status.host.map(|host| host.counts.known), "host"),
+        (explained.pages_per_domain, status.domain_known, "domain"),
+    ];
+    for (max, known, whose) in budgets {
+        let known = known.filter(|_| max > 0);
+        rows.extend(known.map(|known| ("budget", format!("{known} of {max} URLs of its {whose}"))));
+    }
+    rows.extend(status.robots.as_ref().map(|robots| ("robots", robots_text(robots))));
+    let pause = status.niceness.as_ref().and_then(|niceness| niceness.pause_until.as_ref());
+    rows.extend(
+        pause.map(|until| ("pause", format!("nothing is asked of its host before {}", with_age(until)))),
+    );
+    rows.extend(status.trouble.clone().map(|trouble| ("trouble", trouble)));
+    let by = if status.live { "the running crawl" } else { "the files of the crawl" };
+    rows.push(("source", by.to_string()));
+    rows.iter().map(|(name, said)| format!("{name:<10} {}\n", shown(said, 2 * URL_BYTES_MAX))).collect()
 }
 
-impl Explained<'_> {
-    fn text(&self) -> String {
-        let status = self.status;
-        let mut rows = vec![("url", self.url.to_string()), ("answer", self.explanation.said.to_string())];
-        if let Some(Answer { url: Some(target), said, .. }) = self.redirect {
-            rows.push(("there", format!("{target}: {said}")));
-        }
-        if let Some(dossier) = &status.dossier {
-            let since = dossier.discovered_at.as_deref().map_or("some time".to_string(), with_age);
-            let via = dossier.via.as_deref().map_or("as a seed".to_string(), |via| format!("via {via}"));
-            rows.push(("known", format!("since {since}, {via}, depth {}", dossier.depth)));
-            rows.extend(dossier.canonical.clone().map(|canonical| ("canonical", canonical)));
-        }
-        rows.extend(status.scope.as_ref().map(|scope| ("scope", scope.said.clone())));
-        let budgets = [
-            (self.pages_per_host, status.host.map(|host| host.counts.known), "host"),
-            (self.pages_per_domain, status.domain_known, "domain"),
-        ];
-        for (max, known, whose) in budgets {
-            let known = known.filter(|_| max > 0);
-            rows.extend(known.map(|known| ("budget", format!("{known} of {max} URLs of its {whose}"))));
-        }
-        rows.extend(status.robots.as_ref().map(|robots| ("robots", robots_text(robots))));
-        let pause = status.niceness.as_ref().and_then(|niceness| niceness.pause_until.as_ref());
-        rows.extend(
-            pause.map(|until| ("pause", format!("nothing is asked of its host before {}", with_age(until)))),
-        );
-        rows.extend(status.trouble.clone().map(|trouble| ("trouble", trouble)));
-        let by = if status.live { "the running crawl" } else { "the files of the crawl" };
-        rows.push(("source", by.to_string()));
-        rows.iter().map(|(name, said)| format!("{name:<10} {}\n", shown(said, 2 * URL_BYTES_MAX))).collect()
-    }
+/// A URL as the value of a query.
+fn escaped(url: &CrawlUrl) -> String {
+    url::form_urlencoded::byte_serialize(url.as_str().as_bytes()).collect()
 }
 
 fn robots_text(robots: &RobotsLine) -> String {

@@ -25,7 +25,7 @@ pub(super) struct Topic {
     text: &'static str,
 }
 
-pub(super) const TOPICS: [Topic; 10] = [
+pub(super) const TOPICS: [Topic; 11] = [
     Topic {
         name: "first-crawl",
         about: "a first hour: try, crawl, stop, resume, look, crawl again",
@@ -60,6 +60,11 @@ pub(super) const TOPICS: [Topic; 10] = [
         name: "politeness",
         about: "pauses, robots.txt, back-off, audit",
         text: include_str!("../manual/politeness.md"),
+    },
+    Topic {
+        name: "services",
+        about: "a crawl under systemd: start, watch, change, stop, move",
+        text: include_str!("../manual/services.md"),
     },
     Topic {
         name: "settings",

@@ -195,6 +195,38 @@ setting_flags! {
     }
 }
 
+/// Where a process listens for those who ask it, besides the socket in its data directory.
+#[derive(Args)]
+pub struct AdminFlags {
+    /// Listen on TCP as well, for scripts and monitors: ADDR is 127.0.0.1:7180 unless given; port 0 takes a free one
+    #[arg(
+        long,
+        value_name = "ADDR",
+        num_args = 0..=1,
+        default_missing_value = ADMIN_ADDRESS,
+        value_parser = admin_address,
+        help_heading = NETWORK
+    )]
+    admin: Option<SocketAddr>,
+}
+
+const ADMIN_ADDRESS: &str = "127.0.0.1:7180";
+
+fn admin_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("must be an address and a port, like {ADMIN_ADDRESS} (before a URL, write --admin={ADMIN_ADDRESS})")
+    })
+}
+
+impl Overlay for AdminFlags {
+    fn lay_over(&self, config: &mut Config, told: &mut Vec<String>) {
+        if let Some(addr) = self.admin {
+            config.admin.listen = Some(addr);
+            told.push("admin.listen".to_string());
+        }
+    }
+}
+
 /// What every process that fetches or resolves is told.
 #[derive(Args)]
 pub struct SharedArgs {

@@ -1,7 +1,7 @@
-use super::settings::{DataFlags, SharedArgs, listen_address};
+use super::settings::{AdminFlags, DataFlags, SharedArgs, listen_address};
 use super::shared::{
     ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, announce_tuning,
-    links_possible, open_data, run_to_end, tell_event, tell_summary,
+    links_possible, listen, open_data, run_to_end, take_doors, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -31,6 +31,8 @@ pub struct SpiderArgs {
     store: Option<String>,
     #[command(flatten)]
     shared: SharedArgs,
+    #[command(flatten)]
+    admin: AdminFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -44,7 +46,7 @@ impl SpiderArgs {
         self.shared.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
-        let config = self.shared.config(&[&self.data])?;
+        let config = self.shared.config(&[&self.data, &self.admin])?;
         // What is typed takes the place of what the file says of links.
         let typed = self.listen.is_some() || !self.urlserver.is_empty();
         let told = &config.spider;
@@ -91,6 +93,7 @@ fn spider(
 ) -> Result<SpiderSummary, Failure> {
     let shards = config.cores.len();
     let driver = ChosenDriver::of(&mut config, shards)?;
+    let doors = take_doors(&config, store.is_none().then_some(&*config.store.data))?;
     let mut kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
     driver.announce(&config.cores);
     let store = match store {
@@ -111,9 +114,10 @@ fn spider(
         true => start::<UringDriver>(&setup, links, store, started)?,
         false => start::<EpollDriver>(&setup, links, store, started)?,
     };
-    announce_tuning(&setup.config.store.data, driver.refused);
+    let machine = announce_tuning(&setup.config.store.data, driver.refused);
     announce_links("spider", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, |_| ())
+    let listener = listen(doors, node.desk(), machine);
+    run_to_end(node, listener, signals, &FAREWELL, |_| ())
 }
 
 fn start<D: ProductDriver>(

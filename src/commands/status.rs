@@ -81,7 +81,7 @@ impl StatusArgs {
             disk: Disk::of(data),
         };
         found.node = match RunningCrawl::at(data)? {
-            Some(mut crawl) => crawl.ask("status")?,
+            Some(mut crawl) => crawl.get("/api/v1/status")?,
             None => None,
         };
         if found.node.is_none() {

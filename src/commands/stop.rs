@@ -32,7 +32,7 @@ impl StopArgs {
         // A crawl that starts does not listen yet; one that ends does not listen any more.
         while let Some(holder) = Holder::of(data)?.filter(|holder| holder.pid == first.pid) {
             if !is_asked && let Some(mut crawl) = RunningCrawl::at(data)? {
-                crawl.ask::<Value>("stop")?;
+                crawl.tell::<Value>("/api/v1/stop")?;
                 is_asked = true;
             }
             if Instant::now() >= until {

@@ -1,7 +1,7 @@
-use super::settings::{DataFlags, Overlay, StoreFlags, listen_address, load};
+use super::settings::{AdminFlags, DataFlags, Overlay, StoreFlags, listen_address, load};
 use super::shared::{
-    Failure, Farewell, LogArgs, Signals, StoreReport, announce_links, announce_tuning, open_data,
-    raise_nofile, run_to_end, tell_summary,
+    Failure, Farewell, LogArgs, Signals, StoreReport, announce_links, announce_tuning, listen, open_data,
+    raise_nofile, run_to_end, take_doors, tell_summary,
 };
 use crate::config::{Config, flag_help};
 use crate::engine::StoreNode;
@@ -32,6 +32,8 @@ pub struct StoreServerArgs {
     store: StoreFlags,
     #[command(flatten)]
     log: LogArgs,
+    #[command(flatten)]
+    admin: AdminFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -45,18 +47,20 @@ impl StoreServerArgs {
         self.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
-        let config = load(self.config.as_deref(), &[&self.data, &self])?;
-        let listen = self.listen.as_deref().map(listen_address).transpose()?.or(config.store.listen);
-        let listen = listen.ok_or_else(|| {
+        let config = load(self.config.as_deref(), &[&self.data, &self.admin, &self])?;
+        let address = self.listen.as_deref().map(listen_address).transpose()?.or(config.store.listen);
+        let address = address.ok_or_else(|| {
             let mend = "give --listen, or set listen under [store] in the file of --config";
             Failure::Usage(format!("no spider could dial in: {mend}"))
         })?;
         raise_nofile();
+        let doors = take_doors(&config, Some(&config.store.data))?;
         let directory = open_data(&config.store.data, "process")?;
-        let node = StoreNode::start(&config, listen, directory, started)?;
-        announce_tuning(&config.store.data, None);
+        let node = StoreNode::start(&config, address, directory, started)?;
+        let machine = announce_tuning(&config.store.data, None);
         announce_links("storeserver", Some(node.bound()), &[]);
-        let summary = run_to_end(node, signals, &FAREWELL, |_| ())?;
+        let listener = listen(doors, node.desk(), machine);
+        let summary = run_to_end(node, listener, signals, &FAREWELL, |_| ())?;
         tell_summary(&StoreReport::new(&summary), self.json, StoreReport::table)
     }
 }

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 #[derive(Serialize)]
 struct Applied<'a> {
     changed: Vec<ChangeLine<'a>>,
+    /// Files that may not be written to, unlike the others.
+    refused: Vec<String>,
     by_hand: Vec<&'a Finding>,
     undo: String,
 }
@@ -19,7 +21,8 @@ struct Applied<'a> {
 pub(super) fn apply(on: &MachineArgs, undo: &UndoArg, yes: bool, json: bool) -> Result<(), Failure> {
     let (root, undo) = (&on.root.path, undo.at(&on.root));
     let report = Report::of(&on.machine());
-    let plan = report.plan();
+    let mut plan = report.plan();
+    let refused = plan.take_refused(root)?;
     let is_wrong = |finding: &&Finding| matches!(finding.status, Status::Slower | Status::Stops);
     let by_hand = report.findings().iter().filter(is_wrong).filter(|finding| finding.changes().is_empty());
     let lines = plan.changes().iter().map(|(name, Change { path, was, to, .. })| ChangeLine {
@@ -28,10 +31,13 @@ pub(super) fn apply(on: &MachineArgs, undo: &UndoArg, yes: bool, json: bool) -> 
         was,
         to,
     });
-    let applied =
-        Applied { changed: lines.collect(), by_hand: by_hand.collect(), undo: undo.display().to_string() };
+    let applied = Applied {
+        changed: lines.collect(),
+        refused: refused.changes().iter().map(|(_, change)| format!("/{}", change.path)).collect(),
+        by_hand: by_hand.collect(),
+        undo: undo.display().to_string(),
+    };
     if !plan.is_empty() {
-        plan.may_apply(root)?;
         if !json {
             print(&applied.planned())?;
         }
@@ -62,6 +68,12 @@ impl Applied<'_> {
                 self.undo
             ),
         };
+        for path in &self.refused {
+            let _ = writeln!(
+                text,
+                "not changed: {path} may not be written from here (in a container, its host can)"
+            );
+        }
         if !self.by_hand.is_empty() {
             text += "not changed, as they need a restart, another tool or a decision:\n";
         }

@@ -1,10 +1,10 @@
 use super::settings::{
-    Before, DataFlags, KeptArgs, NO_WAY_TO_A_SPIDER, QueueFlags, SharedArgs, say_settings,
+    AdminFlags, Before, DataFlags, KeptArgs, NO_WAY_TO_A_SPIDER, QueueFlags, SharedArgs, say_settings,
 };
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
-    announce_tuning, free_data, keep_settings, lacks, links_possible, open_data, open_index, read_urls,
-    run_to_end, tell_summary,
+    announce_tuning, free_data, keep_settings, lacks, links_possible, listen, open_data, open_index,
+    read_urls, run_to_end, take_doors, tell_summary,
 };
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
@@ -40,6 +40,8 @@ pub struct UrlServerArgs {
     queues: QueueFlags,
     #[command(flatten)]
     kept: KeptArgs,
+    #[command(flatten)]
+    admin: AdminFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
@@ -54,9 +56,9 @@ impl UrlServerArgs {
         let started = Instant::now();
         // A list is none of the directory's business, and the other way round.
         let before = if self.urls.is_some() { Before::IsNone } else { self.kept.before() };
-        let mut layered = self.shared.layered(&[&self.queues, &self.data], before)?;
+        let mut layered = self.shared.layered(&[&self.queues, &self.data, &self.admin], before)?;
         if before == Before::Holds && layered.config.url_server.urls.is_some() {
-            layered = self.shared.layered(&[&self.queues, &self.data], Before::IsNone)?;
+            layered = self.shared.layered(&[&self.queues, &self.data, &self.admin], Before::IsNone)?;
         }
         let urls = self.urls.or_else(|| layered.config.url_server.urls.take());
         free_data(&layered.config.store.data)?;
@@ -112,6 +114,7 @@ fn serve(
     started: Instant,
 ) -> Result<UrlSummary, Failure> {
     let driver = ChosenDriver::of(&mut config, 1)?;
+    let doors = take_doors(&config, Some(&config.store.data))?;
     let names = NameSource::of(&config, &driver)?;
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
     driver.announce(&[]);
@@ -135,9 +138,10 @@ fn serve(
         false => start::<EpollDriver>(&setup, list, links, names, started),
     };
     let node = node.inspect_err(|_| former.iter().for_each(|former| drop(former.put_back())))?;
-    announce_tuning(&setup.config.store.data, driver.refused);
+    let machine = announce_tuning(&setup.config.store.data, driver.refused);
     announce_links("urlserver", node.bound(), &dials);
-    run_to_end(node, signals, &FAREWELL, |_| ())
+    let listener = listen(doors, node.desk(), machine);
+    run_to_end(node, listener, signals, &FAREWELL, |_| ())
 }
 
 fn start<D: ProductDriver>(

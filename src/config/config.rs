@@ -1,3 +1,4 @@
+use super::admin::AdminSettings;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
 use super::file::ConfigError;
@@ -20,6 +21,7 @@ pub struct Config {
     pub spider: SpiderSettings,
     pub store: StoreSettings,
     pub doc_index: DocIndexSettings,
+    pub admin: AdminSettings,
     /// `[[auth]]`
     pub auth: Sites,
     /// `[[recrawl]]`
@@ -155,7 +157,7 @@ impl Config {
             section.written().into_iter().map(|(name, text)| (key::<S>(name), text))
         }
         let sections = of(&self.crawl).chain(of(&self.url_server)).chain(of(&self.spider));
-        let sections = sections.chain(of(&self.store)).chain(of(&self.doc_index));
+        let sections = sections.chain(of(&self.store)).chain(of(&self.doc_index)).chain(of(&self.admin));
         let rules = Vec::from(self.recrawl.clone()).into_iter().map(|(rule, every)| {
             let entry = RecrawlEntry { r#match: Some(rule), every: Some(Seconds(every)) };
             let settings = entry.written().into_iter().map(|(name, text)| format!("{name} = {text}"));
@@ -176,6 +178,7 @@ impl Config {
             SpiderSettings::NAME => self.spider.adopt(name, &from.spider),
             StoreSettings::NAME => self.store.adopt(name, &from.store),
             DocIndexSettings::NAME => self.doc_index.adopt(name, &from.doc_index),
+            AdminSettings::NAME => self.admin.adopt(name, &from.admin),
             RecrawlEntry::NAME => self.recrawl = from.recrawl.clone(),
             _ => {}
         }

@@ -1,3 +1,4 @@
+use super::admin::AdminSettings;
 use super::auth::AuthEntry;
 use super::config::{Config, Fault, key};
 use super::crawl::CrawlSettings;
@@ -240,6 +241,7 @@ impl<'a> File<'a> {
                 SpiderSettings::NAME => self.collect::<SpiderSettings>(value, &mut sections),
                 StoreSettings::NAME => self.collect::<StoreSettings>(value, &mut sections),
                 DocIndexSettings::NAME => self.collect::<DocIndexSettings>(value, &mut sections),
+                AdminSettings::NAME => self.collect::<AdminSettings>(value, &mut sections),
                 AuthEntry::NAME => config.auth = self.auth(&key, value),
                 RecrawlEntry::NAME => config.recrawl = self.recrawl(&key, value),
                 name if Some(name) == own => own_table = self.own_table(name, value),
@@ -258,6 +260,7 @@ impl<'a> File<'a> {
         config.spider = self.section(&mut sections);
         config.store = self.section(&mut sections);
         config.doc_index = self.section(&mut sections);
+        config.admin = self.section(&mut sections);
         let mut seen = 0;
         self.mistakes.retain(|mistake| {
             seen += 1;

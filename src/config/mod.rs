@@ -14,7 +14,7 @@
 //! | file         | holds                                                                          |
 //! |--------------|--------------------------------------------------------------------------------|
 //! | `config`     | everything a node is told, and the relations between settings                  |
-//! | `crawl`, `url_server`, `spider`, `store`, `doc_index` | a section each                        |
+//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `admin` | a section each               |
 //! | `auth`, `recrawl` | an entry of a list each                                                   |
 //! | `section`    | how a section is written down                                                  |
 //! | `units`      | times, sizes and rates                                                         |
@@ -26,6 +26,7 @@
 //!
 //! Enums belong to the roles and protocols that act on them; this folder reads them by their names.
 
+mod admin;
 mod auth;
 #[expect(clippy::module_inception)]
 mod config;
@@ -44,6 +45,7 @@ mod template;
 mod units;
 mod url_server;
 
+pub use admin::AdminSettings;
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
 pub(crate) use crawl::NameServer;

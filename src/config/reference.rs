@@ -1,3 +1,4 @@
+use super::admin::AdminSettings;
 use super::auth::AuthEntry;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
@@ -19,12 +20,13 @@ pub(super) struct Outline {
 }
 
 /// Every section, in the order of the reference.
-pub(super) const SECTIONS: [Outline; 7] = [
+pub(super) const SECTIONS: [Outline; 8] = [
     outline::<CrawlSettings>(),
     outline::<UrlServerSettings>(),
     outline::<SpiderSettings>(),
     outline::<StoreSettings>(),
     outline::<DocIndexSettings>(),
+    outline::<AdminSettings>(),
     outline::<RecrawlEntry>(),
     outline::<AuthEntry>(),
 ];

@@ -4,7 +4,7 @@
 //!                          index: IndexActor (Provider over DocIndex)
 //!                            ▲ │  discover, record / candidates
 //!   main ── stop ──────► scheduler: Scheduler ── names ──► names: ResolverActor (resolver)
-//!   control ─ questions ─►   ▲ │            ◄─ addresses ──┘
+//!   admin ─── questions ─►   ▲ │            ◄─ addresses ──┘
 //!                            │ │  a ShardLane per shard: work ring down, reply ring up, Done held until durable
 //!                            │ ▼
 //!                      shards, one per core: Shard<D, LocalQueues, PageSink> (url server, spider, handler, store)
@@ -18,12 +18,13 @@
 //!
 //! | process       | threads                                                                                  |
 //! |---------------|------------------------------------------------------------------------------------------|
-//! | `crawl`       | shards, scheduler, index, names, keeper, maintenance, log, control                       |
+//! | `crawl`       | shards, scheduler, index, names, keeper, maintenance, log                                |
 //! | `urlserver`   | one shard, links, scheduler, index, names, log                                           |
 //! | `spider`      | shards, links, dispatcher, log; keeper and maintenance, or with `--store` record-sender  |
 //! | `storeserver` | acceptor, workers, keeper, maintenance                                                   |
 //!
-//! Every one of these values but control is an [`Actor`]: `turn(now)` does what can be done without waiting, `next_due` says
+//! Beside them is the control thread, of `admin`, which asks at the [`Desk`] of a process and waits for nobody.
+//! Every one of these values is an [`Actor`]: `turn(now)` does what can be done without waiting, `next_due` says
 //! when it must turn again. One loop turns any of them on a thread, which sleeps in the actor's driver or is parked
 //! until its bell rings. [`assemble`] makes a crawl as such values, joined by rings; it starts no thread (the names come
 //! from its caller, with a thread behind them or as a table). [`Node`] gives each value its thread, and the simulation
@@ -34,9 +35,9 @@
 //! | `runtime` | actors, threads, lanes to shards, log writer, keeper, counters, notices     |                        |
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
-//! | `inspect` | how things stand with a URL and a crawl; the socket by which it is asked    | runtime                |
+//! | `inspect` | how things stand with a URL and a crawl; the desk where it is asked         | runtime                |
 //! | `crawl`   | a crawl in one process                                                      | runtime names inspect  |
-//! | `split`   | URL server, spider and store server as processes of their own               | runtime names links crawl |
+//! | `split`   | URL server, spider and store server as processes of their own               | runtime names links inspect crawl |
 //!
 //! No wing uses one that uses it; the layers test fails on a circle.
 
@@ -55,11 +56,12 @@ pub(crate) use crawl::node_setup::SpiderSetup;
 pub use crawl::open_index::OpenIndex;
 pub(crate) use crawl::open_index::index_folder;
 pub(crate) use crawl::settings::scope_of;
-pub(crate) use inspect::control::CONTROL_SOCKET;
 pub(crate) use inspect::crawl_rules::CrawlRules;
-pub(crate) use inspect::explain::Explanation;
-pub(crate) use inspect::handed::{PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
+pub use inspect::desk::Desk;
+pub(crate) use inspect::explained::{Circumstances, Explained, Said};
+pub(crate) use inspect::handed::{Handed, PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
 pub(crate) use inspect::node_status::{NodeState, NodeStatus};
+pub(crate) use inspect::questions::{Ask, Reply};
 pub(crate) use inspect::sentence::{Outlook, sentence, waits};
 pub(crate) use inspect::status::{
     HostLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
@@ -80,7 +82,7 @@ pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;
 pub(crate) use runtime::notices::{Fields, Notice, Untaken, Value, count_messages, messages_told};
 pub(crate) use runtime::pulse::Vigil;
-pub(crate) use runtime::readings::{Meter, Readings, Role, State};
+pub(crate) use runtime::readings::{Readings, Role, State};
 pub use runtime::running::Running;
 pub(crate) use runtime::shard_thread::ShardMaker;
 pub(crate) use split::record_sender::RecordSender;

@@ -9,8 +9,8 @@ use crate::doc_index::DocIndex;
 use crate::driver::Driver;
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
-    Actor, CrawlShard, CrawlStore, CrawlTask, HostsFile, MemoryFiles, Names, Networked, NodeCore, NodeSetup,
-    OpenIndex, ShardMaker, Turned, assemble,
+    Actor, Ask, CrawlShard, CrawlStore, CrawlTask, HostsFile, MemoryFiles, Names, Networked, NodeCore,
+    NodeSetup, OpenIndex, ShardMaker, Turned, assemble,
 };
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::proto::record::ResultCode;
@@ -211,7 +211,7 @@ impl World {
         let requests = self.judge.borrow().requests;
         self.pauses.next = match self.pauses.next.1 {
             PauseStep::Pause => {
-                questions.pause(true);
+                questions.ask(Ask::Pause(true), drop);
                 self.pauses.left -= 1;
                 (now.plus_ms(SETTLE_MS), PauseStep::Settle)
             }
@@ -221,7 +221,7 @@ impl World {
             }
             PauseStep::Resume => {
                 assert_eq!(requests, self.pauses.requests, "requests went out in a pause");
-                questions.pause(false);
+                questions.ask(Ask::Pause(false), drop);
                 self.report.pauses += 1;
                 let at = now.plus_ms(1 + self.rng.below(2 * self.plan.pause_ms));
                 (if self.pauses.left > 0 { at } else { Now::NEVER }, PauseStep::Pause)

@@ -40,6 +40,16 @@ pub struct Spider {
     plain: Vec<u8>,
     policy: OriginPolicy,
     decoder: DocumentDecoder,
+    stats: SpiderStats,
+}
+
+/// How connections came about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpiderStats {
+    /// Made, used again, used again and found dead, not to be had.
+    pub connections: [u64; 4],
+    /// In full, from an earlier session, in vain.
+    pub handshakes: [u64; 3],
 }
 
 impl Spider {
@@ -55,6 +65,7 @@ impl Spider {
             conns: Conns::new(config.conns_max),
             timers: SlotTimers::new(now),
             fired: Vec::new(),
+            stats: SpiderStats::default(),
             buffers: Buffers::new(config.budget.clone()),
             config,
         }
@@ -63,6 +74,15 @@ impl Spider {
     /// Open fetches.
     pub fn open(&self) -> usize {
         self.fetches.len()
+    }
+
+    /// Fetches that may be open.
+    pub fn open_max(&self) -> usize {
+        self.config.conns_max
+    }
+
+    pub fn stats(&self) -> &SpiderStats {
+        &self.stats
     }
 
     /// No order can be taken before a connection is closed, which the driver will report.
@@ -105,6 +125,7 @@ impl Spider {
         let key = self.fetches.insert(fetch).expect("there are as many fetches as connections");
         self.conns.get(conn).start(key, is_open);
         if is_open {
+            self.stats.connections[1] += 1;
             self.send_request(key, now, out);
         } else {
             out.push(Action::Net(NetAsk::Connect { conn, addr, transport: Transport::Tcp }));
@@ -155,13 +176,17 @@ impl Spider {
         plain.clear();
         let received = tls.receive(bytes, &mut plain);
         let (handshaking, closed) = (tls.is_handshaking(), tls.peer_closed());
+        let is_resumed = tls.is_resumed();
         let open = self.fetches.get(fetch).expect("a busy connection has its fetch");
         match open.state() {
             FetchState::Handshake if received.is_err() || closed => {
                 self.send_tls(conn, out);
                 self.finish(fetch, ResultCode::TlsFailed, now, out);
             }
-            FetchState::Handshake if !handshaking => self.send_request(fetch, now, out),
+            FetchState::Handshake if !handshaking => {
+                self.stats.handshakes[usize::from(is_resumed)] += 1;
+                self.send_request(fetch, now, out);
+            }
             _ => self.send_tls(conn, out),
         }
         if !plain.is_empty() && self.fetches.get(fetch).is_some() {
@@ -185,6 +210,9 @@ impl Spider {
     fn step_fetch(&mut self, conn: Key, fetch: Key, event: NetEvent<'_>, now: Now, out: &mut Vec<Action>) {
         let slot = self.conns.get(conn);
         let open = self.fetches.get_mut(fetch).expect("a busy connection has its fetch");
+        if let NetEvent::Connected = event {
+            self.stats.connections[0] += 1;
+        }
         match (open.state(), event) {
             (FetchState::Connect, NetEvent::Connected) if open.url().scheme() == Scheme::Https => {
                 self.start_handshake(fetch, now, out);
@@ -331,6 +359,9 @@ impl Spider {
         let conn = self.conns.get(fetch.conn());
         let stale = conn.is_reused() && fetch.went_unanswered(result);
         let cert_fault = conn.cert_fault();
+        self.stats.connections[2] += u64::from(stale);
+        self.stats.connections[3] += u64::from(result.is_unconnected());
+        self.stats.handshakes[2] += u64::from(result == ResultCode::TlsFailed);
         if reusable && conn.is_sent() {
             self.conns.keep(fetch.conn(), now.plus_us(self.config.idle_us));
         } else if stale {

@@ -1,6 +1,7 @@
 //! What files of /proc, /sys and /etc say. They are the kernel's or an administrator's; half a file, another kernel's
 //! format and nonsense are `None`, never a panic.
 
+use super::knob::Form;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +44,19 @@ pub(super) fn cpu_mask(cpus: &[usize]) -> String {
     let text =
         |(nth, group): (usize, &u32)| if nth == 0 { format!("{group:x}") } else { format!("{group:08x}") };
     groups.map(text).collect::<Vec<_>>().join(",")
+}
+
+/// The one word of a file.
+pub(super) fn word(text: &str) -> Option<String> {
+    let mut words = text.split_whitespace();
+    words.next().filter(|_| words.next().is_none()).map(str::to_string)
+}
+
+/// A set of CPUs as a mask, without the zeros that it may begin with.
+pub(super) fn mask(text: &str) -> Option<String> {
+    let text = text.trim();
+    let is_mask = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b',');
+    is_mask.then(|| Form::Mask.value(text))
 }
 
 /// The numbers of a line, if there is nothing else in it.
@@ -234,6 +248,7 @@ mod tests {
                 prop_assert_eq!(cpu_list(&cpu_list_text(&cpus)), Some(cpus.clone()));
                 cpu_mask(&cpus);
             }
+            let _ = (word(&text), mask(&text));
             let _ = (numbers(&text), chosen(&text), limit(&text, &name), memory_row(&text, &name));
             let _ = (page_bytes(&bytes), mount_of(&text, Path::new("/a")), nameservers(&text));
             let _ = (cgroup_folders(&text, None), cgroup_folders(&text, Some(&name)), interrupts(&text, |_| true));

@@ -53,19 +53,24 @@ impl Plan {
         &self.changes
     }
 
-    /// Whether everything in it may be written, before anything is.
-    pub fn may_apply(&self, root: &Path) -> Result<(), ApplyError> {
-        for (_, Change { path, .. }) in &self.changes {
-            // Without a byte nothing is set.
-            if let Err(cause) = File::options().write(true).open(root.join(path)) {
-                let mend = match cause.raw_os_error() {
-                    Some(nix::libc::EROFS) => "a container cannot: apply it on its host",
-                    _ => "run it as root",
-                };
-                return Err(ApplyError::NotAllowed { path: format!("/{path}"), cause, mend });
-            }
+    /// Takes out what this process may not write, before anything is written: a container has a part of the machine at
+    /// most. An error if that is all of it.
+    pub fn take_refused(&mut self, root: &Path) -> Result<Plan, ApplyError> {
+        // Opened without a byte written, nothing is set.
+        let open = |change: &Change| File::options().write(true).open(root.join(&change.path));
+        let (may, refused): (Vec<_>, Vec<_>) =
+            self.changes.drain(..).partition(|(_, change)| open(change).is_ok());
+        if let ([], [(_, change), ..]) = (&may[..], &refused[..])
+            && let Err(cause) = open(change)
+        {
+            let mend = match cause.kind() {
+                io::ErrorKind::ReadOnlyFilesystem => "a container cannot: apply it on its host",
+                _ => "run it as root",
+            };
+            return Err(ApplyError::NotAllowed { path: format!("/{}", change.path), cause, mend });
         }
-        Ok(())
+        self.changes = may;
+        Ok(Plan { changes: refused })
     }
 
     /// Keeps what is there, then writes. If one write fails, those before it are taken back.

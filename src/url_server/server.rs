@@ -61,6 +61,51 @@ pub struct UrlServerStats {
     pub slots_reused: u64,
     /// Requests that were put back because their host had another address to try.
     pub moved_on: u64,
+    pub back_offs: BackOffs,
+    /// How the pause of a host was kept to, and that of an address.
+    pub host_margin: Margin,
+    pub address_margin: Margin,
+}
+
+/// How often a host was left alone for longer than its rate asks, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackOffs {
+    /// It answered 429 or 503.
+    pub penalty: u64,
+    pub retry_after: u64,
+    /// It did not answer, again and again; the last time for too often.
+    pub failures: u64,
+    pub set_aside: u64,
+    /// Its robots rules are out of reach.
+    pub robots: u64,
+}
+
+/// By how much requests came after the end of their pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Margin {
+    pub requests: u64,
+    /// Those that came before.
+    pub violations: u64,
+    /// `i64::MAX` before the first that had a pause to keep.
+    pub smallest_us: i64,
+}
+
+impl Default for Margin {
+    fn default() -> Margin {
+        Margin { requests: 0, violations: 0, smallest_us: i64::MAX }
+    }
+}
+
+impl Margin {
+    /// A request goes out now. It was to wait until `due`, if there is a pause between requests.
+    pub(super) fn note(&mut self, due: Now, has_pause: bool, now: Now) {
+        self.requests += 1;
+        let margin_us = now.us().cast_signed() - due.us().cast_signed();
+        self.violations += u64::from(margin_us < 0);
+        if has_pause || margin_us < 0 {
+            self.smallest_us = self.smallest_us.min(margin_us);
+        }
+    }
 }
 
 /// A host that did nothing but fail, and is not asked for a day.
@@ -261,6 +306,22 @@ impl UrlServer {
     /// Hosts that have a row and something to do.
     pub fn hosts_busy(&self) -> usize {
         self.hosts.busy()
+    }
+
+    /// Hosts that may have a row.
+    pub fn hosts_max(&self) -> usize {
+        self.config.queue_count
+    }
+
+    /// URLs in the rows of hosts, those on the wire among them.
+    pub fn queued(&self) -> usize {
+        self.pages - self.leftover.len() - self.refused.len()
+    }
+
+    /// URLs that found no place in a row: in memory, and on disk.
+    pub fn left_over(&self) -> (usize, usize) {
+        let on_disk = self.leftover.spilled();
+        (self.leftover.len() - on_disk, on_disk)
     }
 
     /// Whether a queue is empty and no leftover can fill it.

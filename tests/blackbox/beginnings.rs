@@ -14,7 +14,7 @@ use std::time::Duration;
 fn waiting_crawl(server: &LogServer, data: &Path) -> Running {
     let mut command = crawl_command(data);
     let crawl = Running::start(command.arg(server.url("/")).args(["--req-host-per-sec", "0.01"]));
-    wait_for("a crawl", PATIENCE, || data.join("node.sock").exists().then_some(()));
+    wait_for("a crawl", PATIENCE, || data.join("admin.sock").exists().then_some(()));
     crawl
 }
 
@@ -172,7 +172,7 @@ fn under_nohup_a_terminal_that_goes_away_changes_nothing() {
     command.args([&*server.url("/"), "--req-host-per-sec", "0.01", "--data"]).arg(&data);
     command.stdin(std::process::Stdio::null());
     let mut crawl = Running::start(&mut command);
-    wait_for("a crawl", PATIENCE, || data.join("node.sock").exists().then_some(()));
+    wait_for("a crawl", PATIENCE, || data.join("admin.sock").exists().then_some(()));
     crawl.signal(Signal::SIGHUP);
     std::thread::sleep(Duration::from_millis(500));
     assert!(!crawl.has_ended() && !crawl.stderr().contains("stopping"), "{}", crawl.stderr());

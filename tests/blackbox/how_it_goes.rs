@@ -171,7 +171,7 @@ fn a_demo_begins_anew_and_leaves_crawls_alone() {
         Running::start(command.current_dir(dir.path()))
     };
     let first = demo(&["--req-host-per-sec", "1"]);
-    wait_for("the crawl runs", PATIENCE, || dir.join("nephila-demo/node.sock").exists().then_some(()));
+    wait_for("the crawl runs", PATIENCE, || dir.join("nephila-demo/admin.sock").exists().then_some(()));
     first.signal(Signal::SIGINT);
     first.wait(PATIENCE).done();
     let text = demo(&["--req-host-per-sec", "0"]).wait(PATIENCE).done().text();

@@ -154,7 +154,7 @@ fn stdin_is_read_and_a_crawl_that_runs_is_handed_the_lines() {
     assert_eq!(Running::start(&mut command).wait(PATIENCE).done().json()["new"], 1);
 
     let crawl = Running::start(&mut stage.command([&*seed, "--req-host-per-sec", "0.001"]));
-    wait_for("a crawl", PATIENCE, || stage.data.join("node.sock").exists().then_some(()));
+    wait_for("a crawl", PATIENCE, || stage.data.join("admin.sock").exists().then_some(()));
     let known = index(&stage.data, &["import", file.to_str().unwrap()]).done().text();
     assert!(known.contains("1 known") && known.contains("the running crawl has them"), "{known}");
     assert_eq!(index(&stage.data, &["stat", "--json"]).done().json()["known"], 1, "looking is free");

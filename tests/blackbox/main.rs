@@ -60,6 +60,8 @@
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
 //! | `linger`     | a crawl does not stay for what it may not ask for long            |
+//! | `listener`   | over TCP only the token is heard, and nobody who floods harms a crawl |
+//! | `monitoring` | figures, alerts and dashboard are what a real Prometheus takes them for |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
 //! | `operate`    | a running crawl is looked at, stopped, paused and given more URLs   |
@@ -120,10 +122,12 @@ mod layers;
 mod let_go;
 mod linger;
 mod link;
+mod listener;
 mod log_server;
 mod man_pages;
 mod manual;
 mod memory;
+mod monitoring;
 mod name_server;
 mod niceness;
 mod no_names;

@@ -386,3 +386,37 @@ fn units_are_clean_and_let_little_through() {
     let text = format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
     assert!(said.status.success() && text.is_empty(), "{text}");
 }
+
+/// What the manual shows to be typed, for the farm in place of the web.
+fn session_of_the_manual() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/manual/services.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let blocks = page.split("<!-- systemd -->\n").skip(1);
+    let typed = blocks.flat_map(|block| block.lines().skip(1).map_while(|line| line.strip_prefix("    ")));
+    let typed: Vec<&str> = typed.collect();
+    assert!(typed.len() > 12, "{typed:?}");
+    let contact = r#"contact = "you@example.net"\n"#;
+    let here = format!(r#"{contact}allow_net = ["127.0.0.0/8"]\nhosts_file = "/run/hosts"\n"#);
+    let typed = typed.join(" >/dev/null\n") + " >/dev/null\n";
+    assert!(typed.contains(contact));
+    let typed = typed.replace(contact, &here).replace("https://example.org/", "http://h0.farm.test:7080/");
+    typed.replace(".toml >/dev/null\nnephila config", ".toml\nnephila config")
+}
+
+/// The units on a systemd of their own: a crawl under all restrictions, watchdog, restarts, the roles together.
+#[test]
+fn a_crawl_runs_and_ends_under_systemd_as_its_units_say() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/blackbox/scripts");
+    let dir = TempDir::new();
+    let inside = std::fs::read_to_string(scripts.join("services_inside")).unwrap();
+    let inside = dir.write("inside", inside.replace(": SESSION\n", &session_of_the_manual()));
+    let mut command = Command::new(scripts.join("under_systemd"));
+    command.arg(env!("CARGO_BIN_EXE_nephila")).arg(units()).arg(inside);
+    let run = Running::start(&mut command).wait(3 * PATIENCE);
+    let said = format!("{}{}", run.text(), run.stderr);
+    if run.code() == 77 {
+        return println!("{said}: skipped");
+    }
+    assert_eq!(run.code(), 0, "{said}");
+    assert_eq!(said.matches("ok: ").count(), 10, "{said}");
+}

@@ -79,8 +79,8 @@ impl Intake {
         for _ in 0..TRIES {
             match &mut self.to {
                 Receiver::Crawl(crawl) => {
-                    let verb = if self.are_seeds { "add" } else { "import" };
-                    match crawl.hand::<Taken>(verb, &piece) {
+                    let kind = if self.are_seeds { "seeds" } else { "import" };
+                    match crawl.hand::<Taken>(&format!("/api/v1/urls?as={kind}"), &piece) {
                         Ok(Some(taken)) => {
                             self.taken.add(&taken);
                             return Ok(());

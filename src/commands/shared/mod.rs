@@ -6,6 +6,7 @@ mod event_log;
 mod failure;
 mod filter;
 mod intake;
+mod listening;
 pub(super) mod machine;
 mod names;
 pub(super) mod output;
@@ -29,6 +30,7 @@ pub(super) use event_log::{LogArgs, tell as tell_event};
 pub(super) use failure::Failure;
 pub(super) use filter::{FilterArgs, is_of_host};
 pub(super) use intake::Intake;
+pub(super) use listening::{listen, take_doors};
 pub(super) use machine::{announce_tuning, cores, for_node, links_possible, on_cores, raise_nofile};
 pub(super) use names::NameSource;
 pub(super) use output::{

@@ -2,6 +2,7 @@ use super::event_log::{settle, tell, tell_aside};
 use super::progress::Progress;
 use super::signals::{Interrupt, Signals};
 use super::{Failure, counted};
+use crate::admin::Listener;
 use crate::engine::{Event, Level, Part, Running, messages_told};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,6 +26,7 @@ pub(crate) enum Leaving {
 /// Shows progress, says what the node waits for and passes on signals until it has finished.
 pub(crate) fn run_to_end<N: Running>(
     node: N,
+    listener: Option<Listener>,
     mut signals: Signals,
     farewell: &Farewell,
     mut leaving: impl FnMut(Leaving),
@@ -77,6 +79,8 @@ pub(crate) fn run_to_end<N: Running>(
     progress.end();
     let pages = pages(&node);
     leaving(Leaving::InOrder { pages });
+    // Nothing answers from here on, and the directory may soon be another's.
+    listener.into_iter().for_each(Listener::end);
     let summary = node.finish()?;
     let (warnings, errors) = (messages_told(Level::Warn), messages_told(Level::Error));
     let fields = vec![

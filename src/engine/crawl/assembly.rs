@@ -202,10 +202,15 @@ impl Dealer {
             wiring.table.thread(),
         );
         wiring.rings.push(("index", port.words.fill()));
+        let names = names(bell.door.clone(), wiring.health.clone()).map_err(NodeError::Thread)?;
+        if let Some((counters, fill)) = names.published() {
+            wiring.table.join(counters);
+            wiring.rings.push(("names", fill));
+        }
         let parts = SchedulerParts {
             lanes,
             index: port,
-            names: names(bell.door.clone(), wiring.health.clone()).map_err(NodeError::Thread)?,
+            names,
             log: wiring.log.clone(),
             wall: wiring.wall,
             stop: wiring.stop.clone(),

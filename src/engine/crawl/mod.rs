@@ -33,6 +33,7 @@
 //! | `shard`                             | one spider over one driver, between a `WorkSource` and a `RecordSink` |
 //! | `queues`, `local_queues`            | the url server of a shard, as the source of a crawl's work          |
 //! | `page_sink`, `completion`           | pages read and stored; what a fetch came to                         |
+//! | `stages`                            | where the time of a shard goes                                      |
 //! | `shard_log`                         | lines for the crawl log, in batches                                 |
 //! | `stored`, `stored_pages`            | validators and links of what the store already has                  |
 //! | `resume`                            | what a killed process stored and could not tell the index           |
@@ -65,6 +66,7 @@ pub(crate) mod settings;
 pub(crate) mod shard;
 pub(crate) mod shard_log;
 pub(crate) mod shutdown;
+pub(crate) mod stages;
 pub(crate) mod stored;
 pub(crate) mod stored_pages;
 #[cfg(test)]

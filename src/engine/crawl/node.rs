@@ -6,14 +6,14 @@ use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::seed_fates::SeedFates;
 use crate::engine::crawl::settings::store_rules;
-use crate::engine::inspect::control::{CONTROL_SOCKET, Control, Desk};
+use crate::engine::inspect::crawl_rules::CrawlRules;
+use crate::engine::inspect::desk::Desk;
 use crate::engine::inspect::node_status::Gauges;
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
     Counter, CounterTable, Ended, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
 };
-use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
 use crate::engine::runtime::readings::{Meter, MeterParts, Role};
@@ -47,9 +47,8 @@ pub struct Node {
     /// No other process writes there until the index is closed.
     held: Option<HeldDirectory>,
     resumed: Resumed,
+    desk: Arc<Desk>,
     meter: Arc<Meter>,
-    /// Without it, questions are answered from the files.
-    control: Option<Control>,
 }
 
 impl Node {
@@ -92,20 +91,22 @@ impl Node {
             store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
             rings: core.rings,
         }));
-        let gauges = Gauges::new(core.table.clone(), health.clone(), stop.clone(), started);
-        let desk = Desk { questions, gauges, meter: meter.clone(), bell: scheduler_bell.clone() };
-        let control = Control::start(&config.store.data, desk)
-            .map_err(|cause| {
-                let fields = vec![("path", CONTROL_SOCKET.into()), ("cause", cause.to_string().into())];
-                let text = format!("nobody can ask this crawl: no {CONTROL_SOCKET}: {cause}");
-                health.tell(Event::NoControl, fields, text);
-            })
-            .ok();
+        let gauges =
+            Gauges::new(Role::Crawl.name(), core.table.clone(), health.clone(), stop.clone(), started);
+        let stop = StopSwitch::new(stop, vec![scheduler_bell]);
+        let rules = Some(CrawlRules::of(config));
+        let desk = Arc::new(Desk {
+            gauges,
+            meter: meter.clone(),
+            stop: stop.clone(),
+            questions: Some(questions),
+            rules,
+        });
         Ok(Node {
             started,
             driver,
             cores: config.cores.clone(),
-            stop: StopSwitch::new(stop, vec![scheduler_bell]),
+            stop,
             scheduler,
             index,
             store,
@@ -119,9 +120,14 @@ impl Node {
             told: core.told,
             held: core.held,
             resumed: core.resumed,
+            desk,
             meter,
-            control,
         })
+    }
+
+    /// Where it is asked and told things.
+    pub fn desk(&self) -> Arc<Desk> {
+        self.desk.clone()
     }
 
     /// What was stored by a process that was killed, and that the index did not know.
@@ -160,7 +166,6 @@ impl Running for Node {
     fn finish(self) -> Result<Summary, NodeError> {
         let mut scheduler = self.scheduler.join();
         scheduler.end_questions();
-        self.control.into_iter().for_each(Control::end);
         self.shards.join();
         let kept = self.store.end();
         self.log_writer.end();

@@ -1,13 +1,12 @@
 use crate::base::{Now, Wall};
 use crate::doc_index::DocState;
 use crate::engine::crawl::messages::{HostWord, ToIndex};
-use crate::engine::inspect::questions::{Ask, OPEN_MAX, Questions, Reply};
+use crate::engine::inspect::questions::{Answer, Ask, OPEN_MAX, Questions, Reply};
 use crate::engine::inspect::status::{Place, Status};
 use crate::proto::url::CrawlUrl;
 use crate::url_server::HostView;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 
 /// Questions about URLs that the index or a shard was asked.
 #[derive(Default)]
@@ -19,7 +18,7 @@ pub(crate) struct OpenQuestions {
 
 struct OpenQuestion {
     id: u64,
-    answer: SyncSender<Reply>,
+    answer: Answer,
     /// Of a question about a URL.
     url: Option<CrawlUrl>,
     looked: Option<Box<Status>>,
@@ -121,8 +120,7 @@ impl OpenQuestions {
         if let Some(at) = self.open.iter().position(|open| open.id == id)
             && let Some(open) = self.open.remove(at)
         {
-            // The asker may have gone.
-            let _ = open.answer.try_send(reply);
+            (open.answer)(reply);
         }
     }
 }
@@ -130,12 +128,13 @@ impl OpenQuestions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::sync_channel;
+    use std::sync::mpsc::channel;
 
     #[test]
     fn an_answer_finds_whoever_asked_and_late_ones_nobody() {
         let mut open = OpenQuestions::default();
-        let (answer, answered) = sync_channel(1);
+        let (answer, answered) = channel();
+        let answer: Answer = Box::new(move |reply| answer.send(reply).unwrap());
         let explained = |live| Reply::Explained(Box::new(Status { live, ..Status::default() }));
         open.open.push_back(OpenQuestion { id: 7, answer, url: None, looked: None });
         open.answer(6, explained(false));

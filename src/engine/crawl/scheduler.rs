@@ -566,18 +566,19 @@ impl Scheduler {
                 Asked::Take(message) if !self.ending.has_begun() => self.index.send(message),
                 Asked::Take(_) => {}
                 Asked::Pause { id, paused } => {
-                    self.pause(paused);
+                    let changed = self.pause(paused);
                     self.publish();
-                    self.questions.answer(id, Reply::Done);
+                    self.questions.answer(id, Reply::Paused { changed });
                 }
             }
         }
     }
 
     /// No new requests go out, or all may go on. What is open ends as ever, and every pause of a host keeps counting.
-    fn pause(&mut self, paused: bool) {
+    /// Whether it was otherwise before.
+    fn pause(&mut self, paused: bool) -> bool {
         if !self.ending.pause(paused) {
-            return;
+            return false;
         }
         // What was said before it may be long ago when it ends.
         self.ending.linger_mut().disturbed(self.now);
@@ -587,6 +588,7 @@ impl Scheduler {
             false => (Event::Resumed, "resumed"),
         };
         self.health.tell(event, Vec::new(), text);
+        true
     }
 
     fn drain(&mut self) {

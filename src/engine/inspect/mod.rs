@@ -1,9 +1,10 @@
-//! How things stand with a URL and with a crawl: asked of the crawl by a socket, or read from its files, and said in a
-//! sentence. By the same socket it is told to stop, to pause, and of more URLs.
+//! How things stand with a URL and with a crawl: asked of the crawl at its desk, or read from its files, and said in a
+//! sentence. There it is told to stop, to pause, and of more URLs, too.
 
-pub(crate) mod control;
 pub(crate) mod crawl_rules;
+pub(crate) mod desk;
 pub(crate) mod explain;
+pub(crate) mod explained;
 pub(crate) mod handed;
 pub(crate) mod node_status;
 pub(crate) mod questions;

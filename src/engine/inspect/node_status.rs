@@ -12,6 +12,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeStatus {
+    /// The command that it runs: `crawl`, `urlserver`, `spider` or `storeserver`.
+    pub role: String,
     pub pid: u32,
     pub state: NodeState,
     pub since: String,
@@ -59,6 +61,7 @@ impl NodeState {
 
 /// What a node publishes about itself, for whoever only looks.
 pub(crate) struct Gauges {
+    pub role: &'static str,
     pub table: CounterTable,
     pub health: Arc<Health>,
     pub stop: Arc<AtomicBool>,
@@ -72,9 +75,15 @@ const WINDOW: Duration = Duration::from_secs(10);
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 impl Gauges {
-    pub fn new(table: CounterTable, health: Arc<Health>, stop: Arc<AtomicBool>, started: Instant) -> Gauges {
+    pub fn new(
+        role: &'static str,
+        table: CounterTable,
+        health: Arc<Health>,
+        stop: Arc<AtomicBool>,
+        started: Instant,
+    ) -> Gauges {
         let samples = Mutex::new(VecDeque::from([(started, 0)]));
-        Gauges { table, health, stop, started, samples }
+        Gauges { role, table, health, stop, started, samples }
     }
 
     /// To be called about once a second.
@@ -106,6 +115,7 @@ impl Gauges {
         };
         let due = index.and_then(|stats| stats.next_due_s);
         NodeStatus {
+            role: self.role.to_string(),
             pid: std::process::id(),
             state,
             since: rfc3339(unix.saturating_sub(ran).as_millis() as u64),
@@ -138,7 +148,7 @@ mod tests {
         let mut table = CounterTable::default();
         let counters = table.thread();
         let started = Instant::now();
-        let gauges = Gauges::new(table, Arc::default(), Arc::default(), started);
+        let gauges = Gauges::new("crawl", table, Arc::default(), Arc::default(), started);
         let at = |second| started + Duration::from_secs(second);
         for second in 1..=60 {
             // Ten a second for half a minute, then one a second.

@@ -5,9 +5,7 @@ use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// Questions on their way to the scheduler.
 #[derive(Default)]
@@ -23,8 +21,12 @@ pub struct Questions {
 
 pub(crate) struct Question {
     pub(crate) ask: Ask,
-    pub(crate) answer: SyncSender<Reply>,
+    pub(crate) answer: Answer,
 }
+
+/// The way back to whoever asked: called on the scheduler's thread, which does not wait for it. One that is dropped
+/// uncalled says that there will be no answer.
+pub(crate) type Answer = Box<dyn FnOnce(Reply) + Send>;
 
 /// What a running crawl can be asked.
 pub(crate) enum Ask {
@@ -44,7 +46,10 @@ pub(crate) enum Reply {
     Counted(IndexStats),
     /// They are on disk.
     Taken(Taken),
-    Done,
+    /// It is paused, or goes on; `changed` if it did not already.
+    Paused {
+        changed: bool,
+    },
 }
 
 /// Of more, the oldest goes without an answer; it has timed out long ago.
@@ -55,30 +60,18 @@ impl Questions {
         *self.bell.lock().unwrap_or_else(PoisonError::into_inner) = Some(bell);
     }
 
-    /// Asks, and waits for the answer at most so long.
-    pub(crate) fn ask(&self, ask: Ask, patience: Duration) -> Option<Reply> {
-        let (answer, answered) = sync_channel(1);
-        self.put(Question { ask, answer })?;
-        answered.recv_timeout(patience).ok()
-    }
-
-    /// Pauses or resumes, and does not wait for it.
-    pub(crate) fn pause(&self, paused: bool) {
-        let _ = self.put(Question { ask: Ask::Pause(paused), answer: sync_channel(1).0 });
-    }
-
-    fn put(&self, question: Question) -> Option<()> {
+    /// Asks, and does not wait: `answer` is called with the reply, or dropped.
+    pub(crate) fn ask(&self, ask: Ask, answer: impl FnOnce(Reply) + Send + 'static) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if self.closed.load(Ordering::Acquire) || asked.len() >= OPEN_MAX {
-            return None;
+            return;
         }
-        asked.push_back(question);
+        asked.push_back(Question { ask, answer: Box::new(answer) });
         self.has_some.store(true, Ordering::Release);
         drop(asked);
         if let Some(bell) = &*self.bell.lock().unwrap_or_else(PoisonError::into_inner) {
             bell.ring_if_asleep();
         }
-        Some(())
     }
 
     pub(crate) fn has_some(&self) -> bool {
@@ -100,18 +93,29 @@ impl Questions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+    use std::time::Duration;
 
     #[test]
-    fn a_question_that_nobody_takes_ends_in_time_and_none_waits_after_the_end() {
+    fn nobody_waits_for_a_question_that_cannot_be_answered() {
         let questions = Questions::default();
-        assert_eq!(questions.ask(Ask::Count, Duration::from_millis(5)), None);
+        let (answer, answered) = channel();
+        let ask = |answer: &std::sync::mpsc::Sender<Reply>| {
+            let answer = answer.clone();
+            questions.ask(Ask::Count, move |reply| drop(answer.send(reply)));
+        };
+        (0..OPEN_MAX + 9).for_each(|_| ask(&answer));
         assert!(questions.has_some());
         let taken = questions.take();
-        assert_eq!((taken.len(), questions.has_some()), (1, false));
-        questions.closed.store(true, Ordering::Release);
-        let started = Instant::now();
-        assert_eq!(questions.ask(Ask::Count, Duration::from_secs(600)), None);
-        assert!(started.elapsed() < Duration::from_secs(60));
+        assert_eq!((taken.len(), questions.has_some()), (OPEN_MAX, false), "the rest went without");
+        for question in taken.into_iter().take(1) {
+            (question.answer)(Reply::Paused { changed: true });
+        }
+        assert_eq!(answered.recv(), Ok(Reply::Paused { changed: true }));
+        questions.close();
+        ask(&answer);
+        drop(answer);
+        let none = answered.recv_timeout(Duration::from_secs(60));
+        assert_eq!(none, Err(RecvTimeoutError::Disconnected), "every way back is gone");
     }
 }

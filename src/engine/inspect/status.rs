@@ -3,6 +3,7 @@ use crate::doc_index::{DocumentLine, HostCounts};
 use crate::engine::runtime::log_writer::JOURNAL;
 use crate::handler::Verdict;
 use crate::proto::robots::product_token;
+use crate::proto::url::CrawlUrl;
 use crate::url_server::{Clock, DocPlace, HostMemory, HostView, PauseView, RobotsView, WaitsFor};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -188,6 +189,11 @@ impl RobotsLine {
 }
 
 impl Status {
+    /// Where it redirects to.
+    pub fn target(&self) -> Option<CrawlUrl> {
+        CrawlUrl::parse(self.dossier.as_ref()?.new_url.as_deref()?).ok()
+    }
+
     /// Adds what a url server says.
     pub fn at_shard(&mut self, view: &HostView, wall: Wall, now: Now) {
         let time = |at: Now| rfc3339(wall.unix_ms(at));

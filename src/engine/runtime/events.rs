@@ -75,10 +75,13 @@ events! {
     StoreServerUsed "store_server_used" Info ["store_server"] "documents go to a store server";
     Listening "listening" Info ["process", "addr"] "peers may connect here";
     Dialing "dialing" Info ["process", "addr"] "a peer is dialed, until it answers";
-    NoControl "no_control" Warn ["path", "cause"] "nobody can ask this crawl: its socket could not be made";
+    AdminListening "admin_listening" Info ["addr"] "the listener answers here over TCP";
+    ControlThread "control_thread" Debug ["runtime"] "what the control thread runs on";
+    NoControl "no_control" Warn ["cause"] "nobody can ask this process: its socket or its thread could not be made";
     Progress "progress" Info ["pages", "pending", "open", "errors", "bytes", "known"] "how far it is; in json and journal once a minute";
     Paused "paused" Info [] "no new requests go out until nephila resume";
     Resumed "resumed" Info [] "requests go out again";
+    ReasonGiven "reason_given" Info ["state", "reason"] "why it was paused or resumed, as somebody said";
     Waiting "waiting" Warn ["part", "cause"] "a part of the process waits for its disk, or for name servers";
     WaitOver "wait_over" Info ["part"] "what was waited for is there again";
     Stopping "stopping" Info ["by"] "a stop was asked for, by a signal or by nephila stop; what is open may end";

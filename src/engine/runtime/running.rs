@@ -50,6 +50,7 @@ pub trait Running: Sized {
 }
 
 /// Tells the threads of a node to stop, and wakes those that must hear of it.
+#[derive(Clone)]
 pub struct StopSwitch {
     stop: Arc<AtomicBool>,
     bells: Vec<Arc<Doorbell>>,

@@ -416,9 +416,9 @@ impl WorkSource for RemoteQueues {
     }
 
     fn publish(&mut self, counters: &Counters, now: Now) -> bool {
-        counters.set(Counter::Sent, self.sent);
-        counters.set(Counter::BadLines, self.bad_lines);
-        counters.set(Counter::Late, self.queues.url_server.stats().late);
+        counters.count(Counter::Sent, self.sent);
+        counters.count(Counter::BadLines, self.bad_lines);
+        counters.count(Counter::Late, self.queues.url_server.stats().late);
         self.queues.publish(counters, now)
     }
 
@@ -435,9 +435,7 @@ impl RecordSink for NoRecords {
         match item {}
     }
 
-    fn stored_bytes(&self) -> u64 {
-        0
-    }
+    fn publish(&self, _: &Counters) {}
 }
 
 /// What a reported status means to the doc index.

@@ -1,6 +1,8 @@
 use crate::driver::Driver;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::settings::store_rules;
+use crate::engine::inspect::desk::Desk;
+use crate::engine::inspect::node_status::Gauges;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
@@ -36,6 +38,7 @@ pub struct SpiderNode {
     shard_stats: Vec<Arc<ShardStats>>,
     table: CounterTable,
     health: Arc<Health>,
+    desk: Arc<Desk>,
     meter: Arc<Meter>,
 }
 
@@ -95,13 +98,18 @@ impl SpiderNode {
             store: kept_at,
             rings: core.rings,
         }));
+        let gauges =
+            Gauges::new(Role::Spider.name(), core.table.clone(), health.clone(), stop.clone(), started);
+        let stop = StopSwitch::new(stop, vec![dispatcher_bell]);
+        let desk =
+            Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
         Ok(SpiderNode {
             meter,
             started,
             driver,
             cores: config.cores.clone(),
             bound: core.bound,
-            stop: StopSwitch::new(stop, vec![dispatcher_bell]),
+            stop,
             dispatcher,
             links: core.links,
             shards,
@@ -110,7 +118,13 @@ impl SpiderNode {
             shard_stats: core.shard_stats,
             table: core.table,
             health,
+            desk,
         })
+    }
+
+    /// Where it is asked and told things.
+    pub fn desk(&self) -> Arc<Desk> {
+        self.desk.clone()
     }
 
     /// Where URL servers may dial in.

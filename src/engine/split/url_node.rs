@@ -2,6 +2,9 @@ use crate::driver::Driver;
 use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::scheduler::Scheduler;
+use crate::engine::inspect::crawl_rules::CrawlRules;
+use crate::engine::inspect::desk::Desk;
+use crate::engine::inspect::node_status::Gauges;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
@@ -33,6 +36,7 @@ pub struct UrlNode {
     links: LinksThread,
     table: CounterTable,
     health: Arc<Health>,
+    desk: Arc<Desk>,
     meter: Arc<Meter>,
 }
 
@@ -60,6 +64,9 @@ impl UrlNode {
             stop: &stop,
             health: &health,
         };
+        let questions = Some(core.scheduler.actor.questions());
+        let gauges =
+            Gauges::new(Role::UrlServer.name(), core.table.clone(), health.clone(), stop.clone(), started);
         let shard = ShardThreads::start(&shards_setup, vec![core.shard], make_driver)?;
         let meter = Arc::new(Meter::new(MeterParts {
             role: Role::UrlServer,
@@ -73,6 +80,9 @@ impl UrlNode {
             store: None,
             rings: core.rings,
         }));
+        let stop = StopSwitch::new(stop, vec![scheduler_bell]);
+        let rules = Some(CrawlRules::of(config));
+        let desk = Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions, rules });
         Ok(UrlNode {
             meter,
             started,
@@ -81,12 +91,18 @@ impl UrlNode {
             log_writer: ActorThread::start("log", core.log_writer, started, &health)?,
             index: ActorThread::start("index", core.index, started, &health)?,
             scheduler: ActorThread::start("scheduler", core.scheduler, started, &health)?,
-            stop: StopSwitch::new(stop, vec![scheduler_bell]),
+            stop,
             shard,
             links: core.links,
             table: core.table,
             health,
+            desk,
         })
+    }
+
+    /// Where it is asked and told things.
+    pub fn desk(&self) -> Arc<Desk> {
+        self.desk.clone()
     }
 
     /// Where spiders may dial in.
@@ -122,7 +138,8 @@ impl Running for UrlNode {
 
     fn finish(self) -> Result<UrlSummary, NodeError> {
         let stopped = self.stop.is_stopped();
-        let scheduler = self.scheduler.join();
+        let mut scheduler = self.scheduler.join();
+        scheduler.end_questions();
         self.shard.join();
         self.links.end();
         self.log_writer.end();

@@ -1,7 +1,7 @@
 use super::super::Machine;
 use super::super::knob::{Change, Knob, Look, Mend, Status};
 use super::super::machine::Unread;
-use super::super::parse::{cpu_list_text, numbers};
+use super::super::parse::{cpu_list, cpu_list_text, numbers, word};
 use super::super::runbook::Runbook;
 use super::sysctl::sysctl;
 
@@ -29,14 +29,14 @@ fn governor(machine: &Machine) -> Look {
     let (mut now, mut changes) = (Vec::new(), Vec::new());
     let path = |cpu: &usize| format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor");
     for at in machine.cpus().allowed.iter().map(path) {
-        match machine.read(&at) {
+        match machine.read_as(&at, word) {
             Err(Unread::Missing) => return not_ours(machine, "no cpufreq", &at),
             Err(why) => return Look::unread(machine, &why, "performance", &at),
-            Ok(text) => {
-                if text.trim() != "performance" {
-                    changes.push(Change::words(&at, &text, "performance"));
+            Ok(is) => {
+                if is != "performance" {
+                    changes.push(Change::words(&at, &is, "performance"));
                 }
-                now.push(text.trim().to_string());
+                now.push(is);
             }
         }
     }
@@ -106,8 +106,8 @@ fn threads(machine: &Machine) -> Look {
 fn isolated(machine: &Machine) -> Look {
     let at = format!("{CPUS}/isolated");
     let cpus = machine.cpus();
-    if !machine.exists(&at) {
-        return Look::unread(machine, &Unread::Missing, "none, or used", &at);
+    if let Err(why) = machine.read_as(&at, cpu_list) {
+        return Look::unread(machine, &why, "none, or used", &at);
     }
     let list = cpu_list_text(&cpus.isolated);
     let look = Look::ok(if list.is_empty() { "none" } else { &list }, "none, or used", &at);
@@ -146,9 +146,9 @@ const FAST_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page
 fn clock(machine: &Machine) -> Look {
     let folder = "sys/devices/system/clocksource/clocksource0";
     let at = format!("{folder}/current_clocksource");
-    let now = match machine.read(&at) {
+    let now = match machine.read_as(&at, word) {
         Err(why) => return Look::unread(machine, &why, "tsc", &at),
-        Ok(text) => text.trim().to_string(),
+        Ok(now) => now,
     };
     let others = machine.read(&format!("{folder}/available_clocksource")).unwrap_or_default();
     let others: Vec<&str> = others.split_whitespace().collect();

@@ -26,7 +26,7 @@ fn receive_queues(machine: &Machine, nic: &str) -> Vec<String> {
 
 /// Whether the packets of a card are handed on to several CPUs.
 fn is_steered(machine: &Machine, queue: &str) -> Result<bool, Unread> {
-    Ok(Form::Mask.value(&machine.read(&format!("{queue}/rps_cpus"))?) != "0")
+    Ok(machine.read_as(&format!("{queue}/rps_cpus"), parse::mask)? != "0")
 }
 
 /// One for each shard, or packets handed on by software.
@@ -76,11 +76,13 @@ fn interrupts(machine: &Machine) -> Look {
         let queue = format!("{nic}-");
         let numbers = parse::interrupts(&text, |name| name.starts_with(&queue) || name.starts_with(&input));
         let at = |irq: &u32| format!("proc/irq/{irq}/smp_affinity_list");
-        let effective = |irq: &u32| {
-            let effective = machine.read(&format!("proc/irq/{irq}/effective_affinity_list"));
-            effective.ok().filter(|text| !text.trim().is_empty()).or(machine.read(&at(irq)).ok())
-        };
-        let places: Vec<String> = numbers.iter().filter_map(effective).collect();
+        let list = |path: &str| machine.read_as(path, parse::cpu_list).ok().filter(|list| !list.is_empty());
+        let effective =
+            |irq: &u32| list(&format!("proc/irq/{irq}/effective_affinity_list")).or_else(|| list(&at(irq)));
+        let places: Vec<Vec<usize>> = numbers.iter().filter_map(effective).collect();
+        if places.len() < numbers.len() {
+            return Look::unread(machine, &Unread::Strange, wanted, "proc/irq");
+        }
         if places.len() < 2 {
             return Look::cannot_tell(
                 format!("{nic}'s interrupts have other names"),
@@ -88,7 +90,7 @@ fn interrupts(machine: &Machine) -> Look {
                 "proc/interrupts",
             );
         }
-        let distinct = places.iter().map(|place| place.trim()).collect::<BTreeSet<_>>().len();
+        let distinct = places.iter().collect::<BTreeSet<_>>().len();
         now.push(format!("{nic}: {} on {distinct} cores", places.len()));
         if distinct < places.len().min(cpus.len()) {
             let spread = numbers.iter().zip(cpus.iter().cycle());
@@ -143,15 +145,14 @@ fn steering(machine: &Machine) -> Look {
         wants_some |= wants;
         for queue in queues {
             at = format!("{queue}/rps_cpus");
-            match machine.read(&at) {
+            match machine.read_as(&at, parse::mask) {
                 Err(Unread::Missing) if !machine.is_container() => {
                     return Look::not_here("the kernel has none", &at);
                 }
                 Err(why) => return Look::unread(machine, &why, "", &at),
-                Ok(text) => {
-                    let is = Form::Mask.value(&text);
+                Ok(is) => {
                     if (is != "0") != wants {
-                        changes.push(Change::of(Form::Mask, &at, &text, &mask));
+                        changes.push(Change::of(Form::Mask, &at, &is, &mask));
                     }
                     now.push(is);
                 }

@@ -27,6 +27,8 @@ pub(crate) struct Active {
     pub more: bool,
     /// The host's pace before the request, which holds again if nothing was sent.
     pub before: Pace,
+    /// When the pause of the address was over, before the request.
+    pub address_due: Now,
 }
 
 pub(crate) enum Work {

@@ -10,6 +10,7 @@ use crate::engine::crawl::messages::{Done, FromShard, HostWord, RobotsAnswer, To
 use crate::engine::crawl::provider::{Provider, ProviderRules};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::scheduler_setup::SchedulerConfig;
+use crate::engine::inspect::questions::Ask;
 use crate::engine::names::scripted::scripted;
 use crate::engine::names::{HostsFile, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
@@ -243,14 +244,14 @@ fn a_pause_reaches_every_shard_those_made_anew_too_and_nothing_is_dealt_in_it() 
             .map(|shard| shard.work.pop())
             .all(|word| matches!(word, Some(ToShard::Pause(to)) if to == paused))
     };
-    questions.pause(true);
+    questions.ask(Ask::Pause(true), drop);
     assert!(is_told(&mut stage, true));
-    questions.pause(true);
+    questions.ask(Ask::Pause(true), drop);
     stage.seed("http://a.test/");
     assert!(stage.is_idle(), "said once, and nothing is dealt");
     stage.say(1, FromShard::Restarted { epoch: 1, suspect: None });
     assert!(matches!(stage.shards[1].work.pop(), Some(ToShard::Pause(true))));
-    questions.pause(false);
+    questions.ask(Ask::Pause(false), drop);
     assert!(is_told(&mut stage, false));
     assert_eq!(stage.work(0).candidate.url.as_str(), "http://a.test/");
     assert_eq!(stage.health.notices().take().notices.len(), 2);

@@ -3,6 +3,8 @@ use super::store_core::Belled;
 use crate::config::Config;
 use crate::driver::EpollDriver;
 use crate::engine::crawl::settings::store_rules;
+use crate::engine::inspect::desk::Desk;
+use crate::engine::inspect::node_status::Gauges;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError, Part};
@@ -30,6 +32,7 @@ pub struct StoreNode {
     store: StoreThreads,
     counters: CounterTable,
     health: Arc<Health>,
+    desk: Arc<Desk>,
     meter: Arc<Meter>,
 }
 
@@ -79,8 +82,17 @@ impl StoreNode {
             store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
             rings: Vec::new(),
         }));
+        let gauges =
+            Gauges::new(Role::StoreServer.name(), counters.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, bells);
-        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, meter })
+        let desk =
+            Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
+        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, desk, meter })
+    }
+
+    /// Where it is asked and told things.
+    pub fn desk(&self) -> Arc<Desk> {
+        self.desk.clone()
     }
 
     /// Where spiders may dial in.

@@ -1,0 +1,75 @@
+use crate::doc_index::IndexStats;
+use crate::engine::inspect::crawl_rules::CrawlRules;
+use crate::engine::inspect::node_status::{Gauges, NodeStatus};
+use crate::engine::inspect::questions::{Ask, Questions, Reply};
+use crate::engine::runtime::counters::Snapshot;
+use crate::engine::runtime::events::Event;
+use crate::engine::runtime::notices::Fields;
+use crate::engine::runtime::readings::{Meter, Readings};
+use crate::engine::runtime::running::StopSwitch;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Where a running process is asked and told things, from any thread. Nothing here waits.
+pub struct Desk {
+    pub(crate) gauges: Gauges,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) stop: StopSwitch,
+    /// Where URLs are asked about and handed in; a process without a doc index has none.
+    pub(crate) questions: Option<Arc<Questions>>,
+    /// The rules that it began with, where it has any.
+    pub(crate) rules: Option<CrawlRules>,
+}
+
+impl Desk {
+    /// Asks the scheduler: `answer` is called on its thread, or dropped if there will be no answer.
+    pub(crate) fn ask(&self, ask: Ask, answer: impl FnOnce(Reply) + Send + 'static) {
+        if let Some(questions) = &self.questions {
+            questions.ask(ask, answer);
+        }
+    }
+
+    /// Whether it knows of URLs: it can be asked about them, and paused.
+    pub(crate) fn has_urls(&self) -> bool {
+        self.questions.is_some()
+    }
+
+    pub(crate) fn rules(&self) -> Option<&CrawlRules> {
+        self.rules.as_ref()
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot::of(&self.gauges.table)
+    }
+
+    /// How the process is; what was counted by its index came later than the snapshot.
+    pub(crate) fn status(&self, snapshot: &Snapshot, counted: Option<IndexStats>) -> NodeStatus {
+        self.gauges.status(snapshot, counted)
+    }
+
+    /// Everything that is counted.
+    pub(crate) fn readings(&self) -> Readings {
+        self.meter.read()
+    }
+
+    /// To be called about once a second.
+    pub(crate) fn sample(&self) {
+        self.gauges.sample(Instant::now());
+    }
+
+    /// The ordinary stop. Whether it was asked for the first time.
+    pub(crate) fn stop(&self, why: &str) -> bool {
+        let first = !self.stop.is_stopped();
+        if first {
+            let text = format!("stopping, as nephila stop asked{why}: open fetches may end (5 s at most)");
+            self.gauges.health.tell(Event::Stopping, vec![("by", "nephila stop".into())], text);
+        }
+        self.stop.stop();
+        first
+    }
+
+    /// Tells the user something that somebody else asked for.
+    pub(crate) fn note(&self, event: Event, fields: Fields, text: String) {
+        self.gauges.health.tell(event, fields, text);
+    }
+}
