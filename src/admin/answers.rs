@@ -5,15 +5,16 @@ use super::problem::{Kind, Problem};
 use super::routes::Verb;
 use crate::base::{shown, write_json};
 use crate::engine::{
-    Ask, Circumstances, CrawlRules, Explained, Handed, PIECE_LINES_MAX, Reply, State, Status, Taken, index_folder,
+    Ask, Circumstances, CrawlRules, Explained, Handed, PIECE_LINES_MAX, Reply, State, Status, Taken,
+    index_folder,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
+use axum::http::HeaderValue;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -40,9 +41,10 @@ pub async fn answer(office: Arc<Office>, verb: Verb, request: Request) -> Respon
     let has_none =
         matches!(verb, Verb::Explain | Verb::Urls | Verb::Pause | Verb::Resume) && !office.desk.has_urls();
     let answered = match verb {
-        _ if has_none => {
-            Err(Problem::new(Kind::NotFound, "this process has no URLs of its own: ask a crawl or a URL server"))
-        }
+        _ if has_none => Err(Problem::new(
+            Kind::NotFound,
+            "this process has no URLs of its own: ask a crawl or a URL server",
+        )),
         Verb::Now => Ok(said(&Now::of(&office, counted(&office).await))),
         Verb::Status => {
             let snapshot = office.desk.snapshot();
@@ -210,9 +212,8 @@ fn reason(head: &Parts, body: &[u8]) -> Result<String, Problem> {
     has_type(head, &["application/json"])?;
     let value: serde_json::Value = serde_json::from_slice(body)
         .map_err(|e| Problem::new(Kind::BadRequest, &format!("the body is no JSON: {e}")))?;
-    let told: Told = serde_json::from_value(value).map_err(|e| {
-        Problem::new(Kind::BadValue, &format!("{e}: send {{\"reason\":\"…\"}}, or no body"))
-    })?;
+    let told: Told = serde_json::from_value(value)
+        .map_err(|e| Problem::new(Kind::BadValue, &format!("{e}: send {{\"reason\":\"…\"}}, or no body")))?;
     Ok(told.reason.map_or(String::new(), |reason| format!(" ({})", shown(&reason, REASON_CHARS_MAX))))
 }
 

@@ -5,9 +5,7 @@ use super::problem::{Kind, Problem};
 use super::routes::Route;
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::header::{
-    CACHE_CONTROL, CONNECTION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{CACHE_CONTROL, CONNECTION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue, Request};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as _, Incoming};
@@ -186,7 +184,11 @@ struct Heard<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before && self.phase.get().idle_since().is_some() {

@@ -24,7 +24,9 @@ pub enum DoorsError {
     NotLoopback(SocketAddr),
     #[error("--admin {0} is not loopback, and without a data directory there is no token: use 127.0.0.1")]
     NoToken(SocketAddr),
-    #[error("cannot listen on {addr}: {cause} (choose another address with --admin; port 0 takes a free one)")]
+    #[error(
+        "cannot listen on {addr}: {cause} (choose another address with --admin; port 0 takes a free one)"
+    )]
     Taken { addr: SocketAddr, cause: io::Error },
 }
 
@@ -75,7 +77,9 @@ impl Doors {
             set.map(|()| tcp).map_err(|cause| had("nobody can ask this process by TCP", cause)).ok()
         });
         let token = data.filter(|_| tcp.is_some()).and_then(|data| {
-            Token::of(data).map_err(|cause| had("no token, so nothing that needs one is answered", cause)).ok()
+            Token::of(data)
+                .map_err(|cause| had("no token, so nothing that needs one is answered", cause))
+                .ok()
         });
         OpenDoors { unix, tcp, guard: Guard { hosts: self.hosts, token, ..Guard::default() }, trouble }
     }

@@ -66,7 +66,8 @@ impl Guard {
 
     fn has_token(&self, headers: &HeaderMap, now: Instant) -> Result<(), Problem> {
         let needed = || {
-            let detail = "send the token that is in admin.token of the data directory: Authorization: Bearer TOKEN";
+            let detail =
+                "send the token that is in admin.token of the data directory: Authorization: Bearer TOKEN";
             Err(Problem::new(Kind::NoToken, detail))
         };
         let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());

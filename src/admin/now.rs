@@ -143,7 +143,8 @@ fn sentence(status: &NodeStatus, eta_s: Option<u64>) -> String {
         "storeserver" => format!("{} bytes stored.", status.stored_bytes),
         _ => format!("{:.1} pages/s.", status.pages_per_second),
     };
-    let ends = eta_s.map_or(String::new(), |s| format!(" At this pace what is pending ends in {} min.", s / 60));
+    let ends =
+        eta_s.map_or(String::new(), |s| format!(" At this pace what is pending ends in {} min.", s / 60));
     let held = match (status.state, status.waits.iter().max_by_key(|(_, hosts)| **hosts)) {
         (NodeState::Stopping, _) => return "Stopping: what is open may end.".to_string(),
         (NodeState::Paused, _) => return "Paused: no new requests go out.".to_string(),

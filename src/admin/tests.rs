@@ -50,7 +50,11 @@ fn every_route_by_every_wrong_request() {
         let without_token = if route.is_open { 200 } else { 401 };
         for (what, headers, expected) in [
             ("as it should be", with(&[]), 200),
-            ("of our own page", with(&[("origin", "http://127.0.0.1:7180"), ("sec-fetch-site", "same-origin")]), 200),
+            (
+                "of our own page",
+                with(&[("origin", "http://127.0.0.1:7180"), ("sec-fetch-site", "same-origin")]),
+                200,
+            ),
             ("typed by a user", with(&[("sec-fetch-site", "none")]), 200),
             ("two hosts", with(&[("host", "127.0.0.1:7180")]), 400),
             ("foreign origin", with(&[("origin", "https://evil.example")]), 403),
@@ -61,18 +65,35 @@ fn every_route_by_every_wrong_request() {
             ("same-site", with(&[("sec-fetch-site", "same-site")]), 403),
             ("no host", right[1..].to_vec(), 400),
             ("no token", right[..1].to_vec(), without_token),
-            ("wrong token", vec![right[0], ("authorization", "Bearer 0123456789abcdef0123456789abcdee")], without_token),
+            (
+                "wrong token",
+                vec![right[0], ("authorization", "Bearer 0123456789abcdef0123456789abcdee")],
+                without_token,
+            ),
             ("short token", vec![right[0], ("authorization", "Bearer 0123")], without_token),
             ("token as a password", vec![right[0], ("authorization", TOKEN)], without_token),
             ("token in a cookie", vec![right[0], ("cookie", TOKEN)], without_token),
         ] {
             assert_eq!(of(loopback, path, &headers), expected, "{path}: {what}");
         }
-        assert_eq!(of(loopback, &format!("{path}?token={TOKEN}&access_token={TOKEN}"), &right[..1]), without_token);
-        for host in ["evil.example", "evil.example:7180", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:71800", "localhost.evil.example:7180", ""] {
+        assert_eq!(
+            of(loopback, &format!("{path}?token={TOKEN}&access_token={TOKEN}"), &right[..1]),
+            without_token
+        );
+        for host in [
+            "evil.example",
+            "evil.example:7180",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "127.0.0.1:71800",
+            "localhost.evil.example:7180",
+            "",
+        ] {
             assert_eq!(of(loopback, path, &[("host", host), right[1]]), 421, "{path}: {host}");
         }
-        for host in ["localhost:7180", "LOCALHOST:7180", "[::1]:7180", "crawl.example.org", "crawl.example.org:7180"] {
+        for host in
+            ["localhost:7180", "LOCALHOST:7180", "[::1]:7180", "crawl.example.org", "crawl.example.org:7180"]
+        {
             assert_eq!(of(loopback, path, &[("host", host), right[1]]), 200, "{path}: {host}");
         }
         // A whole URL in the request line must mean the same.
@@ -146,7 +167,10 @@ fn the_description_has_every_route_and_no_other() {
         assert!(api.pointer(reference).is_some(), "{reference}");
     }
     let kinds: Vec<String> = Kind::ALL.iter().map(|kind| format!("/problems/{}", kind.slug())).collect();
-    assert_eq!(api["components"]["schemas"]["Problem"]["properties"]["type"]["enum"], serde_json::json!(kinds));
+    assert_eq!(
+        api["components"]["schemas"]["Problem"]["properties"]["type"]["enum"],
+        serde_json::json!(kinds)
+    );
     assert!(Route::of("GET", "/problems/").is_none() && Route::of("PUT", "/metrics").is_none());
     assert_eq!(Route::of("HEAD", "/metrics").unwrap().name, "metrics");
 }

@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, columns, say_failure, written};
 use super::{
-    add, audit, bench, crawl, demo, explain, export, farm, help, import, index, metrics, parse, pause, robots, sim,
-    spider, status, stop, store, storeserver, urlserver,
+    add, audit, bench, crawl, demo, explain, export, farm, help, import, index, metrics, parse, pause,
+    robots, sim, spider, status, stop, store, storeserver, urlserver,
 };
 use crate::base::shown;
 use clap::{Parser, Subcommand};

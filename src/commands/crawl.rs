@@ -1,5 +1,6 @@
 use super::settings::{
-    AdminFlags, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL, say_settings,
+    AdminFlags, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL,
+    say_settings,
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,

@@ -5,8 +5,7 @@ use crate::base::{Wall, shown};
 use crate::doc_index::{DocumentLine, IndexView, QueryVariants};
 use crate::engine::{
     Circumstances, CrawlRules, Explained, HostLine, NodeState, NodeStatus, RobotsLine, RobotsState, Said,
-    ScopeLine, Status,
-    index_folder, remembered, scope_of,
+    ScopeLine, Status, index_folder, remembered, scope_of,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
@@ -132,42 +131,44 @@ impl Asking<'_> {
     }
 
     fn is_paused(&self) -> bool {
-        let asked =
-            RunningCrawl::at(self.data).ok().flatten().map(|mut crawl| crawl.get::<NodeStatus>("/api/v1/status"));
+        let asked = RunningCrawl::at(self.data)
+            .ok()
+            .flatten()
+            .map(|mut crawl| crawl.get::<NodeStatus>("/api/v1/status"));
         matches!(asked, Some(Ok(Some(NodeStatus { state: NodeState::Paused, .. }))))
     }
 }
 
 fn text_of(explained: &Explained) -> String {
-        let status = &explained.status;
-        let mut rows = vec![("url", explained.url.clone()), ("answer", explained.answer.said.clone())];
-        if let Some(Said { url: Some(target), said, .. }) = &explained.redirect {
-            rows.push(("there", format!("{target}: {said}")));
-        }
-        if let Some(dossier) = &status.dossier {
-            let since = dossier.discovered_at.as_deref().map_or("some time".to_string(), with_age);
-            let via = dossier.via.as_deref().map_or("as a seed".to_string(), |via| format!("via {via}"));
-            rows.push(("known", format!("since {since}, {via}, depth {}", dossier.depth)));
-            rows.extend(dossier.canonical.clone().map(|canonical| ("canonical", canonical)));
-        }
-        rows.extend(status.scope.as_ref().map(|scope| ("scope", scope.said.clone())));
-        let budgets = [
-            (explained.pages_per_host, status.host.map(|host| host.counts.known), "host"),
-            (explained.pages_per_domain, status.domain_known, "domain"),
-        ];
-        for (max, known, whose) in budgets {
-            let known = known.filter(|_| max > 0);
-            rows.extend(known.map(|known| ("budget", format!("{known} of {max} URLs of its {whose}"))));
-        }
-        rows.extend(status.robots.as_ref().map(|robots| ("robots", robots_text(robots))));
-        let pause = status.niceness.as_ref().and_then(|niceness| niceness.pause_until.as_ref());
-        rows.extend(
-            pause.map(|until| ("pause", format!("nothing is asked of its host before {}", with_age(until)))),
-        );
-        rows.extend(status.trouble.clone().map(|trouble| ("trouble", trouble)));
-        let by = if status.live { "the running crawl" } else { "the files of the crawl" };
-        rows.push(("source", by.to_string()));
-        rows.iter().map(|(name, said)| format!("{name:<10} {}\n", shown(said, 2 * URL_BYTES_MAX))).collect()
+    let status = &explained.status;
+    let mut rows = vec![("url", explained.url.clone()), ("answer", explained.answer.said.clone())];
+    if let Some(Said { url: Some(target), said, .. }) = &explained.redirect {
+        rows.push(("there", format!("{target}: {said}")));
+    }
+    if let Some(dossier) = &status.dossier {
+        let since = dossier.discovered_at.as_deref().map_or("some time".to_string(), with_age);
+        let via = dossier.via.as_deref().map_or("as a seed".to_string(), |via| format!("via {via}"));
+        rows.push(("known", format!("since {since}, {via}, depth {}", dossier.depth)));
+        rows.extend(dossier.canonical.clone().map(|canonical| ("canonical", canonical)));
+    }
+    rows.extend(status.scope.as_ref().map(|scope| ("scope", scope.said.clone())));
+    let budgets = [
+        (explained.pages_per_host, status.host.map(|host| host.counts.known), "host"),
+        (explained.pages_per_domain, status.domain_known, "domain"),
+    ];
+    for (max, known, whose) in budgets {
+        let known = known.filter(|_| max > 0);
+        rows.extend(known.map(|known| ("budget", format!("{known} of {max} URLs of its {whose}"))));
+    }
+    rows.extend(status.robots.as_ref().map(|robots| ("robots", robots_text(robots))));
+    let pause = status.niceness.as_ref().and_then(|niceness| niceness.pause_until.as_ref());
+    rows.extend(
+        pause.map(|until| ("pause", format!("nothing is asked of its host before {}", with_age(until)))),
+    );
+    rows.extend(status.trouble.clone().map(|trouble| ("trouble", trouble)));
+    let by = if status.live { "the running crawl" } else { "the files of the crawl" };
+    rows.push(("source", by.to_string()));
+    rows.iter().map(|(name, said)| format!("{name:<10} {}\n", shown(said, 2 * URL_BYTES_MAX))).collect()
 }
 
 /// A URL as the value of a query.

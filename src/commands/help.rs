@@ -3,6 +3,7 @@
 use super::Cli;
 use super::cli::{help_width, wrapped};
 use super::shared::{Failure, print, written};
+use crate::admin::metrics::all_families;
 use crate::base::{edits, shown};
 use crate::config::reference;
 use clap::{Args, CommandFactory, Parser};
@@ -25,7 +26,7 @@ struct Topic {
     text: &'static str,
 }
 
-const TOPICS: [Topic; 9] = [
+const TOPICS: [Topic; 10] = [
     Topic {
         name: "first-crawl",
         about: "a first hour: try, crawl, stop, resume, look, crawl again",
@@ -62,6 +63,11 @@ const TOPICS: [Topic; 9] = [
         text: include_str!("../manual/politeness.md"),
     },
     Topic {
+        name: "monitoring",
+        about: "figures for Prometheus, and what to make of them",
+        text: include_str!("../manual/monitoring.md"),
+    },
+    Topic {
         name: "settings",
         about: "the settings file and every setting",
         text: include_str!("../manual/settings.md"),
@@ -96,7 +102,7 @@ impl HelpArgs {
 
 impl Topic {
     /// The text without what is written for other readers than people (`<!-- … -->`). The page of the settings ends with
-    /// the tables that their definitions make.
+    /// the tables that their definitions make, and so does that of figures.
     fn page(&self) -> String {
         let mut page = String::with_capacity(self.text.len());
         let mut lines = self.text.lines();
@@ -109,8 +115,10 @@ impl Topic {
             page += line;
             page.push('\n');
         }
-        if self.name == "settings" {
-            page = format!("{page}\n{}", reference());
+        match self.name {
+            "settings" => page = format!("{page}\n{}", reference()),
+            "monitoring" => page = format!("{page}\n{}", all_families()),
+            _ => {}
         }
         page
     }

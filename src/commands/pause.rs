@@ -49,7 +49,9 @@ impl ResumeArgs {
 
 fn ask(data: &DataArg, verb: &str, json: bool) -> Result<(), Failure> {
     let Some(mut crawl) = RunningCrawl::at(&data.path)? else { return Err(not_running(&data.path)) };
-    let Some(said) = crawl.tell::<Said>(&format!("/api/v1/{verb}"))? else { return Err(not_running(&data.path)) };
+    let Some(said) = crawl.tell::<Said>(&format!("/api/v1/{verb}"))? else {
+        return Err(not_running(&data.path));
+    };
     tell(&said, json, |Said { pid, open, .. }| match (verb, open) {
         ("pause", 1..) => format!("paused: {open} open requests may end (pid {pid})\n"),
         ("pause", _) => format!("paused: no request is open (pid {pid})\n"),

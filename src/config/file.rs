@@ -1,7 +1,7 @@
+use super::admin::AdminSettings;
 use super::auth::AuthEntry;
 use super::config::{Config, Fault, key};
 use super::crawl::CrawlSettings;
-use super::admin::AdminSettings;
 use super::doc_index::DocIndexSettings;
 use super::hints::{line_at, nearest};
 use super::recrawl::RecrawlEntry;

@@ -9,8 +9,8 @@ use crate::doc_index::DocIndex;
 use crate::driver::Driver;
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
-    Actor, Ask, CrawlShard, CrawlStore, CrawlTask, HostsFile, MemoryFiles, Names, Networked, NodeCore, NodeSetup,
-    OpenIndex, ShardMaker, Turned, assemble,
+    Actor, Ask, CrawlShard, CrawlStore, CrawlTask, HostsFile, MemoryFiles, Names, Networked, NodeCore,
+    NodeSetup, OpenIndex, ShardMaker, Turned, assemble,
 };
 use crate::farm::{PageKind, Resource, Site, host_name};
 use crate::proto::record::ResultCode;

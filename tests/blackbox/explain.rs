@@ -221,7 +221,10 @@ fn a_running_crawl_says_what_it_waits_for() {
         let count = stream.read(&mut answer).unwrap();
         let answer = String::from_utf8_lossy(&answer[..count]);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{question}: {answer}");
-        assert!(answer.contains("application/problem+json") && !answer.contains('\x1b'), "{question}: {answer}");
+        assert!(
+            answer.contains("application/problem+json") && !answer.contains('\x1b'),
+            "{question}: {answer}"
+        );
     }
     // Those who say nothing do not keep others from asking for longer than they are let.
     let idle: Vec<UnixStream> = (0..20).filter_map(|_| UnixStream::connect(&socket).ok()).collect();

@@ -11,8 +11,18 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 9] =
-    ["first-crawl", "crawling", "index", "store", "archives", "split", "politeness", "settings", "protocols"];
+const TOPICS: [&str; 10] = [
+    "first-crawl",
+    "crawling",
+    "index",
+    "store",
+    "archives",
+    "split",
+    "politeness",
+    "monitoring",
+    "settings",
+    "protocols",
+];
 
 /// Ports that stand in the text; each test uses free ones in their place.
 const PORTS: [&str; 4] = ["7080", "7443", "7170", "7172"];

@@ -544,10 +544,25 @@ pub(crate) const FAMILIES: &[Family] = &[
     ),
 ];
 
+/// Every family with its type, labels and sentence, for people.
+pub(crate) fn all_families() -> String {
+    let entry = |family: &Family| {
+        let kind = match family.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        let labels = family.labels.join(", ");
+        let braces = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+        format!("- `{}{braces}`, {kind}.\n  {}\n", family.name, family.help)
+    };
+    FAMILIES.iter().map(entry).collect()
+}
+
 impl Family {
     /// Whether a process that reads so has it.
     pub(super) fn is_of(&self, readings: &Readings) -> bool {
-        let keeps_records = readings.has_store || !std::ptr::eq(self.roles, STORE);
+        let keeps_records = readings.has_store || self.roles != STORE;
         self.roles.contains(&readings.role) && keeps_records
     }
 }

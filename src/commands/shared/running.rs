@@ -3,9 +3,7 @@
 use super::Failure;
 use crate::admin::{self, ADMIN_SOCKET};
 use crate::base::shown;
-use crate::proto::http1::{
-    BodyDecoder, BodyLimits, BodyStep, HeadLimits, HeadParser, HeadStep, Method,
-};
+use crate::proto::http1::{BodyDecoder, BodyLimits, BodyStep, HeadLimits, HeadParser, HeadStep, Method};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::{self, ErrorKind, Read, Write};
@@ -82,8 +80,9 @@ impl RunningCrawl {
             _ => "Content-Type: text/plain; charset=utf-8\r\n".to_string(),
         };
         let length = body.len();
-        let head =
-            format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{content}Content-Length: {length}\r\n\r\n");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{content}Content-Length: {length}\r\n\r\n"
+        );
         let until = Instant::now() + patience;
         // One that ends, or wants nothing more of this, may have said why.
         let sent = self.stream.write_all(format!("{head}{body}").as_bytes());

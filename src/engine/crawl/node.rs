@@ -92,10 +92,17 @@ impl Node {
             store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
             rings: core.rings,
         }));
-        let gauges = Gauges::new(Role::Crawl.name(), core.table.clone(), health.clone(), stop.clone(), started);
+        let gauges =
+            Gauges::new(Role::Crawl.name(), core.table.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, vec![scheduler_bell]);
         let rules = Some(CrawlRules::of(config));
-        let desk = Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: Some(questions), rules });
+        let desk = Arc::new(Desk {
+            gauges,
+            meter: meter.clone(),
+            stop: stop.clone(),
+            questions: Some(questions),
+            rules,
+        });
         Ok(Node {
             started,
             driver,

@@ -55,13 +55,11 @@ impl Desk {
         self.gauges.sample(Instant::now());
     }
 
-
     /// The ordinary stop. Whether it was asked for the first time.
     pub(crate) fn stop(&self, why: &str) -> bool {
         let first = !self.stop.is_stopped();
         if first {
-            let text =
-                format!("stopping, as nephila stop asked{why}: open fetches may end (5 s at most)");
+            let text = format!("stopping, as nephila stop asked{why}: open fetches may end (5 s at most)");
             self.gauges.health.warn("stop_asked", text);
         }
         self.stop.stop();

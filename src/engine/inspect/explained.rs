@@ -70,8 +70,7 @@ impl Explained {
 impl Said {
     /// While a crawl is paused, what may be fetched waits for nothing else.
     fn of(url: Option<String>, looked: &Status, around: &Circumstances<'_>) -> Said {
-        let Explanation { answer, mut said } =
-            Explanation::of(looked, around.rules, &rfc3339(around.now_ms));
+        let Explanation { answer, mut said } = Explanation::of(looked, around.rules, &rfc3339(around.now_ms));
         if answer.is_next() && looked.live && around.is_paused {
             said = format!("the crawl is paused (nephila resume goes on); {said}");
         }

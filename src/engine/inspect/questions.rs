@@ -47,7 +47,9 @@ pub(crate) enum Reply {
     /// They are on disk.
     Taken(Taken),
     /// It is paused, or goes on; `changed` if it did not already.
-    Paused { changed: bool },
+    Paused {
+        changed: bool,
+    },
 }
 
 /// Of more, the oldest goes without an answer; it has timed out long ago.

@@ -98,9 +98,11 @@ impl SpiderNode {
             store: kept_at,
             rings: core.rings,
         }));
-        let gauges = Gauges::new(Role::Spider.name(), core.table.clone(), health.clone(), stop.clone(), started);
+        let gauges =
+            Gauges::new(Role::Spider.name(), core.table.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, vec![dispatcher_bell]);
-        let desk = Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
+        let desk =
+            Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
         Ok(SpiderNode {
             meter,
             started,

@@ -82,9 +82,11 @@ impl StoreNode {
             store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
             rings: Vec::new(),
         }));
-        let gauges = Gauges::new(Role::StoreServer.name(), counters.clone(), health.clone(), stop.clone(), started);
+        let gauges =
+            Gauges::new(Role::StoreServer.name(), counters.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, bells);
-        let desk = Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
+        let desk =
+            Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
         Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, desk, meter })
     }
 
