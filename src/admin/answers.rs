@@ -5,7 +5,7 @@ use super::problem::{Kind, Problem};
 use super::routes::Verb;
 use crate::base::{shown, write_json};
 use crate::engine::{
-    Ask, Circumstances, CrawlRules, Explained, Handed, PIECE_LINES_MAX, Reply, State, Status, Taken,
+    Ask, Circumstances, CrawlRules, Event, Explained, Handed, PIECE_LINES_MAX, Reply, State, Status, Taken,
     index_folder,
 };
 use crate::limits::URL_BYTES_MAX;
@@ -230,7 +230,8 @@ async fn pause(office: &Office, head: &Parts, body: &[u8], paused: bool) -> Answ
         return Err(Problem::new(Kind::AlreadySo, is).with(now));
     }
     if !reason.is_empty() {
-        office.desk.note("pause_reason", format!("{state}, because somebody said so:{reason}"));
+        let fields = vec![("state", state.into()), ("reason", (&reason).into())];
+        office.desk.note(Event::ReasonGiven, fields, format!("{state}, because somebody said so:{reason}"));
     }
     Ok(said(&now))
 }

@@ -51,7 +51,7 @@ pub(crate) use random::random_u64;
 pub use rng::Rng;
 pub(crate) use slots::Slots;
 pub use text::shown;
-pub(crate) use text::{edits, push_decimal};
+pub(crate) use text::{counted, edits, grouped, plural, push_decimal, span};
 pub(crate) use wheel::{RowWheel, TimerWheel};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.

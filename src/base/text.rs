@@ -37,6 +37,36 @@ pub fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
+/// A number with a comma at every thousand.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number and what it counts: `1 URL`, `2 URLs`.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {}", plural(count, noun))
+}
+
+/// A noun as it stands behind a number.
+pub fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { noun.to_string() } else { format!("{noun}s") }
+}
+
+/// A length of time in the largest unit of which it is two or more, or in seconds.
+pub fn span(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
+    let (size, unit) = units.into_iter().find(|(size, _)| seconds >= 2 * size).unwrap_or((1, "s"));
+    format!("{} {unit}", seconds / size)
+}
+
 /// Counts the letters to change, add or drop to turn one word into the other.
 pub fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
@@ -54,13 +84,21 @@ pub fn edits(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{edits, shown};
+    use super::{edits, grouped, shown};
 
     #[test]
     fn escapes_do_not_reach_the_terminal() {
         assert_eq!(shown("a\x1b[31mb\u{202e}c", 80), "a\\u{1b}[31mb\\u{202e}c");
         assert_eq!(shown("abcdef", 3), "abc…");
         assert_eq!(shown("grün", 80), "grün");
+    }
+
+    #[test]
+    fn numbers_have_commas() {
+        assert_eq!(
+            [0, 999, 1_000, 22_050, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "22,050", "1,234,567"]
+        );
     }
 
     #[test]

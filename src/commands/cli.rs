@@ -1,9 +1,9 @@
-use super::shared::{Failure, Verbosity, columns, say_failure, written};
+use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
-    add, audit, bench, crawl, demo, explain, export, farm, help, import, index, metrics, parse, pause,
-    robots, sim, spider, status, stop, store, storeserver, urlserver,
+    add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
+    metrics, parse, pause, robots, sim, spider, status, stop, store, storeserver, tune, urlserver,
 };
-use crate::base::shown;
+use crate::engine::Event;
 use clap::{Parser, Subcommand};
 use std::io::stdout;
 use std::process::ExitCode;
@@ -45,23 +45,28 @@ enum Command {
     Explain(explain::ExplainArgs),
     Metrics(metrics::MetricsArgs),
     Audit(audit::AuditArgs),
+    Config(config::ConfigArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Urlserver(Box<urlserver::UrlServerArgs>),
     Spider(Box<spider::SpiderArgs>),
     Storeserver(storeserver::StoreServerArgs),
+    Tune(tune::TuneArgs),
     Farm(farm::FarmArgs),
     Robots(robots::RobotsArgs),
     Parse(parse::ParseArgs),
     Sim(sim::SimArgs),
     Bench(bench::BenchArgs),
     Help(help::HelpArgs),
+    Man(man::ManArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 /// The commands as they belong together. One that is not here is of the last group.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
-    ("Look", &["store", "index", "explain", "metrics", "audit", "help"]),
+    ("Look", &["store", "index", "explain", "audit", "help"]),
+    ("Machine", &["tune", "config", "metrics", "man", "completions"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver"]),
     ("Lab", &["farm", "robots", "parse", "sim", "bench"]),
@@ -111,9 +116,6 @@ pub(super) fn wrapped(text: &str, indent: usize, width: usize) -> String {
     lines
 }
 
-/// What is shown of a line about a failure.
-const LINE_CHARS_MAX: usize = 4_000;
-
 /// Runs what was typed.
 pub fn run(cli: Cli) -> ExitCode {
     match (cli.quiet, cli.verbose) {
@@ -132,6 +134,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
         Command::Storeserver(args) => args.run(),
+        Command::Tune(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Index(args) => args.run(),
         Command::Explain(args) => args.run(),
@@ -144,7 +147,10 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Farm(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Sim(args) => args.run(),
+        Command::Config(args) => args.run(),
         Command::Help(args) => args.run(),
+        Command::Man(args) => args.run(),
+        Command::Completions(args) => args.run(),
     };
     ended(ran)
 }
@@ -166,9 +172,7 @@ fn ended(ran: Result<(), Failure>) -> ExitCode {
         Err(Failure::CannotRun(text)) => (text, 3),
     };
     if !text.is_empty() {
-        // What it names was typed, or came from a file or a server.
-        let lines: Vec<String> = text.lines().map(|line| shown(line, LINE_CHARS_MAX)).collect();
-        say_failure(format_args!("nephila: {}", lines.join("\n")));
+        tell_event(Event::Failed, vec![("status", u64::from(status).into())], format!("nephila: {text}"));
     }
     ExitCode::from(status)
 }

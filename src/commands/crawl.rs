@@ -4,17 +4,21 @@ use super::settings::{
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,
-    Signals, counted, free_data, keep_settings, lacks, listen, open_data, open_index, parse_url, read_urls,
-    run_to_end, say, say_more, take_doors, tell_summary,
+    Signals, announce_tuning, counted, free_data, keep_settings, lacks, listen, open_data, open_index,
+    parse_url, read_urls, run_to_end, take_doors, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{CrawlStore, CrawlTask, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary};
+use crate::engine::{
+    CrawlStore, CrawlTask, Event, Health, Node, NodeError, NodeSetup, NodeStatus, SeedsLost, SpiderSetup,
+    Summary,
+};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use clap::Args;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Crawl from URLs, in one process, politely
@@ -50,7 +54,8 @@ pub struct CrawlArgs {
 
 impl CrawlArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        self.shared.log.begin();
+        let signals = Signals::of_service()?;
         let started = Instant::now();
         let flags: [&dyn Overlay; 5] = [&self.queues, &self.data, &self.reach, &self.links, &self.admin];
         let layered = self.shared.layered(&flags, self.kept.before())?;
@@ -109,7 +114,8 @@ pub(super) fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<Craw
         match config.doc_index.deny.which(&url) {
             Some(rule) => {
                 let (number, text) = (rule.number, shown(rule.text, 200));
-                say(format_args!("nephila: skipped: {url}: deny rule {number}, \"{text}\""));
+                let said = format!("nephila: skipped: {url}: deny rule {number}, \"{text}\"");
+                tell_event(Event::UrlSkipped, vec![("url", url.as_str().into())], said);
             }
             None => kept.push(url),
         }
@@ -136,14 +142,14 @@ pub(super) fn crawl(
     let driver = ChosenDriver::of(&mut config, shards)?;
     let doors = take_doors(&config, Some(&config.store.data))?;
     let names = NameSource::of(&config, &driver)?;
-    say_more(format_args!(
-        "up to {} fetches at once on each core; {}; data in {}",
-        config.spider.fetches_max,
-        counted(seeds.len() as u64, "seed"),
-        config.store.data.display()
-    ));
+    let (fetches_max, path) = (config.spider.fetches_max, config.store.data.display());
+    let seeds_said = counted(seeds.len() as u64, "seed");
+    let text = format!("up to {fetches_max} fetches at once on each core; {seeds_said}; data in {path}");
+    let fields =
+        vec![("fetches_max", fetches_max.into()), ("seeds", seeds.len().into()), ("path", path.into())];
+    tell_event(Event::FetchBounds, fields, text);
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
-    driver.announce(&format!("; cores {:?}", config.cores));
+    driver.announce(&config.cores);
     let directory = open_data(&config.store.data, "crawl")?;
     let mut note = OpenNote::begin(&directory);
     let mut public: Option<CrawlUrl> = seeds.iter().find(|url| !names.is_private(url)).cloned();
@@ -155,39 +161,46 @@ pub(super) fn crawl(
     let known = index.index.stats();
     if !seeds.is_empty() && known.pending > 0 {
         let are = if known.pending == 1 { "is" } else { "are" };
-        say(format_args!(
-            "{} {are} already pending in {} ({} known), and this run continues them as well (to keep crawls apart, choose another --data)",
-            counted(known.pending, "URL"),
-            config.store.data.display(),
-            counted(known.hosts, "host")
-        ));
+        let (urls, hosts) = (counted(known.pending, "URL"), counted(known.hosts, "host"));
+        let path = config.store.data.display();
+        let text = format!(
+            "{urls} {are} already pending in {path} ({hosts} known), and this run continues them as well (to keep crawls apart, choose another --data)"
+        );
+        let fields =
+            vec![("pending", known.pending.into()), ("hosts", known.hosts.into()), ("path", path.into())];
+        tell_event(Event::PendingBefore, fields, text);
     }
     if let Some(url) = public.filter(|_| !config.spider.has_contact()) {
-        say(format_args!(
+        let text = format!(
             "no contact is set: the owners of {} and other sites cannot reach you; set one with --contact URL|MAIL (see nephila help politeness)",
             shown(url.host(), 200)
-        ));
+        );
+        tell_event(Event::NoContact, vec![("host", url.host().into())], text);
     }
     let former = kept.map_or(Ok(None), |kept| keep_settings(kept, &config))?;
     // A run that had nothing to show for itself leaves the directory as it was told.
     let keep_former = || {
         if former.as_ref().is_some_and(|former| former.put_back().is_ok()) {
-            say("the settings of the run before are kept, as this one could not start");
+            let text = "the settings of the run before are kept, as this one could not start";
+            tell_event(Event::SettingsPutBack, Vec::new(), text);
         }
     };
     let setup = NodeSetup { config, kit };
+    let data = setup.config.store.data.clone();
     let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.is_uring {
         true => start::<UringDriver>(&setup, task, names, started),
         false => start::<EpollDriver>(&setup, task, names, started),
     };
     let node = node.inspect_err(|_| keep_former())?;
+    let machine = announce_tuning(&data, driver.refused);
     let taken_up = node.resumed();
     if taken_up.pages > 0 {
         let (pages, took_ms) = (taken_up.pages, taken_up.took.as_millis());
-        say(format_args!("taken up from the store: {} ({took_ms} ms)", counted(pages, "page")));
+        let text = format!("taken up from the store: {} ({took_ms} ms)", counted(pages, "page"));
+        tell_event(Event::PagesTakenUp, vec![("pages", pages.into()), ("ms", took_ms.into())], text);
     }
-    let listener = listen(doors, node.desk());
+    let listener = listen(doors, node.desk(), machine);
     let mut had = 0;
     let ended = run_to_end(node, listener, signals, &FAREWELL, |leaving| match leaving {
         Leaving::AtOnce { pages } => note.stopped_at_once(pages),
@@ -202,7 +215,9 @@ pub(super) fn crawl(
 
 /// Whoever names URLs while a crawl runs there means to add them.
 fn is_free(data: &Path, has_urls: bool) -> Result<(), Failure> {
-    if !has_urls || RunningCrawl::at(data)?.is_none() {
+    let running = if has_urls { RunningCrawl::at(data)? } else { None };
+    let status = running.and_then(|mut crawl| crawl.get::<NodeStatus>("/api/v1/status").ok().flatten());
+    if !status.is_some_and(|status| ["crawl", "urlserver"].contains(&status.role.as_str())) {
         return free_data(data);
     }
     let by = Holder::of(data)?.map_or("a process".to_string(), |holder| holder.to_string());
@@ -219,6 +234,6 @@ fn start<D: ProductDriver>(
     started: Instant,
 ) -> Result<Node, NodeError> {
     let fetches_max = setup.config.spider.fetches_max;
-    let names = |bell, notices| names.open::<D>(bell, notices, started);
+    let names = |bell, health: Arc<Health>| names.open::<D>(bell, &health, started);
     Node::start(setup, task, names, D::NAME, move |_| D::open(fetches_max, started), started)
 }

@@ -1,6 +1,6 @@
 use super::bench::FarmProcess;
 use super::crawl::crawl;
-use super::shared::{CrawlReport, Failure, Signals, Verbosity, cores, print, read_urls};
+use super::shared::{CrawlReport, Failure, LogArgs, Signals, Verbosity, cores, print, read_urls};
 use crate::config::{Config, Rate};
 use crate::farm::SiteSpec;
 use crate::storage::make_data_directory;
@@ -25,10 +25,13 @@ pub struct DemoArgs {
     /// The data directory, of the demo's own: a crawl uses ./nephila-data
     #[arg(long, value_name = "DIR", default_value = "./nephila-demo")]
     data: PathBuf,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl DemoArgs {
     pub fn run(self) -> Result<(), Failure> {
+        self.log.begin();
         let signals = Signals::take()?;
         let spec = SiteSpec { hosts: self.hosts, pages: self.pages, ..SiteSpec::default() };
         spec.check().map_err(Failure::usage)?;

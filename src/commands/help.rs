@@ -20,13 +20,13 @@ pub struct HelpArgs {
 }
 
 /// A page of the manual.
-struct Topic {
-    name: &'static str,
-    about: &'static str,
+pub(super) struct Topic {
+    pub name: &'static str,
+    pub about: &'static str,
     text: &'static str,
 }
 
-const TOPICS: [Topic; 10] = [
+pub(super) const TOPICS: [Topic; 12] = [
     Topic {
         name: "first-crawl",
         about: "a first hour: try, crawl, stop, resume, look, crawl again",
@@ -68,9 +68,19 @@ const TOPICS: [Topic; 10] = [
         text: include_str!("../manual/monitoring.md"),
     },
     Topic {
+        name: "services",
+        about: "a crawl under systemd: start, watch, change, stop, move",
+        text: include_str!("../manual/services.md"),
+    },
+    Topic {
         name: "settings",
         about: "the settings file and every setting",
         text: include_str!("../manual/settings.md"),
+    },
+    Topic {
+        name: "tuning",
+        about: "settings of kernel and hardware: check, explain, change, revert",
+        text: include_str!("../manual/tuning.md"),
     },
     Topic {
         name: "protocols",
@@ -103,7 +113,7 @@ impl HelpArgs {
 impl Topic {
     /// The text without what is written for other readers than people (`<!-- … -->`). The page of the settings ends with
     /// the tables that their definitions make, and so does that of figures.
-    fn page(&self) -> String {
+    pub fn page(&self) -> String {
         let mut page = String::with_capacity(self.text.len());
         let mut lines = self.text.lines();
         while let Some(line) = lines.next() {
@@ -137,7 +147,8 @@ fn command_help(words: &[String]) -> Result<(), Failure> {
     }
 }
 
-fn unknown(word: &str, command: &clap::Command) -> Failure {
+/// What is said of a word that is neither.
+pub(super) fn unknown(word: &str, command: &clap::Command) -> Failure {
     let topics = TOPICS.iter().map(|topic| topic.name);
     let names = topics.clone().chain(command.get_subcommands().map(clap::Command::get_name));
     // What begins as typed is nearer than any other.

@@ -2,16 +2,19 @@
 //! directory was told before, then the flags.
 
 use super::machine::{cores, memory_bytes};
-use super::shared::{Failure, say};
+use super::shared::{Failure, LogArgs, tell_event};
 use crate::base::shown;
 use crate::config::{
     Bytes, Config, ConfigError, Contact, DriverChoice, Fault, Kept, Layered, MEMORY_BYTES_MIN, Millis,
-    NameServer, Net, Rate, Reading, Seconds, flag_help, flag_value,
+    Mistake, NameServer, Net, Rate, Reading, Role, Seconds, flag_help, flag_value,
 };
+use crate::engine::Event;
 use crate::handler::ScopeKind;
 use crate::proto::sitemap::Sitemaps;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use std::fs::File;
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
@@ -236,6 +239,8 @@ pub struct SharedArgs {
     fetch: FetchFlags,
     #[command(flatten)]
     net: NetFlags,
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// What a command with a doc index is told about the settings that its data directory keeps.
@@ -283,8 +288,79 @@ pub fn load(file: Option<&Path>, flags: &[&dyn Overlay]) -> Result<Config, Failu
     layered(file, flags, Before::IsNone).map(|layered| layered.config)
 }
 
+/// What a settings file says, and what came of it.
+pub struct Layers {
+    pub file: Option<Reading>,
+    pub layered: Layered,
+}
+
+/// As [`load`], of a file and the directory that keeps settings, for a look at them.
+pub fn read_layers(file: Option<&Path>, data: Option<&Path>, before: Before) -> Result<Layers, Failure> {
+    let data = data.map(|data| DataFlags { data: Some(data.to_path_buf()) });
+    let flags: Vec<&dyn Overlay> = data.iter().map(|data| data as &dyn Overlay).collect();
+    all_layers(file, &flags, before)
+}
+
+/// Every mistake of a file that is to be given to one of the commands.
+pub fn checked(file: &Reading, role: Role) -> Vec<Mistake> {
+    let mut config = file.config.clone();
+    let mut faults = faults_of(&mut config);
+    faults.extend(missing_files(&config, |key| file.has(key)));
+    let settings = &config.url_server;
+    if role == Role::UrlServer && settings.listen.is_none() && settings.spider_host.is_none() {
+        let keys = vec!["url_server.listen".to_string(), "url_server.spider_host".to_string()];
+        faults.push(Fault { keys, cause: NO_WAY_TO_A_SPIDER.to_string() });
+    }
+    file.mistakes_with(faults, |_| false)
+}
+
+pub const NO_WAY_TO_A_SPIDER: &str =
+    "no way to a spider: set listen or spider_host under [url_server] in a file for --config";
+
+/// Everything that is wrong with settings on this machine. The cores are chosen on the way.
+fn faults_of(config: &mut Config) -> Vec<Fault> {
+    let list = config.crawl.cores.as_deref().map_or_else(|| Ok(cores()), parse_cores);
+    config.cores = list.clone().unwrap_or_else(|_| cores());
+    let mut faults = config.faults();
+    faults.extend(
+        list.err()
+            .map(|cause| Fault { keys: vec!["crawl.cores".to_string()], cause: format!("--cores {cause}") }),
+    );
+    faults
+}
+
+/// Files that settings name and that cannot be read. Those of flags are told of by whoever reads them.
+fn missing_files(config: &Config, is_in_file: impl Fn(&str) -> bool) -> Vec<Fault> {
+    let (crawl, spider) = (&config.crawl, &config.spider);
+    let named = [
+        ("crawl.seeds_file", &crawl.seeds_file, "name a file of URLs, one a line"),
+        ("crawl.hosts_file", &crawl.hosts_file, "name a file in the format of /etc/hosts"),
+        ("spider.ca_file", &spider.ca_file, "name a file of certificates in PEM"),
+    ];
+    let mut faults = Vec::new();
+    for (key, path, mend) in named.into_iter().filter(|(key, ..)| is_in_file(key)) {
+        let Some(path) = path else { continue };
+        let opened = File::open(path).and_then(|file| match file.metadata()?.is_dir() {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            false => Ok(()),
+        });
+        if let Err(cause) = opened {
+            let path = shown(&path.display().to_string(), 200);
+            faults.push(Fault {
+                keys: vec![key.to_string()],
+                cause: format!("cannot read {path}: {cause} ({mend})"),
+            });
+        }
+    }
+    faults
+}
+
 /// Every layer, one over the other, and checked. Every mistake is told at once.
 fn layered(file: Option<&Path>, flags: &[&dyn Overlay], before: Before) -> Result<Layered, Failure> {
+    all_layers(file, flags, before).map(|layers| layers.layered)
+}
+
+fn all_layers(file: Option<&Path>, flags: &[&dyn Overlay], before: Before) -> Result<Layers, Failure> {
     let file = file.map(Reading::of).transpose().map_err(Failure::usage)?;
     let lay_over = |config: &mut Config| {
         let mut told = Vec::new();
@@ -301,15 +377,12 @@ fn layered(file: Option<&Path>, flags: &[&dyn Overlay], before: Before) -> Resul
     {
         layered.said = kept.forgotten_for(&layered.config);
     }
-    let config = &mut layered.config;
-    let list = config.crawl.cores.as_deref().map_or_else(|| Ok(cores()), parse_cores);
-    config.cores = list.clone().unwrap_or_else(|_| cores());
-    let mut faults = config.faults();
-    faults.extend(
-        list.err()
-            .map(|cause| Fault { keys: vec!["crawl.cores".to_string()], cause: format!("--cores {cause}") }),
-    );
+    let mut faults = faults_of(&mut layered.config);
     let Layered { by_flags, taken, .. } = &layered;
+    let is_of_file = |key: &str| {
+        file.as_ref().is_some_and(|file| file.has(key)) && !by_flags.contains(key) && !taken.contains(key)
+    };
+    faults.extend(missing_files(&layered.config, is_of_file));
     for fault in &mut faults {
         if fault.keys.iter().any(|key| taken.contains(key)) {
             fault.cause += " (an earlier run here was told so: give it anew, or --fresh-settings)";
@@ -326,7 +399,7 @@ fn layered(file: Option<&Path>, flags: &[&dyn Overlay], before: Before) -> Resul
             return Err(Failure::usage(ConfigError::Wrong(causes)));
         }
     }
-    Ok(layered)
+    Ok(Layers { file, layered })
 }
 
 /// Reads an address where others may dial in.
@@ -358,8 +431,12 @@ impl SharedArgs {
 
 /// Says what holds or has changed of what the data directory was told before.
 pub fn say_settings(layered: &Layered) {
-    layered.said.iter().for_each(say);
-    layered.config.auth.notice().iter().for_each(say);
+    if !layered.said.is_empty() {
+        tell_event(Event::SettingsHeld, Vec::new(), layered.said.join("\n"));
+    }
+    if let Some(text) = layered.config.auth.notice() {
+        tell_event(Event::PasswordsReadable, Vec::new(), text);
+    }
 }
 
 /// `0-3,6` as a list of cores, each of which this process may run on.
@@ -421,7 +498,7 @@ mod tests {
         for line in text.lines().filter(|line| line.starts_with("| `")) {
             let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
             let Some(flag) = cells[2].trim_matches('`').strip_prefix("--") else { continue };
-            documented.insert(flag.split(' ').next().unwrap(), cells[3].trim_end_matches(". |"));
+            documented.insert(flag.split(' ').next().unwrap(), cells[4].trim_end_matches(". |"));
         }
         assert!(documented.len() > 10, "{documented:?}");
         let mut missing: BTreeSet<&str> = documented.keys().copied().collect();

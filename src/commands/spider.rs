@@ -1,12 +1,14 @@
 use super::settings::{AdminFlags, DataFlags, SharedArgs, listen_address};
 use super::shared::{
-    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, links_possible,
-    listen, open_data, run_to_end, say, take_doors, tell_summary,
+    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, announce_tuning,
+    links_possible, listen, open_data, run_to_end, take_doors, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::Config;
 use crate::driver::{EpollDriver, UringDriver};
-use crate::engine::{LinksConfig, NodeError, NodeSetup, SpiderNode, SpiderSetup, SpiderSummary, StoreAt};
+use crate::engine::{
+    Event, LinksConfig, NodeError, NodeSetup, SpiderNode, SpiderSetup, SpiderSummary, StoreAt,
+};
 use clap::Args;
 use std::time::Instant;
 
@@ -17,7 +19,7 @@ use std::time::Instant;
 )]
 pub struct SpiderArgs {
     /// Accept URL servers at this address; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", required_unless_present = "urlserver", conflicts_with = "urlserver")]
+    #[arg(long, value_name = "ADDR", required_unless_present_any = ["urlserver", "config"], conflicts_with = "urlserver")]
     listen: Option<String>,
     /// Dial this URL server, until it answers (repeatable)
     #[arg(long, value_name = "ADDR")]
@@ -41,19 +43,28 @@ const FAREWELL: Farewell =
 
 impl SpiderArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        self.shared.log.begin();
+        let signals = Signals::of_service()?;
         let started = Instant::now();
         let config = self.shared.config(&[&self.data, &self.admin])?;
-        let links = LinksConfig {
-            listen: self.listen.as_deref().map(listen_address).transpose()?,
-            dial: self
-                .urlserver
-                .iter()
-                .map(|at| dial_address("--urlserver", at))
-                .collect::<Result<_, _>>()?,
-            links_max: links_possible(),
+        // What is typed takes the place of what the file says of links.
+        let typed = self.listen.is_some() || !self.urlserver.is_empty();
+        let told = &config.spider;
+        let (listen, urlserver) = match typed {
+            true => (self.listen.as_deref().map(listen_address).transpose()?, &self.urlserver),
+            false => (told.listen, &told.urlserver),
         };
-        let store = self.store.as_deref().map(|text| dial_address("--store", text)).transpose()?;
+        let dial =
+            urlserver.iter().map(|at| dial_address("--urlserver", at)).collect::<Result<Vec<_>, _>>()?;
+        if listen.is_none() && dial.is_empty() {
+            return Err(Failure::Usage(
+                "no way to a URL server: give --listen or --urlserver, or set listen or urlserver under [spider] in the file of --config"
+                    .into(),
+            ));
+        }
+        let links = LinksConfig { listen, dial, links_max: links_possible() };
+        let store = self.store.as_deref().or(told.store.as_deref());
+        let store = store.map(|text| dial_address("--store", text)).transpose()?;
         let summary = spider(config, links, store, signals, started)?;
         tell_summary(&SpiderReport::new(&summary), self.json, SpiderReport::table)
     }
@@ -84,10 +95,11 @@ fn spider(
     let driver = ChosenDriver::of(&mut config, shards)?;
     let doors = take_doors(&config, store.is_none().then_some(&*config.store.data))?;
     let mut kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
-    driver.announce(&format!("; cores {:?}", config.cores));
+    driver.announce(&config.cores);
     let store = match store {
         Some(address) => {
-            say(format_args!("spider: documents go to the store server {address}"));
+            let text = format!("spider: documents go to the store server {address}");
+            tell_event(Event::StoreServerUsed, vec![("store_server", (&address).into())], text);
             StoreAt::Server(address)
         }
         None => {
@@ -102,8 +114,9 @@ fn spider(
         true => start::<UringDriver>(&setup, links, store, started)?,
         false => start::<EpollDriver>(&setup, links, store, started)?,
     };
+    let machine = announce_tuning(&setup.config.store.data, driver.refused);
     announce_links("spider", node.bound(), &dials);
-    let listener = listen(doors, node.desk());
+    let listener = listen(doors, node.desk(), machine);
     run_to_end(node, listener, signals, &FAREWELL, |_| ())
 }
 

@@ -1,7 +1,7 @@
 use super::settings::{AdminFlags, DataFlags, Overlay, StoreFlags, listen_address, load};
 use super::shared::{
-    Failure, Farewell, Signals, StoreReport, announce_links, listen, open_data, raise_nofile, run_to_end,
-    take_doors, tell_summary,
+    Failure, Farewell, LogArgs, Signals, StoreReport, announce_links, announce_tuning, listen, open_data,
+    raise_nofile, run_to_end, take_doors, tell_summary,
 };
 use crate::config::{Config, flag_help};
 use crate::engine::StoreNode;
@@ -19,8 +19,8 @@ use std::time::Instant;
 )]
 pub struct StoreServerArgs {
     /// Accept spiders at this address; port 0 takes a free one
-    #[arg(long, value_name = "ADDR")]
-    listen: String,
+    #[arg(long, value_name = "ADDR", required_unless_present = "config")]
+    listen: Option<String>,
     #[command(flatten)]
     data: DataFlags,
     /// Settings in TOML: those of [store], and max_doc_size of [spider], are used
@@ -30,6 +30,8 @@ pub struct StoreServerArgs {
     cores: Option<String>,
     #[command(flatten)]
     store: StoreFlags,
+    #[command(flatten)]
+    log: LogArgs,
     #[command(flatten)]
     admin: AdminFlags,
     /// Print one JSON object at the end, and nothing else, on stdout
@@ -42,16 +44,22 @@ const FAREWELL: Farewell =
 
 impl StoreServerArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        self.log.begin();
+        let signals = Signals::of_service()?;
         let started = Instant::now();
         let config = load(self.config.as_deref(), &[&self.data, &self.admin, &self])?;
-        let address = listen_address(&self.listen)?;
+        let address = self.listen.as_deref().map(listen_address).transpose()?.or(config.store.listen);
+        let address = address.ok_or_else(|| {
+            let mend = "give --listen, or set listen under [store] in the file of --config";
+            Failure::Usage(format!("no spider could dial in: {mend}"))
+        })?;
         raise_nofile();
         let doors = take_doors(&config, Some(&config.store.data))?;
         let directory = open_data(&config.store.data, "process")?;
         let node = StoreNode::start(&config, address, directory, started)?;
+        let machine = announce_tuning(&config.store.data, None);
         announce_links("storeserver", Some(node.bound()), &[]);
-        let listener = listen(doors, node.desk());
+        let listener = listen(doors, node.desk(), machine);
         let summary = run_to_end(node, listener, signals, &FAREWELL, |_| ())?;
         tell_summary(&StoreReport::new(&summary), self.json, StoreReport::table)
     }

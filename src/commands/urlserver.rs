@@ -1,17 +1,20 @@
-use super::settings::{AdminFlags, Before, DataFlags, KeptArgs, QueueFlags, SharedArgs, say_settings};
+use super::settings::{
+    AdminFlags, Before, DataFlags, KeptArgs, NO_WAY_TO_A_SPIDER, QueueFlags, SharedArgs, say_settings,
+};
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
-    free_data, keep_settings, lacks, links_possible, listen, open_data, open_index, read_urls, run_to_end,
-    take_doors, tell_summary,
+    announce_tuning, free_data, keep_settings, lacks, links_possible, listen, open_data, open_index,
+    read_urls, run_to_end, take_doors, tell_summary,
 };
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    LinksConfig, NodeError, NodeSetup, OpenIndex, SpiderSetup, UrlList, UrlNode, UrlSummary,
+    Health, LinksConfig, NodeError, NodeSetup, OpenIndex, SpiderSetup, UrlList, UrlNode, UrlSummary,
 };
 use crate::proto::url::CrawlUrl;
 use clap::Args;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Queue, pace and hand out URLs to spiders in other processes
@@ -48,11 +51,16 @@ const FAREWELL: Farewell = Farewell { stopping: "open work of spiders may end (5
 
 impl UrlServerArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let signals = Signals::take()?;
+        self.shared.log.begin();
+        let signals = Signals::of_service()?;
         let started = Instant::now();
         // A list is none of the directory's business, and the other way round.
         let before = if self.urls.is_some() { Before::IsNone } else { self.kept.before() };
-        let layered = self.shared.layered(&[&self.queues, &self.data, &self.admin], before)?;
+        let mut layered = self.shared.layered(&[&self.queues, &self.data, &self.admin], before)?;
+        if before == Before::Holds && layered.config.url_server.urls.is_some() {
+            layered = self.shared.layered(&[&self.queues, &self.data, &self.admin], Before::IsNone)?;
+        }
+        let urls = self.urls.or_else(|| layered.config.url_server.urls.take());
         free_data(&layered.config.store.data)?;
         say_settings(&layered);
         let Layered { config, kept, .. } = layered;
@@ -64,16 +72,13 @@ impl UrlServerArgs {
             links_max: links_possible(),
         };
         if links.listen.is_none() && links.dial.is_empty() {
-            return Err(Failure::Usage(
-                "no way to a spider: set listen or spider_host under [url_server] in a file for --config"
-                    .into(),
-            ));
+            return Err(Failure::Usage(NO_WAY_TO_A_SPIDER.into()));
         }
-        let mut urls = Vec::new();
-        match &self.urls {
+        let mut list = Vec::new();
+        match &urls {
             Some(path) => {
-                read_urls(path, "--urls", &mut urls)?;
-                if urls.is_empty() {
+                read_urls(path, "--urls", &mut list)?;
+                if list.is_empty() {
                     return Err(Failure::Usage(format!("{}: no URL in it", path.display())));
                 }
             }
@@ -85,7 +90,7 @@ impl UrlServerArgs {
             }
         }
         let wait = self.wait || config.crawl.wait;
-        let summary = serve(config, &kept, links, urls, wait, signals, started)?;
+        let summary = serve(config, &kept, links, list, wait, signals, started)?;
         tell_summary(&UrlReport::new(summary), self.json, UrlReport::table)
     }
 }
@@ -112,7 +117,7 @@ fn serve(
     let doors = take_doors(&config, Some(&config.store.data))?;
     let names = NameSource::of(&config, &driver)?;
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
-    driver.announce("");
+    driver.announce(&[]);
     // For its lock: the log and the journal have one writer.
     let directory = open_data(&config.store.data, "process")?;
     // A list is worked off once; what is due in the index is noted there.
@@ -133,8 +138,9 @@ fn serve(
         false => start::<EpollDriver>(&setup, list, links, names, started),
     };
     let node = node.inspect_err(|_| former.iter().for_each(|former| drop(former.put_back())))?;
+    let machine = announce_tuning(&setup.config.store.data, driver.refused);
     announce_links("urlserver", node.bound(), &dials);
-    let listener = listen(doors, node.desk());
+    let listener = listen(doors, node.desk(), machine);
     run_to_end(node, listener, signals, &FAREWELL, |_| ())
 }
 
@@ -146,6 +152,6 @@ fn start<D: ProductDriver>(
     started: Instant,
 ) -> Result<UrlNode, NodeError> {
     let fetches_max = setup.config.spider.fetches_max;
-    let names = |bell, notices| names.open::<D>(bell, notices, started);
+    let names = |bell, health: Arc<Health>| names.open::<D>(bell, &health, started);
     UrlNode::start(setup, list, links, names, D::NAME, move |_| D::open(fetches_max, started), started)
 }

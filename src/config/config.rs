@@ -51,6 +51,18 @@ named_enum! {
 
 impl Value for DriverChoice {}
 
+named_enum! {
+    /// A process that is given a settings file.
+    #[derive(Default)]
+    pub enum Role {
+        #[default]
+        Crawl = "crawl",
+        UrlServer = "urlserver",
+        Spider = "spider",
+        StoreServer = "storeserver",
+    }
+}
+
 impl Config {
     /// Bounds of settings and relations between them. Called once, after the flags.
     pub fn check(&self) -> Result<(), ConfigError> {

@@ -12,7 +12,7 @@ pub(super) const TIME_S_MAX: u64 = 10 * 365 * 86_400;
 settings! {
     /// Which URLs are taken in, in what form, and when they are asked for again. Times take a unit, like 1h; a bare number is seconds.
     "[doc_index]" DocIndexSettings {
-        /// Bytes of memory for the doc index; unset, a quarter of the machine's.
+        /// Bytes of memory for the doc index; unset, a quarter of what the machine or its control group has.
         memory: Option<Bytes> = None, in MEMORY_BYTES_MIN to u64::MAX, flag "BYTES";
         /// Time until a URL that failed for a reason that may pass is tried again; then twice as long, and so on.
         retry_first: Seconds = Seconds(3_600), in 1 to TIME_S_MAX;

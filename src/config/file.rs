@@ -20,7 +20,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::de::{DeArray, DeTable, DeValue, ValueDeserializer};
 
 #[derive(Debug, Error)]
 pub enum ConfigError {
@@ -64,14 +64,26 @@ pub struct Reading {
     /// The line of every setting that the file has, by `section.name`.
     lines: BTreeMap<String, usize>,
     mistakes: Vec<Mistake>,
+    holds_password: bool,
 }
 
-#[derive(Debug)]
-struct Mistake {
-    line: usize,
+/// Something that is wrong with a file, and how to mend it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// `None` for what no line of the file says.
+    pub line: Option<usize>,
     /// As far as it is known; empty in what is not TOML.
-    key: String,
-    cause: String,
+    pub key: String,
+    pub cause: String,
+}
+
+impl Mistake {
+    /// As it is told: `file:line:key: cause`.
+    pub fn told(&self, path: &Path) -> String {
+        let Mistake { line: Some(line), key, cause } = self else { return self.cause.clone() };
+        let key = if key.is_empty() { String::new() } else { format!("{key}:") };
+        format!("{}:{line}:{key} {cause}", shown(&path.display().to_string(), 200))
+    }
 }
 
 impl Reading {
@@ -89,11 +101,11 @@ impl Reading {
         path: &Path,
         own: Option<&str>,
     ) -> (Reading, Option<T>) {
-        let mut file = File { text, lines: BTreeMap::new(), mistakes: Vec::new() };
+        let mut file = File { text, lines: BTreeMap::new(), mistakes: Vec::new(), holds_password: false };
         let (config, own) = file.read(own);
-        let File { lines, mut mistakes, .. } = file;
+        let File { lines, mut mistakes, holds_password, .. } = file;
         mistakes.sort_by_key(|mistake| mistake.line);
-        (Reading { config, path: path.to_path_buf(), lines, mistakes }, own)
+        (Reading { config, path: path.to_path_buf(), lines, mistakes, holds_password }, own)
     }
 
     /// Whether the file has a setting, `section.name`.
@@ -103,28 +115,54 @@ impl Reading {
 
     /// The settings that it has, by `section.name`.
     pub(super) fn settings(&self) -> impl Iterator<Item = &str> {
-        self.lines.keys().map(String::as_str)
+        self.lines.keys().map(String::as_str).filter(|&key| key != AuthEntry::NAME)
+    }
+
+    /// How many settings it has.
+    pub fn count(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether a password stands in it.
+    pub fn holds_password(&self) -> bool {
+        self.holds_password
     }
 
     /// Notes a mistake that only a reader of the whole file can see.
     pub(super) fn mistaken(&mut self, setting: &str, cause: &str) {
         let line = self.lines.get(setting).copied().unwrap_or(1);
-        self.mistakes.push(Mistake { line, key: setting.to_string(), cause: cause.to_string() });
+        self.mistakes.push(Mistake { line: Some(line), key: setting.to_string(), cause: cause.to_string() });
+    }
+
+    /// The line of a setting, if the file has it.
+    pub fn line_of(&self, setting: &str) -> Option<usize> {
+        self.lines.get(setting).copied()
     }
 
     pub fn is_good(&self) -> bool {
         self.mistakes.is_empty()
     }
 
-    /// An error with every mistake of the file, and every fault of what came of it. A fault of what was said `elsewhere`,
-    /// over the file, names no line of it.
+    /// An error with every mistake of the file, and every fault of what came of it.
     pub fn verdict(&self, faults: Vec<Fault>, elsewhere: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
-        let path = shown(&self.path.display().to_string(), 200);
-        let mut lines: Vec<(usize, String)> = Vec::new();
-        for Mistake { line, key, cause } in &self.mistakes {
-            let key = if key.is_empty() { String::new() } else { format!("{key}:") };
-            lines.push((*line, format!("{path}:{line}:{key} {cause}")));
+        let mistakes = self.mistakes_with(faults, elsewhere);
+        match mistakes.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(ConfigError::Wrong(mistakes.iter().map(|mistake| mistake.told(&self.path)).collect()))
+            }
         }
+    }
+
+    /// Every mistake of the file, and every fault of what came of it, in the order of the lines. A fault of what was said
+    /// `elsewhere`, over the file, names no line of it.
+    pub fn mistakes_with(&self, faults: Vec<Fault>, elsewhere: impl Fn(&str) -> bool) -> Vec<Mistake> {
+        let copy = |Mistake { line, key, cause }: &Mistake| Mistake {
+            line: *line,
+            key: key.clone(),
+            cause: cause.clone(),
+        };
+        let mut all: Vec<Mistake> = self.mistakes.iter().map(copy).collect();
         let mistaken: BTreeSet<&str> = self.mistakes.iter().map(|mistake| mistake.key.as_str()).collect();
         for fault in faults {
             // What stands on a mistake is told when that is mended.
@@ -132,18 +170,18 @@ impl Reading {
                 continue;
             }
             let is_ours = !fault.keys.iter().any(|key| elsewhere(key));
-            let found = fault.keys.iter().find_map(|key| Some((key, self.lines.get(key)?)));
-            let found = found.filter(|_| is_ours);
-            lines.push(match found {
-                Some((key, line)) => (*line, format!("{path}:{line}:{key}: {}", fault.cause)),
-                None => (usize::MAX, fault.cause),
+            let found = fault.keys.iter().find_map(|key| Some((key, self.line_of(key)?)));
+            all.push(match found.filter(|_| is_ours) {
+                Some((key, line)) => Mistake { line: Some(line), key: key.clone(), cause: fault.cause },
+                None => Mistake {
+                    line: None,
+                    key: fault.keys.into_iter().next().unwrap_or_default(),
+                    cause: fault.cause,
+                },
             });
         }
-        lines.sort_by_key(|(line, _)| *line);
-        match lines.is_empty() {
-            true => Ok(()),
-            false => Err(ConfigError::Wrong(lines.into_iter().map(|(_, text)| text).collect())),
-        }
+        all.sort_by_key(|mistake| mistake.line.unwrap_or(usize::MAX));
+        all
     }
 }
 
@@ -163,6 +201,7 @@ struct File<'a> {
     text: &'a str,
     lines: BTreeMap<String, usize>,
     mistakes: Vec<Mistake>,
+    holds_password: bool,
 }
 
 type Spot<'a> = Spanned<DeValue<'a>>;
@@ -173,8 +212,12 @@ type Sections<'a> = BTreeMap<&'static str, Vec<Entry<'a>>>;
 
 impl<'a> File<'a> {
     fn wrong(&mut self, at: usize, key: impl Into<String>, cause: impl Into<String>) {
-        let line = line_at(self.text, at);
-        self.mistakes.push(Mistake { line, key: shown(&key.into(), 200), cause: cause.into() });
+        let line = Some(line_at(self.text, at));
+        let mistake = Mistake { line, key: shown(&key.into(), 200), cause: cause.into() };
+        // Entries of a list on one line may all be wrong in the same way.
+        if self.mistakes.last() != Some(&mistake) {
+            self.mistakes.push(mistake);
+        }
     }
 
     fn read<T: DeserializeOwned>(&mut self, own: Option<&str>) -> (Config, Option<T>) {
@@ -199,7 +242,7 @@ impl<'a> File<'a> {
                 StoreSettings::NAME => self.collect::<StoreSettings>(value, &mut sections),
                 DocIndexSettings::NAME => self.collect::<DocIndexSettings>(value, &mut sections),
                 AdminSettings::NAME => self.collect::<AdminSettings>(value, &mut sections),
-                AuthEntry::NAME => config.auth = self.auth(value),
+                AuthEntry::NAME => config.auth = self.auth(&key, value),
                 RecrawlEntry::NAME => config.recrawl = self.recrawl(&key, value),
                 name if Some(name) == own => own_table = self.own_table(name, value),
                 name => {
@@ -221,7 +264,7 @@ impl<'a> File<'a> {
         let mut seen = 0;
         self.mistakes.retain(|mistake| {
             seen += 1;
-            seen <= syntax || !broken.contains(&mistake.line)
+            seen <= syntax || !mistake.line.is_some_and(|line| broken.contains(&line))
         });
         (config, own_table)
     }
@@ -229,7 +272,7 @@ impl<'a> File<'a> {
     /// Lines that are not TOML, and those that stand below a header that is not: what is made of them is nothing that
     /// anybody wrote.
     fn broken_lines(&self) -> BTreeSet<usize> {
-        let mut broken: BTreeSet<usize> = self.mistakes.iter().map(|mistake| mistake.line).collect();
+        let mut broken: BTreeSet<usize> = self.mistakes.iter().filter_map(|mistake| mistake.line).collect();
         let mut below = false;
         for (number, line) in self.text.lines().enumerate() {
             let (number, is_header) = (number + 1, line.trim_start().starts_with('['));
@@ -293,8 +336,10 @@ impl<'a> File<'a> {
             let (name, at) = (key.get_ref().to_string(), key.span().start);
             match self.setting::<S>(key, value) {
                 Ok(one) => settings.adopt(&name, &one),
-                Err((place_of_value, cause)) => {
-                    self.wrong(place_of_value.unwrap_or(at), format!("{place}.{name}"), cause);
+                Err(faults) => {
+                    for (place_of_value, cause) in faults {
+                        self.wrong(place_of_value.unwrap_or(at), format!("{place}.{name}"), cause);
+                    }
                     is_good = false;
                 }
             }
@@ -302,8 +347,38 @@ impl<'a> File<'a> {
         (settings, is_good)
     }
 
-    /// A section with one setting, or where and what is wrong with it.
+    /// A section with one setting, or what is wrong with it and where: of a list, every entry that is wrong.
     fn setting<S: Section>(
+        &self,
+        key: Spanned<Cow<'a, str>>,
+        value: Spot<'a>,
+    ) -> Result<S, Vec<(Option<usize>, String)>> {
+        let entries = match value.get_ref() {
+            DeValue::Array(entries) if entries.len() > 1 => entries.iter().cloned().collect(),
+            _ => Vec::new(),
+        };
+        let whole = match self.one_setting(key.clone(), value) {
+            Ok(section) => return Ok(section),
+            Err(fault) => fault,
+        };
+        let mut faults = Vec::new();
+        for (number, entry) in entries.into_iter().enumerate() {
+            let span = entry.span();
+            let list = Spanned::new(span.clone(), DeValue::Array(DeArray::from_iter([entry])));
+            if let Err((at, cause)) = self.one_setting::<S>(key.clone(), list) {
+                // A rule is named by its place among all.
+                let cause = match cause.strip_prefix("rule 1, ") {
+                    Some(rest) => format!("rule {}, {rest}", number + 1),
+                    None => cause,
+                };
+                faults.push((at.filter(|&at| at > 0).or(Some(span.start)), cause));
+            }
+        }
+        Err(if faults.is_empty() { vec![whole] } else { faults })
+    }
+
+    /// The same of a list as a whole.
+    fn one_setting<S: Section>(
         &self,
         key: Spanned<Cow<'a, str>>,
         value: Spot<'a>,
@@ -369,12 +444,21 @@ impl<'a> File<'a> {
         is_good.then_some((made, places))
     }
 
-    fn auth(&mut self, list: Spot<'a>) -> Sites {
-        let Some((sites, places)) = self.entries(list, AuthEntry::site) else { return Sites::default() };
-        Sites::new(sites).unwrap_or_else(|(at, cause)| {
-            self.wrong(places[at], place::<AuthEntry>(at), cause);
-            Sites::default()
-        })
+    fn auth(&mut self, key: &Spanned<Cow<'a, str>>, list: Spot<'a>) -> Sites {
+        self.lines.insert(AuthEntry::NAME.to_string(), line_at(self.text, key.span().start));
+        let has_password =
+            |entry: &Spot<'_>| entry.get_ref().as_table().is_some_and(|entry| entry.contains_key("password"));
+        self.holds_password |= list.get_ref().as_array().is_some_and(|list| list.iter().any(has_password));
+        let Some((mut sites, mut places)) = self.entries(list, AuthEntry::site) else {
+            return Sites::default();
+        };
+        let mut numbers: Vec<usize> = (0..sites.len()).collect();
+        while let Err((at, cause)) = Sites::new(sites.clone()) {
+            self.wrong(places[at], place::<AuthEntry>(numbers[at]), cause);
+            // Without it, the next that is wrong.
+            (sites.remove(at), places.remove(at), numbers.remove(at));
+        }
+        Sites::new(sites).unwrap_or_default()
     }
 
     fn recrawl(&mut self, key: &Spanned<Cow<'a, str>>, list: Spot<'a>) -> RecrawlRules {
@@ -382,11 +466,17 @@ impl<'a> File<'a> {
         let Some((rules, places)) = self.entries(list, RecrawlEntry::rule) else {
             return RecrawlRules::default();
         };
-        RecrawlRules::try_from(rules).unwrap_or_else(|error| {
-            let (at, place) = (error.number - 1, place::<RecrawlEntry>(error.number - 1));
-            self.wrong(places[at], format!("{place}.match"), format!("\"{}\": {}", error.rule, error.cause));
-            RecrawlRules::default()
-        })
+        for (at, rule) in rules.iter().enumerate() {
+            if let Err(error) = RecrawlRules::try_from(vec![rule.clone()]) {
+                let place = place::<RecrawlEntry>(at);
+                self.wrong(
+                    places[at],
+                    format!("{place}.match"),
+                    format!("\"{}\": {}", error.rule, error.cause),
+                );
+            }
+        }
+        RecrawlRules::try_from(rules).unwrap_or_default()
     }
 
     fn own_table<T: DeserializeOwned>(&mut self, name: &str, value: Spot<'a>) -> Option<T> {

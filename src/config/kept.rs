@@ -152,6 +152,14 @@ impl Kept {
         lines
     }
 
+    /// Who told the directory a setting.
+    pub(super) fn said_by(&self, setting: &str) -> String {
+        match self.from.get(setting) {
+            Some(Source::File(path)) => shown_path(path),
+            Some(Source::Flag) | None => "a flag".to_string(),
+        }
+    }
+
     fn text(&self) -> String {
         let mut text =
             "# What this crawl was told, for its next run (nephila help settings). Secrets are never here.\n"

@@ -7,8 +7,8 @@
 //!              names    its defaults   are compiled as they are read
 //! ```
 //!
-//! A setting is written once, in the file of its section: name, type, default, bounds, a sentence on what it does, and
-//! what its flag takes if it has one. From there come the field, the reader, the check of its bounds, its line in
+//! A setting is written once, in the file of its section: name, type, default, bounds, a sentence on what it does, what its flag
+//! takes if it has one, and whether a crawl that runs can take a change of it. From there come the field, the reader, the check of its bounds, its line in
 //! [`reference`], its `--help`, and its place in what a data directory keeps, unless it is told `once`. A new setting is a line there, its flag a line in `commands::settings`, and then its use.
 //!
 //! | file         | holds                                                                          |
@@ -20,7 +20,9 @@
 //! | `units`      | times, sizes and rates                                                         |
 //! | `file`       | a settings file, and what is said about its mistakes                           |
 //! | `kept`       | what a data directory was told, and how it comes between file and flags        |
+//! | `listing`    | every setting with its value and who said so                                   |
 //! | `reference`  | every setting as a table, and as the help of a flag                            |
+//! | `template`   | every setting as a comment of a file to begin with                             |
 //!
 //! Enums belong to the roles and protocols that act on them; this folder reads them by their names.
 
@@ -33,24 +35,28 @@ mod doc_index;
 mod file;
 mod hints;
 mod kept;
+mod listing;
 mod recrawl;
 mod reference;
 mod section;
 mod spider;
 mod store;
+mod template;
 mod units;
 mod url_server;
 
-pub(crate) use admin::AdminSettings;
+pub use admin::AdminSettings;
 pub use config::Config;
-pub(crate) use config::{DriverChoice, Fault};
+pub(crate) use config::{DriverChoice, Fault, Role};
 pub(crate) use crawl::NameServer;
 pub use crawl::Net;
 pub(crate) use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
-pub(crate) use file::{ConfigError, Reading};
+pub(crate) use file::{ConfigError, Mistake, Reading};
 pub(crate) use kept::{FormerSettings, Kept, Layered};
+pub(crate) use listing::{Listed, picked};
 pub(crate) use reference::{flag_help, flag_value, reference};
-pub(crate) use spider::Contact;
+pub(crate) use spider::{Contact, SpiderSettings};
 pub(crate) use store::StoreSettings;
+pub(crate) use template::template;
 pub use units::Rate;
 pub(crate) use units::{Bytes, Millis, Seconds, millis, size, size_in};

@@ -74,26 +74,27 @@ pub fn reference() -> String {
 }
 
 fn table(section: &Outline) -> String {
-    let mut rows = vec![["setting", "default", "flag", "what it does"].map(str::to_string)];
-    for Setting { name, about, flag, .. } in section.settings {
+    let mut rows = vec![["setting", "default", "flag", "changes", "what it does"].map(str::to_string)];
+    for Setting { name, about, flag, live, .. } in section.settings {
         let code = |text: String| format!("`{}`", text.trim_end());
         let default = default_of(section, name).filter(|text| text != "[]").map(code);
         let flag = flag.map(|value| code(format!("--{} {value}", name.replace('_', "-"))));
-        let row = [Some(code(name.to_string())), default, flag, Some(about.trim().to_string())];
+        let live = Some(live.word().to_string());
+        let row = [Some(code(name.to_string())), default, flag, live, Some(about.trim().to_string())];
         rows.push(row.map(|cell| cell.unwrap_or_default().replace('|', "\\|")));
     }
-    let widths = [0, 1, 2].map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
-    rows.insert(1, ["-"; 4].map(|dash| dash.repeat(3)));
+    let widths = [0, 1, 2, 3].map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
+    rows.insert(1, ["-"; 5].map(|dash| dash.repeat(3)));
     let mut text = format!("## `{}`\n\n{}\n\n", section.header, wrapped(section.about));
-    for [name, default, flag, about] in &rows {
-        let [a, b, c] = widths;
-        let _ = writeln!(text, "| {name:a$} | {default:b$} | {flag:c$} | {about} |");
+    for [name, default, flag, live, about] in &rows {
+        let [a, b, c, d] = widths;
+        let _ = writeln!(text, "| {name:a$} | {default:b$} | {flag:c$} | {live:d$} | {about} |");
     }
     text
 }
 
 /// A paragraph in lines that fit a terminal.
-fn wrapped(text: &str) -> String {
+pub(super) fn wrapped(text: &str) -> String {
     let (mut lines, mut line) = (String::new(), String::new());
     for word in text.split_whitespace() {
         if !line.is_empty() && line.len() + 1 + word.len() > 100 {
@@ -125,7 +126,7 @@ pub fn flag_help(section: &str, setting: &str) -> String {
     }
 }
 
-fn find(section: &str, setting: &str) -> Option<(Outline, &'static Setting)> {
+pub(super) fn find(section: &str, setting: &str) -> Option<(Outline, &'static Setting)> {
     let section = SECTIONS.into_iter().find(|known| known.name == section)?;
     let setting = section.settings.iter().find(|known| known.name == setting)?;
     Some((section, setting))
@@ -154,8 +155,8 @@ mod tests {
             let mut written = format!("{}\n", section.header);
             for (line, setting) in lines.iter().zip(section.settings) {
                 let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
-                assert_eq!((cells.len(), cells[0]), (4, &*format!("| `{}`", setting.name)), "{line}");
-                assert!(cells[3].len() > 12 && cells[3].ends_with(". |"), "{line}");
+                assert_eq!((cells.len(), cells[0]), (5, &*format!("| `{}`", setting.name)), "{line}");
+                assert!(cells[4].len() > 12 && cells[4].ends_with(". |"), "{line}");
                 if !cells[1].is_empty() {
                     written += &format!("{} = {}\n", setting.name, cells[1].trim_matches('`'));
                 }

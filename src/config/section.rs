@@ -34,6 +34,31 @@ pub struct Setting {
     pub flag: Option<&'static str>,
     /// It is told to one run, or to one process of several: no data directory keeps it.
     pub once: bool,
+    /// What a bare number is counted in, if it is anything.
+    pub unit: &'static str,
+    pub live: Live,
+}
+
+/// From when on a setting holds that is changed while a crawl runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Live {
+    /// From the next start.
+    Restart,
+    /// At once.
+    Now,
+    /// From the next fetch; those that are open end as they began.
+    NewFetches,
+}
+
+impl Live {
+    /// As it is told to people.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Live::Restart => "restart",
+            Live::Now => "live",
+            Live::NewFetches => "new fetches",
+        }
+    }
 }
 
 /// Defines a section: a struct whose fields are its settings.
@@ -43,7 +68,7 @@ pub struct Setting {
 ///     /// What the section is about.
 ///     "[section]" SectionSettings {
 ///         /// What the setting does, in a sentence.
-///         name: Type = default, in least to most, flag "WHAT IT TAKES", told once;
+///         name: Type = default, in least to most, flag "WHAT IT TAKES", told once, live now;
 ///     }
 /// }
 /// ```
@@ -56,7 +81,8 @@ macro_rules! settings {
                 $name:ident: $type:ty = $default:expr
                     $(, in $min:tt to $max:expr)?
                     $(, flag $value:literal)?
-                    $(, told $once:ident)?;
+                    $(, told $once:ident)?
+                    $(, live $live:ident)?;
             )+
         }
     ) => {
@@ -86,6 +112,8 @@ macro_rules! settings {
                     about: concat!($($about),+),
                     flag: settings!(@flag $($value)?),
                     once: settings!(@once $($once)?),
+                    unit: <$type as $crate::config::section::Value>::UNIT,
+                    live: settings!(@live $($live)?),
                 },)+
             ];
 
@@ -122,11 +150,17 @@ macro_rules! settings {
     (@flag $value:literal) => { Some($value) };
     (@once) => { false };
     (@once once) => { true };
+    (@live) => { $crate::config::section::Live::Restart };
+    (@live now) => { $crate::config::section::Live::Now };
+    (@live new_fetches) => { $crate::config::section::Live::NewFetches };
 }
 pub(super) use settings;
 
 /// What a setting may hold.
 pub trait Value: Serialize {
+    /// What a bare number is counted in, if it is anything.
+    const UNIT: &'static str = "";
+
     /// The figure that bounds are held against.
     fn figure(&self) -> Option<f64> {
         None
@@ -150,6 +184,8 @@ pub trait Value: Serialize {
 }
 
 impl<T: Value> Value for Option<T> {
+    const UNIT: &'static str = T::UNIT;
+
     fn figure(&self) -> Option<f64> {
         self.as_ref().and_then(T::figure)
     }

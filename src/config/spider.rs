@@ -2,6 +2,7 @@ use super::section::{Value, settings};
 use super::units::{Bytes, Millis};
 use crate::limits::FETCHES_PER_SHARD_MAX;
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -43,6 +44,12 @@ settings! {
         fetches_max: usize = 16_384, in 1 to FETCHES_PER_SHARD_MAX, flag "N";
         /// Tell a URL server in another process status, milliseconds and Retry-After with each DONE.
         report: bool = false, told once;
+        /// Where URL servers may dial in to `nephila spider`, as by --listen.
+        listen: Option<SocketAddr> = None, told once;
+        /// URL servers that `nephila spider` dials, as by --urlserver.
+        urlserver: Vec<String> = Vec::new(), told once;
+        /// A store server that `nephila spider` sends documents to, as by --store; unset, they stay in the data directory.
+        store: Option<String> = None, told once;
         /// Keep cookies until the crawl ends, each for the scheme, host and port that set it.
         cookies: bool = false, flag "";
     }

@@ -3,6 +3,7 @@ use super::spider::WEEK_MS;
 use super::units::{Bytes, Millis};
 use crate::limits::SEGMENT_BYTES_MAX;
 use crate::store_server::{Dedup, History};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 settings! {
@@ -10,6 +11,8 @@ settings! {
     "[store]" StoreSettings {
         /// The data directory: documents, URLs, log.
         data: PathBuf = PathBuf::from("./nephila-data"), flag "DIR", told once;
+        /// Where spiders may dial in to `nephila storeserver`, as by --listen.
+        listen: Option<SocketAddr> = None, told once;
         /// Bytes of a segment; a document of max_doc_size must fit into it.
         segment_bytes: Bytes = Bytes(32 << 20), in 1 to SEGMENT_BYTES_MAX;
         /// Time between two commits: until then what was fetched may be fetched again after a crash.

@@ -55,13 +55,15 @@ fn written(count: u64, units: &[Unit], bare: u64) -> String {
 }
 
 macro_rules! units {
-    ($($(#[$about:meta])* $Unit:ident in $units:ident of $bare:literal, $expected:literal;)+) => {
+    ($($(#[$about:meta])* $Unit:ident in $units:ident of $bare:literal $name:literal, $expected:literal;)+) => {
         $(
             $(#[$about])*
             #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
             pub struct $Unit(pub u64);
 
             impl Value for $Unit {
+                const UNIT: &'static str = $name;
+
                 fn figure(&self) -> Option<f64> {
                     self.0.figure()
                 }
@@ -126,9 +128,9 @@ macro_rules! units {
 }
 
 units! {
-    Millis in TIMES of 1, "a time like 250ms, 30s, 5min, 1h or 2d, or a whole number of milliseconds";
-    Seconds in TIMES of 1_000, "a time like 30s, 5min, 1h or 2d, or a whole number of seconds";
-    Bytes in SIZES of 1, "a size like 64KiB, 4MiB, 4MB or 2GiB, or a whole number of bytes";
+    Millis in TIMES of 1 "ms", "a time like 250ms, 30s, 5min, 1h or 2d, or a whole number of milliseconds";
+    Seconds in TIMES of 1_000 "s", "a time like 30s, 5min, 1h or 2d, or a whole number of seconds";
+    Bytes in SIZES of 1 "bytes", "a size like 64KiB, 4MiB, 4MB or 2GiB, or a whole number of bytes";
 }
 
 /// Reads a size of bytes that is no setting, as a flag has it.

@@ -2,6 +2,7 @@ use super::section::settings;
 use super::units::{Rate, Seconds};
 use crate::proto::lines::Dialect;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Where a spider listens unless told otherwise.
 const SPIDER_PORT: u16 = 7_171;
@@ -45,5 +46,7 @@ settings! {
         spider_protocol: Dialect = Dialect::Pull, told once;
         /// Where spiders may dial in, like "0.0.0.0:7170".
         listen: Option<SocketAddr> = None, told once;
+        /// A file of URLs for `nephila urlserver`, one a line, as by --urls; unset, what is due in the doc index.
+        urls: Option<PathBuf> = None, told once;
     }
 }

@@ -62,6 +62,7 @@ pub(crate) use inspect::explained::{Circumstances, Explained, Said};
 pub(crate) use inspect::handed::{Handed, PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
 pub(crate) use inspect::node_status::{NodeState, NodeStatus};
 pub(crate) use inspect::questions::{Ask, Reply};
+pub(crate) use inspect::sentence::{Outlook, sentence, waits};
 pub(crate) use inspect::status::{
     HostLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
 };
@@ -74,11 +75,13 @@ pub(crate) use runtime::counters::{
     Counter, Figures, SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
 };
 pub use runtime::counters::{Ended, Summary};
+pub(crate) use runtime::events::{Event, Level};
 pub(crate) use runtime::groups::Group;
-pub(crate) use runtime::health::{Health, NodeError};
+pub(crate) use runtime::health::{Health, NodeError, Part};
 pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;
-pub(crate) use runtime::notices::Notices;
+pub(crate) use runtime::notices::{Fields, Notice, Untaken, Value, count_messages, messages_told};
+pub(crate) use runtime::pulse::Vigil;
 pub use runtime::readings::{Meter, Readings};
 pub(crate) use runtime::readings::{Role, State};
 pub use runtime::running::Running;

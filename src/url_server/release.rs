@@ -5,8 +5,8 @@ use super::host_table::{Active, NO_SPIDER, NextHop, RobotsState, Work};
 use super::niceness::{Pace, Report};
 use super::order::Refusal;
 use super::robots_gate::{Meaning, RobotsStep, Robotstxt};
-use super::server::UrlServer;
-use crate::base::{Now, shown};
+use super::server::{SetAside, UrlServer};
+use crate::base::Now;
 use crate::proto::job::{Job, TransId};
 use crate::proto::record::{Fault, ResultCode, StatusAction};
 use crate::proto::robots::Robots;
@@ -270,8 +270,8 @@ impl UrlServer {
 
     /// Sets a host aside that has done nothing but fail: what waits for it is refused until its next chance.
     fn set_aside(&mut self, slot: u32, now: Now) {
-        let (origin, failures) = (shown(self.hosts.origin(slot), 200), self.hosts[slot].pace.failures());
-        self.notices.push(format!("{origin}: set aside for a day: it failed {failures} times in a row"));
+        let (origin, failures) = (self.hosts.origin(slot).into(), self.hosts[slot].pace.failures());
+        self.set_aside.push(SetAside { origin, failures });
         self.refuse_all(slot, Refusal::SetAside);
         self.settle(slot, now);
     }

@@ -45,7 +45,7 @@ pub struct UrlServer {
     pub(super) refused: VecDeque<(Job, Refusal)>,
     pub(super) journal: Journal,
     /// Lines for the operator.
-    pub(super) notices: Vec<String>,
+    pub(super) set_aside: Vec<SetAside>,
     /// URLs here, whether waiting, left over, refused or open.
     pub(super) pages: usize,
     pub(super) stats: UrlServerStats,
@@ -108,6 +108,12 @@ impl Margin {
     }
 }
 
+/// A host that did nothing but fail, and is not asked for a day.
+pub struct SetAside {
+    pub origin: Box<str>,
+    pub failures: u8,
+}
+
 impl UrlServer {
     /// A URL server for the spider on its own shard.
     pub fn new(config: UrlServerConfig, now: Now) -> UrlServer {
@@ -120,7 +126,7 @@ impl UrlServer {
             leftover: Leftover::new(config.leftover_urls, config.seed),
             refused: VecDeque::new(),
             journal: Journal::new(config.wall, &config.product_token),
-            notices: Vec::new(),
+            set_aside: Vec::new(),
             pages: 0,
             stats: UrlServerStats::default(),
             config,
@@ -220,9 +226,9 @@ impl UrlServer {
         }
     }
 
-    /// Lines for the operator.
-    pub fn take_notices(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notices)
+    /// Hosts that were set aside since this was last asked.
+    pub fn take_set_aside(&mut self) -> Vec<SetAside> {
+        std::mem::take(&mut self.set_aside)
     }
 
     /// Lets a spider join; with `pull` it takes nothing before it gave credit.

@@ -6,6 +6,7 @@
 //!   4  admin  engine  farm  sim  archive   (sim may use engine and farm, admin may use engine)
 //!   3  url_server  spider  handler  store_server  doc_index  audit  resolver
 //!      config                       (reads the enums of roles and protocols by name; none of them knows it)
+//!      tune                         (the machine; knows no role)
 //!   2  driver  rings  storage
 //!   1  proto
 //!   0  base  limits                 (these may use each other)
@@ -15,12 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-const LAYERS: [(u8, &[&str]); 7] = [
+const LAYERS: [(u8, &[&str]); 8] = [
     (0, &["base", "limits"]),
     (1, &["proto"]),
     (2, &["driver", "rings", "storage"]),
     (3, ROLES),
     (3, &["config"]),
+    (3, &["tune"]),
     (4, &["admin", "engine", "farm", "sim", "archive"]),
     (5, &["commands", "main"]),
 ];

@@ -17,6 +17,7 @@
 //! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
 //! | `kept_settings`| a crawl that goes on goes on as it was told                    |
+//! | `config_check`| every mistake of a settings file is told, every setting shown with who said so |
 //! | `settings_files`| a file describes a whole crawl, and its mistakes are told at once |
 //! | `cases`      | responses as bytes, and what must be made of them: a row each      |
 //! | `responses`  | rules of HTTP and HTML, however the bytes are cut                  |
@@ -32,6 +33,7 @@
 //! | `one_address`| an address has one budget, however it is written                  |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
+//! | `event_log`  | what is told is read by people, programs and systemd's journal    |
 //! | `excluded`   | what rules refuse is not failed, and comes back when they go      |
 //! | `no_seed`    | a crawl that had none of its seeds says why, and exits 1          |
 //! | `wrong_command_lines` | what cannot be meant is refused with cause and mend, and makes nothing |
@@ -59,6 +61,8 @@
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
 //! | `linger`     | a crawl does not stay for what it may not ask for long            |
+//! | `listener`   | over TCP only the token is heard, and nobody who floods harms a crawl |
+//! | `monitoring` | figures, alerts and dashboard are what a real Prometheus takes them for |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
 //! | `operate`    | a running crawl is looked at, stopped, paused and given more URLs   |
@@ -76,7 +80,11 @@
 //! | `robots_agent`| rules are for the name that they were read for                   |
 //! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
+//! | `services`   | a service manager is told the truth, and the units let a crawl run  |
+//! | `tuning`     | settings of the machine are told as they are, and come back as they were |
 //! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
+//! | `man_pages`  | every command and topic has a page, every shell its completions   |
+//! | `package`    | installed, upgraded, removed and purged as Debian promises        |
 
 mod addresses;
 mod again;
@@ -85,6 +93,7 @@ mod beginnings;
 mod cases;
 mod clocks;
 mod codings;
+mod config_check;
 mod crash;
 mod crawl_farm;
 mod crawl_nginx;
@@ -94,6 +103,7 @@ mod disks;
 mod dns;
 mod edges;
 mod escapes;
+mod event_log;
 mod excluded;
 mod explain;
 mod export;
@@ -114,9 +124,12 @@ mod layers;
 mod let_go;
 mod linger;
 mod link;
+mod listener;
 mod log_server;
+mod man_pages;
 mod manual;
 mod memory;
+mod monitoring;
 mod name_server;
 mod niceness;
 mod no_names;
@@ -124,6 +137,7 @@ mod no_seed;
 mod one_address;
 mod operate;
 mod orders;
+mod package;
 mod parse;
 mod plain_json;
 mod politeness;
@@ -144,6 +158,7 @@ mod robots_whole;
 mod round_trip;
 mod rules;
 mod secrets;
+mod services;
 mod settings_files;
 mod sim;
 mod slow_hosts;
@@ -155,6 +170,7 @@ mod store_care;
 mod storeserver;
 mod support;
 mod telling;
+mod tuning;
 mod url_life;
 mod urlserver;
 mod wrong_command_lines;

@@ -2,7 +2,8 @@
 //! settings file is read, and every session that needs no network runs as it is written.
 //!
 //! A code block (lines indented by four spaces) with commands follows a mark that a page does not show: `<!-- run -->`
-//! is run here, all such blocks of a page one after the other in one directory; `<!-- network -->` is not, and its
+//! is run here, all such blocks of a page one after the other in one directory; `<!-- systemd -->` where there is one
+//! (`services`); `<!-- network -->` is not, and its
 //! section says that it needs the network.
 
 use crate::support::*;
@@ -11,7 +12,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 10] = [
+const TOPICS: [&str; 12] = [
     "first-crawl",
     "crawling",
     "index",
@@ -20,12 +21,14 @@ const TOPICS: [&str; 10] = [
     "split",
     "politeness",
     "monitoring",
+    "services",
     "settings",
+    "tuning",
     "protocols",
 ];
 
 /// Ports that stand in the text; each test uses free ones in their place.
-const PORTS: [&str; 4] = ["7080", "7443", "7170", "7172"];
+const PORTS: [&str; 5] = ["7080", "7443", "7170", "7172", "7180"];
 
 fn source(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -97,7 +100,7 @@ impl Block {
 }
 
 fn is_command(line: &str) -> bool {
-    line.starts_with("nephila ") || line.starts_with("printf ")
+    ["nephila ", "printf ", "curl "].iter().any(|word| line.starts_with(word))
 }
 
 /// The command without its comment.
@@ -172,11 +175,11 @@ fn every_topic_is_listed_and_printed() {
             let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("<!--"));
             lines.collect::<Vec<_>>().join("\n")
         };
-        // What follows the mark is made from the settings' definitions.
+        // What follows the mark is made from the settings' definitions, and the end of figures from theirs.
         let page = page(topic);
         let written = page.split("<!-- settings -->").next().unwrap();
         assert!(shown(&text).starts_with(&shown(written)), "{topic}: {text}");
-        assert!(topic == "settings" || shown(&text) == shown(written), "{topic}: {text}");
+        assert!(["monitoring", "settings"].contains(&topic) || shown(&text) == shown(written), "{topic}: {text}");
         for line in text.lines().filter(|line| !line.starts_with('|')) {
             assert!(line.chars().count() <= 120, "{topic}: {line}");
         }
@@ -242,6 +245,8 @@ fn every_block_of_commands_is_run_or_says_that_it_needs_the_network() {
             let first = &block.commands()[0];
             match block.mark.as_deref() {
                 Some("run") => {}
+                // By the test of the units.
+                Some("systemd") => assert_eq!(name, "services"),
                 Some("network") => assert!(block.before.contains("the network"), "{name}: {first}"),
                 mark => panic!("{name}: {first}: marked {mark:?}"),
             }
@@ -477,4 +482,30 @@ fn the_session_of_politeness() {
     let denied = "deny\t/private/x\nallow\t/public\n";
     assert!(text.starts_with(denied) && text.contains("no violation"), "{text}");
     assert!(page("politeness").replace("\n    ", "\n").contains(denied));
+}
+
+#[test]
+fn the_session_of_protocols() {
+    let text = session("protocols").text();
+    for part in [
+        "\"sentence\":",
+        "# TYPE nephila_documents_total counter",
+        "\"role\":\"crawl\"",
+        "\"answer\":",
+        "\"state\":\"paused\"",
+        "\"known\":5",
+        "\"state\":\"stopping\"",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn the_session_of_tuning() {
+    let text = session("tuning").text();
+    assert!(text.contains("fdatasync  p50") && text.contains("\ntune     "), "{text}");
+    // The line of a start as the page has it, but for its figures.
+    let page = page("tuning");
+    let line = page.lines().find(|line| line.starts_with("    tune: ")).expect("a line of a start");
+    assert!(line.contains(" ok, ") && line.contains("; nephila tune check shows them"), "{line}");
 }

@@ -274,7 +274,8 @@ pub fn refused_at(call: &str, time: u32) -> Vec<String> {
     injected(call, &format!("error=EIO:when={time}"))
 }
 
-fn injected(call: &str, what: &str) -> Vec<String> {
+/// The same of one to which something else happens.
+pub fn injected(call: &str, what: &str) -> Vec<String> {
     let words = ["strace", "-D", "-f", "-qq", "-o", "/dev/null"];
     let (trace, inject) = (format!("trace={call}"), format!("inject={call}:{what}"));
     let words = words.into_iter().chain(["-e", &trace, "-e", &inject]);

@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A driver whose `next` panics at some completions, counted over all shards and restarts.
-struct PanickyDriver<D> {
-    inner: D,
-    completions: Arc<AtomicU64>,
-    panic_at: Arc<BTreeSet<u64>>,
+pub struct PanickyDriver<D> {
+    pub inner: D,
+    pub completions: Arc<AtomicU64>,
+    pub panic_at: Arc<BTreeSet<u64>>,
 }
 
 impl<D: Driver> Driver for PanickyDriver<D> {

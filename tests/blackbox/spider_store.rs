@@ -237,8 +237,8 @@ fn a_store_server_that_is_away_is_waited_for() {
     spider.signal(Signal::SIGTERM);
     let ended = spider.wait(PATIENCE);
     assert_eq!(ended.code(), 3, "{}", ended.stderr);
-    assert!(ended.stderr.contains("1 records could not be delivered"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("1 records wait to be counted"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 record could not be delivered"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 record waits to be counted"), "{}", ended.stderr);
     assert!(told.elapsed().as_secs() >= 9, "{:?}", told.elapsed());
     assert_eq!(link.line(), None, "no DONE for what was not stored");
 }

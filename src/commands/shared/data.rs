@@ -1,7 +1,8 @@
-use super::{Failure, counted, plural, say};
+use super::event_log::tell;
+use super::{Failure, counted, plural};
 use crate::config::{Config, FormerSettings, Kept};
 use crate::doc_index::IndexView;
-use crate::engine::{OpenIndex, index_folder};
+use crate::engine::{Event, OpenIndex, index_folder};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{DataDir, Holder, OpenError, Reader};
 use clap::Args;
@@ -62,12 +63,13 @@ pub(crate) fn open_data(path: &Path, killed: &str) -> Result<DataDir, Failure> {
         tries += 1;
     };
     if directory.recovered() > 0 {
-        say(format_args!(
-            "store: {} of a {killed} that was killed {} sealed at {} last whole record",
-            counted(directory.recovered(), "segment"),
-            if directory.recovered() == 1 { "was" } else { "were" },
-            if directory.recovered() == 1 { "its" } else { "their" }
-        ));
+        let segments = directory.recovered();
+        let (were, their) = if segments == 1 { ("was", "its") } else { ("were", "their") };
+        let text = format!(
+            "store: {} of a {killed} that was killed {were} sealed at {their} last whole record",
+            counted(segments, "segment")
+        );
+        tell(Event::SegmentsRecovered, vec![("segments", segments.into())], text);
     }
     Ok(directory)
 }
@@ -91,24 +93,30 @@ pub(crate) fn open_index(
     let index = OpenIndex::open(config, directory, seed)?;
     let (stats, opened) = (index.index.stats(), &index.opened);
     if stats.known > 0 {
-        say(format_args!(
-            "doc index: {} {} known, {} pending, {} wait until they are due",
-            stats.known,
-            plural(stats.known, "URL"),
-            stats.pending,
-            stats.waiting
-        ));
+        let (known, pending, waiting) = (stats.known, stats.pending, stats.waiting);
+        let text = format!(
+            "doc index: {known} {} known, {pending} pending, {waiting} {} due",
+            plural(known, "URL"),
+            if waiting == 1 { "waits until it is" } else { "wait until they are" }
+        );
+        let fields = vec![("known", known.into()), ("pending", pending.into()), ("waiting", waiting.into())];
+        tell(Event::IndexOpened, fields, text);
     }
-    for (count, said) in [
-        (opened.torn_bytes, "bytes at its end were torn by a crash; their URLs are found again"),
-        (opened.runs_removed as u64, "damaged parts of the seen-set were rebuilt"),
+    for (field, count, said) in [
         (
+            "torn_bytes",
+            opened.torn_bytes,
+            "bytes at its end were torn by a crash; their URLs are found again",
+        ),
+        ("runs_rebuilt", opened.runs_removed as u64, "damaged parts of the seen-set were rebuilt"),
+        (
+            "damaged_bytes",
             opened.damaged_bytes,
             "bytes are damaged; the URLs in them are lost until their pages are read again (--again)",
         ),
     ] {
         if count > 0 {
-            say(format_args!("doc index: {count} {said}"));
+            tell(Event::IndexDamaged, vec![(field, count.into())], format!("doc index: {count} {said}"));
         }
     }
     Ok(index)

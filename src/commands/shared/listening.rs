@@ -1,10 +1,12 @@
 //! The listener of a process: where it is, and that it is there.
 
-use super::{Failure, say, say_more};
+use super::Failure;
+use super::event_log::tell;
 use crate::admin::metrics::Beside;
 use crate::admin::{Doors, DoorsError, Listener, TOKEN_FILE};
 use crate::config::Config;
-use crate::engine::Desk;
+use crate::engine::{Desk, Event, Level, messages_told};
+use crate::tune::Tally;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,27 +19,37 @@ pub(crate) fn take_doors(config: &Config, data: Option<&Path>) -> Result<Doors, 
 }
 
 /// Figures that commands keep, for whoever scrapes the process.
-fn beside() -> Beside {
-    Beside::default()
+fn beside(machine: &Tally) -> Beside {
+    let level = |name: &str| Level::ALL.into_iter().find(|level| level.name() == name);
+    Beside {
+        log_messages: Beside::LEVELS.map(|name| level(name).map_or(0, messages_told)),
+        tune_checks: [machine.ok, machine.slower, machine.stops, machine.cannot_tell].map(u64::from),
+        ..Beside::default()
+    }
 }
 
 /// Listens for a process that has started. It runs without, if that cannot be.
-pub(crate) fn listen(doors: Doors, desk: Arc<Desk>) -> Option<Listener> {
-    if let Some(addr) = doors.bound() {
-        let token = match doors.data() {
-            Some(data) => format!("the token is in {}", data.join(TOKEN_FILE).display()),
-            None => "what needs a token is not answered, as there is no data directory".to_string(),
-        };
-        say(format_args!("admin: http://{addr}/ ({token})"));
-    }
-    match Listener::start(doors, desk, Box::new(beside)) {
+pub(crate) fn listen(doors: Doors, desk: Arc<Desk>, machine: Tally) -> Option<Listener> {
+    let at = doors.bound().map(|addr| match doors.data() {
+        Some(data) => (addr, format!("the token is in {}", data.join(TOKEN_FILE).display())),
+        None => (addr, "what needs a token is not answered, as there is no data directory".to_string()),
+    });
+    match Listener::start_with(doors, desk, Box::new(move || beside(&machine))) {
         Ok(listener) => {
-            listener.trouble.iter().for_each(say);
-            say_more(format_args!("admin: the control thread runs on {}", listener.runs_on));
+            if let Some((addr, token)) = at {
+                let text = format!("admin: http://{addr}/ ({token})");
+                tell(Event::AdminListening, vec![("addr", addr.to_string().into())], text);
+            }
+            for trouble in &listener.trouble {
+                tell(Event::NoControl, vec![("cause", trouble.into())], trouble);
+            }
+            let text = format!("admin: the control thread runs on {}", listener.runs_on);
+            tell(Event::ControlThread, vec![("runtime", listener.runs_on.into())], text);
             Some(listener)
         }
         Err(cause) => {
-            say(format_args!("nobody can ask this process: no control thread: {cause}"));
+            let text = format!("nobody can ask this process: no control thread: {cause}");
+            tell(Event::NoControl, vec![("cause", cause.to_string().into())], text);
             None
         }
     }

@@ -1,11 +1,16 @@
 //! What the machine offers: cores, descriptors, memory. Looked at once, before anything starts.
 
 use super::Failure;
+use super::event_log::tell;
+use crate::config::SpiderSettings;
+use crate::engine::Event;
 use crate::limits::LINKS_MAX;
+use crate::tune::{ForNode, Machine, Tally, startup_line};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
+use std::path::Path;
 
 /// The cores this process may run on.
 pub(crate) fn cores() -> Vec<usize> {
@@ -54,9 +59,26 @@ pub(crate) fn links_possible() -> usize {
     LINKS_MAX.min(raise_nofile() as usize)
 }
 
-/// Memory of this machine, as far as the kernel tells.
+/// What the settings of the machine are held against: a node as it is if it is told nothing else.
+pub(crate) fn for_node(data: &Path, uring_refused: Option<String>) -> ForNode {
+    let fetches_max = SpiderSettings::default().fetches_max;
+    ForNode { fetches_max, data: Some(data.to_path_buf()), uring_refused, pid: None }
+}
+
+/// Says how the settings of the machine stand to a crawl, and counts them.
+pub(crate) fn announce_tuning(data: &Path, uring_refused: Option<String>) -> Tally {
+    let (tally, line) = startup_line(&Machine::at(Path::new("/"), for_node(data, uring_refused)));
+    let counts = [
+        ("ok", tally.ok),
+        ("slower", tally.slower),
+        ("stops", tally.stops),
+        ("cannot_tell", tally.cannot_tell),
+    ];
+    tell(Event::MachineChecked, counts.map(|(name, count)| (name, count.into())).to_vec(), line);
+    tally
+}
+
+/// Memory of this machine, or what control groups leave of it, as far as the kernel tells.
 pub(crate) fn memory_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?;
-    Some(kib.trim().parse::<u64>().ok()? * 1024)
+    Machine::at(Path::new("/"), for_node(Path::new(""), None)).memory_bytes()
 }

@@ -2,6 +2,7 @@
 //! run on, and the one way in which `crawl`, `spider`, `urlserver` and `storeserver` run a node to its end.
 
 mod data;
+mod event_log;
 mod failure;
 mod filter;
 mod intake;
@@ -16,22 +17,24 @@ mod report;
 mod run_note;
 mod runner;
 mod running;
+mod service;
 mod signals;
 mod ticker;
 mod times;
 mod url_list;
 mod verbosity;
 
+pub(super) use crate::base::{counted, plural};
 pub(super) use data::{DataArg, free_data, keep_settings, lacks, now_ms, open_data, open_index};
+pub(super) use event_log::{LogArgs, tell as tell_event};
 pub(super) use failure::Failure;
 pub(super) use filter::{FilterArgs, is_of_host};
 pub(super) use intake::Intake;
 pub(super) use listening::{listen, take_doors};
-pub(super) use machine::{cores, links_possible, on_cores, raise_nofile};
+pub(super) use machine::{announce_tuning, cores, for_node, links_possible, on_cores, raise_nofile};
 pub(super) use names::NameSource;
 pub(super) use output::{
-    counted, mb, plural, print, say, say_failure, say_more, sized, stream, tell, tell_summary, write_json,
-    written,
+    mb, print, say, say_failure, sized, stream, tell, tell_summary, write_json, written,
 };
 pub(super) use product_driver::{ChosenDriver, ProductDriver};
 pub(super) use report::{CrawlReport, Fetches, SpiderReport, StoreReport, UrlReport};

@@ -2,7 +2,7 @@ use super::Failure;
 use super::product_driver::{ChosenDriver, ProductDriver};
 use crate::base::AddressGuard;
 use crate::config::Config;
-use crate::engine::{HostsFile, Names, Notices, ResolvConf};
+use crate::engine::{Health, HostsFile, Names, ResolvConf};
 use crate::proto::url::CrawlUrl;
 use crate::resolver::ResolverConfig;
 use crate::rings::Doorbell;
@@ -49,10 +49,10 @@ impl NameSource {
     pub fn open<D: ProductDriver>(
         self,
         asker: Arc<Doorbell>,
-        notices: Notices,
+        health: &Health,
         started: Instant,
     ) -> io::Result<Names> {
         let sockets_max = self.resolver.sockets_max;
-        Names::with_servers(self.hosts, self.resolver, move || D::open(sockets_max, started), asker, notices)
+        Names::with_servers(self.hosts, self.resolver, move || D::open(sockets_max, started), asker, health)
     }
 }

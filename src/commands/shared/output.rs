@@ -19,13 +19,6 @@ pub(crate) fn say(line: impl Display) {
     }
 }
 
-/// Says something that is worth knowing with `-v` only.
-pub(crate) fn say_more(line: impl Display) {
-    if Verbosity::Verbose.is_on() {
-        say_failure(line);
-    }
-}
-
 /// Says why a command failed. A line that cannot be written is counted: telling is never a reason to stop.
 pub(crate) fn say_failure(line: impl Display) {
     let untold = UNTOLD.load(Ordering::Relaxed);
@@ -33,13 +26,19 @@ pub(crate) fn say_failure(line: impl Display) {
         0 => String::new(),
         _ => format!("({untold} lines before this one could not be written)\n"),
     };
-    match write_stderr(&format!("{before}{line}\n")) {
-        Ok(()) => drop(UNTOLD.fetch_sub(untold, Ordering::Relaxed)),
-        Err(_) => {
-            UNTOLD.fetch_add(1, Ordering::Relaxed);
-            LINES_LOST.fetch_add(1, Ordering::Relaxed);
-        }
+    if put_line(&format!("{before}{line}")) {
+        UNTOLD.fetch_sub(untold, Ordering::Relaxed);
     }
+}
+
+/// Writes a line to stderr as it is. False if it was lost, which is counted.
+pub(super) fn put_line(line: &str) -> bool {
+    let is_written = write_stderr(&format!("{line}\n")).is_ok();
+    if !is_written {
+        UNTOLD.fetch_add(1, Ordering::Relaxed);
+        LINES_LOST.fetch_add(1, Ordering::Relaxed);
+    }
+    is_written
 }
 
 /// Writes a text to stderr at once, for a line that is rewritten in place and may be missed.
@@ -110,16 +109,6 @@ pub(crate) fn written(written: io::Result<()>) -> Result<(), Failure> {
 pub(crate) fn write_json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
     base::write_json(out, value)?;
     out.write_all(b"\n")
-}
-
-/// A number and what it counts: `1 URL`, `2 URLs`.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {}", plural(count, noun))
-}
-
-/// A noun as it stands behind a number.
-pub(crate) fn plural(count: u64, noun: &str) -> String {
-    if count == 1 { noun.to_string() } else { format!("{noun}s") }
 }
 
 /// Bytes as they are shown, in a unit in which they do not vanish.

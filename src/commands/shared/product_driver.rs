@@ -1,7 +1,9 @@
+use super::Failure;
+use super::event_log::tell;
 use super::machine::raise_nofile;
-use super::{Failure, say};
 use crate::config::{Config, DriverChoice};
 use crate::driver::{Driver, EpollDriver, UringDriver};
+use crate::engine::Event;
 use crate::limits::NAME_SOCKETS_MAX;
 use std::io;
 use std::time::Instant;
@@ -29,10 +31,13 @@ impl ProductDriver for EpollDriver {
     }
 }
 
-/// The driver that will be used, and the line that says so.
+/// The driver that will be used, and why.
 pub(crate) struct ChosenDriver {
     pub is_uring: bool,
-    line: String,
+    name: &'static str,
+    why: String,
+    /// Why io_uring cannot be had, where it was wanted.
+    pub refused: Option<String>,
 }
 
 /// Descriptors kept for segments, rings, logs and the like.
@@ -41,6 +46,7 @@ const FILES_KEPT_BACK: u64 = 64;
 impl ChosenDriver {
     /// Chooses as the configuration asks and the kernel offers, and bounds the fetches of each of `shards` by it.
     pub fn of(config: &mut Config, shards: usize) -> Result<ChosenDriver, Failure> {
+        let mut refused = None;
         let (is_uring, why) = match (config.crawl.driver, UringDriver::probe()) {
             (DriverChoice::Epoll, _) => (false, "asked for".to_string()),
             (DriverChoice::Uring, Ok(())) => (true, "asked for".to_string()),
@@ -50,16 +56,27 @@ impl ChosenDriver {
             (DriverChoice::Auto, Ok(())) => {
                 (true, "this kernel offers io_uring with buffer rings".to_string())
             }
-            (DriverChoice::Auto, Err(cause)) => (false, cause),
+            (DriverChoice::Auto, Err(cause)) => {
+                refused = Some(cause.clone());
+                (false, cause)
+            }
         };
         let name = if is_uring { UringDriver::NAME } else { EpollDriver::NAME };
-        let driver = ChosenDriver { is_uring, line: format!("driver: {name} ({why})") };
+        let driver = ChosenDriver { is_uring, name, why, refused };
         config.spider.fetches_max = driver.fetches_possible(config.spider.fetches_max, shards)?;
         Ok(driver)
     }
 
-    pub fn announce(&self, more: &str) {
-        say(format_args!("{}{more}", self.line));
+    /// Says which it is, and which cores it runs on where that was chosen.
+    pub fn announce(&self, cores: &[usize]) {
+        let ChosenDriver { name, why, .. } = self;
+        let mut fields = vec![("driver", (*name).into()), ("why", why.into())];
+        let mut text = format!("driver: {name} ({why})");
+        if !cores.is_empty() {
+            text += &format!("; cores {cores:?}");
+            fields.push(("cores", format!("{cores:?}").into()));
+        }
+        tell(Event::DriverChosen, fields, text);
     }
 
     /// Sockets the resolver can have open at once. Where they share the process's descriptors with the fetches, they

@@ -1,9 +1,7 @@
 //! The line that tells how a crawl goes: made of snapshots and a width, and of nothing else.
 
-use super::output::plural;
-use super::times::span;
-use crate::engine::Snapshot;
-use crate::url_server::WaitsFor;
+use crate::base::{grouped, plural, span};
+use crate::engine::{Snapshot, waits};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -38,11 +36,11 @@ impl Recent {
         };
         let seconds = (*at - *then).as_secs_f64().max(1e-3);
         let per_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
-        let pages_s = per_second(now.pages, before.pages);
+        let pages_s = self.pages_per_second();
         let some = |count: u64, text: String| (count > 0).then_some(text);
         let end = match is_stopping {
             true => Some("stopping".to_string()),
-            false => self.ends_in().map(|end| format!("done in {end}")),
+            false => self.seconds_left().map(|left| format!("done in {}", span(left))),
         };
         // In the order of the line; the number is the order in which they are let in.
         let parts = [
@@ -74,8 +72,13 @@ impl Recent {
         shown.filter_map(|(_, part)| part).collect::<Vec<_>>().join(GAP)
     }
 
-    /// When nothing will be pending, if it gets less: at the pace of the last seconds.
-    fn ends_in(&self) -> Option<String> {
+    pub fn pages_per_second(&self) -> f64 {
+        let (Some((then, before)), Some((at, now))) = (self.0.front(), self.0.back()) else { return 0.0 };
+        now.pages.saturating_sub(before.pages) as f64 / (*at - *then).as_secs_f64().max(1e-3)
+    }
+
+    /// Until nothing will be pending, if it gets less: at the pace of the last seconds.
+    pub fn seconds_left(&self) -> Option<u64> {
         // What was seen before the crawl had begun says nothing.
         let (then, before) = self.0.iter().find(|(_, snapshot)| snapshot.pending > 0)?;
         let (at, now) = self.0.back()?;
@@ -83,52 +86,16 @@ impl Recent {
         let seen = (*at - *then).max(Duration::ZERO);
         let seconds = now.pending as f64 * seen.as_secs_f64() / gone as f64;
         (seen >= END_SEEN_MIN && now.pending > 0 && seconds <= END_SECONDS_MAX)
-            .then(|| span(seconds.ceil() as u64))
+            .then_some(seconds.ceil() as u64)
     }
 }
 
 const GAP: &str = "  ";
 
-/// What most hosts wait for: `912 of 1,000 hosts wait for their rate`.
-fn waits(now: &Snapshot) -> Option<String> {
-    if now.is_paused {
-        return Some("paused".to_string());
-    }
-    let (what, waiting) = *now.waits.iter().max_by_key(|(_, hosts)| *hosts)?;
-    // They were counted a moment apart.
-    let hosts = now.hosts.max(waiting);
-    let (verb, whose) = if waiting == 1 { ("waits", "its") } else { ("wait", "their") };
-    let what = match what {
-        WaitsFor::Rate => format!("{whose} rate"),
-        WaitsFor::ResponseTime => "as long as an answer took".to_string(),
-        WaitsFor::CrawlDelay => format!("{whose} Crawl-delay"),
-        WaitsFor::Penalty => "a back-off after 429 or 503".to_string(),
-        WaitsFor::RetryAfter => format!("{whose} Retry-After"),
-        WaitsFor::Failures => "a pause after no answer".to_string(),
-        WaitsFor::Robots => format!("{whose} robots.txt"),
-        WaitsFor::Concurrent => "an open request".to_string(),
-        WaitsFor::Address => "an address that hosts share".to_string(),
-        WaitsFor::Spider => "a spider".to_string(),
-    };
-    Some(format!("{} of {} {} {verb} for {what}", grouped(waiting), grouped(hosts), plural(hosts, "host")))
-}
-
-/// A number with a comma at every thousand.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::url_server::WaitsFor;
 
     fn snapshot(pages: u64, pending: u64) -> Snapshot {
         let waits = vec![(WaitsFor::Robots, 3), (WaitsFor::Rate, 912)];
@@ -194,24 +161,12 @@ mod tests {
 
     #[test]
     fn the_end_is_said_when_it_can_be() {
-        assert_eq!(seen(60).ends_in().as_deref(), Some("9 min"));
-        assert_eq!(seen(2).ends_in(), None, "too early");
+        assert_eq!(seen(60).seconds_left(), Some(540));
+        assert_eq!(seen(2).seconds_left(), None, "too early");
         let mut grows = Recent::default();
         for second in 1..30 {
             grows.push(Duration::from_secs(second), snapshot(second * 10, second * 100));
         }
-        assert_eq!(grows.ends_in(), None, "more is found than is fetched");
-    }
-
-    #[test]
-    fn numbers_have_commas() {
-        assert_eq!(
-            [0, 999, 1_000, 22_050, 1_234_567].map(grouped),
-            ["0", "999", "1,000", "22,050", "1,234,567"]
-        );
-        let one = Snapshot { waits: vec![(WaitsFor::Robots, 1)], hosts: 1, ..Snapshot::default() };
-        assert_eq!(waits(&one).as_deref(), Some("1 of 1 host waits for its robots.txt"));
-        assert_eq!(waits(&Snapshot { is_paused: true, ..one }).as_deref(), Some("paused"));
-        assert_eq!(waits(&Snapshot::default()), None);
+        assert_eq!(grows.seconds_left(), None, "more is found than is fetched");
     }
 }

@@ -1,7 +1,8 @@
 //! The summaries of the processes that serve, as a table for people and as JSON for scripts.
 
-use super::output::{counted, plural, sized};
+use super::output::sized;
 use super::times::with_age;
+use crate::base::{counted, plural};
 use crate::base::{rfc3339, shown};
 use crate::engine::{Ended, SpiderSummary, StoreSummary, Summary, UrlSummary, WaitingHost, WaitingHosts};
 use hdrhistogram::Histogram;

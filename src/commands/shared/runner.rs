@@ -1,8 +1,9 @@
+use super::event_log::{settle, tell, tell_aside};
 use super::progress::Progress;
 use super::signals::{Interrupt, Signals};
-use super::{Failure, say};
+use super::{Failure, counted};
 use crate::admin::Listener;
-use crate::engine::Running;
+use crate::engine::{Event, Level, Part, Running, messages_told};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -30,54 +31,139 @@ pub(crate) fn run_to_end<N: Running>(
     farewell: &Farewell,
     mut leaving: impl FnMut(Leaving),
 ) -> Result<N::Summary, Failure> {
-    let mut progress = Progress::new();
+    let (mut service, started) = (std::mem::take(&mut signals.service), Instant::now());
+    // Whoever is told how it goes need not be told twice.
+    let mut progress = Progress::new(!service.has_manager());
     let mut is_stopping = false;
     let pages = |node: &N| node.snapshot().map_or(0, |snapshot| snapshot.pages);
     let mut told = Told::default();
+    service.ready(&node);
     while !node.is_finished() {
         let interrupt = signals.wait();
         if interrupt == Interrupt::AtOnce || (interrupt == Interrupt::Stop && is_stopping) {
-            progress.say(&format!("stopped at once{}", farewell.at_once));
+            progress.tell(Event::StoppedAtOnce, Vec::new(), format!("stopped at once{}", farewell.at_once));
+            settle(true);
             leaving(Leaving::AtOnce { pages: pages(&node) });
             std::process::exit(3);
         }
         if interrupt == Interrupt::Stop {
-            progress.say(&format!("stopping: {}; a second signal stops at once", farewell.stopping));
+            let text = format!("stopping: {}; a second signal stops at once", farewell.stopping);
+            progress.tell(Event::Stopping, vec![("by", "signal".into())], text);
             is_stopping = true;
             node.stop();
         }
-        node.notices().iter().for_each(|notice| progress.say(&notice.text));
-        node.waiting_for().iter().filter(|text| told.is_news(text)).for_each(|text| progress.say(text));
+        progress.tell_more(node.notices());
+        match told.look(node.waiting(), Instant::now()) {
+            Some(News::Waits(part, text)) => {
+                let fields = vec![("part", part.name().into()), ("cause", (&text).into())];
+                progress.tell(Event::Waiting, fields, text);
+            }
+            Some(News::IsOver(part)) => {
+                let text = match part {
+                    Part::Names => "names are resolved again, and the work goes on",
+                    _ => "the disk takes what is written again, and the work goes on",
+                };
+                progress.tell(Event::WaitOver, vec![("part", part.name().into())], text);
+            }
+            None => {}
+        }
+        if let Some(text) = service.tick(&node) {
+            progress.tell(Event::ThreadsSilent, Vec::new(), text);
+        }
+        settle(false);
         progress.show(node.stop_switch().is_stopped(), || node.snapshot());
     }
-    node.notices().iter().for_each(|notice| progress.say(&notice.text));
+    service.ending();
+    progress.tell_more(node.notices());
+    settle(true);
     progress.end();
-    leaving(Leaving::InOrder { pages: pages(&node) });
+    let pages = pages(&node);
+    leaving(Leaving::InOrder { pages });
     // Nothing answers from here on, and the directory may soon be another's.
     listener.into_iter().for_each(Listener::end);
-    Ok(node.finish()?)
+    let summary = node.finish()?;
+    let (warnings, errors) = (messages_told(Level::Warn), messages_told(Level::Error));
+    let fields = vec![
+        ("pages", pages.into()),
+        ("seconds", started.elapsed().as_secs().into()),
+        ("warnings", warnings.into()),
+        ("errors", errors.into()),
+    ];
+    let text = format!(
+        "ended: {}, {} and {}",
+        counted(pages, "page"),
+        counted(warnings, "warning"),
+        counted(errors, "error")
+    );
+    tell_aside(Event::Ended, fields, text);
+    Ok(summary)
 }
 
 /// What was said of that the node waits for, and when. Figures in it change all the time, and are no news.
 #[derive(Default)]
-struct Told(BTreeMap<String, Instant>);
+struct Told {
+    said: BTreeMap<String, Instant>,
+    /// What it was seen to wait for last, and was not told to be over.
+    last: Option<(Part, Instant)>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    Waits(Part, String),
+    IsOver(Part),
+}
 
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// A wait may come back at once: what is tried again fails again.
+const OVER_AFTER: Duration = Duration::from_secs(5);
 
 impl Told {
-    /// Whether it is to be said: something else is waited for, or it is so still after a while.
-    fn is_news(&mut self, text: &str) -> bool {
-        let what = text.split_once(": ").map_or(text, |(what, _)| what);
-        if self.0.get(what).is_some_and(|said| said.elapsed() < AGAIN_AFTER) {
-            return false;
+    /// What is to be said: something else is waited for, or it is so still after a while, or it is over.
+    fn look(&mut self, waiting: Option<(Part, String)>, now: Instant) -> Option<News> {
+        let Some((part, text)) = waiting else {
+            let (part, _) = self.last.take_if(|(_, seen)| now.duration_since(*seen) >= OVER_AFTER)?;
+            self.said.clear();
+            return Some(News::IsOver(part));
+        };
+        self.last = Some((part, now));
+        let what = text.split_once(": ").map_or(&*text, |(what, _)| what);
+        if self.said.get(what).is_some_and(|said| now.duration_since(*said) < AGAIN_AFTER) {
+            return None;
         }
-        self.0.insert(what.to_string(), Instant::now());
-        true
+        self.said.insert(what.to_string(), now);
+        Some(News::Waits(part, text))
     }
 }
 
 /// Says where a process listens, and whom it dials.
 pub(crate) fn announce_links(process: &str, bound: Option<SocketAddr>, dials: &[String]) {
-    bound.iter().for_each(|addr| say(format_args!("{process}: listening on {addr}")));
-    dials.iter().for_each(|addr| say(format_args!("{process}: dialing {addr}")));
+    if let Some(addr) = bound {
+        let fields = vec![("process", process.into()), ("addr", addr.into())];
+        tell(Event::Listening, fields, format!("{process}: listening on {addr}"));
+    }
+    for addr in dials {
+        let fields = vec![("process", process.into()), ("addr", addr.into())];
+        tell(Event::Dialing, fields, format!("{process}: dialing {addr}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_told_once_a_minute_and_so_is_its_end() {
+        let (began, mut told) = (Instant::now(), Told::default());
+        let at = |s: u64| began + Duration::from_secs(s);
+        let full = |free: u64| Some((Part::Store, format!("fetching waits for disk space: {free} bytes")));
+        assert_eq!(told.look(None, at(0)), None);
+        assert!(matches!(told.look(full(7), at(1)), Some(News::Waits(Part::Store, _))));
+        assert_eq!(told.look(full(8), at(2)), None, "a figure is no news");
+        assert_eq!(told.look(None, at(3)), None, "it may come back");
+        assert_eq!(told.look(full(9), at(4)), None);
+        assert!(told.look(full(9), at(61)).is_some(), "still so");
+        assert_eq!(told.look(None, at(67)), Some(News::IsOver(Part::Store)));
+        assert_eq!(told.look(None, at(99)), None, "told once");
+        assert!(told.look(full(9), at(100)).is_some(), "a new wait");
+    }
 }

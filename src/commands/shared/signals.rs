@@ -1,4 +1,7 @@
-use super::{Failure, say};
+use super::Failure;
+use super::event_log::tell;
+use super::service::Service;
+use crate::engine::Event;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -12,6 +15,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Signals {
     heard: Arc<Heard>,
     told: u32,
+    /// Whom the node tells how it goes.
+    pub service: Service,
 }
 
 /// What the control thread is told.
@@ -60,7 +65,12 @@ impl Signals {
         let heard = Arc::<Heard>::default();
         let thread = heard.clone();
         thread::Builder::new().name("signals".to_string()).spawn(move || hear(&fd, &thread))?;
-        Ok(Signals { heard, told: 0 })
+        Ok(Signals { heard, told: 0, service: Service::default() })
+    }
+
+    /// The same for a process that a service manager may have started: it is told from here on.
+    pub fn of_service() -> Result<Signals, Failure> {
+        Ok(Signals { service: Service::starting(), ..Signals::take()? })
     }
 
     /// Waits for a signal, for a moment at most.
@@ -106,9 +116,13 @@ impl Heard {
         state.asked += 1;
         match (state.is_awaited, state.asked) {
             (true, _) => self.changed.notify_all(),
-            (false, 1) => say("stopping as soon as it has started; a second signal stops at once"),
+            (false, 1) => tell(
+                Event::Stopping,
+                vec![("by", "signal".into())],
+                "stopping as soon as it has started; a second signal stops at once",
+            ),
             (false, _) => {
-                say("stopped at once, before it had started");
+                tell(Event::StoppedAtOnce, Vec::new(), "stopped at once, before it had started");
                 std::process::exit(3);
             }
         }

@@ -1,4 +1,5 @@
 use super::Verbosity;
+use super::event_log::is_text;
 use super::output::{say, write_stderr};
 use std::io::{IsTerminal, stderr};
 use std::os::fd::AsFd;
@@ -28,7 +29,7 @@ impl Ticker {
 
     /// With a plain line every so often where there is no terminal.
     pub fn with_plain(every: Option<Duration>) -> Ticker {
-        let is_live = stderr().is_terminal();
+        let is_live = stderr().is_terminal() && is_text();
         let every = if is_live { Some(LIVE_EVERY) } else { every };
         let every = every.filter(|_| Verbosity::Normal.is_on());
         Ticker { is_live, every, last: Instant::now(), is_shown: false }

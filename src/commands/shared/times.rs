@@ -1,7 +1,7 @@
 //! Times as people say them: how long ago, and since when.
 
 use super::now_ms;
-use crate::base::{rfc3339, shown};
+use crate::base::{rfc3339, shown, span};
 use crate::proto::warc::read_date;
 
 /// A time, and how far away it is: `2026-11-15T23:51:22.000Z (2 h ago)`. What cannot be read stays as it is.
@@ -17,13 +17,6 @@ pub(crate) fn age(unix_ms: u64, now_ms: u64) -> String {
         (true, span) => format!("in {span}"),
         (false, span) => format!("{span} ago"),
     }
-}
-
-/// A length of time in the largest unit of which it is two or more, or in seconds.
-pub(crate) fn span(seconds: u64) -> String {
-    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
-    let (size, unit) = units.into_iter().find(|(size, _)| seconds >= 2 * size).unwrap_or((1, "s"));
-    format!("{} {unit}", seconds / size)
 }
 
 /// A moment in the past as a flag takes it: `90s`, `30min`, `2h` or `7d` ago, a day, or a time of it in UTC.

@@ -1,7 +1,9 @@
 //! URLs as users type them and as files list them.
 
-use super::{Failure, say};
+use super::Failure;
+use super::event_log::tell;
 use crate::base::{AddressGuard, shown};
+use crate::engine::Event;
 use crate::proto::url::{CrawlUrl, UrlError};
 use std::path::Path;
 
@@ -57,7 +59,8 @@ pub(crate) fn read_urls(path: &Path, flag: &str, urls: &mut Vec<CrawlUrl>) -> Re
             Ok(url) => urls.push(url),
             Err(e) => {
                 let (path, number) = (path.display(), number + 1);
-                say(format_args!("nephila: {path}:{number}: skipped: {}", said(line, &e)));
+                let text = format!("nephila: {path}:{number}: skipped: {}", said(line, &e));
+                tell(Event::UrlSkipped, vec![("path", path.into()), ("line", number.into())], text);
             }
         }
     }

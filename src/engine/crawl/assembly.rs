@@ -20,9 +20,9 @@ use crate::engine::crawl::shard::{Shard, ShardParts};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::{ActorBell, Seated};
 use crate::engine::runtime::counters::{CounterTable, ShardStats};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter, MemoryFiles, PreviousRun};
-use crate::engine::runtime::notices::Notices;
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
 use crate::engine::runtime::store_actors::KeeperActor;
 use crate::engine::runtime::wiring::{ShardWire, Wiring};
@@ -87,7 +87,7 @@ pub type CrawlShard<D> = Shard<D, LocalQueues, PageSink>;
 pub fn assemble(
     setup: &NodeSetup,
     task: CrawlTask,
-    names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+    names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
     wall: Wall,
 ) -> Result<NodeCore, NodeError> {
     let NodeSetup { config, kit } = setup;
@@ -134,7 +134,7 @@ pub fn assemble(
     let mut wiring = Wiring::open(config, &log_medium, wall)?;
     if let Some(error) = &resumed.trouble {
         let text = format!("some pages that are stored may be fetched again: {error}");
-        wiring.health.warn("resume", text);
+        wiring.health.tell(Event::PagesLost, vec![("cause", error.to_string().into())], text);
     }
     let mut lanes = Vec::new();
     let mut shards = Vec::new();
@@ -191,7 +191,7 @@ impl Dealer {
         self,
         wiring: &mut Wiring,
         lanes: Vec<SchedulerLane>,
-        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
     ) -> Result<(Seated<Scheduler>, Seated<IndexActor>), NodeError> {
         let (bell, index_bell) = (wiring.dealer.clone(), ActorBell::default());
         let (index, port) = IndexActor::new(
@@ -202,7 +202,7 @@ impl Dealer {
             wiring.table.thread(),
         );
         wiring.rings.push(("index", port.words.fill()));
-        let names = names(bell.door.clone(), wiring.health.notices().clone()).map_err(NodeError::Thread)?;
+        let names = names(bell.door.clone(), wiring.health.clone()).map_err(NodeError::Thread)?;
         if let Some((counters, fill)) = names.published() {
             wiring.table.join(counters);
             wiring.rings.push(("names", fill));

@@ -2,6 +2,7 @@ use crate::base::Now;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
+use crate::engine::runtime::notices::Notice;
 use crate::handler::LinkBatch;
 use crate::proto::job::{Candidate, Job, Provenance};
 use crate::proto::url::CrawlUrl;
@@ -107,7 +108,7 @@ pub enum FromShard {
         rest: Option<Box<Rest>>,
     },
     /// Something a user should know.
-    Notice(String),
+    Notice(Box<Notice>),
     /// Nothing is open any more, as was asked.
     Drained,
 }

@@ -16,7 +16,6 @@ use crate::engine::runtime::counters::{
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
-use crate::engine::runtime::notices::Notices;
 use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
@@ -57,7 +56,7 @@ impl Node {
     pub fn start<D: Driver + 'static>(
         setup: &NodeSetup,
         task: CrawlTask,
-        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
@@ -156,8 +155,12 @@ impl Running for Node {
         &self.meter
     }
 
+    fn counted(&self) -> Snapshot {
+        Snapshot::of(&self.table)
+    }
+
     fn snapshot(&self) -> Option<Snapshot> {
-        Some(Snapshot::of(&self.table))
+        Some(self.counted())
     }
 
     fn finish(self) -> Result<Summary, NodeError> {

@@ -5,16 +5,18 @@ use crate::engine::crawl::messages::{Done, Found, FromShard, HostWord, RestQuest
 use crate::engine::crawl::shard::ShardOut;
 use crate::engine::crawl::shard_log::Span;
 use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::log_writer::{InheritedState, ToLogWriter};
+use crate::engine::runtime::notices::{Fields, Notice};
 use crate::handler::redirect_target;
 use crate::proto::job::Job;
 use crate::proto::record::ResultCode;
 use crate::rings::Receiver;
 use crate::spider::{Fetched, Retry};
 use crate::url_server::{
-    BackOffs, HostTally, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SpillEvent, UrlServer,
-    UrlServerConfig,
+    BackOffs, HostTally, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SetAside, SpillEvent,
+    UrlServer, UrlServerConfig,
 };
 use std::collections::VecDeque;
 
@@ -231,9 +233,10 @@ impl Queues {
         cause.extend(fetched.flags.names().map(|name| format!(", {name}")));
         if self.unreachable_said < UNREACHABLE_SAID_MAX {
             self.unreachable_said += 1;
-            let text =
-                format!("{}: nothing is asked of it, as its robots.txt cannot be had", shown(origin, 200));
-            out.notice(format!("{text} ({cause})"));
+            let origin = shown(origin, 200);
+            let text = format!("{origin}: nothing is asked of it, as its robots.txt cannot be had ({cause})");
+            let fields = vec![("origin", origin.into()), ("cause", (&cause).into())];
+            out.tell(Event::RobotsUnreachable, fields, text);
         }
         if self.unreachable.len() == UNREACHABLE_KEPT_MAX {
             self.unreachable.pop_front();
@@ -251,7 +254,12 @@ impl Queues {
             out.log.send(ToLogWriter::Journal(lines));
             out.log.hurry();
         }
-        self.url_server.take_notices().into_iter().for_each(|text| out.notice(text));
+        for SetAside { origin, failures } in self.url_server.take_set_aside() {
+            let origin = shown(&origin, 200);
+            let text = format!("{origin}: set aside for a day: it failed {failures} times in a row");
+            let fields = vec![("origin", origin.into()), ("failures", u32::from(failures).into())];
+            out.tell(Event::HostSetAside, fields, text);
+        }
         let wants = self.url_server.wants_more();
         if std::mem::replace(&mut self.wants, wants) != wants {
             out.replies.send(FromShard::Wants(wants));
@@ -309,8 +317,8 @@ impl ShardOut<FromShard> {
         self.replies.send(FromShard::Done(Done { outcome, sequence, fetched, found }));
     }
 
-    pub(crate) fn notice(&mut self, text: String) {
-        self.replies.send(FromShard::Notice(text));
+    pub(crate) fn tell(&mut self, event: Event, fields: Fields, text: String) {
+        self.replies.send(FromShard::Notice(Box::new(Notice::new(event, fields, text))));
     }
 }
 

@@ -16,6 +16,7 @@ use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::Addresses;
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters, Ended, WaitingHosts};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
 use crate::proto::job::{Candidate, Job};
@@ -198,7 +199,7 @@ impl Scheduler {
                 FromShard::Rest { round, rest } => {
                     self.ending.linger_mut().answered(round, rest.map(|rest| *rest), self.now)
                 }
-                FromShard::Notice(text) => self.health.warn("shard", text),
+                FromShard::Notice(notice) => self.health.notices().put(*notice),
                 FromShard::Drained => self.shards[shard].lane.drained(),
             }
         }
@@ -438,7 +439,9 @@ impl Scheduler {
         if let Some(reason) = reason.as_ref().filter(|_| self.counts.pages == 0 && !self.has_seeds)
             && !std::mem::replace(&mut self.refusal_said, true)
         {
-            self.health.warn("excluded", format!("{}: left out: {reason}", candidate.url.origin()));
+            let origin = candidate.url.origin();
+            let fields = vec![("origin", origin.into()), ("cause", reason.into())];
+            self.health.tell(Event::AddressRefused, fields, format!("{origin}: left out: {reason}"));
         }
         let note = Note { reason: reason.map(String::into_boxed_str), ..Note::default() };
         let outcome = Outcome::new(candidate.doc_id, result, self.log.unix_s(self.now));
@@ -580,11 +583,11 @@ impl Scheduler {
         // What was said before it may be long ago when it ends.
         self.ending.linger_mut().disturbed(self.now);
         self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Pause(paused)));
-        let text = match paused {
-            true => "paused: no new requests go out until nephila resume",
-            false => "resumed",
+        let (event, text) = match paused {
+            true => (Event::Paused, "paused: no new requests go out until nephila resume"),
+            false => (Event::Resumed, "resumed"),
         };
-        self.health.warn("paused", text);
+        self.health.tell(event, Vec::new(), text);
         true
     }
 

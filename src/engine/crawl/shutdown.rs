@@ -1,4 +1,5 @@
 use crate::base::Now;
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::Health;
 use crate::limits::DRAIN_US;
 
@@ -39,7 +40,7 @@ impl Shutdown {
     pub fn tell_once(&mut self, health: &Health) {
         if !std::mem::replace(&mut self.given_up, true) {
             let text = "stopped before all was written: what is missing is fetched again the next time";
-            health.warn("stopped_early", text);
+            health.tell(Event::StoppedEarly, Vec::new(), text);
         }
     }
 }

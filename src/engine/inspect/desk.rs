@@ -3,6 +3,8 @@ use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::node_status::{Gauges, NodeStatus};
 use crate::engine::inspect::questions::{Ask, Questions, Reply};
 use crate::engine::runtime::counters::Snapshot;
+use crate::engine::runtime::events::Event;
+use crate::engine::runtime::notices::Fields;
 use crate::engine::runtime::readings::{Meter, Readings};
 use crate::engine::runtime::running::StopSwitch;
 use std::sync::Arc;
@@ -60,14 +62,14 @@ impl Desk {
         let first = !self.stop.is_stopped();
         if first {
             let text = format!("stopping, as nephila stop asked{why}: open fetches may end (5 s at most)");
-            self.gauges.health.warn("stop_asked", text);
+            self.gauges.health.tell(Event::Stopping, vec![("by", "nephila stop".into())], text);
         }
         self.stop.stop();
         first
     }
 
     /// Tells the user something that somebody else asked for.
-    pub(crate) fn note(&self, event: &'static str, text: String) {
-        self.gauges.health.warn(event, text);
+    pub(crate) fn note(&self, event: Event, fields: Fields, text: String) {
+        self.gauges.health.tell(event, fields, text);
     }
 }

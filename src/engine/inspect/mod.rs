@@ -8,4 +8,5 @@ pub(crate) mod explained;
 pub(crate) mod handed;
 pub(crate) mod node_status;
 pub(crate) mod questions;
+pub(crate) mod sentence;
 pub(crate) mod status;

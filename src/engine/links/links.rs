@@ -4,7 +4,8 @@ use super::port::{Command, LinkEvent, LinkPort};
 use crate::base::{Accepted, Key, NetError, NetEvent, Now, Rng, Slots, Transport};
 use crate::driver::ServerDriver;
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
-use crate::engine::runtime::notices::{Level, Notices};
+use crate::engine::runtime::events::Event;
+use crate::engine::runtime::notices::Notices;
 use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS};
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use std::collections::VecDeque;
@@ -178,8 +179,7 @@ impl<D: ServerDriver> Links<D> {
                 (Phase::Opening { .. }, NetEvent::Connected) => {
                     let peer = link.peer;
                     if let Some(line) = link.dial.and_then(|dial| self.dials[dial].stands(peer)) {
-                        let fields = vec![("peer", peer.to_string())];
-                        self.notices.tell(Level::Info, "link_stands", fields, line);
+                        self.notices.tell(Event::LinkStands, vec![("peer", peer.into())], line);
                     }
                     self.stand(key, peer, true);
                 }
@@ -223,8 +223,9 @@ impl<D: ServerDriver> Links<D> {
                 self.driver.refuse(socket);
                 if !std::mem::replace(&mut self.said_full, true) {
                     let count = self.links.len();
-                    let text = format!("links: {count} stand, {peer} and others are turned away");
-                    self.notices.tell(Level::Warn, "links_full", vec![("peer", peer.to_string())], text);
+                    let text = format!("all {count} links are in use: {peer} and others are turned away");
+                    let fields = vec![("peer", peer.into()), ("links", count.into())];
+                    self.notices.tell(Event::LinksFull, fields, text);
                 }
             }
         }
@@ -353,8 +354,9 @@ impl<D: ServerDriver> Links<D> {
 
     fn dial_failed(&mut self, index: usize, cause: &dyn Display) {
         if let Some(line) = self.dials[index].failed(cause, self.now, &mut self.rng) {
-            let fields = vec![("peer", self.dials[index].address.clone())];
-            self.notices.tell(Level::Warn, "link_fails", fields, line);
+            let address = &self.dials[index].address;
+            let fields = vec![("peer", address.into()), ("cause", cause.to_string().into())];
+            self.notices.tell(Event::LinkFails, fields, line);
         }
     }
 

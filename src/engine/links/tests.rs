@@ -3,7 +3,8 @@
 use super::*;
 use crate::base::{Key, Now, Rng};
 use crate::driver::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, UringDriver};
-use crate::engine::{Actor, Health, Notices};
+use crate::engine::runtime::notices::Notices;
+use crate::engine::{Actor, Health};
 use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS, RECV_BUFFER_BYTES};
 use crate::rings::{Doorbell, ThreadBell};
 use std::cell::{Cell, RefCell};

@@ -4,7 +4,6 @@ use crate::base::random_u64;
 use crate::driver::{EpollDriver, ServerDriver, UringDriver};
 use crate::engine::runtime::driver_thread::DriverThread;
 use crate::engine::runtime::health::{Health, NodeError};
-use crate::engine::runtime::notices::Notices;
 use crate::rings::Doorbell;
 use std::io;
 use std::net::SocketAddr;
@@ -25,10 +24,9 @@ impl LinksThread {
         health: &Health,
     ) -> Result<(LinkPort, LinksThread, Option<SocketAddr>), NodeError> {
         let (links_max, listen) = (config.links_max, config.listen);
-        let notices = health.notices().clone();
         let started = match driver {
-            "uring" => over(config, move || UringDriver::new(links_max, started), owner, notices),
-            _ => over(config, move || EpollDriver::new(links_max, started), owner, notices),
+            "uring" => over(config, move || UringDriver::new(links_max, started), owner, health),
+            _ => over(config, move || EpollDriver::new(links_max, started), owner, health),
         };
         started.map_err(|cause| match listen {
             Some(addr) => NodeError::Listen { addr, cause },
@@ -46,10 +44,10 @@ fn over<D: ServerDriver + 'static>(
     config: LinksConfig,
     make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
     owner: Arc<Doorbell>,
-    notices: Notices,
+    health: &Health,
 ) -> io::Result<(LinkPort, LinksThread, Option<SocketAddr>)> {
     let make_links = {
-        let notices = notices.clone();
+        let notices = health.notices().clone();
         move |driver, bell| {
             // It only spreads reconnections.
             let seed = random_u64();
@@ -58,6 +56,6 @@ fn over<D: ServerDriver + 'static>(
         }
     };
     let (thread, (port, bound)) =
-        DriverThread::start("links", make_driver, make_links, "links: cannot wait for peers", notices)?;
+        DriverThread::start("links", make_driver, make_links, "links: cannot wait for peers", health)?;
     Ok((port, LinksThread(thread), bound))
 }

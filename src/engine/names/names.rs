@@ -4,7 +4,7 @@ use crate::base::{canonical, random_u64};
 use crate::driver::Driver;
 use crate::engine::runtime::counters::Counters;
 use crate::engine::runtime::driver_thread::DriverThread;
-use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::health::Health;
 use crate::limits::NAMES_ASKED_MAX;
 use crate::resolver::{Failure, ResolverConfig};
 use crate::rings::{Doorbell, Fill, Receiver, Sender, ring};
@@ -57,9 +57,9 @@ impl Names {
         config: ResolverConfig,
         make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
         asker: Arc<Doorbell>,
-        notices: Notices,
+        health: &Health,
     ) -> io::Result<Names> {
-        Ok(Names { hosts, servers: Some(NamesThread::start(config, make_driver, asker, notices)?) })
+        Ok(Names { hosts, servers: Some(NamesThread::start(config, make_driver, asker, health)?) })
     }
 
     pub fn lookup(&mut self, host: &str) -> Lookup {
@@ -111,7 +111,7 @@ impl NamesThread {
         config: ResolverConfig,
         make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
         asker: Arc<Doorbell>,
-        notices: Notices,
+        health: &Health,
     ) -> io::Result<NamesThread> {
         let addrs: Vec<String> = config.servers.iter().map(ToString::to_string).collect();
         let addrs = addrs.join(", ").into();
@@ -125,7 +125,7 @@ impl NamesThread {
             Ok((ResolverActor::new(driver, config, random_u64(), rings, asker, published), ()))
         };
         let failed = "names are no longer resolved";
-        let (thread, ()) = DriverThread::start("names", make_driver, make_actor, failed, notices)?;
+        let (thread, ()) = DriverThread::start("names", make_driver, make_actor, failed, health)?;
         Ok(NamesThread { questions, answers, open: RapidHashSet::default(), addrs, thread, counters })
     }
 
@@ -198,7 +198,7 @@ mod tests {
             conf.resolver_config(),
             make_driver,
             asker,
-            Notices::default(),
+            &Health::default(),
         )
         .unwrap()
     }

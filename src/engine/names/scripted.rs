@@ -2,7 +2,7 @@
 
 use super::{HostsFile, Names, ResolvConf};
 use crate::driver::EpollDriver;
-use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::health::Health;
 use crate::proto::dns::made_up::Heard;
 use crate::rings::Doorbell;
 use std::net::UdpSocket;
@@ -23,6 +23,6 @@ pub(crate) fn scripted(script: impl Fn(&Heard) -> Option<Vec<u8>> + Send + 'stat
     });
     let make_driver = || EpollDriver::new(64, Instant::now());
     let asker = Arc::new(Doorbell::new(|| ()));
-    Names::with_servers(HostsFile::default(), conf.resolver_config(), make_driver, asker, Notices::default())
+    Names::with_servers(HostsFile::default(), conf.resolver_config(), make_driver, asker, &Health::default())
         .unwrap()
 }

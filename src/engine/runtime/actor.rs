@@ -12,6 +12,7 @@
 //! same actors without threads.
 
 use super::health::{Health, NodeError};
+use super::pulse::{Pulse, Pulses};
 use crate::base::Now;
 use crate::driver::Driver;
 use crate::rings::{Doorbell, ThreadBell};
@@ -171,11 +172,14 @@ impl<A: Actor> Sleeper<A> for Parked {
 pub(crate) fn run<A: Actor>(
     actor: &mut A,
     sleeper: &impl Sleeper<A>,
+    pulse: &Pulse,
     end: &AtomicBool,
     gives_up: impl Fn() -> bool,
 ) -> io::Result<()> {
     let mut is_told = false;
+    let mut turning = pulse.begin();
     loop {
+        turning.beat();
         let now = sleeper.now(actor);
         if !is_told && end.load(Ordering::Acquire) {
             is_told = true;
@@ -213,6 +217,28 @@ impl<A: Actor + Send + 'static> ActorThread<A> {
         started: Instant,
         health: &Arc<Health>,
     ) -> Result<ActorThread<A>, NodeError> {
+        let pulse = health.pulses.thread(name, seated.bell.door.clone());
+        ActorThread::with_pulse(name, seated, pulse, started, health)
+    }
+
+    /// A thread whose turns may take as long as they like: nothing waits for them.
+    pub fn start_unwatched(
+        name: &'static str,
+        seated: Seated<A>,
+        started: Instant,
+        health: &Arc<Health>,
+    ) -> Result<ActorThread<A>, NodeError> {
+        let pulse = Pulses::default().thread(name, seated.bell.door.clone());
+        ActorThread::with_pulse(name, seated, pulse, started, health)
+    }
+
+    fn with_pulse(
+        name: &'static str,
+        seated: Seated<A>,
+        pulse: Arc<Pulse>,
+        started: Instant,
+        health: &Arc<Health>,
+    ) -> Result<ActorThread<A>, NodeError> {
         let Seated { mut actor, bell } = seated;
         let end = Arc::new(AtomicBool::new(false));
         let thread = spawn(name, {
@@ -221,7 +247,8 @@ impl<A: Actor + Send + 'static> ActorThread<A> {
                 bell.thread.belongs_to_me();
                 let sleeper = Parked { bell, started };
                 // A mistake of ours ends the process with a line, and leaves no other thread waiting for an answer.
-                let turned = catch_unwind(AssertUnwindSafe(|| run(&mut actor, &sleeper, &end, || false)));
+                let turned =
+                    catch_unwind(AssertUnwindSafe(|| run(&mut actor, &sleeper, &pulse, &end, || false)));
                 match turned {
                     Ok(Ok(())) => {}
                     Ok(Err(cause)) => health.fatal(NodeError::Thread(cause)),

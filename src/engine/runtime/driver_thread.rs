@@ -1,7 +1,8 @@
 //! A thread that has a driver of its own and turns one actor over it.
 
 use super::actor::{InDriver, Networked, run};
-use super::notices::{Level, Notices};
+use super::events::Event;
+use super::health::Health;
 use super::shard_thread::BellSlot;
 use crate::driver::Driver;
 use crate::rings::Doorbell;
@@ -26,11 +27,12 @@ impl DriverThread {
         make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
         make_actor: impl FnOnce(D, Arc<Doorbell>) -> io::Result<(A, T)> + Send + 'static,
         failed: &'static str,
-        notices: Notices,
+        health: &Health,
     ) -> io::Result<(DriverThread, T)> {
         let end = Arc::new(AtomicBool::new(false));
         let (slot, bell) = BellSlot::with_doorbell();
         let (ready, started) = sync_channel(1);
+        let (notices, pulse) = (health.notices.clone(), health.pulses.thread(name, bell.clone()));
         let thread = std::thread::Builder::new().name(name.to_string()).spawn({
             let (bell, end) = (bell.clone(), end.clone());
             move || {
@@ -42,9 +44,9 @@ impl DriverThread {
                     Err(e) => drop(ready.send(Err(e))),
                     Ok((mut actor, with_it)) => {
                         let _ = ready.send(Ok(with_it));
-                        if let Err(e) = run(&mut actor, &InDriver(bell), &end, || false) {
-                            let fields = vec![("cause", e.to_string())];
-                            notices.tell(Level::Error, "thread_failed", fields, format!("{failed}: {e}"));
+                        if let Err(e) = run(&mut actor, &InDriver(bell), &pulse, &end, || false) {
+                            let fields = vec![("cause", e.to_string().into())];
+                            notices.tell(Event::ThreadFailed, fields, format!("{failed}: {e}"));
                         }
                     }
                 }

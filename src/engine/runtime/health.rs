@@ -1,4 +1,7 @@
-use super::notices::{Level, Notices};
+use super::events::Event;
+use super::notices::{Fields, Notices};
+use super::pulse::Pulses;
+use crate::base::counted;
 use crate::storage::mend;
 use crate::store_server::KeeperError;
 use std::io;
@@ -16,11 +19,12 @@ pub struct Health {
     /// What each part of the process waits for, in words for a user.
     waiting: Mutex<[Option<String>; Part::COUNT]>,
     pub(crate) notices: Notices,
+    pub(crate) pulses: Pulses,
 }
 
 /// A part of a process that may wait for a disk, or for name servers.
-#[derive(Clone, Copy)]
-pub(crate) enum Part {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
     Store,
     Log,
     Index,
@@ -29,6 +33,16 @@ pub(crate) enum Part {
 
 impl Part {
     const COUNT: usize = 4;
+    const ALL: [Part; Part::COUNT] = [Part::Store, Part::Log, Part::Index, Part::Names];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Store => "store",
+            Part::Log => "log",
+            Part::Index => "index",
+            Part::Names => "names",
+        }
+    }
 }
 
 #[derive(Debug, Error)]
@@ -59,7 +73,8 @@ pub enum NodeError {
     #[error("cannot listen on {addr}: {cause} (choose another address with --listen)")]
     Listen { addr: SocketAddr, cause: io::Error },
     #[error(
-        "{records} records could not be delivered to the store server {address}; their URLs were not answered for"
+        "{} could not be delivered to the store server {address}; their URLs were not answered for",
+        counted(*.records as u64, "record")
     )]
     Undelivered { address: String, records: usize },
     #[error("{0}; no URL was judged by it, and the next run goes on")]
@@ -93,7 +108,7 @@ impl Health {
 
     /// What the process waits for, if it is more than the network.
     pub fn waiting_for(&self) -> Option<String> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().next().cloned()
+        self.waiting().map(|(_, what)| what)
     }
 
     /// Whether something cannot be written at this moment.
@@ -102,11 +117,22 @@ impl Health {
         [Part::Store, Part::Log, Part::Index].into_iter().any(|part| waiting[part as usize].is_some())
     }
 
-    pub(crate) fn warn(&self, event: &'static str, text: impl Into<String>) {
-        self.notices.tell(Level::Warn, event, Vec::new(), text);
+    /// The same, with the part that waits.
+    pub fn waiting(&self) -> Option<(Part, String)> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        Part::ALL.into_iter().find_map(|part| Some((part, waiting[part as usize].clone()?)))
+    }
+
+    pub(crate) fn tell(&self, event: Event, fields: Fields, text: impl Into<String>) {
+        self.notices.tell(event, fields, text);
     }
 
     pub fn notices(&self) -> &Notices {
         &self.notices
+    }
+
+    /// The threads that must turn.
+    pub fn pulses(&self) -> &Pulses {
+        &self.pulses
     }
 }

@@ -26,7 +26,9 @@
 //! | `health`        | what keeps a process from going on, and what it waits for                        |
 //! | `readings`      | everything that a process counts, at one moment, and where it is read            |
 //! | `process`       | what the kernel says of this process and its threads                             |
+//! | `pulse`         | whether threads still turn, for a watchdog                                       |
 //! | `running`       | a node while it runs: how it is stopped, asked and ended                         |
+//! | `events`        | every event there is: name, level, fields, meaning                               |
 //! | `notices`       | what a user is told, from any thread                                             |
 //! | `counters`      | one table per thread, summed for progress, summary, JSON and metrics             |
 //! | `groups`        | figures that come many at a time, and what each is called                        |
@@ -36,12 +38,14 @@
 pub(crate) mod actor;
 pub(crate) mod counters;
 pub(crate) mod driver_thread;
+pub(crate) mod events;
 pub(crate) mod groups;
 pub(crate) mod health;
 pub(crate) mod log_writer;
 pub(crate) mod notices;
 pub(crate) mod outbox;
 mod process;
+pub(crate) mod pulse;
 pub(crate) mod readings;
 pub(crate) mod running;
 pub(crate) mod shard_lane;

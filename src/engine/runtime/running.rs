@@ -1,6 +1,6 @@
 use super::counters::Snapshot;
-use super::health::{Health, NodeError};
-use super::notices::Notice;
+use super::health::{Health, NodeError, Part};
+use super::notices::Untaken;
 use super::readings::Meter;
 use crate::rings::Doorbell;
 use std::sync::Arc;
@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A node of any kind, while it runs.
 pub trait Running: Sized {
     type Summary;
+
+    /// What [`Running::counted`] counts as pages.
+    const COUNTS: &'static str = "page";
 
     fn health(&self) -> &Health;
 
@@ -25,14 +28,17 @@ pub trait Running: Sized {
     }
 
     /// What it waits for, if it is more than the network.
-    fn waiting_for(&self) -> Option<String> {
-        self.health().waiting_for()
+    fn waiting(&self) -> Option<(Part, String)> {
+        self.health().waiting()
     }
 
     /// What users are to be told that happened since this was last asked.
-    fn notices(&self) -> Vec<Notice> {
+    fn notices(&self) -> Untaken {
         self.health().notices().take()
     }
+
+    /// What it has counted, for the sentence that says how it goes.
+    fn counted(&self) -> Snapshot;
 
     /// How far it is, where that is shown.
     fn snapshot(&self) -> Option<Snapshot> {

@@ -1,5 +1,7 @@
 use super::actor::{InDriver, Networked, joined, run, spawn};
+use super::events::Event;
 use super::health::{Health, NodeError};
+use super::pulse::Pulse;
 use crate::driver::{Bell, Driver};
 use crate::limits::SHARD_RESTARTS_MAX;
 use crate::rings::{Doorbell, Sender};
@@ -85,10 +87,12 @@ impl ShardThreads {
         let make_driver = Arc::new(make_driver);
         let mut threads = Vec::new();
         for (index, (seat, &core)) in seats.into_iter().zip(setup.cores).enumerate() {
+            let name = format!("{}-{index}", setup.name);
             let thread = ShardThread {
                 index,
                 core,
                 driver: setup.driver,
+                pulse: setup.health.pulses.thread(&name, seat.bell.clone()),
                 slot: seat.slot,
                 bell: seat.bell,
                 owner: setup.owner.clone(),
@@ -96,7 +100,6 @@ impl ShardThreads {
                 health: setup.health.clone(),
             };
             let (make_driver, ready, maker) = (make_driver.clone(), ready.clone(), seat.maker);
-            let name = format!("{}-{index}", setup.name);
             threads.push(spawn(&name, move || thread.run(&*make_driver, &maker, &ready))?);
         }
         for _ in &threads {
@@ -115,6 +118,7 @@ struct ShardThread {
     index: usize,
     core: usize,
     driver: &'static str,
+    pulse: Arc<Pulse>,
     slot: Arc<BellSlot>,
     bell: Arc<Doorbell>,
     owner: Arc<Doorbell>,
@@ -154,11 +158,13 @@ impl ShardThread {
                 let _ = ready.send(Ok(()));
             } else {
                 maker.announce(epoch);
+                self.tell_restarted(epoch);
             }
             // A panic leaves nothing half done that another thread can see: the segment ends at its last published
             // record, and what was open is dealt again.
             let turned = catch_unwind(AssertUnwindSafe(|| {
-                run(&mut maker.make(driver, epoch), &sleeper, &never, || self.health.is_fatal())
+                let shard = &mut maker.make(driver, epoch);
+                run(shard, &sleeper, &self.pulse, &never, || self.health.is_fatal())
             }));
             match turned {
                 Ok(Ok(())) => return,
@@ -167,6 +173,15 @@ impl ShardThread {
             }
         }
         self.give_up(NodeError::Restarts(SHARD_RESTARTS_MAX));
+    }
+
+    fn tell_restarted(&self, restarts: u32) {
+        let shard = self.index;
+        let text = format!(
+            "shard {shard} died of a mistake in the program and was made anew; what it had open is fetched again"
+        );
+        let fields = vec![("shard", shard.into()), ("restarts", restarts.into())];
+        self.health.tell(Event::ShardRestarted, fields, text);
     }
 
     fn give_up(&self, error: NodeError) {

@@ -1,5 +1,6 @@
 use super::actor::{Actor, ActorBell, ActorThread, Seated, Turned};
 use super::counters::{Counter, Counters};
+use super::events::Event;
 use super::groups::Group;
 use super::health::{Health, NodeError, Part};
 use crate::base::{Durations, Now, Wall};
@@ -165,7 +166,8 @@ impl Actor for KeeperActor {
                 // Over in a turn or two, and worth knowing all the same.
                 if let KeeperError::Sync { .. } = error {
                     self.counters.add(Counter::SyncErrors, 1);
-                    self.health.warn("sync_failed", error.to_string());
+                    let cause = error.to_string();
+                    self.health.tell(Event::SyncFailed, vec![("cause", (&cause).into())], cause);
                 }
                 self.health.wait_for(Part::Store, Some(format!("{waits}: {error}")));
                 true
@@ -226,7 +228,8 @@ impl Actor for MaintenanceActor {
             Ok(()) => self.is_told = false,
             // Once is enough; what is missing is made good by reading segments.
             Err(error) if !std::mem::replace(&mut self.is_told, true) => {
-                self.health.warn("maintenance_failed", error.to_string());
+                let cause = error.to_string();
+                self.health.tell(Event::MaintenanceFailed, vec![("cause", (&cause).into())], cause);
             }
             Err(_) => {}
         }
@@ -267,7 +270,8 @@ impl StoreThreads {
         health: &Arc<Health>,
     ) -> Result<StoreThreads, NodeError> {
         let maintenance = keeper.with_maintenance(config);
-        let maintenance = ActorThread::start("maintenance", maintenance, started, health)?;
+        // It reads and writes whole segments in a turn.
+        let maintenance = ActorThread::start_unwatched("maintenance", maintenance, started, health)?;
         let keeper = Seated { actor: keeper, bell: ActorBell::default() };
         Ok(StoreThreads { keeper: ActorThread::start("keeper", keeper, started, health)?, maintenance })
     }

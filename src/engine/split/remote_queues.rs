@@ -5,6 +5,7 @@ use crate::engine::crawl::queues::{Queues, Settled};
 use crate::engine::crawl::shard::{Ended, Next, Received, RecordSink, ShardOut, Start, WorkSource};
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::events::Event;
 use crate::limits::LINK_UNSENT_MAX;
 use crate::proto::job::{Job, TransId};
 use crate::proto::lines::{Dialect, LineBuffer, Reported, SpiderWord, WorkOrder};
@@ -118,7 +119,12 @@ impl RemoteQueues {
                     if let Err(error) = self.heard(link, &bytes, out, now) {
                         let peer =
                             self.links.get(&link).map_or(String::new(), |known| known.peer.to_string());
-                        out.notice(format!("spider {peer}: {error}; connection closed"));
+                        let fields = vec![("peer", (&peer).into()), ("cause", error.to_string().into())];
+                        out.tell(
+                            Event::BadLine,
+                            fields,
+                            format!("spider {peer}: {error}; connection closed"),
+                        );
                         self.bad_lines += 1;
                         port.close(link);
                         self.left(link, now);
@@ -127,7 +133,9 @@ impl RemoteQueues {
                 Some(LinkEvent::Sent { link, bytes }) => self.link_has_room(link, bytes),
                 Some(LinkEvent::Down { link, why }) => {
                     if let Some(known) = self.links.get(&link) {
-                        out.notice(format!("spider {} is gone: {}", known.peer, shown(&why, 200)));
+                        let (peer, why) = (known.peer, shown(&why, 200));
+                        let text = format!("spider {peer} is gone: {why}");
+                        out.tell(Event::SpiderGone, vec![("peer", peer.into()), ("cause", why.into())], text);
                     }
                     self.left(link, now);
                 }
@@ -143,7 +151,7 @@ impl RemoteQueues {
         let buffer = LineBuffer::default();
         self.links
             .insert(link, SpiderLink { peer, taker, buffer, lines: Vec::new(), unsent: 0, held: false });
-        out.notice(format!("spider {peer} has joined"));
+        out.tell(Event::SpiderJoined, vec![("peer", peer.into())], format!("spider {peer} has joined"));
     }
 
     /// A spider is gone: what it had is sent again.

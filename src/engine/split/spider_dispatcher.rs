@@ -3,8 +3,8 @@ use crate::engine::crawl::address_owners::shard_of;
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::Health;
-use crate::engine::runtime::notices::Level;
 use crate::engine::runtime::shard_lane::ShardLane;
 use crate::engine::split::messages::{FromSpider, SpiderDone, SpiderOrder, SpiderTask, ToSpider};
 use crate::engine::split::order_queue::suspect;
@@ -267,8 +267,8 @@ impl SpiderDispatcher {
     fn hang_up(&mut self, link: Key, error: &LineError) {
         if let Some(side) = self.links.get(&link) {
             let text = format!("spider: closing the link to {}: {error}", side.peer);
-            let fields = vec![("peer", side.peer.to_string())];
-            self.health.notices().tell(Level::Warn, "bad_line", fields, text);
+            let fields = vec![("peer", side.peer.into()), ("cause", error.to_string().into())];
+            self.health.tell(Event::BadLine, fields, text);
             self.counts.bad_lines += 1;
         }
         self.send_words();

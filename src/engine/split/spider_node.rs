@@ -6,7 +6,7 @@ use crate::engine::inspect::node_status::Gauges;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
-    Counter, CounterTable, ShardStats, SpiderSummary, cpu_us, merged_histogram,
+    Counter, CounterTable, ShardStats, Snapshot, SpiderSummary, cpu_us, merged_histogram,
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
@@ -150,6 +150,10 @@ impl Running for SpiderNode {
 
     fn is_finished(&self) -> bool {
         self.dispatcher.is_finished()
+    }
+
+    fn counted(&self) -> Snapshot {
+        Snapshot::of(&self.table)
     }
 
     fn finish(self) -> Result<SpiderSummary, NodeError> {

@@ -18,7 +18,6 @@ use crate::engine::runtime::actor::Seated;
 use crate::engine::runtime::counters::{CounterTable, ShardStats};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter, PreviousRun};
-use crate::engine::runtime::notices::Notices;
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
 use crate::engine::runtime::wiring::{ShardWire, Wiring};
 use crate::engine::split::remote_queues::{NoRecords, RemoteQueues};
@@ -62,7 +61,7 @@ pub(crate) fn assemble_url_server<L>(
     list: UrlList,
     log: &LogMedium<'_>,
     links: impl FnOnce(Arc<Doorbell>, &Health) -> MadeLinks<L>,
-    names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+    names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
     wall: Wall,
 ) -> Result<UrlCore<L>, NodeError> {
     let NodeSetup { config, kit } = setup;

@@ -8,10 +8,9 @@ use crate::engine::inspect::node_status::Gauges;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
-use crate::engine::runtime::counters::{Counter, CounterTable, UrlSummary, cpu_us};
+use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, UrlSummary, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
-use crate::engine::runtime::notices::Notices;
 use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
@@ -47,7 +46,7 @@ impl UrlNode {
         setup: &NodeSetup,
         list: UrlList,
         links: LinksConfig,
-        names: impl FnOnce(Arc<Doorbell>, Notices) -> io::Result<Names>,
+        names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
         started: Instant,
@@ -115,6 +114,8 @@ impl UrlNode {
 impl Running for UrlNode {
     type Summary = UrlSummary;
 
+    const COUNTS: &'static str = "URL";
+
     fn health(&self) -> &Health {
         &self.health
     }
@@ -129,6 +130,10 @@ impl Running for UrlNode {
 
     fn is_finished(&self) -> bool {
         self.scheduler.is_finished()
+    }
+
+    fn counted(&self) -> Snapshot {
+        Snapshot { pages: self.table.sum(Counter::Done), ..Snapshot::of(&self.table) }
     }
 
     fn finish(self) -> Result<UrlSummary, NodeError> {

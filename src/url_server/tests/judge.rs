@@ -276,7 +276,7 @@ impl Model {
     /// What holds between any two events.
     pub(super) fn check(&mut self) {
         self.collect_journal();
-        self.server.take_notices();
+        self.server.take_set_aside();
         assert!(self.server.invariants());
         assert_eq!(self.server.pages, self.docs.len(), "every URL is somewhere");
         assert_eq!(self.server.open(), self.open.len());

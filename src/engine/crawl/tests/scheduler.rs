@@ -254,7 +254,7 @@ fn a_pause_reaches_every_shard_those_made_anew_too_and_nothing_is_dealt_in_it() 
     questions.ask(Ask::Pause(false), drop);
     assert!(is_told(&mut stage, false));
     assert_eq!(stage.work(0).candidate.url.as_str(), "http://a.test/");
-    assert_eq!(stage.health.notices().take().len(), 2);
+    assert_eq!(stage.health.notices().take().notices.len(), 2);
 }
 
 /// The index takes no messages, its ring is full, and the shard has more to say than the end.
@@ -280,7 +280,7 @@ fn an_index_that_takes_nothing_keeps_nobody_from_stopping() {
     assert!(!turn(scheduler, stopped_us) && !turn(scheduler, stopped_us + DRAIN_US - 1));
     assert!(turn(scheduler, stopped_us + DRAIN_US));
     assert!(scheduler.has_given_up());
-    assert_eq!(stage.health.notices().take().len(), 1, "told once");
+    assert_eq!(stage.health.notices().take().notices.len(), 1, "told once");
     // There is room again, but what came after a gap is not told.
     scheduler.seeds(Vec::new());
     assert!(turn(scheduler, stopped_us + DRAIN_US), "nothing waits to be told");

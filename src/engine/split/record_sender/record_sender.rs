@@ -1,12 +1,13 @@
 use super::lane::Lane;
 use super::last_counts::{LastCounts, Patience};
 use super::sink::{SenderPort, SenderShare};
-use crate::base::{Key, Now};
+use crate::base::{Key, Now, counted};
 use crate::driver::ServerDriver;
 use crate::engine::links::{BadCount, LinkEvent, LinkPort, Links, LinksConfig};
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
-use crate::engine::runtime::notices::Level;
+use crate::engine::runtime::notices::Fields;
 use crate::limits::{LINK_RING_WORDS, RECORD_RING_WORDS};
 use crate::rings::{Doorbell, ring};
 use std::io;
@@ -104,7 +105,7 @@ impl<D: ServerDriver> RecordSender<D> {
         }
         if is_silent && !std::mem::replace(&mut self.told.silent, true) {
             let text = "it counts no records; DONE follows when they are sent, not when they are stored";
-            self.tell(Level::Warn, "store_counts_nothing", text);
+            self.tell(Event::StoreSilent, Vec::new(), text);
         }
         if has_moved {
             self.parts.owner.ring_if_asleep();
@@ -138,7 +139,7 @@ impl<D: ServerDriver> RecordSender<D> {
         if !self.told.stands && self.lanes.iter().all(|lane| lane.link().is_some()) {
             self.told.stands = true;
             let text = format!("the connection stands ({} in all)", self.lanes.len());
-            self.tell(Level::Info, "store_stands", &text);
+            self.tell(Event::StoreStands, vec![("connections", self.lanes.len().into())], &text);
         }
     }
 
@@ -149,12 +150,12 @@ impl<D: ServerDriver> RecordSender<D> {
                 self.has_counted = true;
                 if std::mem::take(&mut self.told.silent) {
                     let text = "it counts records after all; DONE waits for them";
-                    self.tell(Level::Info, "store_counts", text);
+                    self.tell(Event::StoreCounts, Vec::new(), text);
                 }
             }
             Err(bad) => {
                 let text = format!("{bad}; the connection is made anew");
-                self.tell(Level::Warn, "store_bad_count", &text);
+                self.tell(Event::StoreBadCount, vec![("cause", bad.to_string().into())], &text);
                 self.port.close(link);
             }
         }
@@ -167,14 +168,16 @@ impl<D: ServerDriver> RecordSender<D> {
             let text = format!(
                 "{ENDS_TOLD} connections have ended at one record of {first_bytes} bytes (is its max_doc_size smaller than ours?)"
             );
-            self.tell(Level::Warn, "store_refuses_record", &text);
+            self.tell(Event::StoreRefusesRecord, vec![("bytes", first_bytes.into())], &text);
         }
         if std::mem::take(&mut self.told.stands) {
             let again = self.uncounted();
             let text = format!(
-                "the connection broke ({why}); {again} records are not counted, and are sent again when it stands"
+                "the connection broke ({why}); {} not counted yet, and {} sent again when it stands",
+                counted(again as u64, "record"),
+                if again == 1 { "is" } else { "are" }
             );
-            self.tell(Level::Warn, "store_down", &text);
+            self.tell(Event::StoreDown, vec![("cause", why.into()), ("records", again.into())], &text);
         }
     }
 
@@ -190,10 +193,12 @@ impl<D: ServerDriver> RecordSender<D> {
             Patience::Waits => {}
             Patience::Tells => {
                 let text = format!(
-                    "stopping: {records} records wait to be counted by the store server {address} (10 s at most)"
+                    "stopping: {} {} to be counted by the store server {address} (10 s at most)",
+                    counted(records as u64, "record"),
+                    if records == 1 { "waits" } else { "wait" }
                 );
-                let fields = vec![("records", records.to_string())];
-                health.notices.tell(Level::Warn, "store_awaited", fields, text);
+                let fields = vec![("store_server", address.into()), ("records", records.into())];
+                health.tell(Event::StoreAwaited, fields, text);
             }
             Patience::GivesUp => {
                 health.fatal(NodeError::Undelivered { address: address.clone(), records });
@@ -202,10 +207,10 @@ impl<D: ServerDriver> RecordSender<D> {
         }
     }
 
-    fn tell(&self, level: Level, event: &'static str, text: &str) {
+    fn tell(&self, event: Event, mut fields: Fields, text: &str) {
         let SenderParts { address, health, .. } = &self.parts;
-        let fields = vec![("store_server", address.clone())];
-        health.notices.tell(level, event, fields, format!("store server {address}: {text}"));
+        fields.push(("store_server", address.into()));
+        health.tell(event, fields, format!("store server {address}: {text}"));
     }
 }
 

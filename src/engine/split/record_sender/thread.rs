@@ -37,10 +37,10 @@ fn over<D: ServerDriver + 'static>(
     shards: usize,
     make_driver: impl FnOnce() -> io::Result<D> + Send + 'static,
 ) -> io::Result<(StoreThread, Vec<SenderPort>)> {
-    let notices = parts.health.notices.clone();
+    let health = parts.health.clone();
     // The seed only spreads reconnections.
     let make = move |driver, bell| RecordSender::new(driver, parts, shards, &bell, random_u64());
     let failed = "cannot wait for the store server";
-    let (thread, ports) = DriverThread::start("record-sender", make_driver, make, failed, notices)?;
+    let (thread, ports) = DriverThread::start("record-sender", make_driver, make, failed, &health)?;
     Ok((StoreThread(thread), ports))
 }

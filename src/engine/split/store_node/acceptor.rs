@@ -1,7 +1,8 @@
 use crate::base::{Accepted, Key, NetError, NetEvent, Now};
 use crate::driver::ServerDriver;
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
-use crate::engine::runtime::notices::{Level, Notices};
+use crate::engine::runtime::events::Event;
+use crate::engine::runtime::notices::Notices;
 use crate::rings::{Doorbell, Sender};
 use std::io;
 use std::net::SocketAddr;
@@ -64,9 +65,10 @@ impl<D: ServerDriver> Acceptor<D> {
         let Some(port) = fewest.filter(|_| open < self.connections_max) else {
             let peer = accepted.peer;
             if !std::mem::replace(&mut self.is_full_told, true) {
-                let fields = vec![("open", open.to_string()), ("peer", peer.to_string())];
-                let text = format!("storeserver: {open} connections stand, {peer} and others are refused");
-                self.notices.tell(Level::Warn, "store_full", fields, text);
+                let fields = vec![("connections", open.into()), ("peer", peer.into())];
+                let text =
+                    format!("storeserver: all {open} connections are in use: {peer} and others are refused");
+                self.notices.tell(Event::StoreFull, fields, text);
             }
             self.driver.refuse(accepted.socket);
             return;
@@ -80,7 +82,8 @@ impl<D: ServerDriver> Acceptor<D> {
     fn tell_failing(&mut self, error: NetError) {
         if !std::mem::replace(&mut self.is_failing_told, true) {
             let text = format!("storeserver: cannot accept connections: {error} (raise ulimit -n?)");
-            self.notices.tell(Level::Error, "store_cannot_accept", Vec::new(), text);
+            let fields = vec![("cause", error.to_string().into())];
+            self.notices.tell(Event::StoreCannotAccept, fields, text);
         }
     }
 }

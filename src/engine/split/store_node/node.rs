@@ -6,8 +6,8 @@ use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::desk::Desk;
 use crate::engine::inspect::node_status::Gauges;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
-use crate::engine::runtime::counters::{Counter, CounterTable, cpu_us};
-use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, cpu_us};
+use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::pin;
@@ -60,7 +60,7 @@ impl StoreNode {
     ) -> Result<StoreNode, NodeError> {
         let driver = |conns_max| EpollDriver::new(conns_max, started).map_err(driver_failed);
         let core = assemble_store_server(config, listen, directory, driver, wall_at(started))?;
-        let StoreServer { acceptor, bound, workers, keeper, counters, health } = core;
+        let StoreServer { acceptor, bound, workers, keeper, mut counters, health } = core;
         let stop = Arc::new(AtomicBool::new(false));
         let mut bells: Vec<Arc<Doorbell>> = workers.iter().map(|worker| worker.bell.clone()).collect();
         bells.push(acceptor.bell.clone());
@@ -70,6 +70,8 @@ impl StoreNode {
         let workers = workers.into_iter().enumerate().map(start_worker).collect::<Result<_, _>>()?;
         let store = StoreThreads::start(keeper, config, started, &health)?;
         let acceptor = turning("acceptor", None, acceptor, &stop, &health)?;
+        // Nothing more is to come before it may be used.
+        counters.thread().set(Counter::Started, 1);
         let meter = Arc::new(Meter::new(MeterParts {
             role: Role::StoreServer,
             driver: "epoll",
@@ -104,6 +106,8 @@ impl StoreNode {
 impl Running for StoreNode {
     type Summary = StoreSummary;
 
+    const COUNTS: &'static str = "record";
+
     fn health(&self) -> &Health {
         &self.health
     }
@@ -125,9 +129,14 @@ impl Running for StoreNode {
         }
     }
 
-    fn waiting_for(&self) -> Option<String> {
+    fn waiting(&self) -> Option<(Part, String)> {
         // The keeper does not know whom it keeps for.
-        Some(self.health.waiting_for()?.replacen("fetching waits", "receiving waits", 1))
+        let (part, what) = self.health.waiting()?;
+        Some((part, what.replacen("fetching waits", "receiving waits", 1)))
+    }
+
+    fn counted(&self) -> Snapshot {
+        Snapshot { pages: self.counters.sum(Counter::Records), ..Snapshot::default() }
     }
 
     fn finish(self) -> Result<StoreSummary, NodeError> {
@@ -159,10 +168,11 @@ fn turning<A: Networked + Send + 'static>(
     health: &Arc<Health>,
 ) -> Result<JoinHandle<()>, NodeError> {
     let (stop, health) = (stop.clone(), health.clone());
+    let pulse = health.pulses.thread(name, belled.bell.clone());
     spawn(name, move || {
         let Belled { mut actor, bell } = belled;
         let pinned = core.map_or(Ok(()), |core| pin(core).map_err(|cause| NodeError::Pin { core, cause }));
-        let turned = |()| run(&mut actor, &InDriver(bell), &stop, || false).map_err(driver_failed);
+        let turned = |()| run(&mut actor, &InDriver(bell), &pulse, &stop, || false).map_err(driver_failed);
         pinned.and_then(turned).unwrap_or_else(|error| health.fatal(error));
     })
 }

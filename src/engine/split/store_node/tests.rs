@@ -10,6 +10,7 @@ use crate::driver::{Driver, EpollDriver};
 use crate::engine::runtime::actor::{InDriver, run};
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::notices::Notices;
+use crate::engine::runtime::pulse::Pulses;
 use crate::proto::record::{HttpCode, ResultCode, WireRecord};
 use crate::rings::{Doorbell, Receiver, ring};
 use crate::store_server::{Keeper, Medium, StoreRules};
@@ -62,7 +63,8 @@ fn a_full_house_refuses_and_lets_in_again() {
     let stop = Arc::new(AtomicBool::new(false));
     let thread = std::thread::spawn({
         let (bell, stop) = (bell.clone(), stop.clone());
-        move || run(&mut acceptor, &InDriver(bell), &stop, || false).unwrap()
+        let pulse = Pulses::default().thread("test", bell.clone());
+        move || run(&mut acceptor, &InDriver(bell), &pulse, &stop, || false).unwrap()
     });
     let guests: Vec<TcpStream> = (0..4).map(|_| dial(addr)).collect();
     let open = |port: &WorkerPort| port.open.load(Ordering::Relaxed);
@@ -70,7 +72,7 @@ fn a_full_house_refuses_and_lets_in_again() {
     assert_eq!([open(&ports[0]), open(&ports[1])], [2, 2], "dealt evenly");
     let mut refused = dial(addr);
     assert!(!matches!(refused.read(&mut [0]), Ok(1..)), "it is closed");
-    assert!(notices.take()[0].text.starts_with("storeserver: 4 connections stand, "));
+    assert!(notices.take().notices[0].text.starts_with("storeserver: all 4 connections are in use: "));
     drop(inside[1].pop());
     ports[1].open.fetch_sub(1, Ordering::Relaxed);
     let _again = dial(addr);
@@ -117,7 +119,8 @@ fn stage(held_bytes_max: usize) -> Stage {
     let mut worker = Worker::new(driver, parts);
     let thread = std::thread::spawn({
         let (bell, stop) = (bell.clone(), stop.clone());
-        move || run(&mut worker, &InDriver(bell), &stop, || false).unwrap()
+        let pulse = Pulses::default().thread("test", bell.clone());
+        move || run(&mut worker, &InDriver(bell), &pulse, &stop, || false).unwrap()
     });
     Stage { keeper, peer, counters, stop, bell, thread }
 }

@@ -1,12 +1,12 @@
 use super::conn::{Conn, End, Phase};
 use super::store_core::StoreBounds;
-use crate::base::{Accepted, Key, NetEvent, Now, Slots, Wall};
+use crate::base::{Accepted, Key, NetEvent, Now, Slots, Wall, counted};
 use crate::driver::ServerDriver;
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::health::Health;
-use crate::engine::runtime::notices::Level;
 use crate::rings::{Doorbell, Receiver};
 use crate::store_server::{Fed, ShardShare, ShardStore, Stored};
 use std::sync::Arc;
@@ -170,10 +170,13 @@ impl<D: ServerDriver> Worker<D> {
         if end.is_bad() {
             let (peer, records) = (conn.peer, conn.records());
             let text = format!(
-                "storeserver: {peer}: {end}; the connection is closed, {records} whole records before that are kept"
+                "storeserver: {peer}: {end}; the connection is closed, and the {} before that {} kept",
+                counted(records, "whole record"),
+                if records == 1 { "is" } else { "are" }
             );
-            let fields = vec![("peer", peer.to_string()), ("records", records.to_string())];
-            self.parts.health.notices.tell(Level::Warn, "store_bad_connection", fields, text);
+            let cause = end.to_string();
+            let fields = vec![("peer", peer.into()), ("records", records.into()), ("cause", cause.into())];
+            self.parts.health.tell(Event::StoreBadConnection, fields, text);
             self.parts.counters.add(Counter::BadConnections, 1);
         }
         conn.end(now);

@@ -1,0 +1,161 @@
+//! Every event that a process tells of, in one list: the log, its readers and the manual name no other.
+
+/// Makes the enum of events, and what is known of each: name, level, fields, and a meaning in one line.
+macro_rules! events {
+    ($($Event:ident $name:literal $Level:ident [$($field:literal),*] $meaning:literal;)+) => {
+        /// Something that happened and that an operator may want to know.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Event {
+            $(#[doc = $meaning] $Event,)+
+        }
+
+        impl Event {
+            pub const ALL: &'static [Event] = &[$(Event::$Event),+];
+
+            /// One word for programs.
+            pub fn name(self) -> &'static str {
+                match self { $(Event::$Event => $name,)+ }
+            }
+
+            pub fn level(self) -> Level {
+                match self { $(Event::$Event => Level::$Level,)+ }
+            }
+
+            /// The names of the fields that it may have.
+            pub fn fields(self) -> &'static [&'static str] {
+                match self { $(Event::$Event => &[$($field),*],)+ }
+            }
+
+            /// For the manual.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Event::$Event => $meaning,)+ }
+            }
+        }
+    };
+}
+
+/// How much an event matters, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Level {
+    pub const ALL: [Level; 4] = [Level::Debug, Level::Info, Level::Warn, Level::Error];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Warn => "warn",
+            Level::Error => "error",
+        }
+    }
+}
+
+// The life of a process first, then what may happen in it, by part.
+events! {
+    SettingsHeld "settings_held" Info [] "settings that an earlier run on the data directory was told, and that hold or have changed";
+    SettingsPutBack "settings_put_back" Info [] "the settings of the run before stay, as this one could not start";
+    PasswordsReadable "passwords_readable" Warn [] "a password goes over plain http, where others can read it";
+    UrlSkipped "url_skipped" Warn ["path", "line", "url"] "a URL that was given is not crawled: its line is bad, or a rule denies it";
+    MachineChecked "machine_checked" Info ["ok", "slower", "stops", "cannot_tell"] "how the settings of the machine stand to a crawl";
+    FetchBounds "fetch_bounds" Debug ["fetches_max", "seeds", "path"] "how many fetches a shard may have open";
+    DriverChosen "driver_chosen" Info ["driver", "why", "cores"] "the kernel interface that is used, and why";
+    SegmentsRecovered "segments_recovered" Warn ["segments"] "a killed process left segments open; they were sealed at their last whole record";
+    IndexOpened "index_opened" Info ["known", "pending", "waiting"] "what the doc index holds from before";
+    IndexDamaged "index_damaged" Warn ["torn_bytes", "runs_rebuilt", "damaged_bytes"] "a part of the doc index was torn or damaged, and was mended as far as it goes";
+    PendingBefore "pending_before" Info ["pending", "hosts", "path"] "URLs of an earlier crawl in the directory are fetched as well";
+    NoContact "no_contact" Warn ["host"] "no contact is set, and sites outside are crawled";
+    PagesTakenUp "pages_taken_up" Info ["pages", "ms"] "pages that were stored and not recorded when a process was killed";
+    PagesLost "pages_lost" Warn ["cause"] "stored pages could not be taken up, and may be fetched again";
+    StoreServerUsed "store_server_used" Info ["store_server"] "documents go to a store server";
+    Listening "listening" Info ["process", "addr"] "peers may connect here";
+    Dialing "dialing" Info ["process", "addr"] "a peer is dialed, until it answers";
+    AdminListening "admin_listening" Info ["addr"] "the listener answers here over TCP";
+    ControlThread "control_thread" Debug ["runtime"] "what the control thread runs on";
+    NoControl "no_control" Warn ["cause"] "nobody can ask this process: its socket or its thread could not be made";
+    Progress "progress" Info ["pages", "pending", "open", "errors", "bytes", "known"] "how far it is; in json and journal once a minute";
+    Paused "paused" Info [] "no new requests go out until nephila resume";
+    Resumed "resumed" Info [] "requests go out again";
+    ReasonGiven "reason_given" Info ["state", "reason"] "why it was paused or resumed, as somebody said";
+    Waiting "waiting" Warn ["part", "cause"] "a part of the process waits for its disk, or for name servers";
+    WaitOver "wait_over" Info ["part"] "what was waited for is there again";
+    Stopping "stopping" Info ["by"] "a stop was asked for, by a signal or by nephila stop; what is open may end";
+    StoppedAtOnce "stopped_at_once" Warn [] "a second signal ended the process";
+    StoppedEarly "stopped_early" Warn [] "it ended before all was written; what is missing is fetched again";
+    Ended "ended" Info ["pages", "seconds", "warnings", "errors"] "the process has ended in good order; in json and journal only";
+    Failed "failed" Error ["status"] "the process ends with this exit status, and why";
+    Panicked "panicked" Error ["thread"] "a mistake in the program; a shard is made anew, other threads end the process";
+    ShardRestarted "shard_restarted" Error ["shard", "restarts"] "a shard died and was made anew; what it had open is fetched again";
+    ThreadFailed "thread_failed" Error ["cause"] "a thread cannot wait for the network";
+    ThreadsSilent "threads_silent" Error [] "threads do not turn any more, and the service manager is told nothing";
+
+    HostSetAside "host_set_aside" Warn ["origin", "failures"] "a host did nothing but fail, and is not asked for a day";
+    RobotsUnreachable "robots_unreachable" Warn ["origin", "cause"] "robots.txt of a host cannot be had, so nothing is asked of it";
+    AddressRefused "address_refused" Warn ["origin", "cause"] "a host is left out: its address is not allowed";
+
+    SyncFailed "sync_failed" Warn ["cause"] "a commit failed and is tried again";
+    MaintenanceFailed "maintenance_failed" Warn ["cause"] "segments could not be indexed or removed; reading goes on without";
+
+    LinkFails "link_fails" Warn ["peer", "cause"] "a peer that is dialed does not answer";
+    LinkStands "link_stands" Info ["peer"] "it does again";
+    LinksFull "links_full" Warn ["peer", "links"] "too many peers are connected, and others are turned away";
+    SpiderJoined "spider_joined" Info ["peer"] "a spider has connected to the URL server";
+    SpiderGone "spider_gone" Warn ["peer", "cause"] "a spider's connection ended; its work is sent again";
+    BadLine "bad_line" Warn ["peer", "cause"] "a peer sent a line that cannot be understood, and was disconnected";
+    StoreStands "store_stands" Info ["store_server", "connections"] "the connections to the store server stand";
+    StoreDown "store_down" Warn ["store_server", "cause", "records"] "a connection to the store server broke; records are sent again";
+    StoreSilent "store_silent" Warn ["store_server"] "the store server counts no records; DONE is said when they were sent";
+    StoreCounts "store_counts" Info ["store_server"] "the store server counts records after all";
+    StoreBadCount "store_bad_count" Warn ["store_server", "cause"] "the store server counted what was never sent";
+    StoreRefusesRecord "store_refuses_record" Warn ["store_server", "bytes"] "connections to the store server end at one record again and again";
+    StoreAwaited "store_awaited" Warn ["store_server", "records"] "a spider that stops waits for the store server to count";
+    StoreFull "store_full" Warn ["peer", "connections"] "the store server has too many connections, and refuses others";
+    StoreCannotAccept "store_cannot_accept" Error ["cause"] "the store server cannot accept connections";
+    StoreBadConnection "store_bad_connection" Warn ["peer", "records", "cause"] "a stream of records was malformed or cut, and was closed";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// The text of every source file but this one.
+    fn sources(folder: &Path, all: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                None => sources(&path, all),
+                Some(rs) if rs == "rs" && !path.ends_with("runtime/events.rs") => {
+                    *all += &std::fs::read_to_string(&path).unwrap();
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_event_is_told_somewhere_and_has_a_name_of_its_own() {
+        let mut all = String::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+        let is_in_name = |c: char| c.is_alphanumeric() || c == '_';
+        for (number, &event) in Event::ALL.iter().enumerate() {
+            let told = format!("Event::{event:?}");
+            let is_told = all.match_indices(&told).any(|(at, _)| {
+                !all[..at].ends_with(is_in_name) && !all[at + told.len()..].starts_with(is_in_name)
+            });
+            assert!(is_told, "{} is told nowhere", event.name());
+            assert_eq!(event as usize, number);
+            let mut others = Event::ALL.iter().filter(|other| other.name() == event.name());
+            assert!(others.next().is_some() && others.next().is_none(), "{} is there twice", event.name());
+            let mut names =
+                event.fields().iter().chain(std::iter::once(&event.name())).copied().collect::<String>();
+            names.retain(|c| !c.is_ascii_lowercase() && c != '_');
+            assert_eq!(names, "", "{}", event.name());
+        }
+    }
+}
