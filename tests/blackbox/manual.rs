@@ -179,7 +179,10 @@ fn every_topic_is_listed_and_printed() {
         let page = page(topic);
         let written = page.split("<!-- settings -->").next().unwrap();
         assert!(shown(&text).starts_with(&shown(written)), "{topic}: {text}");
-        assert!(["monitoring", "settings"].contains(&topic) || shown(&text) == shown(written), "{topic}: {text}");
+        assert!(
+            ["monitoring", "settings"].contains(&topic) || shown(&text) == shown(written),
+            "{topic}: {text}"
+        );
         for line in text.lines().filter(|line| !line.starts_with('|')) {
             assert!(line.chars().count() <= 120, "{topic}: {line}");
         }
