@@ -431,7 +431,7 @@ pub(crate) const FAMILIES: &[Family] = &[
         "nephila_stage_cpu_seconds_total",
         &["stage"],
         FETCH,
-        "Seconds that shards spent in each stage, measured in one turn of sixteen and multiplied.",
+        "Seconds of processor time of shards by stage, measured in one turn of sixteen and multiplied.",
         |readings, _, out| out.microseconds(&readings.all, Group::Stages),
     ),
     counter("nephila_syscalls_total", &["shard"], FETCH, "System calls of shards.", |readings, _, out| {
