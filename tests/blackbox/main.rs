@@ -42,6 +42,7 @@
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
+//! | `figures`    | figures for a monitor are those of summary, log and store         |
 //! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
 //! | `hints`      | what a new user is told is true, and leads on                      |
 //! | `how_it_goes`| progress fits the terminal; why a crawl ended, and how to go on   |
@@ -109,6 +110,7 @@ mod event_log;
 mod excluded;
 mod explain;
 mod export;
+mod figures;
 mod file_limits;
 mod filters;
 mod first_hour;
