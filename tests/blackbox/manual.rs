@@ -11,8 +11,18 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 9] =
-    ["first-crawl", "crawling", "index", "store", "archives", "split", "politeness", "settings", "protocols"];
+const TOPICS: [&str; 10] = [
+    "first-crawl",
+    "crawling",
+    "index",
+    "store",
+    "archives",
+    "split",
+    "politeness",
+    "logs",
+    "settings",
+    "protocols",
+];
 
 /// Ports that stand in the text; each test uses free ones in their place.
 const PORTS: [&str; 4] = ["7080", "7443", "7170", "7172"];
@@ -162,11 +172,12 @@ fn every_topic_is_listed_and_printed() {
             let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("<!--"));
             lines.collect::<Vec<_>>().join("\n")
         };
-        // What follows the mark is made from the settings' definitions.
+        // What follows the mark is made from the definitions of settings and events.
         let page = page(topic);
-        let written = page.split("<!-- settings -->").next().unwrap();
+        let written =
+            page.split("<!-- settings -->").next().unwrap().split("<!-- events -->").next().unwrap();
         assert!(shown(&text).starts_with(&shown(written)), "{topic}: {text}");
-        assert!(topic == "settings" || shown(&text) == shown(written), "{topic}: {text}");
+        assert!(["logs", "settings"].contains(&topic) || shown(&text) == shown(written), "{topic}: {text}");
         for line in text.lines().filter(|line| !line.starts_with('|')) {
             assert!(line.chars().count() <= 120, "{topic}: {line}");
         }
@@ -458,6 +469,13 @@ fn the_session_of_split() {
         40,
         "{text}"
     );
+}
+
+#[test]
+fn the_session_of_logs() {
+    let text = session("logs").text();
+    assert!(text.contains(" of 1 run, ") && text.contains(" files\n"), "{text}");
+    assert!(text.contains("no violation"), "{text}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod event_log;
 mod failure;
 mod filter;
 mod intake;
+mod log_parts;
 pub(super) mod machine;
 mod names;
 pub(super) mod output;
@@ -28,6 +29,7 @@ pub(super) use event_log::{LogArgs, tell as tell_event};
 pub(super) use failure::Failure;
 pub(super) use filter::{FilterArgs, is_of_host};
 pub(super) use intake::Intake;
+pub(super) use log_parts::{LogParts, Missing, Piece};
 pub(super) use machine::{cores, links_possible, on_cores, raise_nofile};
 pub(super) use names::NameSource;
 pub(super) use output::{

@@ -47,6 +47,9 @@ pub(crate) fn run_to_end<N: Running>(
             is_stopping = true;
             node.stop();
         }
+        if interrupt == Interrupt::RotateLog {
+            node.rotate_log();
+        }
         progress.tell_more(node.notices());
         match told.look(node.waiting(), Instant::now()) {
             Some(News::Waits(part, text)) => {

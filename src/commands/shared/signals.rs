@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Ctrl-C, SIGTERM and a terminal that goes away: the first ends a process in good order, a second of the former two at
-/// once. They are heard from the moment this is taken: what comes before a node runs stops it as soon as it does.
+/// once. SIGUSR1 begins a new part of the crawl log. They are heard from the moment this is taken: what comes before a node runs stops it as soon as it does.
 pub(crate) struct Signals {
     heard: Arc<Heard>,
     told: u32,
@@ -24,6 +24,8 @@ pub(crate) enum Interrupt {
     Stop,
     /// Stop at once.
     AtOnce,
+    /// Begin a new part of the crawl log.
+    RotateLog,
 }
 
 #[derive(Default)]
@@ -39,6 +41,8 @@ struct State {
     first_at: Option<Instant>,
     /// Somebody waits for signals; until then nobody could stop anything.
     is_awaited: bool,
+    /// A new part of the crawl log was asked for.
+    rotates: bool,
 }
 
 /// Signals this soon after the first are the same request: `timeout` signals its child and then the group that it is in.
@@ -53,6 +57,7 @@ impl Signals {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGINT);
         signals.add(Signal::SIGTERM);
+        signals.add(Signal::SIGUSR1);
         // Under nohup it stays ignored.
         if !is_ignored(Signal::SIGHUP) {
             signals.add(Signal::SIGHUP);
@@ -69,12 +74,13 @@ impl Signals {
     pub fn wait(&mut self) -> Interrupt {
         let mut state = self.heard.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_awaited = true;
-        if state.asked <= self.told {
+        if state.asked <= self.told && !state.rotates {
             let waited = self.heard.changed.wait_timeout(state, WAIT);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.asked <= self.told {
-            return Interrupt::None;
+            let rotates = std::mem::take(&mut state.rotates);
+            return if rotates { Interrupt::RotateLog } else { Interrupt::None };
         }
         self.told += 1;
         if self.told == 1 { Interrupt::Stop } else { Interrupt::AtOnce }
@@ -91,7 +97,7 @@ impl Signals {
         }
         loop {
             let interrupt = self.wait();
-            if interrupt != Interrupt::None {
+            if matches!(interrupt, Interrupt::Stop | Interrupt::AtOnce) {
                 return Ok(interrupt);
             }
         }
@@ -99,6 +105,11 @@ impl Signals {
 }
 
 impl Heard {
+    fn rotate(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).rotates = true;
+        self.changed.notify_all();
+    }
+
     fn ask(&self, first_only: bool) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let since_first = state.first_at.get_or_insert_with(Instant::now).elapsed();
@@ -128,9 +139,10 @@ fn hear(fd: &SignalFd, heard: &Heard) {
         // What came together counts once. A terminal may be told to be gone more than once.
         let (mut came, mut hung_up) = (false, false);
         while let Ok(Some(signal)) = fd.read_signal() {
-            match signal.ssi_signo == Signal::SIGHUP as u32 {
-                true => hung_up = true,
-                false => came = true,
+            match Signal::try_from(signal.ssi_signo as i32) {
+                Ok(Signal::SIGHUP) => hung_up = true,
+                Ok(Signal::SIGUSR1) => heard.rotate(),
+                _ => came = true,
             }
         }
         if came || hung_up {

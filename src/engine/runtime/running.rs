@@ -30,6 +30,11 @@ pub trait Running: Sized {
         self.health().notices().take()
     }
 
+    /// Begins a new part of the crawl log.
+    fn rotate_log(&self) {
+        self.health().ask_log_part();
+    }
+
     /// How far it is, where that is shown.
     fn snapshot(&self) -> Option<Snapshot> {
         None

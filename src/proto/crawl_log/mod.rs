@@ -41,8 +41,12 @@
 //!
 //! ```text
 //!   # nephila 0.1.0 run 2026-11-15T05:10:26.000Z req_host_per_sec=1 req_host_concurrent=1 req_ip_per_sec=1
-//!       req_ip_concurrent=1 delay_factor=1 agent=nephila                                      (all on one line)
+//!       req_ip_concurrent=1 delay_factor=1 agent=nephila part=1                               (all on one line)
 //! ```
+//!
+//! A log is written in parts: `crawl.log.1`, `crawl.log.2` and so on, and `crawl.log`, the last. Each begins with the line
+//! of the run that writes it; `part` is the number that its file has, or will have. A run that goes on in another part tells
+//! the same time.
 //!
 //! What a server sent is hostile. A byte of a URL that is not printable ASCII is written `%XX`, one of a type that
 //! is not a token's is written `_`, and both have a bound: no answer can break a line, or colour a terminal.
@@ -51,6 +55,7 @@ mod digits;
 mod error;
 mod line;
 mod parse;
+mod part_name;
 mod run_rules;
 mod stamp;
 mod status;
@@ -60,5 +65,6 @@ mod tests;
 pub(crate) use error::LogError;
 pub(crate) use line::{LINE_BYTES_MAX, PATH_LETTERS_MAX, Rules, Timing};
 pub use line::{LogLine, Path};
+pub(crate) use part_name::{CRAWL_LOG, PartName};
 pub use run_rules::RunRules;
 pub(crate) use status::code_without_status;

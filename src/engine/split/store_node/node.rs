@@ -5,6 +5,7 @@ use crate::driver::EpollDriver;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError, Part};
+use crate::engine::runtime::log_writer::tell_no_log;
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::pin;
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -98,6 +99,10 @@ impl Running for StoreNode {
         // The keeper does not know whom it keeps for.
         let (part, what) = self.health.waiting()?;
         Some((part, what.replacen("fetching waits", "receiving waits", 1)))
+    }
+
+    fn rotate_log(&self) {
+        tell_no_log(&self.health);
     }
 
     fn finish(self) -> Result<StoreSummary, NodeError> {
