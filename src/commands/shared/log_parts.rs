@@ -1,10 +1,10 @@
 //! A crawl log to be read: its parts in order, compressed or not, as if they were one file.
 
-use crate::proto::crawl_log::{CRAWL_LOG, PartName, RunRules};
+use crate::proto::crawl_log::{CRAWL_LOG, LINE_BYTES_MAX, PartName, RunRules};
 use flate2::bufread::MultiGzDecoder;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, ErrorKind, Seek};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -89,7 +89,7 @@ impl LogParts {
                 log.open = None;
                 return Ok(log);
             }
-            BufReader::new(&*file).read_until(b'\n', &mut first)?;
+            BufReader::new(&*file).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut first)?;
             file.rewind()?;
             let rules = RunRules::parse(&first).ok().flatten();
             log.open_number = rules.map(|rules| rules.part).filter(|&part| part > 0);

@@ -58,7 +58,7 @@ impl LogFile {
     pub fn finish_part(&mut self, first_lines: impl FnOnce(u32) -> Vec<u8>) -> io::Result<()> {
         let open = self.data.join(CRAWL_LOG);
         let finished = self.data.join(PartName::of(self.part).to_string());
-        if !(finished.exists() && !open.exists()) {
+        if open.exists() || !finished.exists() {
             if finished.exists() {
                 self.part = parts(&self.data)?.pop().unwrap_or(0).saturating_add(1);
             }
