@@ -1,5 +1,5 @@
 use super::report::{Kind, Place, Report, Subject, Violation};
-use super::row::{Learnt, NO_IP, Row, Run};
+use super::row::{Learnt, LostLines, NO_IP, Row, Run};
 use super::timeline::{Bounds, Timeline};
 use crate::base::canonical;
 use crate::proto::crawl_log::{LogError, LogLine, Path, RuleChange, Rules, RunRules};
@@ -10,7 +10,8 @@ use std::net::IpAddr;
 
 /// Takes the lines of one log after the other, then judges them all.
 ///
-/// The life of a file: `open_file`, `line` for each of its lines, `close_file`.
+/// The life of a file: `open_file`, `line` for each of its lines, `close_file`. A log in several parts goes on with
+/// `open_part`.
 #[derive(Default)]
 pub struct LogReader {
     overrides: Overrides,
@@ -20,6 +21,8 @@ pub struct LogReader {
     /// What opened last, as a whole; and where it begins for each shard whose rules were changed since.
     run: u32,
     run_of_shard: RapidHashMap<u16, u32>,
+    /// As the log told them last.
+    run_rules: RunRules,
     origins: RapidHashMap<Box<str>, u32>,
     ips: RapidHashMap<IpAddr, u32>,
     /// Lines of the open file so far.
@@ -27,6 +30,11 @@ pub struct LogReader {
     /// The last line did not parse. If a run opens next, a killed process left it.
     fault: Option<(Place, LogError)>,
     report: Report,
+    /// When the lines before were made, of this log.
+    made_us: u64,
+    /// Lines are missing before the next one.
+    is_after_gap: bool,
+    gaps: Vec<LostLines>,
 }
 
 /// This much of a robots.txt is read at the least, as RFC 9309 wants it.
@@ -58,9 +66,21 @@ impl LogReader {
 
     /// Begins a file: the lines that follow are of it. Until it names its rules, the defaults hold.
     pub fn open_file(&mut self, name: &str) {
+        (self.made_us, self.is_after_gap) = (0, false);
+        self.run_rules = RunRules::default();
+        self.open_part(name);
+    }
+
+    /// Begins another file of the same log: until it names its rules, those of the file before it hold.
+    pub fn open_part(&mut self, name: &str) {
         self.report.files.push(name.to_string());
         self.line = 0;
-        self.begin_run(RunRules::default());
+        self.begin_run(self.run_rules.clone());
+    }
+
+    /// Lines of the open log are missing here. What they would have said of robots.txt is not held against a request.
+    pub fn lines_are_missing(&mut self) {
+        self.is_after_gap = true;
     }
 
     /// Takes a line, with its line end if it has one: only the last line of a file can be without.
@@ -101,6 +121,7 @@ impl LogReader {
                 subject,
                 rows,
                 runs: &self.runs,
+                gaps: &self.gaps,
                 bounds: Bounds::of_host,
                 learnt: &mut self.learnt[from..to],
             };
@@ -111,8 +132,14 @@ impl LogReader {
         self.rows.sort_unstable_by_key(|row| (row.ip, row.sent_us, row.run, row.line));
         for rows in self.rows.chunk_by(|a, b| a.ip == b.ip).filter(|rows| rows[0].ip != NO_IP) {
             let subject = Subject::Ip(self.report.ips.len());
-            let timeline =
-                Timeline { subject, rows, runs: &self.runs, bounds: Bounds::of_ip, learnt: &mut [] };
+            let timeline = Timeline {
+                subject,
+                rows,
+                runs: &self.runs,
+                gaps: &[],
+                bounds: Bounds::of_ip,
+                learnt: &mut [],
+            };
             let tally = timeline.judge(addresses[rows[0].ip as usize].to_string(), &mut self.report);
             self.report.ips.push(tally);
         }
@@ -166,6 +193,14 @@ impl LogReader {
         }
     }
 
+    /// A run begins, or goes on in another part of the log.
+    fn open_run(&mut self, rules: RunRules) {
+        let goes_on = rules.part > 1 && rules.started_us == self.run_rules.started_us;
+        self.report.runs += u64::from(!goes_on);
+        self.run_rules = rules.clone();
+        self.begin_run(rules);
+    }
+
     fn comment(&mut self, text: &[u8], place: Place) {
         match RuleChange::parse(text) {
             Ok(Some(change)) => {
@@ -183,8 +218,7 @@ impl LogReader {
                 if let Some((torn, _)) = self.fault.take() {
                     self.report.torn.push(torn);
                 }
-                self.report.runs += 1;
-                self.begin_run(rules);
+                self.open_run(rules);
             }
             Ok(None) => self.settle_fault(),
             Err(error) => {
@@ -200,8 +234,7 @@ impl LogReader {
         match glued {
             Some(Ok(Some(rules))) => {
                 self.report.torn.push(place);
-                self.report.runs += 1;
-                self.begin_run(rules);
+                self.open_run(rules);
             }
             _ => self.fault = Some((place, error)),
         }
@@ -220,6 +253,10 @@ impl LogReader {
     }
 
     fn take(&mut self, line: &LogLine<'_>) -> Result<(), LogError> {
+        if std::mem::take(&mut self.is_after_gap) {
+            self.gaps.push(LostLines { from_us: self.made_us, to_us: line.made_us });
+        }
+        self.made_us = line.made_us;
         let is_robots = matches!(line.path, Path::Robots { .. });
         if is_robots && line.result == ResultCode::TooLarge && line.document_bytes < ROBOTS_BYTES_MIN {
             self.blame(self.place(), Kind::RobotsCut { bytes: line.document_bytes });

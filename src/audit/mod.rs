@@ -20,6 +20,9 @@
 //! when a request is decided upon counts, so an answer that comes while its connection is being made (`wait=` in
 //! the line) does not bind it. Recovery from a 429 is not checked, only the pause right after it.
 //!
+//! A log may be in parts. If one is missing, a page that may have been asked for by what it says of robots.txt is counted,
+//! and not judged by it; everything else that is missing could only make a request look better.
+//!
 //! Memory: [`ROW_BYTES`] for each request and each host's name once; while one host or address is judged, 36 more
 //! for each of its requests.
 

@@ -16,6 +16,8 @@ pub struct Report {
     pub requests: u64,
     pub hosts: Vec<Tally>,
     pub ips: Vec<Tally>,
+    /// Pages asked for by robots rules that lines may tell which are missing.
+    pub unproven: u64,
     /// Lines that a killed process left unfinished.
     pub torn: Vec<Place>,
     /// By time, malformed lines first.

@@ -62,6 +62,13 @@ pub(super) struct Learnt {
     pub crawl_delay_ms: u32,
 }
 
+/// A time of which lines are missing in a log: after the last line before it, up to the first after it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LostLines {
+    pub from_us: u64,
+    pub to_us: u64,
+}
+
 /// A run of a process, or of one of its shards between two changes of the rules: its file and its rules.
 #[derive(Clone, Debug)]
 pub(super) struct Run {

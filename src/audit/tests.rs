@@ -387,3 +387,61 @@ fn a_flood_of_violations_is_counted_and_the_first_are_kept() {
     assert_eq!(report.violations.len(), VIOLATIONS_KEPT);
     assert_eq!(report.violations_total, count - 1, "all but the first page");
 }
+
+/// Hands over files, each as a part of one log; `None` is a part that is missing.
+fn judge_parts(parts: &[Option<&Log>]) -> Report {
+    let mut intake = LogReader::new(Overrides::default());
+    let (mut is_open, mut are_lost) = (false, false);
+    for part in parts {
+        let Some(log) = part else {
+            are_lost = true;
+            continue;
+        };
+        match std::mem::replace(&mut is_open, true) {
+            false => intake.open_file("part"),
+            true => intake.open_part("part"),
+        }
+        if std::mem::take(&mut are_lost) {
+            intake.lines_are_missing();
+        }
+        log.text.split_inclusive(|&octet| octet == b'\n').for_each(|line| intake.line(line));
+        intake.close_file();
+    }
+    intake.judge()
+}
+
+#[test]
+fn a_log_in_parts_is_one_log() {
+    let agent = || Some("nephila".into());
+    let rules = |part| RunRules { part, req_host_per_sec: 0.5, agent: agent(), ..RunRules::default() };
+    let first = Log::new(rules(1)).known().page(fetch(10 * SECOND));
+    // Asked too soon after what the part before it tells.
+    let second = Log::new(rules(2)).page(fetch(11 * SECOND));
+    let report = judge_parts(&[Some(&first), Some(&second)]);
+    assert_eq!((report.runs, report.files.len(), report.violations_total), (1, 2, 1), "{report:?}");
+    assert_eq!((report.violations[0].place.file, report.violations[0].other.unwrap().file), (1, 0));
+    // A part without its first line keeps to the rules of the one before.
+    let headless = Log { text: Vec::new() }.page(fetch(12 * SECOND + SECOND / 2));
+    let report = judge_parts(&[Some(&first), Some(&headless)]);
+    assert!(
+        report.violations_total == 0 && report.hosts[0].smallest.unwrap().allowed_us == 2 * SECOND,
+        "{report:?}"
+    );
+}
+
+#[test]
+fn what_a_missing_part_may_have_told_is_not_held_against_a_page() {
+    let rules = |part| RunRules { part, ..RunRules::default() };
+    let first = Log::new(rules(1)).page(Fetch { host: "early.test", ..fetch(0) });
+    let third = Log::new(rules(3)).page(fetch(100 * SECOND));
+    let whole = judge_parts(&[Some(&first), Some(&third)]);
+    assert_eq!((whole.violations_total, whole.unproven), (2, 0));
+    let report = judge_parts(&[Some(&first), None, Some(&third)]);
+    assert_eq!((report.violations_total, report.unproven), (1, 1), "only what came after it: {report:?}");
+    let leading = judge_parts(&[None, Some(&third)]);
+    assert_eq!((leading.violations_total, leading.unproven), (0, 1));
+    // A day later the rules of the missing part hold no more.
+    let late = Log::new(rules(3)).page(fetch(100 * SECOND)).page(fetch(26 * HOUR));
+    let report = judge_parts(&[None, Some(&late)]);
+    assert_eq!((report.violations_total, report.unproven), (1, 1), "{report:?}");
+}

@@ -1,5 +1,5 @@
 use super::report::{Gap, Kind, Report, Subject, Tally, Violation, Why};
-use super::row::{Learnt, Row, Run};
+use super::row::{Learnt, LostLines, Row, Run};
 use crate::proto::crawl_log::RunRules;
 
 /// A gap may be this much shorter than the rules say: clocks are read at slightly different moments, and are
@@ -61,6 +61,7 @@ pub(super) struct Timeline<'a> {
     /// Sorted by `sent_us`; never empty.
     pub rows: &'a [Row],
     pub runs: &'a [Run],
+    pub gaps: &'a [LostLines],
     pub bounds: fn(&RunRules) -> Bounds,
     /// What robots.txt said of the host, sorted by `end_us`.
     pub learnt: &'a mut [Learnt],
@@ -206,8 +207,20 @@ impl Timeline<'_> {
         if let Some(kind) = fault(row.sent_us)
             && fault(row.decided_us()).is_some()
         {
-            report.blame(self.violation(kind, row, None));
+            match self.is_proof_lost(row) {
+                true => report.unproven += 1,
+                false => report.blame(self.violation(kind, row, None)),
+            }
         }
+    }
+
+    /// Whether the rules that a page was asked for by may have been learnt in lines that are missing.
+    fn is_proof_lost(&self, row: &Row) -> bool {
+        let learnt_us = self.learnt_by(row.sent_us).map_or(0, |learnt| learnt.end_us);
+        self.gaps.iter().any(|gap| {
+            let kept_us = gap.to_us.saturating_add(ROBOTS_AGE_US_MAX + ROBOTS_AGE_SLACK_US);
+            learnt_us <= gap.to_us && (gap.from_us..=kept_us).contains(&row.sent_us)
+        })
     }
 
     /// Whether rules were read for the name under which a page was asked for.

@@ -1,26 +1,23 @@
-use super::shared::{Failure, counted, stream, write_json};
+use super::shared::{Failure, LogParts, Missing, Piece, counted, stream, write_json};
 use crate::audit::{Gap, Kind, LogReader, Overrides, Place, Report, Subject, Tally, Violation};
 use crate::base::{rfc3339, shown};
-use crate::proto::crawl_log::LINE_BYTES_MAX;
+use crate::proto::crawl_log::{CRAWL_LOG, LINE_BYTES_MAX};
 use clap::Args;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The crawl log in a data directory.
-const LOG_NAME: &str = "crawl.log";
 /// Hosts and addresses shown without `--all`.
 const TALLIES_SHOWN: usize = 10;
 /// Violations and torn lines shown to people.
 const VIOLATIONS_SHOWN: usize = 20;
-const READ_BUFFER_BYTES: usize = 256 * 1024;
 
 /// Replay the crawl log and prove that every host was treated as promised; exit 1 if one was not
 #[derive(Args)]
 #[command(after_help = "\
-Reads DIR/crawl.log of each --data (a URL server and its spiders may have one
-each) and checks, for every host (scheme, name and port) and every IP address,
+Reads the crawl log of each --data (a URL server and its spiders may have one
+each), DIR/crawl.log.1, .2 and so on, compressed by gzip or not, and then
+DIR/crawl.log, as one log, and checks, for every host (scheme, name and port) and every IP address,
 the gap between two requests, how many were open at once, the pauses that
 robots.txt and the server asked for, and that no page was asked for before
 robots.txt was known, read as far as it must be and for the agent of that run.
@@ -46,12 +43,18 @@ The rules are those that each run wrote into its log; a flag wins over them.
                 requests, gap_ms, allowed_ms, open_max
   torn_lines    file and line of what a killed process left unfinished, which
                 is no violation
+  missing_parts file, from, to: parts of a log that are not there
+  unproven      pages asked for by robots rules that a missing part may tell
 
 Example:
   nephila audit --data ./example
   nephila audit --data ./urlserver --data ./spider --json | jq .violations
-  nephila audit --data ./example --req-host-per-sec 0.5")]
+  nephila audit --data ./example --req-host-per-sec 0.5
+  nephila audit archive/crawl.log.*")]
 pub struct AuditArgs {
+    /// Parts of crawl logs, instead of those of a data directory; their numbers say the order
+    #[arg(value_name = "FILE", conflicts_with = "data")]
+    files: Vec<PathBuf>,
     /// The data directory of a crawl (repeatable: the logs are merged)
     #[arg(long, value_name = "DIR", default_value = "./nephila-data")]
     data: Vec<PathBuf>,
@@ -90,33 +93,67 @@ impl AuditArgs {
             req_ip_per_sec: self.req_ip_per_sec,
             req_ip_concurrent: self.req_ip_concurrent,
         });
-        for data in &self.data {
-            let path = data.join(LOG_NAME);
-            read_log(&path, &mut log).map_err(|e| cannot_read(data, &path, &e))?;
+        let mut missing = Vec::new();
+        for parts in self.logs()? {
+            let name = |path: &Path| shown(&path.display().to_string(), 1_000);
+            let (mut is_open, mut are_lost) = (false, false);
+            for piece in parts.pieces() {
+                if let Piece::Missing(lost) = piece {
+                    missing.push((name(&parts.path), lost));
+                    are_lost = true;
+                    continue;
+                }
+                let (path, reader) = parts.read(&piece).map_err(|e| cannot_read(&parts.path, &e))?;
+                match std::mem::replace(&mut is_open, true) {
+                    false => log.open_file(&name(&path)),
+                    true => log.open_part(&name(&path)),
+                }
+                if std::mem::take(&mut are_lost) {
+                    log.lines_are_missing();
+                }
+                read_lines(reader, &mut log).map_err(|e| cannot_read(&path, &e))?;
+                log.close_file();
+            }
         }
         let report = log.judge();
         stream(|out| match self.json {
-            true => write_json(out, &to_json(&report, self.all)),
-            false => out.write_all(to_text(&report, self.all).as_bytes()),
+            true => write_json(out, &to_json(&report, &missing, self.all)),
+            false => out.write_all(to_text(&report, &missing, self.all).as_bytes()),
         })?;
-        match report.violations_total {
-            0 => Ok(()),
-            count => Err(Failure::No(format!("{count} violation(s); each names the lines that prove it"))),
+        let is_whole = missing.iter().all(|(_, lost)| lost.is_leading);
+        match (report.violations_total, is_whole) {
+            (0, true) => Ok(()),
+            (0, false) => {
+                Err(Failure::No("the log is not whole, and proves nothing of what is missing".into()))
+            }
+            (count, _) => Err(Failure::No(format!(
+                "{}; each names the lines that prove it",
+                counted(count, "violation")
+            ))),
         }
+    }
+
+    fn logs(&self) -> Result<Vec<LogParts>, Failure> {
+        if self.files.is_empty() {
+            let log = |data: &PathBuf| LogParts::of(data).map_err(|e| no_log(data, &e));
+            return self.data.iter().map(log).collect();
+        }
+        LogParts::among(&self.files).map_err(|e| {
+            let files: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
+            Failure::CannotRun(format!("cannot read {}: {e}", files.join(" ")))
+        })
     }
 }
 
-/// Hands a log over line by line. A line that no writer of ours makes is cut, so that it is refused.
-fn read_log(path: &Path, log: &mut LogReader) -> io::Result<()> {
-    let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, File::open(path)?);
-    log.open_file(&shown(&path.display().to_string(), 1_000));
+/// Hands a file over line by line. A line that no writer of ours makes is cut, so that it is refused.
+fn read_lines(mut reader: Box<dyn BufRead>, log: &mut LogReader) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
         // One more than the longest, and the line end.
         let bytes = reader.by_ref().take(LINE_BYTES_MAX as u64 + 2).read_until(b'\n', &mut line)?;
         if bytes == 0 {
-            break;
+            return Ok(());
         }
         if bytes == LINE_BYTES_MAX + 2 && line.last() != Some(&b'\n') {
             reader.skip_until(b'\n')?;
@@ -124,18 +161,25 @@ fn read_log(path: &Path, log: &mut LogReader) -> io::Result<()> {
         }
         log.line(&line);
     }
-    log.close_file();
-    Ok(())
 }
 
-fn cannot_read(data: &Path, path: &Path, error: &io::Error) -> Failure {
-    let (data, path) = (data.display(), path.display());
-    Failure::CannotRun(match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => {
-            format!("there is no {path}; is --data {data} the directory of a crawl that has run?")
-        }
-        _ => format!("cannot read {path}: {error}; check the permissions of --data {data}"),
-    })
+fn no_log(data: &Path, error: &io::Error) -> Failure {
+    let (path, data) = (data.join(CRAWL_LOG), data.display());
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Failure::CannotRun(format!(
+            "there is no {}; is --data {data} the directory of a crawl that has run?",
+            path.display()
+        )),
+        _ => cannot_read(&path, error),
+    }
+}
+
+fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+    let mend = match error.kind() {
+        ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => "it is damaged, or still being compressed",
+        _ => "check its permissions, and those of its directory (--data)",
+    };
+    Failure::CannotRun(format!("cannot read {}: {error}; {mend}", path.display()))
 }
 
 fn ms(us: u64) -> f64 {
@@ -169,11 +213,13 @@ fn open_max(tallies: &[Tally]) -> u32 {
 
 // For scripts -----------------------------------------------------------------------------------------------
 
-fn to_json(report: &Report, all: bool) -> Value {
+fn to_json(report: &Report, missing: &[(String, Missing)], all: bool) -> Value {
     let violations: Vec<Value> =
         report.violations.iter().map(|violation| violation_json(report, violation)).collect();
     let torn: Vec<Value> =
         report.torn.iter().map(|&place| json!({"file": report.file(place), "line": place.line})).collect();
+    let missing: Vec<Value> =
+        missing.iter().map(|(file, lost)| json!({"file": file, "from": lost.from, "to": lost.to})).collect();
     let gap = |tallies: &[Tally]| {
         smallest(tallies).map(|(tally, gap)| {
             json!({
@@ -197,6 +243,8 @@ fn to_json(report: &Report, all: bool) -> Value {
         "by_host": tallies_json(&report.hosts, all),
         "by_ip": tallies_json(&report.ips, all),
         "torn_lines": torn,
+        "missing_parts": missing,
+        "unproven": report.unproven,
     })
 }
 
@@ -250,7 +298,7 @@ fn violation_json(report: &Report, violation: &Violation) -> Value {
 
 // For people ------------------------------------------------------------------------------------------------
 
-fn to_text(report: &Report, all: bool) -> String {
+fn to_text(report: &Report, missing: &[(String, Missing)], all: bool) -> String {
     let Report { requests, lines, runs, .. } = report;
     let (hosts, ips, files) = (report.hosts.len(), report.ips.len(), report.files.len());
     let addresses = if ips == 1 { "address" } else { "addresses" };
@@ -262,6 +310,19 @@ fn to_text(report: &Report, all: bool) -> String {
         counted(*runs, "run"),
         counted(files as u64, "file")
     );
+    for (file, lost) in missing {
+        text += &format!("{lost} of {file}: what was asked then is not judged\n");
+    }
+    if report.unproven > 0 {
+        text += &format!(
+            "{} asked for by rules of robots.txt that are not in what is left of the log\n",
+            if report.unproven == 1 {
+                "1 page was".to_string()
+            } else {
+                format!("{} pages were", report.unproven)
+            }
+        );
+    }
     if report.requests == 0 {
         text += "no request was sent: there is nothing to prove\n";
     }
@@ -282,7 +343,7 @@ fn to_text(report: &Report, all: bool) -> String {
     match report.violations_total {
         0 => text += "\nno violation\n",
         count => {
-            text += &format!("\n{count} violation(s)\n");
+            text += &format!("\n{}\n", counted(count, "violation"));
             let shown = &report.violations[..report.violations.len().min(VIOLATIONS_SHOWN)];
             shown.iter().for_each(|violation| text += &violation_text(report, violation));
             if count > shown.len() as u64 {

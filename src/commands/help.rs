@@ -6,6 +6,7 @@ use super::shared::{Failure, print, written};
 use crate::admin::metrics::all_families;
 use crate::base::{edits, shown};
 use crate::config::reference;
+use crate::engine::Event;
 use clap::{Args, CommandFactory, Parser};
 
 /// Print a page of the manual, or the help of a command
@@ -26,7 +27,7 @@ pub(super) struct Topic {
     text: &'static str,
 }
 
-pub(super) const TOPICS: [Topic; 12] = [
+pub(super) const TOPICS: [Topic; 13] = [
     Topic {
         name: "first-crawl",
         about: "a first hour: try, crawl, stop, resume, look, crawl again",
@@ -73,6 +74,11 @@ pub(super) const TOPICS: [Topic; 12] = [
         text: include_str!("../manual/services.md"),
     },
     Topic {
+        name: "logs",
+        about: "events in text, JSON or systemd's journal; crawl.log in parts",
+        text: include_str!("../manual/logs.md"),
+    },
+    Topic {
         name: "settings",
         about: "the settings file and every setting",
         text: include_str!("../manual/settings.md"),
@@ -111,8 +117,8 @@ impl HelpArgs {
 }
 
 impl Topic {
-    /// The text without what is written for other readers than people (`<!-- … -->`). The page of the settings ends with
-    /// the tables that their definitions make, and so does that of figures.
+    /// The text without what is written for other readers than people (`<!-- … -->`). The pages of the settings, of
+    /// figures and of the logs end with the tables that their definitions make.
     pub fn page(&self) -> String {
         let mut page = String::with_capacity(self.text.len());
         let mut lines = self.text.lines();
@@ -126,12 +132,27 @@ impl Topic {
             page.push('\n');
         }
         match self.name {
-            "settings" => page = format!("{page}\n{}", reference()),
-            "monitoring" => page = format!("{page}\n{}", all_families()),
-            _ => {}
+            "settings" => format!("{page}\n{}", reference()),
+            "monitoring" => format!("{page}\n{}", all_families()),
+            "logs" => page + &events(),
+            _ => page,
         }
-        page
     }
+}
+
+/// Every event as a table.
+fn events() -> String {
+    let mut rows =
+        vec![["event", "level", "fields", "means"].map(str::to_string), ["---"; 4].map(str::to_string)];
+    for event in Event::ALL {
+        let (name, level) = (format!("`{}`", event.name()), event.level().name().to_string());
+        rows.push([name, level, event.fields().join(" "), event.meaning().to_string()]);
+    }
+    let [a, b, c] = [0, 1, 2].map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
+    let row = |[name, level, fields, means]: &[String; 4]| {
+        format!("| {name:a$} | {level:b$} | {fields:c$} | {means} |\n")
+    };
+    rows.iter().map(row).collect()
 }
 
 /// Prints what `nephila WORDS… --help` prints.

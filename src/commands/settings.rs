@@ -31,7 +31,7 @@ fn heading(setting: &str) -> &'static str {
         "user_agent" | "contact" | "req_host_concurrent" | "req_host_per_sec" => "Politeness",
         "timeout_req" | "timeout_update" | "max_doc_size" | "fetches_max" | "max_pages" | "max_seconds"
         | "wait" | "linger" => LIMITS,
-        "data" => STORAGE,
+        "data" | "log_bytes" => STORAGE,
         "memory" | "cores" | "driver" => MACHINE,
         _ => NETWORK,
     }
@@ -179,6 +179,13 @@ setting_flags! {
 }
 
 setting_flags! {
+    /// Of every process that writes a crawl log.
+    LogFlags {
+        store.log_bytes: Bytes,
+    }
+}
+
+setting_flags! {
     /// Of a process that follows links.
     LinkFlags {
         doc_index.sitemaps: Sitemaps,
@@ -239,6 +246,8 @@ pub struct SharedArgs {
     fetch: FetchFlags,
     #[command(flatten)]
     net: NetFlags,
+    #[command(flatten)]
+    crawl_log: LogFlags,
     #[command(flatten)]
     pub log: LogArgs,
 }
@@ -415,7 +424,7 @@ impl SharedArgs {
 
     /// The same over what the data directory was told before.
     pub fn layered(&self, flags: &[&dyn Overlay], before: Before) -> Result<Layered, Failure> {
-        let flags = [&[&self.run as &dyn Overlay, &self.fetch, &self.net], flags].concat();
+        let flags = [&[&self.run as &dyn Overlay, &self.fetch, &self.net, &self.crawl_log], flags].concat();
         let mut layered = layered(self.config.as_deref(), &flags, before)?;
         let config = &mut layered.config;
         let quarter = || memory_bytes().map(|bytes| Bytes((bytes / 4).max(MEMORY_BYTES_MIN)));

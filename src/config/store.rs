@@ -25,5 +25,9 @@ settings! {
         bytes_max: Bytes = Bytes(0);
         /// Which records stay: "all" of them, or the "newest" of each URL.
         history: History = History::default();
+        /// A part of crawl.log is finished, and another begun, before it has more bytes; 0 = no limit.
+        log_bytes: Bytes = Bytes(1 << 30), flag "BYTES";
+        /// The oldest finished parts of crawl.log go when there are more, and can be audited no more; 0 = all stay.
+        log_parts_max: u32 = 0;
     }
 }

@@ -71,6 +71,10 @@ impl Plan {
         let mut config = Config::default();
         config.crawl.scope = ScopeKind::Any;
         config.url_server.linger = STAYS;
+        // Some write their log in many parts.
+        if seed.is_multiple_of(3) {
+            config.store.log_bytes = Bytes(4_000 + seed % 7 * 3_000);
+        }
         let url_server = &mut config.url_server;
         url_server.queue_count = 2 + rng.below(40) as usize;
         url_server.queue_len = 1 + rng.below(12) as usize;

@@ -60,6 +60,7 @@
 //! | `plain_json` | JSON is as safe to look at as a table                             |
 //! | `private_files`| keys are for their owner alone                                  |
 //! | `file_limits`| a limit of file sizes ends nothing without a word                 |
+//! | `rotation`   | crawl.log in parts loses nothing, and is audited as one           |
 //! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
@@ -160,6 +161,7 @@ mod resume;
 mod robots;
 mod robots_agent;
 mod robots_whole;
+mod rotation;
 mod round_trip;
 mod rules;
 mod runbooks;

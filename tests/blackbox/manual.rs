@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 12] = [
+const TOPICS: [&str; 13] = [
     "first-crawl",
     "crawling",
     "index",
@@ -22,6 +22,7 @@ const TOPICS: [&str; 12] = [
     "politeness",
     "monitoring",
     "services",
+    "logs",
     "settings",
     "tuning",
     "protocols",
@@ -175,12 +176,13 @@ fn every_topic_is_listed_and_printed() {
             let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("<!--"));
             lines.collect::<Vec<_>>().join("\n")
         };
-        // What follows the mark is made from the settings' definitions, and the end of figures from theirs.
+        // What follows the mark is made from the definitions of settings and events, and the end of figures from theirs.
         let page = page(topic);
-        let written = page.split("<!-- settings -->").next().unwrap();
+        let written =
+            page.split("<!-- settings -->").next().unwrap().split("<!-- events -->").next().unwrap();
         assert!(shown(&text).starts_with(&shown(written)), "{topic}: {text}");
         assert!(
-            ["monitoring", "settings"].contains(&topic) || shown(&text) == shown(written),
+            ["logs", "monitoring", "settings"].contains(&topic) || shown(&text) == shown(written),
             "{topic}: {text}"
         );
         for line in text.lines().filter(|line| !line.starts_with('|')) {
@@ -476,6 +478,13 @@ fn the_session_of_split() {
         40,
         "{text}"
     );
+}
+
+#[test]
+fn the_session_of_logs() {
+    let text = session("logs").text();
+    assert!(text.contains(" of 1 run, ") && text.contains(" files\n"), "{text}");
+    assert!(text.contains("no violation"), "{text}");
 }
 
 #[test]

@@ -4,12 +4,10 @@ use super::record::RecordArgs;
 use super::sampler::ProcessSample;
 use super::slow::rate_text;
 use super::stage::Stage;
-use crate::commands::shared::{CrawlReport, Failure, Fetches, on_cores};
+use crate::commands::shared::{CrawlReport, Failure, Fetches, LogParts, on_cores};
 use crate::config::size;
 use clap::Args;
 use serde::Serialize;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -83,7 +81,10 @@ impl LongArgs {
             on_cores(&[stage.farm_core], || ProcessSample::until_end(child, SAMPLE_EVERY))??;
         drop(farm);
         let crawl = CrawlProcess::read(&output)?;
-        let times = page_times(BufReader::new(File::open(process.data.join("crawl.log"))?))?;
+        let (parts, mut times) = (LogParts::of(&process.data)?, Vec::new());
+        for piece in parts.pieces() {
+            times.extend(page_times(parts.read(&piece)?.1)?);
+        }
         let course = Course::new(&times, &samples)
             .ok_or_else(|| Failure::CannotRun(format!("the crawl brought {} pages", times.len())))?;
         let report = LongReport { hosts, pages, page_bytes, req_host_per_sec, course, crawl };

@@ -3,7 +3,7 @@ use super::farm_process::FarmProcess;
 use super::record::RecordArgs;
 use super::rounds::{in_turns, median};
 use super::stage::Stage;
-use crate::commands::shared::Failure;
+use crate::commands::shared::{Failure, LogParts};
 use crate::config::size;
 use crate::farm::host_name;
 use crate::proto::crawl_log::{LogLine, Path as LinePath, RunRules};
@@ -12,6 +12,7 @@ use crate::proto::url::CrawlUrl;
 use clap::Args;
 use serde::Serialize;
 use std::collections::HashSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Crawl good hosts alone and with thousands of slow and broken ones among them, and compare pages/s of the good ones
@@ -145,7 +146,12 @@ impl SlowArgs {
         let crawl = CrawlProcess::new(stage, farm, seeds, rate, &self.driver)?;
         let mut crawl = crawl.for_seconds(self.seconds);
         let crawled = crawl.run()?.fetches;
-        let counted = Counted::of(&std::fs::read(crawl.data.join("crawl.log"))?, self.hosts, self.seconds);
+        let mut log = Vec::new();
+        let parts = LogParts::of(&crawl.data)?;
+        for piece in parts.pieces() {
+            parts.read(&piece)?.1.read_to_end(&mut log)?;
+        }
+        let counted = Counted::of(&log, self.hosts, self.seconds);
         if counted.good_pages == 0 {
             return Err(Failure::CannotRun("the crawl brought no page of a good host".to_string()));
         }

@@ -7,6 +7,7 @@ mod failure;
 mod filter;
 mod intake;
 mod listening;
+mod log_parts;
 pub(super) mod machine;
 mod names;
 pub(super) mod output;
@@ -32,6 +33,7 @@ pub(super) use failure::Failure;
 pub(super) use filter::{FilterArgs, is_of_host};
 pub(super) use intake::Intake;
 pub(super) use listening::{listen, take_doors};
+pub(super) use log_parts::{LogParts, Missing, Piece};
 pub(super) use machine::{announce_tuning, cores, for_node, links_possible, on_cores, raise_nofile};
 pub(super) use names::NameSource;
 pub(super) use output::{

@@ -58,6 +58,9 @@ pub(crate) fn run_to_end<N: Running>(
             let (event, fields, text) = reload.again(&node, by);
             progress.tell(event, fields, text);
         }
+        if interrupt == Interrupt::RotateLog {
+            node.rotate_log();
+        }
         progress.tell_more(node.notices());
         match told.look(node.waiting(), Instant::now()) {
             Some(News::Waits(part, text)) => {

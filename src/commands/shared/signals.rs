@@ -13,7 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Ctrl-C, SIGTERM and a terminal that goes away: the first ends a process in good order, a second of the former two at
-/// once. They are heard from the moment this is taken: what comes before a node runs stops it as soon as it does.
+/// once. SIGUSR1 begins a new part of the crawl log. They are heard from the moment this is taken: what comes before a
+/// node runs stops it as soon as it does.
 ///
 /// SIGHUP says that the terminal goes away if there is one. To a process without, whose settings may be read again, it
 /// says that they are to be.
@@ -32,6 +33,8 @@ pub(crate) enum Interrupt {
     Stop,
     /// Stop at once.
     AtOnce,
+    /// Begin a new part of the crawl log.
+    RotateLog,
     /// Read the settings again.
     Reload(Sender),
 }
@@ -64,6 +67,8 @@ struct State {
     is_awaited: bool,
     /// Who asked for the settings to be read again. What was asked for more than once is done once.
     reload: Option<Sender>,
+    /// A new part of the crawl log was asked for.
+    rotates: bool,
 }
 
 /// Signals this soon after the first are the same request: `timeout` signals its child and then the group that it is in.
@@ -88,6 +93,7 @@ impl Signals {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGINT);
         signals.add(Signal::SIGTERM);
+        signals.add(Signal::SIGUSR1);
         // Under nohup it stays ignored.
         if !is_ignored(Signal::SIGHUP) {
             signals.add(Signal::SIGHUP);
@@ -104,11 +110,14 @@ impl Signals {
     pub fn wait(&mut self) -> Interrupt {
         let mut state = self.heard.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_awaited = true;
-        if state.asked <= self.told && state.reload.is_none() {
+        if state.asked <= self.told && state.reload.is_none() && !state.rotates {
             let waited = self.heard.changed.wait_timeout(state, WAIT);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.asked <= self.told {
+            if std::mem::take(&mut state.rotates) {
+                return Interrupt::RotateLog;
+            }
             return state.reload.take().map_or(Interrupt::None, Interrupt::Reload);
         }
         self.told += 1;
@@ -126,7 +135,7 @@ impl Signals {
         }
         loop {
             let interrupt = self.wait();
-            if interrupt != Interrupt::None {
+            if matches!(interrupt, Interrupt::Stop | Interrupt::AtOnce) {
                 return Ok(interrupt);
             }
         }
@@ -136,6 +145,11 @@ impl Signals {
 impl Heard {
     fn reload(&self, by: Sender) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).reload = Some(by);
+        self.changed.notify_all();
+    }
+
+    fn rotate(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).rotates = true;
         self.changed.notify_all();
     }
 
@@ -168,10 +182,13 @@ fn hear(fd: &SignalFd, heard: &Heard, reloads: bool) {
         // What came together counts once. A terminal may be told to be gone more than once.
         let (mut came, mut hung_up) = (false, false);
         while let Ok(Some(signal)) = fd.read_signal() {
-            match signal.ssi_signo == Signal::SIGHUP as u32 {
-                true if reloads => heard.reload(Sender { uid: signal.ssi_uid, pid: signal.ssi_pid }),
-                true => hung_up = true,
-                false => came = true,
+            match Signal::try_from(signal.ssi_signo as i32) {
+                Ok(Signal::SIGHUP) if reloads => {
+                    heard.reload(Sender { uid: signal.ssi_uid, pid: signal.ssi_pid });
+                }
+                Ok(Signal::SIGHUP) => hung_up = true,
+                Ok(Signal::SIGUSR1) => heard.rotate(),
+                _ => came = true,
             }
         }
         if came || hung_up {

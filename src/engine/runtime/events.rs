@@ -103,6 +103,10 @@ events! {
     SyncFailed "sync_failed" Warn ["cause"] "a commit failed and is tried again";
     MaintenanceFailed "maintenance_failed" Warn ["cause"] "segments could not be indexed or removed; reading goes on without";
 
+    LogRotated "log_rotated" Info ["path", "part", "bytes"] "a part of crawl.log is finished, by its size or by SIGUSR1";
+    LogPartsRemoved "log_parts_removed" Info ["parts"] "the oldest parts of crawl.log went, as log_parts_max asks";
+    NoLog "no_log" Warn [] "SIGUSR1 came to a process that writes no crawl.log";
+
     LinkFails "link_fails" Warn ["peer", "cause"] "a peer that is dialed does not answer";
     LinkStands "link_stands" Info ["peer"] "it does again";
     LinksFull "links_full" Warn ["peer", "links"] "too many peers are connected, and others are turned away";

@@ -16,6 +16,8 @@ use thiserror::Error;
 pub struct Health {
     fatal: Mutex<Option<NodeError>>,
     has_fatal: AtomicBool,
+    /// A new part of the crawl log was asked for.
+    log_part_asked: AtomicBool,
     /// What each part of the process waits for, in words for a user.
     waiting: Mutex<[Option<String>; Part::COUNT]>,
     pub(crate) notices: Notices,
@@ -125,6 +127,20 @@ impl Health {
 
     pub(crate) fn tell(&self, event: Event, fields: Fields, text: impl Into<String>) {
         self.notices.tell(event, fields, text);
+    }
+
+    /// Asks the log writer for a new part.
+    pub(crate) fn ask_log_part(&self) {
+        self.log_part_asked.store(true, Ordering::Release);
+    }
+
+    /// Whether one is asked for; once it is made, it is not any more.
+    pub(crate) fn is_log_part_asked(&self) -> bool {
+        self.log_part_asked.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn log_part_made(&self) {
+        self.log_part_asked.store(false, Ordering::Release);
     }
 
     pub fn notices(&self) -> &Notices {

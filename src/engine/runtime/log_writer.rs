@@ -1,9 +1,11 @@
-use crate::base::{Now, Wall};
+use super::log_file::{LogFile, Preamble, append};
+use crate::base::{Now, Wall, counted};
 use crate::config::Config;
 use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::limits::{JOURNAL_COMPACT_BYTES, SCRIBE_RING_WORDS, SPILL_RING_WORDS};
-use crate::proto::crawl_log::RunRules;
+use crate::proto::crawl_log::{CRAWL_LOG, PartName, RunRules};
 use crate::proto::robots::product_token;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use crate::storage::replace;
@@ -11,7 +13,7 @@ use crate::url_server::{Clock, HostMemory, SpillAsk, SpillEvent, UrlServerConfig
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,18 +23,28 @@ use std::time::Duration;
 /// log, the journal of what must not be forgotten of hosts, and leftovers that memory has no room for.
 ///
 /// ```text
-///   shards, scheduler ──► words ──► DIR/crawl.log            a line for every fetch
+///   shards, scheduler ──► words ──► DIR/crawl.log, .1 .2 …   a line for every fetch, in parts
 ///                                   DIR/niceness.journal     pauses, blocks and robots rules of hosts
 ///        spill events ◄──────────── DIR/leftovers/           chunks, gone once they were read back
 /// ```
 pub struct LogWriter {
     words: Receiver<ToLogWriter>,
     medium: Medium,
+    preamble: Preamble,
+    rotation: Rotation,
     spill: Vec<SpillSide>,
     /// What could not be written yet; nothing more is taken meanwhile.
     stuck: Option<ToLogWriter>,
     is_ending: bool,
     health: Arc<Health>,
+}
+
+/// When a part of the crawl log is finished, and how many are kept.
+struct Rotation {
+    /// 0 = no limit.
+    part_bytes: u64,
+    /// 0 = all.
+    parts_max: usize,
 }
 
 /// Messages for the log writer.
@@ -77,7 +89,7 @@ enum Medium {
 }
 
 struct Directory {
-    log: File,
+    log: LogFile,
     journal: File,
     journal_path: PathBuf,
     journal_bytes: u64,
@@ -112,19 +124,26 @@ pub enum LogMedium<'a> {
 /// The files of a simulated data directory.
 #[derive(Clone, Default)]
 pub struct MemoryFiles {
-    log: Arc<Mutex<Vec<u8>>>,
+    log: Arc<Mutex<MemoryLog>>,
     journal: Arc<Mutex<String>>,
+}
+
+/// The parts of a simulated log, one behind the other.
+#[derive(Default)]
+struct MemoryLog {
+    bytes: Vec<u8>,
+    /// Where the open part begins, and its number less one.
+    part_at: usize,
+    parts: u32,
 }
 
 impl MemoryFiles {
     /// The log and the journal, as they are now.
     pub fn written(&self) -> (Vec<u8>, String) {
-        (locked(&self.log).clone(), locked(&self.journal).clone())
+        (locked(&self.log).bytes.clone(), locked(&self.journal).clone())
     }
 }
 
-/// The crawl log of a data directory.
-pub const CRAWL_LOG: &str = "crawl.log";
 pub(crate) const JOURNAL: &str = "niceness.journal";
 const LEFTOVERS: &str = "leftovers";
 
@@ -137,26 +156,35 @@ impl LogWriter {
         bell: Arc<Doorbell>,
         health: Arc<Health>,
     ) -> io::Result<(LogWriter, LogWriterPort, PreviousRun)> {
-        let mut header = Vec::new();
-        run_rules(config, wall.unix_ms_at_zero * 1_000).write(&mut header);
+        let preamble = Preamble::new(run_rules(config, wall.unix_ms_at_zero * 1_000));
         let (medium, journal, has_run) = match medium {
             LogMedium::Directory(data) => {
-                let (directory, has_run) = Directory::open(data, &header, wall)?;
+                let (directory, has_run) = Directory::open(data, &preamble, wall)?;
                 let journal = Journal::File(directory.journal_path.clone());
                 (Medium::Directory(directory), journal, has_run)
             }
             LogMedium::Memory(files) => {
                 let mut log = locked(&files.log);
-                let has_run = !log.is_empty();
-                log.append(&mut header);
+                let has_run = !log.bytes.is_empty();
+                let first_lines = preamble.lines(log.parts + 1);
+                log.bytes.extend_from_slice(&first_lines);
                 let medium = Medium::Memory { files: files.clone(), leftovers: RapidHashMap::default() };
                 (medium, Journal::Memory(files.journal.clone()), has_run)
             }
             LogMedium::Nowhere => (Medium::Nowhere, Journal::Memory(Arc::default()), false),
         };
         let (words, words_in) = ring(SCRIBE_RING_WORDS);
-        let writer =
-            LogWriter { words: words_in, medium, spill: Vec::new(), stuck: None, is_ending: false, health };
+        let (part_bytes, parts_max) = (config.store.log_bytes.0, config.store.log_parts_max);
+        let writer = LogWriter {
+            words: words_in,
+            medium,
+            preamble,
+            rotation: Rotation { part_bytes, parts_max: parts_max as usize },
+            spill: Vec::new(),
+            stuck: None,
+            is_ending: false,
+            health,
+        };
         Ok((writer, LogWriterPort { words, bell }, PreviousRun { journal, has_run }))
     }
 
@@ -174,6 +202,10 @@ impl LogWriter {
         for side in &mut self.spill {
             side.hand_over();
         }
+        if self.health.is_log_part_asked() {
+            self.rotate()?;
+            self.health.log_part_made();
+        }
         while let Some(word) = self.stuck.take().or_else(|| self.words.pop()) {
             count += 1;
             if let Err((word, cause)) = self.take(word) {
@@ -188,7 +220,7 @@ impl LogWriter {
         let (shard, ask) = match word {
             ToLogWriter::Spill { shard, ask } => (shard, ask),
             ToLogWriter::Log(lines) => {
-                return self.medium.log(&lines).map_err(|cause| (ToLogWriter::Log(lines), cause));
+                return self.log(&lines).map_err(|cause| (ToLogWriter::Log(lines), cause));
             }
             ToLogWriter::Journal(lines) => {
                 return self.medium.journal(&lines).map_err(|cause| (ToLogWriter::Journal(lines), cause));
@@ -221,6 +253,52 @@ impl LogWriter {
         }
         Ok(())
     }
+}
+
+impl LogWriter {
+    /// Appends lines to the crawl log. A part that they would make too long is finished first.
+    fn log(&mut self, lines: &[u8]) -> io::Result<()> {
+        let Rotation { part_bytes, .. } = self.rotation;
+        if part_bytes > 0 && self.medium.part_bytes() + lines.len() as u64 > part_bytes {
+            self.rotate()?;
+        }
+        self.medium.log(lines)?;
+        self.preamble.heed(lines);
+        Ok(())
+    }
+
+    /// Finishes a part of the crawl log, unless nothing stands in it but its first lines.
+    fn rotate(&mut self) -> io::Result<()> {
+        let Some(part) = self.medium.part() else {
+            tell_no_log(&self.health);
+            return Ok(());
+        };
+        let bytes = self.medium.part_bytes();
+        if bytes <= self.preamble.lines(part).len() as u64 {
+            return Ok(());
+        }
+        let part = self.medium.finish_part(&self.preamble)?;
+        let (path, size) = (PartName::of(part).to_string(), bytes as f64 / 1e6);
+        let text = format!("{CRAWL_LOG}: part {part} is finished: {path} ({size:.1} MB)");
+        let fields = vec![("path", path.into()), ("part", part.into()), ("bytes", bytes.into())];
+        self.health.tell(Event::LogRotated, fields, text);
+        if let (Medium::Directory(directory), parts_max @ 1..) = (&self.medium, self.rotation.parts_max) {
+            let removed = directory.log.remove_but(parts_max)?;
+            if removed > 0 {
+                let text = format!(
+                    "{CRAWL_LOG}: the {} oldest went, as log_parts_max is {parts_max}",
+                    counted(removed, "part")
+                );
+                self.health.tell(Event::LogPartsRemoved, vec![("parts", removed.into())], text);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Says that there is no crawl log of which a new part could begin.
+pub(crate) fn tell_no_log(health: &Health) {
+    health.tell(Event::NoLog, Vec::new(), "SIGUSR1: this process writes no crawl.log");
 }
 
 impl Actor for LogWriter {
@@ -267,12 +345,52 @@ impl SpillSide {
 impl Medium {
     fn log(&mut self, lines: &[u8]) -> io::Result<()> {
         match self {
-            Medium::Directory(directory) => append(&mut directory.log, lines),
+            Medium::Directory(directory) => directory.log.append(lines),
             Medium::Memory { files, .. } => {
-                locked(&files.log).extend_from_slice(lines);
+                locked(&files.log).bytes.extend_from_slice(lines);
                 Ok(())
             }
             Medium::Nowhere => Ok(()),
+        }
+    }
+
+    /// Of the open part of the log.
+    fn part_bytes(&self) -> u64 {
+        match self {
+            Medium::Directory(directory) => directory.log.bytes(),
+            Medium::Memory { files, .. } => {
+                let log = locked(&files.log);
+                (log.bytes.len() - log.part_at) as u64
+            }
+            Medium::Nowhere => 0,
+        }
+    }
+
+    /// The number of the open part; `None` where nothing is written.
+    fn part(&self) -> Option<u32> {
+        match self {
+            Medium::Directory(directory) => Some(directory.log.part()),
+            Medium::Memory { files, .. } => Some(locked(&files.log).parts + 1),
+            Medium::Nowhere => None,
+        }
+    }
+
+    /// Finishes the open part, begins the next one, and says which number the finished one has.
+    fn finish_part(&mut self, preamble: &Preamble) -> io::Result<u32> {
+        match self {
+            Medium::Directory(directory) => {
+                let log = &mut directory.log;
+                log.finish_part(|part| preamble.lines(part))?;
+                Ok(log.part() - 1)
+            }
+            Medium::Memory { files, .. } => {
+                let mut log = locked(&files.log);
+                (log.part_at, log.parts) = (log.bytes.len(), log.parts + 1);
+                let first_lines = preamble.lines(log.parts + 1);
+                log.bytes.extend_from_slice(&first_lines);
+                Ok(log.parts)
+            }
+            Medium::Nowhere => Ok(0),
         }
     }
 
@@ -328,7 +446,7 @@ impl Medium {
 
 impl Directory {
     /// Opens the files, and says whether a process was here before.
-    fn open(data: &Path, header: &[u8], wall: Wall) -> io::Result<(Directory, bool)> {
+    fn open(data: &Path, preamble: &Preamble, wall: Wall) -> io::Result<(Directory, bool)> {
         let leftovers = data.join(LEFTOVERS);
         // Leftovers of a process that is gone are pending in its doc index still.
         match fs::remove_dir_all(&leftovers) {
@@ -336,10 +454,9 @@ impl Directory {
             _ => fs::create_dir_all(&leftovers)?,
         }
         let journal_path = data.join(JOURNAL);
-        let mut log = OpenOptions::new().create(true).read(true).append(true).open(data.join(CRAWL_LOG))?;
-        let has_run = log.metadata()?.len() > 0 || journal_path.exists();
-        end_last_line(&mut log)?;
-        log.write_all(header)?;
+        let (mut log, had_log) = LogFile::open(data)?;
+        let has_run = had_log || journal_path.exists();
+        log.append(&preamble.lines(log.part()))?;
         let (journal, journal_bytes) = compact(&journal_path, wall.unix_ms_at_zero * 1_000)?;
         Ok((Directory { log, journal, journal_path, journal_bytes, leftovers }, has_run))
     }
@@ -411,23 +528,6 @@ fn locked<T>(file: &Mutex<T>) -> MutexGuard<'_, T> {
     file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Appends all of it or nothing: what a full disk took of it is taken back.
-fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
-    let before = file.metadata()?.len();
-    file.write_all(bytes).inspect_err(|_| drop(file.set_len(before)))
-}
-
-/// A process that was killed may have left half a line.
-fn end_last_line(file: &mut File) -> io::Result<()> {
-    if file.seek(SeekFrom::End(0))? == 0 {
-        return Ok(());
-    }
-    file.seek(SeekFrom::End(-1))?;
-    let mut last = [0];
-    file.read_exact(&mut last)?;
-    if last != *b"\n" { file.write_all(b"\n") } else { Ok(()) }
-}
-
 /// Makes a journal say the same in less, and nothing of times after `now_us`, by a new file in place of the old, and opens
 /// it.
 fn compact(path: &Path, now_us: u64) -> io::Result<(File, u64)> {
@@ -455,5 +555,6 @@ pub(crate) fn run_rules(config: &Config, started_us: u64) -> RunRules {
         req_ip_concurrent: u32::from(settings.req_ip_concurrent.unwrap_or(settings.req_host_concurrent)),
         delay_factor: settings.delay_factor.0,
         agent: Some(product_token(&config.spider.agent()).into()),
+        part: 0,
     }
 }

@@ -21,6 +21,7 @@
 //! | `wiring`        | what the parts of a process are joined by                                        |
 //! | `shard_lane`    | a dealer's side of one shard, and what it holds back until it is durable         |
 //! | `outbox`        | replies that the ring has no room for                                            |
+//! | `log_file`      | the crawl log in parts, and what each part begins with                           |
 //! | `log_writer`    | crawl log, journal of hosts, leftovers that memory has no room for               |
 //! | `store_actors`  | the keeper, and maintenance (indexes, retention), which no shard waits for       |
 //! | `health`        | what keeps a process from going on, and what it waits for                        |
@@ -41,6 +42,7 @@ pub(crate) mod driver_thread;
 pub(crate) mod events;
 pub(crate) mod groups;
 pub(crate) mod health;
+pub(crate) mod log_file;
 pub(crate) mod log_writer;
 pub(crate) mod notices;
 pub(crate) mod outbox;

@@ -39,6 +39,11 @@ pub trait Running: Sized {
         self.health().notices().take()
     }
 
+    /// Begins a new part of the crawl log.
+    fn rotate_log(&self) {
+        self.health().ask_log_part();
+    }
+
     /// What it has counted, for the sentence that says how it goes.
     fn counted(&self) -> Snapshot;
 

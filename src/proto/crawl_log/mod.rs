@@ -41,7 +41,7 @@
 //!
 //! ```text
 //!   # nephila 0.1.0 run 2026-11-15T05:10:26.000Z req_host_per_sec=1 req_host_concurrent=1 req_ip_per_sec=1
-//!       req_ip_concurrent=1 delay_factor=1 agent=nephila                                      (all on one line)
+//!       req_ip_concurrent=1 delay_factor=1 agent=nephila part=1                               (all on one line)
 //! ```
 //!
 //! Rules that are changed while a crawl runs are told by a line of each shard, at the moment from which it keeps them.
@@ -51,6 +51,10 @@
 //!   # nephila set 20261115051030000000 #003 req_host_per_sec=20 …       (and the rest, as above)
 //! ```
 //!
+//! A log is written in parts: `crawl.log.1`, `crawl.log.2` and so on, and `crawl.log`, the last. Each begins with the line
+//! of the run that writes it; `part` is the number that its file has, or will have. A run that goes on in another part tells
+//! the same time.
+//!
 //! What a server sent is hostile. A byte of a URL that is not printable ASCII is written `%XX`, one of a type that
 //! is not a token's is written `_`, and both have a bound: no answer can break a line, or colour a terminal.
 
@@ -58,6 +62,7 @@ mod digits;
 mod error;
 mod line;
 mod parse;
+mod part_name;
 mod rule_change;
 mod run_rules;
 mod stamp;
@@ -68,6 +73,7 @@ mod tests;
 pub(crate) use error::LogError;
 pub(crate) use line::{LINE_BYTES_MAX, PATH_LETTERS_MAX, Rules, Timing};
 pub use line::{LogLine, Path};
+pub(crate) use part_name::{CRAWL_LOG, PartName};
 pub(crate) use rule_change::RuleChange;
 pub use run_rules::RunRules;
 pub(crate) use status::code_without_status;

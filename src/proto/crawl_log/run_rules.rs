@@ -17,6 +17,8 @@ pub struct RunRules {
     pub delay_factor: f64,
     /// Our name in robots.txt: letters, `_` and `-`. `None` if the line does not tell.
     pub agent: Option<Box<str>>,
+    /// The part of the log that the line stands in; 0 if it does not tell.
+    pub part: u32,
 }
 
 impl Default for RunRules {
@@ -30,6 +32,7 @@ impl Default for RunRules {
             req_ip_concurrent: 1,
             delay_factor: 1.0,
             agent: None,
+            part: 0,
         }
     }
 }
@@ -61,6 +64,9 @@ impl RunRules {
         if let Some(agent) = &self.agent {
             out.extend_from_slice(b" agent=");
             out.extend_from_slice(agent.as_bytes());
+        }
+        if self.part > 0 {
+            write!(out, " part={}", self.part).expect("a vector takes any text");
         }
         out.push(b'\n');
     }
@@ -127,6 +133,7 @@ impl RunRules {
             req_ip_concurrent: count("req_ip_concurrent")?.unwrap_or(req_host_concurrent),
             delay_factor: rate("delay_factor")?.unwrap_or(1.0),
             agent: agent.map(Box::from),
+            part: count("part")?.unwrap_or(0),
         })
     }
 }

@@ -60,7 +60,7 @@ impl Limiter {
     /// The second of an event that a moment is in; a new one begins after what was held back has been told.
     fn second(&mut self, event: Event, at: Duration) -> &mut Second {
         let second = &mut self.seconds[event as usize];
-        if at >= second.began + SECOND && second.held == 0 || second.shown == 0 && second.held == 0 {
+        if second.held == 0 && (second.shown == 0 || at >= second.began + SECOND) {
             *second = Second { began: at, ..Second::default() };
         }
         second

@@ -8,6 +8,7 @@ use crate::engine::inspect::node_status::Gauges;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError, Part};
+use crate::engine::runtime::log_writer::tell_no_log;
 use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::pin;
@@ -143,6 +144,10 @@ impl Running for StoreNode {
 
     fn counted(&self) -> Snapshot {
         Snapshot { pages: self.counters.sum(Counter::Records), ..Snapshot::default() }
+    }
+
+    fn rotate_log(&self) {
+        tell_no_log(&self.health);
     }
 
     fn finish(self) -> Result<StoreSummary, NodeError> {
