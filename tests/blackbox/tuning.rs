@@ -626,6 +626,8 @@ fn the_drop_in_says_what_apply_sets() {
         assert!(change.is_some() || *name == "net.netfilter.nf_conntrack_max", "{name} is set by no knob");
         dir.write(path.trim_start_matches('/'), format!("{value}\n"));
     }
+    // The kernel's default.
+    dir.write("proc/sys/net/ipv4/tcp_timestamps", "1\n");
     let found = settings(dir.path());
     for (name, _) in &lines {
         assert!(found.get(*name).is_none_or(|row| row["status"] == "ok"), "{}", found[*name]);
