@@ -11,8 +11,6 @@ settings! {
     "[store]" StoreSettings {
         /// The data directory: documents, URLs, log.
         data: PathBuf = PathBuf::from("./nephila-data"), flag "DIR", told once;
-        /// Where spiders may dial in to `nephila storeserver`, as by --listen.
-        listen: Option<SocketAddr> = None, told once;
         /// Bytes of a segment; a document of max_doc_size must fit into it.
         segment_bytes: Bytes = Bytes(32 << 20), in 1 to SEGMENT_BYTES_MAX;
         /// Time between two commits: until then what was fetched may be fetched again after a crash.
@@ -25,5 +23,7 @@ settings! {
         bytes_max: Bytes = Bytes(0);
         /// Which records stay: "all" of them, or the "newest" of each URL.
         history: History = History::default();
+        /// Where spiders may dial in to `nephila storeserver`, as by --listen.
+        listen: Option<SocketAddr> = None, told once;
     }
 }
