@@ -25,7 +25,7 @@
 //!       keeper       makes segments ready, group-commits, seals                    (keeper thread)
 //!       maintenance  indexes sealed segments, keeps the store within its bounds    (maintenance thread)
 //!       log writer   crawl log, journal of hosts, leftovers beyond memory          (log thread)
-//!       control      answers `nephila explain`, `status`, `stop`, `add`… by a socket (control thread)
+//!       admin        answers `nephila explain`, `status`, `stop`, Prometheus… over HTTP (control thread)
 //! ```
 //!
 //! A shard is one type, `Shard<D, W, S>`: a spider over a driver `D`, between a source of work `W` and a sink for records
@@ -33,7 +33,7 @@
 //! until its record is durable.
 //!
 //! Every thread turns an [`engine::Actor`], a plain value that takes the time and does what can be done without waiting.
-//! (Control is the exception: it waits for its socket.) [`engine::assemble`] makes a crawl as such values, joined by rings,
+//! (The control thread is the exception: asynchronous code lives there, and waits for no actor.) [`engine::assemble`] makes a crawl as such values, joined by rings,
 //! without a thread; threads turn them in the product, and the simulation turns the same values in virtual time.
 //!
 //! A crawl that goes on begins with its ledger; after a kill, with the end of its store, too: what was stored and not
@@ -98,7 +98,7 @@
 //! because a request was left behind at a spider that it had to give up, is written in `sim/split/judge.rs`.
 #![deny(unsafe_code)]
 
-pub(crate) mod admin;
+pub mod admin;
 pub(crate) mod archive;
 pub(crate) mod audit;
 pub mod base;

@@ -68,6 +68,12 @@ impl Doors {
         let mut trouble = Vec::new();
         let mut had = |what: &str, cause: io::Error| trouble.push(format!("{what}: {cause}"));
         let data = self.data.as_deref();
+        // Whoever sees the socket finds the token.
+        let token = data.filter(|_| self.tcp.is_some()).and_then(|data| {
+            Token::of(data)
+                .map_err(|cause| had("no token, so nothing that needs one is answered", cause))
+                .ok()
+        });
         let unix = data.and_then(|data| {
             let no_socket = format!("nobody can ask this process: no {}", socket::ADMIN_SOCKET);
             socket::bind(data).map_err(|cause| had(&no_socket, cause)).ok()
@@ -75,11 +81,6 @@ impl Doors {
         let tcp = self.tcp.and_then(|tcp| {
             let set = tcp.set_nonblocking(true);
             set.map(|()| tcp).map_err(|cause| had("nobody can ask this process by TCP", cause)).ok()
-        });
-        let token = data.filter(|_| tcp.is_some()).and_then(|data| {
-            Token::of(data)
-                .map_err(|cause| had("no token, so nothing that needs one is answered", cause))
-                .ok()
         });
         OpenDoors { unix, tcp, guard: Guard { hosts: self.hosts, token, ..Guard::default() }, trouble }
     }

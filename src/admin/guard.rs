@@ -14,7 +14,7 @@ use std::time::Instant;
 pub enum Via {
     /// By the socket of the data directory: whoever can open it is its owner.
     Socket,
-    /// By TCP, at this address of ours.
+    /// By TCP, where we listen at this address.
     Tcp(SocketAddr),
 }
 

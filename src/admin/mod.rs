@@ -38,7 +38,7 @@ mod socket;
 mod tests;
 mod token;
 
-pub(crate) use doors::{Doors, DoorsError};
-pub(crate) use server::Listener;
+pub use doors::{Doors, DoorsError};
+pub use server::Listener;
 pub(crate) use socket::{ADMIN_SOCKET, connect};
 pub(crate) use token::TOKEN_FILE;

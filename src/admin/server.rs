@@ -1,6 +1,7 @@
 use super::conn::{self, Phase};
 use super::doors::{Doors, OpenDoors};
 use super::guard::Via;
+use super::metrics::Beside;
 use super::office::{BesideSource, Office, Traffic};
 use super::routes::router;
 use super::socket;
@@ -45,7 +46,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl Listener {
     /// Starts the thread. The data directory, if there is one, is held by this process.
-    pub fn start(doors: Doors, desk: Arc<Desk>, beside: BesideSource) -> io::Result<Listener> {
+    pub fn start(doors: Doors, desk: Arc<Desk>) -> io::Result<Listener> {
+        Listener::start_with(doors, desk, Box::new(Beside::default))
+    }
+
+    /// The same with figures that others keep.
+    pub(crate) fn start_with(doors: Doors, desk: Arc<Desk>, beside: BesideSource) -> io::Result<Listener> {
         let data = doors.data().map(PathBuf::from);
         let OpenDoors { unix, tcp, guard, trouble } = doors.open();
         let socket = data.as_deref().filter(|_| unix.is_some()).map(socket::path);
@@ -150,12 +156,10 @@ async fn by_socket(listener: UnixListener, places: Rc<Places>) {
 }
 
 async fn by_tcp(listener: TcpListener, places: Rc<Places>) {
+    let Ok(at) = listener.local_addr() else { return };
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => match stream.local_addr() {
-                Ok(at) => places.seat(stream, Via::Tcp(at)).await,
-                Err(_) => {}
-            },
+            Ok((stream, _)) => places.seat(stream, Via::Tcp(at)).await,
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }

@@ -2,7 +2,7 @@ use super::report::{Kind, Place, Report, Subject, Violation};
 use super::row::{Learnt, NO_IP, Row, Run};
 use super::timeline::{Bounds, Timeline};
 use crate::base::canonical;
-use crate::proto::crawl_log::{LogError, LogLine, Path, Rules, RunRules};
+use crate::proto::crawl_log::{LogError, LogLine, Path, RuleChange, Rules, RunRules};
 use crate::proto::record::ResultCode;
 use memchr::memmem;
 use rapidhash::fast::RapidHashMap;
@@ -17,6 +17,9 @@ pub struct LogReader {
     rows: Vec<Row>,
     learnt: Vec<Learnt>,
     runs: Vec<Run>,
+    /// What opened last, as a whole; and where it begins for each shard whose rules were changed since.
+    run: u32,
+    run_of_shard: RapidHashMap<u16, u32>,
     origins: RapidHashMap<Box<str>, u32>,
     ips: RapidHashMap<IpAddr, u32>,
     /// Lines of the open file so far.
@@ -123,11 +126,58 @@ impl LogReader {
     }
 
     fn begin_run(&mut self, rules: RunRules) {
+        self.run = self.push_run(self.overrides.over(rules));
+        self.run_of_shard.clear();
+    }
+
+    fn push_run(&mut self, rules: RunRules) -> u32 {
         let file = self.report.files.len() as u32 - 1;
-        self.runs.push(Run { file, rules: self.overrides.over(rules) });
+        self.runs.push(Run::new(file, rules));
+        self.runs.len() as u32 - 1
+    }
+
+    /// On one shard other rules hold from a moment on. What was decided in that very microsecond may have kept to either:
+    /// it is held to the less strict of both.
+    fn change(&mut self, change: RuleChange) {
+        let first = match self.run_of_shard.get(&change.shard) {
+            Some(&first) => first,
+            None => {
+                let first = self.push_run(self.runs[self.run as usize].rules.clone());
+                self.run_of_shard.insert(change.shard, first);
+                first
+            }
+        };
+        let last = Run::at(&self.runs, first, u64::MAX - 1);
+        let rules = self.overrides.over(change.rules);
+        let either = self.push_run(self.runs[last as usize].rules.or_less(&rules));
+        let new = self.push_run(rules);
+        for (run, until_us, next) in
+            [(last, change.at_us, either), (either, change.at_us.saturating_add(1), new)]
+        {
+            (self.runs[run as usize].until_us, self.runs[run as usize].next) = (until_us, next);
+        }
+    }
+
+    /// The run that something belongs to which a shard did at a moment.
+    fn run_at(&self, shard: u16, at_us: u64) -> u32 {
+        match self.run_of_shard.get(&shard) {
+            Some(&first) => Run::at(&self.runs, first, at_us),
+            None => self.run,
+        }
     }
 
     fn comment(&mut self, text: &[u8], place: Place) {
+        match RuleChange::parse(text) {
+            Ok(Some(change)) => {
+                self.settle_fault();
+                return self.change(change);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                self.settle_fault();
+                return self.blame(place, Kind::Malformed(error));
+            }
+        }
         match RunRules::parse(text) {
             Ok(Some(rules)) => {
                 if let Some((torn, _)) = self.fault.take() {
@@ -178,10 +228,11 @@ impl LogReader {
             && rules != Rules::Hop
         {
             let origin = number(&mut self.origins, origin, |name: &str| name.into());
+            let end_us = line.timing.map_or(line.made_us, |timing| timing.end_us());
             self.learnt.push(Learnt {
-                end_us: line.timing.map_or(line.made_us, |timing| timing.end_us()),
+                end_us,
                 origin,
-                run: self.runs.len() as u32 - 1,
+                run: self.run_at(line.shard, end_us),
                 known: rules == Rules::Known,
                 crawl_delay_ms: crawl_delay_ms.unwrap_or(0),
             });
@@ -195,7 +246,8 @@ impl LogReader {
             took_us: u32::try_from(timing.took_us).unwrap_or(u32::MAX),
             wait_us: timing.wait_us.unwrap_or(0),
             line: self.line,
-            run: self.runs.len() as u32 - 1,
+            run: self
+                .run_at(line.shard, timing.sent_us.saturating_sub(u64::from(timing.wait_us.unwrap_or(0)))),
             origin: number(&mut self.origins, &*origin, |name: &str| name.into()),
             ip: line.addr.map_or(NO_IP, |addr| number(&mut self.ips, &canonical(addr.ip()), |ip| *ip)),
             retry_after_s: line.retry_after_s.unwrap_or(0),

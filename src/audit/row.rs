@@ -62,14 +62,29 @@ pub(super) struct Learnt {
     pub crawl_delay_ms: u32,
 }
 
-/// A run of a process: its file and its rules.
+/// A run of a process, or of one of its shards between two changes of the rules: its file and its rules.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub file: u32,
     pub rules: RunRules,
+    /// From then on, others hold: the next of these.
+    pub until_us: u64,
+    pub next: u32,
 }
 
 impl Run {
+    pub fn new(file: u32, rules: RunRules) -> Run {
+        Run { file, rules, until_us: u64::MAX, next: 0 }
+    }
+
+    /// The run that a moment belongs to, among those that follow one of them.
+    pub fn at(runs: &[Run], mut number: u32, at_us: u64) -> u32 {
+        while runs[number as usize].until_us <= at_us {
+            number = runs[number as usize].next;
+        }
+        number
+    }
+
     /// Whether the rules that another run read are those for this one's name.
     pub fn shares_rules(&self, other: &Run) -> bool {
         let agents = self.rules.agent.as_ref().zip(other.rules.agent.as_ref());

@@ -2,7 +2,7 @@
 
 use super::report::VIOLATIONS_KEPT;
 use super::*;
-use crate::proto::crawl_log::{LogLine, Path, Rules, RunRules, Timing};
+use crate::proto::crawl_log::{LogLine, Path, RuleChange, Rules, RunRules, Timing};
 use crate::proto::record::ResultCode;
 
 const SECOND: u64 = 1_000_000;
@@ -45,6 +45,12 @@ impl Log {
     fn robots(mut self, fetch: Fetch, rules: Rules, crawl_delay_ms: Option<u32>) -> Log {
         let origin = format!("http://{}", fetch.host);
         self.write(fetch, Path::Robots { origin: &origin, rules, crawl_delay_ms });
+        self
+    }
+
+    /// From a moment on other rules hold on a shard. Requests are of shard 0.
+    fn set(mut self, at: u64, shard: u16, rules: RunRules) -> Log {
+        RuleChange { at_us: START + at, shard, rules }.write(&mut self.text);
         self
     }
 
@@ -112,6 +118,55 @@ fn a_gap_is_counted_from_send_to_send() {
     let report = log(2 * SECOND).judge();
     let gap = report.hosts[0].smallest.unwrap();
     assert_eq!((gap.gap_us, gap.allowed_us, gap.place.line), (2 * SECOND, SECOND, 3));
+}
+
+/// A change is neither a breach of the rules before it, nor does it excuse one.
+#[test]
+fn a_request_is_judged_by_the_rules_of_its_moment() {
+    let agent = Some(Box::from("bot"));
+    let rules = RunRules { agent, ..host_only(RunRules::default()) };
+    let rate = |per_sec: f64| RunRules { req_host_per_sec: per_sec, ..rules.clone() };
+    let (slow, fast) = (|| rate(1.0), || rate(20.0));
+    let quick = |sent: u64| Fetch { took: 1_000, ..fetch(sent) };
+    let tenth = SECOND / 10;
+    let to_fast = |at: u64, shard: u16, next: u64| {
+        Log::new(slow()).known().set(at, shard, fast()).page(quick(2 * SECOND)).page(quick(2 * SECOND + next))
+    };
+    assert_eq!(to_fast(SECOND, 0, tenth).faults(), []);
+    assert_eq!(to_fast(SECOND, 0, tenth / 4).faults(), [("gap", "rate", 5)], "faster than the new rate");
+    assert_eq!(to_fast(2 * SECOND + tenth + 1, 0, tenth).faults(), [("gap", "rate", 5)], "before it held");
+    assert_eq!(to_fast(SECOND, 1, tenth).faults(), [("gap", "rate", 5)], "another shard's");
+    let to_slow =
+        |at: u64, next: Fetch| Log::new(fast()).known().page(quick(2 * SECOND)).set(at, 0, slow()).page(next);
+    let (changed, soon) = (2 * SECOND + tenth / 2, quick(2 * SECOND + tenth));
+    assert_eq!(to_slow(changed, soon).faults(), [("gap", "rate", 5)], "a longer gap holds at once");
+    assert_eq!(
+        to_slow(changed, Fetch { wait: Some(tenth as u32 * 3 / 4), ..soon }).faults(),
+        [],
+        "decided before"
+    );
+    assert_eq!(
+        to_slow(2 * SECOND + tenth, soon).faults(),
+        [],
+        "in that very microsecond either may have held"
+    );
+    assert_eq!(to_slow(changed, quick(3 * SECOND)).faults(), []);
+    // The line of a fetch that took long stands behind the change, and belongs before it.
+    let long = Fetch { took: 2 * SECOND, ..fetch(2 * SECOND) };
+    let four = |rules: RunRules| RunRules { req_host_concurrent: 4, ..rules };
+    let log = |first: RunRules, second: RunRules| {
+        Log::new(four(first))
+            .known()
+            .set(3 * SECOND, 0, four(second))
+            .page(long)
+            .page(quick(2 * SECOND + tenth))
+    };
+    assert_eq!(log(fast(), slow()).faults(), []);
+    assert_eq!(log(slow(), fast()).faults(), [("gap", "rate", 5)]);
+    // Twice, and back again.
+    let twice = Log::new(slow()).known().set(SECOND, 0, fast()).set(3 * SECOND, 0, slow());
+    let twice = twice.page(quick(2 * SECOND)).page(quick(2 * SECOND + tenth)).page(quick(4 * SECOND));
+    assert_eq!(twice.page(quick(4 * SECOND + tenth)).faults(), [("gap", "rate", 8)]);
 }
 
 #[test]

@@ -40,6 +40,15 @@ impl Bounds {
         Bounds { gap_us, concurrent, delay_factor: if per_sec > 0.0 { delay_factor } else { 0.0 } }
     }
 
+    /// The less strict of two, each figure by itself.
+    fn or_less(self, other: Bounds) -> Bounds {
+        Bounds {
+            gap_us: self.gap_us.min(other.gap_us),
+            concurrent: self.concurrent.max(other.concurrent),
+            delay_factor: self.delay_factor.min(other.delay_factor),
+        }
+    }
+
     /// The pause that a response time asks for.
     fn response_us(&self, took_us: u32) -> u64 {
         ((f64::from(took_us) * self.delay_factor) as u64).min(RESPONSE_PAUSE_US_MAX)
@@ -61,8 +70,9 @@ pub(super) struct Timeline<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     at_us: u64,
-    /// Response time of the latest answer.
+    /// Response time of the latest answer, and the pause that it asked for by the rules of that moment.
     took_us: u32,
+    response_us: u64,
     /// Nothing before, and why.
     not_before_us: u64,
     why: Why,
@@ -122,8 +132,9 @@ impl Timeline<'_> {
         let mut heard = Vec::with_capacity(ends.len());
         for &at in ends {
             let row = &self.rows[at as usize];
+            // The rules may have changed since the request was decided on.
+            let bounds = (self.bounds)(&self.runs[Run::at(self.runs, row.run, row.end_us()) as usize].rules);
             if wishes_count && row.is_refusal() {
-                let bounds = self.bounds_of(row);
                 let delay_us = self.crawl_delay_us(row.end_us());
                 let before =
                     bounds.gap_us.max(bounds.response_us(row.took_us)).max(delay_us).max(back_off_us);
@@ -138,7 +149,14 @@ impl Timeline<'_> {
             } else if row.status != 0 {
                 back_off_us = 0;
             }
-            heard.push(Heard { at_us: row.heard_us(), took_us: row.took_us, not_before_us, why, said_by });
+            heard.push(Heard {
+                at_us: row.heard_us(),
+                took_us: row.took_us,
+                response_us: bounds.response_us(row.took_us),
+                not_before_us,
+                why,
+                said_by,
+            });
         }
         heard
     }
@@ -149,7 +167,8 @@ impl Timeline<'_> {
         let latest = heard[..heard.partition_point(|heard| heard.at_us <= decided_us)].last();
         let mut other = last;
         let (mut allowed_us, mut why) = (bounds.gap_us, Why::Rate);
-        let response_us = latest.map_or(0, |heard| bounds.response_us(heard.took_us));
+        // A higher factor counts from the next answer on.
+        let response_us = latest.map_or(0, |heard| bounds.response_us(heard.took_us).min(heard.response_us));
         for (pause_us, reason) in
             [(response_us, Why::ResponseTime), (self.crawl_delay_us(decided_us), Why::CrawlDelay)]
         {
@@ -197,8 +216,16 @@ impl Timeline<'_> {
         learnt.run == row.run || run(row.run).shares_rules(run(learnt.run))
     }
 
+    /// What a request is held to. Rules that changed between the decision to ask and the request may both have been kept:
+    /// another request, decided on later, may have gone out before it.
     fn bounds_of(&self, row: &Row) -> Bounds {
-        (self.bounds)(&self.runs[row.run as usize].rules)
+        let mut run = row.run;
+        let mut bounds = (self.bounds)(&self.runs[run as usize].rules);
+        while self.runs[run as usize].until_us <= row.sent_us {
+            run = self.runs[run as usize].next;
+            bounds = bounds.or_less((self.bounds)(&self.runs[run as usize].rules));
+        }
+        bounds
     }
 
     fn learnt_by(&self, at_us: u64) -> Option<&Learnt> {

@@ -1,17 +1,18 @@
 use super::settings::{
-    AdminFlags, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs, WHAT_TO_CRAWL,
-    say_settings,
+    AdminFlags, Before, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs,
+    WHAT_TO_CRAWL, say_settings,
 };
 use super::shared::{
-    ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, RunningCrawl,
-    Signals, announce_tuning, counted, free_data, keep_settings, lacks, listen, open_data, open_index,
-    parse_url, read_urls, run_to_end, take_doors, tell_event, tell_summary,
+    ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, Reload,
+    RunningCrawl, Signals, announce_tuning, counted, free_data, keep_settings, lacks, listen, open_data,
+    open_index, parse_url, read_urls, run_to_end, take_doors, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    CrawlStore, CrawlTask, Event, Health, Node, NodeError, NodeSetup, SeedsLost, SpiderSetup, Summary,
+    CrawlStore, CrawlTask, Event, Health, Node, NodeError, NodeSetup, NodeStatus, SeedsLost, SpiderSetup,
+    Summary,
 };
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
@@ -64,7 +65,8 @@ impl CrawlArgs {
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
         let data = config.store.data.clone();
-        let summary = crawl(config, Some(&kept), seeds, signals, started)?;
+        let reload = Reload::new(&config, true, || self.shared.layered(&flags, Before::Holds));
+        let summary = crawl(config, Some(&kept), seeds, Attended { signals, reload: Some(reload) }, started)?;
         let report = CrawlReport::new(&summary);
         tell_summary(&report, self.json, |report| report.table(&data) + &report.end(&data))?;
         let lost = summary.seeds_lost.as_ref().map(said_of).or_else(|| report.all_excluded(&data));
@@ -129,12 +131,18 @@ pub(super) fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<Craw
 const FAREWELL: Farewell =
     Farewell { stopping: "open fetches may end (5 s at most)", at_once: "; what was counted is stored" };
 
+/// What a crawl can be told by signals.
+pub(super) struct Attended<'a> {
+    pub signals: Signals,
+    pub reload: Option<Reload<'a>>,
+}
+
 /// Runs a crawl to its end, with progress on stderr. Its settings are kept, if they are to be.
 pub(super) fn crawl(
     mut config: Config,
     kept: Option<&Kept>,
     seeds: Vec<CrawlUrl>,
-    signals: Signals,
+    Attended { signals, reload }: Attended<'_>,
     started: Instant,
 ) -> Result<Summary, Failure> {
     let shards = config.cores.len();
@@ -201,7 +209,7 @@ pub(super) fn crawl(
     }
     let listener = listen(doors, node.desk(), machine);
     let mut had = 0;
-    let ended = run_to_end(node, listener, signals, &FAREWELL, |leaving| match leaving {
+    let ended = run_to_end(node, listener, signals, &FAREWELL, reload, |leaving| match leaving {
         Leaving::AtOnce { pages } => note.stopped_at_once(pages),
         Leaving::InOrder { pages } => had = pages,
     });
@@ -214,7 +222,9 @@ pub(super) fn crawl(
 
 /// Whoever names URLs while a crawl runs there means to add them.
 fn is_free(data: &Path, has_urls: bool) -> Result<(), Failure> {
-    if !has_urls || RunningCrawl::at(data)?.is_none() {
+    let running = if has_urls { RunningCrawl::at(data)? } else { None };
+    let status = running.and_then(|mut crawl| crawl.get::<NodeStatus>("/api/v1/status").ok().flatten());
+    if !status.is_some_and(|status| ["crawl", "urlserver"].contains(&status.role.as_str())) {
         return free_data(data);
     }
     let by = Holder::of(data)?.map_or("a process".to_string(), |holder| holder.to_string());

@@ -3,6 +3,7 @@
 use super::Cli;
 use super::cli::{help_width, wrapped};
 use super::shared::{Failure, print, written};
+use crate::admin::metrics::all_families;
 use crate::base::{edits, shown};
 use crate::config::reference;
 use clap::{Args, CommandFactory, Parser};
@@ -25,7 +26,7 @@ pub(super) struct Topic {
     text: &'static str,
 }
 
-pub(super) const TOPICS: [Topic; 11] = [
+pub(super) const TOPICS: [Topic; 12] = [
     Topic {
         name: "first-crawl",
         about: "a first hour: try, crawl, stop, resume, look, crawl again",
@@ -60,6 +61,11 @@ pub(super) const TOPICS: [Topic; 11] = [
         name: "politeness",
         about: "pauses, robots.txt, back-off, audit",
         text: include_str!("../manual/politeness.md"),
+    },
+    Topic {
+        name: "monitoring",
+        about: "figures for Prometheus, and what to make of them",
+        text: include_str!("../manual/monitoring.md"),
     },
     Topic {
         name: "services",
@@ -106,7 +112,7 @@ impl HelpArgs {
 
 impl Topic {
     /// The text without what is written for other readers than people (`<!-- … -->`). The page of the settings ends with
-    /// the tables that their definitions make.
+    /// the tables that their definitions make, and so does that of figures.
     pub fn page(&self) -> String {
         let mut page = String::with_capacity(self.text.len());
         let mut lines = self.text.lines();
@@ -119,8 +125,10 @@ impl Topic {
             page += line;
             page.push('\n');
         }
-        if self.name == "settings" {
-            page = format!("{page}\n{}", reference());
+        match self.name {
+            "settings" => page = format!("{page}\n{}", reference()),
+            "monitoring" => page = format!("{page}\n{}", all_families()),
+            _ => {}
         }
         page
     }

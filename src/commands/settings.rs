@@ -283,18 +283,13 @@ pub enum Before {
     IsNone,
 }
 
-/// Settings of a command whose data directory keeps none, checked.
-pub fn load(file: Option<&Path>, flags: &[&dyn Overlay]) -> Result<Config, Failure> {
-    layered(file, flags, Before::IsNone).map(|layered| layered.config)
-}
-
 /// What a settings file says, and what came of it.
 pub struct Layers {
     pub file: Option<Reading>,
     pub layered: Layered,
 }
 
-/// As [`load`], of a file and the directory that keeps settings, for a look at them.
+/// Of a file and the directory that keeps settings, for a look at them.
 pub fn read_layers(file: Option<&Path>, data: Option<&Path>, before: Before) -> Result<Layers, Failure> {
     let data = data.map(|data| DataFlags { data: Some(data.to_path_buf()) });
     let flags: Vec<&dyn Overlay> = data.iter().map(|data| data as &dyn Overlay).collect();
@@ -356,7 +351,7 @@ fn missing_files(config: &Config, is_in_file: impl Fn(&str) -> bool) -> Vec<Faul
 }
 
 /// Every layer, one over the other, and checked. Every mistake is told at once.
-fn layered(file: Option<&Path>, flags: &[&dyn Overlay], before: Before) -> Result<Layered, Failure> {
+pub fn layered(file: Option<&Path>, flags: &[&dyn Overlay], before: Before) -> Result<Layered, Failure> {
     all_layers(file, flags, before).map(|layers| layers.layered)
 }
 

@@ -51,14 +51,16 @@ impl SimArgs {
             })?;
             count += 1;
         }
-        let SimReport { requests, documents, success, deaths, pauses, slots_reused, moved_on, .. } = total;
+        let SimReport {
+            requests, documents, success, deaths, pauses, changes, slots_reused, moved_on, ..
+        } = total;
         let SimReport { broken, left_behind, stored, virtual_seconds, .. } = total;
         let incidents = match self.split {
             true => format!(
                 "{deaths} processes killed, links broken {broken} times, {left_behind} requests left behind, {stored} records answered for and found"
             ),
             false => format!(
-                "{deaths} shards died, {pauses} pauses, {slots_reused} slots changed hosts, {moved_on} requests went to another address"
+                "{deaths} shards died, {pauses} pauses, {changes} changes of rules, {slots_reused} slots changed hosts, {moved_on} requests went to another address"
             ),
         };
         print(&format!(

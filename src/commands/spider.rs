@@ -1,7 +1,7 @@
-use super::settings::{AdminFlags, DataFlags, SharedArgs, listen_address};
+use super::settings::{AdminFlags, Before, DataFlags, SharedArgs, listen_address};
 use super::shared::{
-    ChosenDriver, Failure, Farewell, ProductDriver, Signals, SpiderReport, announce_links, announce_tuning,
-    links_possible, listen, open_data, run_to_end, take_doors, tell_event, tell_summary,
+    ChosenDriver, Failure, Farewell, ProductDriver, Reload, Signals, SpiderReport, announce_links,
+    announce_tuning, links_possible, listen, open_data, run_to_end, take_doors, tell_event, tell_summary,
 };
 use crate::base::shown;
 use crate::config::Config;
@@ -65,7 +65,9 @@ impl SpiderArgs {
         let links = LinksConfig { listen, dial, links_max: links_possible() };
         let store = self.store.as_deref().or(told.store.as_deref());
         let store = store.map(|text| dial_address("--store", text)).transpose()?;
-        let summary = spider(config, links, store, signals, started)?;
+        let read = || self.shared.layered(&[&self.data, &self.admin], Before::IsNone);
+        let reload = Reload::new(&config, false, read);
+        let summary = spider(config, links, store, (signals, reload), started)?;
         tell_summary(&SpiderReport::new(&summary), self.json, SpiderReport::table)
     }
 }
@@ -88,7 +90,7 @@ fn spider(
     mut config: Config,
     links: LinksConfig,
     store: Option<String>,
-    signals: Signals,
+    (signals, reload): (Signals, Reload<'_>),
     started: Instant,
 ) -> Result<SpiderSummary, Failure> {
     let shards = config.cores.len();
@@ -117,7 +119,7 @@ fn spider(
     let machine = announce_tuning(&setup.config.store.data, driver.refused);
     announce_links("spider", node.bound(), &dials);
     let listener = listen(doors, node.desk(), machine);
-    run_to_end(node, listener, signals, &FAREWELL, |_| ())
+    run_to_end(node, listener, signals, &FAREWELL, Some(reload), |_| ())
 }
 
 fn start<D: ProductDriver>(

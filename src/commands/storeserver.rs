@@ -1,7 +1,7 @@
-use super::settings::{AdminFlags, DataFlags, Overlay, StoreFlags, listen_address, load};
+use super::settings::{AdminFlags, Before, DataFlags, Overlay, StoreFlags, layered, listen_address};
 use super::shared::{
-    Failure, Farewell, LogArgs, Signals, StoreReport, announce_links, announce_tuning, listen, open_data,
-    raise_nofile, run_to_end, take_doors, tell_summary,
+    Failure, Farewell, LogArgs, Reload, Signals, StoreReport, announce_links, announce_tuning, listen,
+    open_data, raise_nofile, run_to_end, take_doors, tell_summary,
 };
 use crate::config::{Config, flag_help};
 use crate::engine::StoreNode;
@@ -47,7 +47,9 @@ impl StoreServerArgs {
         self.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
-        let config = load(self.config.as_deref(), &[&self.data, &self.admin, &self])?;
+        let read = || layered(self.config.as_deref(), &[&self.data, &self.admin, &self], Before::IsNone);
+        let config = read()?.config;
+        let reload = Reload::new(&config, false, read);
         let address = self.listen.as_deref().map(listen_address).transpose()?.or(config.store.listen);
         let address = address.ok_or_else(|| {
             let mend = "give --listen, or set listen under [store] in the file of --config";
@@ -60,7 +62,7 @@ impl StoreServerArgs {
         let machine = announce_tuning(&config.store.data, None);
         announce_links("storeserver", Some(node.bound()), &[]);
         let listener = listen(doors, node.desk(), machine);
-        let summary = run_to_end(node, listener, signals, &FAREWELL, |_| ())?;
+        let summary = run_to_end(node, listener, signals, &FAREWELL, Some(reload), |_| ())?;
         tell_summary(&StoreReport::new(&summary), self.json, StoreReport::table)
     }
 }

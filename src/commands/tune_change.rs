@@ -69,7 +69,10 @@ impl Applied<'_> {
             ),
         };
         for path in &self.refused {
-            let _ = writeln!(text, "not changed: {path} may not be written from here (in a container, its host can)");
+            let _ = writeln!(
+                text,
+                "not changed: {path} may not be written from here (in a container, its host can)"
+            );
         }
         if !self.by_hand.is_empty() {
             text += "not changed, as they need a restart, another tool or a decision:\n";

@@ -2,7 +2,7 @@ use super::settings::{
     AdminFlags, Before, DataFlags, KeptArgs, NO_WAY_TO_A_SPIDER, QueueFlags, SharedArgs, say_settings,
 };
 use super::shared::{
-    ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Signals, UrlReport, announce_links,
+    ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Reload, Signals, UrlReport, announce_links,
     announce_tuning, free_data, keep_settings, lacks, links_possible, listen, open_data, open_index,
     read_urls, run_to_end, take_doors, tell_summary,
 };
@@ -60,7 +60,7 @@ impl UrlServerArgs {
         if before == Before::Holds && layered.config.url_server.urls.is_some() {
             layered = self.shared.layered(&[&self.queues, &self.data, &self.admin], Before::IsNone)?;
         }
-        let urls = self.urls.or_else(|| layered.config.url_server.urls.take());
+        let urls = self.urls.clone().or_else(|| layered.config.url_server.urls.take());
         free_data(&layered.config.store.data)?;
         say_settings(&layered);
         let Layered { config, kept, .. } = layered;
@@ -90,7 +90,12 @@ impl UrlServerArgs {
             }
         }
         let wait = self.wait || config.crawl.wait;
-        let summary = serve(config, &kept, links, list, wait, signals, started)?;
+        let keeps = urls.is_none();
+        let reload = Reload::new(&config, keeps, || {
+            let before = if keeps { Before::Holds } else { Before::IsNone };
+            self.shared.layered(&[&self.queues, &self.data, &self.admin], before)
+        });
+        let summary = serve(config, &kept, links, list, wait, (signals, reload), started)?;
         tell_summary(&UrlReport::new(summary), self.json, UrlReport::table)
     }
 }
@@ -110,7 +115,7 @@ fn serve(
     links: LinksConfig,
     urls: Vec<CrawlUrl>,
     wait: bool,
-    signals: Signals,
+    (signals, reload): (Signals, Reload<'_>),
     started: Instant,
 ) -> Result<UrlSummary, Failure> {
     let driver = ChosenDriver::of(&mut config, 1)?;
@@ -141,7 +146,7 @@ fn serve(
     let machine = announce_tuning(&setup.config.store.data, driver.refused);
     announce_links("urlserver", node.bound(), &dials);
     let listener = listen(doors, node.desk(), machine);
-    run_to_end(node, listener, signals, &FAREWELL, |_| ())
+    run_to_end(node, listener, signals, &FAREWELL, Some(reload), |_| ())
 }
 
 fn start<D: ProductDriver>(

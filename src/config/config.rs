@@ -170,7 +170,7 @@ impl Config {
     }
 
     /// Takes over one setting.
-    pub(super) fn adopt(&mut self, setting: &str, from: &Config) {
+    pub(crate) fn adopt(&mut self, setting: &str, from: &Config) {
         let (section, name) = setting.split_once('.').unwrap_or((setting, ""));
         match section {
             CrawlSettings::NAME => self.crawl.adopt(name, &from.crawl),

@@ -24,11 +24,11 @@ settings! {
         /// How many links to follow from a seed; unset, any number.
         depth: Option<u16> = None, flag "N";
         /// Stop after this many pages; unset, no limit.
-        max_pages: Option<u64> = None, flag "N", told once;
+        max_pages: Option<u64> = None, flag "N", told once, live now;
         /// Stop after this time, in seconds if it has no unit; unset, no limit.
-        max_seconds: Option<Seconds> = None, flag "N", told once;
+        max_seconds: Option<Seconds> = None, flag "N", told once, live now;
         /// Stay when nothing is due, and continue when something is.
-        wait: bool = false, flag "", told once;
+        wait: bool = false, flag "", told once, live now;
         /// Ask again for everything that was ever fetched, by conditional requests.
         again: bool = false, flag "", told once;
         /// Ask only whether the URLs given are there and have changed, without their documents.

@@ -193,7 +193,7 @@ impl Kept {
 const MEND: &str = "mend it, or start without it by --fresh-settings";
 
 /// Every setting that has a value, by `section.name`, as it is written whatever directory it is written from.
-fn texts(config: &Config) -> BTreeMap<String, String> {
+pub(super) fn texts(config: &Config) -> BTreeMap<String, String> {
     let mut config = config.clone();
     config.make_paths_absolute();
     config.written().into_iter().collect()

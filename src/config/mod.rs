@@ -20,6 +20,7 @@
 //! | `units`      | times, sizes and rates                                                         |
 //! | `file`       | a settings file, and what is said about its mistakes                           |
 //! | `kept`       | what a data directory was told, and how it comes between file and flags        |
+//! | `change`     | settings read again by a process that runs: what it takes, what needs a restart |
 //! | `listing`    | every setting with its value and who said so                                   |
 //! | `reference`  | every setting as a table, and as the help of a flag                            |
 //! | `template`   | every setting as a comment of a file to begin with                             |
@@ -28,6 +29,7 @@
 
 mod admin;
 mod auth;
+mod change;
 #[expect(clippy::module_inception)]
 mod config;
 mod crawl;
@@ -45,7 +47,8 @@ mod template;
 mod units;
 mod url_server;
 
-pub(crate) use admin::AdminSettings;
+pub use admin::AdminSettings;
+pub(crate) use change::{Change, Changed};
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
 pub(crate) use crawl::NameServer;

@@ -3,7 +3,7 @@ use super::auth::AuthEntry;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
 use super::recrawl::RecrawlEntry;
-use super::section::{Section, Setting};
+use super::section::{Live, Section, Setting};
 use super::spider::SpiderSettings;
 use super::store::StoreSettings;
 use super::url_server::UrlServerSettings;
@@ -66,6 +66,12 @@ pub(super) fn is_kept(setting: &str) -> bool {
         Some((section, name)) => find(section, name).is_some_and(|(_, setting)| !setting.once),
         None => setting == RecrawlEntry::NAME,
     }
+}
+
+/// When a change of a setting, `section.name`, holds in a process that runs.
+pub(super) fn live_of(setting: &str) -> Live {
+    let found = setting.split_once('.').and_then(|(section, name)| find(section, name));
+    found.map_or(Live::Restart, |(_, setting)| setting.live)
 }
 
 /// Every setting of the file as Markdown: a table for each section, in columns that also read well in a terminal.

@@ -17,25 +17,25 @@ settings! {
         /// Where we can be reached, a URL or a mail address; it is added to the user agent as `(+contact)`.
         contact: Option<Contact> = None, flag "URL|MAIL";
         /// Time between two WORKING messages about an open fetch.
-        timeout_update: Millis = Millis(20_000), in 1 to WEEK_MS, flag "MS";
+        timeout_update: Millis = Millis(20_000), in 1 to WEEK_MS, flag "MS", live new_fetches;
         /// Time that a fetch may take.
-        timeout_req: Millis = Millis(60_000), in 1 to WEEK_MS, flag "MS";
+        timeout_req: Millis = Millis(60_000), in 1 to WEEK_MS, flag "MS", live new_fetches;
         /// Time until a connection is made, with TLS.
-        timeout_connect: Millis = Millis(10_000), in 0 to WEEK_MS;
+        timeout_connect: Millis = Millis(10_000), in 0 to WEEK_MS, live new_fetches;
         /// Time from the request to the first byte of its answer.
-        timeout_first_byte: Millis = Millis(30_000), in 0 to WEEK_MS;
+        timeout_first_byte: Millis = Millis(30_000), in 0 to WEEK_MS, live new_fetches;
         /// Time until a host with several addresses is tried at the next one.
-        fallback_delay: Millis = Millis(300), in 1 to WEEK_MS, flag "MS";
+        fallback_delay: Millis = Millis(300), in 1 to WEEK_MS, flag "MS", live new_fetches;
         /// Time without a byte inside an answer.
-        timeout_read: Millis = Millis(30_000), in 0 to WEEK_MS;
+        timeout_read: Millis = Millis(30_000), in 0 to WEEK_MS, live new_fetches;
         /// Bytes a second that a server must send on average once it sends; 0 = no such rule.
-        min_rate: Bytes = Bytes(100), in 0 to 1 << 30;
+        min_rate: Bytes = Bytes(100), in 0 to 1 << 30, live new_fetches;
         /// Time that an idle connection is kept for the next request.
-        keep_alive: Millis = Millis(15_000), in 0 to WEEK_MS;
+        keep_alive: Millis = Millis(15_000), in 0 to WEEK_MS, live new_fetches;
         /// Longer documents are cut at this size, in bytes; a store server refuses them.
-        max_doc_size: Bytes = Bytes(16 << 20), in 1 to 1 << 30, flag "BYTES";
+        max_doc_size: Bytes = Bytes(16 << 20), in 1 to 1 << 30, flag "BYTES", live new_fetches;
         /// Memory in bytes for documents on their way, over all shards; when it is used up, new fetches wait.
-        body_memory: Bytes = Bytes(1 << 30);
+        body_memory: Bytes = Bytes(1 << 30), live new_fetches;
         /// Trust these certificates (PEM) besides those of the web.
         ca_file: Option<PathBuf> = None, flag "PEM";
         /// Accept bad certificates, and flag the documents.

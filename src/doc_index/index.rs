@@ -37,6 +37,7 @@ pub struct DocIndex {
     books: Bookkeeping,
     trouble: Trouble,
     asked: Asked,
+    links: LinkCounts,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +56,15 @@ pub struct IndexStats {
     /// Not taken in: over the budget of a host or domain, or one variant of a query too many.
     pub refused: u64,
     pub hosts: u64,
+}
+
+/// Links by what was made of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    pub new: u64,
+    pub known: u64,
+    /// Over the budget of a host or domain, or one variant of a query too many.
+    pub over_budget: u64,
 }
 
 impl IndexStats {
@@ -136,6 +146,7 @@ impl DocIndex {
             books: Bookkeeping::default(),
             trouble: Trouble::default(),
             asked: Asked::default(),
+            links: LinkCounts::default(),
         }
     }
 
@@ -167,7 +178,7 @@ impl DocIndex {
         let mut count = 0;
         for ((link, &fingerprint), answer) in links.iter().zip(&asked.fingerprints).zip(&asked.answers) {
             match answer {
-                Answer::Known => {}
+                Answer::Known => self.links.known += 1,
                 Answer::New => {
                     new[count] = NewLink { link: *link, fingerprint };
                     count += 1;
@@ -216,6 +227,7 @@ impl DocIndex {
         let doc_id = self.ledger.next_doc();
         let (host_origin, path) = url.split_at(cut.path_at);
         if host_origin.is_empty() || doc_id == u32::MAX || self.known.holds(fingerprint) {
+            self.links.known += 1;
             return;
         }
         let host = self.frontier.host_of(cut.host_fingerprint, host_origin);
@@ -223,11 +235,13 @@ impl DocIndex {
         // A seed, and where it leads, is not counted against anything.
         if !origin.provenance.seed_chain && !self.budgets.admit(url, of_host.known) {
             self.books.counts.refused += 1;
+            self.links.over_budget += 1;
             of_host.refused = of_host.refused.saturating_add(1);
             return;
         }
         of_host.known += 1;
         self.books.counts.known += 1;
+        self.links.new += 1;
         self.ledger.push(&Entry::Doc { origin, url }, now_s);
         if let Err(error) = self.known.insert(fingerprint, doc_id) {
             self.trouble.note(error);
@@ -245,7 +259,10 @@ impl DocIndex {
         };
         for (fingerprint, url, origin, known) in resolved.answered() {
             match known {
-                true => self.known.seen_mut().note(fingerprint),
+                true => {
+                    self.links.known += 1;
+                    self.known.seen_mut().note(fingerprint);
+                }
                 false => self.admit_one(url, fingerprint, origin, now_s),
             }
         }
@@ -318,6 +335,15 @@ impl DocIndex {
     pub fn close(&mut self) -> io::Result<()> {
         self.flush(true)?;
         self.known.seen_mut().flush()
+    }
+
+    /// What was made of links since it was opened.
+    pub fn links(&self) -> LinkCounts {
+        self.links
+    }
+
+    pub fn memory_max(&self) -> usize {
+        self.rules.memory_bytes
     }
 
     pub fn stats(&self) -> IndexStats {

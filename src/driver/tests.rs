@@ -64,7 +64,7 @@ fn quiet(driver: &mut impl Driver) {
 
 fn each_driver(test: fn(&mut dyn FnMut() -> Box<dyn Driver>)) {
     test(&mut || Box::new(EpollDriver::new(64, Instant::now()).unwrap()));
-    if UringDriver::probe().is_ok() {
+    if UringDriver::probe(1).is_ok() {
         test(&mut || Box::new(UringDriver::new(64, Instant::now()).unwrap()));
     }
 }
@@ -250,7 +250,7 @@ fn a_stream_is_closed_before_it_stands() {
 macro_rules! each_server {
     ($test:ident) => {
         $test(|| EpollDriver::new(8, Instant::now()).unwrap());
-        if UringDriver::probe().is_ok() {
+        if UringDriver::probe(1).is_ok() {
             $test(|| UringDriver::new(8, Instant::now()).unwrap());
         }
     };

@@ -27,7 +27,6 @@ impl Cache {
         Cache { entries: Vec::new(), places: RapidHashMap::default(), hand: 0, count_max }
     }
 
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -1,7 +1,7 @@
 use super::cache::Cache;
 use super::lookup::{Answer, Asking, Failure, Finding, Half, Lookup};
 use super::servers::Servers;
-use crate::base::{Key, NetAsk, NetError, NetEvent, Now, Rng, Slots, TimerWheel, Transport};
+use crate::base::{Durations, Key, NetAsk, NetError, NetEvent, Now, Rng, Slots, TimerWheel, Transport};
 use crate::proto::dns::{HostName, Question, RecordKind, Reply};
 use rapidhash::fast::RapidHashMap;
 use std::collections::VecDeque;
@@ -64,6 +64,17 @@ pub struct Resolver {
     due: Vec<Key>,
     /// Source of ids and spellings. An attacker who sees enough of them to predict the next need not guess.
     rng: Rng,
+    stats: ResolverStats,
+}
+
+/// What names were asked for, and with what success.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResolverStats {
+    /// Answers of servers: addresses, no such name, no address, no answer to the question, none in time.
+    pub lookups: [u64; 5],
+    /// Questions that the cache knew the answer to, and those that it did not.
+    pub cache: [u64; 2],
+    pub times: Durations,
 }
 
 /// A socket: one try at one server.
@@ -113,6 +124,7 @@ impl Resolver {
             wheel: TimerWheel::new(now),
             due: Vec::new(),
             rng: Rng::new(seed),
+            stats: ResolverStats::default(),
             config,
         }
     }
@@ -128,7 +140,11 @@ impl Resolver {
         self.conns.len()
     }
 
-    #[cfg(test)]
+    pub fn stats(&self) -> &ResolverStats {
+        &self.stats
+    }
+
+    /// Answers that are remembered.
     pub fn cached(&self) -> usize {
         self.cache.len()
     }
@@ -143,9 +159,11 @@ impl Resolver {
     /// Asks for the addresses of a host.
     pub fn ask(&mut self, name: &str, now: Now, out: &mut Vec<Action>) -> Asked {
         if let Some(answer) = self.cache.get(name, now) {
+            self.stats.cache[0] += 1;
             return Asked::Known(answer);
         }
         if self.open.contains_key(name) {
+            self.stats.cache[1] += 1;
             return Asked::Pending;
         }
         let Ok(host) = HostName::parse(name) else {
@@ -168,6 +186,7 @@ impl Resolver {
         let Some(key) = self.lookups.insert(lookup) else {
             return Asked::Full;
         };
+        self.stats.cache[1] += 1;
         self.open.insert(name.into(), key);
         self.fresh.push_back((key, now.plus_ms(FRESH_MS)));
         self.fresh_open += 1;
@@ -344,6 +363,14 @@ impl Resolver {
                 asking.tries.into_iter().for_each(|conn| self.close(conn, out));
             }
         }
+        self.stats.lookups[match answer {
+            Ok(_) => 0,
+            Err(Failure::NoSuchName | Failure::BadName) => 1,
+            Err(Failure::NoAddress) => 2,
+            Err(Failure::ServersFailed) => 3,
+            Err(Failure::TimedOut) => 4,
+        }] += 1;
+        self.stats.times.note(self.answered_within_us().saturating_sub(lookup.deadline.since_us(now)));
         self.cache.put(&lookup.name, answer.clone(), now.plus_ms(u64::from(ttl_s) * 1_000), now);
         out.push(Action::Answer { name: lookup.name, answer });
     }

@@ -1,13 +1,15 @@
 use super::plan::Plan;
 use super::web::{Witness, robots_of};
 use crate::base::Now;
+use crate::config::Config;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 /// Sees every request as the servers do, and holds the node to its promises.
 pub struct Judge {
-    host_gap_us: u64,
-    ip_gap_us: u64,
+    gaps: Gaps,
+    /// Of rules that were changed: what was begun by them may be on its way until then.
+    former: Vec<(Gaps, Now)>,
     last_of_host: HashMap<u32, Now>,
     last_of_ip: HashMap<IpAddr, Now>,
     /// The connection that each URL is in flight on.
@@ -19,15 +21,45 @@ pub struct Judge {
     pub requests: u64,
 }
 
-impl Judge {
-    pub fn new(plan: &Plan) -> Judge {
-        let settings = &plan.config.url_server;
+/// The pauses that a host and an address are to be given at the least.
+#[derive(Clone, Copy)]
+struct Gaps {
+    host_us: u64,
+    ip_us: u64,
+}
+
+impl Gaps {
+    fn of(config: &Config) -> Gaps {
+        let settings = &config.url_server;
         let gap = |per_sec: f64| {
             if per_sec > 0.0 { (1_000_000.0 / per_sec).ceil() as u64 } else { 0 }
         };
+        Gaps {
+            host_us: gap(settings.req_host_per_sec.0),
+            ip_us: gap(settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec).0),
+        }
+    }
+}
+
+impl Judge {
+    /// Other rules hold from now on; what was begun by those before has been sent by `settled`. The crawl log knows to the
+    /// microsecond which of them held, and the audit goes by it.
+    pub fn changed(&mut self, config: &Config, settled: Now) {
+        self.former.push((std::mem::replace(&mut self.gaps, Gaps::of(config)), settled));
+    }
+
+    fn gaps(&mut self, now: Now) -> Gaps {
+        self.former.retain(|(_, until)| *until > now);
+        let all = self.former.iter().map(|(gaps, _)| gaps).chain([&self.gaps]);
+        all.copied()
+            .reduce(|a, b| Gaps { host_us: a.host_us.min(b.host_us), ip_us: a.ip_us.min(b.ip_us) })
+            .unwrap_or(self.gaps)
+    }
+
+    pub fn new(plan: &Plan) -> Judge {
         Judge {
-            host_gap_us: gap(settings.req_host_per_sec.0),
-            ip_gap_us: gap(settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec).0),
+            gaps: Gaps::of(&plan.config),
+            former: Vec::new(),
             last_of_host: HashMap::new(),
             last_of_ip: HashMap::new(),
             flights: HashMap::new(),
@@ -41,13 +73,14 @@ impl Judge {
 impl Witness for Judge {
     fn asked(&mut self, conn: u64, host: u32, ip: IpAddr, target: &str, now: Now) {
         self.requests += 1;
+        let gaps = self.gaps(now);
         if let Some(last) = self.last_of_host.insert(host, now) {
             let gap = now.since_us(last);
-            assert!(gap >= self.host_gap_us, "host {host} asked {gap} µs after the last time, at {now:?}");
+            assert!(gap >= gaps.host_us, "host {host} asked {gap} µs after the last time, at {now:?}");
         }
         if let Some(last) = self.last_of_ip.insert(ip, now) {
             let gap = now.since_us(last);
-            assert!(gap >= self.ip_gap_us, "address {ip} asked {gap} µs after the last time, at {now:?}");
+            assert!(gap >= gaps.ip_us, "address {ip} asked {gap} µs after the last time, at {now:?}");
         }
         assert!(
             !target.starts_with("/private/"),

@@ -25,6 +25,8 @@ pub struct Plan {
     pub death_ms: u64,
     /// Mean virtual milliseconds between two pauses of the whole crawl; 0 = none.
     pub pause_ms: u64,
+    /// Mean virtual milliseconds between two changes of the rules; 0 = none.
+    pub change_ms: u64,
     /// Virtual microseconds that pass at least when no actor has work.
     pub tick_us: u64,
     /// Invariants are checked after every turn. A plan whose instructions are counted does without.
@@ -116,7 +118,28 @@ impl Plan {
             tick_us: 10,
             checked: true,
             pause_ms: if rng.chance(200) { 1_000 + rng.below(60_000) } else { 0 },
+            change_ms: if rng.chance(400) { 200 + rng.below(40_000) } else { 0 },
         }
+    }
+
+    /// Other rules, as somebody may set them while the crawl runs.
+    pub fn changed(config: &Config, rng: &mut Rng) -> Config {
+        let mut config = config.clone();
+        let settings = &mut config.url_server;
+        settings.req_host_per_sec = Rate([0.0, 0.5, 1.0, 3.0, 20.0, 50.0][rng.below(6) as usize]);
+        settings.req_host_concurrent = 1 + rng.below(4) as u8;
+        settings.delay_factor = Rate([0.0, 0.5, 1.0, 3.0][rng.below(4) as usize]);
+        settings.host_failures_max = 2 + rng.below(12) as u8;
+        (settings.req_ip_per_sec, settings.req_ip_concurrent) = match rng.chance(300) {
+            true => {
+                let rate = Rate([0.0, 1.0, 10.0][rng.below(3) as usize]);
+                (Some(rate), Some(1 + rng.below(4) as u8))
+            }
+            false => (None, None),
+        };
+        config.spider.timeout_read = Millis(2_000 + rng.below(20_000));
+        config.spider.keep_alive = Millis(100 + rng.below(20_000));
+        config
     }
 
     /// A crawl of about this many pages in which the work per page is all that counts: forty pages of 10 KB per host,
@@ -141,6 +164,7 @@ impl Plan {
             death_ms: 0,
             several: 0,
             pause_ms: 0,
+            change_ms: 0,
             tick_us: 1_000,
             checked: false,
         }

@@ -10,6 +10,8 @@ pub struct SimReport {
     pub deaths: u64,
     /// Pauses of the whole crawl that came to their end.
     pub pauses: u64,
+    /// Changes of the rules while it ran.
+    pub changes: u64,
     pub slots_reused: u64,
     /// Requests that went to another address because nobody was at the first.
     pub moved_on: u64,
@@ -30,6 +32,7 @@ impl AddAssign for SimReport {
         self.success += other.success;
         self.deaths += other.deaths;
         self.pauses += other.pauses;
+        self.changes += other.changes;
         self.slots_reused += other.slots_reused;
         self.moved_on += other.moved_on;
         self.broken += other.broken;

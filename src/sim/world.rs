@@ -5,7 +5,7 @@ use super::web::{MisbehavingWeb, PORT, addresses_of};
 use crate::audit::{LogReader, Overrides};
 use crate::base::{Now, Rng, Wall};
 use crate::config::Bytes;
-use crate::doc_index::DocIndex;
+use crate::doc_index::{DocIndex, IndexRules};
 use crate::driver::Driver;
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
@@ -20,6 +20,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A node and its world.
 struct World {
@@ -33,6 +34,9 @@ struct World {
     keeper_at: Now,
     death_at: Now,
     pauses: Pauses,
+    /// When somebody changes the rules, and how often that is still done.
+    change_at: Now,
+    changes_left: u32,
     rng: Rng,
     report: SimReport,
 }
@@ -68,6 +72,7 @@ const SEGMENT_BYTES: u64 = 1 << 20;
 /// A crawl that waits for hours would otherwise be a long row of deaths.
 const DEATHS_MAX: u64 = 20;
 const PAUSES_MAX: u32 = 4;
+const CHANGES_MAX: u32 = 12;
 /// More than any plan gives connections, at one address after the other.
 const SETTLE_MS: u64 = 60_000;
 /// The day on which all of it happens.
@@ -109,7 +114,10 @@ impl World {
         // When the keeper commits is drawn by the simulation.
         config.store.commit_ms.0 = 0;
         config.store.segment_bytes = Bytes(SEGMENT_BYTES);
-        let index = OpenIndex::over(DocIndex::default(), &config);
+        // A crawl of days would try again what failed in its first hour; each document is to be counted once.
+        let mut rules = IndexRules::default();
+        rules.schedule.retries_max = 0;
+        let index = OpenIndex::over(DocIndex::in_memory(rules), &config);
         let files = MemoryFiles::default();
         let task = CrawlTask { seeds, store: CrawlStore::Memory(files.clone()), index };
         let names = |_, _| Ok(Names::table(HostsFile::parse(&hosts)));
@@ -123,6 +131,7 @@ impl World {
         let death_at = next_death(&plan, &mut rng, Now::ZERO);
         let pause_at = if plan.pause_ms == 0 { Now::NEVER } else { Now::ZERO.plus_ms(plan.pause_ms) };
         let pauses = Pauses { next: (pause_at, PauseStep::Pause), requests: 0, left: PAUSES_MAX };
+        let change_at = if plan.change_ms == 0 { Now::NEVER } else { Now::ZERO.plus_ms(plan.change_ms) };
         let report = SimReport::default();
         World {
             plan,
@@ -135,6 +144,8 @@ impl World {
             keeper_at: Now::ZERO,
             death_at,
             pauses,
+            change_at,
+            changes_left: CHANGES_MAX,
             rng,
             report,
         }
@@ -178,6 +189,10 @@ impl World {
                 self.pause_or_resume(now);
                 busy = true;
             }
+            if now >= self.change_at {
+                self.change_the_rules(now);
+                busy = true;
+            }
             steps_of_instant += 1;
             assert!(steps_of_instant < STEPS_PER_INSTANT_MAX, "busy for ever at {now:?}");
             if !busy && !self.node.scheduler.actor.has_messages() && !self.node.index.actor.has_messages() {
@@ -199,7 +214,7 @@ impl World {
         let next = due
             .chain(self.net.borrow().next_at())
             .chain(commit)
-            .chain([self.death_at, self.pauses.next.0])
+            .chain([self.death_at, self.pauses.next.0, self.change_at])
             .min();
         // A timer may fall due within the present instant; the next look is a tick later.
         next.unwrap_or(now).max(now.plus_us(self.plan.tick_us))
@@ -227,6 +242,17 @@ impl World {
                 (if self.pauses.left > 0 { at } else { Now::NEVER }, PauseStep::Pause)
             }
         };
+    }
+
+    /// Somebody sets other rules. What is decided from then on keeps to them, and the audit knows when that was.
+    fn change_the_rules(&mut self, now: Now) {
+        let config = Plan::changed(&self.plan.config, &mut self.rng);
+        self.judge.borrow_mut().changed(&config, now.plus_ms(SETTLE_MS));
+        self.node.scheduler.actor.questions().ask(Ask::Set(Arc::new(config)), drop);
+        self.report.changes += 1;
+        self.changes_left -= 1;
+        let at = now.plus_ms(1 + self.rng.below(2 * self.plan.change_ms));
+        self.change_at = if self.changes_left > 0 { at } else { Now::NEVER };
     }
 
     /// What a panic does: the shard and its driver are gone, and a new one takes the place.
@@ -351,6 +377,12 @@ mod tests {
     fn nothing_is_asked_in_a_pause_and_nothing_is_lost_by_it() {
         let pauses: u64 = (0..40).map(|seed| run(seed).pauses).sum();
         assert!(pauses > 8, "{pauses}");
+    }
+
+    #[test]
+    fn rules_that_change_are_kept_from_that_moment_on() {
+        let changes: u64 = (0..40).map(|seed| run(seed).changes).sum();
+        assert!(changes > 40, "{changes}");
     }
 
     #[test]

@@ -6,16 +6,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct BodyBudget {
     used: AtomicU64,
-    bytes_max: u64,
+    bytes_max: AtomicU64,
 }
 
 impl BodyBudget {
     pub fn new(bytes_max: u64) -> Arc<BodyBudget> {
-        Arc::new(BodyBudget { used: AtomicU64::new(0), bytes_max })
+        Arc::new(BodyBudget { used: AtomicU64::new(0), bytes_max: AtomicU64::new(bytes_max) })
+    }
+
+    /// Another limit holds for fetches that begin from now on.
+    pub fn set_max(&self, bytes_max: u64) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
     pub fn bytes_max(&self) -> u64 {
-        self.bytes_max
+        self.bytes_max.load(Ordering::Relaxed)
     }
 
     /// Bytes held, to within a step of each spider.
@@ -48,7 +53,8 @@ impl Held {
 
     pub fn is_used_up(&self) -> bool {
         // What is not published yet counts here all the same.
-        self.budget.used() + self.bytes.saturating_sub(self.published) >= self.budget.bytes_max
+        self.budget.used() + self.bytes.saturating_sub(self.published)
+            >= self.budget.bytes_max.load(Ordering::Relaxed)
     }
 
     fn publish(&mut self) {

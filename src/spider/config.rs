@@ -9,6 +9,20 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct SpiderConfig {
     pub user_agent: String,
+    pub limits: FetchLimits,
+    pub head: HeadLimits,
+    /// Connections, busy and idle together.
+    pub conns_max: usize,
+    pub tls: Arc<TlsSettings>,
+    pub sites: Arc<Sites>,
+    pub cookies: bool,
+    pub budget: Arc<BodyBudget>,
+    pub wall: Wall,
+}
+
+/// How long a fetch may take, how large its answer may be and where it may go. It may change while a spider runs.
+#[derive(Clone)]
+pub struct FetchLimits {
     /// Time between two WORKING reports of an open fetch.
     pub working_us: u64,
     /// Time that a fetch may take in all.
@@ -25,14 +39,8 @@ pub struct SpiderConfig {
     pub rate_bytes_per_s: u64,
     /// A connection is kept this long without use.
     pub idle_us: u64,
-    pub head: HeadLimits,
     pub body: BodyLimits,
-    /// Connections, busy and idle together.
-    pub conns_max: usize,
+    /// Memory for documents in flight, over all spiders.
+    pub body_memory: u64,
     pub guard: AddressGuard,
-    pub tls: Arc<TlsSettings>,
-    pub sites: Arc<Sites>,
-    pub cookies: bool,
-    pub budget: Arc<BodyBudget>,
-    pub wall: Wall,
 }

@@ -16,7 +16,7 @@ impl Deadlines {
         Deadlines {
             started: now,
             state_by: now.plus_us(state_us),
-            working_at: now.plus_us(config.working_us),
+            working_at: now.plus_us(config.limits.working_us),
             rate: Rate::UNMEASURED,
         }
     }
@@ -43,18 +43,18 @@ impl Deadlines {
 
     /// The result if a time has passed, `late` if it is that of the state. True if WORKING is due.
     pub fn check(&mut self, late: ResultCode, config: &SpiderConfig, now: Now) -> Result<bool, ResultCode> {
-        if self.started.plus_us(config.total_us) <= now {
+        if self.started.plus_us(config.limits.total_us) <= now {
             return Err(ResultCode::TotalTimeout);
         }
         if self.state_by <= now {
             return Err(late);
         }
-        if self.rate.check_at <= now && !self.rate.is_enough(config.rate_bytes_per_s, now) {
+        if self.rate.check_at <= now && !self.rate.is_enough(config.limits.rate_bytes_per_s, now) {
             return Err(ResultCode::TooSlow);
         }
         let is_working = self.working_at <= now;
         if is_working {
-            self.working_at = now.plus_us(config.working_us);
+            self.working_at = now.plus_us(config.limits.working_us);
         }
         Ok(is_working)
     }

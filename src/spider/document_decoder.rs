@@ -19,6 +19,11 @@ impl DocumentDecoder {
         DocumentDecoder { decoder: ContentDecoder::new(), limits: CodingLimits::new(doc_bytes_max) }
     }
 
+    /// Documents may be this long from now on.
+    pub fn set_max(&mut self, doc_bytes_max: u64) {
+        self.limits = CodingLimits::new(doc_bytes_max);
+    }
+
     pub fn decode(&mut self, fetched: &mut Fetched, is_robots: bool, buffers: &mut Buffers) {
         let Some(head) = &fetched.head else { return };
         let head_len = head.head_bytes as usize;

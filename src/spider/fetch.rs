@@ -63,7 +63,7 @@ const ROBOTS_WIRE_BYTES_MAX: u64 = ROBOTS_BYTES_MAX as u64 + 64 * 1_024;
 
 impl Fetch {
     pub fn new(order: FetchOrder, conn: Key, bytes: Vec<u8>, config: &SpiderConfig, now: Now) -> Fetch {
-        let connect_us = if order.more { config.fallback_us } else { config.connect_us };
+        let connect_us = if order.more { config.limits.fallback_us } else { config.limits.connect_us };
         Fetch {
             order,
             conn,
@@ -110,7 +110,7 @@ impl Fetch {
 
     pub fn start_handshake(&mut self, config: &SpiderConfig, now: Now) {
         self.state = FetchState::Handshake;
-        self.deadlines.enter_state(config.connect_us, now);
+        self.deadlines.enter_state(config.limits.connect_us, now);
     }
 
     /// Writes the request, after which the response is awaited.
@@ -130,12 +130,12 @@ impl Fetch {
         request.write(out, &config.user_agent);
         self.asked = Asked { method, authorized };
         self.state = FetchState::Await { parser: HeadParser::new(config.head, method) };
-        self.deadlines.enter_state(config.first_byte_us, now);
+        self.deadlines.enter_state(config.limits.first_byte_us, now);
     }
 
     /// Takes bytes of the response; an end if they complete it or break it.
     pub fn receive(&mut self, bytes: &[u8], config: &SpiderConfig, now: Now) -> Option<FetchEnd> {
-        self.deadlines.received(bytes.len(), config.read_us, now);
+        self.deadlines.received(bytes.len(), config.limits.read_us, now);
         match self.state {
             FetchState::Await { .. } => self.receive_head(bytes, config),
             FetchState::Body { .. } => self.receive_body(bytes),
@@ -164,8 +164,8 @@ impl Fetch {
         let unwanted = self.order.head_only
             && !matches!(head.framing, Framing::None | Framing::Length(..=UNWANTED_BYTES_MAX));
         let limits = match self.order.robots {
-            true => BodyLimits { doc_bytes_max: ROBOTS_WIRE_BYTES_MAX, ..config.body },
-            false => config.body,
+            true => BodyLimits { doc_bytes_max: ROBOTS_WIRE_BYTES_MAX, ..config.limits.body },
+            false => config.limits.body,
         };
         let decoder = BodyDecoder::new(head.framing, limits);
         let expected = decoder.size_hint().unwrap_or(0).min(BODY_RESERVE_MAX) as usize;
@@ -228,7 +228,7 @@ impl Fetch {
 
     /// When [`Fetch::overdue`] wants to be called if nothing arrives.
     pub fn due(&self, config: &SpiderConfig) -> Now {
-        self.deadlines.due(config.total_us)
+        self.deadlines.due(config.limits.total_us)
     }
 
     /// Checks the deadlines: WORKING may be due (`Ok(true)`), or the fetch has to end.

@@ -50,7 +50,7 @@ mod tests;
 mod tls_conn;
 
 pub use budget::BodyBudget;
-pub use config::SpiderConfig;
+pub use config::{FetchLimits, SpiderConfig};
 pub use fetch_order::FetchOrder;
 pub use fetched::{Fetched, Retry};
 pub use request::plain_request;

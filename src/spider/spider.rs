@@ -6,7 +6,7 @@ use super::idle_pool::route;
 use super::origin_policy::OriginPolicy;
 use super::slot_timers::SlotTimers;
 use super::tls_conn::TlsConn;
-use super::{FetchOrder, Fetched, Retry, SpiderConfig};
+use super::{FetchLimits, FetchOrder, Fetched, Retry, SpiderConfig};
 use crate::base::{Key, NetAsk, NetError, NetEvent, Now, Slots, Transport};
 use crate::proto::http1::{Flags, Method};
 use crate::proto::job::TransId;
@@ -40,6 +40,16 @@ pub struct Spider {
     plain: Vec<u8>,
     policy: OriginPolicy,
     decoder: DocumentDecoder,
+    stats: SpiderStats,
+}
+
+/// How connections came about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpiderStats {
+    /// Made, used again, used again and found dead, not to be had.
+    pub connections: [u64; 4],
+    /// In full, from an earlier session, in vain.
+    pub handshakes: [u64; 3],
 }
 
 impl Spider {
@@ -50,19 +60,36 @@ impl Spider {
             tls: TlsClient::new(&config.tls).expect("the settings of TLS were checked at start"),
             plain: Vec::new(),
             policy: OriginPolicy::new(config.sites.clone(), config.cookies, seed),
-            decoder: DocumentDecoder::new(config.body.doc_bytes_max),
+            decoder: DocumentDecoder::new(config.limits.body.doc_bytes_max),
             fetches: Slots::new(config.conns_max),
             conns: Conns::new(config.conns_max),
             timers: SlotTimers::new(now),
             fired: Vec::new(),
+            stats: SpiderStats::default(),
             buffers: Buffers::new(config.budget.clone()),
             config,
         }
     }
 
+    /// Other limits hold for fetches that begin from now on. Those that are open keep what they have of the old ones.
+    pub fn set_limits(&mut self, limits: FetchLimits) {
+        self.decoder.set_max(limits.body.doc_bytes_max);
+        self.config.budget.set_max(limits.body_memory);
+        self.config.limits = limits;
+    }
+
     /// Open fetches.
     pub fn open(&self) -> usize {
         self.fetches.len()
+    }
+
+    /// Fetches that may be open.
+    pub fn open_max(&self) -> usize {
+        self.config.conns_max
+    }
+
+    pub fn stats(&self) -> &SpiderStats {
+        &self.stats
     }
 
     /// No order can be taken before a connection is closed, which the driver will report.
@@ -96,7 +123,7 @@ impl Spider {
     /// Starts a fetch. There must be room.
     pub fn take(&mut self, order: FetchOrder, now: Now, out: &mut Vec<Action>) {
         let addr = order.addr;
-        if self.config.guard.check(addr.ip(), addr.port()).is_err() {
+        if self.config.limits.guard.check(addr.ip(), addr.port()).is_err() {
             let fetched = Fetched::without_response(order, ResultCode::BlockedAddress, now);
             return out.push(Action::Finished(Box::new(fetched)));
         }
@@ -105,6 +132,7 @@ impl Spider {
         let key = self.fetches.insert(fetch).expect("there are as many fetches as connections");
         self.conns.get(conn).start(key, is_open);
         if is_open {
+            self.stats.connections[1] += 1;
             self.send_request(key, now, out);
         } else {
             out.push(Action::Net(NetAsk::Connect { conn, addr, transport: Transport::Tcp }));
@@ -155,13 +183,17 @@ impl Spider {
         plain.clear();
         let received = tls.receive(bytes, &mut plain);
         let (handshaking, closed) = (tls.is_handshaking(), tls.peer_closed());
+        let is_resumed = tls.is_resumed();
         let open = self.fetches.get(fetch).expect("a busy connection has its fetch");
         match open.state() {
             FetchState::Handshake if received.is_err() || closed => {
                 self.send_tls(conn, out);
                 self.finish(fetch, ResultCode::TlsFailed, now, out);
             }
-            FetchState::Handshake if !handshaking => self.send_request(fetch, now, out),
+            FetchState::Handshake if !handshaking => {
+                self.stats.handshakes[usize::from(is_resumed)] += 1;
+                self.send_request(fetch, now, out);
+            }
             _ => self.send_tls(conn, out),
         }
         if !plain.is_empty() && self.fetches.get(fetch).is_some() {
@@ -185,6 +217,9 @@ impl Spider {
     fn step_fetch(&mut self, conn: Key, fetch: Key, event: NetEvent<'_>, now: Now, out: &mut Vec<Action>) {
         let slot = self.conns.get(conn);
         let open = self.fetches.get_mut(fetch).expect("a busy connection has its fetch");
+        if let NetEvent::Connected = event {
+            self.stats.connections[0] += 1;
+        }
         match (open.state(), event) {
             (FetchState::Connect, NetEvent::Connected) if open.url().scheme() == Scheme::Https => {
                 self.start_handshake(fetch, now, out);
@@ -331,8 +366,11 @@ impl Spider {
         let conn = self.conns.get(fetch.conn());
         let stale = conn.is_reused() && fetch.went_unanswered(result);
         let cert_fault = conn.cert_fault();
+        self.stats.connections[2] += u64::from(stale);
+        self.stats.connections[3] += u64::from(result.is_unconnected());
+        self.stats.handshakes[2] += u64::from(result == ResultCode::TlsFailed);
         if reusable && conn.is_sent() {
-            self.conns.keep(fetch.conn(), now.plus_us(self.config.idle_us));
+            self.conns.keep(fetch.conn(), now.plus_us(self.config.limits.idle_us));
         } else if stale {
             self.conns.close_route(fetch.conn(), out);
         } else {

@@ -14,18 +14,21 @@ const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 fn config(conns_max: usize) -> SpiderConfig {
     SpiderConfig {
         user_agent: "nephila".to_string(),
-        working_us: 20_000_000,
-        total_us: 60_000_000,
-        connect_us: 10_000_000,
-        fallback_us: 300_000,
-        read_us: 30_000_000,
-        idle_us: 5_000_000,
+        limits: FetchLimits {
+            working_us: 20_000_000,
+            total_us: 60_000_000,
+            connect_us: 10_000_000,
+            fallback_us: 300_000,
+            read_us: 30_000_000,
+            idle_us: 5_000_000,
+            body: BodyLimits { doc_bytes_max: 1_000, ..BodyLimits::default() },
+            body_memory: 1 << 30,
+            guard: AddressGuard::new(vec!["127.0.0.0/8".parse().unwrap()]),
+            first_byte_us: 30_000_000,
+            rate_bytes_per_s: 0,
+        },
         head: HeadLimits::default(),
-        body: BodyLimits { doc_bytes_max: 1_000, ..BodyLimits::default() },
         conns_max,
-        guard: AddressGuard::new(vec!["127.0.0.0/8".parse().unwrap()]),
-        first_byte_us: 30_000_000,
-        rate_bytes_per_s: 0,
         tls: Arc::new(TlsSettings { roots_pem: None, insecure: false, sessions_max: 8 }),
         sites: Arc::default(),
         cookies: false,
@@ -340,7 +343,8 @@ fn ten_thousand_that_stall_end_within_a_tick_of_their_deadline() {
 #[test]
 fn a_server_that_drips_is_given_up_before_its_time() {
     let ended = |bytes_per_s: usize| {
-        let config = SpiderConfig { rate_bytes_per_s: 100, ..config(1) };
+        let mut config = config(1);
+        config.limits.rate_bytes_per_s = 100;
         let (mut spider, mut out) = (Spider::new(config, Now::ZERO), Vec::new());
         let conn = started(&mut spider, 1, Now::ZERO, &mut out);
         spider.step(conn, NetEvent::Received(b"HTTP/1.1 200 OK\r\n\r\n"), Now::ZERO, &mut out);
@@ -362,7 +366,8 @@ fn a_server_that_drips_is_given_up_before_its_time() {
 
 #[test]
 fn a_server_that_thinks_after_its_head_is_waited_for() {
-    let config = SpiderConfig { rate_bytes_per_s: 100, ..config(1) };
+    let mut config = config(1);
+    config.limits.rate_bytes_per_s = 100;
     let (mut spider, mut out) = (Spider::new(config, Now::ZERO), Vec::new());
     let conn = started(&mut spider, 1, Now::ZERO, &mut out);
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";

@@ -31,6 +31,11 @@ impl TlsConn {
         self.tls.is_handshaking()
     }
 
+    /// Begun from an earlier session; known once it is not handshaking any more.
+    pub fn is_resumed(&self) -> bool {
+        self.tls.facts().resumed
+    }
+
     /// The peer said that it will send no more.
     pub fn peer_closed(&self) -> bool {
         self.tls.peer_closed()

@@ -161,10 +161,20 @@ impl Keeper {
 
     /// Fills up the ready segments, commits, seals. True if a durable point moved.
     pub fn turn(&mut self, unix_ms: u64) -> Result<bool, KeeperError> {
-        self.unix_ms = unix_ms;
-        let moved = self.commit()?;
+        let moved = self.commit_at(unix_ms)?;
         self.prepare(unix_ms)?;
         Ok(moved)
+    }
+
+    /// As [`Keeper::commit`], at this time.
+    pub fn commit_at(&mut self, unix_ms: u64) -> Result<bool, KeeperError> {
+        self.unix_ms = unix_ms;
+        self.commit()
+    }
+
+    /// Segments that are not sealed.
+    pub fn segments_open(&self) -> usize {
+        self.shards.iter().map(|shard| shard.live.len()).sum()
     }
 
     /// Keeps a segment ready for every shard.

@@ -57,6 +57,13 @@ impl Maintenance {
         turned
     }
 
+    /// How many segments are sealed, and the bytes that they take.
+    pub fn sealed(&self) -> Result<(u64, u64), MaintenanceError> {
+        let segments = list_readable(&self.directory)?;
+        let sealed = segments.iter().filter(|segment| segment.sealed);
+        Ok(sealed.fold((0, 0), |(count, bytes), segment| (count + 1, bytes + segment.bytes())))
+    }
+
     /// Checks every segment in the next turn: something may have been sealed that was not handed to it.
     pub fn look_again(&mut self) {
         self.is_behind = true;

@@ -17,6 +17,7 @@ pub struct ShardStore {
     table: CompressTable,
     digests: Digests,
     sequence: u64,
+    records: [u64; 3],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl ShardStore {
         // The shard that was here before may have died in the middle of a record.
         share.set_appending(false);
         let digests = share.digests();
-        ShardStore { share, writer: None, table: CompressTable::large(), digests, sequence }
+        ShardStore { share, writer: None, table: CompressTable::large(), digests, sequence, records: [0; 3] }
     }
 
     /// Makes sure that a response of `bytes` bytes can be appended, whatever its URLs.
@@ -126,6 +127,8 @@ impl ShardStore {
         if !is_stored && !new.is_unchanged() {
             self.digests.note(new.url, digest, self.sequence, number);
         }
+        let kind = if new.is_unchanged() { 2 } else { usize::from(is_stored) };
+        self.records[kind] += 1;
         Ok(Appended {
             sequence: self.sequence,
             bytes: lengths.record,
@@ -134,6 +137,11 @@ impl ShardStore {
             offset,
             is_reference: is_stored,
         })
+    }
+
+    /// Records written: with their document, as a reference to another record's, and of pages that have not changed.
+    pub fn records(&self) -> [u64; 3] {
+        self.records
     }
 
     /// As [`ShardShare::retired`].

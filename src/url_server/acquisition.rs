@@ -20,7 +20,11 @@ impl UrlServer {
             // Time has passed since the host was found ready, so everything is checked again.
             let may_send = self.readiness.may_send(&self.hosts, slot, now);
             let acquired = if may_send { self.hand_out(slot, now) } else { Acquired::Nothing };
-            if let Acquired::Fetch(_) = &acquired {
+            if let Acquired::Fetch(order) = &acquired {
+                let address_due = self.hosts.address(address).pace.due();
+                if let Some(active) = self.hosts.active_mut(order.trans) {
+                    active.address_due = address_due;
+                }
                 self.hosts.address_mut(address).handed_out(&self.config.ip, now);
                 self.hosts[slot].pace.asked(&self.config.host, now);
             }

@@ -58,6 +58,6 @@ pub(crate) use niceness::{Niceness, Report};
 pub(crate) use order::{Acquired, Order, OrderKind, Refusal, RemoteRobots};
 pub(crate) use rest::{Rest, RestingHost};
 pub(crate) use robots_gate::{RobotsStep, Robotstxt};
-pub(crate) use server::{SetAside, UrlServer, UrlServerConfig};
+pub(crate) use server::{BackOffs, NicenessRules, SetAside, UrlServer, UrlServerConfig};
 pub(crate) use spill::{SpillAsk, SpillEvent};
 pub(crate) use view::{DocPlace, HostTally, HostView, PauseView, RobotsView, WaitsFor};

@@ -49,6 +49,11 @@ impl Readiness {
         }
     }
 
+    /// Other rules hold from now on.
+    pub fn set_rules(&mut self, host_rules: Niceness, ip_rules: Niceness) {
+        (self.host_rules, self.ip_rules) = (host_rules, ip_rules);
+    }
+
     /// When something here is due: at once if a host is ready.
     pub fn next_due(&self) -> Option<Now> {
         if !self.ready.is_empty() {

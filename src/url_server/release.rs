@@ -2,13 +2,13 @@
 //! and address.
 
 use super::host_table::{Active, NO_SPIDER, NextHop, RobotsState, Work};
-use super::niceness::Report;
+use super::niceness::{Pace, Report};
 use super::order::Refusal;
 use super::robots_gate::{Meaning, RobotsStep, Robotstxt};
 use super::server::{SetAside, UrlServer};
 use crate::base::Now;
 use crate::proto::job::{Job, TransId};
-use crate::proto::record::{Fault, ResultCode};
+use crate::proto::record::{Fault, ResultCode, StatusAction};
 use crate::proto::robots::Robots;
 use std::net::IpAddr;
 
@@ -45,7 +45,10 @@ impl UrlServer {
         };
         active.asked_at = now;
         let is_first = !std::mem::replace(&mut active.sent, true);
-        let address = active.address;
+        let (address, before, address_due) = (active.address, active.before, active.address_due);
+        if is_first {
+            self.check(address, &before, address_due, now);
+        }
         self.hosts.address_mut(address).sent(is_first);
         self.asked(slot, address, now);
         self.settle(slot, now);
@@ -66,6 +69,14 @@ impl UrlServer {
         if pace.gap_us(&self.config.host) > plain_us {
             self.journal_pace(slot, now);
         }
+    }
+
+    /// Holds a request that goes out against the pauses that were to be over before it.
+    fn check(&mut self, address: u32, before: &Pace, address_due: Now, now: Now) {
+        let has_pause = before.gap_us(&self.config.host) > 0;
+        self.stats.host_margin.note(before.due(), has_pause, now);
+        let has_pause = self.hosts.address(address).pace.gap_us(&self.config.ip) > 0;
+        self.stats.address_margin.note(address_due, has_pause, now);
     }
 
     fn journal_pace(&mut self, slot: u32, now: Now) {
@@ -178,7 +189,7 @@ impl UrlServer {
     fn close(&mut self, trans: TransId, ending: Ending<'_>, now: Now) -> Option<Released> {
         let slot = trans.host_slot();
         let closed = self.hosts.get_mut(slot).and_then(|host| self.in_flight.close(host, trans));
-        let Some(Active { work, sent, address, asked_at, before, .. }) = closed else {
+        let Some(Active { work, sent, address, asked_at, before, address_due, .. }) = closed else {
             self.stats.late += 1;
             return None;
         };
@@ -199,6 +210,9 @@ impl UrlServer {
             }
             Ending::Answered(_) | Ending::Unknown => {
                 // An answer may overtake the news that the request is out; it was sent no later than now.
+                if let Ending::Answered(Report { status: 1.., .. }) = ending {
+                    self.check(address, &before, address_due, now);
+                }
                 self.asked(slot, address, now);
             }
         }
@@ -238,7 +252,14 @@ impl UrlServer {
         let before = *pace;
         pace.answered(&self.config.host, report, now);
         let has_failed = report.status == 0 && report.result.fault() == Fault::Network;
-        if has_failed && pace.failed(self.config.host_failures_max, now) {
+        let due = pace.due();
+        let is_set_aside = has_failed && pace.failed(self.config.host_failures_max, now);
+        let back_offs = &mut self.stats.back_offs;
+        back_offs.penalty += u64::from(StatusAction::of(report.status) == StatusAction::BackOff);
+        back_offs.retry_after += u64::from(report.retry_after_s > Some(0));
+        back_offs.failures += u64::from(has_failed && !is_set_aside && pace.due() > due);
+        back_offs.set_aside += u64::from(is_set_aside);
+        if is_set_aside {
             self.set_aside(slot, now);
         }
         let asked_to_wait = report.retry_after_s.is_some_and(|seconds| seconds > 0);
@@ -372,6 +393,7 @@ impl UrlServer {
             self.learnt(slot, robots);
             return step;
         }
+        self.stats.back_offs.robots += 1;
         self.learnt(slot, robots);
         self.refuse_all(slot, Refusal::RobotsUnreachable);
         RobotsStep::Unreachable

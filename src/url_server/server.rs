@@ -32,6 +32,14 @@ pub struct UrlServerConfig {
     pub seed: u32,
 }
 
+/// The rules of niceness, which may change while a server runs.
+#[derive(Clone, Copy, Debug)]
+pub struct NicenessRules {
+    pub host: Niceness,
+    pub ip: Niceness,
+    pub host_failures_max: u8,
+}
+
 /// The role as one value; see the folder's docs. Its verbs are in `admission`, `acquisition` and `release`.
 pub struct UrlServer {
     pub(super) config: UrlServerConfig,
@@ -49,6 +57,8 @@ pub struct UrlServer {
     /// URLs here, whether waiting, left over, refused or open.
     pub(super) pages: usize,
     pub(super) stats: UrlServerStats,
+    /// The most requests that any rules so far allowed to be open.
+    open_max: (u8, u8),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +71,51 @@ pub struct UrlServerStats {
     pub slots_reused: u64,
     /// Requests that were put back because their host had another address to try.
     pub moved_on: u64,
+    pub back_offs: BackOffs,
+    /// How the pause of a host was kept to, and that of an address.
+    pub host_margin: Margin,
+    pub address_margin: Margin,
+}
+
+/// How often a host was left alone for longer than its rate asks, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackOffs {
+    /// It answered 429 or 503.
+    pub penalty: u64,
+    pub retry_after: u64,
+    /// It did not answer, again and again; the last time for too often.
+    pub failures: u64,
+    pub set_aside: u64,
+    /// Its robots rules are out of reach.
+    pub robots: u64,
+}
+
+/// By how much requests came after the end of their pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Margin {
+    pub requests: u64,
+    /// Those that came before.
+    pub violations: u64,
+    /// `i64::MAX` before the first that had a pause to keep.
+    pub smallest_us: i64,
+}
+
+impl Default for Margin {
+    fn default() -> Margin {
+        Margin { requests: 0, violations: 0, smallest_us: i64::MAX }
+    }
+}
+
+impl Margin {
+    /// A request goes out now. It was to wait until `due`, if there is a pause between requests.
+    pub(super) fn note(&mut self, due: Now, has_pause: bool, now: Now) {
+        self.requests += 1;
+        let margin_us = now.us().cast_signed() - due.us().cast_signed();
+        self.violations += u64::from(margin_us < 0);
+        if has_pause || margin_us < 0 {
+            self.smallest_us = self.smallest_us.min(margin_us);
+        }
+    }
 }
 
 /// A host that did nothing but fail, and is not asked for a day.
@@ -84,6 +139,7 @@ impl UrlServer {
             set_aside: Vec::new(),
             pages: 0,
             stats: UrlServerStats::default(),
+            open_max: (config.host.concurrent, config.ip.concurrent),
             config,
         }
     }
@@ -102,7 +158,26 @@ impl UrlServer {
     #[must_use]
     pub fn after(mut self, quiet_until: Now, memory: HostMemory) -> UrlServer {
         self.hosts.after(quiet_until, memory);
+        let gap_us = self.config.host.gap_us.max(self.config.ip.gap_us);
+        self.hosts.were_asked_by(Now::from_us(quiet_until.us().saturating_sub(gap_us)));
         self
+    }
+
+    /// Keeps to other rules from now on. A longer pause holds at once, a shorter one from the next request.
+    pub fn set_rules(&mut self, rules: NicenessRules, now: Now) {
+        let NicenessRules { host, ip, host_failures_max } = rules;
+        (self.config.host, self.config.ip) = (host, ip);
+        self.config.host_failures_max = host_failures_max;
+        self.open_max = (self.open_max.0.max(host.concurrent), self.open_max.1.max(ip.concurrent));
+        self.readiness.set_rules(host, ip);
+        self.hosts.stretch(&host, &ip, now);
+        // More may be open at once: what rested because of that does so no longer.
+        for slot in 0..self.hosts.len() as u32 {
+            self.settle(slot, now);
+        }
+        for address in 0..self.hosts.addresses().len() as u32 {
+            self.readiness.wake_address(&mut self.hosts, address, now);
+        }
     }
 
     /// What another server must know of a host that moves to it, as lines of the journal.
@@ -119,6 +194,15 @@ impl UrlServer {
     pub fn remember(&mut self, origin: &str, lines: &str, now: Now) {
         let clock = Clock { wall: self.config.wall, now };
         self.hosts.remember(origin, lines, clock, &self.config.product_token);
+        self.hosts.were_asked_by(now);
+        // The rules have just become stricter, and the other server may not have known.
+        if self.hosts.is_quiet(now) {
+            let until = now.plus_us(self.config.host.gap_us.max(self.config.ip.gap_us));
+            self.hosts.keep_quiet(until);
+            if let Some(slot) = self.hosts.find(origin) {
+                self.hosts[slot].pace.put_off(until);
+            }
+        }
     }
 
     /// Moves hosts whose pause is over, looks for spiders that fell silent, and fetches leftovers back.
@@ -263,6 +347,22 @@ impl UrlServer {
         self.hosts.busy()
     }
 
+    /// Hosts that may have a row.
+    pub fn hosts_max(&self) -> usize {
+        self.config.queue_count
+    }
+
+    /// URLs in the rows of hosts, those on the wire among them.
+    pub fn queued(&self) -> usize {
+        self.pages - self.leftover.len() - self.refused.len()
+    }
+
+    /// URLs that found no place in a row: in memory, and on disk.
+    pub fn left_over(&self) -> (usize, usize) {
+        let on_disk = self.leftover.spilled();
+        (self.leftover.len() - on_disk, on_disk)
+    }
+
     /// Whether a queue is empty and no leftover can fill it.
     pub fn wants_more(&mut self) -> bool {
         self.hosts.has_vacancy() && !self.leftover.could_fill()
@@ -274,8 +374,10 @@ impl UrlServer {
 
     /// What must hold between any two calls; the tests and the simulation check it.
     pub fn invariants(&self) -> bool {
-        let UrlServerConfig { queue_len, host, ip, .. } = &self.config;
-        assert!(self.hosts.invariants(*queue_len, host, ip) && self.readiness.invariants(&self.hosts));
+        assert!(
+            self.hosts.invariants(self.config.queue_len, self.open_max)
+                && self.readiness.invariants(&self.hosts)
+        );
         assert!(self.spiders.invariants(&self.hosts) && self.in_flight.invariants(&self.hosts));
         assert!(self.robots_gate.invariants(&self.hosts) && self.leftover.invariants());
         let in_rows: usize = self.hosts.iter().map(|host| host.pages()).sum();

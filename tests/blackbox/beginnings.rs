@@ -73,7 +73,7 @@ impl Pipe {
 fn a_signal_in_the_first_moments_gives_a_summary() {
     let server = LogServer::start(|_| Reply::links(["/1", "/2", "/3"]));
     for (read, signal) in
-        [("--seeds", Signal::SIGTERM), ("--hosts-file", Signal::SIGINT), ("--ca-file", Signal::SIGHUP)]
+        [("--seeds", Signal::SIGTERM), ("--hosts-file", Signal::SIGINT), ("--ca-file", Signal::SIGTERM)]
     {
         let dir = TempDir::new();
         let (data, pipe) = (dir.join("data"), Pipe::new(&dir, "pipe"));
@@ -124,30 +124,47 @@ fn a_second_signal_in_the_first_moments_ends_it_at_once() {
     assert!(run.stderr.contains("stopped at once") && run.stdout.is_empty(), "{}", run.stderr);
 }
 
-/// A terminal that goes away is a reason to stop in good order, unless the process was told not to care.
+/// A terminal that goes away is a reason to stop in good order, unless the process was told not to care. A process that
+/// has none and settings reads those again.
 #[test]
-fn a_terminal_that_goes_away_ends_every_process_with_its_summary() {
+fn a_terminal_that_goes_away_ends_a_process_that_has_one() {
     let server = LogServer::start(|_| Reply::links(["/1", "/2"]));
     let dir = TempDir::new();
-    let crawl = waiting_crawl(&server, &dir.join("crawl"));
-    crawl.signal(Signal::SIGHUP);
-    let run = crawl.wait(PATIENCE).done();
-    assert_eq!(run.json()["stopped"], true);
-    assert!(run.stderr.contains("stopping"), "{}", run.stderr);
+    let data = dir.join("crawl");
+    let words = format!(
+        "{} crawl {} --allow-net 127.0.0.0/8 --req-host-per-sec 0.1 --data {}",
+        env!("CARGO_BIN_EXE_nephila"),
+        server.url("/"),
+        data.display()
+    );
+    let mut command = Command::new("script");
+    command.args(["-qc", &words, "/dev/null"]).stdin(std::process::Stdio::null());
+    let terminal = Running::start(&mut command);
+    wait_for("a crawl", PATIENCE, || data.join("node.sock").exists().then_some(()));
+    terminal.signal(Signal::SIGKILL);
+    let note = wait_for("it has stopped", PATIENCE, || {
+        let note = std::fs::read_to_string(data.join("run.json")).unwrap();
+        note.contains("\"ended\":\"").then_some(note)
+    });
+    assert!(note.contains("\"ended\":\"stopped\""), "{note}");
+    drop(terminal);
 
     let urls = dir.write("urls", "http://127.0.0.1:1/\n");
     let config = dir.write("c.toml", "[url_server]\nlisten = \"127.0.0.1:0\"\n");
-    let mut url_server = nephila();
+    let mut url_server = without_terminal();
     url_server.args(["urlserver", "--json", "--allow-net", "127.0.0.0/8", "--data"]).arg(dir.join("urls.d"));
     url_server.arg("--urls").arg(&urls).arg("--config").arg(&config);
-    let mut spider = nephila();
+    let mut spider = without_terminal();
     spider.args(["spider", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(dir.join("spider"));
-    let mut store = nephila();
+    let mut store = without_terminal();
     store.args(["storeserver", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(dir.join("store"));
     for (mut command, field) in [(url_server, "known"), (spider, "pages"), (store, "records")] {
         let process = Running::start(&mut command);
         wait_for("it listens", PATIENCE, || process.stderr().contains("listening on").then_some(()));
         process.signal(Signal::SIGHUP);
+        let read = || process.stderr().contains("settings were read again").then_some(());
+        wait_for("it has read its settings", PATIENCE, read);
+        process.signal(Signal::SIGTERM);
         let run = process.wait(PATIENCE).done();
         assert!(run.json()[field].is_u64(), "{command:?}: {}", run.text());
     }
@@ -160,6 +177,13 @@ fn a_terminal_that_goes_away_ends_every_process_with_its_summary() {
         assert!(run.stderr.contains("0 requests"), "{signal}: {}", run.stderr);
         std::fs::remove_file(hosts).unwrap();
     }
+}
+
+/// However the tests themselves are run.
+fn without_terminal() -> Command {
+    let mut command = Command::new("setsid");
+    command.arg(env!("CARGO_BIN_EXE_nephila"));
+    command
 }
 
 #[test]

@@ -13,6 +13,8 @@
 //! | `reach`      | scope, depth, page limits, seeds files                            |
 //! | `niceness`   | pauses, open requests, robots rules                               |
 //! | `politeness` | fifty hosts by their server's own log, and the audit agrees with it  |
+//! | `refused_rings`| where io_uring is refused, epoll does the same work             |
+//! | `reload`     | settings read again by SIGHUP hold for hosts, audit and next process |
 //! | `remembered` | what a host asked for outlives the process, stopped or killed     |
 //! | `crowds`     | failing hosts, leftovers, crowded addresses, a full disk          |
 //! | `keep_alive` | connections are used again, and dead ones cost no page            |
@@ -40,6 +42,7 @@
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
+//! | `figures`    | figures for a monitor are those of summary, log and store         |
 //! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
 //! | `hints`      | what a new user is told is true, and leads on                      |
 //! | `how_it_goes`| progress fits the terminal; why a crawl ended, and how to go on   |
@@ -50,6 +53,7 @@
 //! | `spider_store`| with `--store` it keeps a record until it is counted             |
 //! | `storeserver`| `nephila storeserver` counts what is durable, and nothing else    |
 //! | `urlserver`  | `nephila urlserver` keeps to them, and is nice                    |
+//! | `runbooks`   | runbooks are whole, and drop-ins and lab say what they say       |
 //! | `url_life`   | and loses no URL, whatever becomes of spiders and processes       |
 //! | `store`      | what `store` prints and with what status                          |
 //! | `manual`     | README and manual say what is so, and their examples run          |
@@ -60,6 +64,8 @@
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `memory`     | an open connection costs little                                   |
 //! | `linger`     | a crawl does not stay for what it may not ask for long            |
+//! | `listener`   | over TCP only the token is heard, and nobody who floods harms a crawl |
+//! | `monitoring` | figures, alerts and dashboard are what a real Prometheus takes them for |
 //! | `layers`     | imports go down only                                              |
 //! | `sim`        | the simulation passes and replays                                 |
 //! | `operate`    | a running crawl is looked at, stopped, paused and given more URLs   |
@@ -104,6 +110,7 @@ mod event_log;
 mod excluded;
 mod explain;
 mod export;
+mod figures;
 mod file_limits;
 mod filters;
 mod first_hour;
@@ -120,10 +127,12 @@ mod layers;
 mod let_go;
 mod linger;
 mod link;
+mod listener;
 mod log_server;
 mod man_pages;
 mod manual;
 mod memory;
+mod monitoring;
 mod name_server;
 mod niceness;
 mod no_names;
@@ -142,6 +151,8 @@ mod real_servers;
 mod real_support;
 mod real_tls;
 mod redirects;
+mod refused_rings;
+mod reload;
 mod remembered;
 mod responses;
 mod restart;
@@ -151,6 +162,7 @@ mod robots_agent;
 mod robots_whole;
 mod round_trip;
 mod rules;
+mod runbooks;
 mod secrets;
 mod services;
 mod settings_files;

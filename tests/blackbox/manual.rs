@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 11] = [
+const TOPICS: [&str; 12] = [
     "first-crawl",
     "crawling",
     "index",
@@ -20,6 +20,7 @@ const TOPICS: [&str; 11] = [
     "archives",
     "split",
     "politeness",
+    "monitoring",
     "services",
     "settings",
     "tuning",
@@ -27,7 +28,7 @@ const TOPICS: [&str; 11] = [
 ];
 
 /// Ports that stand in the text; each test uses free ones in their place.
-const PORTS: [&str; 4] = ["7080", "7443", "7170", "7172"];
+const PORTS: [&str; 5] = ["7080", "7443", "7170", "7172", "7180"];
 
 fn source(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -99,7 +100,7 @@ impl Block {
 }
 
 fn is_command(line: &str) -> bool {
-    line.starts_with("nephila ") || line.starts_with("printf ")
+    ["nephila ", "printf ", "curl "].iter().any(|word| line.starts_with(word))
 }
 
 /// The command without its comment.
@@ -174,11 +175,14 @@ fn every_topic_is_listed_and_printed() {
             let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("<!--"));
             lines.collect::<Vec<_>>().join("\n")
         };
-        // What follows the mark is made from the settings' definitions.
+        // What follows the mark is made from the settings' definitions, and the end of figures from theirs.
         let page = page(topic);
         let written = page.split("<!-- settings -->").next().unwrap();
         assert!(shown(&text).starts_with(&shown(written)), "{topic}: {text}");
-        assert!(topic == "settings" || shown(&text) == shown(written), "{topic}: {text}");
+        assert!(
+            ["monitoring", "settings"].contains(&topic) || shown(&text) == shown(written),
+            "{topic}: {text}"
+        );
         for line in text.lines().filter(|line| !line.starts_with('|')) {
             assert!(line.chars().count() <= 120, "{topic}: {line}");
         }
@@ -481,6 +485,22 @@ fn the_session_of_politeness() {
     let denied = "deny\t/private/x\nallow\t/public\n";
     assert!(text.starts_with(denied) && text.contains("no violation"), "{text}");
     assert!(page("politeness").replace("\n    ", "\n").contains(denied));
+}
+
+#[test]
+fn the_session_of_protocols() {
+    let text = session("protocols").text();
+    for part in [
+        "\"sentence\":",
+        "# TYPE nephila_documents_total counter",
+        "\"role\":\"crawl\"",
+        "\"answer\":",
+        "\"state\":\"paused\"",
+        "\"known\":5",
+        "\"state\":\"stopping\"",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
 }
 
 #[test]

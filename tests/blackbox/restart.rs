@@ -1,5 +1,5 @@
 //! The promise: a shard that panics is restarted, what it had open is sent again, and in the end every page is
-//! stored; the process lives on.
+//! stored; the process lives on, and nothing that it counts falls.
 
 use crate::support::{TempDir, records, sha1_hex};
 use nephila::base::{Key, NetEvent, Now, Transport};
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A driver whose `next` panics at some completions, counted over all shards and restarts.
-struct PanickyDriver<D> {
-    inner: D,
-    completions: Arc<AtomicU64>,
-    panic_at: Arc<BTreeSet<u64>>,
+pub struct PanickyDriver<D> {
+    pub inner: D,
+    pub completions: Arc<AtomicU64>,
+    pub panic_at: Arc<BTreeSet<u64>>,
 }
 
 impl<D: Driver> Driver for PanickyDriver<D> {
@@ -115,8 +115,12 @@ fn crawl_with_panics<D: Driver + 'static>(
     let names = move |_, _| Ok(Names::table(hosts));
     let node =
         Node::start(&NodeSetup::new(config.clone()), task, names, "panicky", make_driver, started).unwrap();
+    let mut counted = node.meter().read().counted();
     while !node.is_finished() {
         assert!(started.elapsed() < Duration::from_secs(60), "still at it: {:?}", node.snapshot());
+        let now = node.meter().read().counted();
+        assert!(counted.iter().zip(&now).all(|(before, now)| before <= now), "{counted:?} fell to {now:?}");
+        counted = now;
         std::thread::sleep(Duration::from_millis(5));
     }
     let summary = node.finish().unwrap();

@@ -609,6 +609,29 @@ fn scripts_are_taken_by_a_shell_and_do_what_they_say() {
     assert!(lines.len() > 25 && lines.iter().all(|line| line["path"].as_str().unwrap().starts_with('/')));
 }
 
+/// The file that keeps them over a boot, and the running machine, are told the same.
+#[test]
+fn the_drop_in_says_what_apply_sets() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning/sysctl.d/90-nephila.conf");
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text.lines().filter_map(|line| line.trim_start_matches('-').split_once(" = "));
+    let lines: Vec<(&str, &str)> = lines.filter(|(name, _)| !name.starts_with('#')).collect();
+    assert!(lines.len() >= 15, "{text}");
+    let dir = worst();
+    let changes = tune(dir.path(), &["script", "--json"]).done().json_lines();
+    for (name, value) in &lines {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        let change = changes.iter().find(|change| change["path"] == path.as_str());
+        assert!(change.is_none_or(|change| change["to"] == *value), "{name} = {value}: {change:?}");
+        assert!(change.is_some() || *name == "net.netfilter.nf_conntrack_max", "{name} is set by no knob");
+        dir.write(path.trim_start_matches('/'), format!("{value}\n"));
+    }
+    let found = settings(dir.path());
+    for (name, _) in &lines {
+        assert!(found.get(*name).is_none_or(|row| row["status"] == "ok"), "{}", found[*name]);
+    }
+}
+
 #[test]
 fn apply_asks_keeps_the_oldest_and_revert_brings_it_back() {
     let dir = worst();
@@ -763,7 +786,7 @@ fn the_kernel_takes_what_is_applied_and_what_is_brought_back() {
     let run = Running::start(&mut command).wait(PATIENCE).done();
     assert_eq!(run.text().lines().count(), 1, "{}", run.text());
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
-    assert_eq!(read("changed"), "4096\n3\n", "{}", read("applied"));
+    assert_eq!(read("changed"), "16384\n3\n", "{}", read("applied"));
     let checked = read("checked");
     let row = checked.lines().find(|line| line.starts_with("net.ipv4.ip_local_port_range")).unwrap();
     assert!(row.contains("10240 65535") && row.trim_end().ends_with('-'), "{checked}");

@@ -431,7 +431,7 @@ pub(crate) const FAMILIES: &[Family] = &[
         "nephila_stage_cpu_seconds_total",
         &["stage"],
         FETCH,
-        "Seconds that shards spent in each stage, measured in one turn of sixteen and multiplied.",
+        "Seconds of processor time of shards by stage, measured in one turn of sixteen and multiplied.",
         |readings, _, out| out.microseconds(&readings.all, Group::Stages),
     ),
     counter("nephila_syscalls_total", &["shard"], FETCH, "System calls of shards.", |readings, _, out| {
@@ -544,10 +544,25 @@ pub(crate) const FAMILIES: &[Family] = &[
     ),
 ];
 
+/// Every family with its type, labels and sentence, for people.
+pub(crate) fn all_families() -> String {
+    let entry = |family: &Family| {
+        let kind = match family.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        let labels = family.labels.join(", ");
+        let braces = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+        format!("- `{}{braces}`, {kind}.\n  {}\n", family.name, family.help)
+    };
+    FAMILIES.iter().map(entry).collect()
+}
+
 impl Family {
     /// Whether a process that reads so has it.
     pub(super) fn is_of(&self, readings: &Readings) -> bool {
-        let keeps_records = readings.has_store || !std::ptr::eq(self.roles, STORE);
+        let keeps_records = readings.has_store || self.roles != STORE;
         self.roles.contains(&readings.role) && keeps_records
     }
 }

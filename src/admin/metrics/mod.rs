@@ -6,11 +6,8 @@
 //! ```
 //!
 //! Nothing is kept for it between two scrapes. What is exposed, by which names, types and labels, stands in one table
-//! ([`FAMILIES`]). No label ever holds what came from the network: hosts, URLs, addresses, paths and agents stay out, so
+//! (`FAMILIES`). No label ever holds what came from the network: hosts, URLs, addresses, paths and agents stay out, so
 //! that the number of series has a bound.
-
-// What serves it stands above.
-#![allow(dead_code, unused_imports)]
 
 mod beside;
 mod exposition;
@@ -18,4 +15,4 @@ mod families;
 
 pub(crate) use beside::Beside;
 pub(crate) use exposition::{Format, exposition};
-pub(crate) use families::{FAMILIES, Family, Kind};
+pub(crate) use families::all_families;

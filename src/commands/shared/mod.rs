@@ -13,6 +13,7 @@ pub(super) mod output;
 mod product_driver;
 mod progress;
 mod progress_line;
+mod reload;
 mod report;
 mod run_note;
 mod runner;
@@ -37,6 +38,7 @@ pub(super) use output::{
     mb, print, say, say_failure, sized, stream, tell, tell_summary, write_json, written,
 };
 pub(super) use product_driver::{ChosenDriver, ProductDriver};
+pub(super) use reload::Reload;
 pub(super) use report::{CrawlReport, Fetches, SpiderReport, StoreReport, UrlReport};
 pub(super) use run_note::{OpenNote, RunNote};
 pub(super) use runner::{Farewell, Leaving, announce_links, run_to_end};

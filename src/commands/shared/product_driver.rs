@@ -47,7 +47,8 @@ impl ChosenDriver {
     /// Chooses as the configuration asks and the kernel offers, and bounds the fetches of each of `shards` by it.
     pub fn of(config: &mut Config, shards: usize) -> Result<ChosenDriver, Failure> {
         let mut refused = None;
-        let (is_uring, why) = match (config.crawl.driver, UringDriver::probe()) {
+        // A ring for each shard, and one for the thread that speaks with peers.
+        let (is_uring, why) = match (config.crawl.driver, UringDriver::probe(shards + 1)) {
             (DriverChoice::Epoll, _) => (false, "asked for".to_string()),
             (DriverChoice::Uring, Ok(())) => (true, "asked for".to_string()),
             (DriverChoice::Uring, Err(cause)) => {

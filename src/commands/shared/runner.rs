@@ -1,5 +1,6 @@
 use super::event_log::{settle, tell, tell_aside};
 use super::progress::Progress;
+use super::reload::Reload;
 use super::signals::{Interrupt, Signals};
 use super::{Failure, counted};
 use crate::admin::Listener;
@@ -29,6 +30,7 @@ pub(crate) fn run_to_end<N: Running>(
     listener: Option<Listener>,
     mut signals: Signals,
     farewell: &Farewell,
+    mut reload: Option<Reload<'_>>,
     mut leaving: impl FnMut(Leaving),
 ) -> Result<N::Summary, Failure> {
     let (mut service, started) = (std::mem::take(&mut signals.service), Instant::now());
@@ -51,6 +53,10 @@ pub(crate) fn run_to_end<N: Running>(
             progress.tell(Event::Stopping, vec![("by", "signal".into())], text);
             is_stopping = true;
             node.stop();
+        }
+        if let (Interrupt::Reload(by), Some(reload)) = (interrupt, &mut reload) {
+            let (event, fields, text) = reload.again(&node, by);
+            progress.tell(event, fields, text);
         }
         progress.tell_more(node.notices());
         match told.look(node.waiting(), Instant::now()) {

@@ -5,6 +5,8 @@ use crate::engine::Event;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::fmt::{self, Display, Formatter};
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -12,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Ctrl-C, SIGTERM and a terminal that goes away: the first ends a process in good order, a second of the former two at
 /// once. They are heard from the moment this is taken: what comes before a node runs stops it as soon as it does.
+///
+/// SIGHUP says that the terminal goes away if there is one. To a process without, whose settings may be read again, it
+/// says that they are to be.
 pub(crate) struct Signals {
     heard: Arc<Heard>,
     told: u32,
@@ -27,6 +32,21 @@ pub(crate) enum Interrupt {
     Stop,
     /// Stop at once.
     AtOnce,
+    /// Read the settings again.
+    Reload(Sender),
+}
+
+/// Who sent a signal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sender {
+    uid: u32,
+    pid: u32,
+}
+
+impl Display for Sender {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "uid {} (pid {})", self.uid, self.pid)
+    }
 }
 
 #[derive(Default)]
@@ -42,6 +62,8 @@ struct State {
     first_at: Option<Instant>,
     /// Somebody waits for signals; until then nobody could stop anything.
     is_awaited: bool,
+    /// Who asked for the settings to be read again. What was asked for more than once is done once.
+    reload: Option<Sender>,
 }
 
 /// Signals this soon after the first are the same request: `timeout` signals its child and then the group that it is in.
@@ -53,6 +75,16 @@ impl Signals {
     /// To be called before anything else, and so before any other thread starts: all of them leave these signals to the
     /// one that is started here.
     pub fn take() -> Result<Signals, Failure> {
+        Signals::take_with(false)
+    }
+
+    /// The same for a process that can read its settings again, and that a service manager may have started: it is told
+    /// from here on.
+    pub fn of_service() -> Result<Signals, Failure> {
+        Ok(Signals { service: Service::starting(), ..Signals::take_with(!has_terminal())? })
+    }
+
+    fn take_with(reloads: bool) -> Result<Signals, Failure> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGINT);
         signals.add(Signal::SIGTERM);
@@ -64,25 +96,20 @@ impl Signals {
         let fd = SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
         let heard = Arc::<Heard>::default();
         let thread = heard.clone();
-        thread::Builder::new().name("signals".to_string()).spawn(move || hear(&fd, &thread))?;
+        thread::Builder::new().name("signals".to_string()).spawn(move || hear(&fd, &thread, reloads))?;
         Ok(Signals { heard, told: 0, service: Service::default() })
-    }
-
-    /// The same for a process that a service manager may have started: it is told from here on.
-    pub fn of_service() -> Result<Signals, Failure> {
-        Ok(Signals { service: Service::starting(), ..Signals::take()? })
     }
 
     /// Waits for a signal, for a moment at most.
     pub fn wait(&mut self) -> Interrupt {
         let mut state = self.heard.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_awaited = true;
-        if state.asked <= self.told {
+        if state.asked <= self.told && state.reload.is_none() {
             let waited = self.heard.changed.wait_timeout(state, WAIT);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.asked <= self.told {
-            return Interrupt::None;
+            return state.reload.take().map_or(Interrupt::None, Interrupt::Reload);
         }
         self.told += 1;
         if self.told == 1 { Interrupt::Stop } else { Interrupt::AtOnce }
@@ -107,6 +134,11 @@ impl Signals {
 }
 
 impl Heard {
+    fn reload(&self, by: Sender) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).reload = Some(by);
+        self.changed.notify_all();
+    }
+
     fn ask(&self, first_only: bool) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let since_first = state.first_at.get_or_insert_with(Instant::now).elapsed();
@@ -129,7 +161,7 @@ impl Heard {
     }
 }
 
-fn hear(fd: &SignalFd, heard: &Heard) {
+fn hear(fd: &SignalFd, heard: &Heard, reloads: bool) {
     loop {
         let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
         let _ = poll(&mut fds, PollTimeout::NONE);
@@ -137,6 +169,7 @@ fn hear(fd: &SignalFd, heard: &Heard) {
         let (mut came, mut hung_up) = (false, false);
         while let Ok(Some(signal)) = fd.read_signal() {
             match signal.ssi_signo == Signal::SIGHUP as u32 {
+                true if reloads => heard.reload(Sender { uid: signal.ssi_uid, pid: signal.ssi_pid }),
                 true => hung_up = true,
                 false => came = true,
             }
@@ -145,6 +178,11 @@ fn hear(fd: &SignalFd, heard: &Heard) {
             heard.ask(!came);
         }
     }
+}
+
+/// Whether there is a terminal that could go away.
+fn has_terminal() -> bool {
+    File::open("/dev/tty").is_ok()
 }
 
 fn is_ignored(signal: Signal) -> bool {

@@ -14,7 +14,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Connections over one io_uring.
 pub struct UringDriver {
@@ -127,9 +127,8 @@ const MIN_WAIT_US: u32 = 50;
 impl UringDriver {
     /// A ring with room for `conns_max` connections. Must be made on the thread that will use it.
     pub fn new(conns_max: usize, started: Instant) -> io::Result<UringDriver> {
-        let ring = build_ring()?;
+        let (ring, buffers) = patiently(ring_with_buffers)?;
         ring.submitter().register_files_sparse(conns_max as u32)?;
-        let buffers = BufferRing::register(&ring)?;
         let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC)?;
         let min_wait = ring.params().is_feature_min_timeout();
         Ok(UringDriver {
@@ -149,16 +148,24 @@ impl UringDriver {
         })
     }
 
-    /// Whether this kernel can run the driver, and if not, why, in words for a user.
-    pub fn probe() -> Result<(), String> {
-        let ring = build_ring().map_err(|e| match e.raw_os_error() {
-            Some(libc::EPERM) => "io_uring is switched off (sysctl kernel.io_uring_disabled)".to_string(),
+    /// Whether this kernel can run the driver on `rings` threads at once, and if not, why, in words for a user.
+    pub fn probe(rings: usize) -> Result<(), String> {
+        let why = |e: io::Error| match e.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => {
+                "io_uring is refused: by sysctl kernel.io_uring_disabled, or by a container's seccomp filter"
+                    .to_string()
+            }
             Some(libc::ENOSYS) => "this kernel has no io_uring, or a filter hides it".to_string(),
             Some(libc::EINVAL) => "this kernel's io_uring is too old (6.1 or later is needed)".to_string(),
-            Some(libc::ENOMEM) => "not enough locked memory for a ring (raise ulimit -l)".to_string(),
+            Some(libc::ENOMEM) => "not enough locked memory for the rings (raise ulimit -l)".to_string(),
             _ => format!("io_uring: {e}"),
-        })?;
-        BufferRing::register(&ring).map(drop).map_err(|e| format!("io_uring has no buffer rings: {e}"))
+        };
+        // All are held until the last: what a user may lock bounds the sum.
+        let mut held = Vec::with_capacity(rings);
+        for _ in 0..rings {
+            held.push(patiently(ring_with_buffers).map_err(why)?);
+        }
+        Ok(())
     }
 
     pub(super) fn push(&mut self, entries: &[squeue::Entry]) {
@@ -530,6 +537,25 @@ impl Drop for UringDriver {
             self.buffers.leak();
         }
     }
+}
+
+/// A ring and its buffers, in the order in which they are to go.
+fn ring_with_buffers() -> io::Result<(IoUring, BufferRing)> {
+    let ring = build_ring()?;
+    let buffers = BufferRing::register(&ring)?;
+    Ok((ring, buffers))
+}
+
+/// Tries again for a moment where memory is short: what a ring had locked is given back some time after it was closed.
+fn patiently<T>(mut make: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    const TRIES: u32 = 20;
+    for _ in 1..TRIES {
+        match make() {
+            Err(e) if e.raw_os_error() == Some(libc::ENOMEM) => std::thread::sleep(Duration::from_millis(10)),
+            made => return made,
+        }
+    }
+    make()
 }
 
 /// The flags of a ring that one thread fills and empties; older kernels get fewer of them.

@@ -4,6 +4,7 @@ use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::engine::crawl::index_actor::IndexActor;
+use crate::engine::crawl::live::LiveConfig;
 use crate::engine::crawl::local_queues::LocalQueues;
 use crate::engine::crawl::messages::{FromShard, ToIndex, ToShard};
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
@@ -70,7 +71,7 @@ pub enum CrawlStore {
 
 /// What makes the shards of a crawl.
 pub struct CrawlMaker {
-    config: Config,
+    config: LiveConfig,
     setup: SpiderSetup,
     scope: Arc<Scope>,
     share: Arc<ShardShare>,
@@ -136,6 +137,7 @@ pub fn assemble(
         let text = format!("some pages that are stored may be fetched again: {error}");
         wiring.health.tell(Event::PagesLost, vec![("cause", error.to_string().into())], text);
     }
+    let live = LiveConfig::new(config);
     let mut lanes = Vec::new();
     let mut shards = Vec::new();
     for number in 0..shard_count {
@@ -144,7 +146,7 @@ pub fn assemble(
         lanes.push(lane);
         let (slot, bell) = (wire.slot.clone(), wire.bell.clone());
         let maker = CrawlMaker {
-            config: config.clone(),
+            config: live.clone(),
             setup: kit.clone(),
             scope: scope.clone(),
             share,
@@ -157,7 +159,7 @@ pub fn assemble(
     let owner = wiring.dealer.door.clone();
     let counters = wiring.table.thread();
     let keeper = KeeperActor::new(keeper, config, wall, owner, bells, &wiring.health, counters);
-    let dealer = Dealer { provider, seeds, config: SchedulerConfig::new(config) };
+    let dealer = Dealer { provider, seeds, config: SchedulerConfig::new(config), live };
     let (scheduler, index) = dealer.join(&mut wiring, lanes, names)?;
     Ok(NodeCore {
         scheduler,
@@ -183,6 +185,7 @@ pub(crate) struct Dealer {
     pub provider: Provider,
     pub seeds: Vec<CrawlUrl>,
     pub config: SchedulerConfig,
+    pub live: LiveConfig,
 }
 
 impl Dealer {
@@ -202,15 +205,21 @@ impl Dealer {
             wiring.table.thread(),
         );
         wiring.rings.push(("index", port.words.fill()));
+        let names = names(bell.door.clone(), wiring.health.clone()).map_err(NodeError::Thread)?;
+        if let Some((counters, fill)) = names.published() {
+            wiring.table.join(counters);
+            wiring.rings.push(("names", fill));
+        }
         let parts = SchedulerParts {
             lanes,
             index: port,
-            names: names(bell.door.clone(), wiring.health.clone()).map_err(NodeError::Thread)?,
+            names,
             log: wiring.log.clone(),
             wall: wiring.wall,
             stop: wiring.stop.clone(),
             counters: wiring.table.thread(),
             health: wiring.health.clone(),
+            live: self.live,
         };
         let mut scheduler = Scheduler::new(self.config, parts);
         scheduler.questions().rings(bell.door.clone());
@@ -223,11 +232,11 @@ impl<D: Driver> ShardMaker<D> for CrawlMaker {
     type Shard = CrawlShard<D>;
 
     fn make(&self, driver: D, epoch: u32) -> CrawlShard<D> {
-        let now = driver.now();
-        let handler = handler_of(&self.config, &self.scope);
+        let (now, config) = (driver.now(), self.config.get());
+        let handler = handler_of(&config, &self.scope);
         let sink = PageSink::new(handler, ShardStore::new(self.share.clone()));
-        let source = LocalQueues(queues(&self.config, &self.wire, &self.previous, epoch, now));
-        let parts = shard_parts(&self.config, &self.setup, &self.wire);
+        let source = LocalQueues(queues(&config, &self.wire, &self.previous, epoch, now));
+        let parts = shard_parts(&config, &self.setup, &self.wire);
         Shard::new(driver, parts, source, sink)
     }
 

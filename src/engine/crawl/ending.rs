@@ -42,6 +42,12 @@ impl Ending {
         }
     }
 
+    /// Other limits hold from now on.
+    pub fn set_limits(&mut self, config: &SchedulerConfig, now: Now) {
+        (self.pages_max, self.seconds_max, self.wait) = (config.pages_max, config.seconds_max, config.wait);
+        self.linger.set_longest((!config.wait).then_some(config.linger_us), now);
+    }
+
     pub fn has_begun(&self) -> bool {
         self.why.is_some()
     }

@@ -1,10 +1,11 @@
 use crate::base::{Now, Wall};
-use crate::doc_index::RejectList;
+use crate::doc_index::{IndexStats, RejectList};
 use crate::engine::crawl::messages::{FromIndex, ToIndex};
 use crate::engine::crawl::provider::Provider;
 use crate::engine::inspect::handed::Handed;
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::limits::INDEX_RING_WORDS;
 use crate::proto::url::CrawlUrl;
@@ -26,6 +27,7 @@ pub struct IndexActor {
     must_sync: bool,
     wall: Wall,
     synced_at: Now,
+    measured_at: Now,
     /// The disk has no room: no message is taken until it has.
     is_stalled: bool,
     is_ending: bool,
@@ -65,6 +67,8 @@ enum Question {
 const MESSAGES_AT_ONCE: usize = 64;
 /// A crash of the machine costs no more than this.
 const SYNC_US: u64 = 1_000_000;
+/// What it takes of memory and disk is measured this often: files are asked for their sizes.
+const MEASURE_US: u64 = 1_000_000;
 
 impl IndexActor {
     pub(crate) fn new(
@@ -86,6 +90,7 @@ impl IndexActor {
             must_sync: false,
             wall,
             synced_at: Now::ZERO,
+            measured_at: Now::ZERO,
             is_stalled: false,
             is_ending: false,
             health,
@@ -193,8 +198,26 @@ impl IndexActor {
         taken
     }
 
-    fn publish(&self) {
-        let stats = self.provider.index().stats();
+    fn publish(&mut self, now: Now) {
+        let index = self.provider.index();
+        let stats = index.stats();
+        let IndexStats { pending, handed_out, waiting, success, errors, excluded, .. } = stats;
+        let urls = [pending, handed_out, waiting, success, errors, excluded];
+        self.counters.set_all(Group::IndexUrls, &urls);
+        self.counters.set(Counter::IndexHosts, stats.hosts);
+        let links = index.links();
+        self.counters.set_all(Group::Links, &[links.new, links.known, links.over_budget, 0]);
+        if now.since_us(self.measured_at) >= MEASURE_US {
+            self.measured_at = now;
+            let bytes = index.bytes();
+            let (ram, disk) = (
+                [bytes.seen_ram, bytes.frontier_ram, bytes.other_ram],
+                [bytes.ledger_disk, bytes.documents_disk, bytes.seen_disk, bytes.frontier_disk],
+            );
+            self.counters.set_all(Group::IndexMemory, &ram);
+            self.counters.set_all(Group::IndexDisk, &disk);
+            self.counters.set(Counter::IndexMemoryMax, index.memory_max() as u64);
+        }
         self.counters.set(Counter::Known, stats.known);
         self.counters.set(Counter::Pending, stats.pending + stats.handed_out);
         self.counters.set(Counter::Waiting, stats.waiting);
@@ -224,7 +247,7 @@ impl Actor for IndexActor {
         match self.work_off_and_close(now, is_over) {
             Ok(messages) => {
                 self.health.wait_for(Part::Index, None);
-                self.publish();
+                self.publish(now);
                 if is_over { Turned::Finished } else { Turned::Idle { messages } }
             }
             // It is all in memory, and nothing more comes in. Without an end to it, it is found again.

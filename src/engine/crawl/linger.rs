@@ -26,6 +26,12 @@ impl Linger {
         Linger { longest_us, round: 0, asking: Asking::At(Now::ZERO) }
     }
 
+    /// It stays for longer, or less long, from now on: what was said before does not count.
+    pub fn set_longest(&mut self, longest_us: Option<u64>, now: Now) {
+        self.longest_us = longest_us;
+        self.asking = Asking::At(now.plus_us(PAUSE_US));
+    }
+
     /// Whether it is time to ask.
     pub fn is_due(&self, now: Now) -> bool {
         self.longest_us.is_some() && matches!(self.asking, Asking::At(at) if at <= now)

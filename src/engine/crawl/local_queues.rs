@@ -1,4 +1,5 @@
 use crate::base::Now;
+use crate::engine::crawl::live::ShardRules;
 use crate::engine::crawl::messages::{FromShard, ToShard};
 use crate::engine::crawl::page_sink::FetchedPage;
 use crate::engine::crawl::queues::{Queues, Settled};
@@ -35,6 +36,7 @@ impl WorkSource for LocalQueues {
             ToShard::Rest(question) => self.0.say_rest(question, out, now),
             ToShard::Scope(url) => return Received::Scope(url),
             ToShard::Pause(paused) => self.0.pause(paused),
+            ToShard::Rules(rules) => return Received::Rules(rules),
             ToShard::Drain => return Received::Drain,
         }
         Received::Taken
@@ -88,6 +90,10 @@ impl WorkSource for LocalQueues {
             Some(job) => Ended::Store(FetchedPage { job, fetched, span }),
             None => Ended::Over(fetched.bytes),
         }
+    }
+
+    fn set_rules(&mut self, rules: &ShardRules, now: Now) {
+        self.0.url_server.set_rules(rules.niceness, now);
     }
 
     fn flush(&mut self, out: &mut ShardOut<FromShard>, _: Now) {

@@ -1,5 +1,6 @@
 use crate::base::Now;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
+use crate::engine::crawl::live::ShardRules;
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::engine::runtime::notices::Notice;
@@ -24,6 +25,8 @@ pub enum ToShard {
     Rest(RestQuestion),
     /// Start nothing new until it is said that all may go on.
     Pause(bool),
+    /// Keep to these from now on.
+    Rules(Arc<ShardRules>),
     /// Start nothing new; let what is open end.
     Drain,
 }

@@ -22,6 +22,7 @@
 //! |-------------------------------------|---------------------------------------------------------------------|
 //! | `assembly`                          | `assemble`: every part made and joined                              |
 //! | `node`, `node_setup`, `settings`    | the threads; what a node is told; each role's part of the settings  |
+//! | `live`                              | settings that change while it runs                                  |
 //! | `scheduler`, `scheduler_setup`      | between the doc index and the shards; what it is told               |
 //! | `resolution`                        | the names of one batch of candidates                                |
 //! | `placement`, `address_owners`       | where a host lives, and whose an address is                         |
@@ -33,6 +34,7 @@
 //! | `shard`                             | one spider over one driver, between a `WorkSource` and a `RecordSink` |
 //! | `queues`, `local_queues`            | the url server of a shard, as the source of a crawl's work          |
 //! | `page_sink`, `completion`           | pages read and stored; what a fetch came to                         |
+//! | `stages`                            | where the time of a shard goes                                      |
 //! | `shard_log`                         | lines for the crawl log, in batches                                 |
 //! | `stored`, `stored_pages`            | validators and links of what the store already has                  |
 //! | `resume`                            | what a killed process stored and could not tell the index           |
@@ -45,6 +47,7 @@ pub(crate) mod ending;
 pub(crate) mod index_actor;
 pub(crate) mod index_link;
 pub(crate) mod linger;
+pub(crate) mod live;
 pub(crate) mod local_queues;
 pub(crate) mod messages;
 pub(crate) mod node;
@@ -65,6 +68,7 @@ pub(crate) mod settings;
 pub(crate) mod shard;
 pub(crate) mod shard_log;
 pub(crate) mod shutdown;
+pub(crate) mod stages;
 pub(crate) mod stored;
 pub(crate) mod stored_pages;
 #[cfg(test)]

@@ -1,6 +1,8 @@
+use crate::config::Config;
 use crate::driver::Driver;
 use crate::engine::crawl::assembly::{CrawlTask, NodeCore, assemble};
 use crate::engine::crawl::index_actor::IndexActor;
+use crate::engine::crawl::live::LiveConfig;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
@@ -9,6 +11,7 @@ use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::desk::Desk;
 use crate::engine::inspect::node_status::Gauges;
+use crate::engine::inspect::questions::{Ask, Questions};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
@@ -18,6 +21,7 @@ use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::LogWriter;
 use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
+use crate::engine::runtime::settings_news::SettingsNews;
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
 use crate::engine::runtime::wiring::wall_at;
@@ -25,7 +29,7 @@ use crate::rings::Doorbell;
 use crate::store_server::HeldDirectory;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A crawl in one process: a thread for every actor of a [`NodeCore`].
 pub struct Node {
@@ -49,6 +53,8 @@ pub struct Node {
     resumed: Resumed,
     desk: Arc<Desk>,
     meter: Arc<Meter>,
+    questions: Arc<Questions>,
+    live: LiveConfig,
 }
 
 impl Node {
@@ -65,7 +71,7 @@ impl Node {
         let core = assemble(setup, task, names, wall_at(started))?;
         let NodeCore { scheduler, index, stop, health, .. } = core;
         let scheduler_bell = scheduler.bell.door.clone();
-        let questions = scheduler.actor.questions();
+        let (questions, live) = (scheduler.actor.questions(), scheduler.actor.live());
         let shards_setup = ShardsSetup {
             name: "shard",
             driver,
@@ -99,7 +105,8 @@ impl Node {
             gauges,
             meter: meter.clone(),
             stop: stop.clone(),
-            questions: Some(questions),
+            questions: Some(questions.clone()),
+            news: Some(live.news.clone()),
             rules,
         });
         Ok(Node {
@@ -122,6 +129,8 @@ impl Node {
             resumed: core.resumed,
             desk,
             meter,
+            questions,
+            live,
         })
     }
 
@@ -135,6 +144,9 @@ impl Node {
         &self.resumed
     }
 }
+
+/// Other settings hold within this time, or the crawl is about to end.
+const SET_MAX: Duration = Duration::from_secs(10);
 
 impl Running for Node {
     type Summary = Summary;
@@ -161,6 +173,22 @@ impl Running for Node {
 
     fn snapshot(&self) -> Option<Snapshot> {
         Some(self.counted())
+    }
+
+    fn settings(&self) -> Option<Arc<Config>> {
+        Some(self.live.get())
+    }
+
+    fn takes(&self, _: &str) -> bool {
+        true
+    }
+
+    fn set(&self, config: Arc<Config>) -> bool {
+        self.questions.ask_and_wait(Ask::Set(config), SET_MAX).is_some()
+    }
+
+    fn settings_news(&self) -> Option<&SettingsNews> {
+        Some(&self.live.news)
     }
 
     fn finish(self) -> Result<Summary, NodeError> {

@@ -1,4 +1,5 @@
 use crate::base::{Now, Wall};
+use crate::config::Config;
 use crate::doc_index::DocState;
 use crate::engine::crawl::messages::{HostWord, ToIndex};
 use crate::engine::inspect::questions::{Answer, Ask, OPEN_MAX, Questions, Reply};
@@ -32,6 +33,8 @@ pub(crate) enum Asked {
     Take(ToIndex),
     /// To pause, or to go on, and to answer when that is so.
     Pause { id: u64, paused: bool },
+    /// To go by these settings.
+    Set { id: u64, config: Arc<Config> },
 }
 
 impl OpenQuestions {
@@ -62,6 +65,7 @@ impl OpenQuestions {
                 Ask::Count => Asked::Index(ToIndex::Count { id }),
                 Ask::Take(handed) => Asked::Take(ToIndex::Take { id, handed, head_only }),
                 Ask::Pause(paused) => Asked::Pause { id, paused },
+                Ask::Set(config) => Asked::Set { id, config },
             };
             todo.push(asked);
             self.open.push_back(open);

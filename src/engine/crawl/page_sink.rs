@@ -2,6 +2,9 @@ use crate::engine::crawl::completion::{Completion, record_of, result_of, trouble
 use crate::engine::crawl::messages::FromShard;
 use crate::engine::crawl::shard::{RecordSink, ShardOut};
 use crate::engine::crawl::shard_log::Span;
+use crate::engine::crawl::stages::Stage;
+use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::groups::Group;
 use crate::handler::{Handler, Page};
 use crate::proto::http1::Flags;
 use crate::proto::job::Job;
@@ -21,11 +24,13 @@ pub struct PageSink {
     handler: Handler,
     store: ShardStore,
     stored_bytes: u64,
+    /// Links that lead where this crawl does not go.
+    out_of_scope: u64,
 }
 
 impl PageSink {
     pub fn new(handler: Handler, store: ShardStore) -> PageSink {
-        PageSink { handler, store, stored_bytes: 0 }
+        PageSink { handler, store, stored_bytes: 0, out_of_scope: 0 }
     }
 }
 
@@ -42,6 +47,7 @@ impl RecordSink for PageSink {
                 unreachable!("a segment holds the largest document: checked at start")
             }
         }
+        out.stages.mark(Stage::Network);
         let FetchedPage { job, fetched, span } = page;
         let candidate = &job.candidate;
         let handled = self.handler.handle(&Page {
@@ -52,6 +58,8 @@ impl RecordSink for PageSink {
             decoded: fetched.flags.contains(Flags::DECODED),
             document: fetched.document(),
         });
+        out.stages.mark(Stage::Parse);
+        self.out_of_scope += u64::from(handled.out_of_scope);
         let result = result_of(candidate, fetched.result, &handled);
         let new_url = handled.new_url.as_ref().map(|url| url.as_str());
         let mut record = record_of(&fetched, candidate.doc_id, new_url, result, out.log.wall());
@@ -59,6 +67,7 @@ impl RecordSink for PageSink {
             record.flags |= Flags::NOINDEX.bits();
         }
         let appended = self.store.append(&record).expect("room was made");
+        out.stages.mark(Stage::Compress);
         self.stored_bytes += appended.bytes as u64;
         let digest = Some(appended.digest).filter(|&digest| digest != 0);
         out.log.page(candidate, &fetched, result, digest, span);
@@ -79,6 +88,7 @@ impl RecordSink for PageSink {
         };
         let (outcome, found) = completion.tell(handled);
         out.answer(outcome, Some(appended.sequence), true, found);
+        out.stages.mark(Stage::Record);
         Ok(fetched.bytes)
     }
 
@@ -98,7 +108,9 @@ impl RecordSink for PageSink {
         self.store.finish();
     }
 
-    fn stored_bytes(&self) -> u64 {
-        self.stored_bytes
+    fn publish(&self, counters: &Counters) {
+        counters.count(Counter::StoredBytes, self.stored_bytes);
+        counters.count_all(Group::Records, &self.store.records());
+        counters.count_all(Group::Links, &[0, 0, 0, self.out_of_scope]);
     }
 }

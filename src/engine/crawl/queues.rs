@@ -15,8 +15,8 @@ use crate::proto::record::ResultCode;
 use crate::rings::Receiver;
 use crate::spider::{Fetched, Retry};
 use crate::url_server::{
-    HostTally, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SetAside, SpillEvent, UrlServer,
-    UrlServerConfig,
+    BackOffs, HostTally, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SetAside, SpillEvent,
+    UrlServer, UrlServerConfig,
 };
 use std::collections::VecDeque;
 
@@ -285,8 +285,20 @@ impl Queues {
     pub(crate) fn publish(&mut self, counters: &Counters, now: Now) -> bool {
         let is_whole = self.url_server.tally(&mut self.tally, HOSTS_PER_PUBLISH, now);
         counters.set_all(Group::HostStates, self.tally.states());
-        counters.set(Counter::Hosts, self.url_server.hosts_busy() as u64);
-        counters.count(Counter::Resent, self.url_server.stats().resent);
+        let (busy, stats) = (self.url_server.hosts_busy() as u64, self.url_server.stats());
+        let (in_memory, on_disk) = self.url_server.left_over();
+        counters.set(Counter::Hosts, busy);
+        counters.set(Counter::HostSlots, busy);
+        counters.set(Counter::HostSlotsMax, self.url_server.hosts_max() as u64);
+        counters.set(Counter::QueueUrls, self.url_server.queued() as u64);
+        counters.set_all(Group::Leftovers, &[in_memory as u64, on_disk as u64]);
+        counters.count(Counter::Resent, stats.resent);
+        let BackOffs { penalty, retry_after, failures, set_aside, robots } = stats.back_offs;
+        counters.count_all(Group::BackOffs, &[penalty, retry_after, failures, set_aside, robots]);
+        let (host, address) = (stats.host_margin, stats.address_margin);
+        counters.count_all(Group::Checked, &[host.requests, address.requests]);
+        counters.count_all(Group::Violations, &[host.violations, address.violations]);
+        counters.set_smaller(Group::Margins, &[host.smallest_us, address.smallest_us]);
         counters.count(Counter::Robots, self.robots);
         counters.count(Counter::RobotsFailed, self.robots_failed);
         is_whole

@@ -1,7 +1,9 @@
 use crate::base::{Now, Wall, fingerprint};
+use crate::config::Config;
 use crate::doc_index::{DocIndex, Note, Outcome};
 use crate::engine::crawl::ending::{Ending, Left};
 use crate::engine::crawl::index_link::IndexLink;
+use crate::engine::crawl::live::{LiveConfig, ShardRules};
 use crate::engine::crawl::messages::{
     Done, Found, FromIndex, FromShard, HostWord, RobotsAnswer, ToIndex, ToShard,
 };
@@ -50,6 +52,9 @@ pub struct Scheduler {
     counters: Arc<Counters>,
     health: Arc<Health>,
     questions: OpenQuestions,
+    live: LiveConfig,
+    /// What the shards were told to keep to since the start, if they were.
+    rules: Option<Arc<ShardRules>>,
     now: Now,
 }
 
@@ -100,6 +105,8 @@ impl Scheduler {
             counters: parts.counters,
             health: parts.health,
             questions: OpenQuestions::default(),
+            live: parts.live,
+            rules: None,
             now: Now::ZERO,
         }
     }
@@ -148,6 +155,11 @@ impl Scheduler {
     /// Where questions about URLs are asked.
     pub fn questions(&self) -> Arc<Questions> {
         self.questions.asked()
+    }
+
+    /// The settings that hold.
+    pub(crate) fn live(&self) -> LiveConfig {
+        self.live.clone()
     }
 
     /// Nothing will be answered from now on.
@@ -280,6 +292,8 @@ impl Scheduler {
         side.wants = true;
         side.lane.restarted(epoch);
         self.scope.urls.iter().for_each(|url| side.lane.deal(ToShard::Scope(url.clone())));
+        // It was made with the settings of the moment; the log is to tell which those were.
+        self.rules.iter().for_each(|rules| side.lane.deal(ToShard::Rules(rules.clone())));
         // One that the shard before it has not heard may still be on its way.
         side.lane.deal(ToShard::Pause(self.ending.is_paused()));
         if self.ending.has_begun() {
@@ -570,8 +584,22 @@ impl Scheduler {
                     self.publish();
                     self.questions.answer(id, Reply::Paused { changed });
                 }
+                Asked::Set { id, config } => {
+                    self.set(config);
+                    self.questions.answer(id, Reply::Set);
+                }
             }
         }
+    }
+
+    /// Other settings hold from now on, as far as they may change.
+    fn set(&mut self, config: Arc<Config>) {
+        self.config.renew(&config);
+        self.ending.set_limits(&self.config, self.now);
+        let rules = Arc::new(ShardRules::of(&config));
+        self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Rules(rules.clone())));
+        self.rules = Some(rules);
+        self.live.set(config);
     }
 
     /// No new requests go out, or all may go on. What is open ends as ever, and every pause of a host keeps counting.

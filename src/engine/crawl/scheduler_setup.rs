@@ -3,6 +3,7 @@
 use crate::base::{AddressGuard, Wall};
 use crate::config::Config;
 use crate::engine::crawl::index_actor::IndexPort;
+use crate::engine::crawl::live::LiveConfig;
 use crate::engine::crawl::messages::{Done, FromShard, ToShard};
 use crate::engine::names::Names;
 use crate::engine::runtime::counters::Counters;
@@ -42,6 +43,14 @@ impl SchedulerConfig {
     }
 }
 
+impl SchedulerConfig {
+    /// Takes over what may change while a crawl runs.
+    pub fn renew(&mut self, config: &Config) {
+        let (queue_len, head_only) = (self.queue_len, self.head_only);
+        *self = SchedulerConfig { queue_len, head_only, ..SchedulerConfig::new(config) };
+    }
+}
+
 /// The pause between two requests to a host that an operator asked for: no reason to end.
 fn own_pause_us(config: &Config) -> u64 {
     let settings = &config.url_server;
@@ -60,6 +69,7 @@ pub(crate) struct SchedulerParts {
     pub stop: Arc<AtomicBool>,
     pub counters: Arc<Counters>,
     pub health: Arc<Health>,
+    pub live: LiveConfig,
 }
 
 pub(crate) type SchedulerLane = ShardLane<ToShard, FromShard, Done>;

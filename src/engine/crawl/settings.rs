@@ -9,9 +9,9 @@ use crate::handler::{Scope, ScopeRules};
 use crate::proto::http1::{BodyLimits, HeadLimits};
 use crate::proto::robots::product_token;
 use crate::proto::url::{CrawlUrl, UrlRules};
-use crate::spider::SpiderConfig;
+use crate::spider::{FetchLimits, SpiderConfig};
 use crate::store_server::StoreRules;
-use crate::url_server::{Niceness, UrlServerConfig};
+use crate::url_server::{Niceness, NicenessRules, UrlServerConfig};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Without a figure for its memory, an index takes no more than this.
@@ -19,13 +19,7 @@ const MEMORY_BYTES_USUAL: u64 = 1 << 30;
 
 pub fn url_server_config(config: &Config, wall: Wall, epoch: u32) -> UrlServerConfig {
     let settings = &config.url_server;
-    let factor = settings.delay_factor.0 as f32;
-    let host = Niceness::from_rate(settings.req_host_per_sec.0, settings.req_host_concurrent, factor);
-    let ip = Niceness::from_rate(
-        settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec).0,
-        settings.req_ip_concurrent.unwrap_or(settings.req_host_concurrent),
-        factor,
-    );
+    let NicenessRules { host, ip, host_failures_max } = niceness_rules(config);
     UrlServerConfig {
         queue_count: settings.queue_count,
         queue_len: settings.queue_len,
@@ -34,10 +28,24 @@ pub fn url_server_config(config: &Config, wall: Wall, epoch: u32) -> UrlServerCo
         spider_silence_us: settings.timeout_spider_status.us(),
         product_token: our_product_token(config),
         leftover_urls: if settings.in_ram { usize::MAX } else { settings.leftover_urls },
-        host_failures_max: settings.host_failures_max,
+        host_failures_max,
         wall,
         // Another process at another time starts elsewhere, and so does a shard after a death.
         seed: (wall.unix_ms_at_zero as u32).wrapping_add(epoch.wrapping_mul(0x0100_0193)),
+    }
+}
+
+pub fn niceness_rules(config: &Config) -> NicenessRules {
+    let settings = &config.url_server;
+    let factor = settings.delay_factor.0 as f32;
+    NicenessRules {
+        host: Niceness::from_rate(settings.req_host_per_sec.0, settings.req_host_concurrent, factor),
+        ip: Niceness::from_rate(
+            settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec).0,
+            settings.req_ip_concurrent.unwrap_or(settings.req_host_concurrent),
+            factor,
+        ),
+        host_failures_max: settings.host_failures_max,
     }
 }
 
@@ -48,10 +56,24 @@ pub(crate) fn our_product_token(config: &Config) -> String {
 
 pub fn spider_config(config: &Config, kit: &SpiderSetup, wall: Wall) -> SpiderConfig {
     let settings = &config.spider;
-    let total_us = settings.timeout_req.us();
-    let connect_us = settings.timeout_connect.us().min(total_us);
     SpiderConfig {
         user_agent: settings.agent(),
+        limits: fetch_limits(config),
+        head: HeadLimits::default(),
+        conns_max: settings.fetches_max,
+        tls: kit.tls.clone(),
+        sites: kit.sites.clone(),
+        cookies: settings.cookies,
+        budget: kit.budget.clone(),
+        wall,
+    }
+}
+
+pub fn fetch_limits(config: &Config) -> FetchLimits {
+    let settings = &config.spider;
+    let total_us = settings.timeout_req.us();
+    let connect_us = settings.timeout_connect.us().min(total_us);
+    FetchLimits {
         working_us: settings.timeout_update.us(),
         total_us,
         connect_us,
@@ -60,15 +82,9 @@ pub fn spider_config(config: &Config, kit: &SpiderSetup, wall: Wall) -> SpiderCo
         read_us: settings.timeout_read.us().min(total_us),
         rate_bytes_per_s: settings.min_rate.0,
         idle_us: settings.keep_alive.us(),
-        head: HeadLimits::default(),
         body: BodyLimits { doc_bytes_max: settings.max_doc_size.0, ..BodyLimits::default() },
-        conns_max: settings.fetches_max,
+        body_memory: settings.body_memory.0,
         guard: AddressGuard::new(config.crawl.allowed()),
-        tls: kit.tls.clone(),
-        sites: kit.sites.clone(),
-        cookies: settings.cookies,
-        budget: kit.budget.clone(),
-        wall,
     }
 }
 

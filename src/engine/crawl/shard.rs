@@ -1,8 +1,11 @@
-use crate::base::{Now, Wall};
+use crate::base::{Durations, NetEvent, Now, Wall};
 use crate::driver::Driver;
+use crate::engine::crawl::live::ShardRules;
 use crate::engine::crawl::shard_log::ShardLog;
+use crate::engine::crawl::stages::{Stage, Stages};
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
 use crate::engine::runtime::counters::{Counter, Counters, ShardStats, fetch_histogram};
+use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::engine::runtime::outbox::Outbox;
 use crate::engine::runtime::shard_lane::LaneEnd;
@@ -46,10 +49,13 @@ pub struct Shard<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply =
     drain_by: Option<Now>,
     is_drained: bool,
     bytes: u64,
+    /// As the network brought them.
+    wire_bytes: u64,
     published_at: Now,
     /// Something may have changed since.
     is_unpublished: bool,
     fetch_us: Histogram<u64>,
+    fetch_times: Durations,
 }
 
 /// Where a shard's work comes from, and what is told of it.
@@ -90,6 +96,9 @@ pub trait WorkSource {
 
     /// Hands on what has gathered in this turn.
     fn flush(&mut self, out: &mut ShardOut<Self::Reply>, now: Now);
+
+    /// Other rules hold from now on.
+    fn set_rules(&mut self, _: &ShardRules, _: Now) {}
 
     /// The shard starts nothing more.
     fn drain(&mut self) {}
@@ -146,7 +155,7 @@ pub trait RecordSink {
     /// The shard is done.
     fn finish(&mut self) {}
 
-    fn stored_bytes(&self) -> u64;
+    fn publish(&self, counters: &Counters);
 }
 
 /// What a message was about, if it was not for the source itself.
@@ -154,6 +163,8 @@ pub enum Received {
     Taken,
     /// A seed's redirects ended there: its host is in scope.
     Scope(Arc<CrawlUrl>),
+    /// Keep to these from now on.
+    Rules(Arc<ShardRules>),
     /// Start nothing new; let what is open end.
     Drain,
 }
@@ -187,6 +198,7 @@ pub struct Start<'a, R> {
 /// A shard's ways out: the crawl log, and replies to its owner.
 pub struct ShardOut<R> {
     pub(crate) log: ShardLog,
+    pub(crate) stages: Stages,
     pub(crate) replies: Outbox<R>,
 }
 
@@ -218,6 +230,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
             sink,
             out: ShardOut {
                 log: ShardLog::new(parts.wall, parts.number, parts.log),
+                stages: Stages::default(),
                 replies: Outbox::new(parts.lane.replies, parts.owner),
             },
             work: parts.lane.work,
@@ -227,9 +240,11 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
             drain_by: None,
             is_drained: false,
             bytes: 0,
+            wire_bytes: 0,
             published_at: now,
             is_unpublished: true,
             fetch_us: fetch_histogram(),
+            fetch_times: Durations::default(),
         }
     }
 
@@ -244,6 +259,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
             match self.source.receive(message, &mut self.out, now) {
                 Received::Taken => {}
                 Received::Scope(url) => self.sink.extend_scope(&url),
+                Received::Rules(rules) => self.set_rules(&rules, now),
                 Received::Drain => {
                     self.drain_by.get_or_insert(now.plus_us(DRAIN_US));
                     self.source.drain();
@@ -252,11 +268,23 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
         }
     }
 
+    /// What was decided before this was decided by the rules before these; the log tells them apart.
+    fn set_rules(&mut self, rules: &ShardRules, now: Now) {
+        self.source.set_rules(rules, now);
+        self.spider.set_limits(rules.limits.clone());
+        self.out.log.rules(&rules.told, now);
+    }
+
     fn take_completions(&mut self, now: Now) {
         loop {
             // The event may borrow a buffer of the driver, so it is dealt with before the driver is used again.
             match self.driver.next() {
-                Some((conn, event)) => self.spider.step(conn, event, now, &mut self.actions),
+                Some((conn, event)) => {
+                    if let NetEvent::Received(bytes) = &event {
+                        self.wire_bytes += bytes.len() as u64;
+                    }
+                    self.spider.step(conn, event, now, &mut self.actions);
+                }
                 None => return,
             }
             // A request may have gone out since the turn began, and a pause counts from when it did.
@@ -292,6 +320,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
         if let Ended::Store(_) = ended {
             self.bytes += bytes;
             let _ = self.fetch_us.record(took_us.max(1));
+            self.fetch_times.note(took_us);
         }
         self.settle(ended);
         self.stats.busy_with(0);
@@ -371,18 +400,29 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
     fn publish(&mut self, now: Now) {
         self.published_at = now;
         let counters = &self.stats.counters;
-        counters.set(Counter::Bytes, self.bytes);
-        counters.set(Counter::StoredBytes, self.sink.stored_bytes());
+        counters.count(Counter::Bytes, self.bytes);
+        counters.count(Counter::WireBytes, self.wire_bytes);
+        counters.count(Counter::Syscalls, self.driver.syscalls());
         counters.set(Counter::Open, self.spider.open() as u64);
-        counters.set(Counter::Syscalls, self.driver.syscalls());
+        counters.set(Counter::OpenMax, self.spider.open_max() as u64);
+        counters.set(Counter::Unstored, self.unstored.len() as u64);
+        counters.count_all(Group::FetchTimes, &self.fetch_times.figures());
+        counters.count_all(Group::Connections, &self.spider.stats().connections);
+        counters.count_all(Group::Handshakes, &self.spider.stats().handshakes);
+        counters.count_all(Group::Statuses, &self.out.log.counts().statuses);
+        counters.count_all(Group::Robots, &self.out.log.counts().robots);
+        counters.count_all(Group::Stages, &self.out.stages.us());
+        self.sink.publish(counters);
         self.is_unpublished = !self.source.publish(counters, now);
     }
 }
 
 impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> Actor for Shard<D, W, S> {
     fn turn(&mut self, now: Now) -> Turned {
+        self.out.stages.begin();
         self.receive(now);
         let mut more = self.source.poll(&mut self.out, now);
+        self.out.stages.mark(Stage::Receive);
         self.take_completions(now);
         self.spider.tick(now, &mut self.actions);
         self.run_actions(now);
@@ -395,13 +435,16 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
             // There was no room for these: they were never answered for, and are fetched another time.
             self.unstored.clear();
         }
+        self.out.stages.mark(Stage::Network);
         more |= self.start_fetches(now);
+        self.out.stages.mark(Stage::Start);
         self.source.flush(&mut self.out, now);
         self.out.log.hand_on(now);
         self.out.replies.hand_up();
         if now.since_us(self.published_at) >= PUBLISH_US {
             self.publish(now);
         }
+        self.out.stages.mark(Stage::Record);
         if self.drain_by.is_some()
             && self.spider.open() == 0
             && (self.source.is_settled() || is_out_of_time)

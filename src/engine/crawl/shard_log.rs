@@ -1,8 +1,9 @@
 use crate::base::{Now, Wall};
 use crate::engine::crawl::completion::retry_after_s;
+use crate::engine::runtime::groups::{STATUSES, status_at};
 use crate::engine::runtime::log_writer::{LogWriterPort, ToLogWriter};
 use crate::limits::{LOG_BATCH_BYTES, SCRIBE_BACKLOG_MAX};
-use crate::proto::crawl_log::{LogLine, Path, Rules, Timing};
+use crate::proto::crawl_log::{LogLine, Path, RuleChange, Rules, RunRules, Timing};
 use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::spider::Fetched;
@@ -22,6 +23,15 @@ pub(crate) struct ShardLog {
     handed_on_at: Now,
     /// The lines go with the next `hand_on`, however few they are.
     hurried: bool,
+    counts: LogCounts,
+}
+
+/// Lines by what they tell.
+pub(crate) struct LogCounts {
+    /// Of responses, in the order of their group.
+    pub statuses: [u64; STATUSES.len()],
+    /// Of requests for robots.txt: rules, another place to ask, nothing.
+    pub robots: [u64; 3],
 }
 
 /// When a request was on the wire, and when its answer was dealt with.
@@ -44,7 +54,12 @@ impl ShardLog {
             backlog: VecDeque::new(),
             handed_on_at: Now::ZERO,
             hurried: false,
+            counts: LogCounts { statuses: [0; STATUSES.len()], robots: [0; 3] },
         }
+    }
+
+    pub fn counts(&self) -> &LogCounts {
+        &self.counts
     }
 
     pub fn wall(&self) -> Wall {
@@ -85,6 +100,11 @@ impl ShardLog {
     /// A robots.txt, for the rules of `origin`.
     pub fn robots(&mut self, origin: &str, fetched: &Fetched, step: &RobotsStep, span: Span) {
         let path = robots_path(origin, step);
+        self.counts.robots[match step {
+            RobotsStep::Known { .. } => 0,
+            RobotsStep::Hop | RobotsStep::Elsewhere { .. } => 1,
+            RobotsStep::Unreachable | RobotsStep::Late => 2,
+        }] += 1;
         let digest = digest_of(fetched);
         LogLine { path, digest, ..self.fetched(fetched, fetched.result, span) }.write(&mut self.lines);
     }
@@ -137,10 +157,14 @@ impl ShardLog {
         self.refused(&job.candidate, Some(job.ip), result, now);
     }
 
-    fn fetched<'a>(&self, fetched: &'a Fetched, result: ResultCode, span: Span) -> LogLine<'a> {
+    fn fetched<'a>(&mut self, fetched: &'a Fetched, result: ResultCode, span: Span) -> LogLine<'a> {
+        let status = Some(fetched.status()).filter(|&status| status != 0);
+        if let Some(status) = status {
+            self.counts.statuses[status_at(status)] += 1;
+        }
         LogLine {
             made_us: self.unix_us(span.ended),
-            status: Some(fetched.status()).filter(|&status| status != 0),
+            status,
             result,
             document_bytes: fetched.document().len() as u64,
             url: fetched.url.as_str(),
@@ -158,6 +182,13 @@ impl ShardLog {
             doc_id: None,
             retry_after_s: retry_after_s(fetched, self.wall),
         }
+    }
+
+    /// Other rules hold on this shard from now on.
+    pub fn rules(&mut self, rules: &RunRules, now: Now) {
+        let at_us = self.unix_us(now);
+        RuleChange { at_us, shard: self.shard, rules: rules.clone() }.write(&mut self.lines);
+        self.hurry();
     }
 
     fn unix_us(&self, now: Now) -> u64 {

@@ -7,6 +7,7 @@ use crate::engine::runtime::events::Event;
 use crate::engine::runtime::notices::Fields;
 use crate::engine::runtime::readings::{Meter, Readings};
 use crate::engine::runtime::running::StopSwitch;
+use crate::engine::runtime::settings_news::SettingsNews;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,6 +18,8 @@ pub struct Desk {
     pub(crate) stop: StopSwitch,
     /// Where URLs are asked about and handed in; a process without a doc index has none.
     pub(crate) questions: Option<Arc<Questions>>,
+    /// What became of settings that were read again, where they may change.
+    pub(crate) news: Option<Arc<SettingsNews>>,
     /// The rules that it began with, where it has any.
     pub(crate) rules: Option<CrawlRules>,
 }
@@ -50,6 +53,13 @@ impl Desk {
     /// Everything that is counted.
     pub(crate) fn readings(&self) -> Readings {
         self.meter.read()
+    }
+
+    /// Changes of settings that hold, whether the last reading was good, and when, in seconds since 1970, one last was.
+    pub(crate) fn settings_news(&self) -> Option<(u64, bool, u64)> {
+        let news = self.news.as_ref()?;
+        let (is_good, at_s) = news.last_reload();
+        Some((news.changes(), is_good, at_s))
     }
 
     /// To be called about once a second.

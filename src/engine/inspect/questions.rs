@@ -1,3 +1,4 @@
+use crate::config::Config;
 use crate::doc_index::IndexStats;
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
@@ -5,7 +6,9 @@ use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Questions on their way to the scheduler.
 #[derive(Default)]
@@ -38,6 +41,8 @@ pub(crate) enum Ask {
     Take(Box<Handed>),
     /// To send no new requests, or to go on.
     Pause(bool),
+    /// To go by these settings from now on, as far as they may change.
+    Set(Arc<Config>),
 }
 
 #[derive(Debug, PartialEq)]
@@ -50,6 +55,8 @@ pub(crate) enum Reply {
     Paused {
         changed: bool,
     },
+    /// The settings hold.
+    Set,
 }
 
 /// Of more, the oldest goes without an answer; it has timed out long ago.
@@ -58,6 +65,13 @@ pub(crate) const OPEN_MAX: usize = 64;
 impl Questions {
     pub fn rings(&self, bell: Arc<Doorbell>) {
         *self.bell.lock().unwrap_or_else(PoisonError::into_inner) = Some(bell);
+    }
+
+    /// Asks, and waits for the answer at most so long.
+    pub(crate) fn ask_and_wait(&self, ask: Ask, patience: Duration) -> Option<Reply> {
+        let (answer, answered) = sync_channel(1);
+        self.ask(ask, move |reply| drop(answer.send(reply)));
+        answered.recv_timeout(patience).ok()
     }
 
     /// Asks, and does not wait: `answer` is called with the reply, or dropped.

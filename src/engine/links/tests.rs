@@ -20,7 +20,7 @@ thread_local! {
 
 fn on_each_driver(test: fn()) {
     for driver in ["epoll", "uring"] {
-        if driver == "epoll" || UringDriver::probe().is_ok() {
+        if driver == "epoll" || UringDriver::probe(1).is_ok() {
             DRIVER.set(driver);
             test();
         }

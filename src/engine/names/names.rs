@@ -2,11 +2,12 @@ use super::hosts_file::HostsFile;
 use super::resolver_actor::{Answered, ResolverActor};
 use crate::base::{canonical, random_u64};
 use crate::driver::Driver;
+use crate::engine::runtime::counters::Counters;
 use crate::engine::runtime::driver_thread::DriverThread;
 use crate::engine::runtime::health::Health;
 use crate::limits::NAMES_ASKED_MAX;
 use crate::resolver::{Failure, ResolverConfig};
-use crate::rings::{Doorbell, Receiver, Sender, ring};
+use crate::rings::{Doorbell, Fill, Receiver, Sender, ring};
 use rapidhash::fast::RapidHashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -41,6 +42,7 @@ struct NamesThread {
     /// Whom it asks, for a user to read.
     addrs: Box<str>,
     thread: DriverThread,
+    counters: Arc<Counters>,
 }
 
 impl Names {
@@ -88,6 +90,11 @@ impl Names {
         self.servers.as_ref().is_some_and(|servers| !servers.open.is_empty())
     }
 
+    /// What the thread behind them publishes, and how full the way to it is; `None` if names come from a table.
+    pub(crate) fn published(&self) -> Option<(Arc<Counters>, Fill)> {
+        self.servers.as_ref().map(|servers| (servers.counters.clone(), servers.questions.fill()))
+    }
+
     /// The name servers, for a user to read; `None` if names come from a table.
     pub fn servers(&self) -> Option<&str> {
         self.servers.as_ref().map(|servers| &*servers.addrs)
@@ -111,12 +118,15 @@ impl NamesThread {
         let (questions, asked) = ring(NAMES_ASKED_MAX);
         let (answer, answers) = ring(NAMES_ASKED_MAX);
         // Ids and spellings of questions must not be foreseen.
+        let counters = Arc::<Counters>::default();
+        let published = counters.clone();
         let make_actor = move |driver, _| {
-            Ok((ResolverActor::new(driver, config, random_u64(), (asked, answer), asker), ()))
+            let rings = (asked, answer);
+            Ok((ResolverActor::new(driver, config, random_u64(), rings, asker, published), ()))
         };
         let failed = "names are no longer resolved";
         let (thread, ()) = DriverThread::start("names", make_driver, make_actor, failed, health)?;
-        Ok(NamesThread { questions, answers, open: RapidHashSet::default(), addrs, thread })
+        Ok(NamesThread { questions, answers, open: RapidHashSet::default(), addrs, thread, counters })
     }
 
     fn ask(&mut self, host: &str) -> Lookup {

@@ -2,6 +2,8 @@ use super::names::Addresses;
 use crate::base::Now;
 use crate::driver::Driver;
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
+use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::groups::Group;
 use crate::resolver::{Action, Asked, Failure, Resolver, ResolverConfig};
 use crate::rings::{Doorbell, Receiver, Sender};
 use std::sync::Arc;
@@ -26,6 +28,7 @@ pub struct ResolverActor<D: Driver> {
     /// Rung when there are answers.
     asker: Arc<Doorbell>,
     actions: Vec<Action>,
+    counters: Arc<Counters>,
     is_ending: bool,
 }
 
@@ -36,6 +39,7 @@ impl<D: Driver> ResolverActor<D> {
         seed: u64,
         (questions, answers): (Receiver<Box<str>>, Sender<Answered>),
         asker: Arc<Doorbell>,
+        counters: Arc<Counters>,
     ) -> ResolverActor<D> {
         let config = ResolverConfig { sockets_max: config.sockets_max.min(driver.conns_max()), ..config };
         let resolver = Resolver::new(config, driver.now(), seed);
@@ -47,6 +51,7 @@ impl<D: Driver> ResolverActor<D> {
             waiting: None,
             asker,
             actions: Vec::new(),
+            counters,
             is_ending: false,
         }
     }
@@ -61,6 +66,15 @@ impl<D: Driver> ResolverActor<D> {
         }
         // Nothing above makes the resolver act again, so the list comes back empty.
         self.actions = actions;
+    }
+
+    fn publish(&self) {
+        let (stats, counters) = (self.resolver.stats(), &self.counters);
+        counters.set_all(Group::Lookups, &stats.lookups);
+        counters.set_all(Group::NameCache, &stats.cache);
+        counters.set_all(Group::LookupTimes, &stats.times.figures());
+        counters.set(Counter::LookupsOpen, self.resolver.open() as u64);
+        counters.set(Counter::NamesCached, self.resolver.cached() as u64);
     }
 
     fn say(&self, answered: Answered) {
@@ -88,6 +102,7 @@ impl<D: Driver> Actor for ResolverActor<D> {
                 }
             }
         }
+        self.publish();
         self.asker.ring_if_asleep();
         Turned::finished_if(self.is_ending)
     }

@@ -137,6 +137,20 @@ impl Counters {
         }
     }
 
+    /// Sets signed figures, unless what those before had was smaller.
+    pub(crate) fn set_smaller(&self, group: Group, values: &[i64]) {
+        for (at, &value) in (COUNT + group.first()..).zip(values) {
+            let before = self.base[at].load(Ordering::Relaxed).cast_signed();
+            let smaller = if before == 0 { value } else { value.min(before) };
+            self.figures[at].store(smaller.cast_unsigned(), Ordering::Relaxed);
+        }
+    }
+
+    /// As [`Counters::set`], for one of a group.
+    pub(crate) fn set_one(&self, group: Group, at: usize, value: u64) {
+        self.figures[COUNT + group.first() + at].store(value, Ordering::Relaxed);
+    }
+
     /// As [`Counters::add`], for one of a group.
     pub(crate) fn add_one(&self, group: Group, at: usize) {
         let figure = &self.figures[COUNT + group.first() + at];

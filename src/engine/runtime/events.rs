@@ -59,6 +59,8 @@ impl Level {
 // The life of a process first, then what may happen in it, by part.
 events! {
     SettingsHeld "settings_held" Info [] "settings that an earlier run on the data directory was told, and that hold or have changed";
+    SettingsReloaded "settings_reloaded" Info ["by"] "SIGHUP: settings were read again; which were taken, and which need a restart";
+    SettingsRefused "settings_refused" Error ["by", "cause"] "SIGHUP: settings that were read again have mistakes, or could not be kept; none was taken";
     SettingsPutBack "settings_put_back" Info [] "the settings of the run before stay, as this one could not start";
     PasswordsReadable "passwords_readable" Warn [] "a password goes over plain http, where others can read it";
     UrlSkipped "url_skipped" Warn ["path", "line", "url"] "a URL that was given is not crawled: its line is bad, or a rule denies it";

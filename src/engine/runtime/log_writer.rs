@@ -138,7 +138,7 @@ impl LogWriter {
         health: Arc<Health>,
     ) -> io::Result<(LogWriter, LogWriterPort, PreviousRun)> {
         let mut header = Vec::new();
-        run_rules(config, wall).write(&mut header);
+        run_rules(config, wall.unix_ms_at_zero * 1_000).write(&mut header);
         let (medium, journal, has_run) = match medium {
             LogMedium::Directory(data) => {
                 let (directory, has_run) = Directory::open(data, &header, wall)?;
@@ -445,10 +445,10 @@ fn compact(path: &Path, now_us: u64) -> io::Result<(File, u64)> {
 }
 
 /// The rules that a run keeps, as its log tells them.
-fn run_rules(config: &Config, wall: Wall) -> RunRules {
+pub(crate) fn run_rules(config: &Config, started_us: u64) -> RunRules {
     let settings = &config.url_server;
     RunRules {
-        started_us: wall.unix_ms_at_zero * 1_000,
+        started_us,
         req_host_per_sec: settings.req_host_per_sec.0,
         req_host_concurrent: u32::from(settings.req_host_concurrent),
         req_ip_per_sec: settings.req_ip_per_sec.unwrap_or(settings.req_host_per_sec).0,

@@ -48,6 +48,7 @@ mod process;
 pub(crate) mod pulse;
 pub(crate) mod readings;
 pub(crate) mod running;
+pub(crate) mod settings_news;
 pub(crate) mod shard_lane;
 pub(crate) mod shard_thread;
 pub(crate) mod store_actors;

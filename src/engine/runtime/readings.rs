@@ -1,4 +1,5 @@
 use super::counters::{Counter, CounterTable, Counters, Figures, cpu_us};
+use super::groups::Group;
 use super::health::Health;
 use super::process::{ProcessReadings, ThreadTimes};
 use crate::rings::Fill;
@@ -31,6 +32,44 @@ pub struct Readings {
     /// Seconds of processor time by the name of the thread.
     pub threads: Vec<(String, f64)>,
     pub process: ProcessReadings,
+}
+
+impl Readings {
+    /// Every figure of the threads that must never fall, in a fixed order.
+    pub fn counted(&self) -> Vec<u64> {
+        const SINGLE: [Counter; 8] = [
+            Counter::Pages,
+            Counter::Success,
+            Counter::Done,
+            Counter::Restarts,
+            Counter::Bytes,
+            Counter::StoredBytes,
+            Counter::Syscalls,
+            Counter::WireBytes,
+        ];
+        const GROUPS: [Group; 15] = [
+            Group::Results,
+            Group::Statuses,
+            Group::Robots,
+            Group::FetchTimes,
+            Group::Connections,
+            Group::Handshakes,
+            Group::BackOffs,
+            Group::Checked,
+            Group::Violations,
+            Group::Links,
+            Group::Records,
+            Group::CommitTimes,
+            Group::Lookups,
+            Group::NameCache,
+            Group::Stages,
+        ];
+        let single = SINGLE.map(|counter| self.all.get(counter));
+        single
+            .into_iter()
+            .chain(GROUPS.iter().flat_map(|&group| self.all.all(group).iter().copied()))
+            .collect()
+    }
 }
 
 /// What a process is for.

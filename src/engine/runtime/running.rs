@@ -2,6 +2,8 @@ use super::counters::Snapshot;
 use super::health::{Health, NodeError, Part};
 use super::notices::Untaken;
 use super::readings::Meter;
+use super::settings_news::SettingsNews;
+use crate::config::Config;
 use crate::rings::Doorbell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +41,26 @@ pub trait Running: Sized {
 
     /// What it has counted, for the sentence that says how it goes.
     fn counted(&self) -> Snapshot;
+
+    /// What it goes by, if that may change while it runs.
+    fn settings(&self) -> Option<Arc<Config>> {
+        None
+    }
+
+    /// Whether it can take a change of a setting, `section.name`, if any process can.
+    fn takes(&self, _setting: &str) -> bool {
+        false
+    }
+
+    /// Goes by these settings from now on. False if it ends, or takes none.
+    fn set(&self, _config: Arc<Config>) -> bool {
+        false
+    }
+
+    /// Where those who watch it read what became of changed settings.
+    fn settings_news(&self) -> Option<&SettingsNews> {
+        None
+    }
 
     /// How far it is, where that is shown.
     fn snapshot(&self) -> Option<Snapshot> {

@@ -1,8 +1,9 @@
 use super::actor::{Actor, ActorBell, ActorThread, Seated, Turned};
-use super::counters::Counters;
+use super::counters::{Counter, Counters};
 use super::events::Event;
+use super::groups::Group;
 use super::health::{Health, NodeError, Part};
-use crate::base::{Now, Wall};
+use crate::base::{Durations, Now, Wall};
 use crate::config::Config;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use crate::store_server::{Keeper, KeeperError, Maintenance, RetentionRules, Sealed};
@@ -26,6 +27,7 @@ pub struct KeeperActor {
     maintenance: Option<ToMaintenance>,
     health: Arc<Health>,
     counters: Arc<Counters>,
+    commits: Durations,
     is_ending: bool,
     closed: Option<Result<(), KeeperError>>,
 }
@@ -48,6 +50,9 @@ pub(crate) struct MaintenanceActor {
     is_told: bool,
     is_ending: bool,
     health: Arc<Health>,
+    /// The keeper's, which publishes other figures.
+    counters: Arc<Counters>,
+    is_counted: bool,
 }
 
 /// Sealed segments that wait for maintenance in memory; of any more it reads the files.
@@ -75,6 +80,7 @@ impl KeeperActor {
             maintenance: None,
             health: health.clone(),
             counters,
+            commits: Durations::default(),
             is_ending: false,
             closed: None,
         }
@@ -105,8 +111,15 @@ impl KeeperActor {
             is_told: false,
             is_ending: false,
             health: self.health.clone(),
+            counters: self.counters.clone(),
+            is_counted: false,
         };
         Seated { actor, bell }
+    }
+
+    fn publish(&self) {
+        self.counters.set_all(Group::CommitTimes, &self.commits.figures());
+        self.counters.set_one(Group::Segments, 0, self.keeper.segments_open() as u64);
     }
 
     /// Hands sealed segments to maintenance. Those that there is no room for are let go, and indexed from their files.
@@ -128,7 +141,14 @@ impl Actor for KeeperActor {
             return Turned::IDLE;
         }
         self.commit_at = now.plus_ms(self.pause_ms);
-        let turned = self.keeper.turn(self.wall.unix_ms(now));
+        let unix_ms = self.wall.unix_ms(now);
+        let begun = Instant::now();
+        let committed = self.keeper.commit_at(unix_ms);
+        if let Ok(true) = committed {
+            self.commits.note(begun.elapsed().as_micros() as u64);
+        }
+        let turned = committed.and_then(|moved| self.keeper.prepare(unix_ms).map(|()| moved));
+        self.publish();
         let moved = match turned {
             Ok(moved) => {
                 self.health.wait_for(Part::Store, None);
@@ -145,6 +165,7 @@ impl Actor for KeeperActor {
                 };
                 // Over in a turn or two, and worth knowing all the same.
                 if let KeeperError::Sync { .. } = error {
+                    self.counters.add(Counter::SyncErrors, 1);
                     let cause = error.to_string();
                     self.health.tell(Event::SyncFailed, vec![("cause", (&cause).into())], cause);
                 }
@@ -198,7 +219,9 @@ impl Actor for MaintenanceActor {
         while let Some(mut sealed) = self.sealed.pop() {
             fresh.append(&mut sealed);
         }
+        self.is_counted &= fresh.is_empty();
         if self.missed.swap(false, Ordering::AcqRel) {
+            self.is_counted = false;
             self.librarian.look_again();
         }
         match self.librarian.turn(&fresh) {
@@ -209,6 +232,13 @@ impl Actor for MaintenanceActor {
                 self.health.tell(Event::MaintenanceFailed, vec![("cause", (&cause).into())], cause);
             }
             Err(_) => {}
+        }
+        if !self.is_counted
+            && let Ok((segments, bytes)) = self.librarian.sealed()
+        {
+            self.is_counted = true;
+            self.counters.set_one(Group::Segments, 1, segments);
+            self.counters.set(Counter::StoreDisk, bytes);
         }
         if is_over { Turned::Finished } else { Turned::IDLE }
     }

@@ -2,6 +2,9 @@ use crate::base::Now;
 use crate::engine::crawl::completion::{record_of, reported_ms, retry_after_s};
 use crate::engine::crawl::shard::{RecordSink, ShardOut};
 use crate::engine::crawl::shard_log::Span;
+use crate::engine::crawl::stages::Stage;
+use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::groups::Group;
 use crate::engine::split::messages::{FromSpider, SpiderDone, SpiderOrder, SpiderTask};
 use crate::engine::split::record_sender::RecordSink as Records;
 use crate::handler::redirect_target;
@@ -58,6 +61,7 @@ impl RecordSink for OrderSink {
                 unreachable!("a segment holds the largest document: checked at start")
             }
         }
+        out.stages.mark(Stage::Network);
         let wall = out.log.wall();
         let (done, body) = match ended {
             EndedOrder::Fetched { doc_id, fetched, span } => {
@@ -99,6 +103,7 @@ impl RecordSink for OrderSink {
             }
         };
         out.replies.send(FromSpider::Done(done));
+        out.stages.mark(Stage::Compress);
         Ok(body)
     }
 
@@ -114,7 +119,8 @@ impl RecordSink for OrderSink {
         self.records.finish();
     }
 
-    fn stored_bytes(&self) -> u64 {
-        self.stored_bytes
+    fn publish(&self, counters: &Counters) {
+        counters.count(Counter::StoredBytes, self.stored_bytes);
+        counters.count_all(Group::Records, &self.records.records());
     }
 }

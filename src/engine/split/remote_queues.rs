@@ -1,5 +1,6 @@
 use crate::base::{Key, Now, shown};
 use crate::doc_index::Outcome;
+use crate::engine::crawl::live::ShardRules;
 use crate::engine::crawl::messages::{FromShard, ToShard};
 use crate::engine::crawl::queues::{Queues, Settled};
 use crate::engine::crawl::shard::{Ended, Next, Received, RecordSink, ShardOut, Start, WorkSource};
@@ -328,9 +329,14 @@ impl WorkSource for RemoteQueues {
             // Links are not followed here.
             ToShard::Scope(_) => {}
             ToShard::Pause(paused) => self.queues.pause(paused),
+            ToShard::Rules(rules) => return Received::Rules(rules),
             ToShard::Drain => return Received::Drain,
         }
         Received::Taken
+    }
+
+    fn set_rules(&mut self, rules: &ShardRules, now: Now) {
+        self.queues.url_server.set_rules(rules.niceness, now);
     }
 
     fn poll(&mut self, out: &mut Out, now: Now) -> bool {
@@ -416,9 +422,9 @@ impl WorkSource for RemoteQueues {
     }
 
     fn publish(&mut self, counters: &Counters, now: Now) -> bool {
-        counters.set(Counter::Sent, self.sent);
-        counters.set(Counter::BadLines, self.bad_lines);
-        counters.set(Counter::Late, self.queues.url_server.stats().late);
+        counters.count(Counter::Sent, self.sent);
+        counters.count(Counter::BadLines, self.bad_lines);
+        counters.count(Counter::Late, self.queues.url_server.stats().late);
         self.queues.publish(counters, now)
     }
 
@@ -435,9 +441,7 @@ impl RecordSink for NoRecords {
         match item {}
     }
 
-    fn stored_bytes(&self) -> u64 {
-        0
-    }
+    fn publish(&self, _: &Counters) {}
 }
 
 /// What a reported status means to the doc index.

@@ -101,8 +101,14 @@ impl SpiderNode {
         let gauges =
             Gauges::new(Role::Spider.name(), core.table.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, vec![dispatcher_bell]);
-        let desk =
-            Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
+        let desk = Arc::new(Desk {
+            gauges,
+            meter: meter.clone(),
+            stop: stop.clone(),
+            questions: None,
+            news: None,
+            rules: None,
+        });
         Ok(SpiderNode {
             meter,
             started,

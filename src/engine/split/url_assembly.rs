@@ -1,10 +1,10 @@
 //! A URL server process as plain values and rings, without a thread.
 
 use crate::base::Wall;
-use crate::config::Config;
 use crate::driver::Driver;
 use crate::engine::crawl::assembly::{Dealer, queues, shard_parts};
 use crate::engine::crawl::index_actor::IndexActor;
+use crate::engine::crawl::live::LiveConfig;
 use crate::engine::crawl::messages::{FromShard, ToShard};
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
 use crate::engine::crawl::open_index::OpenIndex;
@@ -70,8 +70,9 @@ pub(crate) fn assemble_url_server<L>(
     let (lane, wire) = wiring.shard(Arc::new(()));
     let (port, links, bound) = links(wire.bell.clone(), &wiring.health)?;
     let (slot, bell) = (wire.slot.clone(), wire.bell.clone());
+    let live = LiveConfig::new(config);
     let maker = RemoteMaker {
-        config: config.clone(),
+        config: live.clone(),
         setup: kit.clone(),
         wire,
         previous: wiring.previous.clone(),
@@ -87,7 +88,7 @@ pub(crate) fn assemble_url_server<L>(
         ..SchedulerConfig::new(config)
     };
     let provider = Provider::new(list.index.index, rules);
-    let dealer = Dealer { provider, seeds: list.urls, config: scheduler };
+    let dealer = Dealer { provider, seeds: list.urls, config: scheduler, live };
     let (scheduler, index) = dealer.join(&mut wiring, vec![lane], names)?;
     Ok(UrlCore {
         scheduler,
@@ -109,7 +110,7 @@ pub(crate) type RemoteShard<D> = Shard<D, RemoteQueues, NoRecords>;
 
 /// What makes the one shard of a URL server.
 pub(crate) struct RemoteMaker {
-    config: Config,
+    config: LiveConfig,
     setup: SpiderSetup,
     wire: ShardWire<ToShard, FromShard>,
     previous: PreviousRun,
@@ -121,12 +122,12 @@ impl<D: Driver> ShardMaker<D> for RemoteMaker {
     type Shard = RemoteShard<D>;
 
     fn make(&self, driver: D, epoch: u32) -> RemoteShard<D> {
-        let now = driver.now();
-        let queues = queues(&self.config, &self.wire, &self.previous, epoch, now);
+        let (now, config) = (driver.now(), self.config.get());
+        let queues = queues(&config, &self.wire, &self.previous, epoch, now);
         let queues = queues.with_spiders_behind_links(now);
-        let dialect = self.config.url_server.spider_protocol;
+        let dialect = config.url_server.spider_protocol;
         let source = RemoteQueues::new(queues, self.port.clone(), dialect, self.stop.clone(), epoch);
-        Shard::new(driver, shard_parts(&self.config, &self.setup, &self.wire), source, NoRecords)
+        Shard::new(driver, shard_parts(&config, &self.setup, &self.wire), source, NoRecords)
     }
 
     fn announce(&self, epoch: u32) {

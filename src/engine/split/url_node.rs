@@ -82,7 +82,8 @@ impl UrlNode {
         }));
         let stop = StopSwitch::new(stop, vec![scheduler_bell]);
         let rules = Some(CrawlRules::of(config));
-        let desk = Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions, rules });
+        let desk =
+            Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions, news: None, rules });
         Ok(UrlNode {
             meter,
             started,

@@ -30,7 +30,7 @@ named_enum! {
 }
 
 /// Credentials for one origin, below one path.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Its place among all sites, from 0 without gaps, so that state can be kept by site.
     pub number: usize,
@@ -80,7 +80,7 @@ impl Site {
 
 /// Every site that we have credentials for. A look-up compares the whole origin, so that credentials cannot get
 /// to another scheme, host or port.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sites {
     /// By origin; in one origin the longest path first.
     sites: Vec<Site>,

@@ -44,6 +44,13 @@
 //!       req_ip_concurrent=1 delay_factor=1 agent=nephila                                      (all on one line)
 //! ```
 //!
+//! Rules that are changed while a crawl runs are told by a line of each shard, at the moment from which it keeps them.
+//! They hold for what that shard decides from then on, wherever in the log its lines stand:
+//!
+//! ```text
+//!   # nephila set 20261115051030000000 #003 req_host_per_sec=20 …       (and the rest, as above)
+//! ```
+//!
 //! What a server sent is hostile. A byte of a URL that is not printable ASCII is written `%XX`, one of a type that
 //! is not a token's is written `_`, and both have a bound: no answer can break a line, or colour a terminal.
 
@@ -51,6 +58,7 @@ mod digits;
 mod error;
 mod line;
 mod parse;
+mod rule_change;
 mod run_rules;
 mod stamp;
 mod status;
@@ -60,5 +68,6 @@ mod tests;
 pub(crate) use error::LogError;
 pub(crate) use line::{LINE_BYTES_MAX, PATH_LETTERS_MAX, Rules, Timing};
 pub use line::{LogLine, Path};
+pub(crate) use rule_change::RuleChange;
 pub use run_rules::RunRules;
 pub(crate) use status::code_without_status;

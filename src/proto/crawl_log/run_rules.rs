@@ -43,6 +43,11 @@ impl RunRules {
         out.extend_from_slice(RunRules::PREFIX.as_bytes());
         out.extend_from_slice(concat!(env!("CARGO_PKG_VERSION"), " run ").as_bytes());
         push_rfc3339(out, self.started_us);
+        self.write_settings(out);
+    }
+
+    /// Appends the rules themselves and the line end.
+    pub(super) fn write_settings(&self, out: &mut Vec<u8>) {
         write!(
             out,
             " req_host_per_sec={} req_host_concurrent={} req_ip_per_sec={} req_ip_concurrent={} delay_factor={}",
@@ -60,6 +65,20 @@ impl RunRules {
         out.push(b'\n');
     }
 
+    /// The less strict of two rules, each taken by itself.
+    pub fn or_less(&self, other: &RunRules) -> RunRules {
+        // Without a limit, any rate is too low.
+        let rate = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { a.max(b) };
+        RunRules {
+            req_host_per_sec: rate(self.req_host_per_sec, other.req_host_per_sec),
+            req_host_concurrent: self.req_host_concurrent.max(other.req_host_concurrent),
+            req_ip_per_sec: rate(self.req_ip_per_sec, other.req_ip_per_sec),
+            req_ip_concurrent: self.req_ip_concurrent.max(other.req_ip_concurrent),
+            delay_factor: self.delay_factor.min(other.delay_factor),
+            ..other.clone()
+        }
+    }
+
     /// Reads a comment line. `None` for one that does not open a run. Settings that are not known are skipped;
     /// those of the address are the host's if they are missing.
     pub fn parse(line: &[u8]) -> Result<Option<RunRules>, LogError> {
@@ -73,6 +92,14 @@ impl RunRules {
         }
         let started_us =
             words.next().and_then(|time| read_rfc3339(time.as_bytes())).ok_or(LogError::Setting("time"))?;
+        RunRules::read_settings(words, started_us).map(Some)
+    }
+
+    /// The rules that the rest of a line tells.
+    pub(super) fn read_settings<'a>(
+        words: impl Iterator<Item = &'a str> + Clone,
+        started_us: u64,
+    ) -> Result<RunRules, LogError> {
         let setting =
             |name: &'static str| words.clone().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         let rate = |name: &'static str| match setting(name).map(str::parse::<f64>) {
@@ -92,7 +119,7 @@ impl RunRules {
         if agent.is_some_and(|agent| product_token(agent) != agent) {
             return Err(LogError::Setting("agent"));
         }
-        Ok(Some(RunRules {
+        Ok(RunRules {
             started_us,
             req_host_per_sec,
             req_host_concurrent,
@@ -100,6 +127,6 @@ impl RunRules {
             req_ip_concurrent: count("req_ip_concurrent")?.unwrap_or(req_host_concurrent),
             delay_factor: rate("delay_factor")?.unwrap_or(1.0),
             agent: agent.map(Box::from),
-        }))
+        })
     }
 }

@@ -10,18 +10,18 @@ pub(super) const KNOBS: &[Knob] = &[
     Knob {
         name: "fs.nr_open",
         runbook: Runbook::FilesAndMemory,
-        look: |machine| at_least(machine, "fs.nr_open", NOFILE as i64),
+        look: |machine| at_least(machine, "fs.nr_open", NOFILE as i64, 2 * NOFILE as i64),
     },
     Knob {
         name: "fs.file-max",
         runbook: Runbook::FilesAndMemory,
-        look: |machine| at_least(machine, "fs.file-max", 4 * NOFILE as i64),
+        look: |machine| at_least(machine, "fs.file-max", 4 * NOFILE as i64, 4 * NOFILE as i64),
     },
     Knob { name: "memlock", runbook: Runbook::FilesAndMemory, look: memlock },
     Knob {
         name: "vm.max_map_count",
         runbook: Runbook::FilesAndMemory,
-        look: |machine| at_least(machine, "vm.max_map_count", 262_144),
+        look: |machine| at_least(machine, "vm.max_map_count", 262_144, 262_144),
     },
     Knob { name: "vm.swappiness", runbook: Runbook::FilesAndMemory, look: swappiness },
     Knob { name: "transparent-huge-pages", runbook: Runbook::FilesAndMemory, look: huge_pages },

@@ -77,9 +77,8 @@ fn interrupts(machine: &Machine) -> Look {
         let numbers = parse::interrupts(&text, |name| name.starts_with(&queue) || name.starts_with(&input));
         let at = |irq: &u32| format!("proc/irq/{irq}/smp_affinity_list");
         let list = |path: &str| machine.read_as(path, parse::cpu_list).ok().filter(|list| !list.is_empty());
-        let effective = |irq: &u32| {
-            list(&format!("proc/irq/{irq}/effective_affinity_list")).or_else(|| list(&at(irq)))
-        };
+        let effective =
+            |irq: &u32| list(&format!("proc/irq/{irq}/effective_affinity_list")).or_else(|| list(&at(irq)));
         let places: Vec<Vec<usize>> = numbers.iter().filter_map(effective).collect();
         if places.len() < numbers.len() {
             return Look::unread(machine, &Unread::Strange, wanted, "proc/irq");

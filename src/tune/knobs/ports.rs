@@ -24,25 +24,27 @@ pub(super) const KNOBS: &[Knob] = &[
         name: "net.ipv4.tcp_max_tw_buckets",
         runbook: Runbook::Ports,
         look: |machine| {
-            at_least(machine, "net.ipv4.tcp_max_tw_buckets", by_memory(machine, 16 << 10, 65_536, 1 << 20))
+            let least = by_memory(machine, 16 << 10, 65_536, 1 << 20);
+            at_least(machine, "net.ipv4.tcp_max_tw_buckets", least, least)
         },
     },
     Knob {
         name: "net.ipv4.tcp_max_orphans",
         runbook: Runbook::Ports,
         look: |machine| {
-            at_least(machine, "net.ipv4.tcp_max_orphans", by_memory(machine, 64 << 10, 4_096, 1 << 18))
+            let least = by_memory(machine, 64 << 10, 4_096, 1 << 18);
+            at_least(machine, "net.ipv4.tcp_max_orphans", least, least)
         },
     },
     Knob {
         name: "net.ipv4.tcp_fin_timeout",
         runbook: Runbook::Ports,
-        look: |machine| at_most(machine, "net.ipv4.tcp_fin_timeout", 30),
+        look: |machine| at_most(machine, "net.ipv4.tcp_fin_timeout", 30, 20),
     },
     Knob {
         name: "net.ipv4.tcp_syn_retries",
         runbook: Runbook::Ports,
-        look: |machine| at_most(machine, "net.ipv4.tcp_syn_retries", 3),
+        look: |machine| at_most(machine, "net.ipv4.tcp_syn_retries", 3, 3),
     },
     Knob { name: "conntrack", runbook: Runbook::Ports, look: conntrack },
     Knob { name: "net.ipv4.conf.all.rp_filter", runbook: Runbook::Ports, look: reverse_path },

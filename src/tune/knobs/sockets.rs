@@ -11,17 +11,17 @@ pub(super) const KNOBS: &[Knob] = &[
     Knob {
         name: "net.core.somaxconn",
         runbook: Runbook::Sockets,
-        look: |machine| at_least(machine, "net.core.somaxconn", 4_096),
+        look: |machine| at_least(machine, "net.core.somaxconn", 4_096, 16_384),
     },
     Knob {
         name: "net.ipv4.tcp_max_syn_backlog",
         runbook: Runbook::Sockets,
-        look: |machine| at_least(machine, "net.ipv4.tcp_max_syn_backlog", 4_096),
+        look: |machine| at_least(machine, "net.ipv4.tcp_max_syn_backlog", 4_096, 16_384),
     },
     Knob {
         name: "net.core.netdev_max_backlog",
         runbook: Runbook::Sockets,
-        look: |machine| at_least(machine, "net.core.netdev_max_backlog", 5_000),
+        look: |machine| at_least(machine, "net.core.netdev_max_backlog", 5_000, 10_000),
     },
     Knob { name: "busy-poll", runbook: Runbook::Sockets, look: busy_poll },
 ];

@@ -30,12 +30,13 @@ pub(super) fn sysctl(
     }
 }
 
-pub(super) fn at_least(machine: &Machine, name: &str, least: i64) -> Look {
-    sysctl(machine, name, format!("≥ {least}"), least, |now| now[0] >= least)
+/// A sysctl that is enough from `least` on, and is set to `to` if it is not.
+pub(super) fn at_least(machine: &Machine, name: &str, least: i64, to: i64) -> Look {
+    sysctl(machine, name, format!("≥ {least}"), to, |now| now[0] >= least)
 }
 
-pub(super) fn at_most(machine: &Machine, name: &str, most: i64) -> Look {
-    sysctl(machine, name, format!("≤ {most}"), most, |now| now[0] <= most)
+pub(super) fn at_most(machine: &Machine, name: &str, most: i64, to: i64) -> Look {
+    sysctl(machine, name, format!("≤ {most}"), to, |now| now[0] <= most)
 }
 
 /// As much as the memory of the machine has room for: so many bytes each.

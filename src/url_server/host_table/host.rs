@@ -135,6 +135,14 @@ impl Host {
         places.iter().filter_map(Option::as_ref)
     }
 
+    /// Makes the pauses longer that hold again if a request is not sent.
+    pub(super) fn stretch_window(&mut self, rules: &Niceness, asked_by: Now) {
+        for active in self.window.iter_mut().flat_map(|window| window.active_mut()) {
+            active.before.put_off(asked_by.plus_us(rules.gap_us));
+            active.before.stretch(rules);
+        }
+    }
+
     /// Whether a request is not on the wire yet, because its connection is being made: the start of the pause after it
     /// is not known, so the next one waits.
     fn has_unsent(&self) -> bool {

@@ -24,6 +24,8 @@ pub(crate) struct Hosts {
     memory: HostMemory,
     /// Nothing is asked before: the process that ran before may have asked just now.
     quiet_until: Now,
+    /// Until then others may have asked hosts that are here: when exactly is not known.
+    asked_by: Now,
     /// Bytes of the robots rules of all rows.
     rules_bytes: usize,
 }
@@ -51,6 +53,7 @@ impl Hosts {
             fallbacks: RapidHashMap::default(),
             memory: HostMemory::new(rows_max),
             quiet_until: Now::ZERO,
+            asked_by: Now::ZERO,
             rules_bytes: 0,
         }
     }
@@ -59,6 +62,41 @@ impl Hosts {
     pub fn after(&mut self, quiet_until: Now, memory: HostMemory) {
         self.quiet_until = quiet_until;
         self.memory = memory;
+    }
+
+    /// Makes every pause as long as these rules want it at the least. Hosts and addresses that have no row may have been
+    /// asked just now, and are left alone for as long.
+    pub fn stretch(&mut self, host_rules: &Niceness, ip_rules: &Niceness, now: Now) {
+        for host in &mut self.index.rows {
+            host.pace.put_off(self.asked_by.plus_us(host_rules.gap_us));
+            host.pace.stretch(host_rules);
+            host.stretch_window(host_rules, self.asked_by);
+        }
+        for address in &mut self.addresses.rows {
+            address.pace.put_off(self.asked_by.plus_us(ip_rules.gap_us));
+            address.pace.stretch(ip_rules);
+        }
+        self.keep_quiet(now.plus_us(host_rules.gap_us.max(ip_rules.gap_us)));
+    }
+
+    /// Notes that another server may have asked hosts of this one until now.
+    pub fn were_asked_by(&mut self, now: Now) {
+        self.asked_by = self.asked_by.max(now);
+    }
+
+    /// Leaves hosts and addresses alone that have no row, until then.
+    pub fn keep_quiet(&mut self, until: Now) {
+        self.quiet_until = self.quiet_until.max(until);
+    }
+
+    /// Whether hosts without a row are left alone.
+    pub fn is_quiet(&self, now: Now) -> bool {
+        self.quiet_until > now
+    }
+
+    /// Rows of the table.
+    pub fn len(&self) -> usize {
+        self.index.rows.len()
     }
 
     /// Notes that every host that is remembered may have been asked until now: its Crawl-delay counts from here.
@@ -323,12 +361,12 @@ impl Hosts {
     }
 
     /// Queues, windows and addresses agree with each other and keep the bounds.
-    pub fn invariants(&self, queue_len: usize, host_rules: &Niceness, ip_rules: &Niceness) -> bool {
+    pub fn invariants(&self, queue_len: usize, open_max: (u8, u8)) -> bool {
         assert!(self.index.invariants() && self.memory.invariants());
         let mut open_of = vec![0; self.addresses().len()];
         let mut hosts_of = vec![0; self.addresses().len()];
         for (slot, host) in self.iter().enumerate() {
-            assert!(host.open() <= usize::from(host_rules.concurrent), "the active window holds");
+            assert!(host.open() <= usize::from(open_max.0), "the active window holds");
             assert!(host.pages() <= queue_len.max(1), "a queue is bounded");
             host.active().for_each(|active| open_of[active.address as usize] += 1);
             hosts_of[host.address as usize] += 1;
@@ -339,7 +377,7 @@ impl Hosts {
                 "no page before the robots rules are known"
             );
         }
-        assert!(self.addresses.invariants(ip_rules, &open_of, &hosts_of));
+        assert!(self.addresses.invariants(open_max.1, &open_of, &hosts_of));
         assert_eq!(self.iter().map(Host::queued).sum::<usize>(), self.urls.len());
         assert_eq!(self.iter().map(|host| host.robots.rules_bytes()).sum::<usize>(), self.rules_bytes);
         true

@@ -48,6 +48,7 @@ impl InFlight {
             address: host.address,
             more,
             before: host.pace,
+            address_due: Now::ZERO,
         };
         let generation = active.generation;
         let window = host.window.get_or_insert_with(|| self.spare_windows.pop().unwrap_or_default());

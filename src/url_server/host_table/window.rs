@@ -27,6 +27,8 @@ pub(crate) struct Active {
     pub more: bool,
     /// The host's pace before the request, which holds again if nothing was sent.
     pub before: Pace,
+    /// When the pause of the address was over, before the request.
+    pub address_due: Now,
 }
 
 pub(crate) enum Work {
@@ -42,6 +44,10 @@ pub(crate) enum Work {
 impl Window {
     pub(super) fn places(&self) -> &[Option<Active>] {
         &self.places
+    }
+
+    pub(super) fn active_mut(&mut self) -> impl Iterator<Item = &mut Active> {
+        self.places.iter_mut().filter_map(Option::as_mut)
     }
 
     /// Puts a request into a free place and returns which.

@@ -6,6 +6,7 @@ use crate::doc_index::{DocIndex, Outcome};
 use crate::engine::crawl::address_owners::shard_of;
 use crate::engine::crawl::assembly::Dealer;
 use crate::engine::crawl::index_actor::IndexActor;
+use crate::engine::crawl::live::LiveConfig;
 use crate::engine::crawl::messages::{Done, FromShard, HostWord, RobotsAnswer, ToIndex, ToShard};
 use crate::engine::crawl::provider::{Provider, ProviderRules};
 use crate::engine::crawl::scheduler::Scheduler;
@@ -64,7 +65,8 @@ fn stage_that(wait: bool, hosts: &str) -> Stage {
         linger_us: 0,
     };
     let provider = Provider::new(DocIndex::default(), ProviderRules::plain());
-    let dealer = Dealer { provider, seeds: Vec::new(), config };
+    let live = LiveConfig::new(&Config::default());
+    let dealer = Dealer { provider, seeds: Vec::new(), config, live };
     let names = |_, _| Ok(Names::table(HostsFile::parse(hosts)));
     let (scheduler, index) = dealer.join(&mut wiring, lanes, names).unwrap();
     let (health, stop) = (wiring.health.clone(), wiring.stop.clone());

@@ -85,6 +85,14 @@ impl RecordSink {
         }
     }
 
+    /// As [`ShardStore::records`]; what a store server writes is counted there.
+    pub fn records(&self) -> [u64; 3] {
+        match self {
+            RecordSink::Segments(store) => store.records(),
+            RecordSink::Server(_) => [0; 3],
+        }
+    }
+
     /// Documents in segments up to this number may go away.
     pub fn retired(&self) -> u64 {
         match self {

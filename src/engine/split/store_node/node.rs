@@ -60,7 +60,7 @@ impl StoreNode {
     ) -> Result<StoreNode, NodeError> {
         let driver = |conns_max| EpollDriver::new(conns_max, started).map_err(driver_failed);
         let core = assemble_store_server(config, listen, directory, driver, wall_at(started))?;
-        let StoreServer { acceptor, bound, workers, keeper, counters, health } = core;
+        let StoreServer { acceptor, bound, workers, keeper, mut counters, health } = core;
         let stop = Arc::new(AtomicBool::new(false));
         let mut bells: Vec<Arc<Doorbell>> = workers.iter().map(|worker| worker.bell.clone()).collect();
         bells.push(acceptor.bell.clone());
@@ -70,6 +70,8 @@ impl StoreNode {
         let workers = workers.into_iter().enumerate().map(start_worker).collect::<Result<_, _>>()?;
         let store = StoreThreads::start(keeper, config, started, &health)?;
         let acceptor = turning("acceptor", None, acceptor, &stop, &health)?;
+        // Nothing more is to come before it may be used.
+        counters.thread().set(Counter::Started, 1);
         let meter = Arc::new(Meter::new(MeterParts {
             role: Role::StoreServer,
             driver: "epoll",
@@ -85,8 +87,14 @@ impl StoreNode {
         let gauges =
             Gauges::new(Role::StoreServer.name(), counters.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, bells);
-        let desk =
-            Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions: None, rules: None });
+        let desk = Arc::new(Desk {
+            gauges,
+            meter: meter.clone(),
+            stop: stop.clone(),
+            questions: None,
+            news: None,
+            rules: None,
+        });
         Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, desk, meter })
     }
 

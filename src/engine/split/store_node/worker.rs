@@ -5,6 +5,7 @@ use crate::driver::ServerDriver;
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::events::Event;
+use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::health::Health;
 use crate::rings::{Doorbell, Receiver};
 use crate::store_server::{Fed, ShardShare, ShardStore, Stored};
@@ -136,6 +137,7 @@ impl<D: ServerDriver> Worker<D> {
         self.parts.counters.add(Counter::Records, records);
         self.parts.counters.add(Counter::Bytes, wire_bytes);
         self.parts.counters.add(Counter::StoredBytes, segment_bytes);
+        self.parts.counters.set_all(Group::Records, &self.store.records());
         let held = self.held - held_before + conn.held();
         let end = match fed {
             Fed::All if held > self.parts.bounds.held_bytes_max && conn.held() > held_before => {
