@@ -11,8 +11,6 @@ settings! {
     "[store]" StoreSettings {
         /// The data directory: documents, URLs, log.
         data: PathBuf = PathBuf::from("./nephila-data"), flag "DIR", told once;
-        /// Where spiders may dial in to `nephila storeserver`, as by --listen.
-        listen: Option<SocketAddr> = None, told once;
         /// Bytes of a segment; a document of max_doc_size must fit into it.
         segment_bytes: Bytes = Bytes(32 << 20), in 1 to SEGMENT_BYTES_MAX;
         /// Time between two commits: until then what was fetched may be fetched again after a crash.
@@ -29,5 +27,7 @@ settings! {
         log_bytes: Bytes = Bytes(1 << 30), flag "BYTES";
         /// The oldest finished parts of crawl.log go when there are more, and can be audited no more; 0 = all stay.
         log_parts_max: u32 = 0;
+        /// Where spiders may dial in to `nephila storeserver`, as by --listen.
+        listen: Option<SocketAddr> = None, told once;
     }
 }
