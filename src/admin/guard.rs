@@ -72,10 +72,9 @@ impl Guard {
         };
         let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let given = given.and_then(|value| value.split_once(' '));
-        let Some((scheme, given)) = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) else {
+        let Some((_, given)) = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) else {
             return needed();
         };
-        debug_assert!(!scheme.is_empty());
         let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
         if !tries.may_try(now) {
             let detail = "ten tokens were wrong: one a second is looked at from now on";
@@ -93,8 +92,8 @@ fn is_local(host: &str, via: Via) -> bool {
         Via::Tcp(at) if at.ip().is_loopback() && at.is_ipv4() => Some(at.ip().to_string()),
         _ => None,
     };
-    let names = ["127.0.0.1", "[::1]", "localhost"].into_iter().chain(own.as_deref());
-    names.into_iter().any(|name| host.strip_prefix(name).is_some_and(|rest| is_our_port(rest, via)))
+    let mut names = ["127.0.0.1", "[::1]", "localhost"].into_iter().chain(own.as_deref());
+    names.any(|name| host.strip_prefix(name).is_some_and(|rest| is_our_port(rest, via)))
 }
 
 /// Whether what follows a name is our port. Behind a socket may be a tunnel, with any.
