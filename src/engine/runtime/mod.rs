@@ -34,6 +34,7 @@ pub(crate) mod actor;
 pub(crate) mod counters;
 pub(crate) mod driver_thread;
 pub(crate) mod health;
+pub(crate) mod live_config;
 pub(crate) mod log_writer;
 pub(crate) mod notices;
 pub(crate) mod outbox;

@@ -1,5 +1,6 @@
 use super::actor::{Actor, ActorBell, ActorThread, Seated, Turned};
 use super::health::{Health, NodeError, Part};
+use super::live_config::LiveConfig;
 use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
@@ -23,6 +24,8 @@ pub struct KeeperActor {
     shards: Vec<Arc<Doorbell>>,
     maintenance: Option<ToMaintenance>,
     health: Arc<Health>,
+    /// Settings that may change.
+    live: Option<LiveConfig>,
     is_ending: bool,
     closed: Option<Result<(), KeeperError>>,
 }
@@ -70,9 +73,15 @@ impl KeeperActor {
             shards,
             maintenance: None,
             health: health.clone(),
+            live: None,
             is_ending: false,
             closed: None,
         }
+    }
+
+    /// It goes by these settings as they are at each commit.
+    pub(crate) fn with_live(self, live: LiveConfig) -> KeeperActor {
+        KeeperActor { live: Some(live), ..self }
     }
 
     /// As [`Keeper::lose_power`].
@@ -121,6 +130,11 @@ impl Actor for KeeperActor {
         // Woken before its time, it waits on: a commit costs the disk a sync.
         if !self.is_ending && self.commit_at > now {
             return Turned::IDLE;
+        }
+        if let Some(live) = &self.live {
+            let store = &live.get().store;
+            self.pause_ms = store.commit_ms.0;
+            self.keeper.set_free_bytes_min(store.free_bytes_min.map(|bytes| bytes.0));
         }
         self.commit_at = now.plus_ms(self.pause_ms);
         let turned = self.keeper.turn(self.wall.unix_ms(now));
