@@ -15,17 +15,17 @@ settings! {
         /// Bytes of memory for the doc index; unset, a quarter of what the machine or its control group has.
         memory: Option<Bytes> = None, in MEMORY_BYTES_MIN to u64::MAX, flag "BYTES";
         /// Time until a URL that failed for a reason that may pass is tried again; then twice as long, and so on.
-        retry_first: Seconds = Seconds(3_600), in 1 to TIME_S_MAX;
+        retry_first: Seconds = Seconds(3_600), in 1 to TIME_S_MAX, live now;
         /// Tries after the first; 0 = none.
-        retries_max: u8 = 5;
+        retries_max: u8 = 5, live now;
         /// Visit documents again, sooner if they change and later if they do not.
         recrawl: bool = false, flag "";
         /// The shortest time between two visits.
-        recrawl_min: Seconds = Seconds(3_600), in 1 to TIME_S_MAX;
+        recrawl_min: Seconds = Seconds(3_600), in 1 to TIME_S_MAX, live now;
         /// The time between the first two visits.
-        recrawl_start: Seconds = Seconds(86_400), in 1 to TIME_S_MAX;
+        recrawl_start: Seconds = Seconds(86_400), in 1 to TIME_S_MAX, live now;
         /// The longest time between two visits.
-        recrawl_max: Seconds = Seconds(30 * 86_400), in 1 to TIME_S_MAX;
+        recrawl_max: Seconds = Seconds(30 * 86_400), in 1 to TIME_S_MAX, live now;
         /// Sitemaps to read: "off" none, "robots" those that robots.txt names, "all" also /sitemap.xml of hosts that name none.
         sitemaps: Sitemaps = Sitemaps::default(), flag "WHICH";
         /// Pages taken in of one host; 0 = no limit.

@@ -456,7 +456,9 @@ impl<'a> File<'a> {
         while let Err((at, cause)) = Sites::new(sites.clone()) {
             self.wrong(places[at], place::<AuthEntry>(numbers[at]), cause);
             // Without it, the next that is wrong.
-            (sites.remove(at), places.remove(at), numbers.remove(at));
+            sites.remove(at);
+            places.remove(at);
+            numbers.remove(at);
         }
         Sites::new(sites).unwrap_or_default()
     }

@@ -2,7 +2,7 @@ use super::config::Config;
 use super::file::Reading;
 use super::hints::nearest;
 use super::kept::Layered;
-use super::reference::SECTIONS;
+use super::reference::{SECTIONS, live_of};
 use crate::base::shown;
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
@@ -84,7 +84,7 @@ impl Layered {
             unit: "s",
             source,
             from,
-            changes: super::section::Live::Restart.word(),
+            changes: live_of(RECRAWL).word(),
         });
         let sites: Vec<String> = self.config.auth.iter().map(|site| site.origin().to_string()).collect();
         let line = file.and_then(|file| Some(place(&file.path, file.line_of(AUTH)?)));
@@ -96,7 +96,7 @@ impl Layered {
             default: None,
             unit: "",
             from: line,
-            changes: super::section::Live::Restart.word(),
+            changes: live_of(AUTH).word(),
         });
         all
     }

@@ -6,9 +6,9 @@ settings! {
     /// How often some URLs are asked for; an entry for each rule, of which the first that matches counts.
     "[[recrawl]]" RecrawlEntry {
         /// A rule, as in allow and deny.
-        r#match: Option<String> = None;
+        r#match: Option<String> = None, live now;
         /// Time between two visits.
-        every: Option<Seconds> = None, in 1 to TIME_S_MAX;
+        every: Option<Seconds> = None, in 1 to TIME_S_MAX, live now;
     }
 }
 

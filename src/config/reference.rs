@@ -70,8 +70,12 @@ pub(super) fn is_kept(setting: &str) -> bool {
 
 /// When a change of a setting, `section.name`, holds in a process that runs.
 pub(super) fn live_of(setting: &str) -> Live {
-    let found = setting.split_once('.').and_then(|(section, name)| find(section, name));
-    found.map_or(Live::Restart, |(_, setting)| setting.live)
+    match setting.split_once('.') {
+        Some((section, name)) => find(section, name).map_or(Live::Restart, |(_, setting)| setting.live),
+        // The list of rules is one setting.
+        None if setting == RecrawlEntry::NAME => RecrawlEntry::SETTINGS[0].live,
+        None => Live::Restart,
+    }
 }
 
 /// Every setting of the file as Markdown: a table for each section, in columns that also read well in a terminal.

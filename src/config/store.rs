@@ -14,11 +14,11 @@ settings! {
         /// Bytes of a segment; a document of max_doc_size must fit into it.
         segment_bytes: Bytes = Bytes(32 << 20), in 1 to SEGMENT_BYTES_MAX;
         /// Time between two commits: until then what was fetched may be fetched again after a crash.
-        commit_ms: Millis = Millis(20), in 1 to WEEK_MS;
+        commit_ms: Millis = Millis(20), in 1 to WEEK_MS, live now;
         /// Which documents are not stored a second time: "off" none, "url" those of the same URL, "any" those of any URL.
         dedup: Dedup = Dedup::default();
         /// Fetching waits while the disk has fewer bytes free; unset, 64 MiB or a twentieth of a small disk.
-        free_bytes_min: Option<Bytes> = None;
+        free_bytes_min: Option<Bytes> = None, live now;
         /// The oldest segments go when all of them take more bytes; 0 = no limit.
         bytes_max: Bytes = Bytes(0);
         /// Which records stay: "all" of them, or the "newest" of each URL.

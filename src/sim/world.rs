@@ -246,7 +246,7 @@ impl World {
 
     /// Somebody sets other rules. What is decided from then on keeps to them, and the audit knows when that was.
     fn change_the_rules(&mut self, now: Now) {
-        let config = Plan::changed(&self.plan.config, &mut self.rng);
+        let config = Plan::changed(&self.node.scheduler.actor.live().get(), &mut self.rng);
         self.judge.borrow_mut().changed(&config, now.plus_ms(SETTLE_MS));
         self.node.scheduler.actor.questions().ask(Ask::Set(Arc::new(config)), drop);
         self.report.changes += 1;

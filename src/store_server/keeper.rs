@@ -149,6 +149,11 @@ impl Keeper {
         Keeper { medium, rules, shards, sealed: Vec::new(), unix_ms: 0 }
     }
 
+    /// So much of the disk stays free from now on; `None` for what is usual.
+    pub fn set_free_bytes_min(&mut self, bytes: Option<u64>) {
+        self.rules.free_bytes_min = bytes;
+    }
+
     /// The share of one shard: it writes through it, and others learn from it what is durable.
     pub fn share(&self, shard: usize) -> Arc<ShardShare> {
         self.shards[shard].share.clone()

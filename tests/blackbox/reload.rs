@@ -179,3 +179,41 @@ fn what_cannot_change_is_named_and_flags_stay() {
     }
     assert_eq!(run(["audit", "--data", data.to_str().unwrap()]).code(), 0);
 }
+
+/// The disk is to have more room than there is, and then less.
+#[test]
+fn the_room_that_stays_free_changes_while_it_runs() {
+    let server = LogServer::start(|asked| match asked.target.as_str() {
+        "/robots.txt" => Reply::status("404 Not Found"),
+        // Another text for each page, and none that shrinks much.
+        page => {
+            let links: String = (0..2_000).map(|page| format!("<a href=/{page}>")).collect();
+            let rest: String = (0..400).map(|line| sha1_hex(format!("{page}{line}").as_bytes())).collect();
+            Reply::html(&format!("{links}{rest}"))
+        }
+    });
+    let dir = TempDir::new();
+    let write = |free: &str| {
+        dir.write(
+            "job.toml",
+            format!(
+                "[url_server]\nreq_host_per_sec = 100\ndelay_factor = 0\n[spider]\nmax_doc_size = \"64KiB\"\n\
+                 [store]\nsegment_bytes = \"1MiB\"\nfree_bytes_min = \"{free}\"\n[doc_index]\nretry_first = \"1min\"\n"
+            ),
+        );
+    };
+    write("1MiB");
+    let crawl = crawl(&server, &dir, &[]);
+    wait_for_requests(&server, 20);
+    write("1000TiB");
+    reload(&crawl, "SIGHUP: took 1 of 1 change\n");
+    wait_for("it waits", PATIENCE, || crawl.stderr().contains("fetching waits for disk space").then_some(()));
+    let stuck = server.asked().len();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(server.asked().len() <= stuck + 2, "nothing is asked without room");
+    write("1MiB");
+    reload(&crawl, "SIGHUP: took 1 of 1 change\n");
+    wait_for_requests(&server, 50);
+    crawl.signal(Signal::SIGTERM);
+    crawl.wait(PATIENCE).done();
+}

@@ -4,9 +4,15 @@ use super::super::documents::{DocState, Note, Row};
 use super::super::frontier::{QueuedDoc, split};
 use super::super::outcome::Outcome;
 use super::DocIndex;
+use crate::doc_index::schedule::Schedule;
 use crate::proto::record::ResultCode;
 
 impl DocIndex {
+    /// When what is answered for from now on is due again.
+    pub fn set_schedule(&mut self, schedule: Schedule) {
+        self.rules.schedule = schedule;
+    }
+
     /// Takes the outcome of a document that was handed out. True the first time; a second answer changes nothing.
     pub fn record(&mut self, outcome: &Outcome, fixed_s: Option<u32>) -> bool {
         let doc_id = outcome.doc_id;

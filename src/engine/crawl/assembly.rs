@@ -4,7 +4,6 @@ use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::engine::crawl::index_actor::IndexActor;
-use crate::engine::crawl::live::LiveConfig;
 use crate::engine::crawl::local_queues::LocalQueues;
 use crate::engine::crawl::messages::{FromShard, ToIndex, ToShard};
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
@@ -23,6 +22,7 @@ use crate::engine::runtime::actor::{ActorBell, Seated};
 use crate::engine::runtime::counters::{CounterTable, ShardStats};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter, MemoryFiles, PreviousRun};
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
 use crate::engine::runtime::store_actors::KeeperActor;
@@ -158,7 +158,8 @@ pub fn assemble(
     let bells = shards.iter().map(|seat| seat.bell.clone()).collect();
     let owner = wiring.dealer.door.clone();
     let counters = wiring.table.thread();
-    let keeper = KeeperActor::new(keeper, config, wall, owner, bells, &wiring.health, counters);
+    let keeper = KeeperActor::new(keeper, config, wall, owner, bells, &wiring.health, counters)
+        .with_live(live.clone());
     let dealer = Dealer { provider, seeds, config: SchedulerConfig::new(config), live };
     let (scheduler, index) = dealer.join(&mut wiring, lanes, names)?;
     Ok(NodeCore {

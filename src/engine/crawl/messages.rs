@@ -1,4 +1,5 @@
 use crate::base::Now;
+use crate::config::Config;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::engine::crawl::live::ShardRules;
 use crate::engine::inspect::handed::{Handed, Taken};
@@ -167,6 +168,8 @@ pub enum ToIndex {
     },
     /// Handed out, but not fetched: pending again.
     PutBack(u32),
+    /// Go by these settings from now on, as far as they may change.
+    Rules(Arc<Config>),
     Ask {
         want: usize,
         reject: Arc<RejectList>,

@@ -2,7 +2,6 @@ use crate::config::Config;
 use crate::driver::Driver;
 use crate::engine::crawl::assembly::{CrawlTask, NodeCore, assemble};
 use crate::engine::crawl::index_actor::IndexActor;
-use crate::engine::crawl::live::LiveConfig;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
@@ -18,6 +17,7 @@ use crate::engine::runtime::counters::{
     Counter, CounterTable, Ended, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
 };
 use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::log_writer::LogWriter;
 use crate::engine::runtime::readings::{Meter, MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};

@@ -1,5 +1,7 @@
+use crate::config::Config;
 use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
 use crate::engine::crawl::messages::{Found, ToIndex};
+use crate::engine::crawl::settings::index_rules;
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
@@ -130,9 +132,19 @@ impl Provider {
             }
             ToIndex::Sitemaps { origin, urls } => self.sitemaps(&origin, &urls, now_s),
             ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
+            ToIndex::Rules(config) => self.set_rules(&config),
             ToIndex::Ask { .. } | ToIndex::Look { .. } | ToIndex::Count { .. } | ToIndex::Take { .. } => {
                 unreachable!("questions are answered by the actor")
             }
+        }
+    }
+
+    /// Documents that are answered for from now on are tried and visited again by these rules. An index that leaves nothing
+    /// behind has none.
+    fn set_rules(&mut self, config: &Config) {
+        if self.rules.first_new > 0 {
+            self.index.set_schedule(index_rules(config).schedule);
+            self.rules.recrawl = config.recrawl.clone();
         }
     }
 

@@ -3,7 +3,7 @@ use crate::config::Config;
 use crate::doc_index::{DocIndex, Note, Outcome};
 use crate::engine::crawl::ending::{Ending, Left};
 use crate::engine::crawl::index_link::IndexLink;
-use crate::engine::crawl::live::{LiveConfig, ShardRules};
+use crate::engine::crawl::live::ShardRules;
 use crate::engine::crawl::messages::{
     Done, Found, FromIndex, FromShard, HostWord, RobotsAnswer, ToIndex, ToShard,
 };
@@ -20,6 +20,7 @@ use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters, Ended, WaitingHosts};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError, Part};
+use crate::engine::runtime::live_config::LiveConfig;
 use crate::limits::{CANDIDATES_PER_ASK, STRIKES_MAX, URLS_PER_SHARD_MAX};
 use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
@@ -599,6 +600,7 @@ impl Scheduler {
         let rules = Arc::new(ShardRules::of(&config));
         self.shards.iter_mut().for_each(|side| side.lane.deal(ToShard::Rules(rules.clone())));
         self.rules = Some(rules);
+        self.index.send(ToIndex::Rules(config.clone()));
         self.live.set(config);
     }
 

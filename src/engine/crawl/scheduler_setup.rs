@@ -3,11 +3,11 @@
 use crate::base::{AddressGuard, Wall};
 use crate::config::Config;
 use crate::engine::crawl::index_actor::IndexPort;
-use crate::engine::crawl::live::LiveConfig;
 use crate::engine::crawl::messages::{Done, FromShard, ToShard};
 use crate::engine::names::Names;
 use crate::engine::runtime::counters::Counters;
 use crate::engine::runtime::health::Health;
+use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::engine::runtime::shard_lane::ShardLane;
 use std::sync::Arc;

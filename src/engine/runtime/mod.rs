@@ -42,6 +42,7 @@ pub(crate) mod driver_thread;
 pub(crate) mod events;
 pub(crate) mod groups;
 pub(crate) mod health;
+pub(crate) mod live_config;
 pub(crate) mod log_file;
 pub(crate) mod log_writer;
 pub(crate) mod notices;

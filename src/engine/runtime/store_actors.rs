@@ -3,6 +3,7 @@ use super::counters::{Counter, Counters};
 use super::events::Event;
 use super::groups::Group;
 use super::health::{Health, NodeError, Part};
+use super::live_config::LiveConfig;
 use crate::base::{Durations, Now, Wall};
 use crate::config::Config;
 use crate::rings::{Doorbell, Receiver, Sender, ring};
@@ -28,6 +29,8 @@ pub struct KeeperActor {
     health: Arc<Health>,
     counters: Arc<Counters>,
     commits: Durations,
+    /// Settings that may change.
+    live: Option<LiveConfig>,
     is_ending: bool,
     closed: Option<Result<(), KeeperError>>,
 }
@@ -81,9 +84,15 @@ impl KeeperActor {
             health: health.clone(),
             counters,
             commits: Durations::default(),
+            live: None,
             is_ending: false,
             closed: None,
         }
+    }
+
+    /// It goes by these settings as they are at each commit.
+    pub(crate) fn with_live(self, live: LiveConfig) -> KeeperActor {
+        KeeperActor { live: Some(live), ..self }
     }
 
     /// As [`Keeper::lose_power`].
@@ -139,6 +148,11 @@ impl Actor for KeeperActor {
         // Woken before its time, it waits on: a commit costs the disk a sync.
         if !self.is_ending && self.commit_at > now {
             return Turned::IDLE;
+        }
+        if let Some(live) = &self.live {
+            let store = &live.get().store;
+            self.pause_ms = store.commit_ms.0;
+            self.keeper.set_free_bytes_min(store.free_bytes_min.map(|bytes| bytes.0));
         }
         self.commit_at = now.plus_ms(self.pause_ms);
         let unix_ms = self.wall.unix_ms(now);
