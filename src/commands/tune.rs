@@ -156,7 +156,7 @@ impl MachineArgs {
     pub fn machine(&self) -> Machine {
         // A tree is no kernel that could be asked.
         let is_real = self.root.path == Path::new("/");
-        let refused = is_real.then(|| UringDriver::probe().err()).flatten();
+        let refused = is_real.then(|| UringDriver::probe(1).err()).flatten();
         let pid = Holder::of(&self.data.path).ok().flatten().and_then(|holder| holder.pid);
         Machine::at(&self.root.path, ForNode { pid, ..for_node(&self.data.path, refused) })
     }
