@@ -85,6 +85,8 @@ pub enum NetError {
     Reset,
     /// We are out of descriptors, ports or memory: our own trouble, not the host's.
     Exhausted,
+    /// No address of ours will do, or none has a free port.
+    NoAddress,
     Other(i32),
 }
 
@@ -95,6 +97,7 @@ impl fmt::Display for NetError {
             NetError::TimedOut => f.write_str("timed out"),
             NetError::Unreachable => f.write_str("unreachable"),
             NetError::Reset => f.write_str("connection reset"),
+            NetError::NoAddress => f.write_str("no address of ours with a free port"),
             NetError::Exhausted => f.write_str("out of descriptors, ports or memory"),
             NetError::Other(errno) => write!(f, "errno {errno}"),
         }

@@ -18,6 +18,8 @@ pub enum Retry {
     /// This process stops and has cut it, which says nothing of its server: for all but the pause of its host it was never
     /// made.
     Stopped,
+    /// This machine had no port, descriptor or memory for a connection, which says nothing of its server: it was never made.
+    NoSocket,
 }
 
 /// A fetch that has ended, successfully or not.

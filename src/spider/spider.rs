@@ -244,11 +244,19 @@ impl Spider {
                 let result = match error {
                     NetError::Refused => ResultCode::ConnectRefused,
                     NetError::TimedOut => ResultCode::ConnectTimeout,
-                    NetError::Reset | NetError::Unreachable | NetError::Exhausted | NetError::Other(_) => {
-                        ResultCode::ConnectFailed
-                    }
+                    NetError::Reset
+                    | NetError::Unreachable
+                    | NetError::NoAddress
+                    | NetError::Exhausted
+                    | NetError::Other(_) => ResultCode::ConnectFailed,
                 };
                 self.finish(fetch, result, now, out);
+                if let Some(Action::Finished(fetched)) = out.last_mut()
+                    && (error == NetError::Exhausted
+                        || error == NetError::NoAddress && fetched.addr.is_ipv4())
+                {
+                    fetched.retry = Some(Retry::NoSocket);
+                }
             }
             (FetchState::Handshake, NetEvent::Ended | NetEvent::Failed(_)) => {
                 self.finish(fetch, ResultCode::TlsFailed, now, out);

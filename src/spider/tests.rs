@@ -117,6 +117,26 @@ fn a_kept_connection_that_died_is_nobodys_fault() {
     assert_eq!((finished[0].retry, finished[0].result), (None, ResultCode::Empty));
 }
 
+/// A machine without a free port, descriptor or memory says nothing of a server. An address of version 6 may have no
+/// counterpart here.
+#[test]
+fn a_connection_that_this_machine_has_no_room_for_is_to_be_made_again() {
+    for (error, retry) in [
+        (NetError::Exhausted, Some(Retry::NoSocket)),
+        (NetError::NoAddress, Some(Retry::NoSocket)),
+        (NetError::Unreachable, None),
+    ] {
+        let (mut spider, mut out) = (spider(4), Vec::new());
+        spider.take(order(1), Now::ZERO, &mut out);
+        let conn = match acted(&mut out).0.as_slice() {
+            [NetAsk::Connect { conn, .. }] => *conn,
+            asks => panic!("{asks:?}"),
+        };
+        spider.step(conn, NetEvent::Failed(error), Now::ZERO, &mut out);
+        assert_eq!(acted(&mut out).1[0].retry, retry, "{error}");
+    }
+}
+
 /// What a server sends beyond its response may come when the next request is out already.
 #[test]
 fn the_rest_of_one_answer_is_not_the_next_one() {

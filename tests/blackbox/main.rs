@@ -32,6 +32,7 @@
 //! | `escapes`    | what servers write is shown as text, and URLs mean what they mean |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `no_names`   | a resolver that fails is not the fault of URLs                    |
+//! | `no_ports`   | a machine without free ports judges no URL by it                  |
 //! | `one_address`| an address has one budget, however it is written                  |
 //! | `addresses`  | a host of several addresses is tried at one after the other       |
 //! | `edges`      | every failure has its exit status and one line that names it      |
@@ -137,6 +138,7 @@ mod monitoring;
 mod name_server;
 mod niceness;
 mod no_names;
+mod no_ports;
 mod no_seed;
 mod one_address;
 mod operate;

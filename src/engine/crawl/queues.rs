@@ -34,6 +34,8 @@ pub struct Queues {
     unreachable_said: u8,
     /// Why the robots rules of a host could not be had, of the last of them.
     unreachable: VecDeque<(Box<str>, String)>,
+    /// When it was last said that the machine has no room for connections.
+    no_socket_told: Option<Now>,
     robots: u64,
     robots_failed: u64,
     /// Nothing new is asked of anybody.
@@ -59,6 +61,8 @@ pub(crate) enum Settled {
 
 /// More of them would only hide the rest; the crawl log has them all.
 const UNREACHABLE_SAID_MAX: u8 = 8;
+/// What holds for all hosts is said again after a while.
+const NO_SOCKET_TOLD_US: u64 = 60_000_000;
 /// What waits for robots rules is refused as soon as they are out of reach; what comes later may go without the reason.
 const UNREACHABLE_KEPT_MAX: usize = 64;
 
@@ -81,6 +85,7 @@ impl Queues {
             wants: true,
             unreachable_said: 0,
             unreachable: VecDeque::new(),
+            no_socket_told: None,
             robots: 0,
             robots_failed: 0,
             is_paused: false,
@@ -172,6 +177,10 @@ impl Queues {
         match fetched.retry {
             // It is pending in the next process, and the pause of its host counts from here.
             Some(Retry::StaleConnection | Retry::Stopped) => self.url_server.put_back(fetched.trans, now),
+            Some(Retry::NoSocket) => {
+                self.url_server.put_back(fetched.trans, now);
+                self.tell_no_socket(out, now);
+            }
             Some(Retry::NewRequest) => {
                 self.log_again(fetched, out, now);
                 self.url_server.ask_again(fetched.trans, &report, now);
@@ -181,6 +190,18 @@ impl Queues {
             None => self.robots_fetched(fetched, &report, out, now),
         }
         Settled::Over
+    }
+
+    /// Says that this machine, and no host, is what stands in the way; once in a while.
+    fn tell_no_socket(&mut self, out: &mut Out, now: Now) {
+        if self.no_socket_told.is_none_or(|told| now.since_us(told) >= NO_SOCKET_TOLD_US) {
+            self.no_socket_told = Some(now);
+            let text = format!(
+                "shard {}: this machine has no port, descriptor or memory for another connection; its URLs wait (nephila tune check says what is short)",
+                self.shard
+            );
+            out.tell(Event::NoSocket, vec![("shard", self.shard.into())], text);
+        }
     }
 
     /// When a fetch was on the wire, by the url server's book; to be asked before its release.

@@ -13,7 +13,7 @@ use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
 use crate::proto::job::TransId;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver};
-use crate::spider::{Action, FetchOrder, Fetched, Spider, SpiderConfig};
+use crate::spider::{Action, FetchOrder, Fetched, Retry, Spider, SpiderConfig};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub struct Shard<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply =
     /// What has ended and waits for room in the sink. While there is any, nothing new is started.
     unstored: VecDeque<W::Item>,
     drain_by: Option<Now>,
+    /// The machine had no room for another connection: nothing is started before.
+    starved_until: Now,
     is_drained: bool,
     bytes: u64,
     /// As the network brought them.
@@ -217,6 +219,8 @@ pub struct ShardParts<M, R> {
 
 /// Counters are published this often.
 const PUBLISH_US: u64 = 20_000;
+/// Ports come back when connections have been closed for a while.
+const STARVED_MS: u64 = 100;
 
 impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> Shard<D, W, S> {
     pub fn new(driver: D, parts: ShardParts<W::Message, W::Reply>, source: W, sink: S) -> Shard<D, W, S> {
@@ -238,6 +242,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
             actions: Vec::new(),
             unstored: VecDeque::new(),
             drain_by: None,
+            starved_until: Now::ZERO,
             is_drained: false,
             bytes: 0,
             wire_bytes: 0,
@@ -316,6 +321,9 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
     fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
         self.stats.busy_with(self.source.suspect(fetched.trans));
         let (bytes, took_us) = (fetched.bytes.len() as u64, fetched.took_us);
+        if fetched.retry == Some(Retry::NoSocket) {
+            self.starved_until = now.plus_ms(STARVED_MS);
+        }
         let ended = self.source.ended(fetched, &mut self.out, now);
         if let Ended::Store(_) = ended {
             self.bytes += bytes;
@@ -361,7 +369,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
     /// Starts what may be started. True if there is more to start at once.
     fn start_fetches(&mut self, now: Now) -> bool {
         for _ in 0..W::ORDERS_PER_TURN {
-            if !self.may_start() {
+            if !self.may_start() || self.starved_until > now {
                 return false;
             }
             let mut start = Start {
@@ -471,7 +479,8 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
         // With every connection in use, the end of a fetch is what to wait for.
         let start_due = (self.may_start() && !self.spider.is_full() && !is_out_of_memory)
             .then(|| self.source.next_due())
-            .flatten();
+            .flatten()
+            .map(|due| due.max(self.starved_until));
         let log_due = self.out.log.next_due(now);
         let publish_due = self.is_unpublished.then(|| self.published_at.plus_us(PUBLISH_US));
         [publish_due, start_due, self.spider.next_due(), soon, log_due, self.drain_by]

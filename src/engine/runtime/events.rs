@@ -92,6 +92,7 @@ events! {
     Ended "ended" Info ["pages", "seconds", "warnings", "errors"] "the process has ended in good order; in json and journal only";
     Failed "failed" Error ["status"] "the process ends with this exit status, and why";
     Panicked "panicked" Error ["thread"] "a mistake in the program; a shard is made anew, other threads end the process";
+    NoSocket "no_socket" Warn ["shard"] "this machine has no port, descriptor or memory for another connection; URLs wait, and none is judged by it";
     ShardRestarted "shard_restarted" Error ["shard", "restarts"] "a shard died and was made anew; what it had open is fetched again";
     ThreadFailed "thread_failed" Error ["cause"] "a thread cannot wait for the network";
     ThreadsSilent "threads_silent" Error [] "threads do not turn any more, and the service manager is told nothing";
