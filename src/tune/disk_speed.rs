@@ -101,7 +101,7 @@ impl DiskSpeed {
             fdatasync_p50_us: part(50),
             fdatasync_p99_us: part(99),
             syncs: times_us.len() as u64,
-            mb_per_second: bytes as f64 / 1e6 / seconds,
+            mb_per_second: (bytes as f64 / 1e5 / seconds).round() / 10.0,
             bytes: at + bytes,
         })
     }

@@ -140,7 +140,7 @@ fn a_terminal_that_goes_away_ends_a_process_that_has_one() {
     let mut command = Command::new("script");
     command.args(["-qc", &words, "/dev/null"]).stdin(std::process::Stdio::null());
     let terminal = Running::start(&mut command);
-    wait_for("a crawl", PATIENCE, || data.join("node.sock").exists().then_some(()));
+    wait_for("a crawl", PATIENCE, || data.join("admin.sock").exists().then_some(()));
     terminal.signal(Signal::SIGKILL);
     let note = wait_for("it has stopped", PATIENCE, || {
         let note = std::fs::read_to_string(data.join("run.json")).unwrap();

@@ -6,6 +6,7 @@ use nephila::farm::SiteSpec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -293,13 +294,14 @@ pub fn can_trace() -> bool {
     can
 }
 
-/// Copies a directory with everything in it.
+/// Copies a directory with everything in it but sockets.
 pub fn copy_tree(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let (path, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
         match path.is_dir() {
             true => copy_tree(&path, &to),
+            false if path.metadata().is_ok_and(|found| found.file_type().is_socket()) => {}
             false => drop(std::fs::copy(&path, &to).unwrap()),
         }
     }
