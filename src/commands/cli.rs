@@ -66,9 +66,9 @@ enum Command {
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
     ("Look", &["store", "index", "explain", "audit", "help"]),
-    ("Machine", &["tune", "config", "metrics", "man", "completions"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver"]),
+    ("Machine", &["tune", "config", "metrics", "man", "completions"]),
     ("Lab", &["farm", "robots", "parse", "sim", "bench"]),
 ];
 

@@ -115,10 +115,10 @@ fn crawl_with_panics<D: Driver + 'static>(
     let names = move |_, _| Ok(Names::table(hosts));
     let node =
         Node::start(&NodeSetup::new(config.clone()), task, names, "panicky", make_driver, started).unwrap();
-    let mut counted = node.meter().read().counted();
+    let mut counted = node.desk().readings().counted();
     while !node.is_finished() {
         assert!(started.elapsed() < Duration::from_secs(60), "still at it: {:?}", node.snapshot());
-        let now = node.meter().read().counted();
+        let now = node.desk().readings().counted();
         assert!(counted.iter().zip(&now).all(|(before, now)| before <= now), "{counted:?} fell to {now:?}");
         counted = now;
         std::thread::sleep(Duration::from_millis(5));

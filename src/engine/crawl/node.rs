@@ -9,7 +9,6 @@ use crate::engine::crawl::seed_fates::SeedFates;
 use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::desk::Desk;
-use crate::engine::inspect::node_status::Gauges;
 use crate::engine::inspect::questions::{Ask, Questions};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
@@ -19,7 +18,7 @@ use crate::engine::runtime::counters::{
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::log_writer::LogWriter;
-use crate::engine::runtime::readings::{Meter, MeterParts, Role};
+use crate::engine::runtime::readings::{MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::settings_news::SettingsNews;
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
@@ -52,7 +51,6 @@ pub struct Node {
     held: Option<HeldDirectory>,
     resumed: Resumed,
     desk: Arc<Desk>,
-    meter: Arc<Meter>,
     questions: Arc<Questions>,
     live: LiveConfig,
 }
@@ -85,7 +83,7 @@ impl Node {
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let index = ActorThread::start("index", index, started, &health)?;
         let scheduler = ActorThread::start("scheduler", scheduler, started, &health)?;
-        let meter = Arc::new(Meter::new(MeterParts {
+        let parts = MeterParts {
             role: Role::Crawl,
             driver,
             table: core.table.clone(),
@@ -96,19 +94,13 @@ impl Node {
             budget: Some(setup.kit.budget.clone()),
             store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
             rings: core.rings,
-        }));
-        let gauges =
-            Gauges::new(Role::Crawl.name(), core.table.clone(), health.clone(), stop.clone(), started);
-        let stop = StopSwitch::new(stop, vec![scheduler_bell]);
-        let rules = Some(CrawlRules::of(config));
-        let desk = Arc::new(Desk {
-            gauges,
-            meter: meter.clone(),
-            stop: stop.clone(),
-            questions: Some(questions.clone()),
-            news: Some(live.news.clone()),
-            rules,
-        });
+        };
+        let desk = Arc::new(
+            Desk::new(parts, vec![scheduler_bell])
+                .with_urls(questions.clone(), CrawlRules::of(config))
+                .with_news(live.news.clone()),
+        );
+        let stop = desk.stop_switch().clone();
         Ok(Node {
             started,
             driver,
@@ -128,7 +120,6 @@ impl Node {
             held: core.held,
             resumed: core.resumed,
             desk,
-            meter,
             questions,
             live,
         })
@@ -161,10 +152,6 @@ impl Running for Node {
 
     fn is_finished(&self) -> bool {
         self.scheduler.is_finished()
-    }
-
-    fn meter(&self) -> &Arc<Meter> {
-        &self.meter
     }
 
     fn counted(&self) -> Snapshot {

@@ -5,26 +5,44 @@ use crate::engine::inspect::questions::{Ask, Questions, Reply};
 use crate::engine::runtime::counters::Snapshot;
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::notices::Fields;
-use crate::engine::runtime::readings::{Meter, Readings};
+use crate::engine::runtime::readings::{Meter, MeterParts, Readings};
 use crate::engine::runtime::running::StopSwitch;
 use crate::engine::runtime::settings_news::SettingsNews;
+use crate::rings::Doorbell;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Where a running process is asked and told things, from any thread. Nothing here waits.
 pub struct Desk {
-    pub(crate) gauges: Gauges,
-    pub(crate) meter: Arc<Meter>,
-    pub(crate) stop: StopSwitch,
+    gauges: Gauges,
+    meter: Meter,
+    stop: StopSwitch,
     /// Where URLs are asked about and handed in; a process without a doc index has none.
-    pub(crate) questions: Option<Arc<Questions>>,
+    questions: Option<Arc<Questions>>,
     /// What became of settings that were read again, where they may change.
-    pub(crate) news: Option<Arc<SettingsNews>>,
+    news: Option<Arc<SettingsNews>>,
     /// The rules that it began with, where it has any.
-    pub(crate) rules: Option<CrawlRules>,
+    rules: Option<CrawlRules>,
 }
 
 impl Desk {
+    /// The desk of a process that has no doc index; the bells are of those who must hear of a stop.
+    pub(crate) fn new(parts: MeterParts, bells: Vec<Arc<Doorbell>>) -> Desk {
+        let stop = StopSwitch::new(parts.stop.clone(), bells);
+        let gauges = Gauges::new(&parts);
+        Desk { gauges, meter: Meter::new(parts), stop, questions: None, news: None, rules: None }
+    }
+
+    /// The same for a process that has one, and goes by these rules.
+    pub(crate) fn with_urls(self, questions: Arc<Questions>, rules: CrawlRules) -> Desk {
+        Desk { questions: Some(questions), rules: Some(rules), ..self }
+    }
+
+    /// The same for a process whose settings may change.
+    pub(crate) fn with_news(self, news: Arc<SettingsNews>) -> Desk {
+        Desk { news: Some(news), ..self }
+    }
+
     /// Asks the scheduler: `answer` is called on its thread, or dropped if there will be no answer.
     pub(crate) fn ask(&self, ask: Ask, answer: impl FnOnce(Reply) + Send + 'static) {
         if let Some(questions) = &self.questions {
@@ -51,7 +69,7 @@ impl Desk {
     }
 
     /// Everything that is counted.
-    pub(crate) fn readings(&self) -> Readings {
+    pub fn readings(&self) -> Readings {
         self.meter.read()
     }
 
@@ -65,6 +83,10 @@ impl Desk {
     /// To be called about once a second.
     pub(crate) fn sample(&self) {
         self.gauges.sample(Instant::now());
+    }
+
+    pub(crate) fn stop_switch(&self) -> &StopSwitch {
+        &self.stop
     }
 
     /// The ordinary stop. Whether it was asked for the first time.

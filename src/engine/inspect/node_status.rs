@@ -2,6 +2,7 @@ use crate::base::rfc3339;
 use crate::doc_index::IndexStats;
 use crate::engine::runtime::counters::{CounterTable, Snapshot};
 use crate::engine::runtime::health::Health;
+use crate::engine::runtime::readings::MeterParts;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,15 +76,15 @@ const WINDOW: Duration = Duration::from_secs(10);
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 impl Gauges {
-    pub fn new(
-        role: &'static str,
-        table: CounterTable,
-        health: Arc<Health>,
-        stop: Arc<AtomicBool>,
-        started: Instant,
-    ) -> Gauges {
-        let samples = Mutex::new(VecDeque::from([(started, 0)]));
-        Gauges { role, table, health, stop, started, samples }
+    pub fn new(parts: &MeterParts) -> Gauges {
+        Gauges {
+            role: parts.role.name(),
+            table: parts.table.clone(),
+            health: parts.health.clone(),
+            stop: parts.stop.clone(),
+            started: parts.started,
+            samples: Mutex::new(VecDeque::from([(parts.started, 0)])),
+        }
     }
 
     /// To be called about once a second.
@@ -142,13 +143,25 @@ impl Gauges {
 mod tests {
     use super::*;
     use crate::engine::runtime::counters::Counter;
+    use crate::engine::runtime::readings::Role;
 
     #[test]
     fn a_rate_is_that_of_the_last_seconds() {
         let mut table = CounterTable::default();
         let counters = table.thread();
         let started = Instant::now();
-        let gauges = Gauges::new("crawl", table, Arc::default(), Arc::default(), started);
+        let gauges = Gauges::new(&MeterParts {
+            role: Role::Crawl,
+            driver: "",
+            table,
+            shards: Vec::new(),
+            health: Arc::default(),
+            stop: Arc::default(),
+            started,
+            budget: None,
+            store: None,
+            rings: Vec::new(),
+        });
         let at = |second| started + Duration::from_secs(second);
         for second in 1..=60 {
             // Ten a second for half a minute, then one a second.

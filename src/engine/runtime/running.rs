@@ -1,7 +1,6 @@
 use super::counters::Snapshot;
 use super::health::{Health, NodeError, Part};
 use super::notices::Untaken;
-use super::readings::Meter;
 use super::settings_news::SettingsNews;
 use crate::config::Config;
 use crate::rings::Doorbell;
@@ -18,9 +17,6 @@ pub trait Running: Sized {
     fn health(&self) -> &Health;
 
     fn stop_switch(&self) -> &StopSwitch;
-
-    /// Where its figures are read.
-    fn meter(&self) -> &Arc<Meter>;
 
     fn is_finished(&self) -> bool;
 

@@ -2,7 +2,6 @@ use crate::driver::Driver;
 use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::desk::Desk;
-use crate::engine::inspect::node_status::Gauges;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
@@ -10,7 +9,7 @@ use crate::engine::runtime::counters::{
 };
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
-use crate::engine::runtime::readings::{Meter, MeterParts, Role};
+use crate::engine::runtime::readings::{MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -39,7 +38,6 @@ pub struct SpiderNode {
     table: CounterTable,
     health: Arc<Health>,
     desk: Arc<Desk>,
-    meter: Arc<Meter>,
 }
 
 /// The threads that see to it that records are kept.
@@ -86,7 +84,7 @@ impl SpiderNode {
         };
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let dispatcher = ActorThread::start("dispatcher", core.dispatcher, started, &health)?;
-        let meter = Arc::new(Meter::new(MeterParts {
+        let parts = MeterParts {
             role: Role::Spider,
             driver,
             table: core.table.clone(),
@@ -97,20 +95,10 @@ impl SpiderNode {
             budget: Some(setup.kit.budget.clone()),
             store: kept_at,
             rings: core.rings,
-        }));
-        let gauges =
-            Gauges::new(Role::Spider.name(), core.table.clone(), health.clone(), stop.clone(), started);
-        let stop = StopSwitch::new(stop, vec![dispatcher_bell]);
-        let desk = Arc::new(Desk {
-            gauges,
-            meter: meter.clone(),
-            stop: stop.clone(),
-            questions: None,
-            news: None,
-            rules: None,
-        });
+        };
+        let desk = Arc::new(Desk::new(parts, vec![dispatcher_bell]));
+        let stop = desk.stop_switch().clone();
         Ok(SpiderNode {
-            meter,
             started,
             driver,
             cores: config.cores.clone(),
@@ -148,10 +136,6 @@ impl Running for SpiderNode {
 
     fn stop_switch(&self) -> &StopSwitch {
         &self.stop
-    }
-
-    fn meter(&self) -> &Arc<Meter> {
-        &self.meter
     }
 
     fn is_finished(&self) -> bool {

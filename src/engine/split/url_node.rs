@@ -4,14 +4,13 @@ use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::desk::Desk;
-use crate::engine::inspect::node_status::Gauges;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, UrlSummary, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
-use crate::engine::runtime::readings::{Meter, MeterParts, Role};
+use crate::engine::runtime::readings::{MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::{ShardThreads, ShardsSetup};
 use crate::engine::runtime::wiring::wall_at;
@@ -37,7 +36,6 @@ pub struct UrlNode {
     table: CounterTable,
     health: Arc<Health>,
     desk: Arc<Desk>,
-    meter: Arc<Meter>,
 }
 
 impl UrlNode {
@@ -64,11 +62,9 @@ impl UrlNode {
             stop: &stop,
             health: &health,
         };
-        let questions = Some(core.scheduler.actor.questions());
-        let gauges =
-            Gauges::new(Role::UrlServer.name(), core.table.clone(), health.clone(), stop.clone(), started);
+        let questions = core.scheduler.actor.questions();
         let shard = ShardThreads::start(&shards_setup, vec![core.shard], make_driver)?;
-        let meter = Arc::new(Meter::new(MeterParts {
+        let parts = MeterParts {
             role: Role::UrlServer,
             driver,
             table: core.table.clone(),
@@ -79,13 +75,11 @@ impl UrlNode {
             budget: Some(setup.kit.budget.clone()),
             store: None,
             rings: core.rings,
-        }));
-        let stop = StopSwitch::new(stop, vec![scheduler_bell]);
-        let rules = Some(CrawlRules::of(config));
+        };
         let desk =
-            Arc::new(Desk { gauges, meter: meter.clone(), stop: stop.clone(), questions, news: None, rules });
+            Arc::new(Desk::new(parts, vec![scheduler_bell]).with_urls(questions, CrawlRules::of(config)));
+        let stop = desk.stop_switch().clone();
         Ok(UrlNode {
-            meter,
             started,
             driver,
             bound: core.bound,
@@ -123,10 +117,6 @@ impl Running for UrlNode {
 
     fn stop_switch(&self) -> &StopSwitch {
         &self.stop
-    }
-
-    fn meter(&self) -> &Arc<Meter> {
-        &self.meter
     }
 
     fn is_finished(&self) -> bool {

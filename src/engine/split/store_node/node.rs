@@ -4,12 +4,11 @@ use crate::config::Config;
 use crate::driver::EpollDriver;
 use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::desk::Desk;
-use crate::engine::inspect::node_status::Gauges;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::engine::runtime::log_writer::tell_no_log;
-use crate::engine::runtime::readings::{Meter, MeterParts, Role};
+use crate::engine::runtime::readings::{MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
 use crate::engine::runtime::shard_thread::pin;
 use crate::engine::runtime::store_actors::StoreThreads;
@@ -34,7 +33,6 @@ pub struct StoreNode {
     counters: CounterTable,
     health: Arc<Health>,
     desk: Arc<Desk>,
-    meter: Arc<Meter>,
 }
 
 /// What a store server came to.
@@ -73,7 +71,7 @@ impl StoreNode {
         let acceptor = turning("acceptor", None, acceptor, &stop, &health)?;
         // Nothing more is to come before it may be used.
         counters.thread().set(Counter::Started, 1);
-        let meter = Arc::new(Meter::new(MeterParts {
+        let parts = MeterParts {
             role: Role::StoreServer,
             driver: "epoll",
             table: counters.clone(),
@@ -84,19 +82,10 @@ impl StoreNode {
             budget: None,
             store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
             rings: Vec::new(),
-        }));
-        let gauges =
-            Gauges::new(Role::StoreServer.name(), counters.clone(), health.clone(), stop.clone(), started);
-        let stop = StopSwitch::new(stop, bells);
-        let desk = Arc::new(Desk {
-            gauges,
-            meter: meter.clone(),
-            stop: stop.clone(),
-            questions: None,
-            news: None,
-            rules: None,
-        });
-        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, desk, meter })
+        };
+        let desk = Arc::new(Desk::new(parts, bells));
+        let stop = desk.stop_switch().clone();
+        Ok(StoreNode { started, bound, stop, acceptor, workers, store, counters, health, desk })
     }
 
     /// Where it is asked and told things.
@@ -121,10 +110,6 @@ impl Running for StoreNode {
 
     fn stop_switch(&self) -> &StopSwitch {
         &self.stop
-    }
-
-    fn meter(&self) -> &Arc<Meter> {
-        &self.meter
     }
 
     /// All workers have ended, or one of them before its time.
