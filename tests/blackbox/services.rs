@@ -188,6 +188,21 @@ fn every_role_is_ready_when_it_is_and_is_described_by_a_file() {
     }
 }
 
+#[test]
+fn a_signal_during_the_start_stops_it_in_good_order() {
+    let (dir, farm) = (TempDir::new(), farm(1));
+    let path = dir.join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let config = settings(&dir, &farm, "");
+    let crawl = Running::start(crawl_of(&dir, &config).env("NOTIFY_SOCKET", &path));
+    // As soon as there is anything to be heard of it.
+    socket.recv(&mut [0; 4_096]).unwrap();
+    crawl.signal(Signal::SIGTERM);
+    let run = crawl.wait(PATIENCE).done();
+    assert!(run.stderr.contains("stopping"), "{}", run.stderr);
+}
+
 /// The thread of a process with this name.
 fn thread_of(pid: u32, name: &str) -> u32 {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
