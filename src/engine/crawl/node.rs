@@ -97,7 +97,7 @@ impl Node {
             rings: core.rings,
         }));
         let gauges =
-            Gauges::new(Role::Crawl.name(), core.table.clone(), health.clone(), stop.clone(), started);
+            Gauges::new(Role::Crawl, core.table.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, vec![scheduler_bell]);
         let rules = Some(CrawlRules::of(config));
         let desk = Arc::new(Desk {

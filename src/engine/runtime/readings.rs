@@ -93,6 +93,15 @@ impl Role {
             Role::StoreServer => "storeserver",
         }
     }
+
+    /// What its pace is told in, and counted by.
+    pub(crate) fn counts(self) -> (&'static str, Counter) {
+        match self {
+            Role::Crawl | Role::Spider => ("page", Counter::Pages),
+            Role::UrlServer => ("URL", Counter::Done),
+            Role::StoreServer => ("record", Counter::Records),
+        }
+    }
 }
 
 /// What a process is at.
@@ -144,6 +153,8 @@ pub struct RingReading {
 /// of it is made before somebody reads.
 pub struct Meter {
     parts: MeterParts,
+    /// When the process began, in seconds since 1970: looked up once, as clocks are set while it runs.
+    start_seconds: f64,
     threads: Mutex<ThreadTimes>,
 }
 
@@ -153,8 +164,6 @@ pub(crate) struct MeterParts {
     pub table: CounterTable,
     pub shards: Vec<Arc<Counters>>,
     pub health: Arc<Health>,
-    /// When the process began, in seconds since 1970: looked up once, as clocks are set while it runs.
-    start_seconds: f64,
     pub stop: Arc<AtomicBool>,
     pub started: Instant,
     pub budget: Option<Arc<BodyBudget>>,
@@ -200,6 +209,8 @@ impl Meter {
         let Some(config) = self.parts.store.as_ref().map(LiveConfig::get) else { return (0, 0) };
         let Ok(found) = statvfs(&config.store.data) else { return (0, 0) };
         let bytes = |blocks: u64| blocks * found.fragment_size();
+        // Without a figure, what the store takes by itself.
+        let floor = config.store.free_bytes_min.map(|floor| floor.0);
         (bytes(found.blocks_available()), floor.unwrap_or_else(|| free_bytes_min(bytes(found.blocks()))))
     }
 
@@ -209,8 +220,6 @@ impl Meter {
             let (words, words_max) = fill.read();
             match rings.iter_mut().find(|ring| ring.name == *name) {
                 Some(ring) => (ring.words, ring.words_max) = (ring.words + words, ring.words_max + words_max),
-        // Without a figure, what the store takes by itself.
-        let floor = config.store.free_bytes_min.map(|floor| floor.0);
                 None => rings.push(RingReading { name, words, words_max }),
             }
         }
@@ -234,6 +243,7 @@ fn state(all: &Figures, is_stopped: bool, waits_for_disk: bool) -> State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Bytes, Config};
 
     #[test]
     fn a_node_is_in_one_state() {
@@ -243,7 +253,6 @@ mod tests {
             figures
         };
         let started = (Counter::Started, 1);
-    use crate::config::{Bytes, Config};
         assert_eq!(state(&with(&[]), false, false), State::Starting);
         assert_eq!(state(&with(&[started]), false, false), State::Running);
         assert_eq!(state(&with(&[started]), false, true), State::WaitingForDisk);
@@ -255,15 +264,6 @@ mod tests {
         assert_eq!(state(&with(&[started]), true, true), State::Draining);
     }
 
-    #[test]
-    fn what_a_shard_counted_stays_when_another_takes_its_place() {
-        let mut table = CounterTable::default();
-        let counters = table.thread();
-        counters.count(Counter::Bytes, 500);
-        counters.set(Counter::Open, 7);
-        counters.begin_anew();
-        counters.count(Counter::Bytes, 0);
-        counters.set(Counter::Open, 0);
     fn meter(store: Option<LiveConfig>) -> Meter {
         Meter::new(MeterParts {
             role: Role::Crawl,
@@ -300,6 +300,15 @@ mod tests {
         assert_eq!(meter.read().disk_free_min, 9);
     }
 
+    #[test]
+    fn what_a_shard_counted_stays_when_another_takes_its_place() {
+        let mut table = CounterTable::default();
+        let counters = table.thread();
+        counters.count(Counter::Bytes, 500);
+        counters.set(Counter::Open, 7);
+        counters.begin_anew();
+        counters.count(Counter::Bytes, 0);
+        counters.set(Counter::Open, 0);
         assert_eq!((table.sum(Counter::Bytes), table.sum(Counter::Open)), (500, 0));
         counters.count(Counter::Bytes, 30);
         counters.begin_anew();

@@ -99,7 +99,7 @@ impl SpiderNode {
             rings: core.rings,
         }));
         let gauges =
-            Gauges::new(Role::Spider.name(), core.table.clone(), health.clone(), stop.clone(), started);
+            Gauges::new(Role::Spider, core.table.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, vec![dispatcher_bell]);
         let desk = Arc::new(Desk {
             gauges,

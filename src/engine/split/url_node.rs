@@ -66,7 +66,7 @@ impl UrlNode {
         };
         let questions = Some(core.scheduler.actor.questions());
         let gauges =
-            Gauges::new(Role::UrlServer.name(), core.table.clone(), health.clone(), stop.clone(), started);
+            Gauges::new(Role::UrlServer, core.table.clone(), health.clone(), stop.clone(), started);
         let shard = ShardThreads::start(&shards_setup, vec![core.shard], make_driver)?;
         let meter = Arc::new(Meter::new(MeterParts {
             role: Role::UrlServer,
@@ -114,8 +114,6 @@ impl UrlNode {
 
 impl Running for UrlNode {
     type Summary = UrlSummary;
-
-    const COUNTS: &'static str = "URL";
 
     fn health(&self) -> &Health {
         &self.health

@@ -86,7 +86,7 @@ impl StoreNode {
             rings: Vec::new(),
         }));
         let gauges =
-            Gauges::new(Role::StoreServer.name(), counters.clone(), health.clone(), stop.clone(), started);
+            Gauges::new(Role::StoreServer, counters.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, bells);
         let desk = Arc::new(Desk {
             gauges,
@@ -112,8 +112,6 @@ impl StoreNode {
 
 impl Running for StoreNode {
     type Summary = StoreSummary;
-
-    const COUNTS: &'static str = "record";
 
     fn health(&self) -> &Health {
         &self.health
