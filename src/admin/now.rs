@@ -1,7 +1,9 @@
 use super::office::Office;
 use crate::base::{Durations, rfc3339};
 use crate::doc_index::IndexStats;
-use crate::engine::{Figures, Group, NodeState, NodeStatus, Readings};
+use crate::engine::{
+    Figures, Group, NodeState, NodeStatus, Outlook, Readings, Role, Snapshot, sentence,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -59,7 +61,8 @@ struct Audit {
 
 impl Now {
     pub fn of(office: &Office, counted: Option<IndexStats>) -> Now {
-        let status = office.desk.status(&office.desk.snapshot(), counted);
+        let snapshot = office.desk.snapshot();
+        let status = office.desk.status(&snapshot, counted);
         let readings = office.desk.readings();
         let Readings { all, state, has_store, disk_free, disk_free_min, threads, .. } = &readings;
         let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
@@ -69,7 +72,7 @@ impl Now {
         Now {
             at: rfc3339(unix_ms),
             state: state.name(),
-            sentence: sentence(&status, eta_s),
+            sentence: said(readings.role, &snapshot, &status, eta_s),
             seconds: status.seconds,
             documents: status.pages,
             results: some(Group::Results),
@@ -134,53 +137,42 @@ fn eta_s(status: &NodeStatus) -> Option<u64> {
     (status.pages_per_second > 0.0 && left > 0).then(|| (left as f64 / status.pages_per_second) as u64)
 }
 
-/// Why it is not faster, in words.
-fn sentence(status: &NodeStatus, eta_s: Option<u64>) -> String {
-    if let Some(what) = &status.waiting_for {
-        return what.clone();
-    }
-    let pace = match status.role.as_str() {
-        "storeserver" => format!("{} bytes stored.", status.stored_bytes),
-        _ => format!("{:.1} pages/s.", status.pages_per_second),
+/// Why it is not faster, in the words that a service manager reads.
+fn said(role: Role, snapshot: &Snapshot, status: &NodeStatus, eta_s: Option<u64>) -> String {
+    let outlook = Outlook {
+        noun: role.counts().0,
+        per_second: status.pages_per_second,
+        seconds_left: eta_s,
+        waiting_for: status.waiting_for.as_deref(),
+        is_stopping: status.state == NodeState::Stopping,
     };
-    let ends =
-        eta_s.map_or(String::new(), |s| format!(" At this pace what is pending ends in {} min.", s / 60));
-    let held = match (status.state, status.waits.iter().max_by_key(|(_, hosts)| **hosts)) {
-        (NodeState::Stopping, _) => return "Stopping: what is open may end.".to_string(),
-        (NodeState::Paused, _) => return "Paused: no new requests go out.".to_string(),
-        (_, Some((why, hosts))) => {
-            format!(" Held back by politeness: {hosts} of {} hosts wait for {why}.", status.hosts)
-        }
-        _ => String::new(),
-    };
-    pace + &held + &ends
+    sentence(snapshot, &outlook)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::url_server::WaitsFor;
 
     #[test]
-    fn the_sentence_names_what_most_hosts_wait_for() {
+    fn the_sentence_is_the_one_that_is_said_everywhere() {
+        let snapshot = Snapshot { waits: vec![(WaitsFor::Rate, 912)], hosts: 1_000, ..Snapshot::default() };
         let mut status = NodeStatus {
-            role: "crawl".to_string(),
-            hosts: 1_000,
             pages_per_second: 4_790.0,
             pending: Some(28_740_000),
             waiting: Some(0),
-            waits: BTreeMap::from([("rate".to_string(), 912), ("robots".to_string(), 1)]),
             ..NodeStatus::default()
         };
-        let said = |status: &NodeStatus| sentence(status, eta_s(status));
+        let said = |role, status: &NodeStatus| said(role, &snapshot, status, eta_s(status));
         assert_eq!(
-            said(&status),
-            "4790.0 pages/s. Held back by politeness: 912 of 1000 hosts wait for rate. At this pace what is pending ends in 100 min."
+            said(Role::Crawl, &status),
+            "4,790 pages/s. Held back by politeness: 912 of 1,000 hosts wait for their rate. At this pace pending ends in 100 min."
         );
-        status.state = NodeState::Paused;
-        assert_eq!(said(&status), "Paused: no new requests go out.");
-        status.state = NodeState::Running;
+        assert!(said(Role::StoreServer, &status).starts_with("4,790 records/s."));
         status.waiting_for = Some("fetching waits for room".to_string());
-        assert_eq!(said(&status), "fetching waits for room");
+        assert_eq!(said(Role::Crawl, &status), "4,790 pages/s. Held back: fetching waits for room.");
+        status.state = NodeState::Stopping;
+        assert_eq!(said(Role::Crawl, &status), "Stopping.");
     }
 
     #[test]

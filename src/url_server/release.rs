@@ -45,9 +45,10 @@ impl UrlServer {
         };
         active.asked_at = now;
         let is_first = !std::mem::replace(&mut active.sent, true);
-        let (address, before, address_due) = (active.address, active.before, active.address_due);
+        let (address, before) = (active.address, active.before);
+        let due = (active.host_due, active.address_due);
         if is_first {
-            self.check(address, &before, address_due, now);
+            self.check(address, &before, due, now);
         }
         self.hosts.address_mut(address).sent(is_first);
         self.asked(slot, address, now);
@@ -72,9 +73,9 @@ impl UrlServer {
     }
 
     /// Holds a request that goes out against the pauses that were to be over before it.
-    fn check(&mut self, address: u32, before: &Pace, address_due: Now, now: Now) {
+    fn check(&mut self, address: u32, before: &Pace, (host_due, address_due): (Now, Now), now: Now) {
         let has_pause = before.gap_us(&self.config.host) > 0;
-        self.stats.host_margin.note(before.due(), has_pause, now);
+        self.stats.host_margin.note(host_due, has_pause, now);
         let has_pause = self.hosts.address(address).pace.gap_us(&self.config.ip) > 0;
         self.stats.address_margin.note(address_due, has_pause, now);
     }
@@ -189,7 +190,7 @@ impl UrlServer {
     fn close(&mut self, trans: TransId, ending: Ending<'_>, now: Now) -> Option<Released> {
         let slot = trans.host_slot();
         let closed = self.hosts.get_mut(slot).and_then(|host| self.in_flight.close(host, trans));
-        let Some(Active { work, sent, address, asked_at, before, address_due, .. }) = closed else {
+        let Some(Active { work, sent, address, asked_at, before, host_due, address_due, .. }) = closed else {
             self.stats.late += 1;
             return None;
         };
@@ -211,7 +212,7 @@ impl UrlServer {
             Ending::Answered(_) | Ending::Unknown => {
                 // An answer may overtake the news that the request is out; it was sent no later than now.
                 if let Ending::Answered(Report { status: 1.., .. }) = ending {
-                    self.check(address, &before, address_due, now);
+                    self.check(address, &before, (host_due, address_due), now);
                 }
                 self.asked(slot, address, now);
             }

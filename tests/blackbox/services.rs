@@ -7,7 +7,8 @@ use crate::support::*;
 use nephila::farm::SiteSpec;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::os::unix::net::UnixDatagram;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -186,6 +187,40 @@ fn every_role_is_ready_when_it_is_and_is_described_by_a_file() {
             |line: &str| heard.iter().position(|heard| heard == line).unwrap_or_else(|| panic!("{line}"));
         assert!(at("READY=1") < at(WATCHDOG) && at(WATCHDOG) < at("STOPPING=1"), "{heard:#?}");
     }
+}
+
+#[test]
+fn a_signal_during_the_start_stops_it_in_good_order() {
+    let (dir, farm) = (TempDir::new(), farm(1));
+    let path = dir.join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let config = settings(&dir, &farm, "");
+    let crawl = Running::start(crawl_of(&dir, &config).env("NOTIFY_SOCKET", &path));
+    // As soon as there is anything to be heard of it.
+    socket.recv(&mut [0; 4_096]).unwrap();
+    crawl.signal(Signal::SIGTERM);
+    let run = crawl.wait(PATIENCE).done();
+    assert!(run.stderr.contains("stopping"), "{}", run.stderr);
+}
+
+#[test]
+fn a_manager_may_have_a_name_that_is_no_path() {
+    let (dir, farm) = (TempDir::new(), farm(1));
+    let name = format!("nephila-services-{}", std::process::id());
+    let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let config = settings(&dir, &farm, "");
+    let crawl = Running::start(crawl_of(&dir, &config).env("NOTIFY_SOCKET", format!("@{name}")));
+    let mut buffer = [0; 4_096];
+    loop {
+        let length = socket.recv(&mut buffer).expect("it says that it is ready");
+        if buffer[..length].starts_with(b"READY=1\n") {
+            break;
+        }
+    }
+    crawl.signal(Signal::SIGTERM);
+    crawl.wait(PATIENCE).done();
 }
 
 /// The thread of a process with this name.

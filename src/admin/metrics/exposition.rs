@@ -245,6 +245,9 @@ mod tests {
             readings.shards[at].all_mut(Group::Checked)[0] = 1;
             readings.shards[at].all_mut(Group::Margins)[0] = margin_us.cast_unsigned();
         }
+        // Nothing was to be waited for.
+        readings.shards[0].all_mut(Group::Checked)[1] = 1;
+        readings.shards[0].all_mut(Group::Margins)[1] = i64::MAX.cast_unsigned();
         readings.shards[1].set(Counter::Open, 61);
         let samples = samples(&text(&readings));
         assert_eq!(samples["nephila_documents_total{result=\"ok\"}"], 5.0);
@@ -259,6 +262,7 @@ mod tests {
             samples["nephila_politeness_margin_seconds{of=\"host\"}"], -0.25,
             "the smallest of all shards"
         );
+        assert_eq!(samples["nephila_politeness_margin_seconds{of=\"address\"}"], 0.0, "there is none");
         assert_eq!(samples["nephila_fetches_open{shard=\"1\"}"], 61.0);
         assert_eq!(samples["nephila_body_memory_bytes"], 9.0);
     }

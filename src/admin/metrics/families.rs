@@ -259,7 +259,9 @@ pub(crate) const FAMILIES: &[Family] = &[
         |readings, _, out| {
             for (at, label) in Group::Margins.labels().iter().enumerate() {
                 let margins = readings.shards.iter().filter(|shard| shard.all(Group::Checked)[at] > 0);
-                let smallest = margins.filter_map(|shard| shard.signed(Group::Margins).nth(at)).min();
+                let margins = margins.filter_map(|shard| shard.signed(Group::Margins).nth(at));
+                // Without a pause there is no margin.
+                let smallest = margins.filter(|&margin_us| margin_us < i64::MAX).min();
                 out.0.push((vec![(*label).to_string()], Value::Real(smallest.unwrap_or(0) as f64 / 1e6)));
             }
         },

@@ -13,6 +13,9 @@ use crate::engine::{Outlook, Running, Vigil, sentence};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use sd_notify::NotifyState;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -44,6 +47,8 @@ struct Watchdog {
     is_late_said: bool,
 }
 
+/// Where the manager listens.
+const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 const STATUS_EVERY: Duration = Duration::from_secs(3);
 const STATUS_CHARS_MAX: usize = 400;
@@ -51,7 +56,7 @@ const STATUS_CHARS_MAX: usize = 400;
 impl Service {
     /// The process starts: whoever has started it is told, and asked for time as long as that takes.
     pub fn starting() -> Service {
-        if std::env::var_os("NOTIFY_SOCKET").is_none() {
+        if std::env::var_os(NOTIFY_SOCKET).is_none() {
             return Service::default();
         }
         tell(&[NotifyState::Status("Starting: opening the data directory.")]);
@@ -125,7 +130,7 @@ impl Told {
         self.recent.push(self.started.elapsed(), now.clone());
         let waiting_for = node.waiting().map(|(_, what)| what);
         let outlook = Outlook {
-            noun: N::COUNTS,
+            noun: node.meter().role().counts().0,
             per_second: self.recent.pages_per_second(),
             seconds_left: self.recent.seconds_left(),
             waiting_for: waiting_for.as_deref(),
@@ -247,8 +252,15 @@ fn more_time() -> NotifyState<'static> {
 }
 
 /// A manager that cannot be told is no reason to stop.
-fn tell(state: &[NotifyState<'_>]) {
-    let _ = sd_notify::notify(state);
+fn tell(states: &[NotifyState<'_>]) {
+    let Some(name) = std::env::var_os(NOTIFY_SOCKET) else { return };
+    let manager = match name.as_bytes() {
+        // A name in the network namespace, and no path.
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+        _ => SocketAddr::from_pathname(&name),
+    };
+    let text: String = states.iter().map(|state| format!("{state}\n")).collect();
+    let _ = manager.and_then(|manager| UnixDatagram::unbound()?.send_to_addr(text.as_bytes(), &manager));
 }
 
 #[cfg(test)]

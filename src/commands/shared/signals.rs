@@ -86,7 +86,9 @@ impl Signals {
     /// The same for a process that can read its settings again, and that a service manager may have started: it is told
     /// from here on.
     pub fn of_service() -> Result<Signals, Failure> {
-        Ok(Signals { service: Service::starting(), ..Signals::take_with(!has_terminal())? })
+        let signals = Signals::take_with(!has_terminal())?;
+        // Not before: this starts a thread, which would not leave signals to the other.
+        Ok(Signals { service: Service::starting(), ..signals })
     }
 
     fn take_with(reloads: bool) -> Result<Signals, Failure> {

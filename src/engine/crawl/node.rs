@@ -6,7 +6,6 @@ use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::seed_fates::SeedFates;
-use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::desk::Desk;
 use crate::engine::inspect::questions::{Ask, Questions};
@@ -92,7 +91,7 @@ impl Node {
             stop: stop.clone(),
             started,
             budget: Some(setup.kit.budget.clone()),
-            store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
+            store: Some(live.clone()),
             rings: core.rings,
         };
         let desk = Arc::new(

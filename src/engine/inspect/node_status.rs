@@ -2,7 +2,7 @@ use crate::base::rfc3339;
 use crate::doc_index::IndexStats;
 use crate::engine::runtime::counters::{CounterTable, Snapshot};
 use crate::engine::runtime::health::Health;
-use crate::engine::runtime::readings::MeterParts;
+use crate::engine::runtime::readings::{MeterParts, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ pub struct NodeStatus {
     pub errors: u64,
     pub bytes: u64,
     pub stored_bytes: u64,
-    /// Of the last ten seconds.
+    /// Of the last ten seconds; of a URL server URLs, and of a store server records.
     pub pages_per_second: f64,
     /// Requests that are open.
     pub open: u64,
@@ -62,12 +62,12 @@ impl NodeState {
 
 /// What a node publishes about itself, for whoever only looks.
 pub(crate) struct Gauges {
-    pub role: &'static str,
+    pub role: Role,
     pub table: CounterTable,
     pub health: Arc<Health>,
     pub stop: Arc<AtomicBool>,
     pub started: Instant,
-    /// Pages by second, the oldest first.
+    /// What it counts by second, the oldest first.
     samples: Mutex<VecDeque<(Instant, u64)>>,
 }
 
@@ -78,7 +78,7 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 impl Gauges {
     pub fn new(parts: &MeterParts) -> Gauges {
         Gauges {
-            role: parts.role.name(),
+            role: parts.role,
             table: parts.table.clone(),
             health: parts.health.clone(),
             stop: parts.stop.clone(),
@@ -91,17 +91,22 @@ impl Gauges {
     pub fn sample(&self, now: Instant) {
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.back().is_none_or(|(at, _)| now.duration_since(*at) >= SAMPLE_EVERY) {
-            samples.push_back((now, Snapshot::of(&self.table).pages));
+            samples.push_back((now, self.count()));
         }
         while samples.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
             samples.pop_front();
         }
     }
 
-    fn rate(&self, pages: u64, now: Instant) -> f64 {
+    /// What its pace is counted by.
+    fn count(&self) -> u64 {
+        self.table.sum(self.role.counts().1)
+    }
+
+    fn rate(&self, now: Instant) -> f64 {
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(&(at, before)) = samples.front() else { return 0.0 };
-        pages.saturating_sub(before) as f64 / now.duration_since(at).as_secs_f64().max(1e-3)
+        self.count().saturating_sub(before) as f64 / now.duration_since(at).as_secs_f64().max(1e-3)
     }
 
     /// Sums up. What was counted at first is in the counts of the index, which came later.
@@ -116,7 +121,7 @@ impl Gauges {
         };
         let due = index.and_then(|stats| stats.next_due_s);
         NodeStatus {
-            role: self.role.to_string(),
+            role: self.role.name().to_string(),
             pid: std::process::id(),
             state,
             since: rfc3339(unix.saturating_sub(ran).as_millis() as u64),
@@ -126,7 +131,7 @@ impl Gauges {
             errors: snapshot.errors,
             bytes: snapshot.bytes,
             stored_bytes: snapshot.stored_bytes,
-            pages_per_second: self.rate(snapshot.pages, now),
+            pages_per_second: self.rate(now),
             open: snapshot.open,
             hosts: snapshot.hosts,
             waits: snapshot.waits.iter().map(|(why, count)| (why.name().to_string(), *count)).collect(),
@@ -143,7 +148,6 @@ impl Gauges {
 mod tests {
     use super::*;
     use crate::engine::runtime::counters::Counter;
-    use crate::engine::runtime::readings::Role;
 
     #[test]
     fn a_rate_is_that_of_the_last_seconds() {
@@ -170,7 +174,17 @@ mod tests {
             gauges.sample(at(second));
             gauges.sample(at(second));
         }
-        assert_eq!(gauges.rate(330, at(60)), 1.0);
+        assert_eq!(gauges.rate(at(60)), 1.0);
         assert_eq!(gauges.samples.lock().unwrap().len(), 11);
+    }
+
+    #[test]
+    fn a_store_server_is_as_fast_as_records_come() {
+        let mut table = CounterTable::default();
+        let counters = table.thread();
+        let started = Instant::now();
+        let gauges = Gauges::new(Role::StoreServer, table, Arc::default(), Arc::default(), started);
+        counters.set(Counter::Records, 50);
+        assert_eq!(gauges.rate(started + Duration::from_secs(10)), 5.0);
     }
 }

@@ -58,7 +58,8 @@ impl LogFile {
     pub fn finish_part(&mut self, first_lines: impl FnOnce(u32) -> Vec<u8>) -> io::Result<()> {
         let open = self.data.join(CRAWL_LOG);
         let finished = self.data.join(PartName::of(self.part).to_string());
-        if open.exists() || !finished.exists() {
+        // Where it is not, it has its number already, or somebody has taken it away.
+        if open.exists() {
             if finished.exists() {
                 self.part = parts(&self.data)?.pop().unwrap_or(0).saturating_add(1);
             }
@@ -230,6 +231,18 @@ mod tests {
             "this one"
         );
         assert_eq!(log.part(), 2);
+    }
+
+    #[test]
+    fn a_log_that_somebody_took_away_is_begun_anew() {
+        let folder = Folder::new("taken");
+        let data = &*folder.0;
+        let (mut log, _) = LogFile::open(data).unwrap();
+        log.append(b"one\n").unwrap();
+        fs::remove_file(data.join(CRAWL_LOG)).unwrap();
+        log.finish_part(|part| format!("# {part}\n").into_bytes()).unwrap();
+        log.append(b"two\n").unwrap();
+        assert_eq!((text(data, CRAWL_LOG), parts(data).unwrap()), ("# 2\ntwo\n".into(), vec![]));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 use super::counters::{Counter, CounterTable, Counters, Figures, cpu_us};
 use super::groups::Group;
 use super::health::Health;
+use super::live_config::LiveConfig;
 use super::process::{ProcessReadings, ThreadTimes};
 use crate::rings::Fill;
 use crate::spider::BodyBudget;
 use crate::store_server::free_bytes_min;
 use nix::sys::statvfs::statvfs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -93,6 +93,15 @@ impl Role {
             Role::StoreServer => "storeserver",
         }
     }
+
+    /// What its pace is told in, and counted by.
+    pub(crate) fn counts(self) -> (&'static str, Counter) {
+        match self {
+            Role::Crawl | Role::Spider => ("page", Counter::Pages),
+            Role::UrlServer => ("URL", Counter::Done),
+            Role::StoreServer => ("record", Counter::Records),
+        }
+    }
 }
 
 /// What a process is at.
@@ -144,6 +153,8 @@ pub struct RingReading {
 /// of it is made before somebody reads.
 pub struct Meter {
     parts: MeterParts,
+    /// When the process began, in seconds since 1970: looked up once, as clocks are set while it runs.
+    start_seconds: f64,
     threads: Mutex<ThreadTimes>,
 }
 
@@ -156,21 +167,25 @@ pub(crate) struct MeterParts {
     pub stop: Arc<AtomicBool>,
     pub started: Instant,
     pub budget: Option<Arc<BodyBudget>>,
-    /// Where segments are written, and what must stay free there; without a figure, what the store takes by itself.
-    pub store: Option<(PathBuf, Option<u64>)>,
+    /// Settings, which say where segments are written and what must stay free there, if any are.
+    pub store: Option<LiveConfig>,
     pub rings: Vec<(&'static str, Fill)>,
 }
 
 impl Meter {
     pub(crate) fn new(parts: MeterParts) -> Meter {
-        Meter { parts, threads: Mutex::default() }
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start_seconds = unix.saturating_sub(parts.started.elapsed()).as_secs_f64();
+        Meter { parts, start_seconds, threads: Mutex::default() }
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        self.parts.role
     }
 
     pub fn read(&self) -> Readings {
         let parts = &self.parts;
         let all = parts.table.figures();
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let since = unix.saturating_sub(parts.started.elapsed());
         let (disk_free, disk_free_min) = self.disk();
         Readings {
             role: parts.role,
@@ -185,15 +200,17 @@ impl Meter {
             disk_free_min,
             rings: self.rings(),
             threads: self.threads.lock().unwrap_or_else(PoisonError::into_inner).read(),
-            process: ProcessReadings::read(cpu_us(), since.as_secs_f64()),
+            process: ProcessReadings::read(cpu_us(), self.start_seconds),
         }
     }
 
     /// Bytes that are free where segments are written, and those that must stay so.
     fn disk(&self) -> (u64, u64) {
-        let Some((path, floor)) = &self.parts.store else { return (0, 0) };
-        let Ok(found) = statvfs(path) else { return (0, 0) };
+        let Some(config) = self.parts.store.as_ref().map(LiveConfig::get) else { return (0, 0) };
+        let Ok(found) = statvfs(&config.store.data) else { return (0, 0) };
         let bytes = |blocks: u64| blocks * found.fragment_size();
+        // Without a figure, what the store takes by itself.
+        let floor = config.store.free_bytes_min.map(|floor| floor.0);
         (bytes(found.blocks_available()), floor.unwrap_or_else(|| free_bytes_min(bytes(found.blocks()))))
     }
 
@@ -226,6 +243,7 @@ fn state(all: &Figures, is_stopped: bool, waits_for_disk: bool) -> State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Bytes, Config};
 
     #[test]
     fn a_node_is_in_one_state() {
@@ -244,6 +262,42 @@ mod tests {
         assert_eq!(state(&with(&busy), false, false), State::Running);
         assert_eq!(state(&with(&[started, (Counter::Draining, 1)]), false, false), State::Draining);
         assert_eq!(state(&with(&[started]), true, true), State::Draining);
+    }
+
+    fn meter(store: Option<LiveConfig>) -> Meter {
+        Meter::new(MeterParts {
+            role: Role::Crawl,
+            driver: "poll",
+            table: CounterTable::default(),
+            shards: Vec::new(),
+            health: Arc::default(),
+            stop: Arc::default(),
+            started: Instant::now(),
+            budget: None,
+            store,
+            rings: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn the_start_of_a_process_does_not_move() {
+        let meter = meter(None);
+        let first = meter.read().process.start_seconds;
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert_eq!(meter.read().process.start_seconds, first);
+    }
+
+    #[test]
+    fn what_must_stay_free_is_what_the_settings_say_now() {
+        let mut config = Config::default();
+        config.store.data = std::env::temp_dir();
+        config.store.free_bytes_min = Some(Bytes(7));
+        let live = LiveConfig::new(&config);
+        let meter = meter(Some(live.clone()));
+        assert_eq!(meter.read().disk_free_min, 7);
+        config.store.free_bytes_min = Some(Bytes(9));
+        live.set(Arc::new(config));
+        assert_eq!(meter.read().disk_free_min, 9);
     }
 
     #[test]

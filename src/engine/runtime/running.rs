@@ -11,9 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub trait Running: Sized {
     type Summary;
 
-    /// What [`Running::counted`] counts as pages.
-    const COUNTS: &'static str = "page";
-
     fn health(&self) -> &Health;
 
     fn stop_switch(&self) -> &StopSwitch;

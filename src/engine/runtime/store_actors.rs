@@ -145,14 +145,16 @@ impl KeeperActor {
 
 impl Actor for KeeperActor {
     fn turn(&mut self, now: Now) -> Turned {
-        // Woken before its time, it waits on: a commit costs the disk a sync.
-        if !self.is_ending && self.commit_at > now {
-            return Turned::IDLE;
-        }
         if let Some(live) = &self.live {
             let store = &live.get().store;
             self.pause_ms = store.commit_ms.0;
             self.keeper.set_free_bytes_min(store.free_bytes_min.map(|bytes| bytes.0));
+            // A shorter pause holds for the one that has begun.
+            self.commit_at = self.commit_at.min(now.plus_ms(self.pause_ms));
+        }
+        // Woken before its time, it waits on: a commit costs the disk a sync.
+        if !self.is_ending && self.commit_at > now {
+            return Turned::IDLE;
         }
         self.commit_at = now.plus_ms(self.pause_ms);
         let unix_ms = self.wall.unix_ms(now);
@@ -295,5 +297,32 @@ impl StoreThreads {
         let keeper = self.keeper.end();
         self.maintenance.end();
         keeper.closed.unwrap_or(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store_server::{Medium, StoreRules};
+
+    #[test]
+    fn a_shorter_pause_holds_for_the_one_that_has_begun() {
+        let keeper = Keeper::new(Medium::Memory { next_number: 0 }, StoreRules::of_size(1 << 20), 1);
+        let bell = Arc::new(Doorbell::new(|| ()));
+        let mut config = Config::default();
+        let wall = Wall { unix_ms_at_zero: 0 };
+        let live = LiveConfig::new(&config);
+        let mut keeper =
+            KeeperActor::new(keeper, &config, wall, bell, Vec::new(), &Arc::default(), Arc::default())
+                .with_live(live.clone());
+        let at = |ms: u64| Now::ZERO.plus_ms(ms);
+        config.store.commit_ms.0 = 3_600_000;
+        live.set(Arc::new(config.clone()));
+        keeper.turn(at(0));
+        assert_eq!(keeper.next_due(), Some(at(3_600_000)));
+        config.store.commit_ms.0 = 20;
+        live.set(Arc::new(config));
+        keeper.turn(at(100));
+        assert_eq!(keeper.next_due(), Some(at(120)));
     }
 }

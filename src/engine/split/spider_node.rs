@@ -1,6 +1,5 @@
 use crate::driver::Driver;
 use crate::engine::crawl::node_setup::NodeSetup;
-use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::desk::Desk;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::runtime::actor::ActorThread;
@@ -8,6 +7,7 @@ use crate::engine::runtime::counters::{
     Counter, CounterTable, ShardStats, Snapshot, SpiderSummary, cpu_us, merged_histogram,
 };
 use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter};
 use crate::engine::runtime::readings::{MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
@@ -75,7 +75,7 @@ impl SpiderNode {
         };
         let shards = ShardThreads::start(&shards_setup, core.shards, make_driver)?;
         let is_here = matches!(core.records, RecordActor::Segments(_));
-        let kept_at = is_here.then(|| (config.store.data.clone(), store_rules(config).free_bytes_min));
+        let kept_at = is_here.then(|| LiveConfig::new(config));
         let kept = match core.records {
             RecordActor::Segments(keeper) => {
                 Kept::Segments(StoreThreads::start(*keeper, config, started, &health)?)

@@ -109,8 +109,6 @@ impl UrlNode {
 impl Running for UrlNode {
     type Summary = UrlSummary;
 
-    const COUNTS: &'static str = "URL";
-
     fn health(&self) -> &Health {
         &self.health
     }

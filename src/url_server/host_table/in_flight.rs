@@ -48,6 +48,7 @@ impl InFlight {
             address: host.address,
             more,
             before: host.pace,
+            host_due: host.pace.due(),
             address_due: Now::ZERO,
         };
         let generation = active.generation;

@@ -27,7 +27,8 @@ pub(crate) struct Active {
     pub more: bool,
     /// The host's pace before the request, which holds again if nothing was sent.
     pub before: Pace,
-    /// When the pause of the address was over, before the request.
+    /// When the pauses of the host and of the address were over, before the request, by the rules of that moment.
+    pub host_due: Now,
     pub address_due: Now,
 }
 

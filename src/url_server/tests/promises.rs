@@ -53,6 +53,22 @@ fn robots(server: &mut UrlServer, now: Now, status: u16, body: &[u8]) {
 }
 
 #[test]
+fn a_request_on_its_way_is_held_to_the_pause_it_was_decided_by() {
+    let mut server = UrlServer::new(config(), Now::ZERO);
+    let at = |ms| Now::ZERO.plus_ms(ms);
+    server.admit(job(1, "http://a/1", "1.1.1.1"), Now::ZERO);
+    robots(&mut server, Now::ZERO, 404, b"");
+    let order = fetch(&mut server, at(1_000));
+    // Its connection is being made.
+    let slow = Niceness::from_rate(0.1, 1, 0.0);
+    server.set_rules(NicenessRules { host: slow, ip: slow, host_failures_max: 5 }, at(1_010));
+    server.sent(order.trans, at(1_020));
+    let margin = &server.stats().host_margin;
+    assert_eq!((margin.requests, margin.violations, margin.smallest_us), (2, 0, 0), "it asked when it might");
+    assert_eq!(server.stats().address_margin.violations, 0);
+}
+
+#[test]
 fn nothing_is_asked_before_robots_and_then_one_at_a_time() {
     let mut server = UrlServer::new(config(), Now::ZERO);
     server.admit(job(1, "http://a/1", "1.1.1.1"), Now::ZERO);

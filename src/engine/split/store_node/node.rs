@@ -2,11 +2,11 @@ use super::store_assembly::{StoreServer, assemble_store_server};
 use super::store_core::Belled;
 use crate::config::Config;
 use crate::driver::EpollDriver;
-use crate::engine::crawl::settings::store_rules;
 use crate::engine::inspect::desk::Desk;
 use crate::engine::runtime::actor::{InDriver, Networked, joined, run, spawn};
 use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, cpu_us};
 use crate::engine::runtime::health::{Health, NodeError, Part};
+use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::log_writer::tell_no_log;
 use crate::engine::runtime::readings::{MeterParts, Role};
 use crate::engine::runtime::running::{Running, StopSwitch};
@@ -80,7 +80,7 @@ impl StoreNode {
             stop: stop.clone(),
             started,
             budget: None,
-            store: Some((config.store.data.clone(), store_rules(config).free_bytes_min)),
+            store: Some(LiveConfig::new(config)),
             rings: Vec::new(),
         };
         let desk = Arc::new(Desk::new(parts, bells));
@@ -101,8 +101,6 @@ impl StoreNode {
 
 impl Running for StoreNode {
     type Summary = StoreSummary;
-
-    const COUNTS: &'static str = "record";
 
     fn health(&self) -> &Health {
         &self.health
