@@ -111,7 +111,7 @@ const WRONG: &[(&str, &[&str])] = &[
         "depth = 3\nrubbish = 1\n",
         &[
             "1:depth: unknown setting (it belongs below [crawl])",
-            "2:rubbish: unknown setting (known are crawl, url_server, spider, store, doc_index, recrawl, auth)",
+            "2:rubbish: unknown setting (known are crawl, url_server, spider, store, doc_index, admin, recrawl, auth)",
         ],
     ),
     (
@@ -358,7 +358,7 @@ fn every_setting_is_shown_with_who_said_so() {
     let diff: Vec<String> =
         shown(&dir, ["--config", "job.toml", "--diff"]).into_iter().map(|mut row| row.remove(0)).collect();
     assert_eq!(diff, ["crawl.depth", "url_server.req_host_per_sec", "spider.timeout_req", "recrawl", "auth"]);
-    assert_eq!(shown(&dir, ["--config", "job.toml", "depth", "store"]).len(), 8);
+    assert_eq!(shown(&dir, ["--config", "job.toml", "depth", "store"]).len(), 12);
     let unknown = config(&dir, ["show", "dpeth"]);
     assert_eq!(
         (unknown.code(), unknown.stderr.trim_end()),
