@@ -511,6 +511,12 @@ fn each_setting_is_explained_and_a_wrong_name_finds_the_nearest() {
         let text = tune(dir.path(), &["explain", &name]).done().text();
         assert!(text.starts_with(&format!("## {name}\n")), "{text}");
         assert!(text.contains(&format!("\nhere      {}\n", row["status"].as_str().unwrap())), "{text}");
+        // Who follows the runbook is not told otherwise by the check.
+        let words = text.replace('\n', " ");
+        if let Some((_, rest)) = words.split_once("Wanted: at least ") {
+            let least = rest.split(['.', ',', ' ']).next().unwrap();
+            assert_eq!(row["wanted"], format!("≥ {least}"), "{name}");
+        }
         if nth < 3 {
             assert_eq!(tune(dir.path(), &["explain", &name, "--json"]).done().json()["now"], row["now"]);
         }
