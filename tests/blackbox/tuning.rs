@@ -576,6 +576,8 @@ fn scripts_are_taken_by_a_shell_and_do_what_they_say() {
     {
         assert!(there.contains(line), "{line} in {there}");
     }
+    // A file in /etc hides that of the package if it has its name.
+    assert!(!there.contains("90-nephila.conf"), "{there}");
     let shell = |text: &str, check: &[&str]| {
         let path = dir.write("tune.sh", text);
         let output = Command::new(check[0]).args(&check[1..]).arg(&path).output().unwrap();
