@@ -679,6 +679,19 @@ fn apply_asks_keeps_the_oldest_and_revert_brings_it_back() {
     assert_eq!(none["back"], 0);
 }
 
+/// Whoever closed io_uring to users meant it: to open it is a decision, and the way is told.
+#[test]
+fn what_an_administrator_closed_is_not_opened() {
+    let dir = machine();
+    for closed in ["1\n", "2\n"] {
+        dir.write("proc/sys/kernel/io_uring_disabled", closed);
+        let applied = tune(dir.path(), &["apply", "--yes", "--json"]).done().json();
+        assert_eq!(std::fs::read_to_string(dir.join("proc/sys/kernel/io_uring_disabled")).unwrap(), closed);
+        let mend = applied["by_hand"][0]["mend"].as_str().unwrap();
+        assert!(mend.contains("io_uring_group"), "{mend}");
+    }
+}
+
 #[test]
 fn a_failure_half_way_changes_nothing() {
     if !can_trace() {
@@ -710,7 +723,7 @@ fn a_kill_half_way_is_brought_back_by_revert() {
         return;
     }
     for file in
-        ["proc/sys/net/ipv4/tcp_syn_retries", "proc/sys/fs/nr_open", "proc/sys/kernel/io_uring_disabled"]
+        ["proc/sys/net/ipv4/tcp_syn_retries", "proc/sys/fs/nr_open", "proc/sys/vm/dirty_background_bytes"]
     {
         let dir = worst();
         let before = values(dir.path());
