@@ -771,7 +771,22 @@ fn what_was_there_is_synced_before_the_first_change() {
 
 #[test]
 fn an_undo_file_that_cannot_be_read_stops_everything() {
-    for text in ["", "{\"version\":1,\"chang", "{\"version\":9,\"changes\":[]}"] {
+    let change = |path: &str, back: &str| {
+        format!(
+            r#"{{"version":1,"changes":[{{"path":"{path}","form":"words","was":"x","to":"nameserver 127.0.0.1","back":["{back}","x"]}}]}}"#
+        )
+    };
+    let retries = "proc/sys/net/ipv4/tcp_syn_retries";
+    for text in [
+        "",
+        "{\"version\":1,\"chang",
+        "{\"version\":9,\"changes\":[]}",
+        // Files that no setting is in.
+        &change("etc/resolv.conf", retries),
+        &change("proc/sys/../../etc/resolv.conf", retries),
+        &change("/etc/nephila-is-not-here", retries),
+        &change(retries, "etc/resolv.conf"),
+    ] {
         let dir = worst();
         dir.write("var/lib/nephila-tune/undo.json", text);
         let before = values(dir.path());
