@@ -418,6 +418,15 @@ fn what_may_not_be_read_is_said_to_be_so() {
     );
     assert_eq!(std::fs::read_to_string(dir.join("proc/sys/net/ipv4/tcp_syn_retries")).unwrap(), before);
     assert!(!dir.join("var").exists());
+    // Nor brought back, and never said to be nothing.
+    tune(dir.path(), &["apply", "--yes"]).done();
+    for mode in [0o755, 0o700] {
+        std::fs::set_permissions(dir.join("var/lib/nephila-tune"), Permissions::from_mode(mode)).unwrap();
+        let refused = nobody(&["revert"]);
+        assert_eq!((refused.code(), refused.stderr.lines().count()), (3, 1), "{mode:o}: {}", refused.stderr);
+        assert!(refused.stderr.contains("as root"), "{}", refused.stderr);
+    }
+    tune(dir.path(), &["revert"]).done();
 }
 
 /// The machine that the tests run on, whatever it is.
