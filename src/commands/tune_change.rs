@@ -135,11 +135,10 @@ pub(super) fn revert(root: &RootArg, undo: &UndoArg, force: bool, json: bool) ->
         return tell(&none, json, |_| format!("nothing to bring back: there is no {}\n", path.display()));
     }
     let undo = Undo::open(&path).map_err(|cause| cannot_keep(&path, &cause))?;
-    let reverted = crate::tune::revert(&root.path, &undo, force)
-        .map_err(|cause| match cause.kind() {
-            ErrorKind::PermissionDenied => cannot_keep(&path, &cause),
-            _ => Failure::CannotRun(format!("{}: {cause}", path.display())),
-        })?;
+    let reverted = crate::tune::revert(&root.path, &undo, force).map_err(|cause| match cause.kind() {
+        ErrorKind::PermissionDenied => cannot_keep(&path, &cause),
+        _ => Failure::CannotRun(format!("{}: {cause}", path.display())),
+    })?;
     let foreign = reverted.foreign.into_iter().map(|(change, now)| Foreign {
         path: format!("/{}", change.path),
         was: change.was,

@@ -76,7 +76,9 @@ fn persistent(plan: &Plan) -> String {
     let lines: String = sysctls.collect();
     match lines.is_empty() {
         true => lines,
-        false => format!("\n# To keep the sysctls over a boot, in /etc/sysctl.d/91-nephila-local.conf:\n{lines}"),
+        false => {
+            format!("\n# To keep the sysctls over a boot, in /etc/sysctl.d/91-nephila-local.conf:\n{lines}")
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 use crate::base::rfc3339;
 use crate::doc_index::IndexStats;
-use crate::engine::runtime::counters::{CounterTable, Snapshot};
+use crate::engine::runtime::counters::{Commits, CounterTable, Snapshot};
 use crate::engine::runtime::health::Health;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -38,6 +38,7 @@ pub struct NodeStatus {
     pub next_due: Option<String>,
     /// What the process waits for, if it is more than the network.
     pub waiting_for: Option<String>,
+    pub commits: Commits,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,6 +135,7 @@ impl Gauges {
             waiting: index.map(|stats| stats.waiting),
             next_due: due.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
             waiting_for: self.health.waiting_for(),
+            commits: snapshot.commits,
         }
     }
 }
