@@ -1,9 +1,7 @@
 use super::office::Office;
 use crate::base::{Durations, rfc3339};
 use crate::doc_index::IndexStats;
-use crate::engine::{
-    Figures, Group, NodeState, NodeStatus, Outlook, Readings, Role, Snapshot, sentence,
-};
+use crate::engine::{Figures, Group, NodeState, NodeStatus, Outlook, Readings, Role, Snapshot, sentence};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -115,20 +113,8 @@ fn urls(all: &Figures, stats: &IndexStats) -> BTreeMap<&'static str, u64> {
     urls
 }
 
-/// A quantile out of the buckets of a histogram, as if each were filled evenly.
-fn quantile_ms(all: &Figures, group: Group, q: f64) -> Option<f64> {
-    let counts = &all.all(group)[..Durations::BOUNDS_US.len() + 1];
-    let wanted = q * counts.iter().sum::<u64>() as f64;
-    let (mut before, mut from) = (0.0, 0.0);
-    for (&count, &bound) in counts.iter().zip(&Durations::BOUNDS_US) {
-        let (count, to) = (count as f64, f64::from(bound) / 1e3);
-        if count > 0.0 && before + count >= wanted {
-            return Some(from + (to - from) * (wanted - before) / count);
-        }
-        (before, from) = (before + count, to);
-    }
-    // Beyond the last bound nothing more is known.
-    (counts.iter().any(|&count| count > 0)).then_some(from)
+fn quantile_ms(all: &Figures, group: Group, share: f64) -> Option<f64> {
+    Durations::quantile_us(all.all(group), share).map(|us| us / 1e3)
 }
 
 /// When what is pending is had, at the pace of the last seconds.

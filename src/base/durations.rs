@@ -23,6 +23,22 @@ impl Durations {
         self.sum_us += took_us;
     }
 
+    /// What a share of those in [`Durations::figures`] did not exceed, as if each bucket were filled evenly.
+    pub fn quantile_us(figures: &[u64], share: f64) -> Option<f64> {
+        let counts = &figures[..Durations::BOUNDS_US.len() + 1];
+        let wanted = share * counts.iter().sum::<u64>() as f64;
+        let (mut before, mut from) = (0.0, 0.0);
+        for (&count, &bound) in counts.iter().zip(&Durations::BOUNDS_US) {
+            let (count, to) = (count as f64, f64::from(bound));
+            if count > 0.0 && before + count >= wanted {
+                return Some(from + (to - from) * (wanted - before) / count);
+            }
+            (before, from) = (before + count, to);
+        }
+        // Beyond the last bound nothing more is known.
+        (counts.iter().any(|&count| count > 0)).then_some(from)
+    }
+
     /// The counts of all buckets, then the sum of all in microseconds.
     pub fn figures(&self) -> [u64; Durations::FIGURES] {
         let mut figures = [self.sum_us; Durations::FIGURES];

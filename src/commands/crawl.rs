@@ -5,7 +5,7 @@ use super::settings::{
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, Reload,
     RunningCrawl, Signals, announce_tuning, counted, free_data, keep_settings, lacks, listen, open_data,
-    open_index, parse_url, read_urls, run_to_end, take_doors, tell_event, tell_summary,
+    open_index, parse_url, read_urls, run_to_end, take_doors, tell_event, tell_slow_commits, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
@@ -211,7 +211,10 @@ pub(super) fn crawl(
     let mut had = 0;
     let ended = run_to_end(node, listener, signals, &FAREWELL, reload, |leaving| match leaving {
         Leaving::AtOnce { pages } => note.stopped_at_once(pages),
-        Leaving::InOrder { pages } => had = pages,
+        Leaving::InOrder { pages, commits } => {
+            had = pages;
+            tell_slow_commits(&data, commits);
+        }
     });
     if ended.is_err() && had == 0 {
         keep_former();

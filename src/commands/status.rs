@@ -1,5 +1,5 @@
 use super::index::is_pending;
-use super::shared::{DataArg, Failure, RunNote, RunningCrawl, counted, now_ms, tell};
+use super::shared::{DataArg, Failure, RunNote, RunningCrawl, counted, now_ms, slow_commits, tell};
 use crate::base::{rfc3339, shown};
 use crate::doc_index::{DocState, IndexView};
 use crate::engine::{NodeState, NodeStatus};
@@ -39,6 +39,9 @@ struct Found {
     #[serde(flatten)]
     left: Option<Left>,
     disk: Option<Disk>,
+    /// That commits take far longer than the disk was measured to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slow_commits: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -79,11 +82,13 @@ impl StatusArgs {
             silent: None,
             left: None,
             disk: Disk::of(data),
+            slow_commits: None,
         };
         found.node = match RunningCrawl::at(data)? {
             Some(mut crawl) => crawl.get("/api/v1/status")?,
             None => None,
         };
+        found.slow_commits = found.node.as_ref().and_then(|node| slow_commits(data, node.commits));
         if found.node.is_none() {
             match Holder::of(data)? {
                 Some(Holder { pid }) => found.silent = Some(Silent { pid, state: "silent" }),
@@ -180,6 +185,7 @@ impl Found {
         if let Some(Disk { free_bytes, total_bytes }) = &self.disk {
             rows.push(("disk", format!("{:.1} GB free of {:.1} GB", gb(*free_bytes), gb(*total_bytes))));
         }
+        rows.extend(self.slow_commits.clone().map(|text| ("commits", text)));
         rows.iter().map(|(name, said)| format!("{name:<10} {}\n", shown(said, 2_000))).collect()
     }
 }

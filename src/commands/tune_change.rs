@@ -6,7 +6,7 @@ use crate::base::shown;
 use crate::tune::{Change, Finding, Report, Status, Undo};
 use serde::Serialize;
 use std::fmt::Write;
-use std::io::{IsTerminal, stdin};
+use std::io::{ErrorKind, IsTerminal, stdin};
 use std::path::{Path, PathBuf};
 
 #[derive(Serialize)]
@@ -130,13 +130,15 @@ struct Foreign {
 
 pub(super) fn revert(root: &RootArg, undo: &UndoArg, force: bool, json: bool) -> Result<(), Failure> {
     let path = undo.at(root);
-    if !path.exists() {
+    if !path.try_exists().map_err(|cause| cannot_keep(&path, &cause))? {
         let none = WentBack { back: 0, changed_by_others: Vec::new(), failed: Vec::new() };
         return tell(&none, json, |_| format!("nothing to bring back: there is no {}\n", path.display()));
     }
     let undo = Undo::open(&path).map_err(|cause| cannot_keep(&path, &cause))?;
-    let reverted = crate::tune::revert(&root.path, &undo, force)
-        .map_err(|cause| Failure::CannotRun(format!("{}: {cause}", path.display())))?;
+    let reverted = crate::tune::revert(&root.path, &undo, force).map_err(|cause| match cause.kind() {
+        ErrorKind::PermissionDenied => cannot_keep(&path, &cause),
+        _ => Failure::CannotRun(format!("{}: {cause}", path.display())),
+    })?;
     let foreign = reverted.foreign.into_iter().map(|(change, now)| Foreign {
         path: format!("/{}", change.path),
         was: change.was,

@@ -127,6 +127,7 @@ fn values_of(config: &Config) -> BTreeMap<String, Json> {
         ("spider", serde_json::to_value(&config.spider)),
         ("store", serde_json::to_value(&config.store)),
         ("doc_index", serde_json::to_value(&config.doc_index)),
+        ("admin", serde_json::to_value(&config.admin)),
     ];
     let mut values = BTreeMap::new();
     for (section, found) in sections {

@@ -72,7 +72,7 @@ pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Turned};
 pub(crate) use runtime::counters::{
-    Counter, Figures, SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
+    Commits, Counter, Figures, SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
 };
 pub use runtime::counters::{Ended, Summary};
 pub(crate) use runtime::events::{Event, Level};

@@ -107,7 +107,6 @@ impl DiskSpeed {
     }
 
     /// What to say of a crawl whose commits take far longer than its disk does, if they do.
-    #[allow(dead_code, reason = "until commit times are published")]
     pub fn commits_are_slow(&self, commits: u64, commit_p99_us: u64) -> Option<String> {
         let most = self.fdatasync_p99_us.saturating_mul(COMMIT_FACTOR).saturating_add(COMMIT_SLACK_US);
         let ms = |us: u64| us as f64 / 1e3;

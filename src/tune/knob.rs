@@ -99,6 +99,11 @@ impl Change {
         Change { path: path.to_string(), form, was: form.value(was), to: to.to_string(), back: None }
     }
 
+    /// Every file that it may write to.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&*self.path).chain(self.back.iter().map(|(path, _)| &**path))
+    }
+
     /// The file and the value that bring the old state back.
     pub fn way_back(&self) -> (&str, &str) {
         self.back.as_ref().map_or((&self.path, &self.was), |(path, value)| (path, value))

@@ -1,5 +1,6 @@
 use super::knob::Change;
 use super::{Finding, Undo};
+use nix::unistd::geteuid;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -63,10 +64,7 @@ impl Plan {
         if let ([], [(_, change), ..]) = (&may[..], &refused[..])
             && let Err(cause) = open(change)
         {
-            let mend = match cause.kind() {
-                io::ErrorKind::ReadOnlyFilesystem => "a container cannot: apply it on its host",
-                _ => "run it as root",
-            };
+            let mend = mend(cause.kind(), geteuid().is_root());
             return Err(ApplyError::NotAllowed { path: format!("/{}", change.path), cause, mend });
         }
         self.changes = may;
@@ -95,6 +93,14 @@ impl Plan {
     }
 }
 
+/// What helps where nothing may be written: root is refused only what is not its own machine's.
+fn mend(refused: io::ErrorKind, is_root: bool) -> &'static str {
+    match is_root || refused == io::ErrorKind::ReadOnlyFilesystem {
+        true => "a container cannot: apply it on its host",
+        false => "run it as root",
+    }
+}
+
 /// Writes a value to a file of the kernel, in one call as it asks for.
 fn set(root: &Path, path: &str, value: &str) -> io::Result<()> {
     let mut file = File::options().write(true).truncate(true).open(root.join(path))?;
@@ -114,7 +120,9 @@ pub(crate) fn revert(root: &Path, undo: &Undo, force: bool) -> io::Result<Revert
     }
     let is_left = |change: &&Change| !reverted.back.contains(change);
     let left: Vec<Change> = kept.iter().filter(is_left).cloned().collect();
-    undo.write(&left)?;
+    if left.len() < kept.len() {
+        undo.write(&left)?;
+    }
     Ok(reverted)
 }
 
@@ -138,5 +146,19 @@ fn go_back(root: &Path, change: &Change, force: bool) -> io::Result<Option<Strin
     match now()? == value(&change.was) {
         true => Ok(None),
         false => Err(io::Error::other(format!("it does not take {to}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_not_told_to_become_root() {
+        use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        assert_eq!(mend(PermissionDenied, false), "run it as root");
+        for (refused, is_root) in [(PermissionDenied, true), (ReadOnlyFilesystem, false)] {
+            assert!(mend(refused, is_root).contains("host"));
+        }
     }
 }

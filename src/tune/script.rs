@@ -66,7 +66,8 @@ fn by_hand(findings: &[Finding]) -> String {
     }
 }
 
-/// Sysctls that a file of its own keeps over a boot.
+/// Sysctls that a file of its own keeps over a boot. In /etc a file hides that of the package if it has its name, and
+/// here stands only what is lacking.
 fn persistent(plan: &Plan) -> String {
     let sysctls = plan.changes().iter().filter_map(|(_, change)| {
         let name = change.path.strip_prefix("proc/sys/")?.replace('/', ".");
@@ -75,7 +76,9 @@ fn persistent(plan: &Plan) -> String {
     let lines: String = sysctls.collect();
     match lines.is_empty() {
         true => lines,
-        false => format!("\n# To keep the sysctls over a boot, in /etc/sysctl.d/90-nephila.conf:\n{lines}"),
+        false => {
+            format!("\n# To keep the sysctls over a boot, in /etc/sysctl.d/91-nephila-local.conf:\n{lines}")
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 use super::knob::Change;
+use crate::base::shown;
 use crate::storage::{make_directory, replace, sync_parent};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -55,6 +56,10 @@ impl Undo {
             Ok(_) => fs::read(&self.path)?,
         };
         let kept: Kept = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
+        let strange = kept.changes.iter().flat_map(Change::paths).find(|path| !is_setting(path));
+        if let Some(path) = strange {
+            return Err(wrong(format!("no setting is in {} (it was not written here)", shown(path, 200))));
+        }
         match kept.version {
             VERSION => Ok(kept.changes),
             version => Err(wrong(format!("it is of version {version}, and this program knows {VERSION}"))),
@@ -79,6 +84,12 @@ impl Undo {
         bytes.push(b'\n');
         replace(&self.path, &bytes)
     }
+}
+
+/// Root writes to what the file names, and the file may be anywhere.
+fn is_setting(path: &str) -> bool {
+    let is_below = ["proc/sys/", "proc/irq/", "sys/"].iter().any(|folder| path.starts_with(folder));
+    is_below && !path.split('/').any(|part| part == "..")
 }
 
 fn merged(before: &[Change], plan: &[Change]) -> Vec<Change> {

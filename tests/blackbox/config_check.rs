@@ -411,3 +411,13 @@ fn a_listing_may_be_a_file_again() {
     assert_eq!(json("whole.toml"), json("job.toml"));
     config(&dir, ["check", "whole.toml"]).done();
 }
+
+/// Programs have the value of whatever people are shown one of.
+#[test]
+fn every_section_has_its_values_for_programs() {
+    let dir = TempDir::new();
+    dir.write("job.toml", "[admin]\nlisten = \"127.0.0.1:7180\"\nhosts = [\"crawl.example.org\"]\n");
+    for line in config(&dir, ["show", "--json", "--config", "job.toml"]).done().json_lines() {
+        assert!(line["text"] == "unset" || !line["value"].is_null(), "{line}");
+    }
+}

@@ -418,6 +418,15 @@ fn what_may_not_be_read_is_said_to_be_so() {
     );
     assert_eq!(std::fs::read_to_string(dir.join("proc/sys/net/ipv4/tcp_syn_retries")).unwrap(), before);
     assert!(!dir.join("var").exists());
+    // Nor brought back, and never said to be nothing.
+    tune(dir.path(), &["apply", "--yes"]).done();
+    for mode in [0o755, 0o700] {
+        std::fs::set_permissions(dir.join("var/lib/nephila-tune"), Permissions::from_mode(mode)).unwrap();
+        let refused = nobody(&["revert"]);
+        assert_eq!((refused.code(), refused.stderr.lines().count()), (3, 1), "{mode:o}: {}", refused.stderr);
+        assert!(refused.stderr.contains("as root"), "{}", refused.stderr);
+    }
+    tune(dir.path(), &["revert"]).done();
 }
 
 /// The machine that the tests run on, whatever it is.
@@ -511,6 +520,12 @@ fn each_setting_is_explained_and_a_wrong_name_finds_the_nearest() {
         let text = tune(dir.path(), &["explain", &name]).done().text();
         assert!(text.starts_with(&format!("## {name}\n")), "{text}");
         assert!(text.contains(&format!("\nhere      {}\n", row["status"].as_str().unwrap())), "{text}");
+        // Who follows the runbook is not told otherwise by the check.
+        let words = text.replace('\n', " ");
+        if let Some((_, rest)) = words.split_once("Wanted: at least ") {
+            let least = rest.split(['.', ',', ' ']).next().unwrap();
+            assert_eq!(row["wanted"], format!("≥ {least}"), "{name}");
+        }
         if nth < 3 {
             assert_eq!(tune(dir.path(), &["explain", &name, "--json"]).done().json()["now"], row["now"]);
         }
@@ -570,6 +585,8 @@ fn scripts_are_taken_by_a_shell_and_do_what_they_say() {
     {
         assert!(there.contains(line), "{line} in {there}");
     }
+    // A file in /etc hides that of the package if it has its name.
+    assert!(!there.contains("90-nephila.conf"), "{there}");
     let shell = |text: &str, check: &[&str]| {
         let path = dir.write("tune.sh", text);
         let output = Command::new(check[0]).args(&check[1..]).arg(&path).output().unwrap();
@@ -671,6 +688,19 @@ fn apply_asks_keeps_the_oldest_and_revert_brings_it_back() {
     assert_eq!(none["back"], 0);
 }
 
+/// Whoever closed io_uring to users meant it: to open it is a decision, and the way is told.
+#[test]
+fn what_an_administrator_closed_is_not_opened() {
+    let dir = machine();
+    for closed in ["1\n", "2\n"] {
+        dir.write("proc/sys/kernel/io_uring_disabled", closed);
+        let applied = tune(dir.path(), &["apply", "--yes", "--json"]).done().json();
+        assert_eq!(std::fs::read_to_string(dir.join("proc/sys/kernel/io_uring_disabled")).unwrap(), closed);
+        let mend = applied["by_hand"][0]["mend"].as_str().unwrap();
+        assert!(mend.contains("io_uring_group"), "{mend}");
+    }
+}
+
 #[test]
 fn a_failure_half_way_changes_nothing() {
     if !can_trace() {
@@ -702,7 +732,7 @@ fn a_kill_half_way_is_brought_back_by_revert() {
         return;
     }
     for file in
-        ["proc/sys/net/ipv4/tcp_syn_retries", "proc/sys/fs/nr_open", "proc/sys/kernel/io_uring_disabled"]
+        ["proc/sys/net/ipv4/tcp_syn_retries", "proc/sys/fs/nr_open", "proc/sys/vm/dirty_background_bytes"]
     {
         let dir = worst();
         let before = values(dir.path());
@@ -750,7 +780,22 @@ fn what_was_there_is_synced_before_the_first_change() {
 
 #[test]
 fn an_undo_file_that_cannot_be_read_stops_everything() {
-    for text in ["", "{\"version\":1,\"chang", "{\"version\":9,\"changes\":[]}"] {
+    let change = |path: &str, back: &str| {
+        format!(
+            r#"{{"version":1,"changes":[{{"path":"{path}","form":"words","was":"x","to":"nameserver 127.0.0.1","back":["{back}","x"]}}]}}"#
+        )
+    };
+    let retries = "proc/sys/net/ipv4/tcp_syn_retries";
+    for text in [
+        "",
+        "{\"version\":1,\"chang",
+        "{\"version\":9,\"changes\":[]}",
+        // Files that no setting is in.
+        &change("etc/resolv.conf", retries),
+        &change("proc/sys/../../etc/resolv.conf", retries),
+        &change("/etc/nephila-is-not-here", retries),
+        &change(retries, "etc/resolv.conf"),
+    ] {
         let dir = worst();
         dir.write("var/lib/nephila-tune/undo.json", text);
         let before = values(dir.path());

@@ -3,9 +3,9 @@
 use super::Failure;
 use super::event_log::tell;
 use crate::config::SpiderSettings;
-use crate::engine::Event;
+use crate::engine::{Commits, Event};
 use crate::limits::LINKS_MAX;
-use crate::tune::{ForNode, Machine, Tally, startup_line};
+use crate::tune::{DiskSpeed, ForNode, Machine, Tally, startup_line};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
@@ -78,7 +78,46 @@ pub(crate) fn announce_tuning(data: &Path, uring_refused: Option<String>) -> Tal
     tally
 }
 
+/// What to say of commits that take far longer than the disk of a data directory did when it was measured, if they do.
+pub(crate) fn slow_commits(data: &Path, commits: Commits) -> Option<String> {
+    DiskSpeed::read(data)?.commits_are_slow(commits.count, commits.p99_us)
+}
+
+/// Says so at the end of a crawl.
+pub(crate) fn tell_slow_commits(data: &Path, commits: Commits) {
+    if let Some(text) = slow_commits(data, commits) {
+        let fields = vec![("commits", commits.count.into()), ("time_us", commits.p99_us.into())];
+        tell(Event::CommitsSlow, fields, text);
+    }
+}
+
 /// Memory of this machine, or what control groups leave of it, as far as the kernel tells.
 pub(crate) fn memory_bytes() -> Option<u64> {
     Machine::at(Path::new("/"), for_node(Path::new(""), None)).memory_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_are_held_against_the_disk_as_it_was_measured() {
+        let data = std::env::temp_dir().join(format!("nephila-commits-{}", std::process::id()));
+        std::fs::create_dir_all(&data).unwrap();
+        let slow = Commits { count: 1_000, p99_us: 90_000 };
+        assert_eq!(slow_commits(&data, slow), None, "it was never measured");
+        let kept = DiskSpeed {
+            measured_at: "2026-01-01T00:00:00Z".to_string(),
+            fdatasync_p50_us: 500,
+            fdatasync_p99_us: 2_000,
+            syncs: 1_000,
+            mb_per_second: 100.0,
+            bytes: 1,
+        };
+        kept.keep(&data).unwrap();
+        assert!(slow_commits(&data, slow).is_some_and(|text| text.contains("p99 90.0 ms")));
+        assert_eq!(slow_commits(&data, Commits { p99_us: 9_000, ..slow }), None);
+        assert_eq!(slow_commits(&data, Commits { count: 9, ..slow }), None);
+        std::fs::remove_dir_all(&data).unwrap();
+    }
 }

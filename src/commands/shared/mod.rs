@@ -34,7 +34,9 @@ pub(super) use filter::{FilterArgs, is_of_host};
 pub(super) use intake::Intake;
 pub(super) use listening::{listen, take_doors};
 pub(super) use log_parts::{LogParts, Missing, Piece};
-pub(super) use machine::{announce_tuning, cores, for_node, links_possible, on_cores, raise_nofile};
+pub(super) use machine::{
+    announce_tuning, cores, for_node, links_possible, on_cores, raise_nofile, slow_commits, tell_slow_commits,
+};
 pub(super) use names::NameSource;
 pub(super) use output::{
     mb, print, say, say_failure, sized, stream, tell, tell_summary, write_json, written,

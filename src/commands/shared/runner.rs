@@ -4,7 +4,7 @@ use super::reload::Reload;
 use super::signals::{Interrupt, Signals};
 use super::{Failure, counted};
 use crate::admin::Listener;
-use crate::engine::{Event, Level, Part, Running, messages_told};
+use crate::engine::{Commits, Event, Level, Part, Running, messages_told};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub(crate) enum Leaving {
     /// The process ends as soon as this is heard.
     AtOnce { pages: u64 },
     /// It has finished, and sums up.
-    InOrder { pages: u64 },
+    InOrder { pages: u64, commits: Commits },
 }
 
 /// Shows progress, says what the node waits for and passes on signals until it has finished.
@@ -87,7 +87,8 @@ pub(crate) fn run_to_end<N: Running>(
     settle(true);
     progress.end();
     let pages = pages(&node);
-    leaving(Leaving::InOrder { pages });
+    let commits = node.snapshot().map_or(Commits::default(), |snapshot| snapshot.commits);
+    leaving(Leaving::InOrder { pages, commits });
     // Nothing answers from here on, and the directory may soon be another's.
     listener.into_iter().for_each(Listener::end);
     let summary = node.finish()?;

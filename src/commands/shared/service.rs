@@ -130,7 +130,7 @@ impl Told {
         self.recent.push(self.started.elapsed(), now.clone());
         let waiting_for = node.waiting().map(|(_, what)| what);
         let outlook = Outlook {
-            noun: node.meter().role().counts().0,
+            noun: N::ROLE.counts().0,
             per_second: self.recent.pages_per_second(),
             seconds_left: self.recent.seconds_left(),
             waiting_for: waiting_for.as_deref(),

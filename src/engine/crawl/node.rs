@@ -141,6 +141,8 @@ const SET_MAX: Duration = Duration::from_secs(10);
 impl Running for Node {
     type Summary = Summary;
 
+    const ROLE: Role = Role::Crawl;
+
     fn health(&self) -> &Health {
         &self.health
     }

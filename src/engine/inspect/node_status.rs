@@ -1,6 +1,6 @@
 use crate::base::rfc3339;
 use crate::doc_index::IndexStats;
-use crate::engine::runtime::counters::{CounterTable, Snapshot};
+use crate::engine::runtime::counters::{Commits, CounterTable, Snapshot};
 use crate::engine::runtime::health::Health;
 use crate::engine::runtime::readings::{MeterParts, Role};
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,7 @@ pub struct NodeStatus {
     pub next_due: Option<String>,
     /// What the process waits for, if it is more than the network.
     pub waiting_for: Option<String>,
+    pub commits: Commits,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +141,7 @@ impl Gauges {
             waiting: index.map(|stats| stats.waiting),
             next_due: due.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
             waiting_for: self.health.waiting_for(),
+            commits: snapshot.commits,
         }
     }
 }
@@ -149,13 +151,9 @@ mod tests {
     use super::*;
     use crate::engine::runtime::counters::Counter;
 
-    #[test]
-    fn a_rate_is_that_of_the_last_seconds() {
-        let mut table = CounterTable::default();
-        let counters = table.thread();
-        let started = Instant::now();
-        let gauges = Gauges::new(&MeterParts {
-            role: Role::Crawl,
+    fn gauges(role: Role, table: CounterTable, started: Instant) -> Gauges {
+        Gauges::new(&MeterParts {
+            role,
             driver: "",
             table,
             shards: Vec::new(),
@@ -165,7 +163,15 @@ mod tests {
             budget: None,
             store: None,
             rings: Vec::new(),
-        });
+        })
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_last_seconds() {
+        let mut table = CounterTable::default();
+        let counters = table.thread();
+        let started = Instant::now();
+        let gauges = gauges(Role::Crawl, table, started);
         let at = |second| started + Duration::from_secs(second);
         for second in 1..=60 {
             // Ten a second for half a minute, then one a second.
@@ -183,7 +189,7 @@ mod tests {
         let mut table = CounterTable::default();
         let counters = table.thread();
         let started = Instant::now();
-        let gauges = Gauges::new(Role::StoreServer, table, Arc::default(), Arc::default(), started);
+        let gauges = gauges(Role::StoreServer, table, started);
         counters.set(Counter::Records, 50);
         assert_eq!(gauges.rate(started + Duration::from_secs(10)), 5.0);
     }

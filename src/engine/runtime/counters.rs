@@ -1,5 +1,5 @@
 use super::groups::{GROUPED, Group, result_at};
-use crate::base::{Wall, rfc3339};
+use crate::base::{Durations, Wall, rfc3339};
 use crate::proto::record::ResultCode;
 use crate::url_server::{Rest, RestingHost, WaitsFor};
 use hdrhistogram::Histogram;
@@ -322,6 +322,22 @@ pub struct Snapshot {
     /// What hosts wait for, and how many for each.
     pub waits: Vec<(WaitsFor, u64)>,
     pub is_paused: bool,
+    pub commits: Commits,
+}
+
+/// How often a store made its documents durable, and how long that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commits {
+    pub count: u64,
+    pub p99_us: u64,
+}
+
+impl Commits {
+    fn of(figures: &Figures) -> Commits {
+        let times = figures.all(Group::CommitTimes);
+        let count = times[..=Durations::BOUNDS_US.len()].iter().sum();
+        Commits { count, p99_us: Durations::quantile_us(times, 0.99).unwrap_or(0.0) as u64 }
+    }
 }
 
 impl Snapshot {
@@ -331,6 +347,7 @@ impl Snapshot {
         let (pages, success) = (sum(Counter::Pages), sum(Counter::Success));
         Snapshot {
             waits: waits(&figures),
+            commits: Commits::of(&figures),
             is_paused: sum(Counter::Paused) > 0,
             pages,
             success,
@@ -499,4 +516,22 @@ pub(crate) fn cpu_us() -> u64 {
     getrusage(UsageWho::RUSAGE_SELF)
         .map(|usage| (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as u64)
         .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_are_counted_by_their_times() {
+        let mut table = CounterTable::default();
+        let counters = table.thread();
+        assert_eq!(Snapshot::of(&table).commits, Commits::default());
+        let mut times = Durations::default();
+        (0..98).for_each(|_| times.note(3_000));
+        // One of these is beyond all bounds, and its length is not in the count.
+        [80_000, 120_000_000].into_iter().for_each(|us| times.note(us));
+        counters.set_all(Group::CommitTimes, &times.figures());
+        assert_eq!(Snapshot::of(&table).commits, Commits { count: 100, p99_us: 100_000 });
+    }
 }

@@ -89,6 +89,7 @@ events! {
     Stopping "stopping" Info ["by"] "a stop was asked for, by a signal or by nephila stop; what is open may end";
     StoppedAtOnce "stopped_at_once" Warn [] "a second signal ended the process";
     StoppedEarly "stopped_early" Warn [] "it ended before all was written; what is missing is fetched again";
+    CommitsSlow "commits_slow" Warn ["commits", "time_us"] "one in a hundred commits of a crawl took so long or longer, which is far longer than its disk did when nephila tune disk measured it";
     Ended "ended" Info ["pages", "seconds", "warnings", "errors"] "the process has ended in good order; in json and journal only";
     Failed "failed" Error ["status"] "the process ends with this exit status, and why";
     Panicked "panicked" Error ["thread"] "a mistake in the program; a shard is made anew, other threads end the process";

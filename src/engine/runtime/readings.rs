@@ -179,10 +179,6 @@ impl Meter {
         Meter { parts, start_seconds, threads: Mutex::default() }
     }
 
-    pub(crate) fn role(&self) -> Role {
-        self.parts.role
-    }
-
     pub fn read(&self) -> Readings {
         let parts = &self.parts;
         let all = parts.table.figures();

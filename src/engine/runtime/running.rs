@@ -1,6 +1,7 @@
 use super::counters::Snapshot;
 use super::health::{Health, NodeError, Part};
 use super::notices::Untaken;
+use super::readings::Role;
 use super::settings_news::SettingsNews;
 use crate::config::Config;
 use crate::rings::Doorbell;
@@ -10,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A node of any kind, while it runs.
 pub trait Running: Sized {
     type Summary;
+
+    const ROLE: Role;
 
     fn health(&self) -> &Health;
 

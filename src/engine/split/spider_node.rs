@@ -130,6 +130,8 @@ impl SpiderNode {
 impl Running for SpiderNode {
     type Summary = SpiderSummary;
 
+    const ROLE: Role = Role::Spider;
+
     fn health(&self) -> &Health {
         &self.health
     }

@@ -109,6 +109,8 @@ impl UrlNode {
 impl Running for UrlNode {
     type Summary = UrlSummary;
 
+    const ROLE: Role = Role::UrlServer;
+
     fn health(&self) -> &Health {
         &self.health
     }

@@ -102,6 +102,8 @@ impl StoreNode {
 impl Running for StoreNode {
     type Summary = StoreSummary;
 
+    const ROLE: Role = Role::StoreServer;
+
     fn health(&self) -> &Health {
         &self.health
     }
