@@ -1,9 +1,7 @@
 use super::office::Office;
 use crate::base::{Durations, rfc3339};
 use crate::doc_index::IndexStats;
-use crate::engine::{
-    Figures, Group, NodeState, NodeStatus, Outlook, Readings, Role, Snapshot, sentence,
-};
+use crate::engine::{Figures, Group, NodeState, NodeStatus, Outlook, Readings, Role, Snapshot, sentence};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};

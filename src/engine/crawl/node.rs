@@ -96,8 +96,7 @@ impl Node {
             store: Some(live.clone()),
             rings: core.rings,
         }));
-        let gauges =
-            Gauges::new(Role::Crawl, core.table.clone(), health.clone(), stop.clone(), started);
+        let gauges = Gauges::new(Role::Crawl, core.table.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, vec![scheduler_bell]);
         let rules = Some(CrawlRules::of(config));
         let desk = Arc::new(Desk {

@@ -98,8 +98,7 @@ impl SpiderNode {
             store: kept_at,
             rings: core.rings,
         }));
-        let gauges =
-            Gauges::new(Role::Spider, core.table.clone(), health.clone(), stop.clone(), started);
+        let gauges = Gauges::new(Role::Spider, core.table.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, vec![dispatcher_bell]);
         let desk = Arc::new(Desk {
             gauges,

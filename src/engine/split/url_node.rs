@@ -65,8 +65,7 @@ impl UrlNode {
             health: &health,
         };
         let questions = Some(core.scheduler.actor.questions());
-        let gauges =
-            Gauges::new(Role::UrlServer, core.table.clone(), health.clone(), stop.clone(), started);
+        let gauges = Gauges::new(Role::UrlServer, core.table.clone(), health.clone(), stop.clone(), started);
         let shard = ShardThreads::start(&shards_setup, vec![core.shard], make_driver)?;
         let meter = Arc::new(Meter::new(MeterParts {
             role: Role::UrlServer,

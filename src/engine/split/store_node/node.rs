@@ -85,8 +85,7 @@ impl StoreNode {
             store: Some(LiveConfig::new(config)),
             rings: Vec::new(),
         }));
-        let gauges =
-            Gauges::new(Role::StoreServer, counters.clone(), health.clone(), stop.clone(), started);
+        let gauges = Gauges::new(Role::StoreServer, counters.clone(), health.clone(), stop.clone(), started);
         let stop = StopSwitch::new(stop, bells);
         let desk = Arc::new(Desk {
             gauges,
