@@ -166,6 +166,9 @@ async fn take(office: &Office, head: &Parts, body: Bytes) -> Answer {
     let text = String::from_utf8_lossy(&body);
     let lines: Vec<&str> = text.lines().collect();
     let mut taken = Taken::default();
+    if let Some(cause) = office.desk.waiting_for() {
+        return Err(Problem::new(Kind::Busy, &format!("nothing is taken now: {cause}")));
+    }
     for (number, piece) in lines.chunks(PIECE_LINES_MAX).enumerate() {
         let handed = Handed::read(&piece.join("\n"), are_seeds).unwrap_or(Handed {
             are_seeds,
@@ -231,7 +234,7 @@ async fn pause(office: &Office, head: &Parts, body: &[u8], paused: bool) -> Answ
     }
     if !reason.is_empty() {
         let fields = vec![("state", state.into()), ("reason", (&reason).into())];
-        office.desk.note(Event::ReasonGiven, fields, format!("{state}, because somebody said so:{reason}"));
+        office.desk.note(Event::ReasonGiven, fields, format!("{state}:{reason}"));
     }
     Ok(said(&now))
 }

@@ -66,6 +66,22 @@ fn pages(root: &Command) -> Vec<Page> {
 
 /// The page of these words: of a command where there is one, unless section 7 is asked for.
 fn find(words: &[String], root: &Command) -> Result<Page, Failure> {
+    // By the name of the page, as well.
+    let words: Vec<String> = words
+        .iter()
+        .flat_map(|word| match word.strip_prefix("nephila") {
+            Some("") => Vec::new(),
+            Some(rest) if rest.starts_with('-') => {
+                let name = &rest[1..];
+                match TOPICS.iter().any(|topic| topic.name == name) {
+                    true => vec![name.to_string()],
+                    false => name.split('-').map(str::to_string).collect(),
+                }
+            }
+            _ => vec![word.clone()],
+        })
+        .collect();
+    let words = &words[..];
     let (section, words) = match words.split_first() {
         Some((section, rest)) if ["1", "7"].contains(&section.as_str()) => (Some(section.as_str()), rest),
         _ => (None, words),

@@ -131,7 +131,7 @@ pub(super) struct RootArg {
 
 #[derive(Args)]
 pub(super) struct UndoArg {
-    /// Keep what the settings were in this file, instead of /var/lib/nephila-tune/undo.json
+    /// What the settings were is in this file, instead of /var/lib/nephila-tune/undo.json
     #[arg(long = "undo", id = "undo", value_name = "FILE")]
     pub path: Option<PathBuf>,
 }

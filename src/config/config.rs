@@ -144,6 +144,16 @@ impl Config {
                 ),
             );
         }
+        if let Some(addr) = self.admin.listen.filter(|addr| !addr.ip().is_loopback())
+            && self.admin.hosts.is_empty()
+        {
+            wrong(
+                &["admin.listen", "admin.hosts"],
+                format!(
+                    "{addr} is not loopback: other machines could reach it; set hosts of [admin] to the names by which it may be called, or use 127.0.0.1 and a tunnel (ssh -L)"
+                ),
+            );
+        }
         if self.crawl.dns.len() > NAME_SERVERS_MAX {
             wrong(&["crawl.dns"], format!("dns: at most {NAME_SERVERS_MAX} name servers (--dns)"));
         }

@@ -353,8 +353,9 @@ impl<'a> File<'a> {
         key: Spanned<Cow<'a, str>>,
         value: Spot<'a>,
     ) -> Result<S, Vec<(Option<usize>, String)>> {
+        let is_known = S::SETTINGS.iter().any(|setting| setting.name == key.get_ref());
         let entries = match value.get_ref() {
-            DeValue::Array(entries) if entries.len() > 1 => entries.iter().cloned().collect(),
+            DeValue::Array(entries) if entries.len() > 1 && is_known => entries.iter().cloned().collect(),
             _ => Vec::new(),
         };
         let whole = match self.one_setting(key.clone(), value) {

@@ -84,8 +84,12 @@ impl Kept {
                 Ok(None)
             }
             Err(ConfigError::Unreadable { path, cause }) => {
+                let mend = match cause.kind() {
+                    io::ErrorKind::PermissionDenied => "start it as the user that the directory belongs to",
+                    _ => MEND,
+                };
                 let path = shown(&path.display().to_string(), VALUE_CHARS_MAX);
-                Err(ConfigError::Wrong(vec![format!("{path}: {cause} ({MEND})")]))
+                Err(ConfigError::Wrong(vec![format!("{path}: {cause} ({mend})")]))
             }
             Err(other) => Err(other),
         }

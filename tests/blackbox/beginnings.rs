@@ -152,7 +152,9 @@ fn a_terminal_that_goes_away_ends_a_process_that_has_one() {
     let urls = dir.write("urls", "http://127.0.0.1:1/\n");
     let config = dir.write("c.toml", "[url_server]\nlisten = \"127.0.0.1:0\"\n");
     let mut url_server = without_terminal();
-    url_server.args(["urlserver", "--json", "--wait", "--allow-net", "127.0.0.0/8", "--data"]).arg(dir.join("urls.d"));
+    url_server
+        .args(["urlserver", "--json", "--wait", "--allow-net", "127.0.0.0/8", "--data"])
+        .arg(dir.join("urls.d"));
     url_server.arg("--urls").arg(&urls).arg("--config").arg(&config);
     let mut spider = without_terminal();
     spider.args(["spider", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(dir.join("spider"));

@@ -107,6 +107,11 @@ const WRONG: &[(&str, &[&str])] = &[
             "4:store.user_agent: unknown setting (it belongs below [spider])",
         ],
     ),
+    // Once, however long the list is.
+    (
+        "[crawl]\ndeny = [\n\"a\",\n\"b\",\n\"c\",\n]\n",
+        &["2:crawl.deny: unknown setting (it belongs below [doc_index])"],
+    ),
     (
         "depth = 3\nrubbish = 1\n",
         &[

@@ -137,6 +137,15 @@ fn a_page_reads_as_the_manual_does() {
 
 #[test]
 fn what_has_no_page_is_said_so() {
+    // A page is found by the name that it has, too.
+    for (name, words) in [
+        ("nephila-store-ls", &["store", "ls"][..]),
+        ("nephila-first-crawl", &["first-crawl"]),
+        ("nephila", &[]),
+    ] {
+        let by_words = run(["man"].iter().chain(words)).done().text();
+        assert_eq!(run(["man", name]).done().text(), by_words, "{name}");
+    }
     for (typed, hint) in [
         (&["man", "crawll"][..], "did you mean crawl?"),
         (&["man", "store", "lss"], "no command is called store lss"),

@@ -163,6 +163,10 @@ const WRONG: &[(&str, &[&str])] = &[
         &["2:spider.user_agent: user_agent must be printable ASCII and not empty"],
     ),
     ("[store]\ncolour = \"blue\"\n", &["2:store.colour: unknown setting (known are data, segment_bytes, "]),
+    (
+        "[admin]\nlisten = \"0.0.0.0:7180\"\n",
+        &["2:admin.listen: 0.0.0.0:7180 is not loopback: other machines "],
+    ),
     ("[moon]\nphase = 1\n", &["1:moon: unknown setting (known are crawl, "]),
     ("depth = 3\n", &["1:depth: unknown setting (it belongs below [crawl])"]),
     ("crawl = 3\n", &["1:crawl: must be a section (begin it with [crawl])"]),

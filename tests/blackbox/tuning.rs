@@ -488,6 +488,23 @@ fn shards_and_memory_are_those_that_masks_threads_and_groups_leave() {
     assert_eq!((&old["shards"], &old["memory_bytes"]), (&2.into(), &(1_u64 << 29).into()), "{old}");
 }
 
+/// The higher of `all` and a card's own counts.
+#[test]
+fn a_card_that_is_strict_drops_what_the_others_bring() {
+    let dir = machine();
+    dir.write("proc/sys/net/ipv4/conf/all/rp_filter", "0\n");
+    assert_eq!(status(&settings(dir.path()), "net.ipv4.conf.all.rp_filter"), "ok");
+    dir.write("proc/sys/net/ipv4/conf/eth1/rp_filter", "1\n");
+    assert_eq!(status(&settings(dir.path()), "net.ipv4.conf.all.rp_filter"), "slower");
+    tune(dir.path(), &["apply", "--yes"]).done();
+    assert_eq!(status(&settings(dir.path()), "net.ipv4.conf.all.rp_filter"), "ok");
+    tune(dir.path(), &["revert"]).done();
+    assert_eq!(
+        std::fs::read_to_string(dir.join("proc/sys/net/ipv4/conf/all/rp_filter")).unwrap().trim(),
+        "0"
+    );
+}
+
 #[test]
 fn queues_that_are_fewer_than_shards_are_made_up_for() {
     let dir = machine();

@@ -33,7 +33,7 @@ pub(crate) fn run_to_end<N: Running>(
     mut reload: Option<Reload<'_>>,
     mut leaving: impl FnMut(Leaving),
 ) -> Result<N::Summary, Failure> {
-    let (mut service, started) = (std::mem::take(&mut signals.service), Instant::now());
+    let (mut service, started) = (std::mem::take(&mut signals.service), signals.since);
     // Whoever is told how it goes need not be told twice.
     let mut progress = Progress::new(!service.has_manager());
     let mut is_stopping = false;

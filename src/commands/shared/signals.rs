@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Signals {
     heard: Arc<Heard>,
     told: u32,
+    /// When this was taken: the process begins with it.
+    pub since: Instant,
     /// Whom the node tells how it goes.
     pub service: Service,
 }
@@ -105,7 +107,7 @@ impl Signals {
         let heard = Arc::<Heard>::default();
         let thread = heard.clone();
         thread::Builder::new().name("signals".to_string()).spawn(move || hear(&fd, &thread, reloads))?;
-        Ok(Signals { heard, told: 0, service: Service::default() })
+        Ok(Signals { heard, told: 0, since: Instant::now(), service: Service::default() })
     }
 
     /// Waits for a signal, for a moment at most.

@@ -1,6 +1,7 @@
 use crate::doc_index::{IndexStats, RejectList};
 use crate::engine::crawl::index_actor::IndexPort;
 use crate::engine::crawl::messages::{FromIndex, ToIndex};
+use crate::engine::inspect::questions::OPEN_MAX;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -9,6 +10,8 @@ pub(crate) struct IndexLink {
     port: IndexPort,
     /// Messages that the ring had no room for.
     backlog: VecDeque<ToIndex>,
+    /// Pieces of URLs that somebody has handed in, and that are not taken yet.
+    handed: usize,
     /// A question is open.
     is_asked: bool,
     /// Something happened since the last empty answer that could make the next one better.
@@ -28,6 +31,7 @@ impl IndexLink {
         IndexLink {
             port,
             backlog: VecDeque::new(),
+            handed: 0,
             is_asked: false,
             is_worth_asking: true,
             is_held_up: false,
@@ -43,6 +47,7 @@ impl IndexLink {
         }
         self.told_since = true;
         self.is_worth_asking = true;
+        self.handed += usize::from(matches!(message, ToIndex::Take { .. }));
         if !self.backlog.is_empty() {
             self.backlog.push_back(message);
         } else if let Err(message) = self.port.words.push(message) {
@@ -71,6 +76,12 @@ impl IndexLink {
         busy
     }
 
+    /// Whether somebody may hand in more URLs. Whoever does not wait for an answer could fill the memory with them while
+    /// a disk is waited for.
+    pub fn takes_more(&self) -> bool {
+        self.handed < OPEN_MAX
+    }
+
     /// Messages wait for room.
     pub fn is_behind(&self) -> bool {
         !self.backlog.is_empty()
@@ -84,6 +95,7 @@ impl IndexLink {
             // An answer that could have been better is asked for again.
             self.is_worth_asking |= self.told_since || !candidates.is_empty();
         }
+        self.handed -= usize::from(matches!(answer, FromIndex::Taken { .. }));
         Some(answer)
     }
 

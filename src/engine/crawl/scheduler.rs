@@ -577,8 +577,10 @@ impl Scheduler {
         for asked in self.questions.take_asked(self.config.head_only) {
             match asked {
                 Asked::Index(message) => drop(self.index.try_send(message)),
-                // Who hands something in as the crawl ends is not answered.
-                Asked::Take(message) if !self.ending.has_begun() => self.index.send(message),
+                // Who hands something in as the crawl ends, or too much at once, is not answered.
+                Asked::Take(message) if !self.ending.has_begun() && self.index.takes_more() => {
+                    self.index.send(message);
+                }
                 Asked::Take(_) => {}
                 Asked::Pause { id, paused } => {
                     let changed = self.pause(paused);

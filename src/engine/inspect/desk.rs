@@ -68,6 +68,11 @@ impl Desk {
         self.gauges.status(snapshot, counted)
     }
 
+    /// What the process waits for, if it is more than the network.
+    pub(crate) fn waiting_for(&self) -> Option<String> {
+        self.gauges.health.waiting_for()
+    }
+
     /// Everything that is counted.
     pub fn readings(&self) -> Readings {
         self.meter.read()

@@ -278,8 +278,8 @@ impl LogWriter {
             return Ok(());
         }
         let part = self.medium.finish_part(&self.preamble)?;
-        let (path, size) = (PartName::of(part).to_string(), bytes as f64 / 1e6);
-        let text = format!("{CRAWL_LOG}: part {part} is finished: {path} ({size:.1} MB)");
+        let path = PartName::of(part).to_string();
+        let text = format!("{CRAWL_LOG}: part {part} is finished: {path} ({bytes} bytes)");
         let fields = vec![("path", path.into()), ("part", part.into()), ("bytes", bytes.into())];
         self.health.tell(Event::LogRotated, fields, text);
         if let (Medium::Directory(directory), parts_max @ 1..) = (&self.medium, self.rotation.parts_max) {

@@ -110,9 +110,15 @@ fn reverse_path(machine: &Machine) -> Look {
                 .collect::<std::collections::BTreeSet<_>>(),
         )
     };
-    let cards = machine.read_as("proc/net/route", default_routes).map_or(0, |cards| cards.len());
-    match cards > 1 {
-        true => sysctl(machine, name, format!("2: {cards} cards have a default route"), 2, |now| now[0] != 1),
-        false => sysctl(machine, name, "any: one way out", 1, |_| true),
+    let cards = machine.read_as("proc/net/route", default_routes).unwrap_or_default();
+    // The higher of all and of a card's own counts.
+    let own = |card: &String| format!("proc/sys/net/ipv4/conf/{card}/rp_filter");
+    let is_strict = |card: &String| machine.read_as(&own(card), parse::numbers).is_ok_and(|now| now[0] == 1);
+    let any_strict = cards.iter().any(is_strict);
+    match cards.len() {
+        0 | 1 => sysctl(machine, name, "any: one way out", 1, |_| true),
+        count => sysctl(machine, name, format!("2: {count} cards have a default route"), 2, |now| {
+            now[0] == 2 || (now[0] == 0 && !any_strict)
+        }),
     }
 }

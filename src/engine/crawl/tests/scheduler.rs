@@ -10,7 +10,8 @@ use crate::engine::crawl::messages::{Done, FromShard, HostWord, RobotsAnswer, To
 use crate::engine::crawl::provider::{Provider, ProviderRules};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::scheduler_setup::SchedulerConfig;
-use crate::engine::inspect::questions::Ask;
+use crate::engine::inspect::handed::Handed;
+use crate::engine::inspect::questions::{Ask, OPEN_MAX, Reply};
 use crate::engine::names::scripted::scripted;
 use crate::engine::names::{HostsFile, Names};
 use crate::engine::runtime::actor::{Actor, Turned};
@@ -286,6 +287,34 @@ fn an_index_that_takes_nothing_keeps_nobody_from_stopping() {
     // There is room again, but what came after a gap is not told.
     scheduler.seeds(Vec::new());
     assert!(turn(scheduler, stopped_us + DRAIN_US), "nothing waits to be told");
+}
+
+#[test]
+fn what_is_handed_in_while_the_index_is_stuck_has_a_bound() {
+    let mut stage = stage("");
+    while stage.scheduler.fill_index_ring(ToIndex::PutBack(1)) {}
+    let questions = stage.scheduler.questions();
+    let hand_in = |stage: &mut Stage, urls: std::ops::Range<usize>| {
+        for url in urls {
+            let handed = Handed::read(&format!("http://a.test/{url}"), false).unwrap();
+            questions.ask(Ask::Take(Box::new(handed)), drop);
+            stage.scheduler.turn(Now::ZERO);
+        }
+    };
+    let known = |stage: &mut Stage| {
+        (0..1_000).for_each(|_| stage.settle());
+        let (answer, answered) = std::sync::mpsc::channel();
+        stage.scheduler.questions().ask(Ask::Count, move |reply| drop(answer.send(reply)));
+        (0..1_000).for_each(|_| stage.settle());
+        match answered.try_recv() {
+            Ok(Reply::Counted(stats)) => stats.known as usize,
+            other => panic!("{other:?}"),
+        }
+    };
+    hand_in(&mut stage, 0..3 * OPEN_MAX);
+    assert_eq!(known(&mut stage), OPEN_MAX, "the rest went without an answer");
+    hand_in(&mut stage, 1_000..1_010);
+    assert_eq!(known(&mut stage), OPEN_MAX + 10, "it takes more again");
 }
 
 /// Turns at a time of the scheduler until that is so.
