@@ -32,9 +32,10 @@
 //! `S`. In a crawl the source is the queues above and the sink is handler and segment; the scheduler holds every reply back
 //! until its record is durable.
 //!
-//! Every thread turns an [`engine::Actor`], a plain value that takes the time and does what can be done without waiting.
-//! (The control thread is the exception: asynchronous code lives there, and waits for no actor.) [`engine::assemble`] makes a crawl as such values, joined by rings,
-//! without a thread; threads turn them in the product, and the simulation turns the same values in virtual time.
+//! Every thread turns an [`engine::Actor`], a plain value that takes the time and does what can be done without
+//! waiting. (The control thread is the exception: asynchronous code lives there, and waits for no actor.)
+//! [`engine::assemble`] makes a crawl as such values, joined by rings, without a thread; threads turn them in the
+//! product, and the simulation turns the same values in virtual time.
 //!
 //! A crawl that goes on begins with its ledger; after a kill, with the end of its store, too: what was stored and not
 //! recorded yet is told to the doc index as if it had just been fetched.
