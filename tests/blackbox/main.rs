@@ -86,6 +86,7 @@
 //! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
 //! | `services`   | a service manager is told the truth, and the units let a crawl run  |
+//! | `machine_tree`| a machine as files, right or wrong in one setting               |
 //! | `tuning`     | settings of the machine are told as they are, and come back as they were |
 //! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
 //! | `man_pages`  | every command and topic has a page, every shell its completions   |
@@ -131,6 +132,7 @@ mod linger;
 mod link;
 mod listener;
 mod log_server;
+mod machine_tree;
 mod man_pages;
 mod manual;
 mod memory;

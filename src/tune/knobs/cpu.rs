@@ -134,7 +134,7 @@ fn mitigations(machine: &Machine) -> Look {
         Err(why) => Look::unread(machine, &why, "on", at),
         Ok(text) => match text.split_whitespace().any(|word| word == "mitigations=off") {
             false => Look::ok("on", "on", at),
-            true => Look::ok("off: unsafe, not slow", "on", at)
+            true => Look::ok("off: a risk, not slow", "on", at)
                 .by_hand(Status::Slower, "take mitigations=off from the kernel's command line"),
         },
     }
