@@ -69,6 +69,7 @@
 //! | 3     | `store_server`            | segments: append, commit, seal, recover, index, read, let go       |
 //! | 3     | `doc_index`               | every URL known: ledger, rows, seen-set, frontier, due times       |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
+//! | 3     | `master`                  | URL logs in, the queue of every node out: epochs, current_log, domain map, queues |
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
 //! | 3     | `config`                  | settings: typed, checked, told in one place                        |
 //! | 3     | `tune`                    | settings of kernel and hardware: looked at, explained, changed and brought back |
@@ -111,6 +112,7 @@ pub mod engine;
 pub mod farm;
 pub(crate) mod handler;
 pub mod limits;
+pub mod master;
 pub mod proto;
 pub(crate) mod resolver;
 pub(crate) mod rings;

@@ -14,6 +14,7 @@
 //! | `cookies`   | Set-Cookie                  | the Cookie of the next request to that origin |
 //! | `dns`       | answers of name servers     | addresses and how long they hold              |
 //! | `job`       | a URL on its way            | candidate, job, transaction: no parsing       |
+//! | `reflog`    | URL logs, however cut       | records, and what could not be read           |
 //! | `lines`     | lines between roles         | work for a spider, and its GET, WORKING, DONE |
 //! | `record`    | what happened               | result and HTTP codes, and records as sent    |
 //! | `crawl_log` | a finished fetch            | one greppable line, and back                  |
@@ -31,6 +32,7 @@ pub mod http1;
 pub(crate) mod job;
 pub mod lines;
 pub mod record;
+pub mod reflog;
 pub mod robots;
 pub mod sitemap;
 pub(crate) mod tls;

@@ -1,0 +1,18 @@
+//! The master: URL logs in, the queue of every node out.
+//!
+//! ```text
+//!   files ──► intake ──256 partitions──► group ──► join ◄── current.N
+//!             id, domain                           │ filter_url: sent, or kept
+//!                                                  ├──► current.N+1
+//!                                                  └──► filtered ──► placing ◄── domain map (partner_domain)
+//!                                                                      └──► queue of each server
+//! ```
+//!
+//! An epoch takes the files that have come, and is atomic: it is whole or did not happen, and made again from the same
+//! files it has the same bytes.
+
+mod filtered;
+mod partner_domain;
+
+pub use filtered::{EpochCounts, FilteredRow, RowPlace};
+pub use partner_domain::{By, DatabaseError, MapRow, PartnerDomain, ServerId};
