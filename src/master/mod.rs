@@ -12,7 +12,9 @@
 //! files it has the same bytes.
 
 mod filtered;
+mod input;
 mod partner_domain;
 
 pub use filtered::{EpochCounts, FilteredRow, RowPlace};
+pub use input::{InputBounds, InputError, InputFault, InputFile, InputReader, InputSum};
 pub use partner_domain::{By, DatabaseError, MapRow, PartnerDomain, ServerId};
