@@ -315,8 +315,32 @@ pub fn checked(file: &Reading, role: Role) -> Vec<Mistake> {
         let keys = vec!["url_server.listen".to_string(), "url_server.spider_host".to_string()];
         faults.push(Fault { keys, cause: NO_WAY_TO_A_SPIDER.to_string() });
     }
+    if role == Role::Master {
+        faults.extend(master_faults(&config));
+    }
     file.mistakes_with(faults, |_| false)
 }
+
+/// What a master cannot do without.
+pub fn master_faults(config: &Config) -> Vec<Fault> {
+    let fault = |key: &str, cause: &str| Fault { keys: vec![key.to_string()], cause: cause.to_string() };
+    let mut faults = Vec::new();
+    if config.servers.is_empty() {
+        faults
+            .push(fault("server", "no server to deal URLs to: write a [[server]] with its id for each node"));
+    }
+    if config.master.listen.is_none() {
+        faults.push(fault("master.listen", "no node could dial in: set listen under [master]"));
+    }
+    let environment = std::env::var(DATABASE_PASSWORD).ok();
+    if let Err(cause) = config.master.database_access(environment) {
+        faults.push(fault("master.database_password_file", &cause));
+    }
+    faults
+}
+
+/// Of the environment: what proves to the database of a master who it is.
+pub const DATABASE_PASSWORD: &str = "NEPHILA_DATABASE_PASSWORD";
 
 pub const NO_WAY_TO_A_SPIDER: &str =
     "no way to a spider: set listen or spider_host under [url_server] in a file for --config";
