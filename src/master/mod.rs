@@ -12,7 +12,9 @@
 //! files it has the same bytes.
 
 mod filtered;
+mod memory_table;
 mod partner_domain;
 
 pub use filtered::{EpochCounts, FilteredRow, RowPlace};
+pub use memory_table::{Fault, MemoryTable};
 pub use partner_domain::{By, DatabaseError, MapRow, PartnerDomain, ServerId};
