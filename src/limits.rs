@@ -9,6 +9,12 @@ pub const URL_BYTES_MAX: usize = LINE_BYTES_MAX;
 /// A line of the spider protocol, its LF included.
 pub const LINE_BYTES_MAX: usize = 8_192;
 
+/// A line between a master and a node, its LF included: a URL and what a reflog says of it.
+pub const MASTER_LINE_BYTES_MAX: usize = LINE_BYTES_MAX + 512;
+/// Entries that one TAKE brings at most, whatever it asks for; and those of one that does not say.
+pub const TAKE_ENTRIES_MAX: u32 = 100_000;
+pub const TAKE_ENTRIES: u32 = 10_000;
+
 /// Connections between URL servers and spiders that one process holds.
 pub const LINKS_MAX: usize = 1_024;
 /// Words in the rings to and from the thread that holds them; one may carry a receive buffer.

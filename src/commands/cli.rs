@@ -1,7 +1,7 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
     add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
-    metrics, parse, pause, robots, sim, spider, status, stop, store, storeserver, tune, urlserver,
+    master, metrics, parse, pause, robots, sim, spider, status, stop, store, storeserver, tune, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -51,6 +51,7 @@ enum Command {
     Urlserver(Box<urlserver::UrlServerArgs>),
     Spider(Box<spider::SpiderArgs>),
     Storeserver(storeserver::StoreServerArgs),
+    Master(Box<master::MasterArgs>),
     Tune(tune::TuneArgs),
     Farm(farm::FarmArgs),
     Robots(robots::RobotsArgs),
@@ -67,7 +68,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
     ("Look", &["store", "index", "explain", "audit", "help"]),
     ("Archives", &["export", "import"]),
-    ("Split over processes", &["urlserver", "spider", "storeserver"]),
+    ("Split over processes", &["urlserver", "spider", "storeserver", "master", "reflog"]),
     ("Machine", &["tune", "config", "metrics", "man", "completions"]),
     ("Lab", &["farm", "robots", "parse", "sim", "bench"]),
 ];
@@ -134,6 +135,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Urlserver(args) => args.run(),
         Command::Spider(args) => args.run(),
         Command::Storeserver(args) => args.run(),
+        Command::Master(args) => args.run(),
         Command::Tune(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Index(args) => args.run(),

@@ -22,6 +22,7 @@ mod index_hosts;
 mod index_import;
 mod index_stat;
 mod man;
+mod master;
 mod metrics;
 pub mod parse;
 mod pause;

@@ -6,16 +6,28 @@ use crate::limits::LINE_BYTES_MAX;
 ///
 /// It holds no more than the piece last pushed and one unfinished line, if its owner takes every line before it
 /// pushes again.
-#[derive(Default)]
 pub struct LineBuffer {
     bytes: Vec<u8>,
     /// Lines up to here were handed out.
     taken: usize,
     /// No LF up to here. `taken <= searched <= bytes.len()`
     searched: usize,
+    /// Of a line with its LF.
+    line_bytes_max: usize,
+}
+
+impl Default for LineBuffer {
+    fn default() -> LineBuffer {
+        LineBuffer::of_lines(LINE_BYTES_MAX)
+    }
 }
 
 impl LineBuffer {
+    /// Of lines that have so many bytes at most, their LF included.
+    pub fn of_lines(line_bytes_max: usize) -> LineBuffer {
+        LineBuffer { bytes: Vec::new(), taken: 0, searched: 0, line_bytes_max }
+    }
+
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.taken);
         self.searched -= self.taken;
@@ -28,15 +40,15 @@ impl LineBuffer {
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, LineError> {
         let Some(at) = memchr::memchr(b'\n', &self.bytes[self.searched..]) else {
             self.searched = self.bytes.len();
-            return if self.bytes.len() - self.taken >= LINE_BYTES_MAX {
-                Err(LineError::TooLong)
+            return if self.bytes.len() - self.taken >= self.line_bytes_max {
+                Err(LineError::TooLong { bytes_max: self.line_bytes_max })
             } else {
                 Ok(None)
             };
         };
         let (start, end) = (self.taken, self.searched + at);
-        if end + 1 - start > LINE_BYTES_MAX {
-            return Err(LineError::TooLong);
+        if end + 1 - start > self.line_bytes_max {
+            return Err(LineError::TooLong { bytes_max: self.line_bytes_max });
         }
         self.taken = end + 1;
         self.searched = self.taken;
@@ -82,16 +94,17 @@ mod tests {
 
     #[test]
     fn the_limit_counts_the_line_feed() {
+        let too_long_error = LineError::TooLong { bytes_max: LINE_BYTES_MAX };
         let longest = [&vec![b'x'; LINE_BYTES_MAX - 1][..], b"\n"].concat();
         let too_long = [&b"x"[..], &longest].concat();
         for piece in [1, 7, LINE_BYTES_MAX - 1, LINE_BYTES_MAX, 3 * LINE_BYTES_MAX] {
             let stream = [&b"GET 1\n"[..], &longest, b"GET 2\n"].concat();
             assert_eq!(lines(stream.chunks(piece)).0.len(), 3);
             let stream = [&b"GET 1\n"[..], &too_long, b"GET 2\n"].concat();
-            assert_eq!(lines(stream.chunks(piece)), (vec![b"GET 1".to_vec()], Some(LineError::TooLong)));
+            assert_eq!(lines(stream.chunks(piece)), (vec![b"GET 1".to_vec()], Some(too_long_error.clone())));
         }
         // It need not end to be too long.
-        assert_eq!(lines([&too_long[..LINE_BYTES_MAX]]).1, Some(LineError::TooLong));
+        assert_eq!(lines([&too_long[..LINE_BYTES_MAX]]).1, Some(too_long_error.clone()));
     }
 
     proptest! {

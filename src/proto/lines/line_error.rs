@@ -1,12 +1,11 @@
 use crate::base::shown;
-use crate::limits::LINE_BYTES_MAX;
 use thiserror::Error;
 
 /// Why a line was not understood, in words for a log: what came is shown escaped and cut.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LineError {
-    #[error("a line longer than {LINE_BYTES_MAX} bytes")]
-    TooLong,
+    #[error("a line longer than {bytes_max} bytes")]
+    TooLong { bytes_max: usize },
     #[error("{what}: \"{line}\"")]
     Unreadable { what: &'static str, line: String },
 }

@@ -30,7 +30,7 @@ impl WorkOrder<'_> {
         .expect("a vector takes everything");
         if out.len() - start > LINE_BYTES_MAX {
             out.truncate(start);
-            return Err(LineError::TooLong);
+            return Err(LineError::TooLong { bytes_max: LINE_BYTES_MAX });
         }
         Ok(())
     }
@@ -217,7 +217,10 @@ mod tests {
         };
         assert_eq!(write(Dialect::Push, &url(250)).0, Ok(()));
         assert_eq!(write(Dialect::Pull, &url(20)).0, Ok(()));
-        assert_eq!(write(Dialect::Pull, &url(250)), (Err(LineError::TooLong), 6));
+        assert_eq!(
+            write(Dialect::Pull, &url(250)),
+            (Err(LineError::TooLong { bytes_max: LINE_BYTES_MAX }), 6)
+        );
     }
 
     proptest! {

@@ -1,6 +1,8 @@
 use super::cuts;
-use nephila::limits::LINE_BYTES_MAX;
-use nephila::proto::lines::{Dialect, LineBuffer, LineError, SpiderWord, WorkLine, WorkOrder};
+use nephila::limits::{LINE_BYTES_MAX, MASTER_LINE_BYTES_MAX};
+use nephila::proto::lines::{
+    Dialect, LineBuffer, LineError, MasterWord, NodeWord, SpiderWord, WorkLine, WorkOrder,
+};
 
 fn lines(pieces: &[&[u8]]) -> (Vec<Vec<u8>>, Option<LineError>) {
     let (mut buffer, mut lines) = (LineBuffer::default(), Vec::new());
@@ -27,6 +29,23 @@ pub fn run(bytes: &[u8]) {
         assert!(line.len() < LINE_BYTES_MAX && !line.contains(&b'\n'));
         word(line);
         work(line);
+        master(line);
+    }
+}
+
+fn master(line: &[u8]) {
+    let mut written = Vec::new();
+    if let Ok(word) = NodeWord::parse(line) {
+        // What came may be longer only by spaces between its words.
+        word.write(&mut written).expect("it came in a line");
+        assert!(written.len() <= MASTER_LINE_BYTES_MAX && written.pop() == Some(b'\n'));
+        assert_eq!(NodeWord::parse(&written), Ok(word));
+    }
+    written.clear();
+    if let Ok(word) = MasterWord::parse(line) {
+        word.write(&mut written).expect("it came in a line");
+        assert!(written.len() <= MASTER_LINE_BYTES_MAX && written.pop() == Some(b'\n'));
+        assert_eq!(MasterWord::parse(&written), Ok(word));
     }
 }
 

@@ -7,7 +7,7 @@
 //! | `response` | a whole response                        | `parse` says the same however it came in                 |
 //! | `coding`   | a Content-Encoding, LF, a coded body    | never more than the limit; nothing shows of the last use |
 //! | `robots`   | a robots.txt                            | the longest match decides; CR LF is LF                   |
-//! | `lines`    | a stream of the spider protocol         | cuts change nothing; what is written is read the same    |
+//! | `lines`    | a stream of spider or master protocol   | cuts change nothing; what is written is read the same    |
 //! | `record`   | a stream of records for a store server  | cuts change nothing; what is read is what was written    |
 //! | `url`      | a URL, LF, a link                       | a normal form is its own; links resolve by the standard  |
 //! | `html`     | a page                                  | a page cut short has fewer facts and no others           |

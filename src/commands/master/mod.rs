@@ -1,0 +1,6 @@
+//! `nephila master`: URL logs in, the queue of every node out. One file per sub-command.
+
+mod command;
+mod status;
+
+pub(super) use command::MasterArgs;
