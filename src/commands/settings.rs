@@ -5,8 +5,8 @@ use super::machine::{cores, memory_bytes};
 use super::shared::{Failure, LogArgs, tell_event};
 use crate::base::shown;
 use crate::config::{
-    Bytes, Config, ConfigError, Contact, DriverChoice, Fault, Kept, Layered, MEMORY_BYTES_MIN, Millis,
-    Mistake, NameServer, Net, Rate, Reading, Role, Seconds, flag_help, flag_value,
+    Bytes, Config, ConfigError, Contact, DriverChoice, Fault, Kept, Layered, MEMORY_BYTES_MIN, MasterAddress,
+    Millis, Mistake, NameServer, Net, Rate, Reading, Role, Seconds, flag_help, flag_value,
 };
 use crate::engine::Event;
 use crate::handler::ScopeKind;
@@ -33,6 +33,7 @@ fn heading(setting: &str) -> &'static str {
         | "wait" | "linger" => LIMITS,
         "data" | "log_bytes" => STORAGE,
         "memory" | "cores" | "driver" => MACHINE,
+        "server" => MASTER,
         _ => NETWORK,
     }
 }
@@ -42,6 +43,7 @@ const LIMITS: &str = "Limits";
 const NETWORK: &str = "Network";
 pub const MACHINE: &str = "Machine";
 const STORAGE: &str = "Storage";
+const MASTER: &str = "Master";
 
 /// Defines flags for settings, by section and name; their help and what they take is written where the setting is. A
 /// switch is on without a value, and may be given one, as `--cookies=false`; the flag of a list may be repeated.
@@ -138,6 +140,38 @@ setting_flags! {
         crawl.wait,
         crawl.again,
         crawl.head,
+    }
+}
+
+/// Where a crawl gets its URLs from, if a master deals them out.
+#[derive(Args)]
+pub struct MasterFlags {
+    #[arg(
+        long,
+        value_name = flag_value("crawl", "master"),
+        value_delimiter = ',',
+        help_heading = MASTER,
+        help = flag_help("crawl", "master")
+    )]
+    master: Vec<MasterAddress>,
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+setting_flags! {
+    /// Who a node is to its master.
+    ServerFlags {
+        crawl.server: u16,
+    }
+}
+
+impl Overlay for MasterFlags {
+    fn lay_over(&self, config: &mut Config, told: &mut Vec<String>) {
+        if !self.master.is_empty() {
+            config.crawl.master.clone_from(&self.master);
+            told.push("crawl.master".to_string());
+        }
+        self.server.lay_over(config, told);
     }
 }
 

@@ -10,7 +10,7 @@ use super::store::StoreSettings;
 use super::units::{Bytes, Seconds};
 use super::url_server::UrlServerSettings;
 use crate::base::named_enum;
-use crate::limits::{NAME_SERVERS_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
+use crate::limits::{MASTERS_MAX, NAME_SERVERS_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
 use crate::proto::auth::Sites;
 use crate::proto::url::RecrawlRules;
 
@@ -159,6 +159,23 @@ impl Config {
                     "{addr} is not loopback: other machines could reach it; set hosts of [admin] to the names by which it may be called, or use 127.0.0.1 and a tunnel (ssh -L)"
                 ),
             );
+        }
+        let crawl = &self.crawl;
+        match (crawl.has_master(), crawl.server) {
+            (true, None) => wrong(
+                &["crawl.server", "crawl.master"],
+                "a master is given, and not which of its servers this node is: give its number with --server N"
+                    .to_string(),
+            ),
+            (false, Some(_)) => wrong(
+                &["crawl.master", "crawl.server"],
+                "server is set, and no master to take from: give one with --master HOST:PORT".to_string(),
+            ),
+            _ => {}
+        }
+        let is_twice = |at: usize| crawl.master[..at].contains(&crawl.master[at]);
+        if crawl.master.len() > MASTERS_MAX || (0..crawl.master.len()).any(is_twice) {
+            wrong(&["crawl.master"], format!("master: at most {MASTERS_MAX}, and none twice (--master)"));
         }
         if self.crawl.dns.len() > NAME_SERVERS_MAX {
             wrong(&["crawl.dns"], format!("dns: at most {NAME_SERVERS_MAX} name servers (--dns)"));

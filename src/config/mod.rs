@@ -53,7 +53,7 @@ pub(crate) use change::{Change, Changed};
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
 pub(crate) use crawl::NameServer;
-pub use crawl::Net;
+pub use crawl::{MasterAddress, Net};
 pub(crate) use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
 pub(crate) use file::{ConfigError, Mistake, Reading};
 pub(crate) use kept::{FormerSettings, Kept, Layered};
