@@ -11,10 +11,16 @@
 //! An epoch takes the files that have come, and is atomic: it is whole or did not happen, and made again from the same
 //! files it has the same bytes.
 
+pub mod epoch;
 mod filtered;
 mod input;
+pub mod keeping;
+pub mod map;
+mod memory_table;
 mod partner_domain;
+pub mod queue;
 
 pub use filtered::{EpochCounts, FilteredRow, RowPlace};
 pub use input::{InputBounds, InputError, InputFault, InputFile, InputReader, InputSum};
+pub use memory_table::{Fault, MemoryTable};
 pub use partner_domain::{By, DatabaseError, MapRow, PartnerDomain, ServerId};

@@ -6,6 +6,7 @@
 //! | `name_server`| dnsmasq, and a name server that follows a script                  |
 //! | `crawl_farm` | everything of a made-up web is stored once and byte for byte      |
 //! | `crawl_nginx`| the same of a server that was not written here                    |
+//! | `postgres_server`| a PostgreSQL of the test's own, to stop, kill and start again     |
 //! | `real_support`| certificates, servers of Debian's as children, curl            |
 //! | `real_servers`| what the servers of this world serve is stored as curl gets it |
 //! | `real_tls`   | their TLS: versions, sessions, bad certificates, bad ends         |
@@ -30,6 +31,7 @@
 //! | `again`      | conditional requests and HEAD: what need not come does not        |
 //! | `secrets`    | passwords and cookies work, and stay with their origin            |
 //! | `escapes`    | what servers write is shown as text, and URLs mean what they mean |
+//! | `database`   | two masters on one PostgreSQL: first writer wins, away, slow, another shape |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `no_names`   | a resolver that fails is not the fault of URLs                    |
 //! | `no_ports`   | a machine without free ports judges no URL by it                  |
@@ -50,6 +52,8 @@
 //! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
+//! | `scripted_master`| a master that follows a script, and a node that takes from it  |
+//! | `take_from_master`| a node takes its queue, loses nothing of it, and changes masters |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
 //! | `spider_store`| with `--store` it keeps a record until it is counted             |
 //! | `storeserver`| `nephila storeserver` counts what is durable, and nothing else    |
@@ -106,6 +110,7 @@ mod crawl_farm;
 mod crawl_nginx;
 mod crowds;
 mod damage;
+mod database;
 mod disks;
 mod dns;
 mod edges;
@@ -150,6 +155,7 @@ mod package;
 mod parse;
 mod plain_json;
 mod politeness;
+mod postgres_server;
 mod power_loss;
 mod private_files;
 mod reach;
@@ -171,6 +177,7 @@ mod rotation;
 mod round_trip;
 mod rules;
 mod runbooks;
+mod scripted_master;
 mod secrets;
 mod services;
 mod settings_files;
@@ -183,6 +190,7 @@ mod store;
 mod store_care;
 mod storeserver;
 mod support;
+mod take_from_master;
 mod telling;
 mod tuning;
 mod url_life;
