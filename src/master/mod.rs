@@ -11,6 +11,7 @@
 //! An epoch takes the files that have come, and is atomic: it is whole or did not happen, and made again from the same
 //! files it has the same bytes.
 
+pub mod args;
 pub mod epoch;
 mod filtered;
 mod input;
