@@ -52,6 +52,8 @@
 //! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
+//! | `scripted_master`| a master that follows a script, and a node that takes from it  |
+//! | `take_from_master`| a node takes its queue, loses nothing of it, and changes masters |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
 //! | `spider_store`| with `--store` it keeps a record until it is counted             |
 //! | `storeserver`| `nephila storeserver` counts what is durable, and nothing else    |
@@ -173,6 +175,7 @@ mod rotation;
 mod round_trip;
 mod rules;
 mod runbooks;
+mod scripted_master;
 mod secrets;
 mod services;
 mod settings_files;
@@ -185,6 +188,7 @@ mod store;
 mod store_care;
 mod storeserver;
 mod support;
+mod take_from_master;
 mod telling;
 mod tuning;
 mod url_life;
