@@ -37,6 +37,7 @@
 //! | `links`   | connections between processes                                               | runtime                |
 //! | `inspect` | how things stand with a URL and a crawl; the desk where it is asked         | runtime                |
 //! | `crawl`   | a crawl in one process                                                      | runtime names inspect  |
+//! | `master`  | the master: its database                                                    |                        |
 //! | `split`   | URL server, spider and store server as processes of their own               | runtime names links inspect crawl |
 //!
 //! No wing uses one that uses it; the layers test fails on a circle.
@@ -44,6 +45,7 @@
 mod crawl;
 mod inspect;
 mod links;
+mod master;
 mod names;
 mod runtime;
 mod split;
@@ -68,6 +70,7 @@ pub(crate) use inspect::status::{
 };
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
+pub use master::{DatabaseUrl, Postgres, Stranger};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Turned};

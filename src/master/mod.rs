@@ -13,7 +13,11 @@
 
 pub mod epoch;
 mod filtered;
+mod input;
+mod memory_table;
 mod partner_domain;
 
 pub use filtered::{EpochCounts, FilteredRow, RowPlace};
+pub use input::{InputBounds, InputError, InputFault, InputFile, InputReader, InputSum};
+pub use memory_table::{Fault, MemoryTable};
 pub use partner_domain::{By, DatabaseError, MapRow, PartnerDomain, ServerId};

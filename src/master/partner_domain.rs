@@ -4,6 +4,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerId(pub u16);
 
+impl ServerId {
+    /// What a row names that can be no server. It is never configured, and the domain is held.
+    pub const NONE: ServerId = ServerId(u16::MAX);
+}
+
 /// Who says that a domain is with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {

@@ -6,6 +6,7 @@
 //! | `name_server`| dnsmasq, and a name server that follows a script                  |
 //! | `crawl_farm` | everything of a made-up web is stored once and byte for byte      |
 //! | `crawl_nginx`| the same of a server that was not written here                    |
+//! | `postgres_server`| a PostgreSQL of the test's own, to stop, kill and start again     |
 //! | `real_support`| certificates, servers of Debian's as children, curl            |
 //! | `real_servers`| what the servers of this world serve is stored as curl gets it |
 //! | `real_tls`   | their TLS: versions, sessions, bad certificates, bad ends         |
@@ -30,6 +31,7 @@
 //! | `again`      | conditional requests and HEAD: what need not come does not        |
 //! | `secrets`    | passwords and cookies work, and stay with their origin            |
 //! | `escapes`    | what servers write is shown as text, and URLs mean what they mean |
+//! | `database`   | two masters on one PostgreSQL: first writer wins, away, slow, another shape |
 //! | `dns`        | names are resolved, and nobody else is believed or connected to   |
 //! | `no_names`   | a resolver that fails is not the fault of URLs                    |
 //! | `no_ports`   | a machine without free ports judges no URL by it                  |
@@ -105,6 +107,7 @@ mod crawl_farm;
 mod crawl_nginx;
 mod crowds;
 mod damage;
+mod database;
 mod disks;
 mod dns;
 mod edges;
@@ -149,6 +152,7 @@ mod package;
 mod parse;
 mod plain_json;
 mod politeness;
+mod postgres_server;
 mod power_loss;
 mod private_files;
 mod reach;
