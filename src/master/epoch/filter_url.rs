@@ -25,7 +25,11 @@ impl Incoming {
     pub fn fate(&self, row: Option<&CurrentRow>, rules: &JoinRules) -> Fate {
         let &Incoming { id, at_s, hits, tag } = self;
         let Some(row) = row else {
-            return Fate::Sent { next: CurrentRow { id, sent_s: at_s, seen_s: at_s, hits: 0, tag }, hits, tag };
+            return Fate::Sent {
+                next: CurrentRow { id, sent_s: at_s, seen_s: at_s, hits: 0, tag },
+                hits,
+                tag,
+            };
         };
         let is_due = at_s.saturating_sub(row.sent_s) > rules.resend_after_s;
         let waiting = hits + u64::from(row.hits);
@@ -84,7 +88,10 @@ mod tests {
         let rules = JoinRules::default();
         let tag = TagMark::of(b"1");
         let next = CurrentRow { id: 5, sent_s: T + 4_000, seen_s: T + 4_000, hits: 0, tag };
-        assert_eq!(incoming(T + 4_000, "").fate(Some(&row(3, "1")), &rules), Fate::Sent { next, hits: 13, tag });
+        assert_eq!(
+            incoming(T + 4_000, "").fate(Some(&row(3, "1")), &rules),
+            Fate::Sent { next, hits: 13, tag }
+        );
         assert_eq!(incoming(T + 4_000, "1").fate(None, &rules), Fate::Sent { next, hits: 10, tag });
         let next = CurrentRow { id: 5, sent_s: T, seen_s: T + 9, hits: 13, tag };
         assert_eq!(incoming(T + 8, "1").fate(Some(&row(3, "")), &rules), Fate::Kept { next, capped: 0 });

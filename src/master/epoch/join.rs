@@ -27,9 +27,11 @@ pub fn join(mut job: JoinJob<'_>) -> io::Result<Joined> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     let spill = SpillFile::new(job.work);
-    let taken = take_in(&mut job, job.rules.memory_bytes / 8 * LINES_EIGHTHS, &spill)?;
+    let lines_bytes = job.rules.memory_bytes / 8 * LINES_EIGHTHS;
+    let taken = take_in(&mut job, lines_bytes, &spill)?;
     let outputs: Vec<Mutex<PartitionOutput>> = (0..256).map(|_| Mutex::default()).collect();
-    let kept = Kept { spill: &spill, bytes: AtomicUsize::new(0), max: job.rules.memory_bytes / 8 * OUTPUT_EIGHTHS };
+    let kept =
+        Kept { spill: &spill, bytes: AtomicUsize::new(0), max: job.rules.memory_bytes / 8 * OUTPUT_EIGHTHS };
     let make = |partition| RowSink {
         partition,
         domains: Domains::new(job.rules.by),
@@ -38,12 +40,14 @@ pub fn join(mut job: JoinJob<'_>) -> io::Result<Joined> {
         sent: Vec::new(),
         output: PartitionOutput::default(),
     };
-    let mut counts = each_partition(&job, &spill, taken, &job.current, make, |partition, sink: RowSink<'_>| {
-        *outputs[usize::from(partition)].lock().unwrap_or_else(PoisonError::into_inner) = sink.end()?;
-        Ok(())
-    })?;
+    let mut counts =
+        each_partition(&job, &spill, taken, &job.current, make, |partition, sink: RowSink<'_>| {
+            *outputs[usize::from(partition)].lock().unwrap_or_else(PoisonError::into_inner) = sink.end()?;
+            Ok(())
+        })?;
     counts.held = 0;
-    let outputs = outputs.into_iter().map(|output| output.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let outputs =
+        outputs.into_iter().map(|output| output.into_inner().unwrap_or_else(PoisonError::into_inner));
     let outputs = outputs.collect();
     Ok(Joined::new(counts, job.key.check(), job.now_s, outputs, spill))
 }
@@ -60,7 +64,7 @@ pub(super) fn each_partition<K: Known, S: Sink>(
     let parts: Vec<Mutex<Vec<Part>>> = taken.parts.into_iter().map(Mutex::new).collect();
     let next = AtomicUsize::new(0);
     let told = Mutex::new(Ok(taken.counts));
-    let rules: &JoinRules = &job.rules;
+    let (rules, now_s): (&JoinRules, u32) = (&job.rules, job.now_s);
     let workers = job.workers.count().max(1);
     let bytes_max = (rules.memory_bytes / 8 / workers).max(PARTITION_BYTES_MIN);
     job.workers.each(&|_| {
@@ -74,7 +78,7 @@ pub(super) fn each_partition<K: Known, S: Sink>(
                 let rows = known.rows(partition)?;
                 let join = PartitionJoin {
                     rules,
-                    now_s: job.now_s,
+                    now_s,
                     spill,
                     bytes_max,
                     groups: &mut groups,
@@ -187,7 +191,12 @@ impl Sink for RowSink<'_> {
         self.turn(PART_BYTES)
     }
 
-    fn kept(&mut self, next: &CurrentRow, _: Option<&Grouped<'_>>, _: Option<KnownText<'_>>) -> io::Result<()> {
+    fn kept(
+        &mut self,
+        next: &CurrentRow,
+        _: Option<&Grouped<'_>>,
+        _: Option<KnownText<'_>>,
+    ) -> io::Result<()> {
         self.rows.extend_from_slice(&next.bytes());
         Ok(())
     }

@@ -12,7 +12,12 @@ use std::io;
 pub(super) trait Sink {
     fn sent(&mut self, sent: &SentNow<'_>) -> io::Result<()>;
     /// A row that stays, with the lines that came for it and what was known of it.
-    fn kept(&mut self, next: &CurrentRow, came: Option<&Grouped<'_>>, known: Option<KnownText<'_>>) -> io::Result<()>;
+    fn kept(
+        &mut self,
+        next: &CurrentRow,
+        came: Option<&Grouped<'_>>,
+        known: Option<KnownText<'_>>,
+    ) -> io::Result<()>;
 }
 
 /// A URL that is sent.
@@ -95,7 +100,15 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
                 self.counts.sent += 1;
                 self.counts.hits_sent += u64::from(fit);
                 self.counts.hits_capped += hits - u64::from(fit);
-                self.sink.sent(&SentNow { came, hits: fit, tag, next: &next, row: self.row, before, known })?;
+                self.sink.sent(&SentNow {
+                    came,
+                    hits: fit,
+                    tag,
+                    next: &next,
+                    row: self.row,
+                    before,
+                    known,
+                })?;
             }
             Fate::Kept { next, capped } => {
                 self.counts.hits_waiting += u64::from(next.hits);
