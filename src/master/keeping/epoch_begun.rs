@@ -1,3 +1,4 @@
+use super::super::InputFile;
 use super::super::epoch::{CurrentLog, IdKey, JoinJob, JoinRules, Joined, UrlCanon, Workers, join};
 use super::files::about;
 use super::rejects::Rejects;
@@ -58,8 +59,9 @@ impl Epoch {
     ) -> io::Result<Joined> {
         let current =
             self.current.as_deref().map(|path| open_current(path, &self.key)).transpose()?.flatten();
+        let inputs: Vec<InputFile> = self.inputs.iter().map(InputFile::new).collect();
         join(JoinJob {
-            inputs: &self.inputs,
+            inputs: &inputs,
             held: self.held.as_deref(),
             now_s: self.now_s,
             current: current.as_ref(),
