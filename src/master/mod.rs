@@ -14,8 +14,11 @@
 pub mod epoch;
 mod filtered;
 mod input;
+pub mod keeping;
+pub mod map;
 mod memory_table;
 mod partner_domain;
+pub mod queue;
 
 pub use filtered::{EpochCounts, FilteredRow, RowPlace};
 pub use input::{InputBounds, InputError, InputFault, InputFile, InputReader, InputSum};
