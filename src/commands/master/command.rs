@@ -1,3 +1,4 @@
+use super::once::OnceArgs;
 use super::status::StatusArgs;
 use crate::commands::shared::Failure;
 use clap::{Args, Subcommand};
@@ -13,12 +14,14 @@ pub struct MasterArgs {
 
 #[derive(Subcommand)]
 enum MasterCommand {
+    Once(Box<OnceArgs>),
     Status(StatusArgs),
 }
 
 impl MasterArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
+            MasterCommand::Once(args) => args.run(),
             MasterCommand::Status(args) => args.run(),
         }
     }
