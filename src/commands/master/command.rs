@@ -22,7 +22,7 @@ pub struct MasterArgs {
 
 #[derive(Subcommand)]
 enum MasterCommand {
-    Once(OnceArgs),
+    Once(Box<OnceArgs>),
     Status(StatusArgs),
     Map(MapArgs),
     Queue(QueueArgs),
