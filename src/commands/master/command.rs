@@ -1,3 +1,4 @@
+use super::args::ArgsArgs;
 use super::status::StatusArgs;
 use crate::commands::shared::Failure;
 use clap::{Args, Subcommand};
@@ -14,12 +15,14 @@ pub struct MasterArgs {
 #[derive(Subcommand)]
 enum MasterCommand {
     Status(StatusArgs),
+    Args(ArgsArgs),
 }
 
 impl MasterArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
             MasterCommand::Status(args) => args.run(),
+            MasterCommand::Args(args) => args.run(),
         }
     }
 }
