@@ -5,6 +5,7 @@ use super::map::MapArgs;
 use super::once::OnceArgs;
 use super::queue::QueueArgs;
 use super::rejects::RejectsArgs;
+use super::args::ArgsArgs;
 use super::status::StatusArgs;
 use crate::base::shown;
 use crate::commands::shared::Failure;
@@ -30,6 +31,7 @@ enum MasterCommand {
     Rejects(RejectsArgs),
     Explain(ExplainArgs),
     Audit(AuditArgs),
+    Args(ArgsArgs),
 }
 
 impl MasterArgs {
@@ -43,6 +45,7 @@ impl MasterArgs {
             MasterCommand::Rejects(args) => args.run(),
             MasterCommand::Explain(args) => args.run(),
             MasterCommand::Audit(args) => args.run(),
+            MasterCommand::Args(args) => args.run(),
         }
     }
 }
