@@ -1,3 +1,4 @@
+use super::run::RunArgs;
 use super::status::StatusArgs;
 use crate::commands::shared::Failure;
 use clap::{Args, Subcommand};
@@ -5,7 +6,9 @@ use std::path::PathBuf;
 
 /// Deal the URLs of logs to nodes: each domain to one, no URL more often than once an hour
 #[derive(Args)]
-#[command(after_help = "Example:\n  nephila master status --data ./nephila-master")]
+#[command(
+    after_help = "Examples:\n  nephila master run --config master.toml\n  nephila master status --data ./nephila-master"
+)]
 pub struct MasterArgs {
     #[command(subcommand)]
     command: MasterCommand,
@@ -13,12 +16,14 @@ pub struct MasterArgs {
 
 #[derive(Subcommand)]
 enum MasterCommand {
+    Run(Box<RunArgs>),
     Status(StatusArgs),
 }
 
 impl MasterArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
+            MasterCommand::Run(args) => args.run(),
             MasterCommand::Status(args) => args.run(),
         }
     }
