@@ -88,6 +88,7 @@
 //! | `robots`     | a robots.txt is answered for as the crawl would                   |
 //! | `robots_agent`| rules are for the name that they were read for                   |
 //! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
+//! | `reflog`     | files of a reflog are taken as they are, and what is wrong is named  |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
 //! | `services`   | a service manager is told the truth, and the units let a crawl run  |
 //! | `machine_tree`| a machine as files, right or wrong in one setting               |
@@ -162,6 +163,7 @@ mod real_servers;
 mod real_support;
 mod real_tls;
 mod redirects;
+mod reflog;
 mod refused_rings;
 mod reload;
 mod remembered;

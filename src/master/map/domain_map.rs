@@ -149,8 +149,9 @@ impl DomainMap {
         self.entries.len() as u32
     }
 
-    /// Forgets domains from a number on, whether they have a server or not.
+    /// Forgets domains from a number on, whether they have a server or not. No row before them was set after them.
     pub fn forget_from(&mut self, index: u32) {
+        let mut first = None;
         while self.entries.len() > index as usize {
             let last = self.entries.len() as u32 - 1;
             let place = self.entries[last as usize].place;
@@ -159,7 +160,9 @@ impl DomainMap {
                 found.remove();
             }
             self.entries.pop();
-            // A row that was set again lies behind others, which are forgotten as well.
+            first = Some(first.map_or(place, |first: u32| first.min(place)));
+        }
+        if let Some(place) = first {
             self.names.truncate(place);
         }
         self.placed = self.placed.min(self.entries.len());

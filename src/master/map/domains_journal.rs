@@ -344,3 +344,90 @@ fn apply(map: &mut DomainMap, frame: &[u8]) -> Option<()> {
     }
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(n: u32, server: u16) -> MapRow {
+        MapRow {
+            domain: format!("d{n}.example").into(),
+            server: ServerId(server),
+            moving_to: (n % 7 == 0).then_some(ServerId(3)),
+            page: u64::from(n) * 1_000,
+            since_s: n,
+            by: [By::Rule, By::Person, By::Import][n as usize % 3],
+            fence: n % 5,
+        }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("nephila-domains-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn told(map: &DomainMap) -> (Vec<MapRow>, Vec<u32>, Vec<(ServerId, u64)>) {
+        let totals = map.loads().totals.iter().map(|(server, total)| (*server, total.to_bits())).collect();
+        (map.rows().collect(), map.weights().map(f32::to_bits).collect(), totals)
+    }
+
+    fn write(journal: &mut DomainsJournal, map: &mut DomainMap, from: u32, to: u32) -> DomainsEnd {
+        let rows: Vec<MapRow> = (from..to).map(|n| row(n, n as u16 % 4)).collect();
+        journal.append_rows(rows.iter()).unwrap();
+        rows.iter().for_each(|row| drop(map.set(row)));
+        let sent: Vec<(u32, u32)> =
+            (0..map.numbers()).step_by(3).map(|index| (index, index % 11 + 1)).collect();
+        let now_s = 1_311_797_321 + from * 977;
+        journal.append_sent(now_s, &sent).unwrap();
+        map.sent(now_s, &sent);
+        let end = journal.seal().unwrap();
+        journal.commit();
+        end
+    }
+
+    #[test]
+    fn the_map_comes_back_to_the_last_bit_compacted_or_not() {
+        let folder = folder("back");
+        let (mut journal, mut map) = DomainsJournal::open(&folder, DomainsEnd::default()).unwrap();
+        write(&mut journal, &mut map, 0, 3_000);
+        let end = write(&mut journal, &mut map, 2_500, 3_500);
+        // Not committed.
+        journal.append_rows([row(9_999, 1)].iter()).unwrap();
+        drop(journal);
+        let (mut journal, read) = DomainsJournal::open(&folder, end).unwrap();
+        assert_eq!(told(&read), told(&map));
+        assert_eq!(std::fs::metadata(folder.join(FILE)).unwrap().len(), end.bytes);
+        journal.compact_now(&map).unwrap();
+        assert_eq!(
+            told(&DomainsJournal::view(&folder, end).unwrap()),
+            told(&map),
+            "killed before the next commit"
+        );
+        let end = write(&mut journal, &mut map, 3_400, 3_600);
+        assert_eq!(told(&DomainsJournal::view(&folder, end).unwrap()), told(&map));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn every_flipped_byte_is_found_out() {
+        let folder = folder("flip");
+        let (mut journal, mut map) = DomainsJournal::open(&folder, DomainsEnd::default()).unwrap();
+        let end = write(&mut journal, &mut map, 0, 20);
+        let path = folder.join(FILE);
+        let good = std::fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            let mut flipped = good.clone();
+            flipped[at] ^= 1 << (at % 8);
+            std::fs::write(&path, &flipped).unwrap();
+            let error = DomainsJournal::view(&folder, end).err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(error.contains("is damaged") && error.contains("map import"), "byte {at}: {error}");
+        }
+        std::fs::write(&path, &good[..good.len() - 1]).unwrap();
+        assert!(DomainsJournal::view(&folder, end).is_err());
+        std::fs::remove_file(&path).unwrap();
+        assert!(DomainsJournal::open(&folder, end).is_err(), "a map that is gone is not begun anew");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

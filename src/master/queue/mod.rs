@@ -21,6 +21,8 @@ mod queue;
 mod reader;
 mod segment;
 mod shelf;
+#[cfg(test)]
+mod tests;
 
 pub use block::{BlockHeader, BlockKind, ENTRY_BYTES_MAX};
 pub use error::QueueError;
