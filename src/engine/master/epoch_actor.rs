@@ -283,18 +283,23 @@ impl EpochActor {
         let now_s = u32::try_from((self.parts.clock)(now)).unwrap_or(u32::MAX);
         let mut board = self.parts.board.lock();
         let before = std::mem::take(&mut board.servers);
-        board.servers = self
-            .master
-            .servers()
-            .iter()
-            .map(|server| ServerStatus {
+        let status = |server: &Server| {
+            let known = before.iter().find(|before| before.id == server.id.0).cloned().unwrap_or_default();
+            let reader = self.master.reader(server.id);
+            let (position, next) = reader.as_ref().map_or((0, 0), |it| (it.position(), it.next_seq()));
+            ServerStatus {
                 id: server.id.0,
                 state: server.state.name().to_string(),
                 capacity: server.capacity,
                 load: self.master.map().loads().per_hour(server.id, now_s),
-                ..before.iter().find(|before| before.id == server.id.0).cloned().unwrap_or_default()
-            })
-            .collect();
+                queue: next.saturating_sub(position),
+                queue_bytes: reader.map_or(0, |reader| reader.bytes().1),
+                position,
+                next,
+                ..known
+            }
+        };
+        board.servers = self.master.servers().iter().map(status).collect();
     }
 
     /// One line, and another try in a while. What no waiting mends ends the process.

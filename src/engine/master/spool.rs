@@ -89,7 +89,6 @@ impl Spool {
         })
     }
 
-
     pub fn set_settle(&mut self, settle: Option<Duration>) {
         self.settle = settle;
     }
