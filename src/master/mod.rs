@@ -13,8 +13,11 @@
 
 mod filtered;
 mod memory_table;
+pub mod moves;
+mod pair;
 mod partner_domain;
 
 pub use filtered::{EpochCounts, FilteredRow, RowPlace};
 pub use memory_table::{Fault, MemoryTable};
+pub use pair::{Pair, PairTerms, check_pair};
 pub use partner_domain::{By, DatabaseError, MapRow, PartnerDomain, ServerId};
