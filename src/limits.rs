@@ -17,6 +17,8 @@ pub const TAKE_ENTRIES: u32 = 10_000;
 
 /// Connections between URL servers and spiders that one process holds.
 pub const LINKS_MAX: usize = 1_024;
+/// Masters that a node may take from.
+pub const MASTERS_MAX: usize = 8;
 /// Words in the rings to and from the thread that holds them; one may carry a receive buffer.
 pub const LINK_RING_WORDS: usize = 1_024;
 /// Orders that a spider takes beyond its free slots from a URL server that does not wait for GET; with more of them

@@ -1,7 +1,8 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
     add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
-    master, metrics, parse, pause, robots, sim, spider, status, stop, store, storeserver, tune, urlserver,
+    master, metrics, parse, pause, reflog, robots, sim, spider, status, stop, store, storeserver, tune,
+    urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -52,6 +53,7 @@ enum Command {
     Spider(Box<spider::SpiderArgs>),
     Storeserver(storeserver::StoreServerArgs),
     Master(Box<master::MasterArgs>),
+    Reflog(reflog::ReflogArgs),
     Tune(tune::TuneArgs),
     Farm(farm::FarmArgs),
     Robots(robots::RobotsArgs),
@@ -136,6 +138,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Spider(args) => args.run(),
         Command::Storeserver(args) => args.run(),
         Command::Master(args) => args.run(),
+        Command::Reflog(args) => args.run(),
         Command::Tune(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Index(args) => args.run(),

@@ -224,7 +224,11 @@ fn as_file(all: &[Listed]) -> String {
     // A list of tables may stand before the first section only.
     let (lists, settings): (Vec<&Listed>, Vec<&Listed>) =
         all.iter().partition(|listed| !listed.key.contains('.'));
-    for listed in lists.into_iter().filter(|listed| listed.key == "recrawl").chain(settings) {
+    for listed in lists
+        .into_iter()
+        .filter(|listed| ["recrawl", "server"].contains(&listed.key.as_str()))
+        .chain(settings)
+    {
         let Some(value) = &listed.text else { continue };
         let (header, name) = listed.key.split_once('.').unwrap_or(("", &listed.key));
         if header != section {

@@ -1,6 +1,6 @@
 use super::settings::{
-    AdminFlags, Before, DataFlags, KeptArgs, LinkFlags, Overlay, QueueFlags, ReachFlags, SharedArgs,
-    WHAT_TO_CRAWL, say_settings,
+    AdminFlags, Before, DataFlags, KeptArgs, LinkFlags, MasterFlags, Overlay, QueueFlags, ReachFlags,
+    SharedArgs, WHAT_TO_CRAWL, say_settings,
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, Reload,
@@ -11,8 +11,8 @@ use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    CrawlStore, CrawlTask, Event, Health, Node, NodeError, NodeSetup, NodeStatus, SeedsLost, SpiderSetup,
-    Summary,
+    CrawlStore, CrawlTask, Event, Health, MasterPosition, Node, NodeError, NodeSetup, NodeStatus, SeedsLost,
+    SpiderSetup, Summary,
 };
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
@@ -24,7 +24,7 @@ use std::time::Instant;
 /// Crawl from URLs, in one process, politely
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it continues as it was told before:\n  nephila crawl --data ./example"
+    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it continues as it was told before:\n  nephila crawl --data ./example\n\nWith a master, which deals the URLs of a log to its nodes (nephila help master):\n  nephila crawl --master 10.0.0.1:7190,10.0.0.2:7190 --server 7 --depth 0 --data ./node7\nWhat a master hands in is fetched whatever --scope and --depth say of links; --depth 0 fetches that alone, and\nfollows no links. It waits for more until it is stopped, and the same command continues where it was."
 )]
 pub struct CrawlArgs {
     /// URLs to start from
@@ -44,6 +44,8 @@ pub struct CrawlArgs {
     #[command(flatten)]
     pub shared: SharedArgs,
     #[command(flatten)]
+    pub master: MasterFlags,
+    #[command(flatten)]
     pub queues: QueueFlags,
     #[command(flatten)]
     pub admin: AdminFlags,
@@ -57,11 +59,13 @@ impl CrawlArgs {
         self.shared.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
-        let flags: [&dyn Overlay; 5] = [&self.queues, &self.data, &self.reach, &self.links, &self.admin];
+        let flags: [&dyn Overlay; 6] =
+            [&self.queues, &self.data, &self.reach, &self.links, &self.master, &self.admin];
         let layered = self.shared.layered(&flags, self.kept.before())?;
         is_free(&layered.config.store.data, !self.urls.is_empty() || self.seeds.is_some())?;
         say_settings(&layered);
         let Layered { config, kept, .. } = layered;
+        is_its_server(&config)?;
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
         let data = config.store.data.clone();
@@ -80,7 +84,7 @@ impl CrawlArgs {
         for path in files.into_iter().flatten() {
             read_urls(path, "--seeds", &mut seeds)?;
         }
-        if !seeds.is_empty() {
+        if !seeds.is_empty() || config.crawl.has_master() {
             return Ok(seeds);
         }
         let lack = match files == [&None, &None] {
@@ -221,6 +225,19 @@ pub(super) fn crawl(
     }
     note.end(&ended);
     ended
+}
+
+/// A directory that has taken the queue of one server is no place for another's.
+fn is_its_server(config: &Config) -> Result<(), Failure> {
+    let (Some(server), data) = (config.crawl.server, &config.store.data) else { return Ok(()) };
+    let before = MasterPosition::read(data).map_err(|error| Failure::CannotRun(error.to_string()))?;
+    match before.filter(|before| before.server != server) {
+        Some(MasterPosition { server: before, .. }) => Err(Failure::Usage(format!(
+            "{} holds what was taken for server {before}, and not for server {server}: go on with --server {before}, or choose another directory with --data",
+            data.display()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Whoever names URLs while a crawl runs there means to add them.

@@ -1,15 +1,21 @@
 use super::settings::parse_cores;
-use super::shared::{Failure, Signals, print, say};
+use super::shared::{Failure, Signals, now_ms, print, say};
 use crate::config::{millis, size};
-use crate::farm::{Farm, FarmError, FarmOptions, SiteSpec};
+use crate::farm::{Farm, FarmError, FarmOptions, ReflogSpec, SiteSpec};
+use crate::proto::reflog::Stamp;
+use crate::storage::sync_parent;
 use clap::Args;
-use std::io::Read;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 /// Serve a made-up web on loopback: thousands of hosts, every page computed from a seed
 #[derive(Args, Clone)]
 #[command(
-    after_help = "Example:\n  nephila farm --hosts 100 --pages 50 --port 8080 --hosts-file farm.hosts --seeds-file farm.seeds\n  nephila crawl --seeds farm.seeds --hosts-file farm.hosts --allow-net 127.0.0.0/8 \\\n      --req-host-per-sec 20\n\n  nephila farm --tls --ca-out farm.pem --port 8443 --hosts-file farm.hosts\n  curl --cacert farm.pem --resolve h3.farm.test:8443:127.16.0.3 https://h3.farm.test:8443/\n\nEvery host has its own address from 127.16.0.0 on; all of them answer on the same port.\nThe certificate of --tls holds every name and the addresses of the first 16 hosts.\nIt runs until it is stopped with Ctrl-C."
+    after_help = "Example:\n  nephila farm --hosts 100 --pages 50 --port 8080 --hosts-file farm.hosts --seeds-file farm.seeds\n  nephila crawl --seeds farm.seeds --hosts-file farm.hosts --allow-net 127.0.0.0/8 \\\n      --req-host-per-sec 20\n\n  nephila farm --tls --ca-out farm.pem --port 8443 --hosts-file farm.hosts\n  curl --cacert farm.pem --resolve h3.farm.test:8443:127.16.0.3 https://h3.farm.test:8443/\n\n  nephila farm --hosts 100 --port 8080 --hosts-file farm.hosts --reflog 100000 --reflog-file spool/farm.reflog\n\nEvery host has its own address from 127.16.0.0 on; all of them answer on the same port.\nThe certificate of --tls holds every name and the addresses of the first 16 hosts.\nIt runs until it is stopped with Ctrl-C."
 )]
 pub struct FarmArgs {
     /// How many hosts
@@ -81,6 +87,18 @@ pub struct FarmArgs {
     /// Write the first page of every host here, for crawl --seeds
     #[arg(long, value_name = "FILE")]
     pub seeds_file: Option<PathBuf>,
+    /// Write a reflog of N records over the pages, the last of them now, to --reflog-file
+    #[arg(long, value_name = "N")]
+    pub reflog: Option<u64>,
+    /// Where to; it takes its name when it is whole, so that a spool of a master will do; gzip by .gz
+    #[arg(long, value_name = "FILE", default_value = "farm.reflog", requires = "reflog")]
+    pub reflog_file: PathBuf,
+    /// Time that its records are spread over
+    #[arg(long, value_name = "S", default_value_t = 3_600, requires = "reflog")]
+    pub reflog_seconds: u32,
+    /// Break records over lines as real files do, and plant unknown and bad ones
+    #[arg(long, requires = "reflog")]
+    pub reflog_rough: bool,
     /// Stop when stdin is closed, so that a farm does not outlive what started it
     #[arg(long)]
     pub until_stdin_closes: bool,
@@ -137,6 +155,9 @@ impl FarmArgs {
             let seeds: String = farm.seeds().map(|seed| format!("{seed}\n")).collect();
             written(path, std::fs::write(path, seeds))?;
         }
+        if let Some(records) = self.reflog {
+            written(&self.reflog_file, self.write_reflog(&farm, records))?;
+        }
         let (hosts, pages, port, first) = (self.hosts, self.pages, farm.port(), farm.url(0, 0));
         print(&match self.json {
             true => format!("{}\n", serde_json::json!({"port": port, "first": first, "hosts": hosts})),
@@ -152,5 +173,27 @@ impl FarmArgs {
             say(format_args!("farm: {requests} requests on {connections} connections"));
         }
         Ok(())
+    }
+    /// Under a name that nobody looks at until it is whole.
+    fn write_reflog(&self, farm: &Farm, records: u64) -> io::Result<()> {
+        let name = self.reflog_file.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        let hidden = self.reflog_file.with_file_name(hidden);
+        let from = Stamp::from_s(((now_ms() / 1_000) as u32).saturating_sub(self.reflog_seconds));
+        let (seconds, rough) = (self.reflog_seconds, self.reflog_rough);
+        let spec = ReflogSpec { seed: self.seed, records, urls: 0, from, seconds, rough };
+        let file = File::create(&hidden)?;
+        match self.reflog_file.extension().is_some_and(|ending| ending == "gz") {
+            true => {
+                let mut packed = GzEncoder::new(&file, Compression::fast());
+                farm.write_reflog(spec, &mut packed)?;
+                packed.finish()?;
+            }
+            false => drop(farm.write_reflog(spec, &mut &file)?),
+        }
+        file.sync_all()?;
+        fs::rename(&hidden, &self.reflog_file)?;
+        sync_parent(&self.reflog_file)
     }
 }

@@ -1,7 +1,8 @@
 use super::shared::{Failure, Intake, Ticker, say, tell};
 use crate::base::shown;
-use crate::doc_index::Import;
+use crate::doc_index::{Import, ImportError};
 use crate::engine::Taken;
+use crate::proto::reflog::{ReflogReader, Reject, Told};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -58,38 +59,109 @@ fn take(
 ) -> Result<(), Failure> {
     let mut bytes = Vec::new();
     let mut number = 0u64;
+    let mut lines = Lines::default();
     loop {
         bytes.clear();
         let read = input.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut bytes)?;
-        if read == 0 {
-            return Ok(());
-        }
         number += 1;
         let whole = bytes.ends_with(b"\n") || read < LINE_BYTES_MAX;
         if !whole {
             input.skip_until(b'\n')?;
         }
-        let line = String::from_utf8_lossy(&bytes);
-        let import = match whole {
-            true => Import::read(&line).map_err(|error| error.to_string()),
-            false => Err(format!("longer than {LINE_BYTES_MAX} bytes")),
-        };
-        match import {
-            Ok(None) => continue,
-            Ok(Some(import)) => intake.hand(&line, &import)?,
-            Err(cause) => {
-                let bad = &mut summary.taken.bad;
-                *bad += 1;
-                if *bad <= NAMED_MAX {
-                    let (line, cause) = (shown(line.trim_end(), 100), shown(&cause, 200));
-                    say(format_args!("nephila: {}:{number}: skipped: {line}: {cause}", file.display()));
-                } else if *bad == NAMED_MAX + 1 {
-                    say(format_args!("nephila: {}: more bad lines are counted, not named", file.display()));
-                }
+        let is_end = read == 0;
+        match (is_end, whole) {
+            (true, _) => lines.end(number),
+            (false, true) => lines.take(number, &bytes),
+            (false, false) => {
+                let cause = format!("longer than {LINE_BYTES_MAX} bytes");
+                lines.told.push((number, String::from_utf8_lossy(&bytes).into_owned(), Err(cause)));
             }
         }
-        summary.lines += 1;
+        for (number, line, import) in lines.told.drain(..) {
+            match import {
+                Ok(import) => intake.hand(&line, &import)?,
+                Err(cause) => {
+                    let bad = &mut summary.taken.bad;
+                    *bad += 1;
+                    if *bad <= NAMED_MAX {
+                        let (line, cause) = (shown(line.trim_end(), 100), shown(&cause, 200));
+                        say(format_args!("nephila: {}:{number}: skipped: {line}: {cause}", file.display()));
+                    } else if *bad == NAMED_MAX + 1 {
+                        say(format_args!(
+                            "nephila: {}: more bad lines are counted, not named",
+                            file.display()
+                        ));
+                    }
+                }
+            }
+            summary.lines += 1;
+        }
+        if is_end {
+            return Ok(());
+        }
         ticker.show(|_| Some(format!("{} lines", summary.lines)));
+    }
+}
+
+/// Lines of an import: each by itself, but for the records of a reflog that are broken over several.
+#[derive(Default)]
+struct Lines {
+    reflog: ReflogReader,
+    /// The line that it is in or begins with, what it says in one, and what that means.
+    told: Vec<(u64, String, Result<Import, String>)>,
+}
+
+/// Tabs of a record that stands in one line.
+const RECORD_TABS: usize = 5;
+
+impl Lines {
+    /// One line, with its end.
+    fn take(&mut self, number: u64, bytes: &[u8]) {
+        let tabs = memchr::memchr_iter(b'\t', bytes).take(RECORD_TABS).count();
+        let is_json = bytes.trim_ascii_start().starts_with(b"{");
+        if tabs == RECORD_TABS || is_json || (tabs == 0 && !self.reflog.is_open()) {
+            self.end(number);
+            return self.read(number, bytes);
+        }
+        let unknown = self.reflog.counts().unknown;
+        self.join(number, |reflog, told| reflog.read(bytes, told));
+        if self.reflog.counts().unknown > unknown {
+            self.read(number, bytes);
+        }
+    }
+
+    /// No more lines of a record come.
+    fn end(&mut self, number: u64) {
+        if self.reflog.is_open() {
+            self.join(number, |reflog, told| reflog.end(told));
+        }
+    }
+
+    fn read(&mut self, number: u64, bytes: &[u8]) {
+        let line = String::from_utf8_lossy(bytes);
+        if let Some(import) = Import::read(&line).map_err(|error| error.to_string()).transpose() {
+            self.told.push((number, line.into_owned(), import));
+        }
+    }
+
+    fn join(&mut self, number: u64, step: impl FnOnce(&mut ReflogReader, &mut dyn FnMut(Told<'_>))) {
+        // Lines of an open record are handed on without a gap, so that they are counted as the file does.
+        let next = self.reflog.lines() + 1;
+        let place = |line: u64| number.saturating_sub(next.saturating_sub(line));
+        let all = &mut self.told;
+        step(&mut self.reflog, &mut |told| match told {
+            Told::Record { line, record } => {
+                let mut out = Vec::new();
+                record.write(&mut out);
+                let text = String::from_utf8_lossy(&out).into_owned();
+                let import = Import::read(&text).map_err(|error| error.to_string()).transpose();
+                all.extend(import.map(|import| (place(line), text, import)));
+            }
+            Told::Reject(Reject { line, why, text, .. }) => {
+                let cause = ImportError::reflog(why).to_string();
+                all.push((place(line), String::from_utf8_lossy(text).into_owned(), Err(cause)));
+            }
+        });
     }
 }
 

@@ -26,6 +26,7 @@ mod master;
 mod metrics;
 pub mod parse;
 mod pause;
+mod reflog;
 mod robots;
 mod roff;
 mod settings;

@@ -5,8 +5,8 @@ use super::machine::{cores, memory_bytes};
 use super::shared::{Failure, LogArgs, tell_event};
 use crate::base::shown;
 use crate::config::{
-    Bytes, Config, ConfigError, Contact, DriverChoice, Fault, Kept, Layered, MEMORY_BYTES_MIN, Millis,
-    Mistake, NameServer, Net, Rate, Reading, Role, Seconds, flag_help, flag_value,
+    Bytes, Config, ConfigError, Contact, DriverChoice, Fault, Kept, Layered, MEMORY_BYTES_MIN, MasterAddress,
+    Millis, Mistake, NameServer, Net, Rate, Reading, Role, Seconds, flag_help, flag_value,
 };
 use crate::engine::Event;
 use crate::handler::ScopeKind;
@@ -33,6 +33,7 @@ fn heading(setting: &str) -> &'static str {
         | "wait" | "linger" => LIMITS,
         "data" | "log_bytes" => STORAGE,
         "memory" | "cores" | "driver" => MACHINE,
+        "server" => MASTER,
         _ => NETWORK,
     }
 }
@@ -42,6 +43,7 @@ const LIMITS: &str = "Limits";
 const NETWORK: &str = "Network";
 pub const MACHINE: &str = "Machine";
 const STORAGE: &str = "Storage";
+const MASTER: &str = "Master";
 
 /// Defines flags for settings, by section and name; their help and what they take is written where the setting is. A
 /// switch is on without a value, and may be given one, as `--cookies=false`; the flag of a list may be repeated.
@@ -138,6 +140,38 @@ setting_flags! {
         crawl.wait,
         crawl.again,
         crawl.head,
+    }
+}
+
+/// Where a crawl gets its URLs from, if a master deals them out.
+#[derive(Args)]
+pub struct MasterFlags {
+    #[arg(
+        long,
+        value_name = flag_value("crawl", "master"),
+        value_delimiter = ',',
+        help_heading = MASTER,
+        help = flag_help("crawl", "master")
+    )]
+    master: Vec<MasterAddress>,
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+setting_flags! {
+    /// Who a node is to its master.
+    ServerFlags {
+        crawl.server: u16,
+    }
+}
+
+impl Overlay for MasterFlags {
+    fn lay_over(&self, config: &mut Config, told: &mut Vec<String>) {
+        if !self.master.is_empty() {
+            config.crawl.master.clone_from(&self.master);
+            told.push("crawl.master".to_string());
+        }
+        self.server.lay_over(config, told);
     }
 }
 
@@ -315,8 +349,32 @@ pub fn checked(file: &Reading, role: Role) -> Vec<Mistake> {
         let keys = vec!["url_server.listen".to_string(), "url_server.spider_host".to_string()];
         faults.push(Fault { keys, cause: NO_WAY_TO_A_SPIDER.to_string() });
     }
+    if role == Role::Master {
+        faults.extend(master_faults(&config));
+    }
     file.mistakes_with(faults, |_| false)
 }
+
+/// What a master cannot do without.
+pub fn master_faults(config: &Config) -> Vec<Fault> {
+    let fault = |key: &str, cause: &str| Fault { keys: vec![key.to_string()], cause: cause.to_string() };
+    let mut faults = Vec::new();
+    if config.servers.is_empty() {
+        faults
+            .push(fault("server", "no server to deal URLs to: write a [[server]] with its id for each node"));
+    }
+    if config.master.listen.is_none() {
+        faults.push(fault("master.listen", "no node could dial in: set listen under [master]"));
+    }
+    let environment = std::env::var(DATABASE_PASSWORD).ok();
+    if let Err(cause) = config.master.database_access(environment) {
+        faults.push(fault("master.database_password_file", &cause));
+    }
+    faults
+}
+
+/// Of the environment: what proves to the database of a master who it is.
+pub const DATABASE_PASSWORD: &str = "NEPHILA_DATABASE_PASSWORD";
 
 pub const NO_WAY_TO_A_SPIDER: &str =
     "no way to a spider: set listen or spider_host under [url_server] in a file for --config";

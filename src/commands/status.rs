@@ -218,6 +218,7 @@ fn running_rows(node: &NodeStatus) -> Vec<(&'static str, String)> {
         let due = due_text(waiting, node.next_due.as_deref());
         rows.push(("URLs", format!("{known} known, {pending} pending{due}")));
     }
+    rows.extend(node.master.as_ref().map(|master| ("master", master.said())));
     rows.extend(node.waiting_for.clone().map(|what| ("waits", what)));
     rows
 }

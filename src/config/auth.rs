@@ -43,7 +43,7 @@ impl AuthEntry {
     }
 }
 
-fn first_line(path: &Path) -> Result<String, String> {
+pub(super) fn first_line(path: &Path) -> Result<String, String> {
     let name = || shown(&path.display().to_string(), 200);
     let mut bytes = Vec::new();
     std::fs::File::open(path)

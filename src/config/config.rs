@@ -2,6 +2,7 @@ use super::admin::AdminSettings;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
 use super::file::ConfigError;
+use super::master::{Assign, MasterSettings, Server, ServerEntry};
 use super::recrawl::RecrawlEntry;
 use super::section::{Section, Value};
 use super::spider::SpiderSettings;
@@ -9,7 +10,7 @@ use super::store::StoreSettings;
 use super::units::{Bytes, Seconds};
 use super::url_server::UrlServerSettings;
 use crate::base::named_enum;
-use crate::limits::{NAME_SERVERS_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
+use crate::limits::{MASTERS_MAX, NAME_SERVERS_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
 use crate::proto::auth::Sites;
 use crate::proto::url::RecrawlRules;
 
@@ -21,11 +22,14 @@ pub struct Config {
     pub spider: SpiderSettings,
     pub store: StoreSettings,
     pub doc_index: DocIndexSettings,
+    pub master: MasterSettings,
     pub admin: AdminSettings,
     /// `[[auth]]`
     pub auth: Sites,
     /// `[[recrawl]]`
     pub recrawl: RecrawlRules,
+    /// `[[server]]`, no two of one id.
+    pub servers: Vec<Server>,
     /// The cores of this machine to run a shard on each.
     pub cores: Vec<usize>,
 }
@@ -60,6 +64,7 @@ named_enum! {
         UrlServer = "urlserver",
         Spider = "spider",
         StoreServer = "storeserver",
+        Master = "master",
     }
 }
 
@@ -82,6 +87,7 @@ impl Config {
         beyond_bounds(spider, &mut faults);
         beyond_bounds(store, &mut faults);
         beyond_bounds(doc_index, &mut faults);
+        beyond_bounds(&self.master, &mut faults);
         if !faults.is_empty() {
             return faults;
         }
@@ -154,29 +160,63 @@ impl Config {
                 ),
             );
         }
+        let crawl = &self.crawl;
+        match (crawl.has_master(), crawl.server) {
+            (true, None) => wrong(
+                &["crawl.server", "crawl.master"],
+                "a master is given, and not which of its servers this node is: give its number with --server N"
+                    .to_string(),
+            ),
+            (false, Some(_)) => wrong(
+                &["crawl.master", "crawl.server"],
+                "server is set, and no master to take from: give one with --master HOST:PORT".to_string(),
+            ),
+            _ => {}
+        }
+        let is_twice = |at: usize| crawl.master[..at].contains(&crawl.master[at]);
+        if crawl.master.len() > MASTERS_MAX || (0..crawl.master.len()).any(is_twice) {
+            wrong(&["crawl.master"], format!("master: at most {MASTERS_MAX}, and none twice (--master)"));
+        }
         if self.crawl.dns.len() > NAME_SERVERS_MAX {
             wrong(&["crawl.dns"], format!("dns: at most {NAME_SERVERS_MAX} name servers (--dns)"));
+        }
+        let master = &self.master;
+        if master.peer.is_some() && master.assign == Assign::LeastLoaded && master.database.is_none() {
+            wrong(
+                &["master.peer", "master.assign", "master.database"],
+                "two masters with assign = \"least_loaded\" and no database could give one domain to two servers (set database, or assign = \"rendezvous\" in both)".to_string(),
+            );
+        }
+        if master.keep_repeats < master.resend_after {
+            wrong(
+                &["master.keep_repeats", "master.resend_after"],
+                format!(
+                    "keep_repeats ({}) must be at least resend_after ({})",
+                    master.keep_repeats, master.resend_after
+                ),
+            );
+        }
+        if master.spool().components().eq(master.data.components()) {
+            let cause = "spool and data are one directory (give each its own)".to_string();
+            wrong(&["master.spool", "master.data"], cause);
         }
         faults
     }
 
-    /// Every setting that has a value, as the file would have it: `section.name`. The list of re-crawl rules is one of
-    /// them; credentials are not.
+    /// Every setting that has a value, as the file would have it: `section.name`. Lists of re-crawl rules and of
+    /// servers are one each; credentials are none.
     pub(super) fn written(&self) -> Vec<(String, String)> {
         fn of<S: Section>(section: &S) -> impl Iterator<Item = (String, String)> {
             section.written().into_iter().map(|(name, text)| (key::<S>(name), text))
         }
         let sections = of(&self.crawl).chain(of(&self.url_server)).chain(of(&self.spider));
-        let sections = sections.chain(of(&self.store)).chain(of(&self.doc_index)).chain(of(&self.admin));
-        let rules = Vec::from(self.recrawl.clone()).into_iter().map(|(rule, every)| {
-            let entry = RecrawlEntry { r#match: Some(rule), every: Some(Seconds(every)) };
-            let settings = entry.written().into_iter().map(|(name, text)| format!("{name} = {text}"));
-            format!("{{ {} }}", settings.collect::<Vec<_>>().join(", "))
-        });
-        let rules: Vec<String> = rules.collect();
+        let sections = sections.chain(of(&self.store)).chain(of(&self.doc_index)).chain(of(&self.master));
+        let sections = sections.chain(of(&self.admin));
+        let rules = Vec::from(self.recrawl.clone()).into_iter();
         let rules =
-            (!rules.is_empty()).then(|| (RecrawlEntry::NAME.to_string(), format!("[{}]", rules.join(", "))));
-        rules.into_iter().chain(sections).collect()
+            rules.map(|(rule, every)| RecrawlEntry { r#match: Some(rule), every: Some(Seconds(every)) });
+        let servers = self.servers.iter().copied().map(ServerEntry::from);
+        listed(rules).into_iter().chain(listed(servers)).chain(sections).collect()
     }
 
     /// Takes over one setting.
@@ -189,7 +229,9 @@ impl Config {
             StoreSettings::NAME => self.store.adopt(name, &from.store),
             DocIndexSettings::NAME => self.doc_index.adopt(name, &from.doc_index),
             AdminSettings::NAME => self.admin.adopt(name, &from.admin),
+            MasterSettings::NAME => self.master.adopt(name, &from.master),
             RecrawlEntry::NAME => self.recrawl = from.recrawl.clone(),
+            ServerEntry::NAME => self.servers.clone_from(&from.servers),
             _ => {}
         }
     }
@@ -198,7 +240,18 @@ impl Config {
     pub(super) fn make_paths_absolute(&mut self) {
         self.crawl.make_paths_absolute();
         self.spider.make_paths_absolute();
+        self.master.make_paths_absolute();
     }
+}
+
+/// A list of tables as one setting, if it has any.
+fn listed<S: Section>(entries: impl Iterator<Item = S>) -> Option<(String, String)> {
+    let entries = entries.map(|entry| {
+        let settings = entry.written().into_iter().map(|(name, text)| format!("{name} = {text}"));
+        format!("{{ {} }}", settings.collect::<Vec<_>>().join(", "))
+    });
+    let entries: Vec<String> = entries.collect();
+    (!entries.is_empty()).then(|| (S::NAME.to_string(), format!("[{}]", entries.join(", "))))
 }
 
 /// How a setting is named where its section is not at hand.

@@ -1,6 +1,6 @@
 use super::config::DriverChoice;
 use super::section::{Value, settings};
-use super::units::Seconds;
+use super::units::{Millis, Seconds};
 use crate::base::shown;
 use crate::handler::ScopeKind;
 use crate::proto::url::CrawlUrl;
@@ -41,6 +41,12 @@ settings! {
         allow_net: Vec<Net> = Vec::new(), flag "CIDR";
         /// Names and addresses that need no name server, in the format of /etc/hosts; unset, /etc/hosts.
         hosts_file: Option<PathBuf> = None, flag "FILE";
+        /// Masters to take URLs from, like ["10.0.0.1:7190", "10.0.0.2:7190"]: the first that answers is used, and the next when it is silent. The crawl then waits for work and does not end by itself.
+        master: Vec<MasterAddress> = Vec::new(), flag "HOST:PORT[,HOST:PORT]";
+        /// The number that the masters know this node by.
+        server: Option<u16> = None, flag "N";
+        /// A master that says nothing for so long is gone, and the other is asked, in milliseconds if it has no unit.
+        timeout_master: Millis = Millis(3_000), in 100 to 600_000;
         /// Name servers, on port 53 unless a port is given; unset, those of /etc/resolv.conf.
         dns: Vec<NameServer> = Vec::new(), flag "ADDR[:PORT]";
     }
@@ -55,6 +61,16 @@ impl CrawlSettings {
     /// Networks that are allowed by name.
     pub fn allowed(&self) -> Vec<IpNet> {
         self.allow_net.iter().map(|net| net.0).collect()
+    }
+
+    /// Whether it takes URLs from a master.
+    pub fn has_master(&self) -> bool {
+        !self.master.is_empty()
+    }
+
+    /// It stays when nothing is due.
+    pub fn stays(&self) -> bool {
+        self.wait || self.has_master()
     }
 
     pub fn name_servers(&self) -> Vec<SocketAddr> {
@@ -90,7 +106,7 @@ macro_rules! texts {
         )+
     };
 }
-texts!(Net NameServer Seed);
+texts!(Net NameServer Seed MasterAddress);
 
 /// A network, or one address of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -132,6 +148,30 @@ impl FromStr for NameServer {
                 shown(text, 100)
             )
         })
+    }
+}
+
+/// Where a master listens: `host:port`. A name is looked up when it is dialed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MasterAddress(pub String);
+
+impl FromStr for MasterAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MasterAddress, String> {
+        let is_good = text.rsplit_once(':').is_some_and(|(host, port)| {
+            let is_host =
+                !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+            is_host && port.parse::<u16>().is_ok_and(|port| port > 0) && text.len() <= 300
+        });
+        match is_good {
+            true => Ok(MasterAddress(text.to_string())),
+            false => Err(format!(
+                "must be HOST:PORT, like 10.0.0.1:7190 or master.example.org:7190, not \"{}\"",
+                shown(text, 100)
+            )),
+        }
     }
 }
 

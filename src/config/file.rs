@@ -4,6 +4,7 @@ use super::config::{Config, Fault, key};
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
 use super::hints::{line_at, nearest};
+use super::master::{MasterSettings, Server, ServerEntry};
 use super::recrawl::RecrawlEntry;
 use super::reference::{SECTIONS, flagged_section, section_with};
 use super::section::Section;
@@ -89,6 +90,11 @@ impl Mistake {
 impl Reading {
     pub fn of(path: &Path) -> Result<Reading, ConfigError> {
         Ok(Reading::parse(&text_of(path)?, path))
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_text(text: &str, path: &Path) -> Reading {
+        Reading::parse(text, path)
     }
 
     fn parse(text: &str, path: &Path) -> Reading {
@@ -241,9 +247,11 @@ impl<'a> File<'a> {
                 SpiderSettings::NAME => self.collect::<SpiderSettings>(value, &mut sections),
                 StoreSettings::NAME => self.collect::<StoreSettings>(value, &mut sections),
                 DocIndexSettings::NAME => self.collect::<DocIndexSettings>(value, &mut sections),
+                MasterSettings::NAME => self.collect::<MasterSettings>(value, &mut sections),
                 AdminSettings::NAME => self.collect::<AdminSettings>(value, &mut sections),
                 AuthEntry::NAME => config.auth = self.auth(&key, value),
                 RecrawlEntry::NAME => config.recrawl = self.recrawl(&key, value),
+                ServerEntry::NAME => config.servers = self.servers(&key, value),
                 name if Some(name) == own => own_table = self.own_table(name, value),
                 name => {
                     let hint = match section_with(name) {
@@ -260,7 +268,9 @@ impl<'a> File<'a> {
         config.spider = self.section(&mut sections);
         config.store = self.section(&mut sections);
         config.doc_index = self.section(&mut sections);
+        config.master = self.section(&mut sections);
         config.admin = self.section(&mut sections);
+        self.holds_password |= config.master.database.as_ref().is_some_and(|url| url.holds_password());
         let mut seen = 0;
         self.mistakes.retain(|mistake| {
             seen += 1;
@@ -482,6 +492,19 @@ impl<'a> File<'a> {
         RecrawlRules::try_from(rules).unwrap_or_default()
     }
 
+    fn servers(&mut self, key: &Spanned<Cow<'a, str>>, list: Spot<'a>) -> Vec<Server> {
+        self.lines.insert(ServerEntry::NAME.to_string(), line_at(self.text, key.span().start));
+        let (servers, places) = self.entries(list, ServerEntry::server).unwrap_or_default();
+        for (at, server) in servers.iter().enumerate() {
+            if let Some(first) = servers[..at].iter().position(|other| other.id == server.id) {
+                let cause =
+                    format!("server {} is entry {} already (give each its own id)", server.id, first + 1);
+                self.wrong(places[at], place::<ServerEntry>(at), cause);
+            }
+        }
+        servers
+    }
+
     fn own_table<T: DeserializeOwned>(&mut self, name: &str, value: Spot<'a>) -> Option<T> {
         let at = value.span().start;
         let table = T::deserialize(ValueDeserializer::from(value));
@@ -612,6 +635,10 @@ mod tests {
                     "[\"http://a.test/\"]",
                     "[\"127.0.0.1\"]",
                     "\"uring\"",
+                    "\"rendezvous\"",
+                    "\"host\"",
+                    "\"down\"",
+                    "\"postgres://a@b/c\"",
                 ]
                 .iter()
                 .map(|value| format!("{} = {value}", setting.name))

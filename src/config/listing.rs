@@ -37,6 +37,7 @@ fn or_unset<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok
 /// What a list of rules and the sites with credentials are called.
 const RECRAWL: &str = "recrawl";
 const AUTH: &str = "auth";
+const SERVER: &str = "server";
 
 impl Listed {
     /// Whether it is what it would be if nobody had said anything.
@@ -86,6 +87,20 @@ impl Layered {
             from,
             changes: live_of(RECRAWL).word(),
         });
+        let (source, from) = self.source_of(SERVER, file);
+        let servers = self.config.servers.iter().map(
+            |server| serde_json::json!({"id": server.id, "capacity": server.capacity, "state": server.state}),
+        );
+        all.push(Listed {
+            key: SERVER.to_string(),
+            value: servers.collect(),
+            text: texts.get(SERVER).cloned(),
+            default: None,
+            unit: "",
+            source,
+            from,
+            changes: live_of(SERVER).word(),
+        });
         let sites: Vec<String> = self.config.auth.iter().map(|site| site.origin().to_string()).collect();
         let line = file.and_then(|file| Some(place(&file.path, file.line_of(AUTH)?)));
         all.push(Listed {
@@ -127,6 +142,7 @@ fn values_of(config: &Config) -> BTreeMap<String, Json> {
         ("spider", serde_json::to_value(&config.spider)),
         ("store", serde_json::to_value(&config.store)),
         ("doc_index", serde_json::to_value(&config.doc_index)),
+        ("master", serde_json::to_value(&config.master)),
         ("admin", serde_json::to_value(&config.admin)),
     ];
     let mut values = BTreeMap::new();

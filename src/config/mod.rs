@@ -14,7 +14,7 @@
 //! | file         | holds                                                                          |
 //! |--------------|--------------------------------------------------------------------------------|
 //! | `config`     | everything a node is told, and the relations between settings                  |
-//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `admin` | a section each               |
+//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `master`, `admin` | a section each     |
 //! | `auth`, `recrawl` | an entry of a list each                                                   |
 //! | `section`    | how a section is written down                                                  |
 //! | `units`      | times, sizes and rates                                                         |
@@ -38,6 +38,7 @@ mod file;
 mod hints;
 mod kept;
 mod listing;
+mod master;
 mod recrawl;
 mod reference;
 mod section;
@@ -52,11 +53,12 @@ pub(crate) use change::{Change, Changed};
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
 pub(crate) use crawl::NameServer;
-pub use crawl::Net;
+pub use crawl::{MasterAddress, Net};
 pub(crate) use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
 pub(crate) use file::{ConfigError, Mistake, Reading};
 pub(crate) use kept::{FormerSettings, Kept, Layered};
 pub(crate) use listing::{Listed, picked};
+pub use master::{Assign, DatabaseAccess, DomainBy, MasterSettings, Server, ServerState};
 pub(crate) use reference::{flag_help, flag_value, reference};
 pub(crate) use spider::{Contact, SpiderSettings};
 pub(crate) use store::StoreSettings;

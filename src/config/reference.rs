@@ -2,6 +2,7 @@ use super::admin::AdminSettings;
 use super::auth::AuthEntry;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
+use super::master::{MasterSettings, ServerEntry};
 use super::recrawl::RecrawlEntry;
 use super::section::{Live, Section, Setting};
 use super::spider::SpiderSettings;
@@ -20,15 +21,17 @@ pub(super) struct Outline {
 }
 
 /// Every section, in the order of the reference.
-pub(super) const SECTIONS: [Outline; 8] = [
+pub(super) const SECTIONS: [Outline; 10] = [
     outline::<CrawlSettings>(),
     outline::<UrlServerSettings>(),
     outline::<SpiderSettings>(),
     outline::<StoreSettings>(),
     outline::<DocIndexSettings>(),
+    outline::<MasterSettings>(),
     outline::<AdminSettings>(),
     outline::<RecrawlEntry>(),
     outline::<AuthEntry>(),
+    outline::<ServerEntry>(),
 ];
 
 const fn outline<S: Section>() -> Outline {
@@ -74,6 +77,7 @@ pub(super) fn live_of(setting: &str) -> Live {
         Some((section, name)) => find(section, name).map_or(Live::Restart, |(_, setting)| setting.live),
         // The list of rules is one setting.
         None if setting == RecrawlEntry::NAME => RecrawlEntry::SETTINGS[0].live,
+        None if setting == ServerEntry::NAME => ServerEntry::SETTINGS[0].live,
         None => Live::Restart,
     }
 }

@@ -6,7 +6,7 @@ mod outcomes;
 mod replay;
 mod seeds;
 
-pub use import::{Import, Imported};
+pub use import::{Import, ImportError, Imported};
 pub use replay::{IndexError, Opened};
 
 use super::bookkeeping::Bookkeeping;

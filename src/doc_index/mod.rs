@@ -69,7 +69,7 @@ pub(crate) use documents::{Note, Row};
 pub(crate) use frontier::HostCounts;
 pub(crate) use index::IndexError;
 pub(crate) use index::{DocIndex, IndexStats, Link, Opened, RejectList};
-pub(crate) use index::{Import, Imported};
+pub(crate) use index::{Import, ImportError, Imported};
 pub use index_view::IndexView;
 pub(crate) use ledger::PRIORITY_USUAL;
 pub(crate) use ledger::{Discovered, Origin};

@@ -18,7 +18,7 @@
 //!
 //! | process       | threads                                                                                  |
 //! |---------------|------------------------------------------------------------------------------------------|
-//! | `crawl`       | shards, scheduler, index, names, keeper, maintenance, log                                |
+//! | `crawl`       | shards, scheduler, index, names, keeper, maintenance, log; with `--master` links and master |
 //! | `urlserver`   | one shard, links, scheduler, index, names, log                                           |
 //! | `spider`      | shards, links, dispatcher, log; keeper and maintenance, or with `--store` record-sender  |
 //! | `storeserver` | acceptor, workers, keeper, maintenance                                                   |
@@ -36,13 +36,15 @@
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
 //! | `inspect` | how things stand with a URL and a crawl; the desk where it is asked         | runtime                |
-//! | `crawl`   | a crawl in one process                                                      | runtime names inspect  |
+//! | `from_master` | URLs from a master: a node's queue, taken and acknowledged              | runtime links inspect  |
+//! | `crawl`   | a crawl in one process                                                      | runtime names links inspect from_master |
 //! | `master`  | the master: its database                                                    |                        |
 //! | `split`   | URL server, spider and store server as processes of their own               | runtime names links inspect crawl |
 //!
 //! No wing uses one that uses it; the layers test fails on a circle.
 
 mod crawl;
+mod from_master;
 mod inspect;
 mod links;
 mod master;
@@ -58,6 +60,7 @@ pub(crate) use crawl::node_setup::SpiderSetup;
 pub use crawl::open_index::OpenIndex;
 pub(crate) use crawl::open_index::index_folder;
 pub(crate) use crawl::settings::scope_of;
+pub(crate) use from_master::MasterPosition;
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub use inspect::desk::Desk;
 pub(crate) use inspect::explained::{Circumstances, Explained, Said};

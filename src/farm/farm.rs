@@ -20,6 +20,7 @@ use super::conn::Responder;
 use super::farm_stats::{Counters, FarmStats};
 use super::listener::{bind_all, bind_deaf};
 use super::misbehaviour::Misbehaviour;
+use super::reflog::{ReflogMade, ReflogSpec, write_lines};
 use super::site::{Origin, Site, push_path};
 use super::site_spec::{SiteSpec, SpecError, host_addr, host_name};
 use super::tls::{Identity, IdentityError};
@@ -155,6 +156,20 @@ impl Farm {
             writeln!(file, "{} {}", host_addr(host), host_name(host))?;
         }
         file.flush()
+    }
+
+    /// Writes a reflog over the pages of its good hosts.
+    pub fn write_reflog(
+        &self,
+        mut spec: ReflogSpec,
+        out: &mut (impl Write + ?Sized),
+    ) -> io::Result<ReflogMade> {
+        let (hosts, pages) = (u64::from(self.site.spec().hosts), u64::from(self.site.spec().pages));
+        spec.urls = hosts * pages;
+        let url = |rank: u64, text: &mut Vec<u8>| {
+            text.extend_from_slice(self.url((rank % hosts) as u32, (rank / hosts) as u32).as_bytes());
+        };
+        write_lines(&spec, url, out)
     }
 
     /// Closes everything, waits for the threads and says what was served.

@@ -30,6 +30,7 @@
 //! | `site.rs`     | pages: tree, kinds, documents |
 //! | `answer.rs`   | response bytes of a target, broken ones included |
 //! | `misbehaviour.rs` | hosts that are slow or broken |
+//! | `reflog.rs`   | a log of who asked for which pages |
 //! | `request.rs`  | request heads |
 //! | `conn.rs`     | one connection |
 //! | `worker.rs`   | one thread: accept, readiness, timers |
@@ -47,6 +48,7 @@ mod farm;
 mod farm_stats;
 mod listener;
 mod misbehaviour;
+mod reflog;
 mod request;
 mod rng;
 mod site;
@@ -60,6 +62,7 @@ mod tests;
 pub(crate) use farm::FarmError;
 pub use farm::{Farm, FarmOptions};
 pub use misbehaviour::Misbehaviour;
+pub use reflog::{ReflogMade, ReflogSpec, write_lines};
 pub use site::{Breakage, PageKind, Site};
 pub use site_spec::{SiteSpec, host_addr};
 

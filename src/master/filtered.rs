@@ -1,4 +1,5 @@
 use crate::proto::reflog::ReflogRecord;
+use serde::{Deserialize, Serialize};
 
 /// A URL that is to be sent: a row of filtered_log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct RowPlace {
 
 /// What became of the lines of an epoch. Hits in and those that waited before are those sent, waiting, expired and
 /// rejected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochCounts {
     pub lines: u64,
     pub records: u64,

@@ -112,6 +112,11 @@ fn records() {
 }
 
 #[test]
+fn reflogs() {
+    fuzz("reflog", 3_000);
+}
+
+#[test]
 fn urls() {
     fuzz("url", 20_000);
 }

@@ -125,6 +125,14 @@ fn what_is_handed_in_is_fetched_and_known_urls_move_up() {
         [&*urls[0], &urls[1], &urls[2], &urls[3]],
         "as they were found"
     );
+    let broken = format!(
+        "17\n1\t9\t20260101000000\t7\t\n{}\t1\tv1\n\n1\t5\t20260101000000\t7\n{}\n1\tv1\n1\t5\t20260101000000\t7\n",
+        urls[2], urls[3]
+    );
+    let run = index(&stage.data, &["import", stage.dir.write("broken", broken).to_str().unwrap()]).done();
+    assert!(run.text().starts_with("4 lines: 0 new, 2 known, 0 moved up"), "{}", run.text());
+    assert!(run.stderr.contains("broken:1: skipped: 17: not a URL"), "{}", run.stderr);
+    assert!(run.stderr.contains("broken:8: skipped: 1\\u{9}5"), "{}", run.stderr);
     let first =
         index(&stage.data, &["pending", "--limit", "1", "--host", "a.test", "--json"]).done().json_lines();
     assert_eq!((first.len(), &first[0]["url"]), (1, &urls[0].as_str().into()));

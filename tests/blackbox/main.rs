@@ -52,6 +52,8 @@
 //! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
+//! | `scripted_master`| a master that follows a script, and a node that takes from it  |
+//! | `take_from_master`| a node takes its queue, loses nothing of it, and changes masters |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
 //! | `spider_store`| with `--store` it keeps a record until it is counted             |
 //! | `storeserver`| `nephila storeserver` counts what is durable, and nothing else    |
@@ -86,6 +88,7 @@
 //! | `robots`     | a robots.txt is answered for as the crawl would                   |
 //! | `robots_agent`| rules are for the name that they were read for                   |
 //! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
+//! | `reflog`     | files of a reflog are taken as they are, and what is wrong is named  |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
 //! | `services`   | a service manager is told the truth, and the units let a crawl run  |
 //! | `machine_tree`| a machine as files, right or wrong in one setting               |
@@ -160,6 +163,7 @@ mod real_servers;
 mod real_support;
 mod real_tls;
 mod redirects;
+mod reflog;
 mod refused_rings;
 mod reload;
 mod remembered;
@@ -173,6 +177,7 @@ mod rotation;
 mod round_trip;
 mod rules;
 mod runbooks;
+mod scripted_master;
 mod secrets;
 mod services;
 mod settings_files;
@@ -185,6 +190,7 @@ mod store;
 mod store_care;
 mod storeserver;
 mod support;
+mod take_from_master;
 mod telling;
 mod tuning;
 mod url_life;

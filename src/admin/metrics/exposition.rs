@@ -141,6 +141,8 @@ mod tests {
         nephila_disk_free_limit_bytes g
         nephila_dns_lookups_total{result} c · nephila_dns_cache_requests_total{result} c · nephila_dns_lookups_open g ·
         nephila_dns_cache_entries g · nephila_dns_lookup_duration_seconds h
+        nephila_master_entries_total{made_of} c · nephila_master_changes_total c · nephila_master_position g ·
+        nephila_master_mark_timestamp_seconds g
         nephila_thread_cpu_seconds_total{thread} c · nephila_stage_cpu_seconds_total{stage} c ·
         nephila_syscalls_total{shard} c · nephila_shard_restarts_total{shard} c · nephila_ring_words{ring} g ·
         nephila_ring_words_limit{ring} g · nephila_log_messages_total{level} c · nephila_settings_changes_total{source} c ·

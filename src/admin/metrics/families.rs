@@ -79,6 +79,7 @@ impl Samples {
 const ALL: &[Role] = &Role::ALL;
 const FETCH: &[Role] = &[Role::Crawl, Role::UrlServer, Role::Spider];
 const QUEUE: &[Role] = &[Role::Crawl, Role::UrlServer];
+const CRAWL: &[Role] = &[Role::Crawl];
 const STORE: &[Role] = &[Role::Crawl, Role::Spider, Role::StoreServer];
 const NONE: &[&str] = &[];
 
@@ -416,6 +417,35 @@ pub(crate) const FAMILIES: &[Family] = &[
         QUEUE,
         "Seconds that it took to look up a name.",
         |readings, _, out| out.durations(&readings.all, Group::LookupTimes),
+    ),
+    // From a master
+    counter(
+        "nephila_master_entries_total",
+        &["made_of"],
+        CRAWL,
+        "Entries of this node's queue that were taken from a master, by what the doc index made of them.",
+        |readings, _, out| out.group(&readings.all, Group::FromMaster),
+    ),
+    counter(
+        "nephila_master_changes_total",
+        NONE,
+        CRAWL,
+        "Changes from one master to another.",
+        |readings, _, out| out.one(readings.all.get(Counter::MasterChanges)),
+    ),
+    gauge(
+        "nephila_master_position",
+        NONE,
+        CRAWL,
+        "The next entry of the queue of the master that is used; all before it are on disk.",
+        |readings, _, out| out.one(readings.all.get(Counter::MasterSeq)),
+    ),
+    gauge(
+        "nephila_master_mark_timestamp_seconds",
+        NONE,
+        CRAWL,
+        "The reflog time up to which all that the master was given is on disk, in seconds since 1970; 0 if none is known.",
+        |readings, _, out| out.one(readings.all.get(Counter::MasterMark)),
     ),
     // Machine room
     counter(

@@ -2,6 +2,7 @@ use super::super::document_line::DocumentLine;
 use super::super::documents::{DocState, Note, Row};
 use super::super::ledger::{Origin, PRIORITY_MAX};
 use super::DocIndex;
+use crate::proto::reflog::{RejectReason, fields, number};
 use crate::proto::url::{CrawlUrl, UrlError};
 use std::io;
 use thiserror::Error;
@@ -44,7 +45,7 @@ pub enum ImportError {
     #[error("not a line of an export: {0}")]
     Json(String),
     #[error("not a line of a reflog: {0}")]
-    Reflog(&'static str),
+    Reflog(String),
 }
 
 impl TagHash {
@@ -85,19 +86,21 @@ impl Import {
         Ok(Import { url, origin, update_tag, known: read.row().map(Box::new) })
     }
 
-    /// Batch, priority, time, page, URL, hits and, perhaps, an update tag.
+    /// A record of a reflog in one line. What it says of batch, time and page is not asked.
     fn reflog(line: &str) -> Result<Import, ImportError> {
-        let fields: Vec<&str> = line.split('\t').collect();
-        let (priority, url, hits, tag) = match fields[..] {
-            [_, priority, _, _, url, hits] => (priority, url, hits, ""),
-            [_, priority, _, _, url, hits, tag] => (priority, url, hits, tag),
-            _ => return Err(ImportError::Reflog("not six or seven fields")),
-        };
-        let priority: u8 = priority.trim().parse().map_err(|_| ImportError::Reflog("no priority"))?;
-        let hits = hits.trim().parse().map_err(|_| ImportError::Reflog("no count of hits"))?;
-        let origin = Origin { priority: priority.min(PRIORITY_MAX), hits, ..Origin::SEED };
-        let url = CrawlUrl::parse(url)?;
-        Ok(Import { url, origin, update_tag: TagHash::of(tag.trim()), known: None })
+        let [_, priority, _, _, url, hits, tag] = fields(line.as_bytes()).map_err(ImportError::reflog)?;
+        let priority = number(priority).ok_or(ImportError::reflog(RejectReason::Priority))?;
+        let hits = number(hits).ok_or(ImportError::reflog(RejectReason::Hits))?;
+        let origin = Origin { priority: priority.min(PRIORITY_MAX.into()) as u8, hits, ..Origin::SEED };
+        let url = CrawlUrl::parse(&String::from_utf8_lossy(url))?;
+        let update_tag = TagHash::of(String::from_utf8_lossy(tag).trim());
+        Ok(Import { url, origin, update_tag, known: None })
+    }
+}
+
+impl ImportError {
+    pub fn reflog(why: RejectReason) -> ImportError {
+        ImportError::Reflog(why.about())
     }
 }
 

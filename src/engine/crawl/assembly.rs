@@ -17,6 +17,9 @@ use crate::engine::crawl::scheduler_setup::{SchedulerConfig, SchedulerLane, Sche
 use crate::engine::crawl::seed_fates::SeedFates;
 use crate::engine::crawl::settings::{spider_config, store_rules, url_server_config};
 use crate::engine::crawl::shard::{Shard, ShardParts};
+use crate::engine::from_master::{MasterFeed, MasterParts, MasterPosition};
+use crate::engine::inspect::master_line::MasterReport;
+use crate::engine::links::{LinkPort, LinksConfig};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::{ActorBell, Seated};
 use crate::engine::runtime::counters::{CounterTable, ShardStats};
@@ -32,6 +35,7 @@ use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Fill};
 use crate::store_server::{DataDir, HeldDirectory, Keeper, Medium, ShardShare, ShardStore};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -179,6 +183,47 @@ pub fn assemble(
         told,
         held,
     })
+}
+
+impl NodeCore {
+    /// What takes URLs from masters, if the settings name any, and what turns its links. `links` is given whom to dial and
+    /// the bell of their owner.
+    pub(crate) fn join_masters<L>(
+        &mut self,
+        config: &Config,
+        directory: Option<&Path>,
+        wall: Wall,
+        links: impl FnOnce(LinksConfig, Arc<Doorbell>, &Health) -> Result<(LinkPort, L), NodeError>,
+    ) -> Result<Option<(Seated<MasterFeed>, L, MasterReport)>, NodeError> {
+        let (true, Some(server)) = (config.crawl.has_master(), config.crawl.server) else {
+            return Ok(None);
+        };
+        let position = directory.map(MasterPosition::read).transpose();
+        let position = position.map_err(|error| NodeError::Master(error.to_string()))?.flatten();
+        let position = position.unwrap_or_default();
+        let masters: Vec<String> = config.crawl.master.iter().map(|master| master.0.clone()).collect();
+        // Room for a link that goes while its successor stands.
+        let dial = LinksConfig { listen: None, dial: masters.clone(), links_max: 2 * masters.len() };
+        let bell = ActorBell::default();
+        let (port, links) = links(dial, bell.door.clone(), &self.health)?;
+        let report = MasterReport::default();
+        let feed = MasterFeed::new(MasterParts {
+            server,
+            masters,
+            timeout_us: config.crawl.timeout_master.us(),
+            position,
+            directory: directory.map(Path::to_path_buf),
+            port,
+            questions: self.scheduler.actor.questions(),
+            bell: bell.door.clone(),
+            counters: self.table.thread(),
+            table: self.table.clone(),
+            health: self.health.clone(),
+            report: report.clone(),
+            wall,
+        });
+        Ok(Some((Seated { actor: feed, bell }, links, report)))
+    }
 }
 
 /// What stands between the doc index and shards of any kind.

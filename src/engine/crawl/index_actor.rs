@@ -2,6 +2,7 @@ use crate::base::{Now, Wall};
 use crate::doc_index::{IndexStats, RejectList};
 use crate::engine::crawl::messages::{FromIndex, ToIndex};
 use crate::engine::crawl::provider::Provider;
+use crate::engine::inspect::entries::Entries;
 use crate::engine::inspect::handed::Handed;
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
@@ -60,6 +61,10 @@ enum Question {
         id: u64,
         handed: Box<Handed>,
         head_only: bool,
+    },
+    Enter {
+        id: u64,
+        entries: Box<Entries>,
     },
 }
 
@@ -175,6 +180,12 @@ impl IndexActor {
                 self.unanswered = Some(FromIndex::Taken { id, taken, into_scope });
                 self.must_sync = true;
             }
+            Question::Enter { id, entries } => {
+                let (entered, into_scope) = self.provider.enter(&entries, now_s);
+                let entered = Box::new(entered);
+                self.unanswered = Some(FromIndex::Entered { id, entered, into_scope });
+                self.must_sync = true;
+            }
         }
     }
 
@@ -192,6 +203,7 @@ impl IndexActor {
                 ToIndex::Take { id, handed, head_only } => {
                     self.question = Some(Question::Take { id, handed, head_only });
                 }
+                ToIndex::Enter { id, entries } => self.question = Some(Question::Enter { id, entries }),
                 message => taken.push(message),
             }
         }

@@ -47,7 +47,7 @@ impl IndexLink {
         }
         self.told_since = true;
         self.is_worth_asking = true;
-        self.handed += usize::from(matches!(message, ToIndex::Take { .. }));
+        self.handed += usize::from(matches!(message, ToIndex::Take { .. } | ToIndex::Enter { .. }));
         if !self.backlog.is_empty() {
             self.backlog.push_back(message);
         } else if let Err(message) = self.port.words.push(message) {
@@ -95,7 +95,7 @@ impl IndexLink {
             // An answer that could have been better is asked for again.
             self.is_worth_asking |= self.told_since || !candidates.is_empty();
         }
-        self.handed -= usize::from(matches!(answer, FromIndex::Taken { .. }));
+        self.handed -= usize::from(matches!(answer, FromIndex::Taken { .. } | FromIndex::Entered { .. }));
         Some(answer)
     }
 

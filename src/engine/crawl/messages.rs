@@ -2,6 +2,7 @@ use crate::base::Now;
 use crate::config::Config;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::engine::crawl::live::ShardRules;
+use crate::engine::inspect::entries::{Entered, Entries};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::engine::runtime::notices::Notice;
@@ -189,6 +190,11 @@ pub enum ToIndex {
         handed: Box<Handed>,
         head_only: bool,
     },
+    /// Entries of a master's queue; the same holds for these.
+    Enter {
+        id: u64,
+        entries: Box<Entries>,
+    },
 }
 
 /// From the index thread to the scheduler.
@@ -201,4 +207,6 @@ pub enum FromIndex {
     Counted { id: u64, stats: IndexStats },
     /// The answer to one `Take`, and what is in scope from now on because of it.
     Taken { id: u64, taken: Taken, into_scope: Vec<CrawlUrl> },
+    /// The answer to one `Enter`, and the same.
+    Entered { id: u64, entered: Box<Entered>, into_scope: Vec<CrawlUrl> },
 }

@@ -6,9 +6,11 @@ use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::seed_fates::SeedFates;
+use crate::engine::from_master::MasterFeed;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::desk::Desk;
 use crate::engine::inspect::questions::{Ask, Questions};
+use crate::engine::links::LinksThread;
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
@@ -52,6 +54,8 @@ pub struct Node {
     desk: Arc<Desk>,
     questions: Arc<Questions>,
     live: LiveConfig,
+    /// What takes URLs from masters, and its links.
+    master: Option<(ActorThread<MasterFeed>, LinksThread)>,
 }
 
 impl Node {
@@ -65,7 +69,11 @@ impl Node {
         started: Instant,
     ) -> Result<Node, NodeError> {
         let config = &setup.config;
-        let core = assemble(setup, task, names, wall_at(started))?;
+        let mut core = assemble(setup, task, names, wall_at(started))?;
+        let links = |dial, owner, health: &Health| {
+            LinksThread::start(dial, driver, started, owner, health).map(|(port, links, _)| (port, links))
+        };
+        let master = core.join_masters(config, Some(&config.store.data), wall_at(started), links)?;
         let NodeCore { scheduler, index, stop, health, .. } = core;
         let scheduler_bell = scheduler.bell.door.clone();
         let (questions, live) = (scheduler.actor.questions(), scheduler.actor.live());
@@ -97,8 +105,12 @@ impl Node {
         let desk = Arc::new(
             Desk::new(parts, vec![scheduler_bell])
                 .with_urls(questions.clone(), CrawlRules::of(config))
-                .with_news(live.news.clone()),
+                .with_news(live.news.clone())
+                .with_master(master.as_ref().map(|(_, _, report)| report.clone())),
         );
+        let start =
+            |(feed, links, _)| ActorThread::start("master", feed, started, &health).map(|feed| (feed, links));
+        let master = master.map(start).transpose()?;
         let stop = desk.stop_switch().clone();
         Ok(Node {
             started,
@@ -121,6 +133,7 @@ impl Node {
             desk,
             questions,
             live,
+            master,
         })
     }
 
@@ -182,6 +195,10 @@ impl Running for Node {
     fn finish(self) -> Result<Summary, NodeError> {
         let mut scheduler = self.scheduler.join();
         scheduler.end_questions();
+        if let Some((feed, links)) = self.master {
+            feed.end();
+            links.end();
+        }
         self.shards.join();
         let kept = self.store.end();
         self.log_writer.end();

@@ -64,6 +64,7 @@ impl OpenQuestions {
                 }
                 Ask::Count => Asked::Index(ToIndex::Count { id }),
                 Ask::Take(handed) => Asked::Take(ToIndex::Take { id, handed, head_only }),
+                Ask::Enter(entries) => Asked::Take(ToIndex::Enter { id, entries }),
                 Ask::Pause(paused) => Asked::Pause { id, paused },
                 Ask::Set(config) => Asked::Set { id, config },
             };

@@ -1,8 +1,10 @@
+use crate::base::shown;
 use crate::config::Config;
-use crate::doc_index::{DocIndex, DocumentLine, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
+use crate::doc_index::{DocIndex, DocumentLine, Import, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::settings::index_rules;
 use crate::engine::crawl::stored_pages::StoredPages;
+use crate::engine::inspect::entries::{Entered, Entries};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
 use crate::handler::{Scope, Verdict};
@@ -133,9 +135,11 @@ impl Provider {
             ToIndex::Sitemaps { origin, urls } => self.sitemaps(&origin, &urls, now_s),
             ToIndex::PutBack(doc_id) => self.index.put_back(doc_id),
             ToIndex::Rules(config) => self.set_rules(&config),
-            ToIndex::Ask { .. } | ToIndex::Look { .. } | ToIndex::Count { .. } | ToIndex::Take { .. } => {
-                unreachable!("questions are answered by the actor")
-            }
+            ToIndex::Ask { .. }
+            | ToIndex::Look { .. }
+            | ToIndex::Count { .. }
+            | ToIndex::Take { .. }
+            | ToIndex::Enter { .. } => unreachable!("questions are answered by the actor"),
         }
     }
 
@@ -163,6 +167,40 @@ impl Provider {
             }
         }
         (taken, into_scope)
+    }
+
+    /// Takes in entries of a master's queue, and says what is in scope because of them. What a master hands in counts as
+    /// asked for by name, wherever links may lead.
+    pub(crate) fn enter(&mut self, entries: &Entries, now_s: u32) -> (Entered, Vec<CrawlUrl>) {
+        let (mut entered, mut into_scope) = (Entered::default(), Vec::new());
+        for line in entries.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            let import = match str::from_utf8(line).map_err(|error| error.to_string()) {
+                Ok(text) => Import::read(text).map_err(|error| error.to_string()),
+                Err(error) => Err(error),
+            };
+            match import {
+                Ok(Some(import)) => {
+                    entered.taken.count(self.index.take_in(&import, now_s));
+                    self.bring_along(&import.url, &mut into_scope);
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    entered.taken.bad += 1;
+                    let line = shown(&String::from_utf8_lossy(line), 100);
+                    entered.first_bad.get_or_insert_with(|| format!("\"{line}\": {}", shown(&why, 200)));
+                }
+            }
+        }
+        (entered, into_scope)
+    }
+
+    /// The host, domain or prefix of what a master hands in is in scope, if links are followed at all.
+    fn bring_along(&mut self, url: &CrawlUrl, into_scope: &mut Vec<CrawlUrl>) {
+        let scope = self.rules.scope.as_ref().filter(|scope| scope.depth_max() > 0);
+        if scope.is_some_and(|scope| !scope.spans(url)) {
+            self.extend_scope(url);
+            into_scope.push(url.clone());
+        }
     }
 
     fn extend_scope(&mut self, url: &CrawlUrl) {

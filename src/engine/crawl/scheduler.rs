@@ -345,6 +345,10 @@ impl Scheduler {
                     into_scope.into_iter().for_each(|url| drop(self.bring_into_scope(url)));
                     self.questions.answer(id, Reply::Taken(taken));
                 }
+                FromIndex::Entered { id, entered, into_scope } => {
+                    into_scope.into_iter().for_each(|url| drop(self.bring_into_scope(url)));
+                    self.questions.answer(id, Reply::Entered(entered));
+                }
                 FromIndex::Status { id, looked } => {
                     let shards = self.shards.iter();
                     let place = |doc_id| {

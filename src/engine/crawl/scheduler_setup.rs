@@ -37,7 +37,7 @@ impl SchedulerConfig {
             seconds_max: config.crawl.max_seconds.map(|time| time.0),
             guard: AddressGuard::new(config.crawl.allowed()),
             head_only: config.crawl.head,
-            wait: config.crawl.wait,
+            wait: config.crawl.stays(),
             linger_us: config.url_server.linger.us().max(2 * own_pause_us(config)),
         }
     }

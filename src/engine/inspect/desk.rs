@@ -1,5 +1,6 @@
 use crate::doc_index::IndexStats;
 use crate::engine::inspect::crawl_rules::CrawlRules;
+use crate::engine::inspect::master_line::{MasterLine, MasterReport};
 use crate::engine::inspect::node_status::{Gauges, NodeStatus};
 use crate::engine::inspect::questions::{Ask, Questions, Reply};
 use crate::engine::runtime::counters::Snapshot;
@@ -23,6 +24,8 @@ pub struct Desk {
     news: Option<Arc<SettingsNews>>,
     /// The rules that it began with, where it has any.
     rules: Option<CrawlRules>,
+    /// How it stands with its masters, where it has any.
+    master: Option<MasterReport>,
 }
 
 impl Desk {
@@ -30,7 +33,15 @@ impl Desk {
     pub(crate) fn new(parts: MeterParts, bells: Vec<Arc<Doorbell>>) -> Desk {
         let stop = StopSwitch::new(parts.stop.clone(), bells);
         let gauges = Gauges::new(&parts);
-        Desk { gauges, meter: Meter::new(parts), stop, questions: None, news: None, rules: None }
+        Desk {
+            gauges,
+            meter: Meter::new(parts),
+            stop,
+            questions: None,
+            news: None,
+            rules: None,
+            master: None,
+        }
     }
 
     /// The same for a process that has one, and goes by these rules.
@@ -41,6 +52,16 @@ impl Desk {
     /// The same for a process whose settings may change.
     pub(crate) fn with_news(self, news: Arc<SettingsNews>) -> Desk {
         Desk { news: Some(news), ..self }
+    }
+
+    /// The same for one that takes URLs from masters.
+    pub(crate) fn with_master(self, master: Option<MasterReport>) -> Desk {
+        Desk { master, ..self }
+    }
+
+    /// How it stands with its masters.
+    pub(crate) fn master(&self) -> Option<MasterLine> {
+        self.master.as_ref().map(MasterReport::get)
     }
 
     /// Asks the scheduler: `answer` is called on its thread, or dropped if there will be no answer.
@@ -65,7 +86,7 @@ impl Desk {
 
     /// How the process is; what was counted by its index came later than the snapshot.
     pub(crate) fn status(&self, snapshot: &Snapshot, counted: Option<IndexStats>) -> NodeStatus {
-        self.gauges.status(snapshot, counted)
+        NodeStatus { master: self.master(), ..self.gauges.status(snapshot, counted) }
     }
 
     /// What the process waits for, if it is more than the network.

@@ -3,9 +3,11 @@
 
 pub(crate) mod crawl_rules;
 pub(crate) mod desk;
+pub(crate) mod entries;
 pub(crate) mod explain;
 pub(crate) mod explained;
 pub(crate) mod handed;
+pub(crate) mod master_line;
 pub(crate) mod node_status;
 pub(crate) mod questions;
 pub(crate) mod sentence;

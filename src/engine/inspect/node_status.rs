@@ -1,5 +1,6 @@
 use crate::base::rfc3339;
 use crate::doc_index::IndexStats;
+use crate::engine::inspect::master_line::MasterLine;
 use crate::engine::runtime::counters::{Commits, CounterTable, Snapshot};
 use crate::engine::runtime::health::Health;
 use crate::engine::runtime::readings::{MeterParts, Role};
@@ -40,6 +41,9 @@ pub struct NodeStatus {
     /// What the process waits for, if it is more than the network.
     pub waiting_for: Option<String>,
     pub commits: Commits,
+    /// How it stands with its masters, if it takes URLs from any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub master: Option<MasterLine>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +146,7 @@ impl Gauges {
             next_due: due.map(|due_s| rfc3339(u64::from(due_s) * 1_000)),
             waiting_for: self.health.waiting_for(),
             commits: snapshot.commits,
+            master: None,
         }
     }
 }

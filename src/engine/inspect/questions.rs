@@ -1,5 +1,6 @@
 use crate::config::Config;
 use crate::doc_index::IndexStats;
+use crate::engine::inspect::entries::{Entered, Entries};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::proto::url::CrawlUrl;
@@ -39,6 +40,8 @@ pub(crate) enum Ask {
     Count,
     /// To take these in.
     Take(Box<Handed>),
+    /// To take in entries of a master's queue.
+    Enter(Box<Entries>),
     /// To send no new requests, or to go on.
     Pause(bool),
     /// To go by these settings from now on, as far as they may change.
@@ -51,6 +54,8 @@ pub(crate) enum Reply {
     Counted(IndexStats),
     /// They are on disk.
     Taken(Taken),
+    /// They are on disk, too.
+    Entered(Box<Entered>),
     /// It is paused, or goes on; `changed` if it did not already.
     Paused {
         changed: bool,

@@ -181,7 +181,8 @@ impl<D: ServerDriver> Links<D> {
                     if let Some(line) = link.dial.and_then(|dial| self.dials[dial].stands(peer)) {
                         self.notices.tell(Event::LinkStands, vec![("peer", peer.into())], line);
                     }
-                    self.stand(key, peer, true);
+                    let dial = link.dial;
+                    self.stand(key, peer, dial);
                 }
                 (Phase::Opening { .. }, NetEvent::Failed(error)) => self.attempt_failed(key, &error),
                 (Phase::Opening { .. }, NetEvent::Ended) => self.attempt_failed(key, &NetError::Reset),
@@ -217,7 +218,7 @@ impl<D: ServerDriver> Links<D> {
         match self.links.insert(Link::new(peer, None, Phase::Standing)) {
             Some(key) => {
                 self.driver.adopt(key, socket);
-                self.stand(key, peer, false);
+                self.stand(key, peer, None);
             }
             None => {
                 self.driver.refuse(socket);
@@ -239,14 +240,14 @@ impl<D: ServerDriver> Links<D> {
         }
     }
 
-    fn stand(&mut self, key: Key, peer: SocketAddr, dialed: bool) {
+    fn stand(&mut self, key: Key, peer: SocketAddr, dial: Option<usize>) {
         if let Some(link) = self.links.get_mut(key) {
             link.phase = Phase::Standing;
         }
         if self.paused {
             self.driver.pause(key);
         }
-        self.tell(LinkEvent::Up { link: key, peer, dialed });
+        self.tell(LinkEvent::Up { link: key, peer, dial });
     }
 
     /// A link is of no more use. Of one that was let go that is the reason, however it ends.

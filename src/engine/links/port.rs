@@ -11,8 +11,8 @@ pub enum LinkEvent {
     Up {
         link: Key,
         peer: SocketAddr,
-        /// We dialed; otherwise the peer did.
-        dialed: bool,
+        /// Which of the addresses we dialed; otherwise the peer did.
+        dial: Option<usize>,
     },
     Bytes {
         link: Key,

@@ -73,9 +73,14 @@ pub enum Counter {
     /// Names that are being looked up, and those that are remembered.
     LookupsOpen,
     NamesCached,
+    /// The next entry of the queue of the master that is used, the reflog time up to which all is here (seconds since
+    /// 1970), and changes from one master to another.
+    MasterSeq,
+    MasterMark,
+    MasterChanges,
 }
 
-const COUNT: usize = Counter::NamesCached as usize + 1;
+const COUNT: usize = Counter::MasterChanges as usize + 1;
 /// Single figures, then groups of them.
 const FIGURES: usize = COUNT + GROUPED;
 

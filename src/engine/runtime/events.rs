@@ -112,6 +112,11 @@ events! {
     LinkFails "link_fails" Warn ["peer", "cause"] "a peer that is dialed does not answer";
     LinkStands "link_stands" Info ["peer"] "it does again";
     LinksFull "links_full" Warn ["peer", "links"] "too many peers are connected, and others are turned away";
+    MasterUsed "master_used" Info ["master", "server", "seq"] "the master that URLs are taken from, and where in its queue";
+    MasterSilent "master_silent" Warn ["master", "cause"] "a master says nothing for timeout_master; another is asked, if one answers";
+    MasterRefuses "master_refuses" Warn ["master", "cause"] "a master refuses this node, and says why; it is asked again, ever more rarely";
+    MasterBadAnswer "master_bad_answer" Warn ["master", "cause"] "a master sent what makes no sense, and its link was closed";
+    MasterBadEntry "master_bad_entry" Warn ["master", "cause"] "an entry of a queue cannot be read; said of the first, all are counted";
     SpiderJoined "spider_joined" Info ["peer"] "a spider has connected to the URL server";
     SpiderGone "spider_gone" Warn ["peer", "cause"] "a spider's connection ended; its work is sent again";
     BadLine "bad_line" Warn ["peer", "cause"] "a peer sent a line that cannot be understood, and was disconnected";

@@ -46,6 +46,8 @@ groups! {
     Links = &["new", "known", "over_budget", "out_of_scope"];
     IndexMemory = &["seen", "frontier", "other"];
     IndexDisk = &["ledger", "documents", "seen", "frontier"];
+    /// Entries of a master's queue, by what the doc index made of them.
+    FromMaster = &["new", "known", "moved_up", "due", "refused", "bad"];
     Records = &["whole", "reference", "unchanged"];
     Segments = &["open", "sealed"];
     CommitTimes = &DURATIONS;

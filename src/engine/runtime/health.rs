@@ -31,11 +31,12 @@ pub enum Part {
     Log,
     Index,
     Names,
+    Master,
 }
 
 impl Part {
-    const COUNT: usize = 4;
-    const ALL: [Part; Part::COUNT] = [Part::Store, Part::Log, Part::Index, Part::Names];
+    const COUNT: usize = 5;
+    const ALL: [Part; Part::COUNT] = [Part::Store, Part::Log, Part::Index, Part::Names, Part::Master];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -43,6 +44,7 @@ impl Part {
             Part::Log => "log",
             Part::Index => "index",
             Part::Names => "names",
+            Part::Master => "master",
         }
     }
 }
@@ -81,6 +83,9 @@ pub enum NodeError {
     Undelivered { address: String, records: usize },
     #[error("{0}; no URL was judged by it, and the next run goes on")]
     Names(String),
+    /// What was taken from a master cannot be told.
+    #[error("{0}")]
+    Master(String),
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -116,7 +121,9 @@ impl Health {
     /// Whether something cannot be written at this moment.
     pub(crate) fn waits_for_disk(&self) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        [Part::Store, Part::Log, Part::Index].into_iter().any(|part| waiting[part as usize].is_some())
+        [Part::Store, Part::Log, Part::Index, Part::Master]
+            .into_iter()
+            .any(|part| waiting[part as usize].is_some())
     }
 
     /// The same, with the part that waits.

@@ -115,6 +115,17 @@ impl<'a> Open<'a> {
     }
 }
 
+/// The fields of a record that stands in one line, as they were written; the tag may be missing.
+pub fn fields(line: &[u8]) -> Result<[&[u8]; 7], RejectReason> {
+    let mut found = [&[][..]; 7];
+    let mut count = 0;
+    for field in trimmed(line).split(|&byte| byte == b'\t') {
+        *found.get_mut(count).ok_or(RejectReason::TooManyFields)? = field;
+        count += 1;
+    }
+    if count < 6 { Err(RejectReason::TooFewFields) } else { Ok(found) }
+}
+
 pub(super) fn beginning(text: &[u8]) -> &[u8] {
     &text[..text.len().min(TEXT_BYTES_MAX)]
 }
@@ -185,8 +196,9 @@ fn is_meant(text: &[u8], is_timed: bool) -> bool {
     memchr_iter(b'\t', text).take(5).count() >= if is_timed { 3 } else { 5 }
 }
 
-/// A number of any length; more than fits is as much as fits.
-fn number(text: &[u8]) -> Option<u32> {
+/// A priority or a number of hits, of any length; more than fits is as much as fits.
+pub fn number(text: &[u8]) -> Option<u32> {
+    let text = text.trim_ascii();
     let add = |sum: u32, digit: &u8| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0'));
     is_digits(text).then(|| text.iter().fold(0, add))
 }

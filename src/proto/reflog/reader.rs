@@ -91,6 +91,16 @@ impl ReflogReader {
         (self.lines, self.skips) = (0, false);
     }
 
+    /// A record has begun, and its end has not come.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some() || !self.kept.is_empty()
+    }
+
+    /// Lines of this file that have ended.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
     pub fn counts(&self) -> ReflogCounts {
         self.counts
     }

@@ -8,6 +8,7 @@
 //! | `coding`   | a Content-Encoding, LF, a coded body    | never more than the limit; nothing shows of the last use |
 //! | `robots`   | a robots.txt                            | the longest match decides; CR LF is LF                   |
 //! | `lines`    | a stream of spider or master protocol   | cuts change nothing; what is written is read the same    |
+//! | `reflog`   | a reflog                                | cuts change nothing; what is written is read the same    |
 //! | `record`   | a stream of records for a store server  | cuts change nothing; what is read is what was written    |
 //! | `url`      | a URL, LF, a link                       | a normal form is its own; links resolve by the standard  |
 //! | `html`     | a page                                  | a page cut short has fewer facts and no others           |
@@ -29,6 +30,7 @@ mod html;
 mod lines;
 mod log;
 mod record;
+mod reflog;
 mod response;
 mod robots;
 mod segment;
@@ -38,7 +40,7 @@ mod warc;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
@@ -46,6 +48,7 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("robots", robots::run),
     ("lines", lines::run),
     ("record", record::run),
+    ("reflog", reflog::run),
     ("url", url::run),
     ("html", html::run),
     ("sitemap", sitemap::run),

@@ -1,0 +1,519 @@
+use super::batch::{Batch, ENTRIES_AT_ONCE, Progress, Upto};
+use super::position::MasterPosition;
+use super::side::Side;
+use crate::base::{Key, Now, Wall, shown};
+use crate::engine::inspect::entries::Entered;
+use crate::engine::inspect::handed::Taken;
+use crate::engine::inspect::master_line::{MasterLine, MasterReport};
+use crate::engine::inspect::questions::Questions;
+use crate::engine::links::{LinkEvent, LinkPort};
+use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::counters::{Counter, CounterTable, Counters};
+use crate::engine::runtime::events::Event;
+use crate::engine::runtime::groups::Group;
+use crate::engine::runtime::health::{Health, Part};
+use crate::proto::lines::{LineBuffer, LineError, MasterWord, NodeWord, TakeFrom};
+use crate::proto::reflog::Stamp;
+use crate::rings::Doorbell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Takes the entries of this node's queue from one master at a time, and changes to another when that one is silent.
+pub struct MasterFeed {
+    server: u16,
+    timeout_us: u64,
+    sides: Vec<Side>,
+    /// The one that is asked.
+    used: usize,
+    /// The answer that is open.
+    batch: Option<Batch>,
+    /// When the one that is asked last said something, or was begun with.
+    heard_at: Now,
+    /// When it last said something, if it ever did.
+    answered_at: Option<Now>,
+    position: MasterPosition,
+    /// Where it is kept; a simulation has no place.
+    directory: Option<PathBuf>,
+    /// When the mark was last written.
+    marked_at: Now,
+    load_at: Now,
+    port: LinkPort,
+    questions: Arc<Questions>,
+    /// Of the thread that turns this.
+    bell: Arc<Doorbell>,
+    table: CounterTable,
+    counters: Arc<Counters>,
+    health: Arc<Health>,
+    report: MasterReport,
+    wall: Wall,
+    taken: Taken,
+    entries: u64,
+    changes: u64,
+    bad_said: bool,
+    trouble: Option<String>,
+    /// The user was told which master is used.
+    told: Option<usize>,
+    is_ending: bool,
+    now: Now,
+}
+
+/// What a feed is made of.
+pub struct MasterParts {
+    pub server: u16,
+    /// `host:port`, in the order in which they are preferred and dialed.
+    pub masters: Vec<String>,
+    pub timeout_us: u64,
+    pub position: MasterPosition,
+    pub directory: Option<PathBuf>,
+    pub port: LinkPort,
+    pub questions: Arc<Questions>,
+    pub bell: Arc<Doorbell>,
+    pub table: CounterTable,
+    pub counters: Arc<Counters>,
+    pub health: Arc<Health>,
+    pub report: MasterReport,
+    pub wall: Wall,
+}
+
+/// A master is told how much is pending here this often.
+const LOAD_US: u64 = 10_000_000;
+/// A mark alone is written this often: an older one costs a little more overlap.
+const MARK_US: u64 = 10_000_000;
+/// Another master is asked from this much before the time up to which all is known.
+const OVERLAP_S: u32 = 120;
+/// An answer that takes longer is none, however much of it keeps coming.
+const ANSWER_US_MAX: u64 = 60_000_000;
+
+impl MasterFeed {
+    pub fn new(parts: MasterParts) -> MasterFeed {
+        let sides: Vec<Side> = parts.masters.into_iter().map(Side::new).collect();
+        let before = |side: &Side| parts.position.used.as_deref() == Some(&side.address);
+        let used = sides.iter().position(before).unwrap_or(0);
+        MasterFeed {
+            server: parts.server,
+            timeout_us: parts.timeout_us,
+            sides,
+            used,
+            batch: None,
+            heard_at: Now::ZERO,
+            answered_at: None,
+            position: MasterPosition { server: parts.server, ..parts.position },
+            directory: parts.directory,
+            marked_at: Now::ZERO,
+            load_at: Now::ZERO,
+            port: parts.port,
+            questions: parts.questions,
+            bell: parts.bell,
+            table: parts.table,
+            counters: parts.counters,
+            health: parts.health,
+            report: parts.report,
+            wall: parts.wall,
+            taken: Taken::default(),
+            entries: 0,
+            changes: 0,
+            bad_said: false,
+            trouble: None,
+            told: None,
+            is_ending: false,
+            now: Now::ZERO,
+        }
+    }
+
+    fn address(&self) -> &str {
+        &self.sides[self.used].address
+    }
+
+    fn send(&self, link: Key, words: &[NodeWord<'_>]) {
+        let mut bytes = Vec::new();
+        for word in words {
+            // A word that does not go into a line is not said.
+            let _ = word.write(&mut bytes);
+        }
+        self.port.send(link, bytes);
+    }
+
+    // From the links --------------------------------------------------------------------------------------
+
+    /// Whether what comes can be taken: otherwise it waits in the ring, and then with the peer.
+    fn has_room(&self) -> bool {
+        self.batch.as_ref().is_none_or(Batch::has_room)
+    }
+
+    fn take_events(&mut self) -> bool {
+        let mut busy = false;
+        while self.has_room()
+            && let Some(event) = self.port.next()
+        {
+            busy = true;
+            match event {
+                LinkEvent::Up { link, dial: Some(at), .. } => self.sides[at].up(link),
+                LinkEvent::Up { .. } | LinkEvent::Sent { .. } => {}
+                LinkEvent::Bytes { link, bytes } => {
+                    if let Some(at) = self.side_of(link) {
+                        self.sides[at].lines.push(&bytes);
+                        if at == self.used {
+                            self.heard_at = self.now;
+                            self.answered_at = Some(self.now);
+                        }
+                        self.read(at);
+                    }
+                }
+                LinkEvent::Down { link, why } => {
+                    if let Some(at) = self.side_of(link) {
+                        self.down(at, &why);
+                    }
+                }
+            }
+        }
+        busy
+    }
+
+    fn side_of(&self, link: Key) -> Option<usize> {
+        self.sides.iter().position(|side| side.link == Some(link))
+    }
+
+    fn down(&mut self, at: usize, why: &str) {
+        self.sides[at].link = None;
+        if at == self.used {
+            self.trouble = Some(format!("the link to {} is down: {why}", self.address()));
+            // What has come whole may still become durable.
+            let was_cut = self.batch.take_if(|batch| batch.upto.is_none()).is_some();
+            if was_cut && self.sides[at].was_cut_again() {
+                let text = format!("its answers are cut: {}", shown(why, 200));
+                self.refused(at, Event::MasterBadAnswer, &text);
+            }
+        }
+    }
+
+    /// Reads what a master said, up to the end of an answer: what comes after it waits until that is durable.
+    fn read(&mut self, at: usize) {
+        let mut lines = std::mem::replace(&mut self.sides[at].lines, LineBuffer::of_lines(0));
+        let read = loop {
+            if self.batch.as_ref().is_some_and(|batch| at == self.used && batch.upto.is_some()) {
+                break Ok(());
+            }
+            match lines.next_line() {
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(said_of(&error)),
+                Ok(Some(line)) => {
+                    if let Err(wrong) = self.line(at, line) {
+                        break Err(wrong);
+                    }
+                }
+            }
+        };
+        self.sides[at].lines = lines;
+        if let Err(Refusal { event, text }) = read {
+            self.refused(at, event, &text);
+        }
+    }
+
+    fn line(&mut self, at: usize, line: &[u8]) -> Result<(), Refusal> {
+        let word = MasterWord::parse(line);
+        if let Ok(MasterWord::Error(text)) = word {
+            return Err(Refusal { event: Event::MasterRefuses, text: shown(text, 300) });
+        }
+        if let Ok(MasterWord::Fenced { .. }) = word {
+            return Ok(());
+        }
+        let Some(batch) = self.batch.as_mut().filter(|_| at == self.used) else {
+            return Err(Refusal::bad("it sends what was not asked for"));
+        };
+        match word {
+            Ok(MasterWord::Upto { seq, .. }) if !batch.agrees(seq) => {
+                let entries = batch.entries;
+                let asked = match batch.from {
+                    TakeFrom::Seq(seq) => format!("from {seq}"),
+                    TakeFrom::Since(stamp) => format!("since {}", digits(stamp)),
+                };
+                Err(Refusal::bad(&format!("UPTO {seq} after {entries} entries {asked}")))
+            }
+            Ok(MasterWord::Upto { seq, mark }) => {
+                batch.end(Upto { seq, mark }, &self.questions, &self.bell);
+                Ok(())
+            }
+            // One that cannot be read is counted where it is read: it must not stop the queue.
+            _ => match batch.push(line, &self.questions, &self.bell) {
+                true => Ok(()),
+                false => Err(Refusal::bad("it sends more entries than were asked for")),
+            },
+        }
+    }
+
+    /// A master refuses, or makes no sense: it is left alone for a while, and another is asked.
+    fn refused(&mut self, at: usize, event: Event, text: &str) {
+        let side = &mut self.sides[at];
+        side.lost_place |= event == Event::MasterRefuses;
+        if side.rest(text, self.now) {
+            let address = side.address.clone();
+            let said = match event {
+                Event::MasterRefuses => format!("master {address}: {text}; it is asked again in a while"),
+                _ => {
+                    format!("master {address}: {text}; the link is closed, and it is asked again in a while")
+                }
+            };
+            let fields = vec![("master", (&address).into()), ("cause", text.into())];
+            self.health.tell(event, fields, said);
+        }
+        if let Some(link) = side.link.take() {
+            self.port.close(link);
+        }
+        if at == self.used {
+            self.batch = None;
+            self.trouble = Some(format!("{} refuses: {text}", self.address()));
+            self.change();
+        }
+    }
+
+    // What is durable -------------------------------------------------------------------------------------
+
+    fn look_at_batch(&mut self) -> bool {
+        let Some(batch) = &mut self.batch else { return false };
+        let mut entered = Vec::new();
+        let progress = batch.look(|piece| entered.push(piece));
+        let is_news = !entered.is_empty();
+        for piece in entered {
+            self.count(*piece);
+        }
+        match progress {
+            Progress::Waits => is_news,
+            // Asked for again in a moment: the index has too much to do, or the crawl ends.
+            Progress::Untaken => {
+                self.batch = None;
+                self.sides[self.used].rest("the doc index does not take what comes", self.now);
+                false
+            }
+            Progress::Durable(upto) => self.durable(upto),
+        }
+    }
+
+    fn count(&mut self, entered: Entered) {
+        self.taken.add(&entered.taken);
+        if let Some(bad) = entered.first_bad
+            && !std::mem::replace(&mut self.bad_said, true)
+        {
+            let address = self.address();
+            let text = format!("master {address}: an entry cannot be read: {bad}; others are counted");
+            let fields = vec![("master", address.into()), ("cause", (&bad).into())];
+            self.health.tell(Event::MasterBadEntry, fields, text);
+        }
+    }
+
+    /// All of an answer is in the index and on disk: the position may follow, and then the master is told.
+    fn durable(&mut self, upto: Upto) -> bool {
+        let Some(batch) = &self.batch else { return false };
+        let entries = batch.entries;
+        let address = self.address().to_string();
+        let mut position = self.position.clone();
+        position.seqs.insert(address.clone(), upto.seq);
+        position.mark = upto.mark.or(position.mark);
+        position.used = Some(address);
+        let moved = position.seqs != self.position.seqs || position.used != self.position.used;
+        let marked = position.mark != self.position.mark && self.now.since_us(self.marked_at) >= MARK_US;
+        if moved || marked {
+            if let Some(directory) = &self.directory
+                && let Err(cause) = position.write(directory)
+            {
+                let text = format!("taking from the master waits: master.position: {cause}");
+                self.health.wait_for(Part::Master, Some(text));
+                return false;
+            }
+            self.health.wait_for(Part::Master, None);
+            self.marked_at = self.now;
+        }
+        self.position = position;
+        self.entries += entries;
+        self.batch = None;
+        self.heard_at = self.now;
+        self.sides[self.used].answered();
+        self.trouble = None;
+        self.tell_used();
+        if let Some(link) = self.sides[self.used].link.filter(|_| moved && entries > 0) {
+            self.send(link, &[NodeWord::Done { server: self.server, seq: upto.seq }]);
+        }
+        // What came behind the answer.
+        self.read(self.used);
+        true
+    }
+
+    fn tell_used(&mut self) {
+        if self.told != Some(self.used) {
+            self.told = Some(self.used);
+            let (address, server, seq) = (self.address(), self.server, self.seq());
+            let text =
+                format!("URLs come from the master {address}, for server {server}, from entry {seq} on");
+            let fields =
+                vec![("master", address.into()), ("server", u64::from(server).into()), ("seq", seq.into())];
+            self.health.tell(Event::MasterUsed, fields, text);
+        }
+    }
+
+    fn seq(&self) -> u64 {
+        self.position.seqs.get(self.address()).copied().unwrap_or(0)
+    }
+
+    // What is asked ---------------------------------------------------------------------------------------
+
+    fn ask(&mut self) -> bool {
+        let side = &self.sides[self.used];
+        let Some(link) = side.link.filter(|_| self.batch.is_none() && side.may_be_asked(self.now)) else {
+            return false;
+        };
+        let (server, seq) = (self.server, self.seq());
+        let goes_on = self.position.used.as_deref() == Some(self.address()) && !side.lost_place;
+        let from = match self.position.mark {
+            Some(mark) if !goes_on => TakeFrom::Since(before(mark)),
+            _ if side.lost_place => TakeFrom::Seq(0),
+            _ => TakeFrom::Seq(seq),
+        };
+        let take = NodeWord::Take { server, from, max: ENTRIES_AT_ONCE, marked: true };
+        let greets = goes_on && seq > 0 && !side.greeted;
+        if greets {
+            // A kill may have come between the position and its DONE.
+            self.send(link, &[NodeWord::Done { server, seq }]);
+        }
+        self.sides[self.used].greeted = true;
+        self.send(link, &[take]);
+        self.batch = Some(Batch::new(from, self.now));
+        self.heard_at = self.now;
+        true
+    }
+
+    /// Gives up a master that says nothing, or never comes to an end.
+    fn look_at_time(&mut self) {
+        if !self.has_room() || self.batch.as_ref().is_some_and(|batch| batch.upto.is_some()) {
+            // It is our turn, not the master's.
+            self.heard_at = self.now;
+            return;
+        }
+        let is_slow =
+            self.batch.as_ref().is_some_and(|batch| self.now.since_us(batch.since) >= ANSWER_US_MAX);
+        if self.now.since_us(self.heard_at) < self.timeout_us && !is_slow {
+            return;
+        }
+        if let Some(batch) = self.batch.take() {
+            let cause = match is_slow {
+                true => format!("an answer of {} entries so far does not end", batch.entries),
+                false => format!("no answer for {} s", self.timeout_us as f64 / 1e6),
+            };
+            let address = self.address().to_string();
+            self.trouble = Some(format!("{address}: {cause}"));
+            if self.sides[self.used].is_news(&cause) {
+                let fields = vec![("master", (&address).into()), ("cause", (&cause).into())];
+                self.health.tell(Event::MasterSilent, fields, format!("master {address}: {cause}"));
+            }
+            if let Some(link) = self.sides[self.used].link.take() {
+                self.port.close(link);
+            }
+        }
+        self.change();
+    }
+
+    /// Uses the next master that a link stands to, if there is one.
+    fn change(&mut self) {
+        let count = self.sides.len();
+        let others = (1..count).map(|step| (self.used + step) % count);
+        let Some(next) = others.into_iter().find(|&at| self.sides[at].may_be_asked(self.now)) else {
+            return;
+        };
+        self.used = next;
+        self.batch = None;
+        self.heard_at = self.now;
+        // The first one that could be had is no change.
+        self.changes += u64::from(self.position.used.is_some());
+    }
+
+    fn tell_load(&mut self) {
+        if self.now < self.load_at {
+            return;
+        }
+        self.load_at = self.now.plus_us(LOAD_US);
+        let pending = self.table.sum(Counter::Pending);
+        // Both place new domains by it.
+        for link in self.sides.iter().filter_map(|side| side.link) {
+            self.send(link, &[NodeWord::Load { server: self.server, pending }]);
+        }
+    }
+
+    fn publish(&self) {
+        let Taken { new, known, moved_up, due, refused, bad } = self.taken;
+        self.counters.set_all(Group::FromMaster, &[new, known, moved_up, due, refused, bad]);
+        self.counters.set(Counter::MasterSeq, self.seq());
+        self.counters.set(Counter::MasterChanges, self.changes);
+        let unix_s = self.wall.unix_ms(self.now) / 1_000;
+        let mark = self.position.mark;
+        self.counters.set(Counter::MasterMark, mark.map_or(0, |mark| u64::from(mark.s())));
+        let others =
+            self.sides.iter().enumerate().filter(|(at, side)| *at != self.used && side.link.is_some());
+        self.report.set(MasterLine {
+            server: self.server,
+            used: self.position.used.is_some().then(|| self.address().to_string()),
+            seq: self.seq(),
+            mark: mark.map(digits),
+            lag_s: mark.map(|mark| unix_s.saturating_sub(u64::from(mark.s()))),
+            answered_s: self.answered_at.map(|at| self.now.since_us(at) / 1_000_000),
+            taken: self.entries,
+            bad,
+            changes: self.changes,
+            linked: others.map(|(_, side)| side.address.clone()).collect(),
+            trouble: self.trouble.clone(),
+            closed_domains: 0,
+            leaving_domains: Vec::new(),
+        });
+    }
+}
+
+/// Why a link is closed.
+struct Refusal {
+    event: Event,
+    text: String,
+}
+
+impl Refusal {
+    fn bad(text: &str) -> Refusal {
+        Refusal { event: Event::MasterBadAnswer, text: text.to_string() }
+    }
+}
+
+fn said_of(error: &LineError) -> Refusal {
+    Refusal::bad(&shown(&error.to_string(), 300))
+}
+
+fn digits(stamp: Stamp) -> String {
+    String::from_utf8_lossy(&stamp.digits()).into_owned()
+}
+
+/// A little earlier.
+fn before(mark: Stamp) -> Stamp {
+    Stamp::from_s(mark.s().saturating_sub(OVERLAP_S))
+}
+
+impl Actor for MasterFeed {
+    fn turn(&mut self, now: Now) -> Turned {
+        self.now = now;
+        if self.is_ending {
+            return Turned::Finished;
+        }
+        let mut busy = self.take_events();
+        busy |= self.look_at_batch();
+        self.look_at_time();
+        busy |= self.ask();
+        self.tell_load();
+        self.publish();
+        Turned::busy_if(busy)
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        let rests = self.sides.iter().filter_map(|side| side.rests_until(self.now));
+        rests.chain([self.heard_at.plus_us(self.timeout_us), self.load_at]).min()
+    }
+
+    fn has_messages(&self) -> bool {
+        self.has_room() && !self.port.is_empty()
+    }
+
+    fn end(&mut self, _: Now) {
+        self.is_ending = true;
+    }
+}

@@ -1,0 +1,98 @@
+use super::current_log::CurrentLog;
+use super::id_key::IdKey;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What an epoch is made of.
+pub struct JoinJob<'a> {
+    /// In their order: of two lines with one time, the later counts.
+    pub inputs: &'a [PathBuf],
+    /// Lines that could not be sent before. They come first, and their hits have been counted.
+    pub held: Option<&'a Path>,
+    /// The time of the epoch, in seconds since 1970.
+    pub now_s: u32,
+    pub current: Option<&'a CurrentLog>,
+    pub rules: JoinRules,
+    pub key: &'a IdKey,
+    pub canon: &'a dyn UrlCanon,
+    pub workers: &'a dyn Workers,
+    /// A directory for what memory has no room for. Nothing is left there.
+    pub work: &'a Path,
+    /// One line each: file, line, reason, hits, and how it begins.
+    pub rejects: &'a mut dyn Write,
+}
+
+/// What an epoch goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoinRules {
+    /// A URL is not sent again within this time, unless its tag changes.
+    pub resend_after_s: u32,
+    /// How long hits wait for the next sending.
+    pub keep_repeats_s: u32,
+    pub by: DomainBy,
+    pub memory_bytes: usize,
+}
+
+impl Default for JoinRules {
+    fn default() -> JoinRules {
+        JoinRules {
+            resend_after_s: 3_600,
+            keep_repeats_s: 36_000,
+            by: DomainBy::Registrable,
+            memory_bytes: 1 << 30,
+        }
+    }
+}
+
+/// What URLs are dealt by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DomainBy {
+    /// The part of the host that somebody registered, by the list of public suffixes; the host where there is none.
+    #[default]
+    Registrable,
+    Host,
+}
+
+/// Which URLs are one: what an id is made of.
+pub trait UrlCanon: Sync {
+    /// Whether every URL stands for itself.
+    fn is_identity(&self) -> bool;
+
+    /// The form of a URL that is in normal form. Nothing is copied unless something changes.
+    fn apply<'a>(&self, url: &'a str, scratch: &'a mut String) -> &'a str;
+}
+
+/// Every URL stands for itself.
+pub struct AsWritten;
+
+impl UrlCanon for AsWritten {
+    fn is_identity(&self) -> bool {
+        true
+    }
+
+    fn apply<'a>(&self, url: &'a str, _: &'a mut String) -> &'a str {
+        url
+    }
+}
+
+/// Who does the work of an epoch: threads, where there are some.
+pub trait Workers: Sync {
+    fn count(&self) -> usize;
+
+    /// Does `work` once for each number below [`Workers::count`], at once or one after the other, and comes back when all
+    /// are done.
+    fn each(&self, work: &(dyn Fn(usize) + Sync));
+}
+
+/// All of it is done by whoever asks.
+pub struct OneWorker;
+
+impl Workers for OneWorker {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn each(&self, work: &(dyn Fn(usize) + Sync)) {
+        work(0);
+    }
+}

@@ -1,0 +1,110 @@
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What memory has no room for, in a file without a name: it is gone with the process, however that ends. It is made when
+/// the first bytes come.
+pub(super) struct SpillFile {
+    folder: PathBuf,
+    file: OnceLock<File>,
+    end: AtomicU64,
+}
+
+/// Bytes in memory, or in the file.
+pub(super) enum Part {
+    Memory(Vec<u8>),
+    Spilled(Spilled),
+}
+
+/// A place in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spilled {
+    at: u64,
+    bytes: usize,
+    crc: u32,
+}
+
+impl SpillFile {
+    pub fn new(folder: &Path) -> SpillFile {
+        SpillFile { folder: folder.to_path_buf(), file: OnceLock::new(), end: AtomicU64::new(0) }
+    }
+
+    /// Writes parts one behind the other, as one piece.
+    pub fn write(&self, parts: &[&[u8]]) -> io::Result<Spilled> {
+        let bytes = parts.iter().map(|part| part.len()).sum::<usize>();
+        let at = self.end.fetch_add(bytes as u64, Ordering::Relaxed);
+        let file = self.file()?;
+        let (mut end, mut crc) = (at, 0);
+        for part in parts {
+            file.write_all_at(part, end)?;
+            end += part.len() as u64;
+            crc = crc32c::crc32c_append(crc, part);
+        }
+        Ok(Spilled { at, bytes, crc })
+    }
+
+    fn file(&self) -> io::Result<&File> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        // Two workers may both make one; the second is dropped, and has no name either.
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.join(format!("epoch-{}-{number}.spill", std::process::id()));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(self.file.get_or_init(|| file))
+    }
+
+    /// Reads a piece to the end of `out`.
+    pub fn read(&self, piece: Spilled, out: &mut Vec<u8>) -> io::Result<()> {
+        let from = out.len();
+        out.resize(from + piece.bytes, 0);
+        self.file()?.read_exact_at(&mut out[from..], piece.at)?;
+        if crc32c::crc32c(&out[from..]) != piece.crc {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "what was spilled came back damaged"));
+        }
+        Ok(())
+    }
+
+    /// The bytes of a part, which lie in `out` if they were spilled.
+    pub fn part<'a>(&self, part: &'a Part, out: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
+        match part {
+            Part::Memory(bytes) => Ok(bytes),
+            Part::Spilled(piece) => {
+                out.clear();
+                self.read(*piece, out)?;
+                Ok(out)
+            }
+        }
+    }
+}
+
+impl Spilled {
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_back_and_nothing_is_left() {
+        let folder = std::env::temp_dir().join(format!("nephila-spillfile-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let spill = SpillFile::new(&folder);
+        let pieces = [spill.write(&[b"ab", b"", b"c"]).unwrap(), spill.write(&[b"def"]).unwrap()];
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "it has no name");
+        let mut out = b"x".to_vec();
+        spill.read(pieces[1], &mut out).unwrap();
+        spill.read(pieces[0], &mut out).unwrap();
+        assert_eq!(out, b"xdefabc");
+        assert!(spill.read(Spilled { crc: 1, ..pieces[0] }, &mut out).is_err());
+        fs::remove_dir(&folder).unwrap();
+    }
+}
