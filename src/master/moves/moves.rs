@@ -1,7 +1,7 @@
 use super::super::partner_domain::{By, DatabaseError, MapRow, PartnerDomain, ServerId};
 use super::desk::{MoveCommit, MoveDesk, QueueEntry};
 use super::handover::Handover;
-use super::transition::{Transition, held, is_closing, transition};
+use super::transition::{Transition, arrived, held, is_closing, transition};
 use crate::proto::lines::{Handed, MasterWord};
 use crate::proto::reflog::Stamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +21,6 @@ pub struct Moves {
     handed: BTreeMap<(u64, Box<str>), Handover>,
     /// Closed at their node, and not answered.
     closed: Vec<Closed>,
-    /// Handovers that this master kept: the node had all lines of this master's queue.
-    kept_here: BTreeSet<(Box<str>, u32)>,
     draining: BTreeSet<ServerId>,
     /// Where the last look for forgotten handovers ended.
     looked_at: Option<Box<str>>,
@@ -333,11 +331,7 @@ impl Moves {
                     troubled.insert(domain.clone(), why);
                 }
                 None => {
-                    let is_ours = change
-                        .arrives
-                        .as_ref()
-                        .is_some_and(|arrival| self.kept_here.contains(&(domain.clone(), arrival.handover)));
-                    write_entries(&change, told, handover.as_ref(), !is_ours, desk, &mut commit)?;
+                    write_entries(&change, told, handover.as_ref(), true, desk, &mut commit)?;
                     news.extend(said(&change, told));
                     commit.rows.push(told.clone());
                 }
@@ -377,7 +371,6 @@ impl Moves {
             true => self.closing.insert(row.domain.clone()),
             false => self.closing.remove(&row.domain),
         };
-        self.kept_here.retain(|(domain, fence)| *domain != row.domain || *fence >= row.fence);
     }
 
     /// A node has closed a domain. `false` if it cannot be answered yet.
@@ -410,7 +403,6 @@ impl Moves {
                 match table {
                     Some(table) => {
                         table.keep_handover(domain, row.fence, handover.lines())?;
-                        self.kept_here.insert((domain.clone(), row.fence));
                         self.fenced(closed);
                         // If this is not heard, any master finds the handover and does it.
                         let _ = table.change(&next, row.fence)?;
@@ -503,8 +495,8 @@ fn write_entries(
     desk: &dyn MoveDesk,
     commit: &mut MoveCommit,
 ) -> io::Result<()> {
-    if let Some(server) = change.leaves {
-        entry(server, MasterWord::Close { domain: &told.domain }, commit);
+    if let Some((server, fence)) = change.leaves {
+        entry(server, MasterWord::Close { domain: &told.domain, fence }, commit);
     }
     if let Some(arrival) = &change.arrives {
         open(handover.unwrap_or(&Handover::default()), told, commit);
@@ -518,7 +510,7 @@ fn write_entries(
         }
     }
     if let Some(server) = change.closes {
-        entry(server, MasterWord::Close { domain: &told.domain }, commit);
+        entry(server, MasterWord::Close { domain: &told.domain, fence: told.fence }, commit);
     }
     Ok(())
 }
@@ -528,7 +520,7 @@ fn open(handover: &Handover, row: &MapRow, commit: &mut MoveCommit) {
     for line in handover.nice() {
         entry(row.server, MasterWord::Nice { domain: &row.domain, line }, commit);
     }
-    entry(row.server, MasterWord::Open { domain: &row.domain }, commit);
+    entry(row.server, MasterWord::Open { domain: &row.domain, fence: arrived(row) }, commit);
     for line in handover.urls() {
         entry(row.server, MasterWord::Line(line), commit);
     }

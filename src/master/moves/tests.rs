@@ -40,22 +40,29 @@ struct Desk {
     held: Vec<usize>,
     /// URLs that it was given, in their order.
     given: usize,
+    /// The time of what it had been given when it last heard of the table: later lines may lie with the wrong server.
+    sure_s: u32,
     fails: bool,
 }
 
 impl Desk {
     fn mark_at(&self, server: ServerId, seq: usize) -> u32 {
         let latest = self.given.checked_sub(1).map_or(0, time_of);
-        let is_line = |(line, at): &&(Vec<u8>, u32)| line[0].is_ascii_digit().then_some(*at).is_some();
+        let is_line = |(line, _): &&(Vec<u8>, u32)| line[0].is_ascii_digit();
         let behind = self.queues.get(&server).into_iter().flat_map(|queue| &queue[seq.min(queue.len())..]);
         let behind = behind.filter(is_line).map(|(line, _)| time_of(url_of(line)) - 1);
         let held = self.held.iter().map(|url| time_of(*url) - 1);
-        behind.chain(held).fold(latest, u32::min)
+        behind.chain(held).fold(latest.min(self.sure_s), u32::min)
     }
 
+    /// Where a node goes on that comes from the other master: by its time, or at the first word to it that it has not
+    /// taken from this one.
     fn since(&self, server: ServerId, from_s: u32) -> usize {
         let queue = self.queues.get(&server).map_or(&[][..], Vec::as_slice);
-        queue.iter().position(|(_, at)| *at >= from_s).unwrap_or(queue.len())
+        let done = self.done.get(&server).copied().unwrap_or(0);
+        let by_time = queue.iter().position(|(_, at)| *at >= from_s).unwrap_or(queue.len());
+        let word = queue.iter().skip(done).position(|(line, _)| !line[0].is_ascii_digit());
+        word.map_or(by_time, |word| by_time.min(done + word))
     }
 
     fn now(&self) -> u32 {
@@ -175,9 +182,21 @@ struct Node {
     seq: usize,
     mark_s: u32,
     closed: BTreeSet<String>,
+    /// The last fence of a domain that was closed or opened here.
+    fences: BTreeMap<String, u32>,
     /// Closed and not answered; they are said once on a link.
     handing: BTreeMap<String, bool>,
     pending: BTreeMap<String, BTreeSet<usize>>,
+}
+
+impl Node {
+    fn rises(&mut self, domain: &str, fence: u32) -> bool {
+        let is_new = self.fences.get(domain).is_none_or(|last| fence > *last);
+        if is_new {
+            self.fences.insert(domain.to_string(), fence);
+        }
+        is_new
+    }
 }
 
 struct World {
@@ -203,6 +222,7 @@ impl World {
             seq: 0,
             mark_s: 0,
             closed: BTreeSet::new(),
+            fences: BTreeMap::new(),
             handing: BTreeMap::new(),
             pending: BTreeMap::new(),
         };
@@ -245,6 +265,9 @@ impl World {
         }
         let stepped = master.moves.step(&mut master.desk, Some(&mut master.table));
         assert!(!matches!(stepped, Err(MoveError::Refused(_))));
+        if stepped.is_ok() {
+            master.desk.sure_s = master.desk.given.checked_sub(1).map_or(0, time_of);
+        }
         for news in master.moves.news() {
             match news {
                 MoveNews::Fenced { link, domain } => {
@@ -340,12 +363,16 @@ impl World {
                         node.pending.entry(domain).or_default().insert(url_of(line));
                     }
                 }
-                MasterWord::Close { domain } => {
-                    node.closed.insert(domain.to_string());
-                    node.handing.insert(domain.to_string(), false);
+                MasterWord::Close { domain, fence } => {
+                    if node.rises(domain, fence) {
+                        node.closed.insert(domain.to_string());
+                        node.handing.insert(domain.to_string(), false);
+                    }
                 }
-                MasterWord::Open { domain } => {
-                    node.closed.remove(domain);
+                MasterWord::Open { domain, fence } => {
+                    if node.rises(domain, fence) {
+                        node.closed.remove(domain);
+                    }
                 }
                 other => panic!("{other:?}"),
             }
@@ -466,7 +493,7 @@ fn without_a_table_a_move_is_two_commits() {
     let (mut desk, mut moves) = alone();
     moves.order(order("d0.ru", 1, false), &mut desk, None).unwrap();
     moves.order(order("d0.ru", 1, false), &mut desk, None).unwrap();
-    assert_eq!((queue(&desk, 0), desk.rows["d0.ru"].fence), (vec!["CLOSE d0.ru".to_string()], 1));
+    assert_eq!((queue(&desk, 0), desk.rows["d0.ru"].fence), (vec!["CLOSE d0.ru 1".to_string()], 1));
     let refused = moves.order(order("d0.ru", 2, false), &mut desk, None).unwrap_err().to_string();
     assert!(refused.contains("waits for server 0 to close it"), "{refused}");
 
@@ -484,7 +511,7 @@ fn without_a_table_a_move_is_two_commits() {
     moves.step(&mut desk, None).unwrap();
     let fenced = MoveNews::Fenced { link: 7, domain: "d0.ru".into() };
     assert_eq!(moves.news(), [MoveNews::Moved { domain: "d0.ru".into(), to: ServerId(1) }, fenced.clone()]);
-    assert_eq!(queue(&desk, 1), ["NICE d0.ru {}", "OPEN d0.ru", "3"]);
+    assert_eq!(queue(&desk, 1), ["NICE d0.ru {}", "OPEN d0.ru 2", "3"]);
     assert_eq!((desk.rows["d0.ru"].server, desk.rows["d0.ru"].fence), (ServerId(1), 2));
 
     // The answer was lost: it is said again, and taken again.
@@ -492,8 +519,8 @@ fn without_a_table_a_move_is_two_commits() {
     moves.closed(closed);
     moves.step(&mut desk, None).unwrap();
     assert_eq!(moves.news(), [fenced]);
-    assert_eq!(queue(&desk, 1), ["NICE d0.ru {}", "OPEN d0.ru", "3", "OPEN d0.ru", "3"]);
-    assert_eq!(queue(&desk, 0), ["CLOSE d0.ru"]);
+    assert_eq!(queue(&desk, 1), ["NICE d0.ru {}", "OPEN d0.ru 2", "3", "OPEN d0.ru 2", "3"]);
+    assert_eq!(queue(&desk, 0), ["CLOSE d0.ru 1"]);
 }
 
 #[test]
@@ -504,8 +531,8 @@ fn by_force_nobody_is_waited_for_and_what_was_not_taken_moves_along() {
     desk.append(ServerId(0), line_of(3), time_of(3));
     desk.done.insert(ServerId(0), 1);
     moves.order(order("d0.ru", 2, true), &mut desk, None).unwrap();
-    assert_eq!(queue(&desk, 2), ["OPEN d0.ru", "3"]);
-    assert_eq!(queue(&desk, 0), ["0", "1", "3", "CLOSE d0.ru"], "should it come back, it lets go");
+    assert_eq!(queue(&desk, 2), ["OPEN d0.ru 2", "3"]);
+    assert_eq!(queue(&desk, 0), ["0", "1", "3", "CLOSE d0.ru 1"], "should it come back, it lets go");
     assert_eq!((desk.rows["d0.ru"].server, desk.rows["d0.ru"].moving_to), (ServerId(2), None));
     for (bad, why) in
         [(order("d1.ru", 0, false), "in no row"), (order("d0.ru", 9, true), "server 9 is not configured")]
@@ -528,7 +555,7 @@ fn a_server_is_drained_a_few_domains_at_a_time() {
     while desk.rows.values().any(|row| row.server == ServerId(0)) {
         moves.step(&mut desk, None).unwrap();
         let closing: Vec<Box<str>> = moves.closing().map(Into::into).collect();
-        assert!(!closing.is_empty() && closing.len() <= 256);
+        assert!(closing.len() <= 256);
         for domain in closing {
             moves.closed(Closed { link: 1, server: ServerId(0), domain });
         }
@@ -567,8 +594,8 @@ fn rows_that_cannot_be_are_held_and_told_once_and_are_gone_by_when_mended() {
     assert!(refused.contains("--force"), "{refused}");
 
     moves.order(order("d0.ru", 2, true), &mut desk, Some(&mut hand)).unwrap();
-    assert_eq!(queue(&desk, 2), ["OPEN d0.ru"]);
-    assert_eq!(queue(&desk, 0), ["CLOSE d0.ru"]);
+    assert_eq!(queue(&desk, 2), ["OPEN d0.ru 3"]);
+    assert_eq!(queue(&desk, 0), ["CLOSE d0.ru 2"]);
     assert!(hand.change(&MapRow { server: ServerId(1), ..other }, 0).unwrap());
     step(&mut desk, &mut moves).unwrap();
     assert_eq!((desk.rows["d1.ru"].server, desk.rows["d1.ru"].moving_to), (ServerId(1), None));

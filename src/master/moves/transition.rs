@@ -3,8 +3,8 @@ use super::super::partner_domain::{MapRow, ServerId};
 /// What a row of the table calls for at a master that goes by another one of the same domain.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Transition {
-    /// The domain leaves this server, which has not been told by this master: CLOSE.
-    pub leaves: Option<ServerId>,
+    /// The domain has left this server, which was not told by this master: CLOSE, with its fence.
+    pub leaves: Option<(ServerId, u32)>,
     /// The domain came to the server of the row: NICE, OPEN and URLs.
     pub arrives: Option<Arrival>,
     /// The domain has to leave the server of the row: CLOSE, after it was opened there.
@@ -13,11 +13,13 @@ pub(super) struct Transition {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
+    /// The fence of OPEN.
+    pub fence: u32,
     /// The handover is kept under this fence.
     pub handover: u32,
     /// Without a handover nobody knows whether the old server has let go.
     pub is_needed: bool,
-    /// Lines of this master that lie in the queue of another server.
+    /// Lines of this master that lie in the queue of a server that had closed the domain meanwhile.
     pub lines_at: Option<ServerId>,
 }
 
@@ -32,7 +34,7 @@ pub(super) fn held(row: &MapRow) -> MapRow {
 }
 
 /// The fence with which the domain came to the server of the row.
-fn arrived(row: &MapRow) -> u32 {
+pub(super) fn arrived(row: &MapRow) -> u32 {
     if is_closing(row) { row.fence.saturating_sub(1) } else { row.fence }
 }
 
@@ -45,13 +47,14 @@ pub(super) fn transition(own: Option<&MapRow>, told: &MapRow) -> Option<Transiti
     let moved_from = own.map(|own| own.server).filter(|server| *server != told.server);
     let untold = own.filter(|own| !is_closing(own));
     let arrives = is_new.then(|| Arrival {
+        fence: arrived(told),
         handover: arrived(told).saturating_sub(1),
         is_needed: !is_closing(told),
-        lines_at: moved_from,
+        lines_at: own.map(|own| own.server),
     });
     let is_told_to_close = own.is_some_and(|own| is_closing(own) && own.server == told.server && !is_new);
     Some(Transition {
-        leaves: untold.and(moved_from),
+        leaves: untold.and(moved_from).map(|server| (server, arrived(told).saturating_sub(1))),
         arrives,
         closes: (is_closing(told) && !is_told_to_close).then_some(told.server),
     })
@@ -84,11 +87,14 @@ mod tests {
         closes: Option<u16>,
     ) {
         let arrives = arrives.map(|(handover, is_needed, lines_at)| Arrival {
+            fence: handover + 1,
             handover,
             is_needed,
             lines_at: lines_at.map(ServerId),
         });
-        let (leaves, closes) = (leaves.map(ServerId), closes.map(ServerId));
+        let leaves =
+            leaves.zip(arrives.as_ref()).map(|(server, arrival)| (ServerId(server), arrival.handover));
+        let closes = closes.map(ServerId);
         assert_eq!(transition(own.as_ref(), &told), Some(Transition { leaves, arrives, closes }));
     }
 
@@ -103,13 +109,13 @@ mod tests {
         check(Some(here.clone()), row(2, Some(3), 3), Some(1), Some((1, false, Some(1))), Some(2));
         check(Some(moving.clone()), row(2, Some(3), 3), None, Some((1, false, Some(1))), Some(2));
         // There and back.
-        check(Some(here.clone()), row(1, None, 4), None, Some((3, true, None)), None);
-        check(Some(here.clone()), row(1, Some(3), 5), None, Some((3, false, None)), Some(1));
+        check(Some(here.clone()), row(1, None, 4), None, Some((3, true, Some(1))), None);
+        check(Some(here.clone()), row(1, Some(3), 5), None, Some((3, false, Some(1))), Some(1));
         // A master without a past.
         check(None, moving.clone(), None, None, Some(1));
         check(None, there.clone(), None, Some((1, true, None)), None);
         // Called off by force.
-        check(Some(moving.clone()), row(1, None, 2), None, Some((1, true, None)), None);
+        check(Some(moving.clone()), row(1, None, 2), None, Some((1, true, Some(1))), None);
         // What is known calls for nothing.
         assert_eq!(transition(Some(&there), &moving), None);
         assert_eq!(transition(Some(&there), &there), None);
