@@ -11,7 +11,10 @@
 //! An epoch takes the files that have come, and is atomic: it is whole or did not happen, and made again from the same
 //! files it has the same bytes.
 
+pub mod args;
+pub mod audit;
 pub mod epoch;
+pub mod explain;
 mod filtered;
 mod input;
 pub mod keeping;

@@ -1,12 +1,13 @@
 use super::current_log::CurrentLog;
 use super::id_key::IdKey;
+use crate::master::InputFile;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What an epoch is made of.
 pub struct JoinJob<'a> {
     /// In their order: of two lines with one time, the later counts.
-    pub inputs: &'a [PathBuf],
+    pub inputs: &'a [InputFile],
     /// Lines that could not be sent before. They come first, and their hits have been counted.
     pub held: Option<&'a Path>,
     /// The time of the epoch, in seconds since 1970.
@@ -19,7 +20,7 @@ pub struct JoinJob<'a> {
     /// A directory for what memory has no room for. Nothing is left there.
     pub work: &'a Path,
     /// One line each: file, line, reason, hits, and how it begins.
-    pub rejects: &'a mut dyn Write,
+    pub rejects: &'a mut (dyn Write + Send),
 }
 
 /// What an epoch goes by.

@@ -1,11 +1,203 @@
-use super::job::JoinJob;
+use super::domain::Domains;
+use super::groups::{Grouped, Groups};
+use super::intake::{TakenIn, take_in};
+use super::job::{JoinJob, JoinRules};
 use super::joined::{Joined, PartitionOutput};
-use super::spill_file::SpillFile;
-use crate::master::EpochCounts;
+use super::known::{Known, KnownText};
+use super::partition::{PartitionJoin, SentNow, Sink};
+use super::row::{CurrentRow, TagMark};
+use super::sent::Sent;
+use super::spill_file::{Part, SpillFile};
+use crate::master::{EpochCounts, FilteredRow, RowPlace};
+use crate::proto::reflog::{ReflogRecord, Stamp};
 use std::io;
+use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// How the memory of a job is shared out, in eighths: lines that were read, what is made of them, and the partitions that
+/// are worked on.
+const LINES_EIGHTHS: usize = 5;
+const OUTPUT_EIGHTHS: usize = 2;
 
 /// Makes an epoch: steps (1) to (4).
-pub fn join(job: JoinJob<'_>) -> io::Result<Joined> {
-    let outputs = (0..256).map(|_| PartitionOutput::default()).collect();
-    Ok(Joined::new(EpochCounts::default(), job.key.check(), job.now_s, outputs, SpillFile::new(job.work)))
+pub fn join(mut job: JoinJob<'_>) -> io::Result<Joined> {
+    if job.current.is_some_and(|current| !current.is_keyed_by(job.key)) {
+        let text = "current_log was made with another id.key (bring back the one that belongs to it)";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    let spill = SpillFile::new(job.work);
+    let lines_bytes = job.rules.memory_bytes / 8 * LINES_EIGHTHS;
+    let taken = take_in(&mut job, lines_bytes, &spill)?;
+    let outputs: Vec<Mutex<PartitionOutput>> = (0..256).map(|_| Mutex::default()).collect();
+    let kept =
+        Kept { spill: &spill, bytes: AtomicUsize::new(0), max: job.rules.memory_bytes / 8 * OUTPUT_EIGHTHS };
+    let make = |partition| RowSink {
+        partition,
+        domains: Domains::new(job.rules.by),
+        kept: &kept,
+        rows: Vec::new(),
+        sent: Vec::new(),
+        output: PartitionOutput::default(),
+    };
+    let mut counts =
+        each_partition(&job, &spill, taken, &job.current, make, |partition, sink: RowSink<'_>| {
+            *outputs[usize::from(partition)].lock().unwrap_or_else(PoisonError::into_inner) = sink.end()?;
+            Ok(())
+        })?;
+    counts.held = 0;
+    let outputs =
+        outputs.into_iter().map(|output| output.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let outputs = outputs.collect();
+    Ok(Joined::new(counts, job.key.check(), job.now_s, outputs, spill))
+}
+
+/// Joins every partition, on all workers, each with a sink of its own.
+pub(super) fn each_partition<K: Known, S: Sink>(
+    job: &JoinJob<'_>,
+    spill: &SpillFile,
+    taken: TakenIn,
+    known: &K,
+    make: impl Fn(u8) -> S + Sync,
+    made: impl Fn(u8, S) -> io::Result<()> + Sync,
+) -> io::Result<EpochCounts> {
+    let parts: Vec<Mutex<Vec<Part>>> = taken.parts.into_iter().map(Mutex::new).collect();
+    let next = AtomicUsize::new(0);
+    let told = Mutex::new(Ok(taken.counts));
+    let (rules, now_s): (&JoinRules, u32) = (&job.rules, job.now_s);
+    let workers = job.workers.count().max(1);
+    let bytes_max = (rules.memory_bytes / 8 / workers).max(PARTITION_BYTES_MIN);
+    job.workers.each(&|_| {
+        let mut groups = Groups::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(parts) = parts.get(at) else { return };
+            let parts = mem::take(&mut *parts.lock().unwrap_or_else(PoisonError::into_inner));
+            let partition = at as u8;
+            let work = || -> io::Result<EpochCounts> {
+                let rows = known.rows(partition)?;
+                let join = PartitionJoin {
+                    rules,
+                    now_s,
+                    spill,
+                    bytes_max,
+                    groups: &mut groups,
+                    rows,
+                    sink: make(partition),
+                    counts: EpochCounts::default(),
+                    row: 0,
+                };
+                let (sink, counts) = join.run(parts)?;
+                made(partition, sink)?;
+                Ok(counts)
+            };
+            let worked = work();
+            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            match (&mut *told, worked) {
+                (Ok(sum), Ok(counts)) => *sum += counts,
+                (Ok(_), Err(error)) => *told = Err(error),
+                (Err(_), _) => {}
+            }
+            if told.is_err() {
+                return;
+            }
+        }
+    });
+    told.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+const PARTITION_BYTES_MIN: usize = 8 << 20;
+
+/// What is made, in memory as far as the budget goes.
+struct Kept<'s> {
+    spill: &'s SpillFile,
+    bytes: AtomicUsize,
+    max: usize,
+}
+
+impl Kept<'_> {
+    /// Bytes for their part.
+    fn keep(&self, bytes: &mut Vec<u8>) -> io::Result<Part> {
+        let before = self.bytes.fetch_add(bytes.capacity(), Ordering::Relaxed);
+        if before + bytes.capacity() <= self.max {
+            return Ok(Part::Memory(mem::take(bytes)));
+        }
+        self.bytes.fetch_sub(bytes.capacity(), Ordering::Relaxed);
+        let spilled = self.spill.write(&[bytes])?;
+        bytes.clear();
+        Ok(Part::Spilled(spilled))
+    }
+}
+
+/// Rows and what is sent, as bytes.
+struct RowSink<'k> {
+    partition: u8,
+    domains: Domains,
+    kept: &'k Kept<'k>,
+    rows: Vec<u8>,
+    sent: Vec<u8>,
+    output: PartitionOutput,
+}
+
+/// Bytes of a part, about.
+const PART_BYTES: usize = 1 << 20;
+
+impl RowSink<'_> {
+    fn end(mut self) -> io::Result<PartitionOutput> {
+        self.turn(0)?;
+        Ok(self.output)
+    }
+
+    /// Puts away what is more than this.
+    fn turn(&mut self, bytes: usize) -> io::Result<()> {
+        if self.rows.len() > bytes {
+            self.output.rows.push(self.kept.keep(&mut self.rows)?);
+        }
+        if self.sent.len() > bytes {
+            self.output.sent.push(self.kept.keep(&mut self.sent)?);
+        }
+        Ok(())
+    }
+}
+
+impl Sink for RowSink<'_> {
+    fn sent(&mut self, sent: &SentNow<'_>) -> io::Result<()> {
+        self.rows.extend_from_slice(&sent.next.bytes());
+        let line = &sent.came.line;
+        let place = self.domains.place(line.url);
+        let mut room = [0; 8];
+        let tag = match line.tag {
+            b"" => sent.tag.text(&mut room).unwrap_or_default(),
+            tag => tag,
+        };
+        let record = ReflogRecord {
+            batch: line.batch,
+            priority: line.priority,
+            at: Stamp::from_s(line.at_s),
+            page: line.page,
+            url: line.url,
+            hits: sent.hits,
+            tag,
+        };
+        let row = FilteredRow {
+            id: line.id,
+            record,
+            domain: str::from_utf8(&line.url[place.clone()]).unwrap_or_default(),
+            at: RowPlace { partition: self.partition, row: sent.row },
+            sent_before_s: sent.before.map_or(0, |row| row.sent_s),
+        };
+        let tag_before = sent.before.map_or(TagMark::NONE, |row| row.tag);
+        Sent { row, tag_before }.write(place.start, &mut self.sent);
+        self.turn(PART_BYTES)
+    }
+
+    fn kept(
+        &mut self,
+        next: &CurrentRow,
+        _: Option<&Grouped<'_>>,
+        _: Option<KnownText<'_>>,
+    ) -> io::Result<()> {
+        self.rows.extend_from_slice(&next.bytes());
+        Ok(())
+    }
 }

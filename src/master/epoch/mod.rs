@@ -13,16 +13,26 @@
 //! current_log needs no URL: whoever is sent stands in the files. All of it is a function of the files, the time and the
 //! key: however many workers there are, and however little memory, the bytes are the same.
 
+mod buckets;
+mod chunks;
 mod current_log;
+mod domain;
+mod filter_url;
+mod groups;
 mod id_key;
+mod intake;
 mod job;
 mod join;
 mod joined;
+mod known;
+mod line;
+mod partition;
 mod row;
 mod sent;
 mod spill_file;
 
 pub use current_log::{CurrentLog, CurrentRows, CurrentWriter};
+pub use domain::Domains;
 pub use id_key::IdKey;
 pub use job::{AsWritten, DomainBy, JoinJob, JoinRules, OneWorker, UrlCanon, Workers};
 pub use join::join;

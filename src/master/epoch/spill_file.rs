@@ -81,11 +81,26 @@ impl SpillFile {
             }
         }
     }
+
+    /// The bytes of a part that is not needed any more.
+    pub fn load(&self, part: Part) -> io::Result<Vec<u8>> {
+        match part {
+            Part::Memory(bytes) => Ok(bytes),
+            Part::Spilled(piece) => {
+                let mut bytes = Vec::new();
+                self.read(piece, &mut bytes)?;
+                Ok(bytes)
+            }
+        }
+    }
 }
 
-impl Spilled {
+impl Part {
     pub fn bytes(&self) -> usize {
-        self.bytes
+        match self {
+            Part::Memory(bytes) => bytes.len(),
+            Part::Spilled(piece) => piece.bytes,
+        }
     }
 }
 

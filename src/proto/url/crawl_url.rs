@@ -161,11 +161,7 @@ impl CrawlUrl {
     /// The part of the host that somebody registered, by the list of public suffixes; the host itself where there is
     /// none (an address, a bare name).
     pub fn registrable_domain(&self) -> &str {
-        let host = self.host();
-        if is_address(host) {
-            return host;
-        }
-        psl::domain_str(host).unwrap_or(host)
+        registrable(self.host())
     }
 
     /// The same origin with another path, which must be in normal form.
@@ -183,6 +179,14 @@ impl CrawlUrl {
     pub fn fingerprint(&self) -> u64 {
         fingerprint(self.text.as_bytes())
     }
+}
+
+/// The part of a host, as it stands in a URL, that somebody registered: the end of it, or all.
+pub fn registrable(host: &str) -> &str {
+    if is_address(host) {
+        return host;
+    }
+    psl::domain_str(host).unwrap_or(host)
 }
 
 impl fmt::Debug for CrawlUrl {

@@ -132,14 +132,18 @@ impl LinkBase {
 
 /// Lower-case letters, digits, dots and hyphens, with a last label that cannot be read as a number: a name that
 /// is its own normal form. Punycode is left to the standard's checks.
-fn host_is_plain(host: &[u8]) -> bool {
-    let ok = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-');
-    let last = host.rsplit(|&b| b == b'.').next().unwrap_or(b"");
-    !host.is_empty()
-        && host.iter().all(ok)
-        && last.first().is_some_and(u8::is_ascii_lowercase)
-        && !host.starts_with(b".")
-        && memchr::memmem::find(host, b"xn--").is_none()
+pub(super) fn host_is_plain(host: &[u8]) -> bool {
+    let mut hyphens = false;
+    for &b in host {
+        if !(b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-')) {
+            return false;
+        }
+        hyphens |= b == b'-';
+    }
+    let last = memchr::memrchr(b'.', host).map_or(0, |dot| dot + 1);
+    host.get(last).is_some_and(u8::is_ascii_lowercase)
+        && host[0] != b'.'
+        && !(hyphens && host.windows(4).any(|label| label == b"xn--"))
 }
 
 /// Plain bytes with at most one `?`, and dots only where they cannot form a dot segment. A colon in the first

@@ -15,11 +15,13 @@ mod canon;
 mod crawl_url;
 mod escapes;
 mod link_base;
+mod normal;
 mod rules;
 mod surt;
 
 pub(crate) use canon::{Canon, QueryDrop};
 pub use crawl_url::CrawlUrl;
-pub(crate) use crawl_url::{Scheme, UrlError};
+pub(crate) use crawl_url::{Scheme, UrlError, registrable};
 pub use link_base::{LinkBase, LinkError};
+pub(crate) use normal::is_normal;
 pub(crate) use rules::{RecrawlRules, RuleList, RuleRef, UrlRules};

@@ -1,0 +1,198 @@
+use super::groups::Groups;
+use super::line::{HEAD_BYTES, Line, LineHead};
+use super::spill_file::{Part, SpillFile};
+use std::io;
+use std::mem;
+
+/// Lines by one byte of their id, in memory as far as the budget goes.
+pub(super) struct Buckets<'s> {
+    /// Which byte of the id, from the top.
+    depth: u32,
+    buckets: Vec<Bucket>,
+    /// The chunk of the lines that come.
+    chunk: u32,
+    /// Whether it is said.
+    has_chunks: bool,
+    /// Blocks that can be filled again.
+    free: Vec<Vec<u8>>,
+    /// Those and all others.
+    blocks: usize,
+    blocks_max: usize,
+    spill: &'s SpillFile,
+}
+
+#[derive(Default)]
+struct Bucket {
+    open: Vec<u8>,
+    full: Vec<Vec<u8>>,
+    /// What lies in the file; it came before all else.
+    spilled: Vec<Part>,
+    /// The chunk that the last line was said to be of.
+    chunk: Option<u32>,
+}
+
+/// A line never lies in two.
+const BLOCK_BYTES: usize = 32 * 1_024;
+/// A bucket that has so many times as much as the others is put together before anything is spilled.
+const SKEW: usize = 4;
+
+impl<'s> Buckets<'s> {
+    /// For lines of one reader, or of one of several, which have chunks.
+    pub fn new(depth: u32, memory_bytes: usize, has_chunks: bool, spill: &'s SpillFile) -> Buckets<'s> {
+        let chunk = (!has_chunks).then_some(0);
+        Buckets {
+            depth,
+            buckets: (0..256).map(|_| Bucket { chunk, ..Bucket::default() }).collect(),
+            chunk: 0,
+            has_chunks,
+            free: Vec::new(),
+            blocks: 0,
+            // Each has one at least.
+            blocks_max: (memory_bytes / BLOCK_BYTES).max(512),
+            spill,
+        }
+    }
+
+    /// Lines from now on are of this chunk.
+    pub fn begin_chunk(&mut self, chunk: u32) {
+        self.chunk = chunk;
+    }
+
+    pub fn push(&mut self, line: &Line<'_>) -> io::Result<()> {
+        let bucket = self.room_for(line.id, line.bytes())?;
+        line.write(&mut bucket.open);
+        Ok(())
+    }
+
+    /// Lines as they lie in a part.
+    pub fn push_all(&mut self, part: &[u8]) -> io::Result<()> {
+        let mut rest = part;
+        while !rest.is_empty() {
+            let head = LineHead::read(rest);
+            if let Some(chunk) = head.chunk() {
+                self.begin_chunk(chunk);
+                rest = &rest[HEAD_BYTES..];
+                continue;
+            }
+            let (line, others) = rest.split_at(head.bytes());
+            self.room_for(head.id(), line.len())?.open.extend_from_slice(line);
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// The bucket of an id, with room in its open block and the right chunk said.
+    fn room_for(&mut self, id: u64, bytes: usize) -> io::Result<&mut Bucket> {
+        let at = (id >> (56 - 8 * self.depth)) as usize & 255;
+        let open = &self.buckets[at].open;
+        if open.capacity() - open.len() < bytes + HEAD_BYTES {
+            self.open_block(at)?;
+        }
+        let bucket = &mut self.buckets[at];
+        bucket.say_chunk(self.chunk);
+        Ok(bucket)
+    }
+
+    fn open_block(&mut self, at: usize) -> io::Result<()> {
+        if self.blocks >= self.blocks_max && self.free.is_empty() {
+            self.relieve()?;
+        }
+        let block = self.free.pop().unwrap_or_else(|| {
+            self.blocks += 1;
+            Vec::with_capacity(BLOCK_BYTES)
+        });
+        let bucket = &mut self.buckets[at];
+        let before = mem::replace(&mut bucket.open, block);
+        match before.is_empty() {
+            true if before.capacity() > 0 => self.free.push(before),
+            true => {}
+            false => bucket.full.push(before),
+        }
+        Ok(())
+    }
+
+    /// Makes room: puts together what came in great numbers, and if that is not enough, spills all.
+    fn relieve(&mut self) -> io::Result<()> {
+        let mean = self.blocks / 256;
+        for at in 0..256 {
+            if self.buckets[at].full.len() > SKEW * mean {
+                self.put_together(at);
+            }
+        }
+        if self.free.len() >= self.blocks / 2 {
+            return Ok(());
+        }
+        for bucket in &mut self.buckets {
+            let blocks: Vec<&[u8]> = bucket.blocks().collect();
+            if blocks.is_empty() {
+                continue;
+            }
+            bucket.spilled.push(Part::Spilled(self.spill.write(&blocks)?));
+            bucket.open.clear();
+            for mut block in bucket.full.drain(..) {
+                block.clear();
+                self.free.push(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one line, or two, of all those of a URL.
+    fn put_together(&mut self, at: usize) {
+        let bucket = &mut self.buckets[at];
+        let mut blocks = mem::take(&mut bucket.full);
+        blocks.push(mem::take(&mut bucket.open));
+        let parts: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+        let mut groups = Groups::new();
+        groups.clear(self.depth + 1);
+        parts.iter().for_each(|part| groups.add_all(part));
+        let mut made = Bucket { chunk: (!self.has_chunks).then_some(0), ..Bucket::default() };
+        let mut allocated = 0;
+        groups.for_each_line(&parts, |chunk, line| {
+            if made.open.capacity() - made.open.len() < line.bytes() + HEAD_BYTES {
+                let before = mem::replace(&mut made.open, Vec::with_capacity(BLOCK_BYTES));
+                allocated += 1;
+                if !before.is_empty() {
+                    made.full.push(before);
+                }
+            }
+            made.say_chunk(chunk);
+            line.write(&mut made.open);
+        });
+        (bucket.open, bucket.full, bucket.chunk) = (made.open, made.full, made.chunk);
+        self.blocks += allocated;
+        // As many as were made are let go.
+        for (number, mut block) in blocks.into_iter().enumerate() {
+            if number < allocated || block.capacity() == 0 {
+                self.blocks -= usize::from(block.capacity() > 0);
+                continue;
+            }
+            block.clear();
+            self.free.push(block);
+        }
+    }
+
+    /// What has come, by bucket, each in the order in which it came.
+    pub fn into_parts(self) -> Vec<Vec<Part>> {
+        let parts = |bucket: Bucket| {
+            let mut parts = bucket.spilled;
+            let blocks = bucket.full.into_iter().chain([bucket.open]);
+            parts.extend(blocks.filter(|block| !block.is_empty()).map(Part::Memory));
+            parts
+        };
+        self.buckets.into_iter().map(parts).collect()
+    }
+}
+
+impl Bucket {
+    fn blocks(&self) -> impl Iterator<Item = &[u8]> {
+        self.full.iter().chain([&self.open]).map(Vec::as_slice).filter(|block| !block.is_empty())
+    }
+
+    fn say_chunk(&mut self, chunk: u32) {
+        if self.chunk != Some(chunk) {
+            self.chunk = Some(chunk);
+            Line::write_chunk_mark(chunk, &mut self.open);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+use super::buckets::Buckets;
+use super::filter_url::{Fate, Incoming, stays};
+use super::groups::{Grouped, Groups};
+use super::job::JoinRules;
+use super::known::{KnownRows, KnownText};
+use super::row::{CurrentRow, TagMark};
+use super::spill_file::{Part, SpillFile};
+use crate::master::EpochCounts;
+use std::io;
+
+/// What becomes of each URL of a partition, in the order of ids.
+pub(super) trait Sink {
+    fn sent(&mut self, sent: &SentNow<'_>) -> io::Result<()>;
+    /// A row that stays, with the lines that came for it and what was known of it.
+    fn kept(
+        &mut self,
+        next: &CurrentRow,
+        came: Option<&Grouped<'_>>,
+        known: Option<KnownText<'_>>,
+    ) -> io::Result<()>;
+}
+
+/// A URL that is sent.
+pub(super) struct SentNow<'a> {
+    pub came: &'a Grouped<'a>,
+    pub hits: u32,
+    /// The last that says something; its text may be known only from before.
+    pub tag: TagMark,
+    pub next: &'a CurrentRow,
+    /// Its row in the partition.
+    pub row: u32,
+    pub before: Option<&'a CurrentRow>,
+    pub known: Option<KnownText<'a>>,
+}
+
+/// The join of one partition.
+pub(super) struct PartitionJoin<'j, R, S> {
+    pub rules: &'j JoinRules,
+    pub now_s: u32,
+    pub spill: &'j SpillFile,
+    /// More than this is dealt out by the next byte of ids before it is grouped.
+    pub bytes_max: usize,
+    pub groups: &'j mut Groups,
+    pub rows: R,
+    pub sink: S,
+    pub counts: EpochCounts,
+    /// Rows of the next current_log.
+    pub row: u32,
+}
+
+/// Ids are told apart by what follows their first bytes.
+const DEPTH_MAX: u32 = 6;
+
+impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
+    pub fn run(mut self, parts: Vec<Part>) -> io::Result<(S, EpochCounts)> {
+        self.join(parts, 1)?;
+        while let Some(row) = self.rows.peek()? {
+            self.only_known(&row)?;
+        }
+        Ok((self.sink, self.counts))
+    }
+
+    /// Lines whose ids share `depth` bytes.
+    fn join(&mut self, parts: Vec<Part>, depth: u32) -> io::Result<()> {
+        let bytes = parts.iter().map(Part::bytes).sum::<usize>();
+        if bytes > self.bytes_max && depth <= DEPTH_MAX {
+            let mut buckets = Buckets::new(depth, self.bytes_max, true, self.spill);
+            let mut scratch = Vec::new();
+            for part in parts {
+                buckets.push_all(self.spill.part(&part, &mut scratch)?)?;
+            }
+            drop(scratch);
+            return buckets.into_parts().into_iter().try_for_each(|parts| self.join(parts, depth + 1));
+        }
+        let loaded = parts.into_iter().map(|part| self.spill.load(part)).collect::<io::Result<Vec<_>>>()?;
+        let parts: Vec<&[u8]> = loaded.iter().map(Vec::as_slice).collect();
+        self.groups.clear(depth);
+        parts.iter().for_each(|part| self.groups.add_all(part));
+        let in_order = self.groups.in_order();
+        for number in &in_order {
+            let came = self.groups.grouped(*number, &parts);
+            while let Some(row) = self.rows.peek()?.filter(|row| row.id < came.line.id) {
+                self.only_known(&row)?;
+            }
+            let before = self.rows.peek()?.filter(|row| row.id == came.line.id);
+            self.came(&came, before.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn came(&mut self, came: &Grouped<'_>, before: Option<&CurrentRow>) -> io::Result<()> {
+        self.counts.urls += 1;
+        let tag = TagMark::of(came.line.tag);
+        let incoming = Incoming { id: came.line.id, at_s: came.line.at_s, hits: came.hits, tag };
+        self.counts.hits_before += before.map_or(0, |row| u64::from(row.hits));
+        let known = before.and_then(|_| self.rows.text());
+        match incoming.fate(before, self.rules) {
+            Fate::Sent { next, hits, tag } => {
+                let fit = u32::try_from(hits).unwrap_or(u32::MAX);
+                self.counts.sent += 1;
+                self.counts.hits_sent += u64::from(fit);
+                self.counts.hits_capped += hits - u64::from(fit);
+                self.sink.sent(&SentNow {
+                    came,
+                    hits: fit,
+                    tag,
+                    next: &next,
+                    row: self.row,
+                    before,
+                    known,
+                })?;
+            }
+            Fate::Kept { next, capped } => {
+                self.counts.hits_waiting += u64::from(next.hits);
+                self.counts.hits_capped += capped;
+                self.sink.kept(&next, Some(came), known)?;
+            }
+        }
+        self.counts.kept += 1;
+        self.row += 1;
+        if before.is_some() {
+            self.rows.advance();
+        }
+        Ok(())
+    }
+
+    fn only_known(&mut self, row: &CurrentRow) -> io::Result<()> {
+        let hits = u64::from(row.hits);
+        self.counts.hits_before += hits;
+        if stays(row, self.now_s, self.rules) {
+            self.counts.hits_waiting += hits;
+            self.counts.kept += 1;
+            self.row += 1;
+            self.sink.kept(row, None, self.rows.text())?;
+        } else {
+            self.counts.left += 1;
+            self.counts.expired += u64::from(hits > 0);
+            self.counts.hits_expired += hits;
+        }
+        self.rows.advance();
+        Ok(())
+    }
+}
