@@ -2,6 +2,8 @@
 
 mod audit;
 mod command;
+mod report;
+mod run;
 mod explain;
 mod log;
 mod map;
