@@ -12,7 +12,9 @@
 //! files it has the same bytes.
 
 pub mod args;
+pub mod audit;
 pub mod epoch;
+pub mod explain;
 mod filtered;
 mod input;
 pub mod keeping;

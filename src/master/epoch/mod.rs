@@ -32,6 +32,7 @@ mod sent;
 mod spill_file;
 
 pub use current_log::{CurrentLog, CurrentRows, CurrentWriter};
+pub use domain::Domains;
 pub use id_key::IdKey;
 pub use job::{AsWritten, DomainBy, JoinJob, JoinRules, OneWorker, UrlCanon, Workers};
 pub use join::join;
