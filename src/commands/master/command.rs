@@ -1,4 +1,3 @@
-use super::args::ArgsArgs;
 use super::audit::AuditArgs;
 use super::explain::ExplainArgs;
 use super::log::LogArgs;
@@ -6,6 +5,7 @@ use super::map::MapArgs;
 use super::once::OnceArgs;
 use super::queue::QueueArgs;
 use super::rejects::RejectsArgs;
+use super::args::ArgsArgs;
 use super::status::StatusArgs;
 use crate::base::shown;
 use crate::commands::shared::Failure;
@@ -23,15 +23,15 @@ pub struct MasterArgs {
 
 #[derive(Subcommand)]
 enum MasterCommand {
-    Once(OnceArgs),
+    Once(Box<OnceArgs>),
     Status(StatusArgs),
-    Args(ArgsArgs),
     Map(MapArgs),
     Queue(QueueArgs),
     Log(LogArgs),
     Rejects(RejectsArgs),
     Explain(ExplainArgs),
     Audit(AuditArgs),
+    Args(ArgsArgs),
 }
 
 impl MasterArgs {
@@ -39,13 +39,13 @@ impl MasterArgs {
         match self.command {
             MasterCommand::Once(args) => args.run(),
             MasterCommand::Status(args) => args.run(),
-            MasterCommand::Args(args) => args.run(),
             MasterCommand::Map(args) => args.run(),
             MasterCommand::Queue(args) => args.run(),
             MasterCommand::Log(args) => args.run(),
             MasterCommand::Rejects(args) => args.run(),
             MasterCommand::Explain(args) => args.run(),
             MasterCommand::Audit(args) => args.run(),
+            MasterCommand::Args(args) => args.run(),
         }
     }
 }

@@ -11,5 +11,6 @@ mod once_data;
 mod queue;
 mod rejects;
 mod status;
+mod threads;
 
 pub(super) use command::MasterArgs;
