@@ -1,3 +1,4 @@
+use super::run::RunArgs;
 use super::audit::AuditArgs;
 use super::explain::ExplainArgs;
 use super::log::LogArgs;
@@ -15,7 +16,9 @@ use std::path::PathBuf;
 
 /// Deal the URLs of logs to nodes: each domain to one, no URL more often than once an hour
 #[derive(Args)]
-#[command(after_help = "Example:\n  nephila master status --data ./nephila-master")]
+#[command(
+    after_help = "Examples:\n  nephila master run --config master.toml\n  nephila master status --data ./nephila-master"
+)]
 pub struct MasterArgs {
     #[command(subcommand)]
     command: MasterCommand,
@@ -23,6 +26,7 @@ pub struct MasterArgs {
 
 #[derive(Subcommand)]
 enum MasterCommand {
+    Run(Box<RunArgs>),
     Once(Box<OnceArgs>),
     Status(StatusArgs),
     Map(MapArgs),
@@ -37,6 +41,7 @@ enum MasterCommand {
 impl MasterArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
+            MasterCommand::Run(args) => args.run(),
             MasterCommand::Once(args) => args.run(),
             MasterCommand::Status(args) => args.run(),
             MasterCommand::Map(args) => args.run(),

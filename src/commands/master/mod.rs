@@ -3,6 +3,8 @@
 mod args;
 mod audit;
 mod command;
+mod report;
+mod run;
 mod explain;
 mod log;
 mod map;
