@@ -4,7 +4,8 @@ use super::threads::Threads;
 use crate::base::grouped;
 use crate::commands::shared::{Failure, counted, now_ms, say, tell_summary};
 use crate::master::EpochCounts;
-use crate::master::epoch::{AsWritten, JoinRules};
+use crate::master::args::Args;
+use crate::master::epoch::JoinRules;
 use crate::master::keeping::{Committed, Master, MasterRules};
 use crate::master::map::Server;
 use crate::proto::reflog::Stamp;
@@ -92,7 +93,8 @@ fn epoch(
     epoch.told().iter().for_each(say);
     let taken = epoch.inputs().len() as u64;
     let (known, is_again) = (files.len() as u64 - taken.min(files.len() as u64), epoch.is_again());
-    let joined = epoch.join(data.rules, &AsWritten, &Threads(data.workers))?;
+    let query_args = Args::view(&data.path)?;
+    let joined = epoch.join(data.rules, &query_args, &Threads(data.workers))?;
     let committed = master.commit(epoch, joined, None)?;
     committed.told.iter().for_each(say);
     Ok((committed, taken, known, is_again))
