@@ -106,7 +106,7 @@ pub(super) fn each_partition<K: Known, S: Sink>(
     told.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-const PARTITION_BYTES_MIN: usize = 8 << 20;
+const PARTITION_BYTES_MIN: usize = 64 << 10;
 
 /// What is made, in memory as far as the budget goes.
 struct Kept<'s> {
