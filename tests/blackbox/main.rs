@@ -52,6 +52,7 @@
 //! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
+//! | `master_once`| an epoch is what sort, awk and join would make of it              |
 //! | `scripted_master`| a master that follows a script, and a node that takes from it  |
 //! | `take_from_master`| a node takes its queue, loses nothing of it, and changes masters |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
@@ -141,6 +142,7 @@ mod log_server;
 mod machine_tree;
 mod man_pages;
 mod manual;
+mod master_once;
 mod memory;
 mod monitoring;
 mod name_server;
