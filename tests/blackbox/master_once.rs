@@ -57,7 +57,8 @@ fn reflog(seed: u64, lines: u64, now: u64) -> String {
 fn once(folder: &TempDir, file: &Path, current: &Path, now: u64, out: &str, more: &[&str]) -> Value {
     let mut command = nephila();
     command.args(["master", "once", "--text", "--sorted", "--json", "--now", &stamp(now), "--current"]);
-    let output = command.arg(current).arg("--out").arg(folder.join(out)).args(more).arg(file).output().unwrap();
+    let output =
+        command.arg(current).arg("--out").arg(folder.join(out)).args(more).arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -71,12 +72,14 @@ fn gnu(folder: &TempDir, file: &Path, current: &Path, now: u64, out: &str) {
 
 fn assert_same(folder: &TempDir, ours: &str, theirs: &str) {
     for log in ["filtered_log", "current_log"] {
-        let [ours, theirs] = [ours, theirs].map(|out| std::fs::read(folder.join(&format!("{out}/{log}"))).unwrap());
+        let [ours, theirs] =
+            [ours, theirs].map(|out| std::fs::read(folder.join(&format!("{out}/{log}"))).unwrap());
         let lines = |text: &[u8]| text.split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
         if ours != theirs {
             let (ours, theirs) = (lines(&ours), lines(&theirs));
             let at = ours.iter().zip(&theirs).take_while(|(one, other)| one == other).count();
-            let shown = |lines: &[Vec<u8>]| lines.get(at).map(|line| String::from_utf8_lossy(line).into_owned());
+            let shown =
+                |lines: &[Vec<u8>]| lines.get(at).map(|line| String::from_utf8_lossy(line).into_owned());
             panic!("{log}, line {}: {:?} and {:?}", at + 1, shown(&ours), shown(&theirs));
         }
         assert!(!ours.is_empty(), "{log}");

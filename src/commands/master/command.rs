@@ -1,12 +1,24 @@
+use super::args::ArgsArgs;
+use super::audit::AuditArgs;
+use super::explain::ExplainArgs;
+use super::log::LogArgs;
+use super::map::MapArgs;
 use super::once::OnceArgs;
+use super::queue::QueueArgs;
+use super::rejects::RejectsArgs;
+use super::run::RunArgs;
 use super::status::StatusArgs;
+use crate::base::shown;
 use crate::commands::shared::Failure;
+use crate::master::keeping::MasterView;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 /// Deal the URLs of logs to nodes: each domain to one, no URL more often than once an hour
 #[derive(Args)]
-#[command(after_help = "Example:\n  nephila master status --data ./nephila-master")]
+#[command(
+    after_help = "Examples:\n  nephila master run --config master.toml\n  nephila master status --data ./nephila-master"
+)]
 pub struct MasterArgs {
     #[command(subcommand)]
     command: MasterCommand,
@@ -14,15 +26,31 @@ pub struct MasterArgs {
 
 #[derive(Subcommand)]
 enum MasterCommand {
+    Run(Box<RunArgs>),
     Once(Box<OnceArgs>),
     Status(StatusArgs),
+    Map(MapArgs),
+    Queue(QueueArgs),
+    Log(LogArgs),
+    Rejects(RejectsArgs),
+    Explain(ExplainArgs),
+    Audit(AuditArgs),
+    Args(ArgsArgs),
 }
 
 impl MasterArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
+            MasterCommand::Run(args) => args.run(),
             MasterCommand::Once(args) => args.run(),
             MasterCommand::Status(args) => args.run(),
+            MasterCommand::Map(args) => args.run(),
+            MasterCommand::Queue(args) => args.run(),
+            MasterCommand::Log(args) => args.run(),
+            MasterCommand::Rejects(args) => args.run(),
+            MasterCommand::Explain(args) => args.run(),
+            MasterCommand::Audit(args) => args.run(),
+            MasterCommand::Args(args) => args.run(),
         }
     }
 }
@@ -33,4 +61,22 @@ pub(super) struct MasterData {
     /// The data directory of a master
     #[arg(long = "data", id = "data", value_name = "DIR", default_value = "./nephila-master")]
     pub path: PathBuf,
+}
+
+impl MasterData {
+    /// What is committed there, also while a master writes it.
+    pub fn view(&self) -> Result<MasterView, Failure> {
+        MasterView::open(&self.path)?.ok_or_else(|| {
+            Failure::CannotRun(format!(
+                "{} holds no master (name the data directory of one with --data)",
+                self.path.display()
+            ))
+        })
+    }
+}
+
+/// A line of fields as it is safe to look at.
+pub(super) fn plain_line(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    text.split('\t').map(|field| shown(field, 16_384)).collect::<Vec<String>>().join("\t")
 }

@@ -1,3 +1,5 @@
+use super::explain::stamp;
+use super::once_data::{OnceData, once_with_data};
 use super::threads::Threads;
 use crate::base::grouped;
 use crate::commands::shared::{Failure, tell_summary};
@@ -8,6 +10,7 @@ use crate::master::epoch::{
 use crate::master::{EpochCounts, InputFile};
 use crate::proto::reflog::Stamp;
 use clap::{Args, ValueEnum};
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::fs::{self, File};
@@ -22,7 +25,7 @@ use std::time::SystemTime;
 /// with another tag; otherwise its hits wait for the next sending, ten hours at most.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila master once today.reflog --out ./epoch\n  nephila master once 1.reflog --current /dev/null --out A --now 20110727210000 --text\n  nephila master once 2.reflog.gz --current A/current_log --out B --now 20110727213000 --text\n\nWith --text both logs are lines of fields with tabs between them:\n  filtered_log   URL, domain, time, hits, tag\n  current_log    URL, domain, sent, seen, hits since it was sent, tag\nURLs are in their normal form, times as in a reflog. The lines are in the order of ids, the same for the same\nURLs; --sorted puts them in the order of their bytes, as LC_ALL=C sort does. --current takes such a text, an\nempty file, or a current_log of our own form, which has no URLs: # and an id stand for those that did not come.\nWithout --text filtered_log is a reflog, and current_log of our own form. Lines that cannot be taken are in\nrejects: file, line, reason, hits, and how they begin."
+    after_help = "Examples:\n  nephila master once *.reflog --data ./nephila-master --servers 16\n  nephila master once today.reflog --out ./epoch\n  nephila master once 1.reflog --current /dev/null --out A --now 20110727210000 --text\n  nephila master once 2.reflog.gz --current A/current_log --out B --now 20110727213000 --text\n\nWith --data all seven steps are done: files that were taken before are skipped, none is moved, and an epoch that a\nkilled process left unfinished is made first.\n\nWith --text both logs are lines of fields with tabs between them:\n  filtered_log   URL, domain, time, hits, tag\n  current_log    URL, domain, sent, seen, hits since it was sent, tag\nURLs are in their normal form, times as in a reflog. The lines are in the order of ids, the same for the same\nURLs; --sorted puts them in the order of their bytes, as LC_ALL=C sort does. --current takes such a text, an\nempty file, or a current_log of our own form, which has no URLs: # and an id stand for those that did not come.\nWithout --text filtered_log is a reflog, and current_log of our own form. Lines that cannot be taken are in\nrejects: file, line, reason, hits, and how they begin."
 )]
 pub(super) struct OnceArgs {
     /// Files of a reflog, plain, gzip or zstd
@@ -32,8 +35,14 @@ pub(super) struct OnceArgs {
     #[arg(long, value_name = "FILE")]
     current: Option<PathBuf>,
     /// Where filtered_log, current_log and rejects are written
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "data")]
+    out: Option<PathBuf>,
+    /// The data directory of a master: deal what is to be sent to its servers, and keep all of it there
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "current", "text"])]
+    data: Option<PathBuf>,
+    /// With --data: deal URLs to servers 1 to N
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "data", value_parser = clap::value_parser!(u16).range(1..=65_534))]
+    servers: u16,
     /// The time of the epoch, as YYYYMMDDhhmmss in UTC [default: the clock's]
     #[arg(long, value_name = "T", value_parser = stamp)]
     now: Option<Stamp>,
@@ -69,10 +78,6 @@ enum By {
     Host,
 }
 
-fn stamp(text: &str) -> Result<Stamp, String> {
-    Stamp::parse(text.as_bytes()).ok_or_else(|| "must be a time as YYYYMMDDhhmmss, in UTC".to_string())
-}
-
 /// What an epoch came to.
 #[derive(Serialize)]
 struct OnceReport {
@@ -81,6 +86,8 @@ struct OnceReport {
     cpu_seconds: f64,
     cpu_s_per_million: f64,
     seconds: f64,
+    /// The most memory that it had.
+    peak_bytes: u64,
 }
 
 /// Ids of epochs that leave nothing behind but their logs: the same URL has the same in each.
@@ -93,27 +100,30 @@ impl OnceArgs {
             Some(now) => now.s(),
             None => begun.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32),
         };
-        let cannot = |path: &Path, e: io::Error| Failure::CannotRun(format!("{}: {e}", path.display()));
-        fs::create_dir_all(&self.out).map_err(|e| cannot(&self.out, e))?;
-        let rejects = NewText::create(&self.out, "rejects").map_err(|e| cannot(&self.out, e))?;
-        let counts = self.make(now_s, rejects)?;
+        let workers = usize::from(self.workers);
+        if let Some(path) = self.data.clone() {
+            let data = OnceData { path, servers: self.servers, rules: self.rules(), workers };
+            return once_with_data(&self.files, self.now, &data, self.json);
+        }
+        let out = self.out.as_deref().unwrap_or(Path::new("."));
+        let cannot = |e: io::Error| Failure::CannotRun(format!("{}: {e}", out.display()));
+        fs::create_dir_all(out).map_err(cannot)?;
+        let rejects = NewText::create(out, "rejects").map_err(cannot)?;
+        let counts = self.make(out, now_s, rejects)?;
         let cpu_seconds = cpu_seconds();
         let report = OnceReport {
             counts,
             cpu_seconds,
             cpu_s_per_million: cpu_seconds * 1e6 / counts.lines.max(1) as f64,
             seconds: begun.elapsed().map_or(0.0, |elapsed| elapsed.as_secs_f64()),
+            peak_bytes: getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss() as u64 * 1_024),
         };
         tell_summary(&report, self.json, OnceReport::text)
     }
 
-    fn make(&self, now_s: u32, mut rejects: NewText) -> Result<EpochCounts, Failure> {
-        let cannot = |path: &Path| {
-            let path = path.display().to_string();
-            move |e: io::Error| Failure::CannotRun(format!("{path}: {e}"))
-        };
+    fn rules(&self) -> JoinRules {
         let seconds = |time: Seconds| u32::try_from(time.0).unwrap_or(u32::MAX);
-        let rules = JoinRules {
+        JoinRules {
             resend_after_s: seconds(self.resend_after),
             keep_repeats_s: seconds(self.keep_repeats),
             by: match self.by {
@@ -121,6 +131,13 @@ impl OnceArgs {
                 By::Host => DomainBy::Host,
             },
             memory_bytes: self.memory,
+        }
+    }
+
+    fn make(&self, out: &Path, now_s: u32, mut rejects: NewText) -> Result<EpochCounts, Failure> {
+        let cannot = |path: &Path| {
+            let path = path.display().to_string();
+            move |e: io::Error| Failure::CannotRun(format!("{path}: {e}"))
         };
         let key = IdKey::from_seed(KEY_SEED);
         let inputs: Vec<InputFile> = self.files.iter().map(InputFile::new).collect();
@@ -136,14 +153,13 @@ impl OnceArgs {
             held: None,
             now_s,
             current: log.as_ref(),
-            rules,
+            rules: self.rules(),
             key: &key,
             canon: &AsWritten,
             workers: &Threads(usize::from(self.workers)),
-            work: &self.out,
+            work: out,
             rejects: &mut rejects.out,
         };
-        let out = &self.out;
         let mut filtered = NewText::create(out, "filtered_log").map_err(cannot(out))?;
         let counts = if self.text {
             let mut current = NewText::create(out, "current_log").map_err(cannot(out))?;

@@ -5,7 +5,7 @@ use memchr::{memchr, memrchr};
 use std::ops::Range;
 
 /// Where domains stand in URLs, with a memory for hosts that come often.
-pub(super) struct Domains {
+pub struct Domains {
     by: DomainBy,
     /// A host's hash, and how many bytes at its end are its domain.
     known: Vec<(u64, usize)>,

@@ -35,6 +35,7 @@ mod tests;
 mod text;
 
 pub use current_log::{CurrentLog, CurrentRows, CurrentWriter};
+pub use domain::Domains;
 pub use id_key::IdKey;
 pub use job::{AsWritten, DomainBy, JoinJob, JoinRules, OneWorker, UrlCanon, Workers};
 pub use join::join;

@@ -87,7 +87,8 @@ impl TagMark {
         out.get(..usize::from(out[7])).filter(|_| out[7] <= WHOLE_BYTES_MAX as u8)
     }
 
-    pub(super) fn word(self) -> u64 {
+    /// As it lies in a row.
+    pub fn word(self) -> u64 {
         self.0
     }
 

@@ -1,9 +1,9 @@
-use super::super::ServerId;
+use super::super::{InputFile, ServerId};
 use super::epoch_begun::{Epoch, open_current};
 use super::files::{about, digest, in_done, move_to_done};
 use super::master::Master;
 use super::rejects::Rejects;
-use super::state::{Begin, Held, InputName, Record};
+use super::state::{Begin, EpochRules, Held, InputName, Record};
 use super::told::Told;
 use rapidhash::fast::RapidHashSet;
 use std::fs::File;
@@ -36,7 +36,7 @@ impl Master {
         Ok(Epoch {
             number,
             now_s: begin.0.now,
-            inputs: begin.1,
+            inputs: begin.1.into_iter().map(InputFile::new).collect(),
             held,
             current,
             rejects,
@@ -44,6 +44,7 @@ impl Master {
             work: self.files.work(),
             told,
             is_again,
+            rules: EpochRules::default(),
         })
     }
 
@@ -70,7 +71,7 @@ impl Master {
                     files.push(InputName::new(&std::path::absolute(path)?, digest));
                     paths.push(path.clone());
                 }
-                Err(e) => told.push(Told::UnreadableFile { path: path.clone(), cause: e.to_string() }),
+                Err(e) => told.push(Told::UnreadableFile { path: path.clone(), cause: e.fault.to_string() }),
             }
         }
         let queued = self.queues.iter().map(|(server, queue)| (*server, queue.shelf().waiting_bytes()));

@@ -80,7 +80,7 @@ impl Master {
         table: Option<&mut dyn PartnerDomain>,
         committed: &mut Committed,
     ) -> io::Result<(Commit, Vec<(u32, u32)>)> {
-        let held_folder = self.files.held();
+        let rules = epoch.rules;
         self.place(begin, &joined, table, committed)?;
         let (held, places, sent, latest) = self.deal(begin, &joined, committed)?;
         committed.counts = counts(joined.counts(), held, &places, committed);
@@ -92,7 +92,6 @@ impl Master {
         places.into_iter().for_each(|place| joined.unsend(place));
         let current = self.files.current(begin.epoch);
         joined.write_current(&current).map_err(about(&current))?;
-        let _ = held_folder;
         let commit = Commit {
             epoch: begin.epoch,
             counts: committed.counts,
@@ -101,6 +100,7 @@ impl Master {
             held,
             latest,
             unplaced_since: committed.unplaced.as_ref().map(|(_, since_s)| *since_s),
+            rules,
         };
         Ok((commit, sent))
     }

@@ -2,6 +2,7 @@ use super::super::InputFile;
 use super::super::epoch::{CurrentLog, IdKey, JoinJob, JoinRules, Joined, UrlCanon, Workers, join};
 use super::files::about;
 use super::rejects::Rejects;
+use super::state::EpochRules;
 use super::told::Told;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct Epoch {
     pub(super) number: u64,
     pub(super) now_s: u32,
-    pub(super) inputs: Vec<PathBuf>,
+    pub(super) inputs: Vec<InputFile>,
     pub(super) held: Option<PathBuf>,
     pub(super) current: Option<PathBuf>,
     pub(super) rejects: Rejects,
@@ -18,6 +19,7 @@ pub struct Epoch {
     pub(super) work: PathBuf,
     pub(super) told: Vec<Told>,
     pub(super) is_again: bool,
+    pub(super) rules: EpochRules,
 }
 
 impl Epoch {
@@ -31,7 +33,7 @@ impl Epoch {
     }
 
     /// The files that it takes. Those that were taken before are not among them.
-    pub fn inputs(&self) -> &[PathBuf] {
+    pub fn inputs(&self) -> &[InputFile] {
         &self.inputs
     }
 
@@ -59,9 +61,8 @@ impl Epoch {
     ) -> io::Result<Joined> {
         let current =
             self.current.as_deref().map(|path| open_current(path, &self.key)).transpose()?.flatten();
-        let inputs: Vec<InputFile> = self.inputs.iter().map(InputFile::new).collect();
         join(JoinJob {
-            inputs: &inputs,
+            inputs: &self.inputs,
             held: self.held.as_deref(),
             now_s: self.now_s,
             current: current.as_ref(),

@@ -1,8 +1,7 @@
-use super::super::ServerId;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use super::super::{InputError, InputFile, ServerId};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::Xxh3;
 
 /// Where things are in the directory of a master.
 #[derive(Clone, Debug)]
@@ -49,21 +48,9 @@ pub(super) fn about(path: &Path) -> impl FnOnce(io::Error) -> io::Error + '_ {
     move |e| io::Error::new(e.kind(), format!("{}: {e}{}", path.display(), crate::storage::mend(&e)))
 }
 
-/// XXH3 of the bytes of a regular file.
-pub(super) fn digest(path: &Path) -> io::Result<u128> {
-    let mut file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
-    }
-    let (mut hash, mut buffer) = (Xxh3::new(), vec![0; 1 << 20]);
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(hash.digest128()),
-            Ok(read) => hash.update(&buffer[..read]),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
+/// What a file is by its bytes.
+pub(super) fn digest(path: &Path) -> Result<u128, InputError> {
+    InputFile::new(path).sum().map(|sum| sum.digest)
 }
 
 /// Moves an input that is done with to `done/` beside it. One of that name there gets company.

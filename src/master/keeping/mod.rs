@@ -35,6 +35,6 @@ pub use commit::{Committed, Dealt};
 pub use deal::SentRows;
 pub use epoch_begun::Epoch;
 pub use master::{Kept, Master, MasterRules};
-pub use state::{Held, Totals};
+pub use state::{EpochRules, Held, Totals};
 pub use told::Told;
-pub use view::MasterView;
+pub use view::{EpochTold, MasterView};

@@ -1,4 +1,5 @@
 use super::super::EpochCounts;
+use super::super::epoch::{DomainBy, JoinRules};
 use super::super::map::{DomainsEnd, ServerState};
 use super::super::queue::QueueEnd;
 use rapidhash::fast::RapidHashSet;
@@ -57,6 +58,37 @@ pub(super) struct Commit {
     /// Since when new domains cannot be placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unplaced_since: Option<u32>,
+    pub rules: EpochRules,
+}
+
+/// What an epoch went by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochRules {
+    pub resend_after: u32,
+    pub keep_repeats: u32,
+    pub by_host: bool,
+}
+
+impl EpochRules {
+    pub fn by(&self) -> DomainBy {
+        if self.by_host { DomainBy::Host } else { DomainBy::Registrable }
+    }
+}
+
+impl From<JoinRules> for EpochRules {
+    fn from(rules: JoinRules) -> EpochRules {
+        EpochRules {
+            resend_after: rules.resend_after_s,
+            keep_repeats: rules.keep_repeats_s,
+            by_host: rules.by == DomainBy::Host,
+        }
+    }
+}
+
+impl Default for EpochRules {
+    fn default() -> EpochRules {
+        JoinRules::default().into()
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -112,6 +144,7 @@ pub(super) struct State {
     /// Digests of files that were taken, and when; the oldest first.
     pub digests: VecDeque<(String, u32)>,
     pub counts: EpochCounts,
+    pub rules: EpochRules,
     pub totals: Totals,
     /// The epoch that is not committed.
     pub begun: Option<Begin>,
@@ -158,6 +191,7 @@ impl State {
         self.queues.extend(commit.queues.iter().map(|(server, end)| (*server, *end)));
         (self.domains, self.held, self.latest) = (commit.domains, commit.held, commit.latest);
         (self.unplaced_since, self.counts) = (commit.unplaced_since, commit.counts);
+        self.rules = commit.rules;
         for file in &begun.files {
             if let Some(digest) = parse_digest(&file.digest) {
                 self.known.insert(digest);

@@ -58,7 +58,7 @@ impl fmt::Display for Told {
                 name(file)
             ),
             Told::KnownFile { path } => write!(f, "{} was taken before, and is skipped", name(path)),
-            Told::UnreadableFile { path, cause } => write!(f, "{} cannot be read: {cause}", name(path)),
+            Told::UnreadableFile { path, cause } => write!(f, "{} is left where it is: {cause}", name(path)),
             Told::LostFile { path } => {
                 write!(
                     f,

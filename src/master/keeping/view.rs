@@ -5,7 +5,7 @@ use super::super::{EpochCounts, ServerId};
 use super::epoch_begun::open_current;
 use super::files::{Files, about, numbered};
 use super::journal;
-use super::state::{Held, State, Totals};
+use super::state::{EpochRules, Held, State, Totals};
 use super::told::Told;
 use std::collections::BTreeMap;
 use std::io;
@@ -18,6 +18,17 @@ pub struct MasterView {
     map: DomainMap,
     queues: BTreeMap<u16, QueueReader>,
     told: Vec<Told>,
+}
+
+/// An epoch as the journal tells it.
+#[derive(Clone, Debug)]
+pub struct EpochTold {
+    pub epoch: u64,
+    pub now_s: u32,
+    pub files: Vec<PathBuf>,
+    pub counts: EpochCounts,
+    pub held: Option<Held>,
+    pub rules: EpochRules,
 }
 
 /// A master that writes may let files go between two looks: so often is looked again.
@@ -95,12 +106,21 @@ impl MasterView {
         self.state.counts
     }
 
-    /// Epochs that the journal tells one by one: number, time, files and counts.
-    pub fn history(&self) -> impl Iterator<Item = (u64, u32, Vec<PathBuf>, EpochCounts, Option<Held>)> {
-        self.state.history.iter().map(|(begin, commit)| {
-            let files = begin.files.iter().map(super::state::InputName::path).collect();
-            (commit.epoch, begin.now, files, commit.counts, commit.held)
+    /// Epochs that the journal tells one by one.
+    pub fn history(&self) -> impl Iterator<Item = EpochTold> {
+        self.state.history.iter().map(|(begin, commit)| EpochTold {
+            epoch: commit.epoch,
+            now_s: begin.now,
+            files: begin.files.iter().map(super::state::InputName::path).collect(),
+            counts: commit.counts,
+            held: commit.held,
+            rules: commit.rules,
         })
+    }
+
+    /// What the last epoch went by.
+    pub fn rules(&self) -> EpochRules {
+        self.state.rules
     }
 
     pub fn totals(&self) -> Totals {

@@ -16,6 +16,7 @@
 
 mod block;
 mod error;
+mod line;
 mod position;
 mod queue;
 mod reader;
@@ -26,6 +27,7 @@ mod tests;
 
 pub use block::{BlockHeader, BlockKind, ENTRY_BYTES_MAX};
 pub use error::QueueError;
+pub use line::Entry;
 pub(crate) use queue::open_shelf;
 pub use queue::{Batch, Queue, QueueEnd, QueueLimits};
 pub use reader::QueueReader;

@@ -95,6 +95,23 @@ impl QueueReader {
         Ok(seq)
     }
 
+    /// Tells blocks whole, from that with an entry on, until `each` says no: what it is, and its lines. Says which number is
+    /// next.
+    pub fn blocks(
+        &mut self,
+        from: u64,
+        mut each: impl FnMut(&BlockHeader, &[u8]) -> bool,
+    ) -> Result<u64, QueueError> {
+        let mut seq = from;
+        while let Some(header) = self.load(seq)? {
+            seq = header.end_seq();
+            if !each(&header, &self.plain) {
+                break;
+            }
+        }
+        Ok(seq)
+    }
+
     /// Has the block with an entry in memory; `None` at the end of the queue.
     fn load(&mut self, seq: u64) -> Result<Option<BlockHeader>, QueueError> {
         let within = |header: &BlockHeader| (header.first_seq..header.end_seq()).contains(&seq);

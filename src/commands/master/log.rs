@@ -1,0 +1,234 @@
+use super::command::MasterData;
+use crate::base::shown;
+use crate::commands::shared::{Failure, stream, write_json};
+use crate::master::epoch::{CurrentLog, CurrentRow, Domains, IdKey};
+use crate::master::keeping::MasterView;
+use crate::master::queue::{BlockKind, Entry, QueueError};
+use crate::proto::reflog::{ReflogRecord, Stamp};
+use clap::Args;
+use rapidhash::fast::RapidHashMap;
+use serde::Serialize;
+use std::io::{self, BufRead, BufReader, Write};
+
+/// Print current_log or filtered_log as text
+#[derive(Args)]
+#[command(after_help = "\
+Lines are fields separated by tabs, times as a reflog writes them:
+  --filtered   url, domain, time, hits, updatetag, server
+  --current    url, domain, sent, seen, hits since sent, updatetag; where a URL is not kept any more, # and its id
+
+Examples:
+  nephila master log --filtered --data ./nephila-master
+  nephila master log --filtered --epoch 17 | sort
+  nephila master log --current --json
+
+Exit status 1 if the epoch was not committed, or what it sent was let go.")]
+pub struct LogArgs {
+    /// What is remembered of URLs that came lately
+    #[arg(long, conflicts_with_all = ["filtered", "epoch"], required_unless_present = "filtered")]
+    current: bool,
+    /// What an epoch has sent
+    #[arg(long)]
+    filtered: bool,
+    /// This epoch instead of the last
+    #[arg(long, value_name = "N")]
+    epoch: Option<u64>,
+    #[command(flatten)]
+    data: MasterData,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct FilteredLine<'a> {
+    url: &'a str,
+    domain: &'a str,
+    time: String,
+    hits: u32,
+    updatetag: &'a str,
+    server: u16,
+}
+
+#[derive(Serialize)]
+struct CurrentLine<'a> {
+    id: String,
+    url: Option<&'a str>,
+    domain: Option<&'a str>,
+    sent: Option<String>,
+    seen: String,
+    hits: u32,
+    /// `null` if it is too long to be kept.
+    updatetag: Option<String>,
+}
+
+/// Rows of current_log whose URLs are looked up at once.
+const ROWS_AT_ONCE: usize = 1 << 20;
+
+fn digits(unix_s: u32) -> String {
+    String::from_utf8_lossy(&Stamp::from_s(unix_s).digits()).into_owned()
+}
+
+impl LogArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let view = self.data.view()?;
+        match self.filtered {
+            true => filtered(view, self.epoch, self.json),
+            false => current(view, self.json),
+        }
+    }
+}
+
+fn filtered(mut view: MasterView, epoch: Option<u64>, json: bool) -> Result<(), Failure> {
+    let (last, _) = view.epoch();
+    let epoch = epoch.unwrap_or(last);
+    if epoch == 0 || epoch > last {
+        return Err(Failure::No(format!("epoch {epoch} was not committed; the last one is {last}")));
+    }
+    let sent = view.history().find(|told| told.epoch == epoch).map(|told| told.counts.sent);
+    let mut domains = Domains::new(view.rules().by());
+    let (mut written, mut failed) = (0u64, None);
+    stream(|out| {
+        for (server, queue) in view.queues() {
+            let Some((from, upto)) = queue.of_epoch(epoch) else { continue };
+            let mut done = Ok(());
+            let read = queue.blocks(from, |header, lines| {
+                if header.first_seq >= upto {
+                    return false;
+                }
+                if header.epoch != epoch || header.kind != BlockKind::Epoch {
+                    return true;
+                }
+                for line in lines[..lines.len() - 1].split(|byte| *byte == b'\n') {
+                    if let Entry::Url(record) = Entry::read(line)
+                        && done.is_ok()
+                    {
+                        done = write_filtered(out, &record, server.0, &mut domains, json);
+                        written += 1;
+                    }
+                }
+                done.is_ok()
+            });
+            done?;
+            if let Err(e) = read {
+                failed = Some(e);
+                break;
+            }
+        }
+        Ok(())
+    })?;
+    match failed {
+        Some(QueueError::Io(e)) => Err(e.into()),
+        Some(e) => Err(Failure::CannotRun(e.to_string())),
+        None if sent.is_some_and(|sent| sent != written) => {
+            Err(Failure::No(format!("a part of what epoch {epoch} sent was let go")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn write_filtered(
+    out: &mut impl Write,
+    record: &ReflogRecord<'_>,
+    server: u16,
+    domains: &mut Domains,
+    json: bool,
+) -> io::Result<()> {
+    let url = String::from_utf8_lossy(record.url);
+    let domain = String::from_utf8_lossy(&record.url[domains.place(record.url)]).into_owned();
+    let (tag, time, hits) = (String::from_utf8_lossy(record.tag), digits(record.at.s()), record.hits);
+    if json {
+        let (url, domain, updatetag) = (url.as_ref(), domain.as_str(), tag.as_ref());
+        return write_json(out, &FilteredLine { url, domain, time, hits, updatetag, server });
+    }
+    let (url, domain, tag) = (shown(&url, 16_384), shown(&domain, 253), shown(&tag, 256));
+    writeln!(out, "{url}\t{domain}\t{time}\t{hits}\t{tag}\t{server}")
+}
+
+fn current(mut view: MasterView, json: bool) -> Result<(), Failure> {
+    let (Some(log), Some(key)) = (view.current()?, view.key()?) else { return Ok(()) };
+    let mut domains = Domains::new(view.rules().by());
+    stream(|out| {
+        let mut partition = 0u16;
+        while partition < 256 {
+            let mut rows = Vec::new();
+            let first = partition as u8;
+            while partition < 256 && rows.len() < ROWS_AT_ONCE {
+                rows_of(&log, partition as u8, &mut rows)?;
+                partition += 1;
+            }
+            let urls = urls_of(&mut view, &key, first, (partition - 1) as u8)?;
+            for row in &rows {
+                write_current(out, row, urls.get(&row.id).map(|url| url.as_ref()), &mut domains, json)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn rows_of(log: &CurrentLog, partition: u8, rows: &mut Vec<CurrentRow>) -> io::Result<()> {
+    let mut some = log.partition(partition);
+    while let Some(row) = some.next()? {
+        rows.push(row);
+    }
+    Ok(())
+}
+
+/// URLs of some partitions that queues and held lines have, by their ids.
+fn urls_of(
+    view: &mut MasterView,
+    key: &IdKey,
+    first: u8,
+    last: u8,
+) -> io::Result<RapidHashMap<u64, Box<[u8]>>> {
+    let mut urls: RapidHashMap<u64, Box<[u8]>> = RapidHashMap::default();
+    let mut add = |line: &[u8]| {
+        if let Entry::Url(record) = Entry::read(line) {
+            let id = key.id(record.url);
+            if (first..=last).contains(&((id >> 56) as u8)) {
+                urls.entry(id).or_insert_with(|| record.url.into());
+            }
+        }
+    };
+    for (_, queue) in view.queues() {
+        let mut from = queue.first_seq();
+        loop {
+            match queue.read(from, u64::MAX, 1 << 20, &mut add) {
+                Ok(next) if next == from => break,
+                Ok(next) => from = next,
+                Err(QueueError::Damaged { seq, next, .. }) => from = next.max(seq + 1),
+                Err(e) => return Err(io::Error::other(e.to_string())),
+            }
+        }
+    }
+    if let Some(path) = view.held_path() {
+        for line in BufReader::new(std::fs::File::open(path)?).split(b'\n') {
+            add(&line?);
+        }
+    }
+    Ok(urls)
+}
+
+fn write_current(
+    out: &mut impl Write,
+    row: &CurrentRow,
+    url: Option<&[u8]>,
+    domains: &mut Domains,
+    json: bool,
+) -> io::Result<()> {
+    let text = url.map(String::from_utf8_lossy);
+    let domain = url.map(|url| String::from_utf8_lossy(&url[domains.place(url)]).into_owned());
+    let mut room = [0; 8];
+    let tag = row.tag.text(&mut room).map(|tag| String::from_utf8_lossy(tag).into_owned());
+    let (sent, seen, hits) = (digits(row.sent_s), digits(row.seen_s), row.hits);
+    let id = format!("{:016x}", row.id);
+    if json {
+        let sent = (row.sent_s > 0).then_some(sent);
+        let (url, domain) = (text.as_deref(), domain.as_deref());
+        return write_json(out, &CurrentLine { id, url, domain, sent, seen, hits, updatetag: tag });
+    }
+    let url = text.map_or_else(|| format!("#{id}"), |url| shown(&url, 16_384));
+    let (domain, tag) =
+        (shown(domain.as_deref().unwrap_or("-"), 253), shown(tag.as_deref().unwrap_or("…"), 256));
+    writeln!(out, "{url}\t{domain}\t{sent}\t{seen}\t{hits}\t{tag}")
+}

@@ -1,0 +1,213 @@
+//! How things stand with a URL at a master: when it came and was sent, to whom, and why not now.
+
+use super::epoch::{CurrentRow, DomainBy, TagMark};
+use super::keeping::MasterView;
+use super::queue::{BlockKind, Entry, QueueError};
+use super::{MapRow, ServerId};
+use crate::base::{counted, rfc3339};
+use crate::proto::url::CrawlUrl;
+use std::io::{self, BufRead};
+
+/// What is known of a URL.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// The normal form.
+    pub url: String,
+    pub id: Option<u64>,
+    pub domain: String,
+    pub row: Option<MapRow>,
+    /// What current_log says.
+    pub current: Option<CurrentRow>,
+    /// Sendings that the queues still have, the oldest first.
+    pub sent: Vec<SentAt>,
+    /// Hits that are held.
+    pub held_hits: u64,
+    /// Why, in a sentence.
+    pub verdict: String,
+}
+
+/// One sending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentAt {
+    pub server: ServerId,
+    pub seq: u64,
+    pub epoch: u64,
+    /// In reflog time.
+    pub at_s: u32,
+    pub hits: u32,
+    pub tag: String,
+}
+
+const SENT_MAX: usize = 100;
+
+impl Explained {
+    pub fn of(view: &mut MasterView, url: &CrawlUrl, now_s: u32) -> io::Result<Explained> {
+        let rules = view.rules();
+        let domain = match rules.by() {
+            DomainBy::Registrable => url.registrable_domain(),
+            DomainBy::Host => url.host(),
+        };
+        let text = url.as_str();
+        let id = view.key()?.map(|key| key.id(text.as_bytes()));
+        let current = match (view.current()?, id) {
+            (Some(current), Some(id)) => current.find(id)?,
+            _ => None,
+        };
+        let row = view.map().get(domain);
+        let sent = sendings(view, text.as_bytes())?;
+        let held_hits = held_hits(view, text.as_bytes())?;
+        let mut explained = Explained {
+            url: text.to_string(),
+            id,
+            domain: domain.to_string(),
+            row,
+            current,
+            sent,
+            held_hits,
+            verdict: String::new(),
+        };
+        explained.verdict = explained.verdict(view, now_s);
+        Ok(explained)
+    }
+
+    /// Whether the master knows it at all.
+    pub fn is_known(&self) -> bool {
+        self.current.is_some() || !self.sent.is_empty() || self.held_hits > 0
+    }
+
+    fn verdict(&self, view: &MasterView, now_s: u32) -> String {
+        let rules = view.rules();
+        if self.held_hits > 0 {
+            let why = match &self.row {
+                None => match view.unplaced_since_s() {
+                    Some(since_s) => format!("its domain could not be placed since {}", at(since_s)),
+                    None => "its domain has no server yet".to_string(),
+                },
+                Some(row) => match row.moving_to {
+                    Some(to) => format!("its domain moves from server {} to {}", row.server.0, to.0),
+                    None => {
+                        format!("the queue of server {} is full, or the server not configured", row.server.0)
+                    }
+                },
+            };
+            return format!("not sent: {why}; {} held", counted_hits(self.held_hits));
+        }
+        let Some(current) = self.current.filter(|current| current.sent_s > 0) else {
+            return match self.sent.last() {
+                Some(last) => format!(
+                    "sent {} before, and forgotten since: sent at once when it comes again",
+                    ago(last.at_s, now_s)
+                ),
+                None => "not seen in the last hour: sent at once when it comes".to_string(),
+            };
+        };
+        let age_s = now_s.saturating_sub(current.sent_s);
+        if age_s > rules.resend_after {
+            let waiting = match current.hits {
+                0 => String::new(),
+                hits => format!(", with the {} that wait", counted_hits(u64::from(hits))),
+            };
+            return format!("sent {} before: sent when it comes again{waiting}", ago(current.sent_s, now_s));
+        }
+        let mut room = [0; 8];
+        let tag = match (current.tag, current.tag.text(&mut room)) {
+            (TagMark::NONE, _) => "no tag".to_string(),
+            (_, Some(tag)) => format!("tag {} as then", String::from_utf8_lossy(tag)),
+            (_, None) => "its tag as then".to_string(),
+        };
+        let waiting = match current.hits {
+            0 => "no hits wait".to_string(),
+            hits => format!(
+                "{} until {}",
+                waiting_hits(u64::from(hits)),
+                at(current.sent_s.saturating_add(rules.resend_after).saturating_add(1))
+            ),
+        };
+        format!("sent {} before, {tag}, {waiting}", ago(current.sent_s, now_s))
+    }
+}
+
+fn counted_hits(hits: u64) -> String {
+    counted(hits, "hit")
+}
+
+fn waiting_hits(hits: u64) -> String {
+    format!("{} {}", counted_hits(hits), if hits == 1 { "waits" } else { "wait" })
+}
+
+fn at(unix_s: u32) -> String {
+    rfc3339(u64::from(unix_s) * 1_000)
+}
+
+/// Hours and minutes, and days where there are some.
+fn ago(at_s: u32, now_s: u32) -> String {
+    let minutes = now_s.saturating_sub(at_s) / 60;
+    let (days, hours) = (minutes / 1_440, minutes / 60 % 24);
+    match days {
+        0 => format!("{hours:02}:{:02}", minutes % 60),
+        _ => format!("{days} d {hours:02}:{:02}", minutes % 60),
+    }
+}
+
+/// Where the queues have a URL.
+fn sendings(view: &mut MasterView, url: &[u8]) -> io::Result<Vec<SentAt>> {
+    let finder = memchr::memmem::Finder::new(url);
+    let mut found = Vec::new();
+    for (server, queue) in view.queues() {
+        let mut from = queue.first_seq();
+        loop {
+            let read = queue.blocks(from, |header, lines| {
+                if header.kind == BlockKind::Epoch && finder.find(lines).is_some() {
+                    let lines = lines[..lines.len() - 1].split(|byte| *byte == b'\n');
+                    for (seq, line) in (header.first_seq..).zip(lines) {
+                        if let Entry::Url(record) = Entry::read(line)
+                            && record.url == url
+                        {
+                            let tag = String::from_utf8_lossy(record.tag).into_owned();
+                            let (epoch, at_s, hits) = (header.epoch, record.at.s(), record.hits);
+                            found.push(SentAt { server, seq, epoch, at_s, hits, tag });
+                        }
+                    }
+                }
+                true
+            });
+            match read {
+                Ok(_) => break,
+                Err(QueueError::Damaged { seq, next, .. }) => from = next.max(seq + 1),
+                Err(e) => return Err(io::Error::other(e.to_string())),
+            }
+        }
+    }
+    found.sort_by_key(|sent| sent.epoch);
+    let more = found.len().saturating_sub(SENT_MAX);
+    found.drain(..more);
+    Ok(found)
+}
+
+fn held_hits(view: &MasterView, url: &[u8]) -> io::Result<u64> {
+    let Some(path) = view.held_path() else { return Ok(0) };
+    let mut hits = 0;
+    for line in io::BufReader::new(std::fs::File::open(path)?).split(b'\n') {
+        if let Entry::Url(record) = Entry::read(&line?)
+            && record.url == url
+        {
+            hits += u64::from(record.hits);
+        }
+    }
+    Ok(hits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_ago_is_hours_and_minutes() {
+        assert_eq!(ago(0, 41 * 60 + 59), "00:41");
+        assert_eq!(ago(0, 5 * 3_600), "05:00");
+        assert_eq!(ago(0, 3 * 86_400 + 3_660), "3 d 01:01");
+        assert_eq!(ago(50, 0), "00:00");
+        assert_eq!(waiting_hits(12), "12 hits wait");
+        assert_eq!(waiting_hits(1), "1 hit waits");
+    }
+}
