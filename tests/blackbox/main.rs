@@ -52,6 +52,7 @@
 //! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
+//! | `master_once`| an epoch is what sort, awk and join would make of it              |
 //! | `master_process`| a master as a process, and a client that speaks its lines       |
 //! | `master_run` | a master takes what comes into its spool, and gives each node its queue |
 //! | `scripted_master`| a master that follows a script, and a node that takes from it  |
@@ -144,6 +145,7 @@ mod log_server;
 mod machine_tree;
 mod man_pages;
 mod manual;
+mod master_once;
 mod master_process;
 mod master_run;
 mod memory;
