@@ -11,6 +11,11 @@ pub const LINE_BYTES_MAX: usize = 8_192;
 
 /// A line between a master and a node, its LF included: a URL and what a reflog says of it.
 pub const MASTER_LINE_BYTES_MAX: usize = LINE_BYTES_MAX + 512;
+/// Connections that send lines to a master, and what its threads tell each other: one word may carry a receive buffer of
+/// what a node hands over.
+pub const INTAKE_LINKS_MAX: usize = 64;
+pub const MASTER_NEWS_WORDS: usize = 1_024;
+pub const MASTER_REPORT_WORDS: usize = 4_096;
 /// Entries that one TAKE brings at most, whatever it asks for; and those of one that does not say.
 pub const TAKE_ENTRIES_MAX: u32 = 100_000;
 pub const TAKE_ENTRIES: u32 = 10_000;

@@ -6,7 +6,7 @@ mod outcomes;
 mod replay;
 mod seeds;
 
-pub use import::{Import, ImportError, Imported};
+pub use import::{Import, ImportError, Imported, Mention, TagHash};
 pub use replay::{IndexError, Opened};
 
 use super::bookkeeping::Bookkeeping;
@@ -17,6 +17,7 @@ use super::frontier::{Frontier, HostCounts, NEAR_MAX, QueuedDoc, split};
 use super::known_urls::{Asked, KnownUrls};
 use super::ledger::{Entry, Ledger, Origin};
 use super::rules::IndexRules;
+use super::said::Said;
 use super::trouble::Trouble;
 use crate::storage::seen::{Answer, Seen};
 use crate::storage::{Bytes, Spill};
@@ -38,6 +39,7 @@ pub struct DocIndex {
     trouble: Trouble,
     asked: Asked,
     links: LinkCounts,
+    said: Said,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,6 +149,7 @@ impl DocIndex {
             trouble: Trouble::default(),
             asked: Asked::default(),
             links: LinkCounts::default(),
+            said: Said::default(),
         }
     }
 

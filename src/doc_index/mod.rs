@@ -21,6 +21,7 @@
 //! | `due`         | once per fetch | documents that wait for a retry or for the next look, by the hour          |
 //! | `budgets`     | for a new URL  | how many URLs of a host, a domain and a kind of query are taken in         |
 //! | `bookkeeping` | always         | where every document stands, and how many stand where                      |
+//! | `said`        | for an import  | what was last said of URLs that were handed in: the same again changes nothing |
 //! | `ledger`      | never, or once | everything that was discovered, in order                                   |
 //!
 //! The `ledger` is the truth: an append-only log of all that was discovered. Seen-set and frontier are made from it
@@ -55,6 +56,7 @@ mod ledger;
 mod outcome;
 mod query_variants;
 mod rules;
+mod said;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -69,7 +71,7 @@ pub(crate) use documents::{Note, Row};
 pub(crate) use frontier::HostCounts;
 pub(crate) use index::IndexError;
 pub(crate) use index::{DocIndex, IndexStats, Link, Opened, RejectList};
-pub(crate) use index::{Import, ImportError, Imported};
+pub(crate) use index::{Import, ImportError, Imported, Mention, TagHash};
 pub use index_view::IndexView;
 pub(crate) use ledger::PRIORITY_USUAL;
 pub(crate) use ledger::{Discovered, Origin};

@@ -22,6 +22,7 @@
 //! | `urlserver`   | one shard, links, scheduler, index, names, log                                           |
 //! | `spider`      | shards, links, dispatcher, log; keeper and maintenance, or with `--store` record-sender  |
 //! | `storeserver` | acceptor, workers, keeper, maintenance                                                   |
+//! | `master`      | epochs (and its workers), nodes, links; intake and its links, database                   |
 //!
 //! Beside them is the control thread, of `admin`, which asks at the [`Desk`] of a process and waits for nobody.
 //! Every one of these values is an [`Actor`]: `turn(now)` does what can be done without waiting, `next_due` says
@@ -38,7 +39,7 @@
 //! | `inspect` | how things stand with a URL and a crawl; the desk where it is asked         | runtime                |
 //! | `from_master` | URLs from a master: a node's queue, taken and acknowledged              | runtime links inspect  |
 //! | `crawl`   | a crawl in one process                                                      | runtime names links inspect from_master |
-//! | `master`  | the master: its database                                                    |                        |
+//! | `master`  | the master: epochs, queues for nodes, the TCP line, its database            | runtime links inspect  |
 //! | `split`   | URL server, spider and store server as processes of their own               | runtime names links inspect crawl |
 //!
 //! No wing uses one that uses it; the layers test fails on a circle.
@@ -74,6 +75,7 @@ pub(crate) use inspect::status::{
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
 pub use master::{DatabaseUrl, Postgres, Stranger};
+pub(crate) use master::{MasterNode, MasterSummary};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Turned};
@@ -86,6 +88,7 @@ pub(crate) use runtime::groups::Group;
 pub(crate) use runtime::health::{Health, NodeError, Part};
 pub(crate) use runtime::log_writer::LogMedium;
 pub(crate) use runtime::log_writer::MemoryFiles;
+pub(crate) use runtime::master_status::{MasterStatus, Neighbour, ServerStatus};
 pub(crate) use runtime::notices::{Fields, Notice, Untaken, Value, count_messages, messages_told};
 pub(crate) use runtime::pulse::Vigil;
 pub use runtime::readings::{Meter, Readings};

@@ -52,6 +52,8 @@
 //! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
+//! | `master_process`| a master as a process, and a client that speaks its lines       |
+//! | `master_run` | a master takes what comes into its spool, and gives each node its queue |
 //! | `scripted_master`| a master that follows a script, and a node that takes from it  |
 //! | `take_from_master`| a node takes its queue, loses nothing of it, and changes masters |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
@@ -90,6 +92,7 @@
 //! | `robots_agent`| rules are for the name that they were read for                   |
 //! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
 //! | `reflog`     | files of a reflog are taken as they are, and what is wrong is named  |
+//! | `query_args` | what is known of parameters is shown, and a person's word wins     |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
 //! | `services`   | a service manager is told the truth, and the units let a crawl run  |
 //! | `machine_tree`| a machine as files, right or wrong in one setting               |
@@ -143,6 +146,8 @@ mod machine_tree;
 mod man_pages;
 mod manual;
 mod master_epochs;
+mod master_process;
+mod master_run;
 mod memory;
 mod monitoring;
 mod name_server;
@@ -160,6 +165,7 @@ mod politeness;
 mod postgres_server;
 mod power_loss;
 mod private_files;
+mod query_args;
 mod reach;
 mod real_servers;
 mod real_support;

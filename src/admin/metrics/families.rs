@@ -1,5 +1,5 @@
 use super::beside::Beside;
-use crate::engine::{Counter, Figures, Group, Readings, Role, State};
+use crate::engine::{Counter, Figures, Group, MasterStatus, Readings, Role, ServerStatus, State};
 
 /// One family of figures: its name, type and labels stay as they are, for dashboards and alerts go by them.
 pub(crate) struct Family {
@@ -63,6 +63,19 @@ impl Samples {
         }
     }
 
+    /// Those of a master.
+    fn master(&mut self, readings: &Readings, read: impl FnOnce(&MasterStatus, &mut Samples)) {
+        if let Some(status) = &readings.master {
+            read(status, self);
+        }
+    }
+
+    fn servers(&mut self, status: &MasterStatus, read: impl Fn(&ServerStatus) -> f64) {
+        for server in &status.servers {
+            self.0.push((vec![server.id.to_string()], Value::Real(read(server))));
+        }
+    }
+
     fn durations(&mut self, figures: &Figures, group: Group) {
         if let Some((&sum_us, counts)) = figures.all(group).split_last() {
             self.0.push((Vec::new(), Value::Durations { counts: counts.to_vec(), sum_us }));
@@ -81,6 +94,7 @@ const FETCH: &[Role] = &[Role::Crawl, Role::UrlServer, Role::Spider];
 const QUEUE: &[Role] = &[Role::Crawl, Role::UrlServer];
 const CRAWL: &[Role] = &[Role::Crawl];
 const STORE: &[Role] = &[Role::Crawl, Role::Spider, Role::StoreServer];
+const MASTER: &[Role] = &[Role::Master];
 const NONE: &[&str] = &[];
 
 const fn counter(
@@ -446,6 +460,193 @@ pub(crate) const FAMILIES: &[Family] = &[
         CRAWL,
         "The reflog time up to which all that the master was given is on disk, in seconds since 1970; 0 if none is known.",
         |readings, _, out| out.one(readings.all.get(Counter::MasterMark)),
+    ),
+    // A master
+    gauge("nephila_master_epoch", NONE, MASTER, "The last epoch that was committed.", |readings, _, out| {
+        out.master(readings, |status, out| out.one(status.epoch));
+    }),
+    counter(
+        "nephila_master_epochs_total",
+        NONE,
+        MASTER,
+        "Epochs that were committed.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.one(status.epochs));
+        },
+    ),
+    gauge(
+        "nephila_master_epoch_duration_seconds",
+        NONE,
+        MASTER,
+        "Seconds that the last epoch took.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.real(status.epoch_ms as f64 / 1e3));
+        },
+    ),
+    counter(
+        "nephila_master_files_total",
+        NONE,
+        MASTER,
+        "Files that were taken from the spool.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.one(status.files));
+        },
+    ),
+    counter(
+        "nephila_master_lines_total",
+        &["verdict"],
+        MASTER,
+        "Lines of reflogs, by whether they could be read.",
+        |readings, _, out| {
+            out.master(readings, |status, out| {
+                out.labelled("taken", status.lines.saturating_sub(status.rejected));
+                out.labelled("rejected", status.rejected);
+            });
+        },
+    ),
+    counter(
+        "nephila_master_sent_urls_total",
+        NONE,
+        MASTER,
+        "URLs that were put into the queues of servers.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.one(status.sent));
+        },
+    ),
+    counter(
+        "nephila_master_hits_total",
+        &["fate"],
+        MASTER,
+        "Hits of reflogs: those that came, those sent, and those that expired while they waited.",
+        |readings, _, out| {
+            out.master(readings, |status, out| {
+                out.named(
+                    &["in", "sent", "expired"],
+                    &[status.hits_in, status.hits_sent, status.expired_hits],
+                );
+            });
+        },
+    ),
+    gauge(
+        "nephila_master_waiting_hits",
+        NONE,
+        MASTER,
+        "Hits that wait for the next sending of their URLs.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.one(status.hits_waiting));
+        },
+    ),
+    gauge("nephila_master_current_rows", NONE, MASTER, "Rows of current_log.", |readings, _, out| {
+        out.master(readings, |status, out| out.one(status.rows));
+    }),
+    gauge(
+        "nephila_master_held_lines",
+        NONE,
+        MASTER,
+        "Lines that could not be sent, and come again with the next epoch.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.one(status.held));
+        },
+    ),
+    gauge(
+        "nephila_master_spool_files",
+        NONE,
+        MASTER,
+        "Files of the spool that are being taken.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.one(status.files_waiting));
+        },
+    ),
+    gauge(
+        "nephila_master_lag_seconds",
+        NONE,
+        MASTER,
+        "Seconds that the oldest file of the spool has waited.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.real(status.lag_s));
+        },
+    ),
+    counter(
+        "nephila_master_intake_lines_total",
+        NONE,
+        MASTER,
+        "Lines that came over TCP and are in the spool.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.one(status.intake_lines));
+        },
+    ),
+    gauge(
+        "nephila_master_intake_connections",
+        NONE,
+        MASTER,
+        "Connections that send lines.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.one(status.intake_links));
+        },
+    ),
+    gauge(
+        "nephila_master_server_queue_entries",
+        &["server"],
+        MASTER,
+        "Entries that a node does not have yet.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.servers(status, |server| server.queue as f64));
+        },
+    ),
+    gauge(
+        "nephila_master_server_queue_bytes",
+        &["server"],
+        MASTER,
+        "Bytes on disk of entries that a node does not have yet.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.servers(status, |server| server.queue_bytes as f64));
+        },
+    ),
+    gauge(
+        "nephila_master_server_pending_urls",
+        &["server"],
+        MASTER,
+        "URLs that wait with a node, as it said last.",
+        |readings, _, out| {
+            out.master(readings, |status, out| {
+                out.servers(status, |server| server.pending.unwrap_or(0) as f64)
+            });
+        },
+    ),
+    gauge(
+        "nephila_master_server_load",
+        &["server"],
+        MASTER,
+        "URLs an hour that a server is sent, half a day ago counting half.",
+        |readings, _, out| {
+            out.master(readings, |status, out| out.servers(status, |server| server.load));
+        },
+    ),
+    gauge(
+        "nephila_master_server_linked",
+        &["server"],
+        MASTER,
+        "1 if a node takes from the queue of a server.",
+        |readings, _, out| {
+            out.master(readings, |status, out| {
+                out.servers(status, |server| f64::from(u8::from(server.node.is_some())))
+            });
+        },
+    ),
+    gauge(
+        "nephila_master_neighbour_up",
+        &["of"],
+        MASTER,
+        "1 if the other master, and the database, answer.",
+        |readings, _, out| {
+            out.master(readings, |status, out| {
+                for (label, neighbour) in [("peer", &status.peer), ("database", &status.database)] {
+                    if let Some(neighbour) = neighbour {
+                        out.labelled(label, u64::from(neighbour.is_there));
+                    }
+                }
+            });
+        },
     ),
     // Machine room
     counter(

@@ -1,3 +1,4 @@
+use super::run::RunArgs;
 use super::audit::AuditArgs;
 use super::explain::ExplainArgs;
 use super::log::LogArgs;
@@ -5,6 +6,7 @@ use super::map::MapArgs;
 use super::once::OnceArgs;
 use super::queue::QueueArgs;
 use super::rejects::RejectsArgs;
+use super::args::ArgsArgs;
 use super::status::StatusArgs;
 use crate::base::shown;
 use crate::commands::shared::Failure;
@@ -14,7 +16,9 @@ use std::path::PathBuf;
 
 /// Deal the URLs of logs to nodes: each domain to one, no URL more often than once an hour
 #[derive(Args)]
-#[command(after_help = "Example:\n  nephila master status --data ./nephila-master")]
+#[command(
+    after_help = "Examples:\n  nephila master run --config master.toml\n  nephila master status --data ./nephila-master"
+)]
 pub struct MasterArgs {
     #[command(subcommand)]
     command: MasterCommand,
@@ -22,7 +26,8 @@ pub struct MasterArgs {
 
 #[derive(Subcommand)]
 enum MasterCommand {
-    Once(OnceArgs),
+    Run(Box<RunArgs>),
+    Once(Box<OnceArgs>),
     Status(StatusArgs),
     Map(MapArgs),
     Queue(QueueArgs),
@@ -30,11 +35,13 @@ enum MasterCommand {
     Rejects(RejectsArgs),
     Explain(ExplainArgs),
     Audit(AuditArgs),
+    Args(ArgsArgs),
 }
 
 impl MasterArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
+            MasterCommand::Run(args) => args.run(),
             MasterCommand::Once(args) => args.run(),
             MasterCommand::Status(args) => args.run(),
             MasterCommand::Map(args) => args.run(),
@@ -43,6 +50,7 @@ impl MasterArgs {
             MasterCommand::Rejects(args) => args.run(),
             MasterCommand::Explain(args) => args.run(),
             MasterCommand::Audit(args) => args.run(),
+            MasterCommand::Args(args) => args.run(),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! `nephila master`: URL logs in, the queue of every node out. One file per sub-command.
 
+mod args;
 mod audit;
 mod command;
+mod report;
+mod run;
 mod explain;
 mod log;
 mod map;
@@ -10,5 +13,6 @@ mod once_data;
 mod queue;
 mod rejects;
 mod status;
+mod threads;
 
 pub(super) use command::MasterArgs;

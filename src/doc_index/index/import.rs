@@ -1,6 +1,7 @@
 use super::super::document_line::DocumentLine;
 use super::super::documents::{DocState, Note, Row};
 use super::super::ledger::{Origin, PRIORITY_MAX};
+use super::super::said::Word;
 use super::DocIndex;
 use crate::proto::reflog::{RejectReason, fields, number};
 use crate::proto::url::{CrawlUrl, UrlError};
@@ -18,6 +19,21 @@ pub struct Import {
     /// What another index knew of it.
     known: Option<Box<(Row, Note)>>,
 }
+
+/// A URL that is handed in, in normal form and as it was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Mention<'a> {
+    pub url: &'a str,
+    pub priority: u8,
+    pub hits: u32,
+    pub tag: Option<TagHash>,
+}
+
+/// Why a URL is excluded whose domain is with another server.
+pub const MOVED: &str = "its domain was moved to another server";
+
+/// Of the memory, what is kept of URLs that were handed in.
+const SAID_SHARE: usize = 16;
 
 /// An update tag, as much of it as is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +67,11 @@ pub enum ImportError {
 impl TagHash {
     /// `None` of an empty tag.
     pub fn of(tag: &str) -> Option<TagHash> {
-        (!tag.is_empty()).then(|| TagHash((xxh3_64(tag.as_bytes()) as u32).max(1)))
+        TagHash::of_bytes(tag.as_bytes())
+    }
+
+    pub fn of_bytes(tag: &[u8]) -> Option<TagHash> {
+        (!tag.is_empty()).then(|| TagHash((xxh3_64(tag) as u32).max(1)))
     }
 }
 
@@ -59,6 +79,13 @@ impl Import {
     /// As if it had been typed.
     pub fn seed(url: CrawlUrl) -> Import {
         Import { url, origin: Origin::SEED, update_tag: None, known: None }
+    }
+
+    /// As a master hands it in: asked for by name.
+    pub fn mentioned(url: CrawlUrl, mention: &Mention<'_>) -> Import {
+        let origin =
+            Origin { priority: mention.priority.min(PRIORITY_MAX), hits: mention.hits, ..Origin::SEED };
+        Import { url, origin, update_tag: mention.tag, known: None }
     }
 
     /// Whether it brings its host, domain or prefix into scope.
@@ -116,13 +143,51 @@ impl DocIndex {
         }
     }
 
-    /// Takes in what is handed in. Reads the disk.
+    /// Takes in what is handed in. Reads the disk, unless the same was said of it lately.
     pub fn import(&mut self, import: &Import, now_s: u32) -> io::Result<Imported> {
         let fingerprint = self.known.fingerprint(import.url.as_str());
-        match self.known.find(fingerprint)? {
-            Some(doc_id) => self.import_known(doc_id, import),
-            None => Ok(self.import_new(fingerprint, import, now_s)),
+        let Origin { priority, hits, .. } = import.origin;
+        let word = Word { tag: import.update_tag.map_or(0, |tag| tag.0), priority, hits };
+        if import.known.is_none() && self.said.covers(fingerprint, word) {
+            return Ok(Imported::Known);
         }
+        match self.known.find(fingerprint)? {
+            Some(doc_id) => self.import_known(doc_id, fingerprint, import),
+            None => {
+                let imported = self.import_new(fingerprint, import, now_s);
+                if imported == Imported::New {
+                    self.note_said(fingerprint, word);
+                }
+                Ok(imported)
+            }
+        }
+    }
+
+    /// Which of these say nothing new of their URLs: memory alone tells, and of many at once it tells faster.
+    pub fn are_said<'a>(&self, mentions: impl Iterator<Item = &'a Mention<'a>>, said: &mut Vec<bool>) {
+        let word = |mention: &Mention<'_>| Word {
+            tag: mention.tag.map_or(0, |tag| tag.0),
+            priority: mention.priority.min(PRIORITY_MAX),
+            hits: mention.hits,
+        };
+        let asked = mentions.map(|mention| (self.known.fingerprint(mention.url), word(mention)));
+        said.clear();
+        said.extend(asked.map(|(fingerprint, word)| self.said.covers(fingerprint, word)));
+    }
+
+    /// What was said of URLs counts no more: each is looked up when it is handed in again.
+    pub fn forget_said(&mut self) {
+        self.said.clear();
+    }
+
+    fn note_said(&mut self, fingerprint: u64, word: Word) {
+        self.said.note(fingerprint, word, self.rules.memory_bytes / SAID_SHARE);
+    }
+
+    /// Whether a document that is excluded is so because its domain was moved away.
+    fn was_moved(&mut self, doc_id: u32, row: &Row) -> bool {
+        let note = self.documents.note(doc_id, row);
+        self.trouble.or_default(note).reason.as_deref() == Some(MOVED)
     }
 
     fn import_new(&mut self, fingerprint: u64, import: &Import, now_s: u32) -> Imported {
@@ -161,7 +226,7 @@ impl DocIndex {
         self.put_row(doc_id, host, row);
     }
 
-    fn import_known(&mut self, doc_id: u32, import: &Import) -> io::Result<Imported> {
+    fn import_known(&mut self, doc_id: u32, fingerprint: u64, import: &Import) -> io::Result<Imported> {
         // Two URLs of one fingerprint: the first stands for both.
         let found = self.ledger.doc(doc_id)?.filter(|found| *found.url == *import.url.as_str());
         let Some(found) = found else { return Ok(Imported::Known) };
@@ -176,9 +241,12 @@ impl DocIndex {
         let tag = import.update_tag.map_or(row.update_tag, |tag| tag.0);
         let changed = row.update_tag != 0 && tag != row.update_tag;
         row.update_tag = tag;
+        self.note_said(fingerprint, Word { tag, priority, hits });
         let (is_pending, is_open) = (self.books.is_pending(doc_id), self.books.is_open(doc_id));
-        let is_due = changed && !is_pending && !is_open;
-        if row == before {
+        let is_back =
+            before.state == DocState::Excluded && !is_pending && !is_open && self.was_moved(doc_id, &before);
+        let is_due = (changed || is_back) && !is_pending && !is_open;
+        if row == before && !is_back {
             return Ok(Imported::Known);
         }
         let moves_up = raised && is_pending;
@@ -187,6 +255,9 @@ impl DocIndex {
         {
             if is_due {
                 self.uncount(host, &before);
+                if is_back {
+                    self.books.uncount_excluded();
+                }
                 self.books.make_pending(doc_id);
                 (row.state, row.due_s, row.retries) = (DocState::Pending, 0, 0);
             } else {

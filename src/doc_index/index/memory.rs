@@ -60,6 +60,7 @@ impl DocIndex {
             + self.ledger.ram_bytes()
             + self.budgets.ram_bytes()
             + self.known.table_bytes()
+            + self.said.ram_bytes()
     }
 
     /// Memory and disk that it takes.

@@ -1,6 +1,8 @@
 use crate::base::shown;
 use crate::config::Config;
-use crate::doc_index::{DocIndex, DocumentLine, Import, Link, Origin, Outcome, PRIORITY_USUAL, RejectList};
+use crate::doc_index::{
+    DocIndex, DocumentLine, Import, Link, Mention, Origin, Outcome, PRIORITY_USUAL, RejectList, TagHash,
+};
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::settings::index_rules;
 use crate::engine::crawl::stored_pages::StoredPages;
@@ -10,8 +12,9 @@ use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
 use crate::handler::{Scope, Verdict};
 use crate::proto::job::{Candidate, DocKind, Provenance};
 use crate::proto::record::ResultCode;
+use crate::proto::reflog::{ReflogRecord, RejectReason};
 use crate::proto::sitemap::Sitemaps;
-use crate::proto::url::{CrawlUrl, RecrawlRules};
+use crate::proto::url::{CrawlUrl, RecrawlRules, is_normal};
 use crate::store_server::ShardShare;
 use std::io;
 use std::sync::Arc;
@@ -52,10 +55,60 @@ fn links_of(found: &Found) -> impl Iterator<Item = Link<'_>> {
     new.into_iter().chain(found.links.iter().map(move |url| Link { url, origin, via: &found.url }))
 }
 
+/// What comes of entries, while they are taken in.
+#[derive(Default)]
+struct Entering {
+    entered: Entered,
+    into_scope: Vec<CrawlUrl>,
+    scratch: String,
+}
+
+impl Entering {
+    fn bad(&mut self, line: &[u8], why: &str) {
+        self.entered.taken.bad += 1;
+        self.entered.first_bad.get_or_insert_with(|| {
+            let line = shown(&String::from_utf8_lossy(line), 100);
+            format!("\"{line}\": {}", shown(why, 200))
+        });
+    }
+}
+
+/// Entries that are looked up together.
+const MENTIONS_AT_ONCE: usize = 64;
+
+fn next_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr::memchr(b'\n', text)?;
+    Some((&text[..end], &text[end + 1..]))
+}
+
+/// An entry whose URL is in normal form.
+fn plain_mention(line: &[u8]) -> Option<Mention<'_>> {
+    let record = ReflogRecord::read(line).ok().filter(|record| is_normal(record.url))?;
+    Some(mention_of(&record, str::from_utf8(record.url).ok()?))
+}
+
+/// An entry whose URL is brought into its form.
+fn mention(line: &[u8]) -> Result<(CrawlUrl, Mention<'static>), String> {
+    let record = ReflogRecord::read(line).map_err(RejectReason::about)?;
+    let url = str::from_utf8(record.url).map_err(|error| error.to_string())?;
+    let url = CrawlUrl::parse(url).map_err(|error| error.to_string())?;
+    Ok((url, mention_of(&record, "")))
+}
+
+fn mention_of<'a>(record: &ReflogRecord<'_>, url: &'a str) -> Mention<'a> {
+    let ReflogRecord { priority, hits, tag, .. } = *record;
+    Mention { url, priority, hits, tag: TagHash::of_bytes(tag) }
+}
+
 /// Times that candidates are looked for, before what was excluded on the way is written.
 const ROUNDS: usize = 8;
 
 impl ProviderRules {
+    /// Whether URLs are left in their normal form.
+    fn is_plain(&self) -> bool {
+        self.scope.as_ref().is_none_or(|scope| scope.canon().is_identity())
+    }
+
     /// Of a crawl that leaves nothing behind.
     pub fn plain() -> ProviderRules {
         ProviderRules {
@@ -172,26 +225,61 @@ impl Provider {
     /// Takes in entries of a master's queue, and says what is in scope because of them. What a master hands in counts as
     /// asked for by name, wherever links may lead.
     pub(crate) fn enter(&mut self, entries: &Entries, now_s: u32) -> (Entered, Vec<CrawlUrl>) {
-        let (mut entered, mut into_scope) = (Entered::default(), Vec::new());
-        for line in entries.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-            let import = match str::from_utf8(line).map_err(|error| error.to_string()) {
-                Ok(text) => Import::read(text).map_err(|error| error.to_string()),
-                Err(error) => Err(error),
-            };
-            match import {
-                Ok(Some(import)) => {
-                    entered.taken.count(self.index.take_in(&import, now_s));
-                    self.bring_along(&import.url, &mut into_scope);
-                }
-                Ok(None) => {}
-                Err(why) => {
-                    entered.taken.bad += 1;
-                    let line = shown(&String::from_utf8_lossy(line), 100);
-                    entered.first_bad.get_or_insert_with(|| format!("\"{line}\": {}", shown(&why, 200)));
+        let mut entering = Entering::default();
+        let (mut mentions, mut said) = (Vec::with_capacity(MENTIONS_AT_ONCE), Vec::new());
+        let mut rest = &entries.text[..];
+        while !rest.is_empty() {
+            mentions.clear();
+            // Those in normal form, up to one that is not: what is said already need not be made a URL of.
+            while mentions.len() < MENTIONS_AT_ONCE
+                && let Some((line, behind)) = next_line(rest)
+                && let Some(mention) = plain_mention(line)
+            {
+                mentions.push(mention);
+                rest = behind;
+            }
+            if mentions.is_empty() {
+                let Some((line, behind)) = next_line(rest) else { break };
+                rest = behind;
+                self.enter_line(line, &mut entering, now_s);
+                continue;
+            }
+            self.index.are_said(mentions.iter(), &mut said);
+            for (mention, &is_said) in mentions.iter().zip(&said) {
+                match is_said && self.rules.is_plain() {
+                    true => entering.entered.taken.known += 1,
+                    false => self.enter_mention(mention, &mut entering, now_s),
                 }
             }
         }
-        (entered, into_scope)
+        (entering.entered, entering.into_scope)
+    }
+
+    /// An entry that is not a plain URL in normal form.
+    fn enter_line(&mut self, line: &[u8], entering: &mut Entering, now_s: u32) {
+        match mention(line) {
+            Ok((url, mention)) => {
+                let mention = Mention { url: url.as_str(), ..mention };
+                self.enter_mention(&mention, entering, now_s);
+            }
+            Err(why) => entering.bad(line, &why),
+        }
+    }
+
+    /// A URL in normal form.
+    fn enter_mention(&mut self, mention: &Mention<'_>, entering: &mut Entering, now_s: u32) {
+        let url = match &self.rules.scope {
+            Some(scope) => scope.canon().apply(mention.url, &mut entering.scratch),
+            None => mention.url,
+        };
+        match CrawlUrl::from_normal(url) {
+            Ok(url) => {
+                let import = Import::mentioned(url, mention);
+                entering.entered.taken.count(self.index.take_in(&import, now_s));
+                self.bring_along(&import.url, &mut entering.into_scope);
+            }
+            Err(error) => entering.bad(mention.url.as_bytes(), &error.to_string()),
+        }
     }
 
     /// The host, domain or prefix of what a master hands in is in scope, if links are followed at all.

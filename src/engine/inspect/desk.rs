@@ -5,6 +5,7 @@ use crate::engine::inspect::node_status::{Gauges, NodeStatus};
 use crate::engine::inspect::questions::{Ask, Questions, Reply};
 use crate::engine::runtime::counters::Snapshot;
 use crate::engine::runtime::events::Event;
+use crate::engine::runtime::master_status::{MasterBoard, MasterStatus};
 use crate::engine::runtime::notices::Fields;
 use crate::engine::runtime::readings::{Meter, MeterParts, Readings};
 use crate::engine::runtime::running::StopSwitch;
@@ -26,6 +27,8 @@ pub struct Desk {
     rules: Option<CrawlRules>,
     /// How it stands with its masters, where it has any.
     master: Option<MasterReport>,
+    /// How a master is, where it is one.
+    board: Option<MasterBoard>,
 }
 
 impl Desk {
@@ -41,12 +44,18 @@ impl Desk {
             news: None,
             rules: None,
             master: None,
+            board: None,
         }
     }
 
     /// The same for a process that has one, and goes by these rules.
     pub(crate) fn with_urls(self, questions: Arc<Questions>, rules: CrawlRules) -> Desk {
         Desk { questions: Some(questions), rules: Some(rules), ..self }
+    }
+
+    /// The same for a master.
+    pub(crate) fn with_board(self, board: MasterBoard) -> Desk {
+        Desk { board: Some(board), ..self }
     }
 
     /// The same for a process whose settings may change.
@@ -86,7 +95,11 @@ impl Desk {
 
     /// How the process is; what was counted by its index came later than the snapshot.
     pub(crate) fn status(&self, snapshot: &Snapshot, counted: Option<IndexStats>) -> NodeStatus {
-        NodeStatus { master: self.master(), ..self.gauges.status(snapshot, counted) }
+        NodeStatus {
+            master: self.master(),
+            dealing: self.board().map(Box::new),
+            ..self.gauges.status(snapshot, counted)
+        }
     }
 
     /// What the process waits for, if it is more than the network.
@@ -96,7 +109,12 @@ impl Desk {
 
     /// Everything that is counted.
     pub fn readings(&self) -> Readings {
-        self.meter.read()
+        Readings { master: self.board().map(Box::new), ..self.meter.read() }
+    }
+
+    /// How a master is.
+    pub(crate) fn board(&self) -> Option<MasterStatus> {
+        self.board.as_ref().map(MasterBoard::read)
     }
 
     /// Changes of settings that hold, whether the last reading was good, and when, in seconds since 1970, one last was.

@@ -3,6 +3,7 @@ use crate::doc_index::IndexStats;
 use crate::engine::inspect::master_line::MasterLine;
 use crate::engine::runtime::counters::{Commits, CounterTable, Snapshot};
 use crate::engine::runtime::health::Health;
+use crate::engine::runtime::master_status::MasterStatus;
 use crate::engine::runtime::readings::{MeterParts, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -44,6 +45,9 @@ pub struct NodeStatus {
     /// How it stands with its masters, if it takes URLs from any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub master: Option<MasterLine>,
+    /// How it deals URLs to nodes, if it is a master.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dealing: Option<Box<MasterStatus>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +151,7 @@ impl Gauges {
             waiting_for: self.health.waiting_for(),
             commits: snapshot.commits,
             master: None,
+            dealing: None,
         }
     }
 }

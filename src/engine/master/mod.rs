@@ -1,7 +1,38 @@
-//! The master as a process: what it needs of the outside world.
+//! The master as a process: files of URLs in, the queue of every node out.
 //!
-//! `database` is the table `partner_domain` in PostgreSQL, that two masters share.
+//! ```text
+//!   senders ── lines ──► intake: IntakeActor ── files ──┐
+//!   senders ── rename in ───────────────────────────► spool
+//!                                                       │ whole files
+//!                       epochs: EpochActor (Spool, master::keeping::Master) ◄──► database: Postgres
+//!                            │ committed, servers, FENCED      ▲ what nodes hand over and report
+//!                            ▼                                 │
+//!                        nodes: QueueServer ── links ── TAKE · DONE · LOAD ◄── nodes
+//! ```
+//!
+//! | file           | holds                                                                     |
+//! |----------------|---------------------------------------------------------------------------|
+//! | `assembly`     | the actors as plain values, and the rings between them                    |
+//! | `node`         | the threads: started, stopped, summed up                                  |
+//! | `spool`        | which files of a directory are whole                                      |
+//! | `epoch_actor`  | epochs, as files come and time goes by                                    |
+//! | `intake_actor` | the TCP line; `piece`: lines of one sender on their way into the spool    |
+//! | `queue_server` | who takes from which queue; `node_link`: one connection                   |
+//! | `messages`     | what they tell each other                                                 |
+//! | `workers`      | threads that share an epoch                                               |
+//! | `database`     | the table `partner_domain` in PostgreSQL, that two masters share          |
 
+mod assembly;
 mod database;
+mod epoch_actor;
+mod intake_actor;
+mod messages;
+mod node;
+mod node_link;
+mod piece;
+mod queue_server;
+mod spool;
+mod workers;
 
 pub use database::{DatabaseUrl, Postgres, Stranger};
+pub(crate) use node::{MasterNode, MasterSummary};

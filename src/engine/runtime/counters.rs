@@ -78,9 +78,11 @@ pub enum Counter {
     MasterSeq,
     MasterMark,
     MasterChanges,
+    /// Lines of URL logs that a master has taken.
+    Lines,
 }
 
-const COUNT: usize = Counter::MasterChanges as usize + 1;
+const COUNT: usize = Counter::Lines as usize + 1;
 /// Single figures, then groups of them.
 const FIGURES: usize = COUNT + GROUPED;
 

@@ -129,6 +129,16 @@ events! {
     StoreAwaited "store_awaited" Warn ["store_server", "records"] "a spider that stops waits for the store server to count";
     StoreFull "store_full" Warn ["peer", "connections"] "the store server has too many connections, and refuses others";
     StoreCannotAccept "store_cannot_accept" Error ["cause"] "the store server cannot accept connections";
+    EpochCommitted "epoch_committed" Info ["epoch", "lines", "sent", "rejected"] "a master has taken files: what came of their lines is durable";
+    MasterNotice "master_notice" Warn ["what"] "a file that was known, damaged or lost, or something else about the directory of a master: what says which";
+    SpoolSkipped "spool_skipped" Warn ["path", "cause"] "something in the spool of a master is no file, and is left alone";
+    IntakeRefused "intake_refused" Warn ["peer", "cause"] "lines that came over TCP could not be kept; their sender was told to send them again";
+    NodeJoined "node_joined" Info ["server", "peer"] "a node takes from its queue";
+    NodeGone "node_gone" Warn ["server", "peer", "cause"] "the link of a node ended; its queue waits for it";
+    NodeRefused "node_refused" Warn ["peer", "cause"] "a peer of a master was turned away: it is no server, or asked for what there is not";
+    QueueFails "queue_fails" Error ["server", "cause"] "the queue of a server cannot be read, or its position not be kept";
+    DatabaseAway "database_away" Warn ["cause"] "the database of a master does not answer: known domains go on, new ones wait";
+    DatabaseBack "database_back" Info [] "it does again";
     StoreBadConnection "store_bad_connection" Warn ["peer", "records", "cause"] "a stream of records was malformed or cut, and was closed";
 }
 

@@ -32,11 +32,13 @@ pub enum Part {
     Index,
     Names,
     Master,
+    Epoch,
 }
 
 impl Part {
-    const COUNT: usize = 5;
-    const ALL: [Part; Part::COUNT] = [Part::Store, Part::Log, Part::Index, Part::Names, Part::Master];
+    const COUNT: usize = 6;
+    const ALL: [Part; Part::COUNT] =
+        [Part::Store, Part::Log, Part::Index, Part::Names, Part::Master, Part::Epoch];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -45,6 +47,7 @@ impl Part {
             Part::Index => "index",
             Part::Names => "names",
             Part::Master => "master",
+            Part::Epoch => "epoch",
         }
     }
 }
@@ -86,6 +89,10 @@ pub enum NodeError {
     /// What was taken from a master cannot be told.
     #[error("{0}")]
     Master(String),
+    #[error("{0}")]
+    Dealing(String),
+    #[error("the spool {path}: {cause} (choose another with spool of [master])")]
+    Spool { path: PathBuf, cause: io::Error },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -121,7 +128,7 @@ impl Health {
     /// Whether something cannot be written at this moment.
     pub(crate) fn waits_for_disk(&self) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        [Part::Store, Part::Log, Part::Index, Part::Master]
+        [Part::Store, Part::Log, Part::Index, Part::Master, Part::Epoch]
             .into_iter()
             .any(|part| waiting[part as usize].is_some())
     }

@@ -32,6 +32,7 @@
 //! | `events`        | every event there is: name, level, fields, meaning                               |
 //! | `notices`       | what a user is told, from any thread                                             |
 //! | `counters`      | one table per thread, summed for progress, summary, JSON and metrics             |
+//! | `master_status` | how a master is, for whoever asks                                                |
 //! | `groups`        | figures that come many at a time, and what each is called                        |
 //!
 //! This folder knows neither what a message says nor what a shard does: crawl and split bring both.
@@ -45,6 +46,7 @@ pub(crate) mod health;
 pub(crate) mod live_config;
 pub(crate) mod log_file;
 pub(crate) mod log_writer;
+pub(crate) mod master_status;
 pub(crate) mod notices;
 pub(crate) mod outbox;
 mod process;

@@ -2,6 +2,7 @@ use super::counters::{Counter, CounterTable, Counters, Figures, cpu_us};
 use super::groups::Group;
 use super::health::Health;
 use super::live_config::LiveConfig;
+use super::master_status::MasterStatus;
 use super::process::{ProcessReadings, ThreadTimes};
 use crate::rings::Fill;
 use crate::spider::BodyBudget;
@@ -32,6 +33,8 @@ pub struct Readings {
     /// Seconds of processor time by the name of the thread.
     pub threads: Vec<(String, f64)>,
     pub process: ProcessReadings,
+    /// How a master is, where it is one.
+    pub master: Option<Box<MasterStatus>>,
 }
 
 impl Readings {
@@ -80,10 +83,11 @@ pub enum Role {
     UrlServer,
     Spider,
     StoreServer,
+    Master,
 }
 
 impl Role {
-    pub const ALL: [Role; 4] = [Role::Crawl, Role::UrlServer, Role::Spider, Role::StoreServer];
+    pub const ALL: [Role; 5] = [Role::Crawl, Role::UrlServer, Role::Spider, Role::StoreServer, Role::Master];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -91,6 +95,7 @@ impl Role {
             Role::UrlServer => "urlserver",
             Role::Spider => "spider",
             Role::StoreServer => "storeserver",
+            Role::Master => "master",
         }
     }
 
@@ -100,6 +105,7 @@ impl Role {
             Role::Crawl | Role::Spider => ("page", Counter::Pages),
             Role::UrlServer => ("URL", Counter::Done),
             Role::StoreServer => ("record", Counter::Records),
+            Role::Master => ("line", Counter::Lines),
         }
     }
 }
@@ -197,6 +203,7 @@ impl Meter {
             rings: self.rings(),
             threads: self.threads.lock().unwrap_or_else(PoisonError::into_inner).read(),
             process: ProcessReadings::read(cpu_us(), self.start_seconds),
+            master: None,
         }
     }
 

@@ -194,6 +194,23 @@ impl Master {
         self.rules.servers.iter().map(|server| Server { state: state(server), ..*server }).collect()
     }
 
+    /// Goes by other rules from the next epoch on; queues of servers that are new are made.
+    pub fn configure(&mut self, rules: MasterRules) -> io::Result<Vec<Told>> {
+        self.rules = rules;
+        let numbers: Vec<ServerId> = self.rules.servers.iter().map(|server| server.id).collect();
+        let mut told = Vec::new();
+        for number in numbers {
+            told.extend(self.open_queue(number)?);
+        }
+        self.tell_queues();
+        Ok(told)
+    }
+
+    /// Why nothing more can be done before the directory is opened anew.
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
     pub fn rules(&self) -> &MasterRules {
         &self.rules
     }

@@ -494,3 +494,32 @@ fn words_rows_and_states_between_epochs_are_kept() {
     let committed = epoch(&mut master, &[bench.reflog("a", &borrowed(&lines))], 60, None).unwrap();
     assert_eq!(committed.dealt[&ServerId(1)].urls, 0, "it drains");
 }
+
+#[test]
+fn a_long_journal_is_written_anew_and_says_the_same() {
+    let bench = Bench::new("compact");
+    let (mut master, _) = bench.open();
+    let first = bench.reflog("a", &[(0, "http://a.example/1", 3, "")]);
+    epoch(&mut master, &[first.clone()], 0, None).unwrap();
+    for n in 0..6 {
+        let note = ("note".to_string(), Some(format!("{n}{}", "x".repeat(200_000))));
+        master.keep(&Kept { notes: vec![note], ..Kept::default() }, NOON).unwrap();
+    }
+    let journal = bench.data().join("journal");
+    assert!(fs::metadata(&journal).unwrap().len() > 1 << 20);
+    drop(master.begin(&[bench.reflog("b", &[(9, "http://a.example/1", 4, "")])], NOON + 10, &[]).unwrap());
+    drop(master);
+    let (mut master, told) = bench.open();
+    assert_eq!(told, [Told::EpochAgain { epoch: 2 }]);
+    assert!(fs::metadata(&journal).unwrap().len() < 300_000, "it is one checkpoint");
+    assert!(master.note("note").unwrap().starts_with("5x"));
+    let second = epoch(&mut master, &[], 999, None).unwrap();
+    assert_eq!((second.epoch, second.now_s, second.counts.hits_waiting), (2, NOON + 10, 4));
+    // Files are known from before.
+    let known = master.begin_new(&[first], NOON + 20, &[]).unwrap().err().unwrap();
+    assert!(matches!(known.as_slice(), [Told::KnownFile { .. }]));
+    assert_eq!(master.totals().hits_in, 7);
+    drop(master);
+    let audit = super::super::audit::MasterAudit::of(&mut bench.view()).unwrap();
+    assert_eq!((audit.violations_total, audit.epochs), (0, 2), "{:?}", audit.violations);
+}

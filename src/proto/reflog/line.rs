@@ -126,6 +126,18 @@ pub fn fields(line: &[u8]) -> Result<[&[u8]; 7], RejectReason> {
     if count < 6 { Err(RejectReason::TooFewFields) } else { Ok(found) }
 }
 
+impl<'a> ReflogRecord<'a> {
+    /// A record that stands in one line whole, as a queue has it; without its line feed.
+    pub fn read(line: &'a [u8]) -> Result<ReflogRecord<'a>, RejectReason> {
+        match Open::begin(line, 0, true) {
+            Some(Step::Whole(record)) => Ok(record),
+            Some(Step::Bad(reject)) => Err(reject.why),
+            Some(Step::Open(_)) => Err(RejectReason::Unfinished),
+            None => Err(RejectReason::TooFewFields),
+        }
+    }
+}
+
 pub(super) fn beginning(text: &[u8]) -> &[u8] {
     &text[..text.len().min(TEXT_BYTES_MAX)]
 }

@@ -117,7 +117,7 @@ impl Group {
 }
 
 /// The bytes that are read: no byte order mark, at most the limit, no line that the limit cuts.
-fn whole_lines(bytes: &[u8]) -> &[u8] {
+pub(super) fn whole_lines(bytes: &[u8]) -> &[u8] {
     let mut kept = &bytes[..bytes.len().min(ROBOTS_BYTES_MAX)];
     if let Some(next) = bytes.get(kept.len())
         && !matches!(next, b'\r' | b'\n')
@@ -128,7 +128,7 @@ fn whole_lines(bytes: &[u8]) -> &[u8] {
     kept.strip_prefix(b"\xef\xbb\xbf").unwrap_or(kept)
 }
 
-fn key_and_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn key_and_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = &line[..memchr::memchr(b'#', line).unwrap_or(line.len())];
     let colon = memchr::memchr(b':', line)?;
     Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))

@@ -1,8 +1,19 @@
-use nephila::proto::robots::{RULES_MAX, Robots, SITEMAP_BYTES_MAX, SITEMAPS_MAX};
+use nephila::proto::robots::{
+    CLEAN_PARAM_BYTES_MAX, CLEAN_PARAMS_MAX, CleanParam, RULES_MAX, Robots, SITEMAP_BYTES_MAX, SITEMAPS_MAX,
+    clean_params,
+};
 
 const PATHS: [&str; 8] = ["/", "/a", "/a/b.html", "/a/b.html?q=1", "/private/x", "//", "/A", "/robots.txt?x"];
 
 pub fn run(bytes: &[u8]) {
+    let rules = clean_params(bytes);
+    assert!(rules.len() <= CLEAN_PARAMS_MAX);
+    for rule in rules {
+        assert!(rule.len() <= CLEAN_PARAM_BYTES_MAX && !rule.chars().any(|c| "\r\n".contains(c)));
+        let rule = CleanParam::parse(rule).expect("what is told can be read");
+        assert!(rule.names().all(|name| !name.is_empty()));
+        assert!(PATHS.iter().filter(|path| rule.holds_for(path)).count() <= PATHS.len());
+    }
     for agent in ["nephila", "*"] {
         let robots = Robots::parse(bytes, agent);
         assert!(robots.patterns().count() <= RULES_MAX);
