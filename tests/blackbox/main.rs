@@ -71,6 +71,7 @@
 //! | `rotation`   | crawl.log in parts loses nothing, and is audited as one           |
 //! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
+//! | `master_epochs`| an epoch of a master is whole or did not happen, however it ends |
 //! | `memory`     | an open connection costs little                                   |
 //! | `linger`     | a crawl does not stay for what it may not ask for long            |
 //! | `listener`   | over TCP only the token is heard, and nobody who floods harms a crawl |
@@ -145,6 +146,7 @@ mod log_server;
 mod machine_tree;
 mod man_pages;
 mod manual;
+mod master_epochs;
 mod master_once;
 mod master_process;
 mod master_run;
