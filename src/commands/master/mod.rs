@@ -2,8 +2,6 @@
 
 mod audit;
 mod command;
-mod report;
-mod run;
 mod explain;
 mod log;
 mod map;
@@ -11,6 +9,8 @@ mod once;
 mod once_data;
 mod queue;
 mod rejects;
+mod report;
+mod run;
 mod status;
 
 pub(super) use command::MasterArgs;

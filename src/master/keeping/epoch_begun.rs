@@ -61,9 +61,8 @@ impl Epoch {
     ) -> io::Result<Joined> {
         let current =
             self.current.as_deref().map(|path| open_current(path, &self.key)).transpose()?.flatten();
-        let inputs: Vec<InputFile> = self.inputs.iter().map(InputFile::new).collect();
         join(JoinJob {
-            inputs: &inputs,
+            inputs: &self.inputs,
             held: self.held.as_deref(),
             now_s: self.now_s,
             current: current.as_ref(),
