@@ -6,7 +6,7 @@ mod outcomes;
 mod replay;
 mod seeds;
 
-pub use import::{Import, ImportError, Imported, MOVED, Mention, TagHash};
+pub use import::{Import, ImportError, Imported, Mention, TagHash};
 pub use replay::{IndexError, Opened};
 
 use super::bookkeeping::Bookkeeping;

@@ -20,10 +20,13 @@ mod input;
 pub mod keeping;
 pub mod map;
 mod memory_table;
+pub mod moves;
+mod pair;
 mod partner_domain;
 pub mod queue;
 
 pub use filtered::{EpochCounts, FilteredRow, RowPlace};
 pub use input::{InputBounds, InputError, InputFault, InputFile, InputReader, InputSum};
 pub use memory_table::{Fault, MemoryTable};
+pub use pair::{Pair, PairTerms, check_pair};
 pub use partner_domain::{By, DatabaseError, MapRow, PartnerDomain, ServerId};

@@ -5,8 +5,9 @@ use std::fmt;
 pub struct ServerId(pub u16);
 
 impl ServerId {
-    /// What a row names that can be no server. It is never configured, and the domain is held.
-    pub const NONE: ServerId = ServerId(u16::MAX);
+    /// What a row names that can be no server. It is never configured, and the domain is held. (65,535 is no number of a
+    /// server either: the map means "none" by it.)
+    pub const STRANGER: ServerId = ServerId(u16::MAX - 1);
 }
 
 /// Who says that a domain is with a server.

@@ -91,6 +91,7 @@
 //! | `robots_agent`| rules are for the name that they were read for                   |
 //! | `robots_whole`| robots.txt is read to its own bound, whatever documents may take |
 //! | `reflog`     | files of a reflog are taken as they are, and what is wrong is named  |
+//! | `query_args` | what is known of parameters is shown, and a person's word wins     |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
 //! | `services`   | a service manager is told the truth, and the units let a crawl run  |
 //! | `machine_tree`| a machine as files, right or wrong in one setting               |
@@ -162,6 +163,7 @@ mod politeness;
 mod postgres_server;
 mod power_loss;
 mod private_files;
+mod query_args;
 mod reach;
 mod real_servers;
 mod real_support;

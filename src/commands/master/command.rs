@@ -1,3 +1,4 @@
+use super::args::ArgsArgs;
 use super::audit::AuditArgs;
 use super::explain::ExplainArgs;
 use super::log::LogArgs;
@@ -26,7 +27,7 @@ pub struct MasterArgs {
 #[derive(Subcommand)]
 enum MasterCommand {
     Run(Box<RunArgs>),
-    Once(OnceArgs),
+    Once(Box<OnceArgs>),
     Status(StatusArgs),
     Map(MapArgs),
     Queue(QueueArgs),
@@ -34,6 +35,7 @@ enum MasterCommand {
     Rejects(RejectsArgs),
     Explain(ExplainArgs),
     Audit(AuditArgs),
+    Args(ArgsArgs),
 }
 
 impl MasterArgs {
@@ -48,6 +50,7 @@ impl MasterArgs {
             MasterCommand::Rejects(args) => args.run(),
             MasterCommand::Explain(args) => args.run(),
             MasterCommand::Audit(args) => args.run(),
+            MasterCommand::Args(args) => args.run(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `nephila master`: URL logs in, the queue of every node out. One file per sub-command.
 
+mod args;
 mod audit;
 mod command;
 mod explain;
@@ -12,5 +13,6 @@ mod rejects;
 mod report;
 mod run;
 mod status;
+mod threads;
 
 pub(super) use command::MasterArgs;

@@ -1,31 +1,264 @@
 use super::explain::stamp;
 use super::once_data::{OnceData, once_with_data};
-use crate::commands::shared::Failure;
+use super::threads::Threads;
+use crate::base::grouped;
+use crate::commands::shared::{Failure, tell_summary};
+use crate::config::{Seconds, size_in};
+use crate::master::epoch::{
+    AsWritten, CurrentLog, DomainBy, IdKey, JoinJob, JoinRules, TextOut, join, join_text,
+};
+use crate::master::{EpochCounts, InputFile};
 use crate::proto::reflog::Stamp;
-use clap::Args;
-use std::path::PathBuf;
+use clap::{Args, ValueEnum};
+use nix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-/// Take logs of URLs in one epoch, for cron and for benches
+/// Make one epoch of files: what is to be sent, and the next current_log
+///
+/// Lines are grouped by the normal form of their URL: hits are summed, the last time and the last tag that says something
+/// count. A URL that current_log does not know is sent; one that it knows is sent if that was more than an hour ago, or
+/// with another tag; otherwise its hits wait for the next sending, ten hours at most.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila master once *.reflog --data ./nephila-master --servers 16\n  nephila master once day.reflog.gz --data ./nephila-master --now 20110728000000 --json\n\nFiles that were taken before are skipped, and none is moved. An epoch that a killed process left unfinished is made\nfirst."
+    after_help = "Examples:\n  nephila master once *.reflog --data ./nephila-master --servers 16\n  nephila master once today.reflog --out ./epoch\n  nephila master once 1.reflog --current /dev/null --out A --now 20110727210000 --text\n  nephila master once 2.reflog.gz --current A/current_log --out B --now 20110727213000 --text\n\nWith --data all seven steps are done: files that were taken before are skipped, none is moved, and an epoch that a\nkilled process left unfinished is made first.\n\nWith --text both logs are lines of fields with tabs between them:\n  filtered_log   URL, domain, time, hits, tag\n  current_log    URL, domain, sent, seen, hits since it was sent, tag\nURLs are in their normal form, times as in a reflog. The lines are in the order of ids, the same for the same\nURLs; --sorted puts them in the order of their bytes, as LC_ALL=C sort does. --current takes such a text, an\nempty file, or a current_log of our own form, which has no URLs: # and an id stand for those that did not come.\nWithout --text filtered_log is a reflog, and current_log of our own form. Lines that cannot be taken are in\nrejects: file, line, reason, hits, and how they begin."
 )]
-pub struct OnceArgs {
-    /// Files of a reflog, plain or packed by gzip or zstd
+pub(super) struct OnceArgs {
+    /// Files of a reflog, plain, gzip or zstd
     #[arg(value_name = "REFLOG", required = true)]
-    pub files: Vec<PathBuf>,
-    /// The time of the epoch, like 20110727200841, instead of the clock's
+    files: Vec<PathBuf>,
+    /// The current_log of the epoch before
+    #[arg(long, value_name = "FILE")]
+    current: Option<PathBuf>,
+    /// Where filtered_log, current_log and rejects are written
+    #[arg(long, value_name = "DIR", required_unless_present = "data")]
+    out: Option<PathBuf>,
+    /// The data directory of a master: deal what is to be sent to its servers, and keep all of it there
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "current", "text"])]
+    data: Option<PathBuf>,
+    /// With --data: deal URLs to servers 1 to N
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "data", value_parser = clap::value_parser!(u16).range(1..=65_534))]
+    servers: u16,
+    /// The time of the epoch, as YYYYMMDDhhmmss in UTC [default: the clock's]
     #[arg(long, value_name = "T", value_parser = stamp)]
-    pub now: Option<Stamp>,
-    #[command(flatten)]
-    pub data: OnceData,
-    /// One JSON object
+    now: Option<Stamp>,
+    /// Write the logs as text
     #[arg(long)]
-    pub json: bool,
+    text: bool,
+    /// Put the lines of the texts in order; takes memory for all of them
+    #[arg(long, requires = "text")]
+    sorted: bool,
+    /// Memory for lines; what is more goes to files in the output directory
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = |text: &str| size_in::<usize>(text, 16 << 20, 1 << 44))]
+    memory: usize,
+    /// Threads that share the work; the result is the same
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
+    /// What URLs are dealt by
+    #[arg(long, value_name = "WHAT", default_value = "domain")]
+    by: By,
+    /// How long a URL is not sent again, unless its tag changes
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    resend_after: Seconds,
+    /// How long hits wait for the next sending
+    #[arg(long, value_name = "TIME", default_value = "10h")]
+    keep_repeats: Seconds,
+    #[arg(long)]
+    json: bool,
 }
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// The part of the host that somebody registered
+    Domain,
+    Host,
+}
+
+/// What an epoch came to.
+#[derive(Serialize)]
+struct OnceReport {
+    #[serde(flatten)]
+    counts: EpochCounts,
+    cpu_seconds: f64,
+    cpu_s_per_million: f64,
+    seconds: f64,
+}
+
+/// Ids of epochs that leave nothing behind but their logs: the same URL has the same in each.
+const KEY_SEED: u64 = 0;
 
 impl OnceArgs {
     pub fn run(self) -> Result<(), Failure> {
-        once_with_data(&self.files, self.now, &self.data, self.json)
+        let begun = SystemTime::now();
+        let now_s = match self.now {
+            Some(now) => now.s(),
+            None => begun.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32),
+        };
+        let workers = usize::from(self.workers);
+        if let Some(path) = self.data.clone() {
+            let data = OnceData { path, servers: self.servers, rules: self.rules(), workers };
+            return once_with_data(&self.files, self.now, &data, self.json);
+        }
+        let out = self.out.as_deref().unwrap_or(Path::new("."));
+        let cannot = |e: io::Error| Failure::CannotRun(format!("{}: {e}", out.display()));
+        fs::create_dir_all(out).map_err(cannot)?;
+        let rejects = NewText::create(out, "rejects").map_err(cannot)?;
+        let counts = self.make(out, now_s, rejects)?;
+        let cpu_seconds = cpu_seconds();
+        let report = OnceReport {
+            counts,
+            cpu_seconds,
+            cpu_s_per_million: cpu_seconds * 1e6 / counts.lines.max(1) as f64,
+            seconds: begun.elapsed().map_or(0.0, |elapsed| elapsed.as_secs_f64()),
+        };
+        tell_summary(&report, self.json, OnceReport::text)
+    }
+
+    fn rules(&self) -> JoinRules {
+        let seconds = |time: Seconds| u32::try_from(time.0).unwrap_or(u32::MAX);
+        JoinRules {
+            resend_after_s: seconds(self.resend_after),
+            keep_repeats_s: seconds(self.keep_repeats),
+            by: match self.by {
+                By::Domain => DomainBy::Registrable,
+                By::Host => DomainBy::Host,
+            },
+            memory_bytes: self.memory,
+        }
+    }
+
+    fn make(&self, out: &Path, now_s: u32, mut rejects: NewText) -> Result<EpochCounts, Failure> {
+        let cannot = |path: &Path| {
+            let path = path.display().to_string();
+            move |e: io::Error| Failure::CannotRun(format!("{path}: {e}"))
+        };
+        let key = IdKey::from_seed(KEY_SEED);
+        let inputs: Vec<InputFile> = self.files.iter().map(InputFile::new).collect();
+        let (log, mut text) = match &self.current {
+            Some(path) => open_current(path).map_err(cannot(path))?,
+            None => (None, None),
+        };
+        if text.is_some() && !self.text {
+            return Err(Failure::Usage("--current is a text (write texts too, with --text)".to_string()));
+        }
+        let job = JoinJob {
+            inputs: &inputs,
+            held: None,
+            now_s,
+            current: log.as_ref(),
+            rules: self.rules(),
+            key: &key,
+            canon: &AsWritten,
+            workers: &Threads(usize::from(self.workers)),
+            work: out,
+            rejects: &mut rejects.out,
+        };
+        let mut filtered = NewText::create(out, "filtered_log").map_err(cannot(out))?;
+        let counts = if self.text {
+            let mut current = NewText::create(out, "current_log").map_err(cannot(out))?;
+            let texts = TextOut { filtered: &mut filtered.out, current: &mut current.out };
+            let known = text.as_mut().map(|file| file as &mut dyn Read);
+            let counts = join_text(job, known, texts)?;
+            current.end(self.sorted).map_err(cannot(out))?;
+            counts
+        } else {
+            let joined = join(job)?;
+            let counts = joined.counts();
+            let mut line = Vec::new();
+            joined.for_each_sent(|row| {
+                line.clear();
+                row.record.write(&mut line);
+                filtered.out.write_all(&line)
+            })?;
+            joined.write_current(&out.join("current_log"))?;
+            counts
+        };
+        filtered.end(self.sorted).map_err(cannot(out))?;
+        rejects.end(false).map_err(cannot(out))?;
+        Ok(counts)
+    }
+}
+
+/// A current_log of our own form, or a text.
+fn open_current(path: &Path) -> io::Result<(Option<CurrentLog>, Option<File>)> {
+    let mut file = File::open(path)?;
+    let mut start = Vec::new();
+    (&file).take(CurrentLog::MAGIC.len() as u64).read_to_end(&mut start)?;
+    if start == CurrentLog::MAGIC {
+        return Ok((Some(CurrentLog::open(path)?), None));
+    }
+    // What cannot be wound back is a device without a text, as /dev/null.
+    match file.rewind() {
+        Err(_) if start.is_empty() => {}
+        wound => wound?,
+    }
+    Ok((None, Some(file)))
+}
+
+/// A text that takes its name when it is whole.
+struct NewText {
+    out: BufWriter<File>,
+    fresh: PathBuf,
+    path: PathBuf,
+}
+
+impl NewText {
+    fn create(folder: &Path, name: &str) -> io::Result<NewText> {
+        let fresh = folder.join(format!("{name}.fresh"));
+        let out = BufWriter::with_capacity(1 << 18, File::create(&fresh)?);
+        Ok(NewText { out, fresh, path: folder.join(name) })
+    }
+
+    fn end(mut self, sorted: bool) -> io::Result<()> {
+        self.out.flush()?;
+        if sorted {
+            let text = fs::read(&self.fresh)?;
+            let mut lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+            lines.sort_unstable();
+            let mut out = BufWriter::with_capacity(1 << 18, File::create(&self.fresh)?);
+            lines.into_iter().try_for_each(|line| out.write_all(line))?;
+            out.flush()?;
+        }
+        fs::rename(&self.fresh, &self.path)
+    }
+}
+
+/// User and system time of this process.
+fn cpu_seconds() -> f64 {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+        .map_or(0.0, |time| time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
+}
+
+impl OnceReport {
+    fn text(&self) -> String {
+        let EpochCounts { lines, records, rejected, urls, sent, kept, left, expired, .. } = self.counts;
+        let EpochCounts { hits_in, hits_before, hits_sent, hits_waiting, hits_expired, .. } = self.counts;
+        let EpochCounts { hits_rejected, ahead, files_cut, .. } = self.counts;
+        let [lines, records, rejected, urls, sent, kept, left, expired] =
+            [lines, records, rejected, urls, sent, kept, left, expired].map(grouped);
+        let Self { cpu_seconds, cpu_s_per_million, seconds, .. } = self;
+        let mut text = format!(
+            "{lines} lines: {records} records of {urls} URLs, {rejected} rejects\n\
+             {sent} sent, {kept} kept in current_log, {left} left it ({expired} with hits waiting)\n\
+             hits: {} in, {} waited; {} sent, {} waiting, {} expired, {} rejected\n",
+            grouped(hits_in),
+            grouped(hits_before),
+            grouped(hits_sent),
+            grouped(hits_waiting),
+            grouped(hits_expired),
+            grouped(hits_rejected),
+        );
+        if ahead > 0 {
+            text += &format!("{} times ahead of now count as now\n", grouped(ahead));
+        }
+        if files_cut > 0 {
+            text += &format!("{files_cut} of the files could be read in part only (see rejects)\n");
+        }
+        text + &format!(
+            "{cpu_seconds:.2} CPU s, {cpu_s_per_million:.3} per million lines, in {seconds:.2} s\n"
+        )
     }
 }

@@ -1,33 +1,25 @@
 //! One epoch into a directory that keeps everything: steps (1) to (7).
 
+use super::threads::Threads;
 use crate::base::grouped;
 use crate::commands::shared::{Failure, counted, now_ms, say, tell_summary};
 use crate::master::EpochCounts;
-use crate::master::epoch::{AsWritten, JoinRules, Workers};
+use crate::master::epoch::{AsWritten, JoinRules};
 use crate::master::keeping::{Committed, Master, MasterRules};
 use crate::master::map::Server;
 use crate::proto::reflog::Stamp;
-use clap::Args;
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
 
 /// What an epoch that is kept goes by.
-#[derive(Args)]
 pub(super) struct OnceData {
-    /// The data directory of a master: journal, logs, map and queues
-    #[arg(long = "data", id = "data", value_name = "DIR", default_value = "./nephila-master")]
     pub path: PathBuf,
-    /// Deal URLs to servers 1 to N
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=65_534))]
+    /// Servers 1 to this one get URLs.
     pub servers: u16,
-    /// Megabytes of memory for the epoch
-    #[arg(long, value_name = "MB", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(32..))]
-    pub memory: u32,
-    /// Threads that join partitions
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_024))]
-    pub workers: u16,
+    pub rules: JoinRules,
+    pub workers: usize,
 }
 
 /// What came of it.
@@ -50,22 +42,6 @@ struct ServerTold {
     server: u16,
     urls: u64,
     held: u64,
-}
-
-/// Threads for the length of an epoch.
-struct Threads(usize);
-
-impl Workers for Threads {
-    fn count(&self) -> usize {
-        self.0
-    }
-
-    fn each(&self, work: &(dyn Fn(usize) + Sync)) {
-        std::thread::scope(|scope| {
-            (1..self.0).for_each(|number| drop(scope.spawn(move || work(number))));
-            work(0);
-        });
-    }
 }
 
 /// Makes the epoch that was left unfinished, if there is one, and then one of the files.
@@ -116,8 +92,7 @@ fn epoch(
     epoch.told().iter().for_each(say);
     let taken = epoch.inputs().len() as u64;
     let (known, is_again) = (files.len() as u64 - taken.min(files.len() as u64), epoch.is_again());
-    let rules = JoinRules { memory_bytes: data.memory as usize * 1_000_000, ..JoinRules::default() };
-    let joined = epoch.join(rules, &AsWritten, &Threads(usize::from(data.workers)))?;
+    let joined = epoch.join(data.rules, &AsWritten, &Threads(data.workers))?;
     let committed = master.commit(epoch, joined, None)?;
     committed.told.iter().for_each(say);
     Ok((committed, taken, known, is_again))

@@ -23,7 +23,6 @@ pub struct CurrentLog {
     starts: Box<[u64; 257]>,
 }
 
-const MAGIC: &[u8; 8] = b"NEPHCURR";
 const VERSION: u32 = 1;
 const BLOCK_BYTES: usize = 4_096;
 const CRC_AT: usize = BLOCK_BYTES - 4;
@@ -43,6 +42,9 @@ fn damaged(what: &str) -> io::Error {
 }
 
 impl CurrentLog {
+    /// How one begins.
+    pub const MAGIC: &[u8; 8] = b"NEPHCURR";
+
     pub fn open(path: &Path) -> io::Result<CurrentLog> {
         let file = File::open(path)?;
         let mut head = [0; BLOCK_BYTES];
@@ -51,7 +53,7 @@ impl CurrentLog {
             return Err(damaged("too short to be one"));
         }
         file.read_exact_at(&mut head, 0)?;
-        if !head.starts_with(MAGIC) {
+        if !head.starts_with(CurrentLog::MAGIC) {
             return Err(damaged("does not begin like one"));
         }
         if u32_at(&head, 8) != VERSION {
@@ -186,7 +188,7 @@ impl CurrentWriter {
 
     pub(super) fn create_with(path: &Path, key_check: u64, now_s: u32) -> io::Result<CurrentWriter> {
         let mut head = vec![0; BLOCK_BYTES];
-        head[..8].copy_from_slice(MAGIC);
+        head[..8].copy_from_slice(CurrentLog::MAGIC);
         head[8..12].copy_from_slice(&VERSION.to_le_bytes());
         head[12..16].copy_from_slice(&now_s.to_le_bytes());
         head[16..24].copy_from_slice(&key_check.to_le_bytes());

@@ -30,6 +30,7 @@ mod partition;
 mod row;
 mod sent;
 mod spill_file;
+mod text;
 
 pub use current_log::{CurrentLog, CurrentRows, CurrentWriter};
 pub use domain::Domains;
@@ -38,3 +39,4 @@ pub use job::{AsWritten, DomainBy, JoinJob, JoinRules, OneWorker, UrlCanon, Work
 pub use join::join;
 pub use joined::Joined;
 pub use row::{CurrentRow, TagMark};
+pub use text::{TextOut, join_text};

@@ -45,12 +45,13 @@ pub enum Handed<'a> {
 pub enum MasterWord<'a> {
     /// A line of a reflog.
     Line(&'a [u8]),
-    /// From here on the domain is not asked any more.
-    Close { domain: &'a str },
+    /// From here on the domain is not asked any more. Fences rise: what has one that is not above the last of its domain
+    /// comes a second time, from the other master, and says nothing.
+    Close { domain: &'a str, fence: u32 },
     /// What its old node knew of a host.
     Nice { domain: &'a str, line: &'a [u8] },
     /// The domain is this node's.
-    Open { domain: &'a str },
+    Open { domain: &'a str, fence: u32 },
     /// That is all for now: the next entry has this number. Everything that the master was given up to the time of the
     /// mark is below it.
     Upto { seq: u64, mark: Option<Stamp> },
@@ -254,8 +255,12 @@ impl MasterWord<'_> {
                 };
                 MasterWord::Upto { seq, mark }
             }
-            b"CLOSE" => MasterWord::Close { domain: words.domain()? },
-            b"OPEN" => MasterWord::Open { domain: words.domain()? },
+            b"CLOSE" => {
+                MasterWord::Close { domain: words.domain()?, fence: words.number("CLOSE without a fence")? }
+            }
+            b"OPEN" => {
+                MasterWord::Open { domain: words.domain()?, fence: words.number("OPEN without a fence")? }
+            }
             b"FENCED" => MasterWord::Fenced { domain: words.domain()? },
             b"NICE" => {
                 let domain = words.domain()?;
@@ -278,8 +283,8 @@ impl MasterWord<'_> {
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), LineError> {
         written(out, |out| match *self {
             MasterWord::Line(line) => out.write_all(line),
-            MasterWord::Close { domain } => write!(out, "CLOSE {domain}"),
-            MasterWord::Open { domain } => write!(out, "OPEN {domain}"),
+            MasterWord::Close { domain, fence } => write!(out, "CLOSE {domain} {fence}"),
+            MasterWord::Open { domain, fence } => write!(out, "OPEN {domain} {fence}"),
             MasterWord::Nice { domain, line } => {
                 write!(out, "NICE {domain} ")?;
                 out.write_all(line)
@@ -372,8 +377,8 @@ mod tests {
     fn words_of_a_master() {
         for (line, word) in [
             (LINE, MasterWord::Line(LINE)),
-            (b"CLOSE a.ru", MasterWord::Close { domain: "a.ru" }),
-            (b"OPEN a.ru", MasterWord::Open { domain: "a.ru" }),
+            (b"CLOSE a.ru 1", MasterWord::Close { domain: "a.ru", fence: 1 }),
+            (b"OPEN a.ru 4294967295", MasterWord::Open { domain: "a.ru", fence: u32::MAX }),
             (b"NICE a.ru {\"a\": 1}", MasterWord::Nice { domain: "a.ru", line: b"{\"a\": 1}" }),
             (b"UPTO 12", MasterWord::Upto { seq: 12, mark: None }),
             (b"UPTO 12 20110727200841", MasterWord::Upto { seq: 12, mark: Some(stamp()) }),
@@ -427,6 +432,8 @@ mod tests {
             ("UPTO", "UPTO without a sequence number"),
             ("UPTO 1 2", "UPTO with a mark that is no time of 14 digits"),
             ("CLOSE", "no domain where one must stand"),
+            ("CLOSE a.ru", "CLOSE without a fence"),
+            ("OPEN a.ru -1", "OPEN without a fence"),
             ("NICE a.ru", "NICE without a line"),
             ("ERROR", "ERROR without a text in UTF-8"),
         ] {

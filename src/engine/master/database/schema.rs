@@ -37,10 +37,17 @@ const LEAST: [&str; 2] = ["domain", "server"];
 const PARTNER_HANDOVER: &str = "CREATE TABLE IF NOT EXISTS partner_handover (domain text NOT NULL, \
      fence integer NOT NULL, lines bytea NOT NULL, PRIMARY KEY (domain, fence))";
 
+/// A server that is written by hand raises the fence, so that every master notices that no handover came before it.
 const CHANGED: &str = r"
     CREATE INDEX IF NOT EXISTS partner_domain_changed ON partner_domain (changed);
     CREATE OR REPLACE FUNCTION partner_domain_changed() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN NEW.changed := txid_current(); RETURN NEW; END $$;
+        $$ BEGIN
+            NEW.changed := txid_current();
+            IF TG_OP = 'UPDATE' THEN
+                IF NEW.server <> OLD.server AND NEW.fence = OLD.fence THEN NEW.fence := OLD.fence + 1; END IF;
+            END IF;
+            RETURN NEW;
+        END $$;
     DROP TRIGGER IF EXISTS partner_domain_changed ON partner_domain;
     CREATE TRIGGER partner_domain_changed BEFORE INSERT OR UPDATE ON partner_domain
         FOR EACH ROW EXECUTE PROCEDURE partner_domain_changed();";

@@ -189,7 +189,7 @@ impl Reading {
         let server: i64 = row.get::<_, Option<i64>>(1).unwrap_or(-1);
         let moving_to: Option<i64> = row.get(2);
         for named in [Some(server), moving_to].into_iter().flatten() {
-            if named_server(named) == ServerId::NONE {
+            if named_server(named) == ServerId::STRANGER {
                 self.strangers.push(Stranger { domain: domain.clone(), server: named });
             }
         }
@@ -214,7 +214,8 @@ impl Reading {
 }
 
 fn named_server(number: i64) -> ServerId {
-    u16::try_from(number).map_or(ServerId::NONE, ServerId)
+    let server = u16::try_from(number).map(ServerId).unwrap_or(ServerId::STRANGER);
+    server.min(ServerId::STRANGER)
 }
 
 fn clamped(number: Option<i64>) -> u32 {

@@ -1,0 +1,50 @@
+//! The promise: `master args` shows what is known of a domain's parameters, and a person's word is kept and wins.
+
+use crate::support::*;
+
+fn args(dir: &TempDir, words: &[&str]) -> Run {
+    let data = dir.path().to_str().unwrap();
+    run([&["master", "args"], words, &["--data", data]].concat())
+}
+
+#[test]
+fn a_word_is_kept_shown_and_taken_back() {
+    let dir = TempDir::new();
+    let nothing = args(&dir, &["a.test"]);
+    assert_eq!((nothing.code(), &*nothing.text()), (1, "nothing is known of parameters of a.test\n"));
+    assert_eq!(args(&dir, &["set", "A.test", "sid", "drop"]).done().text(), "sid of a.test is dropped\n");
+    args(&dir, &["set", "m.a.test", "id", "keep"]).done();
+    args(&dir, &["set", "b.test", "x", "drop"]).done();
+    assert_eq!(args(&dir, &["a.test"]).done().text(), "keep     person    id\ndrop     person    sid\n");
+    let told = args(&dir, &["m.a.test", "--json"]).done().json();
+    assert_eq!((&told["args"][0]["arg"], &told["args"][0]["by"]), (&"id".into(), &"person".into()), "{told}");
+    args(&dir, &["set", "a.test", "sid", "unset"]).done();
+    assert_eq!(args(&dir, &["a.test"]).done().text(), "keep     person    id\n");
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let dir = TempDir::new();
+    for words in [
+        &["set", "a/b", "sid", "drop"][..],
+        &["set", "a.test", "a&b", "drop"],
+        &["set", "a.test", "x", "maybe"],
+        &["set", "a.test"],
+        &[],
+    ] {
+        let run = args(&dir, words);
+        assert_eq!((run.code(), &*run.text()), (2, ""), "{words:?}");
+    }
+    let none = run(["master", "args", "a.test", "--data", dir.join("none").to_str().unwrap()]);
+    assert_eq!(none.code(), 2);
+    assert!(
+        none.stderr.contains("no directory of a master") && none.stderr.lines().count() == 1,
+        "{}",
+        none.stderr
+    );
+    assert!(!dir.join("none").exists());
+    dir.write("args.journal", "rubbish\n");
+    let damaged = args(&dir, &["a.test"]);
+    assert_eq!(damaged.code(), 3);
+    assert!(damaged.stderr.contains("args.journal is none, or of another version"), "{}", damaged.stderr);
+}
