@@ -394,7 +394,7 @@ fn services() -> Vec<String> {
 
 #[test]
 fn units_are_clean_and_let_little_through() {
-    assert_eq!(services().len(), 4);
+    assert_eq!(services().len(), 5);
     for (name, exposure_max) in services().iter().map(|name| (name, 1.5)) {
         let mut command = Command::new("systemd-analyze");
         command.args(["security", "--offline=true", "--no-pager"]).arg(units().join(name));

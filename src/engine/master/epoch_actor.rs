@@ -1,4 +1,4 @@
-use super::messages::{NodeReport, ToNodes};
+use super::messages::{NodeReport, Said, ToNodes};
 use super::spool::{Spool, Whole};
 use crate::base::Now;
 use crate::config::{self, Config};
@@ -8,7 +8,8 @@ use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::master_status::{MasterBoard, Neighbour, ServerStatus};
-use crate::master::epoch::{AsWritten, DomainBy, JoinRules, Workers};
+use crate::master::args::Args;
+use crate::master::epoch::{DomainBy, JoinRules, Workers};
 use crate::master::keeping::{Committed, Kept, Master, MasterRules, Told};
 use crate::master::map::{Assign, Server, ServerState};
 use crate::master::{PartnerDomain, ServerId};
@@ -41,6 +42,8 @@ pub(crate) struct EpochActor {
 pub(crate) struct EpochParts {
     pub config: LiveConfig,
     pub table: Option<Box<dyn PartnerDomain + Send>>,
+    /// Which parameters of URLs say nothing.
+    pub args: Args,
     pub workers: Box<dyn Workers + Send>,
     pub news: Sender<ToNodes>,
     pub nodes: Arc<Doorbell>,
@@ -164,7 +167,17 @@ impl EpochActor {
 
     /// What nodes said beside what is about their queues.
     fn take_reports(&mut self) {
-        while self.parts.reports.pop().is_some() {}
+        while let Some(NodeReport { said, .. }) = self.parts.reports.pop() {
+            match said {
+                Said::Page { status, digest, canonical, url } => {
+                    self.parts.args.saw_page(&url, status, digest, canonical.as_deref());
+                }
+                Said::Clean { origin, rule } => {
+                    self.parts.args.clean_param(&origin, &rule);
+                }
+                Said::Handed { .. } | Said::Closed { .. } => {}
+            }
+        }
     }
 
     /// Rows that others have written.
@@ -218,6 +231,8 @@ impl EpochActor {
         let began = std::time::Instant::now();
         let now_s = u32::try_from((self.parts.clock)(now)).unwrap_or(u32::MAX);
         self.take_rows(now_s)?;
+        // An epoch that is made again finds what it went by.
+        self.parts.args.flush()?;
         let loads: Vec<(ServerId, u64)> = {
             let board = self.parts.board.lock();
             board.servers.iter().filter_map(|server| Some((ServerId(server.id), server.pending?))).collect()
@@ -226,7 +241,7 @@ impl EpochActor {
         let mut epoch = self.master.begin(&inputs, now_s, &loads)?;
         self.tell(&epoch.told().to_vec());
         self.is_begun = true;
-        let joined = epoch.join(join_rules(&self.config), &AsWritten, &*self.parts.workers)?;
+        let joined = epoch.join(join_rules(&self.config), &self.parts.args, &*self.parts.workers)?;
         let taken = epoch.inputs().len() as u64;
         let table = self.parts.table.as_mut().map(|table| &mut **table as &mut dyn PartnerDomain);
         let committed = self.master.commit(epoch, joined, table)?;
