@@ -3,12 +3,7 @@
 use super::threads::Threads;
 use crate::base::grouped;
 use crate::commands::shared::{Failure, counted, now_ms, say, tell_summary};
-<<<<<<< HEAD
-use crate::master::epoch::{AsWritten, JoinRules, Workers};
-=======
-use crate::master::EpochCounts;
 use crate::master::epoch::{AsWritten, JoinRules};
->>>>>>> main
 use crate::master::keeping::{Committed, Master, MasterRules};
 use crate::master::map::Server;
 use crate::master::{EpochCounts, InputFile};
@@ -56,6 +51,9 @@ pub(super) fn once_with_data(
     data: &OnceData,
     json: bool,
 ) -> Result<(), Failure> {
+    for file in files {
+        InputFile::new(file).open().map_err(Failure::cannot_run)?;
+    }
     let rules =
         MasterRules { servers: (1..=data.servers).map(Server::new).collect(), ..MasterRules::default() };
     let now_s = now.map_or(u32::try_from(now_ms() / 1_000).unwrap_or(u32::MAX), Stamp::s);
@@ -104,15 +102,8 @@ fn epoch(
         }
     };
     epoch.told().iter().for_each(say);
-<<<<<<< HEAD
     let (taken, is_again) = (epoch.inputs().len() as u64, epoch.is_again());
-    let rules = JoinRules { memory_bytes: data.memory as usize * 1_000_000, ..JoinRules::default() };
-    let joined = epoch.join(rules, &AsWritten, &Threads(usize::from(data.workers)))?;
-=======
-    let taken = epoch.inputs().len() as u64;
-    let (known, is_again) = (files.len() as u64 - taken.min(files.len() as u64), epoch.is_again());
     let joined = epoch.join(data.rules, &AsWritten, &Threads(data.workers))?;
->>>>>>> main
     let committed = master.commit(epoch, joined, None)?;
     committed.told.iter().for_each(say);
     Ok(Some((committed, taken, is_again)))
