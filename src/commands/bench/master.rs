@@ -69,8 +69,8 @@ struct Cost {
 /// Enough for all lines of a large file.
 const MUCH_MEMORY: &str = "16GiB";
 const GNU: &str = include_str!("master_peers/gnu.sh");
-const POLARS: &str = include_str!("master_peers/polars.py");
-const DUCKDB: &str = include_str!("master_peers/duckdb.py");
+const POLARS: &str = include_str!("master_peers/epoch_polars.py");
+const DUCKDB: &str = include_str!("master_peers/epoch_duckdb.py");
 
 impl MasterBenchArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -124,8 +124,8 @@ impl Bench<'_> {
         if self.args.peers {
             match self.python() {
                 Ok(python) => {
-                    report.peers.push(self.peer("Polars", "polars.py", POLARS, &python)?);
-                    report.peers.push(self.peer("DuckDB", "duckdb.py", DUCKDB, &python)?);
+                    report.peers.push(self.peer("Polars", "epoch_polars.py", POLARS, &python)?);
+                    report.peers.push(self.peer("DuckDB", "epoch_duckdb.py", DUCKDB, &python)?);
                 }
                 Err(cause) => report.skipped.push(format!("Polars, DuckDB: {cause}")),
             }

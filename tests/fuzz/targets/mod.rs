@@ -17,6 +17,7 @@
 //! | `log`      | lines of a crawl log                    | what is written is read the same                         |
 //! | `warc`     | a WARC file                             | cuts change nothing; blocks are as long as their heads say |
 //! | `queue`    | a mode, then blocks of a master's queue | no entry without its checksums; numbers rise by one      |
+//! | `current`  | a mode, then a current_log               | every row that was written, or damage is told            |
 //! | `segment`  | a mode, then records of a segment       | no record without its checksums, no document not promised |
 //!
 //! Two runners share them: a short one with fixed seeds in the test suite (`tests/blackbox/fuzz.rs`), and a long one
@@ -25,6 +26,7 @@
 
 mod body;
 mod coding;
+mod current;
 mod dns;
 mod head;
 mod html;
@@ -42,7 +44,7 @@ mod warc;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
@@ -59,6 +61,7 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("queue", queue::run),
     ("segment", segment::run),
     ("warc", warc::run),
+    ("current", current::run),
 ];
 
 /// Ways to cut some bytes in pieces: one by one, and in two at a few places spread over them.

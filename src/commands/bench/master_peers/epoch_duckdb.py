@@ -1,6 +1,6 @@
 """One epoch by DuckDB: steps (1) to (4) of a master on texts, with the URL as the id.
 
-duckdb.py REFLOG CURRENT NOW OUT, as gnu.sh has it. Prints its version and peak memory.
+epoch_duckdb.py REFLOG CURRENT NOW OUT, as gnu.sh has it. Prints its version and peak memory.
 """
 import resource
 import sys
@@ -11,7 +11,7 @@ reflog, current, now, out = sys.argv[1:5]
 con = duckdb.connect()
 con.execute("SET threads = 1")
 con.execute("SET preserve_insertion_order = false")
-CSV = "delim = '\t', header = false, quote = '', escape = '', nullstr = ''"
+CSV = "delim = '\t', header = false, quote = '', escape = '', nullstr = '', auto_detect = false"
 
 
 def columns(*names):

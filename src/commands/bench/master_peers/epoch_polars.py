@@ -1,14 +1,12 @@
 """One epoch by Polars: steps (1) to (4) of a master on texts, with the URL as the id.
 
-polars.py REFLOG CURRENT NOW OUT, as gnu.sh has it. Prints its version and peak memory.
+epoch_polars.py REFLOG CURRENT NOW OUT, as gnu.sh has it. Prints its version and peak memory.
 """
 import os
 import resource
 import sys
 
 os.environ["POLARS_MAX_THREADS"] = "1"
-# Not this file, which has its name.
-sys.path = [place for place in sys.path if os.path.abspath(place or ".") != os.path.dirname(os.path.abspath(__file__))]
 import polars as pl  # noqa: E402
 
 reflog, current, now, out = sys.argv[1:5]
