@@ -216,5 +216,7 @@ fn look(master: &mut Player, nodes: &mut [Player]) -> Result<Scene, Failure> {
 /// An address of loopback that nobody listens on.
 fn free_address() -> Result<String, Failure> {
     let found = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    found.map(|addr| addr.to_string()).map_err(|e| Failure::CannotRun(format!("no free port on loopback: {e}")))
+    found
+        .map(|addr| addr.to_string())
+        .map_err(|e| Failure::CannotRun(format!("no free port on loopback: {e}")))
 }
