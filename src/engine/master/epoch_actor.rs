@@ -239,7 +239,7 @@ impl EpochActor {
         };
         let inputs: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
         let mut epoch = self.master.begin(&inputs, now_s, &loads)?;
-        self.tell(&epoch.told().to_vec());
+        self.tell(epoch.told());
         self.is_begun = true;
         let joined = epoch.join(join_rules(&self.config), &self.parts.args, &*self.parts.workers)?;
         let taken = epoch.inputs().len() as u64;
