@@ -18,8 +18,8 @@ mod spill;
 
 pub(crate) use bytes::Bytes;
 pub(crate) use files::{
-    NewFile, keep_secret, make_data_directory, make_directory, mend, replace, replace_secret, sync_directory,
-    sync_parent,
+    FRESH, NewFile, keep_secret, make_data_directory, make_directory, mend, replace, replace_secret,
+    sync_directory, sync_parent,
 };
 pub(crate) use huge_buffer::{HUGE_LINES, HugeBuffer, LINE_BYTES};
 pub(crate) use spill::{Piece, Spill};

@@ -31,14 +31,14 @@ fn reflog(round: u64, lines: u64) -> String {
     let mut text = String::from("a line of unknown content\n");
     for n in 0..lines {
         let url = (n * 7_919 + round * lines / 2 * 7_919) % (lines * 3);
-        let (domain, tag) = (url % 211, if n % 50 == 0 { round.to_string() } else { String::new() });
+        let (domain, tag) = (url % 211, if n.is_multiple_of(50) { round.to_string() } else { String::new() });
         let time = at(round * 2_400 + n * 1_200 / lines);
         text += &format!("2011072806593795\t5\t{time}\t{}\t", 2_000 + domain);
-        if n % 97 == 0 {
+        if n.is_multiple_of(97) {
             text += "\n";
         }
         text += &format!("http://www.d{domain}.example/p/{url}\t{}\t{tag}\n", 1 + n % 4);
-        if n % 331 == 0 {
+        if n.is_multiple_of(331) {
             text += &format!("2011072806593795\t5\t{time}\t1\thttp://[bad/{n}\t1\t0\n");
         }
     }

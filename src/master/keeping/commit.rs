@@ -60,6 +60,9 @@ impl Master {
             Ok(sent) => sent,
             Err(e) => {
                 self.take_back(numbers);
+                if self.broken.is_some() {
+                    return Err(e);
+                }
                 let _ = std::fs::remove_file(self.files.current(begin.epoch));
                 let _ = std::fs::remove_file(self.files.held().join(begin.epoch.to_string()));
                 return Err(e);
@@ -86,7 +89,7 @@ impl Master {
         committed.counts = counts(joined.counts(), held, &places, committed);
         committed.held = held;
         epoch.rejects.finish().map_err(about(&self.files.rejects()))?;
-        self.domains.append_sent(begin.now, &sent)?;
+        self.domains.append_sent(begin.now, &sent).map_err(about(&self.files.folder))?;
         let queues = self.seal_queues()?;
         let domains = self.domains.seal().map_err(about(&self.files.folder))?;
         places.into_iter().for_each(|place| joined.unsend(place));
@@ -180,7 +183,7 @@ impl Master {
         };
         let mut seats = seats(&self.servers(), &mut self.queues, begin, self.rules.queue_bytes_max);
         seats.values_mut().for_each(|seat| seat.queue.begin(batch));
-        let held_folder = self.files.held();
+        let (held_folder, queues) = (self.files.held(), self.files.folder.join("queue"));
         let mut holding = Holding::new(&held_folder, begin.epoch);
         let mut sent = vec![0u32; self.map.numbers() as usize];
         let mut latest = self.state.latest;
@@ -198,7 +201,7 @@ impl Master {
             }
             line.clear();
             row.record.write(&mut line);
-            seat.queue.append(&line[..line.len() - 1], row.record.at)?;
+            seat.queue.append(&line[..line.len() - 1], row.record.at).map_err(about(&queues))?;
             seat.dealt.urls += 1;
             sent[at.index as usize] += 1;
             latest = latest.max(row.record.at.s());

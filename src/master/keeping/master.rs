@@ -8,7 +8,7 @@ use super::lock::Lock;
 use super::state::{Keep, Record, State, Totals};
 use super::told::Told;
 use crate::proto::reflog::Stamp;
-use crate::storage::{make_data_directory, make_directory};
+use crate::storage::{FRESH, make_data_directory, make_directory};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -80,6 +80,10 @@ impl Master {
         let lock = Lock::take(folder)?;
         for part in [files.log(), files.held(), files.rejects(), files.work(), folder.join("queue")] {
             make_directory(&part).map_err(about(&part))?;
+        }
+        // What a killed process had not given its name.
+        for part in [folder.to_path_buf(), files.log(), files.held()] {
+            remove_fresh(&part).map_err(about(&part))?;
         }
         let (journal, state, torn_bytes) = Journal::open(&files.journal())?;
         let mut told = Vec::new();
@@ -248,7 +252,7 @@ impl Master {
             let queue = self.queues.get_mut(&server.0).ok_or(io::ErrorKind::NotFound)?;
             queue.append(entry, Stamp::from_s(now_s))?;
         }
-        self.domains.append_rows(kept.rows.iter())?;
+        self.domains.append_rows(kept.rows.iter()).map_err(about(&self.files.folder))?;
         Ok(Keep {
             queues: self.seal_queues()?,
             domains: self.domains.seal()?,
@@ -288,9 +292,13 @@ impl Master {
         self.tell_queues();
     }
 
-    /// Takes back what was written since the last commit, also from the map.
+    /// Takes back what was written since the last commit, also from the map. Where the journal may say that it was
+    /// committed, its files stay as they are: the next process sees what the disk has.
     pub(super) fn take_back(&mut self, numbers: u32) {
         self.map.forget_from(numbers);
+        if self.broken.is_some() {
+            return;
+        }
         let domains = self.domains.cut();
         let queues = self.queues.values_mut().try_for_each(Queue::cut);
         if let Err(e) = domains.and(queues) {
@@ -337,6 +345,16 @@ impl Master {
         note(&self.files.journal(), compacted.map(drop));
         told
     }
+}
+
+fn remove_fresh(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == FRESH) {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes all files of a folder that begin like that, but for one.

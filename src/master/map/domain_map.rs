@@ -221,7 +221,7 @@ const _: () = assert!(size_of::<Entry>() == 12);
 mod tests {
     use super::*;
 
-    pub(crate) fn row(domain: &str, server: u16) -> MapRow {
+    fn row(domain: &str, server: u16) -> MapRow {
         MapRow {
             domain: domain.into(),
             server: ServerId(server),
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn rows_come_back_as_they_went_and_are_replaced() {
         let mut map = DomainMap::default();
-        let mut rows = vec![row("a.example", 1), row("b.example", 2), row(&"long.".repeat(60), 3)];
+        let mut rows = [row("a.example", 1), row("b.example", 2), row(&"long.".repeat(60), 3)];
         rows[1].page = u64::MAX;
         rows.iter().for_each(|row| {
             map.set(row);

@@ -353,7 +353,7 @@ mod tests {
         MapRow {
             domain: format!("d{n}.example").into(),
             server: ServerId(server),
-            moving_to: (n % 7 == 0).then_some(ServerId(3)),
+            moving_to: n.is_multiple_of(7).then_some(ServerId(3)),
             page: u64::from(n) * 1_000,
             since_s: n,
             by: [By::Rule, By::Person, By::Import][n as usize % 3],

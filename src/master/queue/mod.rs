@@ -18,6 +18,7 @@ mod block;
 mod error;
 mod line;
 mod position;
+#[expect(clippy::module_inception, reason = "the folder's writer, in the file of its name")]
 mod queue;
 mod reader;
 mod segment;
@@ -29,6 +30,6 @@ pub use block::{BlockHeader, BlockKind, ENTRY_BYTES_MAX};
 pub use error::QueueError;
 pub use line::Entry;
 pub(crate) use queue::open_shelf;
-pub use queue::{Batch, Queue, QueueEnd, QueueLimits};
+pub use queue::{Batch, Damages, Queue, QueueEnd, QueueLimits};
 pub use reader::QueueReader;
 pub use segment::{Damage, segment_entries, segment_header};

@@ -31,6 +31,9 @@ pub struct Queue {
     is_dirty: bool,
 }
 
+/// What is wrong with a queue, by file.
+pub type Damages = Vec<(PathBuf, Damage)>;
+
 /// Where a queue ends, as the journal says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueEnd {
@@ -80,7 +83,7 @@ impl Queue {
         server: ServerId,
         end: QueueEnd,
         limits: QueueLimits,
-    ) -> io::Result<(Queue, Vec<(PathBuf, Damage)>)> {
+    ) -> io::Result<(Queue, Damages)> {
         make_directory(folder)?;
         cut_files(folder, end)?;
         let (shelf, damages) = open_shelf(folder, server, end)?;
@@ -285,7 +288,7 @@ pub(crate) fn open_shelf(
     folder: &Path,
     server: ServerId,
     end: QueueEnd,
-) -> io::Result<(Arc<Shelf>, Vec<(PathBuf, Damage)>)> {
+) -> io::Result<(Arc<Shelf>, Damages)> {
     let (mut segments, mut damages) = (Vec::new(), Vec::new());
     let committed = |first: &u64| end.bytes > 0 && *first <= end.segment;
     let mut next_seq = None;

@@ -95,7 +95,7 @@ impl Shelf {
             .map(|block| block.header)
             .filter(|header| header.epoch == epoch && header.kind == BlockKind::Epoch);
         let first = of.next()?;
-        Some((first.first_seq, of.last().unwrap_or(first).end_seq()))
+        Some((first.first_seq, of.next_back().unwrap_or(first).end_seq()))
     }
 
     /// The first number of a block that has something as late as that.
