@@ -50,6 +50,10 @@
 //!              ◄── GET 4 · WORKING 12 · DONE 12 ──                          ◄── counts ──
 //! ```
 //!
+//! A master (`nephila master run`) stands before nodes: files of URLs are renamed into its spool or sent over TCP, each
+//! epoch deals what is to be fetched to the queue of one server by its domain, and nodes take their queues by lines
+//! (`nephila crawl --master`).
+//!
 //! # Folders and layers
 //!
 //! Imports go down only, and folders of one folder do not import each other in a circle; a test reads every file and
@@ -59,7 +63,7 @@
 //! |-------|---------------------------|--------------------------------------------------------------------|
 //! | 5     | `commands`                | what a user types; one file per sub-command                        |
 //! | 4     | `admin`                   | the listener of a process: HTTP over its socket and loopback; above `engine` |
-//! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `inspect` `crawl` `split` |
+//! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `inspect` `from_master` `crawl` `master` `split` |
 //! | 4     | `sim`                     | a whole node, or split processes, in virtual time against a misbehaving web |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
 //! | 4     | `archive`                 | WARC, CDXJ and WACZ out of a store, WARC into one                  |
