@@ -143,7 +143,7 @@ impl MasterDemo<'_> {
         let seconds = began.elapsed().as_secs_f64();
         nodes.iter_mut().for_each(Player::stop);
         master.stop();
-        self.end(&scene, seconds)
+        self.end(&scene, farm.port, seconds)
     }
 
     /// The farm, and the log over its URLs that it wrote.
@@ -177,7 +177,7 @@ impl MasterDemo<'_> {
         Player::start(&name, self.dir, &[&from[..], &how[..]].concat())
     }
 
-    fn end(&self, scene: &Scene, seconds: f64) -> Result<(), Failure> {
+    fn end(&self, scene: &Scene, port: u16, seconds: f64) -> Result<(), Failure> {
         let program = std::env::current_exe()?;
         let (program, dir) = (program.display(), self.dir.display());
         let MasterStatus { lines, sent, rejected, .. } = scene.master;
@@ -200,7 +200,7 @@ impl MasterDemo<'_> {
             }
         }
         print(&format!(
-            "\nsee which node has a host, and why:\n  {program} master explain --data {master} http://h0.farm.test/\n\
+            "\nsee which node has a host, and why:\n  {program} master explain --data {master} http://h0.farm.test:{port}/\n\
              what waits for a node:\n  {program} master queue ls --data {master}\n\
              and set up a master of your own: {program} help master\n"
         ))

@@ -48,7 +48,9 @@ impl Explained {
             DomainBy::Host => url.host(),
         };
         let text = url.as_str();
-        let id = view.key()?.map(|key| key.id(text.as_bytes()));
+        // Parameters that make no other document are not part of what it is known by.
+        let identity = view.query_args()?.identity(text).into_owned();
+        let id = view.key()?.map(|key| key.id(identity.as_bytes()));
         let current = match (view.current()?, id) {
             (Some(current), Some(id)) => current.find(id)?,
             _ => None,

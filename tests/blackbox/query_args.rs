@@ -68,6 +68,10 @@ fn an_epoch_goes_by_it_and_sends_the_url_that_came_last() {
         .write("second", [line(11, "id=3&sid=a"), line(13, "id=3&sid=b"), line(12, "id=3&sid=c")].concat());
     let told = once(&second, "20110727200901");
     assert_eq!((&told["sent"], &told["hits_sent"]), (&1.into(), &6.into()), "{told}");
+    // Another session is the same document, and was sent.
+    let explained =
+        run(["master", "explain", "http://a.test/x?id=3&sid=new", "--data", path, "--now", "20110727200902"]);
+    assert!(explained.text().contains("00:00 before"), "{}", explained.text());
     let queue = run(["master", "queue", "cat", "1", "--data", path]).done().text();
     let urls: Vec<&str> = queue.lines().filter(|line| line.contains("id=3")).collect();
     assert!(urls.len() == 1 && urls[0].contains("http://a.test/x?id=3&sid=b\t6\t"), "{queue}");

@@ -1,4 +1,5 @@
 use super::line::{HEAD_BYTES, Line, LineHead};
+use super::row::TagMark;
 
 /// group_sum: the lines of one URL as one, with all its hits, its last time and the last tag that says something.
 ///
@@ -20,6 +21,8 @@ struct Group {
     hits: u64,
     last: Place,
     tag: Place,
+    /// What that one says, so that it need not be looked at again.
+    tag_mark: TagMark,
 }
 
 /// A line: its time and chunk, by which the later of two is known, the part that it lies in, and where. Nothing stands for
@@ -32,11 +35,10 @@ struct Place {
     at: u32,
 }
 
-/// The lines of a URL as one.
+/// The lines of a URL as one. What their texts say is looked up when it is asked for: it lies far off.
 pub(super) struct Grouped<'a> {
-    /// With URL, page, batch and priority of the last, and the tag that counts.
-    pub line: Line<'a>,
-    pub hits: u64,
+    group: Group,
+    parts: &'a [&'a [u8]],
 }
 
 const BITS_MIN: u32 = 10;
@@ -70,12 +72,14 @@ impl Groups {
                 continue;
             }
             let time = u64::from(head.at_s()) << 32 | u64::from(self.chunk);
-            self.add(head, Place { time, part: number, at: at as u32 + 1 });
-            at += head.bytes();
+            let end = at + head.bytes();
+            let tag = TagMark::of(&part[end - head.tag_bytes()..end]);
+            self.add(head, Place { time, part: number, at: at as u32 + 1 }, tag);
+            at = end;
         }
     }
 
-    fn add(&mut self, head: LineHead<'_>, place: Place) {
+    fn add(&mut self, head: LineHead<'_>, place: Place, tag_mark: TagMark) {
         let id = head.id();
         let mut slot = self.slot_of(id);
         loop {
@@ -84,18 +88,18 @@ impl Groups {
                 Some(&number) => {
                     let group = &mut self.groups[number as usize - 1];
                     if group.id == id {
-                        return group.add(head, place);
+                        return group.add(head, place, tag_mark);
                     }
                 }
                 None => {
                     self.resize(self.bits + 1);
-                    return self.add(head, place);
+                    return self.add(head, place, tag_mark);
                 }
             }
             slot += 1;
         }
-        let tag = if head.has_tag() { place } else { Place::default() };
-        self.groups.push(Group { id, hits: u64::from(head.hits()), last: place, tag });
+        let tag = if tag_mark.is_none() { Place::default() } else { place };
+        self.groups.push(Group { id, hits: u64::from(head.hits()), last: place, tag, tag_mark });
         self.slots[slot] = self.groups.len() as u32;
         if self.groups.len() * 2 > 1 << self.bits {
             self.resize(self.bits + 1);
@@ -139,8 +143,8 @@ impl Groups {
     }
 
     /// A group. The parts are those that were added.
-    pub fn grouped<'p>(&self, number: u32, parts: &[&'p [u8]]) -> Grouped<'p> {
-        self.groups[number as usize].grouped(parts)
+    pub fn grouped<'a>(&self, number: u32, parts: &'a [&'a [u8]]) -> Grouped<'a> {
+        Grouped { group: self.groups[number as usize], parts }
     }
 
     /// Lines that say together what all those that were added say, each with its chunk: for each group the last one, and
@@ -166,19 +170,44 @@ impl Groups {
 
 impl Group {
     /// Takes in a line that was read later. Of one time, the later counts.
-    fn add(&mut self, head: LineHead<'_>, place: Place) {
+    fn add(&mut self, head: LineHead<'_>, place: Place, tag_mark: TagMark) {
         self.hits += u64::from(head.hits());
         if place.time >= self.last.time {
             self.last = place;
         }
-        if head.has_tag() && place.time >= self.tag.time {
-            self.tag = place;
+        if !tag_mark.is_none() && place.time >= self.tag.time {
+            (self.tag, self.tag_mark) = (place, tag_mark);
         }
     }
+}
 
-    fn grouped<'p>(&self, parts: &[&'p [u8]]) -> Grouped<'p> {
-        let tag = if self.tag == Place::default() { b"" } else { self.tag.line(parts).tag };
-        Grouped { line: Line { tag, ..self.last.line(parts) }, hits: self.hits }
+impl<'a> Grouped<'a> {
+    pub fn id(&self) -> u64 {
+        self.group.id
+    }
+
+    pub fn hits(&self) -> u64 {
+        self.group.hits
+    }
+
+    /// The last time.
+    pub fn at_s(&self) -> u32 {
+        (self.group.last.time >> 32) as u32
+    }
+
+    /// The last tag that says something.
+    pub fn tag(&self) -> TagMark {
+        self.group.tag_mark
+    }
+
+    /// The last line, which URL, page, batch and priority are taken from.
+    pub fn last(&self) -> Line<'a> {
+        self.group.last.line(self.parts)
+    }
+
+    /// That tag in full.
+    pub fn tag_text(&self) -> &'a [u8] {
+        if self.group.tag_mark.is_none() { b"" } else { self.group.tag.line(self.parts).tag }
     }
 }
 

@@ -164,17 +164,15 @@ impl RowSink<'_> {
 impl Sink for RowSink<'_> {
     fn sent(&mut self, sent: &SentNow<'_>) -> io::Result<()> {
         self.rows.extend_from_slice(&sent.next.bytes());
-        let line = &sent.came.line;
+        let line = sent.came.last();
         let place = self.domains.place(line.url);
         let mut room = [0; 8];
-        let tag = match line.tag {
-            b"" => sent.tag.text(&mut room).unwrap_or_default(),
-            tag => tag,
-        };
+        // A tag that is too long for a row is lost if it came in an epoch before.
+        let tag = sent.tag.text(&mut room).unwrap_or_else(|| sent.came.tag_text());
         let record = ReflogRecord {
             batch: line.batch,
             priority: line.priority,
-            at: Stamp::from_s(line.at_s),
+            at: Stamp::from_s(sent.came.at_s()),
             page: line.page,
             url: line.url,
             hits: sent.hits,

@@ -100,8 +100,8 @@ impl<'a> LineHead<'a> {
         u32_at(self.0, 12)
     }
 
-    pub fn has_tag(self) -> bool {
-        self.0[20] > 0
+    pub fn tag_bytes(self) -> usize {
+        usize::from(self.0[20])
     }
 
     fn url_bytes(self) -> usize {

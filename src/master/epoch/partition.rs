@@ -79,10 +79,10 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
         let in_order = self.groups.in_order();
         for number in &in_order {
             let came = self.groups.grouped(*number, &parts);
-            while let Some(row) = self.rows.peek()?.filter(|row| row.id < came.line.id) {
+            while let Some(row) = self.rows.peek()?.filter(|row| row.id < came.id()) {
                 self.only_known(&row)?;
             }
-            let before = self.rows.peek()?.filter(|row| row.id == came.line.id);
+            let before = self.rows.peek()?.filter(|row| row.id == came.id());
             self.came(&came, before.as_ref())?;
         }
         Ok(())
@@ -90,8 +90,7 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
 
     fn came(&mut self, came: &Grouped<'_>, before: Option<&CurrentRow>) -> io::Result<()> {
         self.counts.urls += 1;
-        let tag = TagMark::of(came.line.tag);
-        let incoming = Incoming { id: came.line.id, at_s: came.line.at_s, hits: came.hits, tag };
+        let incoming = Incoming { id: came.id(), at_s: came.at_s(), hits: came.hits(), tag: came.tag() };
         self.counts.hits_before += before.map_or(0, |row| u64::from(row.hits));
         let known = before.and_then(|_| self.rows.text());
         match incoming.fate(before, self.rules) {

@@ -237,18 +237,18 @@ struct TextSink<'p> {
     current: Vec<u8>,
 }
 
-/// A tag: as it came, as it was known, or as far as a row has it.
-fn push_tag(tag: TagMark, came: &[u8], known: Option<KnownText<'_>>, out: &mut Vec<u8>) {
-    let texts = [came, known.map_or(b"".as_slice(), |known| known.tag)];
-    match texts.into_iter().find(|text| !text.is_empty() && TagMark::of(text) == tag) {
-        Some(text) => out.extend_from_slice(text),
-        None => out.extend_from_slice(tag.text(&mut [0; 8]).unwrap_or_default()),
+/// A tag: as far as a row has it, as it came, or as it was known.
+fn push_tag(tag: TagMark, came: Option<&Grouped<'_>>, known: Option<KnownText<'_>>, out: &mut Vec<u8>) {
+    if let Some(text) = tag.text(&mut [0; 8]) {
+        return out.extend_from_slice(text);
     }
+    let came = came.filter(|came| came.tag() == tag).map(Grouped::tag_text);
+    out.extend_from_slice(came.or(known.map(|known| known.tag)).unwrap_or_default());
 }
 
 impl Sink for TextSink<'_> {
     fn sent(&mut self, sent: &SentNow<'_>) -> io::Result<()> {
-        let line = &sent.came.line;
+        let line = sent.came.last();
         let domain = &line.url[self.domains.place(line.url)];
         for out in [&mut self.filtered, &mut self.current] {
             out.extend_from_slice(line.url);
@@ -256,14 +256,14 @@ impl Sink for TextSink<'_> {
             out.extend_from_slice(domain);
             out.push(b'\t');
         }
-        let digits = self.dates.digits(line.at_s);
+        let digits = self.dates.digits(sent.came.at_s());
         self.filtered.extend_from_slice(&digits);
         self.filtered.push(b'\t');
         push_decimal(&mut self.filtered, u64::from(sent.hits));
         self.filtered.push(b'\t');
-        push_tag(sent.tag, line.tag, sent.known, &mut self.filtered);
+        push_tag(sent.tag, Some(sent.came), sent.known, &mut self.filtered);
         self.filtered.push(b'\n');
-        self.end_row(sent.next, line.tag, sent.known);
+        self.end_row(sent.next, Some(sent.came), sent.known);
         Ok(())
     }
 
@@ -273,7 +273,7 @@ impl Sink for TextSink<'_> {
         came: Option<&Grouped<'_>>,
         known: Option<KnownText<'_>>,
     ) -> io::Result<()> {
-        let url = known.map(|known| known.url).or(came.map(|came| came.line.url));
+        let url = known.map(|known| known.url).or_else(|| came.map(|came| came.last().url));
         match url {
             Some(url) => {
                 self.current.extend_from_slice(url);
@@ -285,14 +285,14 @@ impl Sink for TextSink<'_> {
             }
             None => write!(self.current, "#{:016x}\t\t", next.id)?,
         }
-        self.end_row(next, came.map_or(b"", |came| came.line.tag), known);
+        self.end_row(next, came, known);
         Ok(())
     }
 }
 
 impl TextSink<'_> {
     /// What follows the domain.
-    fn end_row(&mut self, next: &CurrentRow, came: &[u8], known: Option<KnownText<'_>>) {
+    fn end_row(&mut self, next: &CurrentRow, came: Option<&Grouped<'_>>, known: Option<KnownText<'_>>) {
         for time_s in [next.sent_s, next.seen_s] {
             let digits = self.dates.digits(time_s);
             self.current.extend_from_slice(&digits);

@@ -1,3 +1,4 @@
+use super::super::args::Args;
 use super::super::epoch::{CurrentLog, IdKey};
 use super::super::map::{DomainMap, DomainsJournal, ServerState};
 use super::super::queue::{QueueReader, open_shelf};
@@ -143,6 +144,11 @@ impl MasterView {
     /// What was said of servers beside their configuration.
     pub fn states(&self) -> &BTreeMap<u16, ServerState> {
         &self.state.states
+    }
+
+    /// Verdicts over parameters, without those of the settings.
+    pub fn query_args(&self) -> io::Result<Args> {
+        Args::view(&self.files.folder)
     }
 
     /// The key of ids; there is one once an epoch was committed.

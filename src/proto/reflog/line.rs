@@ -61,7 +61,7 @@ impl<'a> Open<'a> {
                 let mut fields = text.split(|&byte| byte == b'\t');
                 let url = fields.next().filter(|url| !url.is_empty())?;
                 let (hits, is_short) = (fields.next(), fields.nth(1).is_none());
-                if !has_scheme(url) && !(is_short && hits.is_some_and(is_count)) {
+                if !(has_scheme(url) || is_short && hits.is_some_and(is_count)) {
                     return None;
                 }
                 self.second = Some(text);

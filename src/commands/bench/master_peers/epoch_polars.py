@@ -27,8 +27,9 @@ def seconds(time):
     return date * 86400 + time // 10**4 % 100 * 3600 + time // 100 % 100 * 60 + time % 100
 
 
+said = pl.col("tag").is_not_null()
 incoming = read(reflog, INCOMING).group_by("url").agg(
-    pl.col("t").max(), pl.col("hits").sum(), pl.col("tag").max())
+    pl.col("t").max(), pl.col("hits").sum(), pl.col("tag").filter(said).sort_by(pl.col("t").filter(said)).last())
 t, sent = pl.col("t"), pl.col("sent")
 joined = (
     incoming.join(read(current, KNOWN), on="url", how="full", coalesce=True)
