@@ -70,6 +70,7 @@
 //! | `rotation`   | crawl.log in parts loses nothing, and is audited as one           |
 //! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
+//! | `two_masters`| either of two masters is killed, domains move: no URL is lost, no domain is with two nodes |
 //! | `memory`     | an open connection costs little                                   |
 //! | `linger`     | a crawl does not stay for what it may not ask for long            |
 //! | `listener`   | over TCP only the token is heard, and nobody who floods harms a crawl |
@@ -199,6 +200,7 @@ mod support;
 mod take_from_master;
 mod telling;
 mod tuning;
+mod two_masters;
 mod url_life;
 mod urlserver;
 mod wrong_command_lines;
