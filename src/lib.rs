@@ -6,7 +6,7 @@
 //! # The life of a URL
 //!
 //! ```text
-//!   seeds · links found · redirect targets · sitemaps
+//!   seeds · links found · redirect targets · sitemaps · the queue that a master holds for this node
 //!                 │ discover
 //!            provider, doc_index  every URL known, and what became of it, on disk  (index thread)
 //!                 │ candidates(want, reject list)        ▲ record, once durable
@@ -48,6 +48,14 @@
 //! ```text
 //!   URL server ── 12 7 192.0.2.1 example.org http://example.org/ ──► spider ── records ──► store server
 //!              ◄── GET 4 · WORKING 12 · DONE 12 ──                          ◄── counts ──
+//! ```
+//!
+//! A master (`nephila master`) takes logs of URLs and deals each to one node by its domain. It is a pipeline of epochs
+//! over files ([`master`]), with a numbered, durable queue for each node, which a crawl pulls (`--master`):
+//!
+//! ```text
+//!   logs ──► epoch: group, JOIN with current_log, place by domain ──► queues ──── lines · UPTO 700 ───► crawl --master
+//!                                                                            ◄── TAKE 7 200 500 · DONE 7 700 ──
 //! ```
 //!
 //! # Folders and layers

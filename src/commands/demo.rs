@@ -1,5 +1,6 @@
 use super::bench::FarmProcess;
 use super::crawl::{Attended, crawl};
+use super::demo_master::MasterDemo;
 use super::shared::{CrawlReport, Failure, LogArgs, Signals, Verbosity, cores, print, read_urls};
 use crate::config::{Config, Rate};
 use crate::farm::SiteSpec;
@@ -11,7 +12,9 @@ use std::time::Instant;
 
 /// Start a farm on loopback, crawl it, and say how to look at what was stored
 #[derive(Args)]
-#[command(after_help = "Example:\n  nephila demo --hosts 2000 --req-host-per-sec 0")]
+#[command(
+    after_help = "Examples:\n  nephila demo --hosts 2000 --req-host-per-sec 0\n  nephila demo --master --hosts 100 --lines 5000\n\nWith --master a log of URLs over the farm goes to a master, which deals it to two nodes; it ends when every page\nwas fetched, and with the audit of all three."
+)]
 pub struct DemoArgs {
     /// Hosts of the farm
     #[arg(long, value_name = "N", default_value_t = 1000)]
@@ -19,6 +22,12 @@ pub struct DemoArgs {
     /// Pages per host
     #[arg(long, value_name = "N", default_value_t = 20)]
     pages: u32,
+    /// A master and two nodes: lines of a log go in, pages come out
+    #[arg(long)]
+    master: bool,
+    /// With --master: lines of the log
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "master", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    lines: u32,
     /// Requests per second and host; 0 = no limit
     #[arg(long, value_name = "F", default_value_t = 5.0)]
     req_host_per_sec: f64,
@@ -54,6 +63,16 @@ impl DemoArgs {
                 self.data.display()
             ))
         })?;
+        if self.master {
+            let demo = MasterDemo {
+                dir: &self.data,
+                hosts: self.hosts,
+                pages: self.pages,
+                lines: self.lines,
+                req_host_per_sec: self.req_host_per_sec,
+            };
+            return demo.run(&farm_cores, signals);
+        }
         let figures = [("--hosts", self.hosts), ("--pages", self.pages)];
         let farm = FarmProcess::start(&figures, &[], &farm_cores, &self.data)?;
         print(&format!(
@@ -96,7 +115,8 @@ impl DemoArgs {
     fn clear_earlier(&self) -> Result<(), Failure> {
         let data = self.data.display();
         let has = |name: &str| self.data.join(name).exists();
-        if !has("segments") {
+        let ran = ["segments", "master"].into_iter().any(has);
+        if !ran {
             return Ok(());
         }
         if !has("farm.hosts") || has("settings.toml") {
@@ -104,10 +124,15 @@ impl DemoArgs {
                 "{data} holds a crawl, not a demo: choose another with --data"
             )));
         }
-        if let Some(by) = Holder::of(&self.data)? {
-            return Err(Failure::CannotRun(format!(
-                "{data} is in use by {by} (stop it, or choose another directory with --data)"
-            )));
+        for part in ["", "master", "node1", "node2"] {
+            let part = self.data.join(part);
+            if part.exists()
+                && let Some(by) = Holder::of(&part)?
+            {
+                return Err(Failure::CannotRun(format!(
+                    "{data} is in use by {by} (stop it, or choose another directory with --data)"
+                )));
+            }
         }
         std::fs::remove_dir_all(&self.data).map_err(|e| {
             Failure::CannotRun(format!("cannot remove the demo in {data}: {e} (remove it yourself)"))

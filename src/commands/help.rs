@@ -27,7 +27,7 @@ pub(super) struct Topic {
     text: &'static str,
 }
 
-pub(super) const TOPICS: [Topic; 13] = [
+pub(super) const TOPICS: [Topic; 14] = [
     Topic {
         name: "first-crawl",
         about: "a first hour: try, crawl, stop, resume, look, crawl again",
@@ -57,6 +57,11 @@ pub(super) const TOPICS: [Topic; 13] = [
         name: "split",
         about: "URL server, spiders and store server as processes",
         text: include_str!("../manual/split.md"),
+    },
+    Topic {
+        name: "master",
+        about: "logs of URLs in, the queue of every node out; two masters",
+        text: include_str!("../manual/master.md"),
     },
     Topic {
         name: "politeness",

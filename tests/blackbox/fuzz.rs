@@ -142,6 +142,11 @@ fn log_lines() {
 }
 
 #[test]
+fn queues() {
+    fuzz("queue", 5_000);
+}
+
+#[test]
 fn segments() {
     fuzz("segment", 300);
 }

@@ -52,6 +52,7 @@
 //! | `beginnings` | a directory has one writer, and a signal is heard from the first moment |
 //! | `interrupts` | Ctrl-C, kill -9, limits: what was counted is stored               |
 //! | `link`       | one end of a connection between a URL server and a spider         |
+//! | `master_once`| an epoch is what sort, awk and join would make of it              |
 //! | `master_process`| a master as a process, and a client that speaks its lines       |
 //! | `master_run` | a master takes what comes into its spool, and gives each node its queue |
 //! | `scripted_master`| a master that follows a script, and a node that takes from it  |
@@ -70,7 +71,9 @@
 //! | `rotation`   | crawl.log in parts loses nothing, and is audited as one           |
 //! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
+//! | `master_pair`| two masters that go by a hash keep their servers                  |
 //! | `two_masters`| either of two masters is killed, domains move: no URL is lost, no domain is with two nodes |
+//! | `master_epochs`| an epoch of a master is whole or did not happen, however it ends |
 //! | `memory`     | an open connection costs little                                   |
 //! | `linger`     | a crawl does not stay for what it may not ask for long            |
 //! | `listener`   | over TCP only the token is heard, and nobody who floods harms a crawl |
@@ -145,6 +148,9 @@ mod log_server;
 mod machine_tree;
 mod man_pages;
 mod manual;
+mod master_epochs;
+mod master_once;
+mod master_pair;
 mod master_process;
 mod master_run;
 mod memory;

@@ -12,13 +12,14 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 13] = [
+const TOPICS: [&str; 14] = [
     "first-crawl",
     "crawling",
     "index",
     "store",
     "archives",
     "split",
+    "master",
     "politeness",
     "monitoring",
     "services",
@@ -29,7 +30,7 @@ const TOPICS: [&str; 13] = [
 ];
 
 /// Ports that stand in the text; each test uses free ones in their place.
-const PORTS: [&str; 5] = ["7080", "7443", "7170", "7172", "7180"];
+const PORTS: [&str; 6] = ["7080", "7443", "7170", "7172", "7180", "7190"];
 
 fn source(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -478,6 +479,13 @@ fn the_session_of_split() {
         40,
         "{text}"
     );
+}
+
+#[test]
+fn the_session_of_master() {
+    let text = session("master").text();
+    assert!(text.contains("every promise holds") && text.contains("no violation"), "{text}");
+    assert!(text.contains("not running") || text.contains("running for"), "{text}");
 }
 
 #[test]

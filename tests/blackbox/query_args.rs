@@ -36,9 +36,10 @@ fn what_cannot_be_meant_is_refused() {
         assert_eq!((run.code(), &*run.text()), (2, ""), "{words:?}");
     }
     let none = run(["master", "args", "a.test", "--data", dir.join("none").to_str().unwrap()]);
-    assert_eq!(none.code(), 2);
+    assert_eq!(none.code(), 3);
     assert!(
-        none.stderr.contains("no directory of a master") && none.stderr.lines().count() == 1,
+        none.stderr.contains("is no directory (name the data directory of a master")
+            && none.stderr.lines().count() == 1,
         "{}",
         none.stderr
     );
@@ -47,4 +48,27 @@ fn what_cannot_be_meant_is_refused() {
     let damaged = args(&dir, &["a.test"]);
     assert_eq!(damaged.code(), 3);
     assert!(damaged.stderr.contains("args.journal is none, or of another version"), "{}", damaged.stderr);
+}
+
+#[test]
+fn an_epoch_goes_by_it_and_sends_the_url_that_came_last() {
+    let dir = TempDir::new();
+    let data = dir.path().join("data");
+    let path = data.to_str().unwrap();
+    let line =
+        |second: u32, page: &str| format!("1\t5\t201107272008{second:02}\t7\thttp://a.test/x?{page}\t2\t\n");
+    let first =
+        dir.write("first", [line(1, "id=1&sid=a"), line(3, "id=1&sid=b"), line(2, "id=2&sid=a")].concat());
+    let once = |file: &std::path::Path, now: &str| {
+        run(["master", "once", file.to_str().unwrap(), "--data", path, "--now", now, "--json"]).done().json()
+    };
+    assert_eq!(once(&first, "20110727200900")["sent"], 3);
+    run(["master", "args", "set", "a.test", "sid", "drop", "--data", path]).done();
+    let second = dir
+        .write("second", [line(11, "id=3&sid=a"), line(13, "id=3&sid=b"), line(12, "id=3&sid=c")].concat());
+    let told = once(&second, "20110727200901");
+    assert_eq!((&told["sent"], &told["hits_sent"]), (&1.into(), &6.into()), "{told}");
+    let queue = run(["master", "queue", "cat", "1", "--data", path]).done().text();
+    let urls: Vec<&str> = queue.lines().filter(|line| line.contains("id=3")).collect();
+    assert!(urls.len() == 1 && urls[0].contains("http://a.test/x?id=3&sid=b\t6\t"), "{queue}");
 }

@@ -140,11 +140,11 @@ fn a_crawl_says_what_holds_it_back_and_when_it_ends() {
 #[test]
 fn every_role_is_ready_when_it_is_and_is_described_by_a_file() {
     let (dir, farm) = (TempDir::new(), Farm::start(SiteSpec { hosts: 5, pages: 4, ..SiteSpec::default() }));
-    let managers = [Manager::new(), Manager::new(), Manager::new()];
+    let managers = [Manager::new(), Manager::new(), Manager::new(), Manager::new()];
     let start = |manager: &Manager, role: &str, settings: String| {
         let config = dir.write(&format!("{role}.toml"), settings);
         let mut command = nephila();
-        command.arg(role).arg("--config").arg(config).arg("--data").arg(dir.join(role));
+        command.args(role.split(' ')).arg("--config").arg(config).arg("--data").arg(dir.join(role));
         let running = Running::start(manager.told_by(&mut command, 400));
         manager.wait_for("READY=1");
         running
@@ -166,7 +166,9 @@ fn every_role_is_ready_when_it_is_and_is_described_by_a_file() {
         port(&store)
     );
     let spider = start(&managers[2], "spider", spider);
-    for (manager, noun) in managers.iter().zip(["records", "URLs", "pages"]) {
+    let master = "[master]\nlisten = \"127.0.0.1:0\"\n[[server]]\nid = 1\n".to_string();
+    let master = start(&managers[3], "master run", master);
+    for (manager, noun) in managers.iter().zip(["records", "URLs", "pages", "lines"]) {
         wait_for(noun, PATIENCE, || {
             manager
                 .heard()
@@ -179,7 +181,7 @@ fn every_role_is_ready_when_it_is_and_is_described_by_a_file() {
     wait_for("the seeds are stored", PATIENCE, || {
         (records(&dir.join("storeserver")).len() >= 5).then_some(())
     });
-    for (running, manager) in [spider, urls, store].into_iter().zip(managers.iter().rev()) {
+    for (running, manager) in [master, spider, urls, store].into_iter().zip(managers.iter().rev()) {
         running.signal(Signal::SIGTERM);
         running.wait(PATIENCE).done();
         let heard = manager.heard();
@@ -394,7 +396,7 @@ fn services() -> Vec<String> {
 
 #[test]
 fn units_are_clean_and_let_little_through() {
-    assert_eq!(services().len(), 4);
+    assert_eq!(services().len(), 5);
     for (name, exposure_max) in services().iter().map(|name| (name, 1.5)) {
         let mut command = Command::new("systemd-analyze");
         command.args(["security", "--offline=true", "--no-pager"]).arg(units().join(name));

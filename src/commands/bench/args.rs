@@ -1,6 +1,7 @@
 use super::crawl::CrawlBenchArgs;
 use super::index::IndexBenchArgs;
 use super::long::LongArgs;
+use super::master::MasterBenchArgs;
 use super::parse::ParseBenchArgs;
 use super::queues::QueuesArgs;
 use super::slow::SlowArgs;
@@ -32,6 +33,7 @@ enum BenchWhat {
     Slow(SlowArgs),
     Long(LongArgs),
     Store(StoreBenchArgs),
+    Master(MasterBenchArgs),
 }
 
 impl BenchArgs {
@@ -45,6 +47,7 @@ impl BenchArgs {
             Some(BenchWhat::Slow(slow)) => slow.run(),
             Some(BenchWhat::Long(long)) => long.run(),
             Some(BenchWhat::Store(store)) => store.run(),
+            Some(BenchWhat::Master(master)) => master.run(),
         }
     }
 }

@@ -18,6 +18,8 @@ mod crawl_process;
 mod farm_process;
 mod index;
 mod long;
+mod master;
+mod master_log;
 mod parse;
 mod queues;
 mod record;

@@ -105,7 +105,11 @@ fn there(data: &Path) -> Result<(), Failure> {
     match data.is_dir() {
         true => Ok(()),
         false => {
-            Err(Failure::Usage(format!("{}: no directory of a master (name it with --data)", data.display())))
+            let text = format!(
+                "{} is no directory (name the data directory of a master with --data)",
+                data.display()
+            );
+            Err(Failure::CannotRun(text))
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::master::epoch::{
 use crate::master::{EpochCounts, InputFile};
 use crate::proto::reflog::Stamp;
 use clap::{Args, ValueEnum};
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::fs::{self, File};
@@ -85,6 +86,8 @@ struct OnceReport {
     cpu_seconds: f64,
     cpu_s_per_million: f64,
     seconds: f64,
+    /// The most memory that it had.
+    peak_bytes: u64,
 }
 
 /// Ids of epochs that leave nothing behind but their logs: the same URL has the same in each.
@@ -113,6 +116,7 @@ impl OnceArgs {
             cpu_seconds,
             cpu_s_per_million: cpu_seconds * 1e6 / counts.lines.max(1) as f64,
             seconds: begun.elapsed().map_or(0.0, |elapsed| elapsed.as_secs_f64()),
+            peak_bytes: getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss() as u64 * 1_024),
         };
         tell_summary(&report, self.json, OnceReport::text)
     }

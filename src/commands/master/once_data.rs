@@ -3,10 +3,11 @@
 use super::threads::Threads;
 use crate::base::grouped;
 use crate::commands::shared::{Failure, counted, now_ms, say, tell_summary};
-use crate::master::EpochCounts;
-use crate::master::epoch::{AsWritten, JoinRules};
+use crate::master::args::Args;
+use crate::master::epoch::JoinRules;
 use crate::master::keeping::{Committed, Master, MasterRules};
 use crate::master::map::Server;
+use crate::master::{EpochCounts, InputFile};
 use crate::proto::reflog::Stamp;
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -51,6 +52,9 @@ pub(super) fn once_with_data(
     data: &OnceData,
     json: bool,
 ) -> Result<(), Failure> {
+    for file in files {
+        InputFile::new(file).open().map_err(Failure::cannot_run)?;
+    }
     let rules =
         MasterRules { servers: (1..=data.servers).map(Server::new).collect(), ..MasterRules::default() };
     let now_s = now.map_or(u32::try_from(now_ms() / 1_000).unwrap_or(u32::MAX), Stamp::s);
@@ -58,10 +62,12 @@ pub(super) fn once_with_data(
     told.iter().for_each(say);
     let began = cpu_s();
     loop {
-        let (committed, files_taken, known, is_again) = epoch(&mut master, files, now_s, data)?;
-        if is_again {
-            continue;
-        }
+        let (committed, files_taken) = match epoch(&mut master, files, now_s, data)? {
+            Some((.., true)) => continue,
+            Some((committed, taken, _)) => (committed, taken),
+            None => (Committed { epoch: master.epoch().0, ..Committed::default() }, 0),
+        };
+        let known = files.len() as u64 - files_taken;
         let cpu_s = cpu_s() - began;
         let lines = committed.counts.lines;
         let told = OnceTold {
@@ -82,20 +88,27 @@ pub(super) fn once_with_data(
     }
 }
 
+/// An epoch of how many files, and whether it is one that was left unfinished; `None` if there is nothing new.
 fn epoch(
     master: &mut Master,
     files: &[PathBuf],
     now_s: u32,
     data: &OnceData,
-) -> io::Result<(Committed, u64, u64, bool)> {
-    let mut epoch = master.begin(files, now_s, &[])?;
+) -> io::Result<Option<(Committed, u64, bool)>> {
+    let mut epoch = match master.begin_new(files, now_s, &[])? {
+        Ok(epoch) => epoch,
+        Err(told) => {
+            told.iter().for_each(say);
+            return Ok(None);
+        }
+    };
     epoch.told().iter().for_each(say);
-    let taken = epoch.inputs().len() as u64;
-    let (known, is_again) = (files.len() as u64 - taken.min(files.len() as u64), epoch.is_again());
-    let joined = epoch.join(data.rules, &AsWritten, &Threads(data.workers))?;
+    let (taken, is_again) = (epoch.inputs().len() as u64, epoch.is_again());
+    let query_args = Args::view(&data.path)?;
+    let joined = epoch.join(data.rules, &query_args, &Threads(data.workers))?;
     let committed = master.commit(epoch, joined, None)?;
     committed.told.iter().for_each(say);
-    Ok((committed, taken, known, is_again))
+    Ok(Some((committed, taken, is_again)))
 }
 
 fn cpu_s() -> f64 {

@@ -8,6 +8,7 @@ use crate::commands::shared::{
 };
 use crate::config::{Config, ConfigError, Layered, Seconds};
 use crate::engine::MasterNode;
+use crate::storage::make_data_directory;
 use crate::tune::Tally;
 use clap::Args;
 use std::path::PathBuf;
@@ -73,11 +74,11 @@ impl RunArgs {
             config.master.database_access(std::env::var(DATABASE_PASSWORD).ok()).map_err(Failure::Usage)?;
         raise_nofile();
         free_data(data)?;
-        std::fs::create_dir_all(data).map_err(|cause| {
+        make_data_directory(data).map_err(|cause| {
             Failure::CannotRun(format!("cannot make {}: {cause} (choose another --data)", data.display()))
         })?;
-        let node = MasterNode::start(&config, database.as_ref(), started)?;
         let doors = take_doors(&config, Some(data))?;
+        let node = MasterNode::start(&config, database.as_ref(), started)?;
         announce_links("master", node.bound(), config.master.peer.as_slice());
         announce_links("master: intake", node.intake_bound(), &[]);
         let listener = listen(doors, node.desk(), Tally::default());

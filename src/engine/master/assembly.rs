@@ -14,6 +14,7 @@ use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::master_status::{MasterBoard, Neighbour};
 use crate::limits::{MASTER_NEWS_WORDS, MASTER_REPORT_WORDS};
 use crate::master::PartnerDomain;
+use crate::master::args::Args;
 use crate::master::epoch::Workers;
 use crate::master::keeping::Master;
 use crate::rings::{Doorbell, Fill, ring};
@@ -70,6 +71,8 @@ pub(crate) fn assemble_master<L>(
     let (stop, live, board) = (Arc::<AtomicBool>::default(), LiveConfig::new(config), MasterBoard::default());
     let opened =
         Master::open(&settings.data, master_rules(config)).map_err(|e| NodeError::Dealing(e.to_string()))?;
+    let args = Args::open(&settings.data, config.doc_index.canon())
+        .map_err(|e| NodeError::Dealing(format!("{}: {e}", settings.data.display())))?;
     let path = settings.spool();
     let settle = settings.settle.map(|settle| Duration::from_secs(settle.0));
     let spool = Spool::open(&path, settle, health.notices().clone())
@@ -114,6 +117,7 @@ pub(crate) fn assemble_master<L>(
         EpochParts {
             config: live.clone(),
             table: database,
+            args,
             workers: means.workers,
             news,
             nodes: nodes_bell.door.clone(),

@@ -9,11 +9,12 @@ use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::master_status::{MasterBoard, Neighbour, ServerStatus};
-use crate::master::epoch::{AsWritten, DomainBy, JoinRules, Workers};
+use crate::master::args::Args;
+use crate::master::epoch::{DomainBy, JoinRules, Workers};
 use crate::master::keeping::{Committed, Kept, Master, MasterRules, Told};
 use crate::master::map::{Assign, Server, ServerState};
 use crate::master::moves::{Closed, MasterDesk, MoveError, MoveNews, MoveOrder, Moves};
-use crate::master::{PartnerDomain, ServerId};
+use crate::master::{PairTerms, PartnerDomain, ServerId};
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::storage::mend;
 use std::io;
@@ -49,6 +50,8 @@ pub(crate) struct EpochActor {
 pub(crate) struct EpochParts {
     pub config: LiveConfig,
     pub table: Option<Box<dyn PartnerDomain + Send>>,
+    /// Which parameters of URLs say nothing.
+    pub args: Args,
     pub workers: Box<dyn Workers + Send>,
     pub news: Sender<ToNodes>,
     pub nodes: Arc<Doorbell>,
@@ -102,6 +105,23 @@ pub(crate) fn drained(servers: &[ServerId]) -> Kept {
         states: servers.iter().map(|server| (*server, ServerState::Draining)).collect(),
         ..Kept::default()
     }
+}
+
+/// Two masters without a database go by a hash over the same servers, for as long as their directories last.
+pub(super) fn keep_pair_terms(config: &Config, has_table: bool) -> Result<(), String> {
+    let master = &config.master;
+    if has_table || master.peer.is_none() {
+        return Ok(());
+    }
+    let server = |server: &config::Server| {
+        format!("{} capacity {} {}", server.id, server.capacity, server.state.name())
+    };
+    let terms = PairTerms {
+        assign: master.assign.name().to_string(),
+        by: master.by.name().to_string(),
+        servers: config.servers.iter().map(server).collect(),
+    };
+    terms.keep(&master.data).unwrap_or_else(|cause| Err(format!("{}: {cause}", master.data.display())))
 }
 
 fn join_rules(config: &Config) -> JoinRules {
@@ -192,6 +212,9 @@ impl EpochActor {
         }
         self.spool.set_settle(config.master.settle.map(|settle| Duration::from_secs(settle.0)));
         self.config = config;
+        if let Err(why) = keep_pair_terms(&self.config, self.parts.table.is_some()) {
+            return self.parts.health.tell(Event::MasterNotice, vec![("what", "pair".into())], why);
+        }
         match self.master.configure(master_rules(&self.config)) {
             Ok(told) => self.tell(&told),
             Err(cause) => self.fails(&cause, self.turned_at),
@@ -209,7 +232,12 @@ impl EpochActor {
                     self.moves.closed(Closed { link, server: ServerId(server), domain: domain.into() });
                     self.moved_at = None;
                 }
-                Said::Page { .. } | Said::Clean { .. } => {}
+                Said::Page { status, digest, canonical, url } => {
+                    self.parts.args.saw_page(&url, status, digest, canonical.as_deref());
+                }
+                Said::Clean { origin, rule } => {
+                    self.parts.args.clean_param(&origin, &rule);
+                }
             }
         }
     }
@@ -339,6 +367,8 @@ impl EpochActor {
         let began = std::time::Instant::now();
         let now_s = u32::try_from((self.parts.clock)(now)).unwrap_or(u32::MAX);
         self.go_on_with_moves(now)?;
+        // An epoch that is made again finds what it went by.
+        self.parts.args.flush()?;
         let loads: Vec<(ServerId, u64)> = {
             let board = self.parts.board.lock();
             board.servers.iter().filter_map(|server| Some((ServerId(server.id), server.pending?))).collect()
@@ -347,7 +377,7 @@ impl EpochActor {
         let mut epoch = self.master.begin(&inputs, now_s, &loads)?;
         self.tell(&epoch.told().to_vec());
         self.is_begun = true;
-        let joined = epoch.join(join_rules(&self.config), &AsWritten, &*self.parts.workers)?;
+        let joined = epoch.join(join_rules(&self.config), &self.parts.args, &*self.parts.workers)?;
         let taken = epoch.inputs().len() as u64;
         let table = self.parts.table.as_mut().map(|table| &mut **table as &mut dyn PartnerDomain);
         let committed = self.master.commit(epoch, joined, table)?;

@@ -21,6 +21,8 @@ pub(crate) struct QueueServer {
     /// By [`Key::pack`], so that they are served in one order each time.
     links: BTreeMap<u64, NodeLink>,
     seats: BTreeMap<u16, Seat>,
+    /// The link to the other master, while it stands.
+    peer: Option<Key>,
     turned_at: Now,
     /// The board was written at this time.
     shown_at: Option<Now>,
@@ -67,6 +69,7 @@ impl QueueServer {
             parts,
             links: BTreeMap::new(),
             seats: BTreeMap::new(),
+            peer: None,
             turned_at: Now::ZERO,
             shown_at: None,
             ends: false,
@@ -116,7 +119,10 @@ impl QueueServer {
 
     fn take_event(&mut self, event: LinkEvent, now: Now) {
         match event {
-            LinkEvent::Up { peer, dial: Some(_), .. } => self.peer_is(true, None, now, peer.to_string()),
+            LinkEvent::Up { link, peer, dial: Some(_) } => {
+                self.peer = Some(link);
+                self.peer_is(true, None, now, peer.to_string());
+            }
             LinkEvent::Up { link, peer, dial: None } => {
                 self.links.insert(link.pack(0), NodeLink::new(link, peer, now));
             }
@@ -141,10 +147,10 @@ impl QueueServer {
                 }
             }
             LinkEvent::Down { link, why } => {
-                if self.links.contains_key(&link.pack(0)) {
-                    self.leave(link, &why);
-                } else {
+                if self.peer.take_if(|peer| *peer == link).is_some() {
                     self.peer_is(false, Some(why), now, String::new());
+                } else {
+                    self.leave(link, &why);
                 }
             }
         }

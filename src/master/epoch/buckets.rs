@@ -1,6 +1,8 @@
 use super::groups::Groups;
 use super::line::{HEAD_BYTES, Line, LineHead};
 use super::spill_file::{Part, SpillFile};
+use crate::limits::URL_BYTES_MAX;
+use crate::proto::reflog::{DIGITS_MAX, TAG_BYTES_MAX};
 use std::io;
 use std::mem;
 
@@ -17,6 +19,7 @@ pub(super) struct Buckets<'s> {
     free: Vec<Vec<u8>>,
     /// Those and all others.
     blocks: usize,
+    block_bytes: usize,
     blocks_max: usize,
     spill: &'s SpillFile,
 }
@@ -31,15 +34,23 @@ struct Bucket {
     chunk: Option<u32>,
 }
 
-/// A line never lies in two.
+/// Bytes of a block, which may be fewer where memory is short. A line never lies in two.
 const BLOCK_BYTES: usize = 32 * 1_024;
+const BLOCK_BYTES_MIN: usize = 10 * 1_024;
+/// Each bucket has one open, and some are full.
+const BLOCKS_MIN: usize = 320;
 /// A bucket that has so many times as much as the others is put together before anything is spilled.
 const SKEW: usize = 4;
+
+const _: () = assert!(
+    URL_BYTES_MAX + 2 * DIGITS_MAX + TAG_BYTES_MAX.next_multiple_of(256) + 2 * HEAD_BYTES <= BLOCK_BYTES_MIN
+);
 
 impl<'s> Buckets<'s> {
     /// For lines of one reader, or of one of several, which have chunks.
     pub fn new(depth: u32, memory_bytes: usize, has_chunks: bool, spill: &'s SpillFile) -> Buckets<'s> {
         let chunk = (!has_chunks).then_some(0);
+        let block_bytes = (memory_bytes / 1_024).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES);
         Buckets {
             depth,
             buckets: (0..256).map(|_| Bucket { chunk, ..Bucket::default() }).collect(),
@@ -47,8 +58,8 @@ impl<'s> Buckets<'s> {
             has_chunks,
             free: Vec::new(),
             blocks: 0,
-            // Each has one at least.
-            blocks_max: (memory_bytes / BLOCK_BYTES).max(512),
+            block_bytes,
+            blocks_max: (memory_bytes / block_bytes).max(BLOCKS_MIN),
             spill,
         }
     }
@@ -99,7 +110,7 @@ impl<'s> Buckets<'s> {
         }
         let block = self.free.pop().unwrap_or_else(|| {
             self.blocks += 1;
-            Vec::with_capacity(BLOCK_BYTES)
+            Vec::with_capacity(self.block_bytes)
         });
         let bucket = &mut self.buckets[at];
         let before = mem::replace(&mut bucket.open, block);
@@ -150,7 +161,7 @@ impl<'s> Buckets<'s> {
         let mut allocated = 0;
         groups.for_each_line(&parts, |chunk, line| {
             if made.open.capacity() - made.open.len() < line.bytes() + HEAD_BYTES {
-                let before = mem::replace(&mut made.open, Vec::with_capacity(BLOCK_BYTES));
+                let before = mem::replace(&mut made.open, Vec::with_capacity(self.block_bytes));
                 allocated += 1;
                 if !before.is_empty() {
                     made.full.push(before);

@@ -3,19 +3,61 @@ use crate::base::fingerprint;
 use crate::proto::url::registrable;
 use memchr::{memchr, memrchr};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// Where domains stand in URLs, with a memory for hosts that come often.
 pub struct Domains {
     by: DomainBy,
-    /// A host's hash, and how many bytes at its end are its domain.
-    known: Vec<(u64, usize)>,
+    known: Vec<KnownHost>,
 }
 
-const KNOWN_BITS: u32 = 12;
+/// A host's hash, and how many bytes at its end are its domain.
+#[derive(Clone, Copy, Default)]
+struct KnownHost {
+    hash: u64,
+    domain_bytes: usize,
+}
+
+/// What was known when a partition was done, for the next.
+pub(super) struct DomainsPool {
+    by: DomainBy,
+    idle: Mutex<Vec<Domains>>,
+}
+
+/// Goes back when it is dropped.
+pub(super) struct LentDomains<'p> {
+    pool: &'p DomainsPool,
+    domains: Option<Domains>,
+}
+
+const KNOWN_BITS: u32 = 14;
+
+impl DomainsPool {
+    pub fn new(by: DomainBy) -> DomainsPool {
+        DomainsPool { by, idle: Mutex::default() }
+    }
+
+    pub fn lend(&self) -> LentDomains<'_> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        LentDomains { pool: self, domains: idle }
+    }
+}
+
+impl LentDomains<'_> {
+    pub fn place(&mut self, url: &[u8]) -> Range<usize> {
+        self.domains.get_or_insert_with(|| Domains::new(self.pool.by)).place(url)
+    }
+}
+
+impl Drop for LentDomains<'_> {
+    fn drop(&mut self) {
+        self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(self.domains.take());
+    }
+}
 
 impl Domains {
     pub fn new(by: DomainBy) -> Domains {
-        Domains { by, known: vec![(0, 0); 1 << KNOWN_BITS] }
+        Domains { by, known: vec![KnownHost::default(); 1 << KNOWN_BITS] }
     }
 
     /// The place of the domain in a URL in normal form.
@@ -27,10 +69,11 @@ impl Domains {
         let text = &url[host.clone()];
         let hash = fingerprint(text);
         let known = &mut self.known[(hash >> (64 - KNOWN_BITS)) as usize];
-        if known.0 != hash || known.1 == 0 {
-            *known = (hash, registrable(str::from_utf8(text).unwrap_or_default()).len());
+        if known.hash != hash || known.domain_bytes == 0 {
+            let domain_bytes = registrable(str::from_utf8(text).unwrap_or_default()).len();
+            *known = KnownHost { hash, domain_bytes };
         }
-        host.end - known.1.min(host.len())..host.end
+        host.end - known.domain_bytes.min(host.len())..host.end
     }
 }
 
@@ -60,12 +103,12 @@ mod tests {
             ("http://10.1.2.3:81/", "10.1.2.3", "10.1.2.3"),
             ("https://[::1]:81/", "[::1]", "[::1]"),
         ] {
-            let mut domains = Domains::new(DomainBy::Registrable);
+            let by_domain = DomainsPool::new(DomainBy::Registrable);
             // The second time from memory.
             for _ in 0..2 {
-                assert_eq!(&url[domains.place(url.as_bytes())], domain);
+                assert_eq!(&url[by_domain.lend().place(url.as_bytes())], domain);
             }
-            assert_eq!(&url[Domains::new(DomainBy::Host).place(url.as_bytes())], host);
+            assert_eq!(&url[DomainsPool::new(DomainBy::Host).lend().place(url.as_bytes())], host);
         }
     }
 }

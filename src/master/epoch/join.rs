@@ -1,4 +1,4 @@
-use super::domain::Domains;
+use super::domain::{DomainsPool, LentDomains};
 use super::groups::{Grouped, Groups};
 use super::intake::{TakenIn, take_in};
 use super::job::{JoinJob, JoinRules};
@@ -32,9 +32,10 @@ pub fn join(mut job: JoinJob<'_>) -> io::Result<Joined> {
     let outputs: Vec<Mutex<PartitionOutput>> = (0..256).map(|_| Mutex::default()).collect();
     let kept =
         Kept { spill: &spill, bytes: AtomicUsize::new(0), max: job.rules.memory_bytes / 8 * OUTPUT_EIGHTHS };
+    let domains = DomainsPool::new(job.rules.by);
     let make = |partition| RowSink {
         partition,
-        domains: Domains::new(job.rules.by),
+        domains: domains.lend(),
         kept: &kept,
         rows: Vec::new(),
         sent: Vec::new(),
@@ -106,7 +107,7 @@ pub(super) fn each_partition<K: Known, S: Sink>(
     told.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-const PARTITION_BYTES_MIN: usize = 8 << 20;
+const PARTITION_BYTES_MIN: usize = 64 << 10;
 
 /// What is made, in memory as far as the budget goes.
 struct Kept<'s> {
@@ -132,7 +133,7 @@ impl Kept<'_> {
 /// Rows and what is sent, as bytes.
 struct RowSink<'k> {
     partition: u8,
-    domains: Domains,
+    domains: LentDomains<'k>,
     kept: &'k Kept<'k>,
     rows: Vec<u8>,
     sent: Vec<u8>,
@@ -182,12 +183,13 @@ impl Sink for RowSink<'_> {
         let row = FilteredRow {
             id: line.id,
             record,
-            domain: str::from_utf8(&line.url[place.clone()]).unwrap_or_default(),
+            // It is written as a place.
+            domain: "",
             at: RowPlace { partition: self.partition, row: sent.row },
             sent_before_s: sent.before.map_or(0, |row| row.sent_s),
         };
         let tag_before = sent.before.map_or(TagMark::NONE, |row| row.tag);
-        Sent { row, tag_before }.write(place.start, &mut self.sent);
+        Sent { row, tag_before }.write(place, &mut self.sent);
         self.turn(PART_BYTES)
     }
 

@@ -30,6 +30,8 @@ mod partition;
 mod row;
 mod sent;
 mod spill_file;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use current_log::{CurrentLog, CurrentRows, CurrentWriter};

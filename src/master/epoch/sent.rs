@@ -2,6 +2,7 @@ use super::row::TagMark;
 use crate::base::{u16_at, u32_at, u64_at};
 use crate::master::{FilteredRow, RowPlace};
 use crate::proto::reflog::{ReflogRecord, Stamp};
+use std::ops::Range;
 
 /// A row of filtered_log as it waits for its place: its fixed part, then URL, page, batch and tag.
 ///
@@ -20,8 +21,9 @@ pub(super) struct Sent<'a> {
 const FIXED_BYTES: usize = 42;
 
 impl<'a> Sent<'a> {
-    pub fn write(&self, domain_at: usize, out: &mut Vec<u8>) {
-        let FilteredRow { id, record, domain, at, sent_before_s } = &self.row;
+    /// Writes it; the domain stands at this place in its URL.
+    pub fn write(&self, domain: Range<usize>, out: &mut Vec<u8>) {
+        let FilteredRow { id, record, at, sent_before_s, .. } = &self.row;
         let mut fixed = [0; FIXED_BYTES];
         fixed[..8].copy_from_slice(&id.to_le_bytes());
         fixed[8..12].copy_from_slice(&at.row.to_le_bytes());
@@ -30,7 +32,7 @@ impl<'a> Sent<'a> {
         fixed[24..28].copy_from_slice(&record.at.s().to_le_bytes());
         fixed[28..32].copy_from_slice(&record.hits.to_le_bytes());
         fixed[32..34].copy_from_slice(&(record.url.len() as u16).to_le_bytes());
-        fixed[34..36].copy_from_slice(&(domain_at as u16).to_le_bytes());
+        fixed[34..36].copy_from_slice(&(domain.start as u16).to_le_bytes());
         fixed[36..38].copy_from_slice(&(domain.len() as u16).to_le_bytes());
         fixed[38..].copy_from_slice(&[
             record.tag.len() as u8,

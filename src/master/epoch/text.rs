@@ -1,7 +1,7 @@
 //! An epoch in text, for whoever wants to look at it with sort and join: the same steps, with URLs beside the rows.
 
 use super::buckets::Buckets;
-use super::domain::Domains;
+use super::domain::{DomainsPool, LentDomains};
 use super::groups::Grouped;
 use super::id_key::IdKey;
 use super::intake::take_in;
@@ -42,9 +42,9 @@ pub fn join_text(
     let known =
         current.map(|text| TextLog::read(text, job.key, job.canon, eighth * 2, &spill)).transpose()?;
     let taken = take_in(&mut job, eighth * 4, &spill)?;
-    let by = job.rules.by;
+    let domains = DomainsPool::new(job.rules.by);
     let make = |_| TextSink {
-        domains: Domains::new(by),
+        domains: domains.lend(),
         dates: Dates::default(),
         filtered: Vec::new(),
         current: Vec::new(),
@@ -230,8 +230,8 @@ impl KnownRows for TextRows {
 }
 
 /// The lines of a partition.
-struct TextSink {
-    domains: Domains,
+struct TextSink<'p> {
+    domains: LentDomains<'p>,
     dates: Dates,
     filtered: Vec<u8>,
     current: Vec<u8>,
@@ -246,7 +246,7 @@ fn push_tag(tag: TagMark, came: &[u8], known: Option<KnownText<'_>>, out: &mut V
     }
 }
 
-impl Sink for TextSink {
+impl Sink for TextSink<'_> {
     fn sent(&mut self, sent: &SentNow<'_>) -> io::Result<()> {
         let line = &sent.came.line;
         let domain = &line.url[self.domains.place(line.url)];
@@ -290,7 +290,7 @@ impl Sink for TextSink {
     }
 }
 
-impl TextSink {
+impl TextSink<'_> {
     /// What follows the domain.
     fn end_row(&mut self, next: &CurrentRow, came: &[u8], known: Option<KnownText<'_>>) {
         for time_s in [next.sent_s, next.seen_s] {
@@ -325,14 +325,14 @@ impl Dates {
 }
 
 /// Partitions in their order, whoever is done first.
-struct InOrder<'a> {
+struct InOrder<'a, 'p> {
     next: u16,
-    waiting: BTreeMap<u16, TextSink>,
+    waiting: BTreeMap<u16, TextSink<'p>>,
     out: TextOut<'a>,
 }
 
-impl InOrder<'_> {
-    fn take(&mut self, partition: u8, sink: TextSink) -> io::Result<()> {
+impl<'p> InOrder<'_, 'p> {
+    fn take(&mut self, partition: u8, sink: TextSink<'p>) -> io::Result<()> {
         self.waiting.insert(u16::from(partition), sink);
         while let Some(sink) = self.waiting.remove(&self.next) {
             self.out.filtered.write_all(&sink.filtered)?;

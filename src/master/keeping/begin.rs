@@ -14,12 +14,39 @@ impl Master {
     /// Begins an epoch, or again the one that was not committed, which has its own files, `now` and loads. `loads` is what
     /// nodes say that they have still to fetch.
     pub fn begin(&mut self, inputs: &[PathBuf], now_s: u32, loads: &[(ServerId, u64)]) -> io::Result<Epoch> {
+        let begun = self.begin_if(inputs, now_s, loads, |_| true)?;
+        begun.map_err(|_| io::Error::other("an epoch begins when it is told to"))
+    }
+
+    /// The same, unless all inputs were taken before: then nothing begins, and it is said what is known.
+    pub fn begin_new(
+        &mut self,
+        inputs: &[PathBuf],
+        now_s: u32,
+        loads: &[(ServerId, u64)],
+    ) -> io::Result<Result<Epoch, Vec<Told>>> {
+        self.begin_if(inputs, now_s, loads, |new| new > 0)
+    }
+
+    fn begin_if(
+        &mut self,
+        inputs: &[PathBuf],
+        now_s: u32,
+        loads: &[(ServerId, u64)],
+        is_enough: impl FnOnce(usize) -> bool,
+    ) -> io::Result<Result<Epoch, Vec<Told>>> {
         self.usable()?;
         let mut told = Vec::new();
         let is_again = self.state.begun.is_some();
         let begin = match self.state.begun.clone() {
             Some(begun) => self.again(begun, &mut told)?,
-            None => self.fresh(inputs, now_s, loads, &mut told)?,
+            None => {
+                let (files, paths) = self.choose(inputs, &mut told)?;
+                if !is_enough(paths.len()) {
+                    return Ok(Err(told));
+                }
+                (self.fresh(files, now_s, loads)?, paths)
+            }
         };
         let number = begin.0.epoch;
         let held = match self.state.held {
@@ -33,7 +60,7 @@ impl Master {
             told.push(Told::CurrentEmptied { path: path.clone() });
         }
         let rejects = Rejects::create(&self.files.rejects(), number).map_err(about(&self.files.rejects()))?;
-        Ok(Epoch {
+        Ok(Ok(Epoch {
             number,
             now_s: begin.0.now,
             inputs: begin.1.into_iter().map(InputFile::new).collect(),
@@ -45,16 +72,11 @@ impl Master {
             told,
             is_again,
             rules: EpochRules::default(),
-        })
+        }))
     }
 
-    fn fresh(
-        &mut self,
-        inputs: &[PathBuf],
-        now_s: u32,
-        loads: &[(ServerId, u64)],
-        told: &mut Vec<Told>,
-    ) -> io::Result<(Begin, Vec<PathBuf>)> {
+    /// The inputs that were not taken before.
+    fn choose(&self, inputs: &[PathBuf], told: &mut Vec<Told>) -> io::Result<(Vec<InputName>, Vec<PathBuf>)> {
         let epoch = self.state.epoch + 1;
         let (mut files, mut paths, mut these) = (Vec::new(), Vec::new(), RapidHashSet::default());
         for path in inputs {
@@ -74,9 +96,13 @@ impl Master {
                 Err(e) => told.push(Told::UnreadableFile { path: path.clone(), cause: e.fault.to_string() }),
             }
         }
+        Ok((files, paths))
+    }
+
+    fn fresh(&mut self, files: Vec<InputName>, now_s: u32, loads: &[(ServerId, u64)]) -> io::Result<Begin> {
         let queued = self.queues.iter().map(|(server, queue)| (*server, queue.shelf().waiting_bytes()));
         let begin = Begin {
-            epoch,
+            epoch: self.state.epoch + 1,
             now: now_s,
             files,
             loads: loads.iter().map(|(server, pending)| (server.0, *pending)).collect(),
@@ -84,7 +110,7 @@ impl Master {
             done: self.rules.moves_inputs,
         };
         self.append(Record::Begin(begin.clone()))?;
-        Ok((begin, paths))
+        Ok(begin)
     }
 
     /// The epoch that was not committed. Without an input that is gone or is another file now, it begins anew.

@@ -59,6 +59,7 @@ impl Epoch {
         canon: &dyn UrlCanon,
         workers: &dyn Workers,
     ) -> io::Result<Joined> {
+        self.rules = rules.into();
         let current =
             self.current.as_deref().map(|path| open_current(path, &self.key)).transpose()?.flatten();
         join(JoinJob {

@@ -132,9 +132,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<JournalRead, String> {
         let line = &rest[..line_end.unwrap_or(rest.len())];
         let record = line_end.and_then(|_| record_of(line));
         let Some(record) = record else {
-            // What a crash left is at the end, and has not come to its end or to the disk.
-            let is_last = line_end.is_none_or(|at| at + 1 == rest.len());
-            if is_last && (line_end.is_none() || line.contains(&0)) || rest.iter().all(|byte| *byte == 0) {
+            if is_torn(rest, line_end) {
                 break;
             }
             return Err(format!("line {number} is damaged"));
@@ -157,6 +155,19 @@ pub(super) fn parse(bytes: &[u8]) -> Result<JournalRead, String> {
     let (torn_bytes, end) = (rest.len() as u64, (bytes.len() - rest.len()) as u64);
     Ok(JournalRead { state, end, torn_bytes, checkpoint_bytes })
 }
+
+/// Whether the last line is what a crash left: it has not come to its end, or not to the disk. One whose end is another
+/// byte than it was is damaged.
+fn is_torn(rest: &[u8], line_end: Option<usize>) -> bool {
+    let is_unwritten = rest.windows(UNWRITTEN_BYTES).any(|bytes| bytes.iter().all(|byte| *byte == 0));
+    match line_end {
+        None => is_unwritten || record_of(&rest[..rest.len() - 1]).is_none(),
+        Some(at) => is_unwritten && at + 1 == rest.len(),
+    }
+}
+
+/// So many zeros in a row were never written.
+const UNWRITTEN_BYTES: usize = 16;
 
 fn record_of(line: &[u8]) -> Option<Record> {
     let (crc, json) = line.split_at_checked(9)?;

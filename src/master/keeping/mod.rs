@@ -28,6 +28,8 @@ mod lock;
 mod master;
 mod rejects;
 mod state;
+#[cfg(test)]
+mod tests;
 mod told;
 mod view;
 

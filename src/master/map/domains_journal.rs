@@ -376,7 +376,9 @@ mod tests {
     fn write(journal: &mut DomainsJournal, map: &mut DomainMap, from: u32, to: u32) -> DomainsEnd {
         let rows: Vec<MapRow> = (from..to).map(|n| row(n, n as u16 % 4)).collect();
         journal.append_rows(rows.iter()).unwrap();
-        rows.iter().for_each(|row| drop(map.set(row)));
+        for row in &rows {
+            map.set(row);
+        }
         let sent: Vec<(u32, u32)> =
             (0..map.numbers()).step_by(3).map(|index| (index, index % 11 + 1)).collect();
         let now_s = 1_311_797_321 + from * 977;

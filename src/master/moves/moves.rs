@@ -176,7 +176,12 @@ impl Moves {
 
     /// A line of what a closed domain brings along.
     pub fn hand(&mut self, link: u64, domain: &str, handed: Handed<'_>) {
-        self.handed.entry((link, domain.into())).or_default().push(handed);
+        let key = (link, domain.into());
+        if !self.handed.contains_key(&key) {
+            // A domain is handed over by one node, which begins anew on a new link.
+            self.handed.retain(|(_, of), _| **of != *domain);
+        }
+        self.handed.entry(key).or_default().push(handed);
     }
 
     /// The same, as lines of `URL …` and `NICE …`.
@@ -192,7 +197,8 @@ impl Moves {
 
     /// That was all of it; it is answered with [`MoveNews::Fenced`] when it is durable.
     pub fn closed(&mut self, closed: Closed) {
-        if self.closed.len() < CLOSED_MAX && !self.closed.contains(&closed) {
+        self.closed.retain(|before| (before.server, &before.domain) != (closed.server, &closed.domain));
+        if self.closed.len() < CLOSED_MAX {
             self.closed.push(closed);
         }
     }

@@ -31,4 +31,4 @@ pub use line::Entry;
 pub(crate) use queue::open_shelf;
 pub use queue::{Batch, Queue, QueueEnd, QueueLimits};
 pub use reader::QueueReader;
-pub use segment::{Damage, segment_entries};
+pub use segment::{Damage, segment_entries, segment_header};

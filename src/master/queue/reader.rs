@@ -45,7 +45,11 @@ impl QueueReader {
         mut each: impl FnMut(&[u8]),
     ) -> Result<u64, QueueError> {
         self.runs(from, max, bytes_max, |lines| {
-            lines[..lines.len() - 1].split(|byte| *byte == b'\n').for_each(&mut each);
+            let mut at = 0;
+            for end in memchr::memchr_iter(b'\n', lines) {
+                each(&lines[at..end]);
+                at = end + 1;
+            }
         })
     }
 

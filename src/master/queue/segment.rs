@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The header of a segment: magic and version, the server, the number of the first entry, a checksum.
-pub(super) const SEGMENT_HEADER_BYTES: usize = 32;
+pub const SEGMENT_HEADER_BYTES: usize = 32;
 const SEGMENT_MAGIC: &[u8; 8] = b"NEPHQUE1";
 const CHECKED: usize = 24;
 
@@ -33,7 +33,8 @@ pub struct Damage {
     pub what: &'static str,
 }
 
-pub(super) fn segment_header(server: ServerId, first_seq: u64) -> [u8; SEGMENT_HEADER_BYTES] {
+/// What a segment begins with.
+pub fn segment_header(server: ServerId, first_seq: u64) -> [u8; SEGMENT_HEADER_BYTES] {
     let mut bytes = [0; SEGMENT_HEADER_BYTES];
     bytes[..8].copy_from_slice(SEGMENT_MAGIC);
     bytes[8..10].copy_from_slice(&server.0.to_le_bytes());

@@ -16,6 +16,8 @@
 //! | `dns`      | an answer to a fixed question           | strangers are strays; addresses are bounded and of the kind |
 //! | `log`      | lines of a crawl log                    | what is written is read the same                         |
 //! | `warc`     | a WARC file                             | cuts change nothing; blocks are as long as their heads say |
+//! | `queue`    | a mode, then blocks of a master's queue | no entry without its checksums; numbers rise by one      |
+//! | `current`  | a mode, then a current_log               | every row that was written, or damage is told            |
 //! | `segment`  | a mode, then records of a segment       | no record without its checksums, no document not promised |
 //!
 //! Two runners share them: a short one with fixed seeds in the test suite (`tests/blackbox/fuzz.rs`), and a long one
@@ -24,11 +26,13 @@
 
 mod body;
 mod coding;
+mod current;
 mod dns;
 mod head;
 mod html;
 mod lines;
 mod log;
+mod queue;
 mod record;
 mod reflog;
 mod response;
@@ -40,7 +44,7 @@ mod warc;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
@@ -54,8 +58,10 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("sitemap", sitemap::run),
     ("dns", dns::run),
     ("log", log::run),
+    ("queue", queue::run),
     ("segment", segment::run),
     ("warc", warc::run),
+    ("current", current::run),
 ];
 
 /// Ways to cut some bytes in pieces: one by one, and in two at a few places spread over them.

@@ -1,0 +1,290 @@
+use super::master_log::LogMaker;
+use super::record::RecordArgs;
+use super::stage::{PeerRun, Stage, is_installed};
+use crate::commands::shared::{Failure, say};
+use crate::config::size;
+use crate::proto::reflog::Stamp;
+use clap::Args;
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Make reflogs and an epoch of the last one, and print what a million lines cost beside sort, Polars and DuckDB
+///
+/// Steps (1) to (4) of a master, on one core: lines by their id, grouped, joined with the current_log of the file before,
+/// and filtered. Every URL that is sent is compared with those of the peers.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  nephila bench master --lines 1000000\n  nephila bench master --peers --record bench/runs/my-machine-master.json\n\nThe figure to look at is CPU seconds per million lines, of a process of its own for each. The peers are GNU\nsort and join with an awk, and with --peers Polars and DuckDB too, which are installed into an environment of\nPython in the bench's directory. Ten million lines take 930 MB a file, and 6 GB in all."
+)]
+pub(super) struct MasterBenchArgs {
+    /// Lines of a file
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    lines: u64,
+    /// Files; the last is measured
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=20))]
+    files: u32,
+    /// Memory for the epoch that has little
+    #[arg(long, value_name = "BYTES", default_value = "256MB", value_parser = size::<u64>)]
+    memory: u64,
+    /// Measure Polars and DuckDB, too
+    #[arg(long)]
+    peers: bool,
+    /// Where files are written; they are removed afterwards
+    #[arg(long, value_name = "DIR", default_value = "./nephila-bench-master")]
+    data: PathBuf,
+    #[command(flatten)]
+    record: RecordArgs,
+}
+
+#[derive(Serialize)]
+struct MasterBenchReport {
+    lines: u64,
+    file_bytes: u64,
+    ours: Vec<Cost>,
+    peers: Vec<Cost>,
+    /// Peers that could not be measured, and why.
+    skipped: Vec<String>,
+    sent: u64,
+    kept: u64,
+}
+
+#[derive(Serialize)]
+struct Cost {
+    name: String,
+    cpu_s_per_million: f64,
+    mb_per_cpu_s: f64,
+    seconds: f64,
+    peak_bytes: Option<u64>,
+    current_bytes: u64,
+    /// Of filtered_log, whatever the order of its lines.
+    digest: Option<String>,
+    /// As much CPU as ours in its own form.
+    ratio: f64,
+}
+
+/// Enough for all lines of a large file.
+const MUCH_MEMORY: &str = "16GiB";
+const GNU: &str = include_str!("master_peers/gnu.sh");
+const POLARS: &str = include_str!("master_peers/epoch_polars.py");
+const DUCKDB: &str = include_str!("master_peers/epoch_duckdb.py");
+
+impl MasterBenchArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        if self.lines == 0 {
+            return Err(Failure::Usage("--lines: at least one".into()));
+        }
+        let stage = Stage::unmade(&self.data)?;
+        fs::create_dir_all(&stage.dir)
+            .map_err(|e| Failure::CannotRun(format!("cannot make {}: {e}", stage.dir.display())))?;
+        let report = Bench { args: &self, stage: &stage }.run()?;
+        drop(stage);
+        let differs = |cost: &&Cost| cost.digest.is_some() && cost.digest != report.ours[1].digest;
+        if let Some(other) = report.peers.iter().find(differs) {
+            return Err(Failure::No(format!("{} sends something else than we do", other.name)));
+        }
+        self.record.tell(&report, MasterBenchReport::text)
+    }
+}
+
+struct Bench<'a> {
+    args: &'a MasterBenchArgs,
+    stage: &'a Stage,
+}
+
+impl Bench<'_> {
+    fn run(&self) -> Result<MasterBenchReport, Failure> {
+        let maker = LogMaker { lines: self.args.lines, seed: 1 };
+        for file in 0..self.args.files {
+            let mut out = BufWriter::with_capacity(1 << 18, File::create(self.file(file))?);
+            maker.write(file, &mut out)?;
+            out.flush()?;
+        }
+        let little = self.args.memory.to_string();
+        let plain = self.ours("own form", MUCH_MEMORY, false)?;
+        let text = self.ours("as text", MUCH_MEMORY, true)?;
+        let small = self.ours(&format!("in {} MB", self.args.memory / 1_000_000), &little, false)?;
+        let ((plain, told), (text, _), (small, _)) = (plain, text, small);
+        let mut report = MasterBenchReport {
+            lines: self.args.lines,
+            file_bytes: fs::metadata(self.file(self.args.files - 1))?.len(),
+            sent: told["sent"].as_u64().unwrap_or(0),
+            kept: told["kept"].as_u64().unwrap_or(0),
+            ours: vec![plain, text, small],
+            peers: Vec::new(),
+            skipped: Vec::new(),
+        };
+        match is_installed("join", "--version") {
+            true => report.peers.push(self.peer("GNU", "gnu.sh", GNU, Path::new("sh"))?),
+            false => report.skipped.push("GNU: join is not installed (coreutils)".to_string()),
+        }
+        if self.args.peers {
+            match self.python() {
+                Ok(python) => {
+                    report.peers.push(self.peer("Polars", "epoch_polars.py", POLARS, &python)?);
+                    report.peers.push(self.peer("DuckDB", "epoch_duckdb.py", DUCKDB, &python)?);
+                }
+                Err(cause) => report.skipped.push(format!("Polars, DuckDB: {cause}")),
+            }
+        } else {
+            report.skipped.push("Polars, DuckDB: not asked for (--peers)".to_string());
+        }
+        let ours = report.ours[0].cpu_s_per_million;
+        for cost in report.ours.iter_mut().chain(&mut report.peers) {
+            cost.ratio = cost.cpu_s_per_million / ours;
+        }
+        Ok(report)
+    }
+
+    fn file(&self, number: u32) -> PathBuf {
+        self.stage.dir.join(format!("{number}.reflog"))
+    }
+
+    fn now(file: u32) -> String {
+        String::from_utf8_lossy(&Stamp::from_s(LogMaker::now_s(file)).digits()).into_owned()
+    }
+
+    /// Epochs of all files by us, each in a process; what the last one cost and said.
+    fn ours(&self, name: &str, memory: &str, text: bool) -> Result<(Cost, serde_json::Value), Failure> {
+        let out = |file: u32| self.stage.dir.join(format!("ours-{file}"));
+        let mut last = None;
+        for file in 0..self.args.files {
+            let mut command = Command::new(std::env::current_exe()?);
+            command.args(["master", "once", "--json", "--memory", memory, "--now", &Bench::now(file)]);
+            command.arg("--out").arg(out(file)).arg(self.file(file));
+            if text {
+                command.arg("--text");
+            }
+            if file > 0 {
+                command.arg("--current").arg(out(file - 1).join("current_log"));
+            }
+            last = Some(self.stage.peer(command)?);
+        }
+        let run = last.ok_or_else(|| Failure::Usage("--files: at least one".into()))?;
+        let told: serde_json::Value =
+            serde_json::from_str(&run.text).map_err(|_| run.unread("master once"))?;
+        let cost = self.cost(name, &run, told["peak_bytes"].as_u64(), &out(self.args.files - 1), text)?;
+        (0..self.args.files).try_for_each(|file| fs::remove_dir_all(out(file)))?;
+        Ok((cost, told))
+    }
+
+    /// The same by a peer: a program that runs a script with four arguments.
+    fn peer(&self, name: &str, file_name: &str, script: &str, program: &Path) -> Result<Cost, Failure> {
+        let path = self.stage.dir.join(file_name);
+        fs::write(&path, script)?;
+        let out = |file: u32| self.stage.dir.join(format!("peer-{file}"));
+        let mut current = self.stage.dir.join("none");
+        fs::write(&current, "")?;
+        let mut last = None;
+        for file in 0..self.args.files {
+            fs::create_dir_all(out(file))?;
+            let mut command = Command::new(program);
+            command.arg(&path).arg(self.file(file)).arg(&current).arg(Bench::now(file)).arg(out(file));
+            last = Some(self.stage.peer(command)?);
+            current = out(file).join("current_log");
+            if !current.exists() {
+                return Err(Failure::CannotRun(format!("{name} made no current_log: {}", path.display())));
+            }
+        }
+        let run = last.ok_or_else(|| Failure::Usage("--files: at least one".into()))?;
+        let mut words = run.text.split_whitespace();
+        let version = words.next().map_or(String::new(), |version| format!(" {version}"));
+        let peak_kb: Option<u64> = words.next().and_then(|word| word.parse().ok());
+        let name = format!("{name}{version}");
+        let cost = self.cost(&name, &run, peak_kb.map(|kb| kb * 1_024), &out(self.args.files - 1), true)?;
+        (0..self.args.files).try_for_each(|file| fs::remove_dir_all(out(file)))?;
+        Ok(cost)
+    }
+
+    fn cost(
+        &self,
+        name: &str,
+        run: &PeerRun,
+        peak_bytes: Option<u64>,
+        out: &Path,
+        is_text: bool,
+    ) -> Result<Cost, Failure> {
+        let file_bytes = fs::metadata(self.file(self.args.files - 1))?.len();
+        Ok(Cost {
+            name: name.to_string(),
+            cpu_s_per_million: run.cpu_us / self.args.lines as f64,
+            mb_per_cpu_s: file_bytes as f64 / run.cpu_us,
+            seconds: run.seconds,
+            peak_bytes,
+            current_bytes: fs::metadata(out.join("current_log"))?.len(),
+            digest: is_text.then(|| digest(&out.join("filtered_log"))).transpose()?,
+            ratio: 1.0,
+        })
+    }
+
+    /// A Python that has both peers.
+    fn python(&self) -> Result<PathBuf, String> {
+        let venv = self.stage.dir.join("venv");
+        let python = venv.join("bin/python");
+        let run = |program: &Path, args: &[&str]| {
+            let output = Command::new(program)
+                .args(args)
+                .output()
+                .map_err(|e| format!("{}: {e}", program.display()))?;
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+            if output.status.success() {
+                Ok(())
+            } else {
+                Err(said.lines().last().unwrap_or_default().to_string())
+            }
+        };
+        say("installing Polars and DuckDB…");
+        run(Path::new("python3"), &["-m", "venv", &venv.to_string_lossy()])?;
+        run(&python, &["-m", "pip", "install", "--quiet", "polars", "duckdb"])?;
+        Ok(python)
+    }
+}
+
+/// The sum of the hashes of all lines.
+fn digest(path: &Path) -> Result<String, Failure> {
+    let mut reader = BufReader::with_capacity(1 << 18, File::open(path)?);
+    let (mut sum, mut lines, mut line) = (0u64, 0u64, Vec::new());
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        sum = sum.wrapping_add(xxh3_64(&line));
+        lines += 1;
+        line.clear();
+    }
+    Ok(format!("{lines}-{sum:016x}"))
+}
+
+impl MasterBenchReport {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} lines, {} MB; {} URLs sent, {} rows kept; one core\n{:<18} {:>12} {:>9} {:>9} {:>12} {:>7}\n",
+            self.lines,
+            self.file_bytes / 1_000_000,
+            self.sent,
+            self.kept,
+            "",
+            "CPU s/M lines",
+            "MB/CPU s",
+            "peak MB",
+            "current MB",
+            "x ours",
+        );
+        for Cost { name, cpu_s_per_million, mb_per_cpu_s, peak_bytes, current_bytes, ratio, .. } in
+            self.ours.iter().chain(&self.peers)
+        {
+            let peak = peak_bytes.map_or("-".to_string(), |bytes| (bytes / 1_000_000).to_string());
+            let current = current_bytes / 1_000_000;
+            text += &format!(
+                "{name:<18} {cpu_s_per_million:>13.3} {mb_per_cpu_s:>9.0} {peak:>9} {current:>12} {ratio:>7.2}\n"
+            );
+        }
+        for skipped in &self.skipped {
+            text += &format!("not measured: {skipped}\n");
+        }
+        match self.peers.is_empty() {
+            true => text,
+            false => text + "all send the same\n",
+        }
+    }
+}
