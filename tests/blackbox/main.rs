@@ -71,6 +71,8 @@
 //! | `rotation`   | crawl.log in parts loses nothing, and is audited as one           |
 //! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
+//! | `master_pair`| two masters that go by a hash keep their servers                  |
+//! | `two_masters`| either of two masters is killed, domains move: no URL is lost, no domain is with two nodes |
 //! | `master_epochs`| an epoch of a master is whole or did not happen, however it ends |
 //! | `memory`     | an open connection costs little                                   |
 //! | `linger`     | a crawl does not stay for what it may not ask for long            |
@@ -148,6 +150,7 @@ mod man_pages;
 mod manual;
 mod master_epochs;
 mod master_once;
+mod master_pair;
 mod master_process;
 mod master_run;
 mod memory;
@@ -203,6 +206,7 @@ mod support;
 mod take_from_master;
 mod telling;
 mod tuning;
+mod two_masters;
 mod url_life;
 mod urlserver;
 mod wrong_command_lines;

@@ -14,6 +14,7 @@
 
 mod desk;
 mod handover;
+mod master_desk;
 mod moves;
 #[cfg(test)]
 mod tests;
@@ -21,4 +22,5 @@ mod transition;
 
 pub use desk::{MoveCommit, MoveDesk, QueueEntry};
 pub use handover::Handover;
+pub use master_desk::MasterDesk;
 pub use moves::{Closed, MoveError, MoveNews, MoveOrder, Moves, Trouble};
