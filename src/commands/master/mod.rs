@@ -3,6 +3,8 @@
 mod args;
 mod audit;
 mod command;
+mod report;
+mod run;
 mod explain;
 mod log;
 mod map;
@@ -10,8 +12,6 @@ mod once;
 mod once_data;
 mod queue;
 mod rejects;
-mod report;
-mod run;
 mod status;
 mod threads;
 

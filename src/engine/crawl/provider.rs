@@ -379,8 +379,8 @@ impl Provider {
     /// those are left out here.
     pub(crate) fn hand_over(&mut self, domain: &str, nice: &str, now_s: u32) -> HandedOver {
         let origins: RapidHashSet<Box<str>> = self.origins_of(domain).into_iter().collect();
-        let is_out = |origin: &Box<str>| self.index.host(origin).is_some_and(|host| host.handed_out > 0);
-        if origins.iter().any(is_out) {
+        let is_out = |origin: &str| self.index.host(origin).is_some_and(|host| host.handed_out > 0);
+        if origins.iter().any(|origin| is_out(origin)) {
             return HandedOver::NotYet;
         }
         let (mut taken, mut kept) = (Vec::new(), None);

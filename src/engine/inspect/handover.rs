@@ -99,7 +99,6 @@ impl<R: Read> HandoverReader<R> {
         Ok(())
     }
 
-    #[expect(clippy::should_implement_trait, reason = "what is given is borrowed from this")]
     pub fn next(&mut self) -> io::Result<HandoverLine<'_>> {
         self.next_line()?;
         if let Some(line) = self.line.strip_prefix(b"NICE ") {
