@@ -191,7 +191,10 @@ fn a_node_that_is_silent_for_too_long_gives_its_place() {
     let mut next = master.client();
     assert_eq!(next.take("TAKE 1 0 10").next, 0);
     let said = std::iter::from_fn(|| dead.hear()).last().unwrap();
-    assert!(said.starts_with("ERROR silent for ") && said.ends_with("another node is server 1 now"), "{said}");
+    assert!(
+        said.starts_with("ERROR silent for ") && said.ends_with("another node is server 1 now"),
+        "{said}"
+    );
 }
 
 #[test]

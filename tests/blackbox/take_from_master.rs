@@ -125,7 +125,8 @@ fn a_silent_master_is_changed_for_the_other_which_is_asked_by_time() {
     assert_eq!(status(&data)["master"]["used"], b.addr.to_string());
     // A restart goes on with the one that was used.
     kill(node);
-    (a.forget(), b.forget());
+    a.forget();
+    b.forget();
     let node = start_node(&data, &[&a, &b]);
     assert_eq!(b.hears("TAKE"), "TAKE 7 110 16384 MARKED");
     // Back again, by the time of the other's mark.

@@ -1,4 +1,4 @@
-use super::run::RunArgs;
+use super::args::ArgsArgs;
 use super::audit::AuditArgs;
 use super::explain::ExplainArgs;
 use super::log::LogArgs;
@@ -6,7 +6,7 @@ use super::map::MapArgs;
 use super::once::OnceArgs;
 use super::queue::QueueArgs;
 use super::rejects::RejectsArgs;
-use super::args::ArgsArgs;
+use super::run::RunArgs;
 use super::status::StatusArgs;
 use crate::base::shown;
 use crate::commands::shared::Failure;

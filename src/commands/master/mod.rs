@@ -3,8 +3,6 @@
 mod args;
 mod audit;
 mod command;
-mod report;
-mod run;
 mod explain;
 mod log;
 mod map;
@@ -12,6 +10,8 @@ mod once;
 mod once_data;
 mod queue;
 mod rejects;
+mod report;
+mod run;
 mod status;
 mod threads;
 

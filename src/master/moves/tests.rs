@@ -439,7 +439,7 @@ impl World {
                 let at = self.masters[0].desk.rows[&*domain].server;
                 let node = &self.nodes[usize::from(at.0)];
                 let is_there = node.pending.get(&domain).is_some_and(|urls| urls.contains(url));
-                !(is_there && !node.closed.contains(&domain)) && !self.fetched.contains(url)
+                (!is_there || node.closed.contains(&domain)) && !self.fetched.contains(url)
             })
             .collect();
         assert!(lost.is_empty(), "seed {seed}: lost {lost:?}");
