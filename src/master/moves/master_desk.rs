@@ -97,7 +97,7 @@ fn is_of(line: &[u8], domain: &str, domains: &mut Domains) -> bool {
 mod tests {
     use super::super::super::keeping::MasterRules;
     use super::super::super::partner_domain::By;
-    use super::super::moves::{Closed, MoveNews, MoveOrder, Moves};
+    use super::super::domain_moves::{Closed, MoveNews, MoveOrder, Moves};
     use super::*;
     use crate::proto::lines::Handed;
     use std::path::{Path, PathBuf};

@@ -13,15 +13,14 @@
 //! says what has been done here. Everything else is asked of the table again after a kill, and may be done twice.
 
 mod desk;
+mod domain_moves;
 mod handover;
 mod master_desk;
-#[expect(clippy::module_inception, reason = "the folder's one value, in the file of its name")]
-mod moves;
 #[cfg(test)]
 mod tests;
 mod transition;
 
 pub use desk::{MoveCommit, MoveDesk, QueueEntry};
+pub use domain_moves::{Closed, MoveError, MoveNews, MoveOrder, Moves, Trouble};
 pub use handover::Handover;
 pub use master_desk::MasterDesk;
-pub use moves::{Closed, MoveError, MoveNews, MoveOrder, Moves, Trouble};

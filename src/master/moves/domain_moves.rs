@@ -460,9 +460,9 @@ impl Moves {
 
     /// A master that was killed between the handover and the row: whoever finds it goes on.
     fn look(&mut self, desk: &dyn MoveDesk, table: &mut dyn PartnerDomain) -> Result<(), MoveError> {
-        let after = |domain: &str| self.looked_at.as_deref().is_none_or(|last| domain > last);
-        let some: Vec<Box<str>> =
-            self.closing.iter().filter(|domain| after(domain)).take(LOOKS_MAX).cloned().collect();
+        let last = self.looked_at.take();
+        let rest = self.closing.iter().filter(|domain| last.as_ref().is_none_or(|last| *domain > last));
+        let some: Vec<Box<str>> = rest.take(LOOKS_MAX).cloned().collect();
         self.looked_at = some.last().filter(|_| some.len() == LOOKS_MAX).cloned();
         for domain in some {
             let Some(row) = desk.row(&domain).filter(is_closing) else { continue };
