@@ -13,6 +13,7 @@
 
 pub mod args;
 pub mod audit;
+pub mod diff;
 pub mod epoch;
 pub mod explain;
 mod filtered;

@@ -1,8 +1,9 @@
-use crate::base::{fingerprint, shown};
+use crate::base::shown;
 use crate::storage;
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// What two masters must have in common if nothing but a hash says who gets a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ const TEXT_BYTES_MAX: u64 = 4 << 20;
 impl PairTerms {
     /// The same for two masters that agree, whatever the order of their lists.
     pub fn signature(&self) -> u64 {
-        fingerprint(self.text().as_bytes())
+        xxh3_64(self.text().as_bytes())
     }
 
     fn text(&self) -> String {

@@ -1,5 +1,6 @@
 use super::args::ArgsArgs;
 use super::audit::AuditArgs;
+use super::diff::DiffArgs;
 use super::explain::ExplainArgs;
 use super::log::LogArgs;
 use super::map::MapArgs;
@@ -12,7 +13,7 @@ use crate::base::shown;
 use crate::commands::shared::Failure;
 use crate::master::keeping::MasterView;
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Deal the URLs of logs to nodes: each domain to one, no URL more often than once an hour
 #[derive(Args)]
@@ -35,6 +36,7 @@ enum MasterCommand {
     Rejects(RejectsArgs),
     Explain(ExplainArgs),
     Audit(AuditArgs),
+    Diff(DiffArgs),
     Args(ArgsArgs),
 }
 
@@ -50,6 +52,7 @@ impl MasterArgs {
             MasterCommand::Rejects(args) => args.run(),
             MasterCommand::Explain(args) => args.run(),
             MasterCommand::Audit(args) => args.run(),
+            MasterCommand::Diff(args) => args.run(),
             MasterCommand::Args(args) => args.run(),
         }
     }
@@ -66,13 +69,14 @@ pub(super) struct MasterData {
 impl MasterData {
     /// What is committed there, also while a master writes it.
     pub fn view(&self) -> Result<MasterView, Failure> {
-        MasterView::open(&self.path)?.ok_or_else(|| {
-            Failure::CannotRun(format!(
-                "{} holds no master (name the data directory of one with --data)",
-                self.path.display()
-            ))
-        })
+        view_of(&self.path, "name the data directory of one with --data")
     }
+}
+
+/// What is committed in a data directory.
+pub(super) fn view_of(path: &Path, mend: &str) -> Result<MasterView, Failure> {
+    MasterView::open(path)?
+        .ok_or_else(|| Failure::CannotRun(format!("{} holds no master ({mend})", path.display())))
 }
 
 /// A line of fields as it is safe to look at.

@@ -3,6 +3,7 @@
 mod args;
 mod audit;
 mod command;
+mod diff;
 mod explain;
 mod log;
 mod map;

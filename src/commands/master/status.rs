@@ -144,6 +144,7 @@ fn rows_of(status: &MasterStatus, lines_per_second: Option<f64>) -> Vec<(&'stati
         ("URLs", format!("{} sent, {} held, {} rows of current_log", status.sent, status.held, status.rows)),
         ("hits", format!("{} wait, {} expired", status.hits_waiting, status.expired_hits)),
     ];
+    rows.extend(status.new_domains_wait.clone().map(|why| ("new", format!("domains wait: {why}"))));
     rows.extend(status.servers.iter().map(|server| ("server", server_text(server))));
     let neighbours = [("peer", &status.peer), ("database", &status.database)];
     rows.extend(neighbours.into_iter().filter_map(|(name, it)| Some((name, neighbour_text(it.as_ref()?)))));
@@ -161,9 +162,10 @@ fn server_text(server: &ServerStatus) -> String {
 }
 
 fn neighbour_text(neighbour: &Neighbour) -> String {
-    let Neighbour { address, is_there, since_s, cause } = neighbour;
+    let Neighbour { address, is_there, since_s, cause, agrees } = neighbour;
     let since = if *since_s == 0 { String::new() } else { format!(" since {}", rfc3339(since_s * 1_000)) };
     match (is_there, cause) {
+        (true, _) if *agrees == Some(false) => format!("{address} answers{since}, and deals by other terms"),
         (true, _) => format!("{address} answers{since}"),
         (false, Some(cause)) => format!("{address} does not answer{since}: {cause}"),
         (false, None) => format!("{address} has not answered yet"),

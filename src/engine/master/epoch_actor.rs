@@ -14,7 +14,7 @@ use crate::master::epoch::{DomainBy, JoinRules, Workers};
 use crate::master::keeping::{Committed, Kept, Master, MasterRules, Told};
 use crate::master::map::{Assign, Server, ServerState};
 use crate::master::moves::{Closed, MasterDesk, MoveError, MoveNews, MoveOrder, Moves};
-use crate::master::{PairTerms, PartnerDomain, ServerId};
+use crate::master::{DatabaseError, PairTerms, PartnerDomain, ServerId};
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::storage::mend;
 use std::io;
@@ -44,6 +44,10 @@ pub(crate) struct EpochActor {
     moved_at: Option<Now>,
     /// The table has been asked once.
     asked: bool,
+    /// By what domains are dealt here.
+    terms: u64,
+    /// When it was last said that new domains wait, or that the other master goes by other terms.
+    warned_at: Option<Now>,
     turned_at: Now,
 }
 
@@ -70,6 +74,8 @@ const DRAIN_NOTE: &str = "drain.";
 pub(crate) const TABLE_NOTE: &str = "table";
 /// How often the table is asked, and domains that move are gone on with.
 const MOVES_US: u64 = 1_000_000;
+/// What goes on being wrong is said this often.
+const WARN_US: u64 = 60_000_000;
 /// After a failure.
 const RETRY_US: u64 = 1_000_000;
 
@@ -113,15 +119,22 @@ pub(super) fn keep_pair_terms(config: &Config, has_table: bool) -> Result<(), St
     if has_table || master.peer.is_none() {
         return Ok(());
     }
+    pair_terms(config)
+        .keep(&master.data)
+        .unwrap_or_else(|cause| Err(format!("{}: {cause}", master.data.display())))
+}
+
+/// By what domains are dealt.
+fn pair_terms(config: &Config) -> PairTerms {
+    let master = &config.master;
     let server = |server: &config::Server| {
         format!("{} capacity {} {}", server.id, server.capacity, server.state.name())
     };
-    let terms = PairTerms {
+    PairTerms {
         assign: master.assign.name().to_string(),
         by: master.by.name().to_string(),
         servers: config.servers.iter().map(server).collect(),
-    };
-    terms.keep(&master.data).unwrap_or_else(|cause| Err(format!("{}: {cause}", master.data.display())))
+    }
 }
 
 fn join_rules(config: &Config) -> JoinRules {
@@ -166,8 +179,11 @@ impl EpochActor {
             orders,
             moved_at: None,
             asked: false,
+            terms: 0,
+            warned_at: None,
             turned_at: Now::ZERO,
         };
+        actor.terms = pair_terms(&actor.config).signature();
         actor.tell(&told);
         actor.seat_servers();
         actor.show(Now::ZERO);
@@ -187,7 +203,7 @@ impl EpochActor {
     fn seat_servers(&mut self) {
         let servers = self.master.servers();
         let readers = servers.iter().filter_map(|server| self.master.reader(server.id)).collect();
-        self.send(ToNodes::Servers(readers));
+        self.send(ToNodes::Servers { readers, terms: self.terms });
     }
 
     fn send(&self, news: ToNodes) {
@@ -215,6 +231,7 @@ impl EpochActor {
         if let Err(why) = keep_pair_terms(&self.config, self.parts.table.is_some()) {
             return self.parts.health.tell(Event::MasterNotice, vec![("what", "pair".into())], why);
         }
+        self.terms = pair_terms(&self.config).signature();
         match self.master.configure(master_rules(&self.config)) {
             Ok(told) => self.tell(&told),
             Err(cause) => self.fails(&cause, self.turned_at),
@@ -339,6 +356,38 @@ impl EpochActor {
         }
     }
 
+    /// Two masters that nothing but a hash keeps together must deal by the same terms: otherwise both could give a domain
+    /// to a node, and it is held instead.
+    fn heed_peer(&mut self, now: Now) {
+        let board = self.parts.board.lock();
+        let differs = board.peer.as_ref().filter(|peer| peer.agrees == Some(false));
+        let has_table = self.parts.table.is_some();
+        let why = differs.map(|peer| {
+            let then = if has_table { "" } else { "; new domains wait" };
+            format!(
+                "the other master, {}, deals domains by another assign, by or list of servers{then} (give both the same)",
+                peer.address
+            )
+        });
+        self.master.hold_new_domains(why.clone().filter(|_| !has_table));
+        let why = why.or_else(|| {
+            board
+                .new_domains_wait
+                .clone()
+                .filter(|_| !has_table)
+                .map(|why| format!("new domains wait: {why}"))
+        });
+        drop(board);
+        match why {
+            None => self.warned_at = None,
+            Some(_) if self.warned_at.is_some_and(|at| now.since_us(at) < WARN_US) => {}
+            Some(why) => {
+                self.warned_at = Some(now);
+                self.parts.health.tell(Event::MasterNotice, vec![("what", "pair".into())], why);
+            }
+        }
+    }
+
     fn is_due(&self, now: Now) -> bool {
         let every = self.config.master.epoch_max.0 * 1_000_000;
         self.is_begun || self.has_waiting && self.ended_at.is_none_or(|ended| now.since_us(ended) >= every)
@@ -347,6 +396,7 @@ impl EpochActor {
     /// Takes what is in the spool, if anything is, or if it is time.
     fn step(&mut self, now: Now) -> io::Result<bool> {
         if self.moved_at.is_none_or(|at| now.since_us(at) >= MOVES_US) {
+            self.heed_peer(now);
             self.go_on_with_moves(now)?;
         }
         let files = self.spool.look(now)?;
@@ -406,6 +456,10 @@ impl EpochActor {
             board.hits_sent += counts.hits_sent;
             board.expired_hits += counts.hits_expired;
             (board.rows, board.hits_waiting, board.held) = (counts.kept, counts.hits_waiting, counts.held);
+            board.new_domains_wait = committed.unplaced.as_ref().map(|(cause, _)| match cause {
+                DatabaseError::Away(cause) => cause.clone(),
+                schema => schema.to_string(),
+            });
         }
         if counts.lines > 0 {
             let fields = vec![

@@ -6,8 +6,8 @@ use crate::master::queue::QueueReader;
 pub(crate) enum ToNodes {
     /// There may be more in the queues.
     Committed,
-    /// The servers that may ask, each with its queue; others are refused.
-    Servers(Vec<QueueReader>),
+    /// The servers that may ask, each with its queue; others are refused. The other master must go by the same terms.
+    Servers { readers: Vec<QueueReader>, terms: u64 },
     /// What a closed domain brings along is durable: its node may forget it.
     Fenced { server: u16, domain: String },
 }

@@ -18,6 +18,7 @@
 //! | `epoch_actor`  | epochs, as files come and time goes by                                    |
 //! | `intake_actor` | the TCP line; `piece`: lines of one sender on their way into the spool    |
 //! | `queue_server` | who takes from which queue; `node_link`: one connection                   |
+//! | `peer_link`    | what two masters ask each other                                           |
 //! | `orders`       | what an operator asks for: files in `orders` of the data directory        |
 //! | `messages`     | what they tell each other                                                 |
 //! | `workers`      | threads that share an epoch                                               |
@@ -31,6 +32,7 @@ mod messages;
 mod node;
 mod node_link;
 mod orders;
+mod peer_link;
 mod piece;
 mod queue_server;
 mod spool;

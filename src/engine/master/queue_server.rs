@@ -1,5 +1,6 @@
 use super::messages::{NodeReport, Said, ToNodes};
 use super::node_link::{NodeLink, Take};
+use super::peer_link::PeerLink;
 use crate::base::{Key, Now, Wall, shown};
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::actor::{Actor, Turned};
@@ -22,7 +23,9 @@ pub(crate) struct QueueServer {
     links: BTreeMap<u64, NodeLink>,
     seats: BTreeMap<u16, Seat>,
     /// The link to the other master, while it stands.
-    peer: Option<Key>,
+    peer: Option<PeerLink>,
+    /// By what this master deals domains.
+    terms: u64,
     turned_at: Now,
     /// The board was written at this time.
     shown_at: Option<Now>,
@@ -70,6 +73,7 @@ impl QueueServer {
             links: BTreeMap::new(),
             seats: BTreeMap::new(),
             peer: None,
+            terms: 0,
             turned_at: Now::ZERO,
             shown_at: None,
             ends: false,
@@ -83,7 +87,11 @@ impl QueueServer {
             match news {
                 // Whoever waits is looked at in any case.
                 ToNodes::Committed => {}
-                ToNodes::Servers(readers) => self.seat(readers),
+                ToNodes::Servers { readers, terms } => {
+                    self.seat(readers);
+                    self.terms = terms;
+                    self.peer.iter_mut().for_each(|peer| peer.hurry(self.turned_at));
+                }
                 ToNodes::Fenced { server, domain } => {
                     let holder = self.seats.get(&server).and_then(|seat| seat.holder);
                     if let Some(link) = holder.and_then(|holder| self.links.get(&holder)) {
@@ -120,11 +128,18 @@ impl QueueServer {
     fn take_event(&mut self, event: LinkEvent, now: Now) {
         match event {
             LinkEvent::Up { link, peer, dial: Some(_) } => {
-                self.peer = Some(link);
+                self.peer = Some(PeerLink::new(link, now));
                 self.peer_is(true, None, now, peer.to_string());
             }
             LinkEvent::Up { link, peer, dial: None } => {
                 self.links.insert(link.pack(0), NodeLink::new(link, peer, now));
+            }
+            LinkEvent::Bytes { link, bytes } if self.peer.as_ref().is_some_and(|peer| peer.key == link) => {
+                match self.peer.as_mut().map(|peer| peer.hear(&bytes, now)) {
+                    Some(Ok(Some(terms))) => self.peer_goes_by(terms),
+                    Some(Err(cause)) => self.leave_peer(cause, now),
+                    _ => {}
+                }
             }
             LinkEvent::Bytes { link, bytes } => {
                 let Some(found) = self.links.get_mut(&link.pack(0)) else { return };
@@ -147,12 +162,36 @@ impl QueueServer {
                 }
             }
             LinkEvent::Down { link, why } => {
-                if self.peer.take_if(|peer| *peer == link).is_some() {
+                if self.peer.take_if(|peer| peer.key == link).is_some() {
                     self.peer_is(false, Some(why), now, String::new());
                 } else {
                     self.leave(link, &why);
                 }
             }
+        }
+    }
+
+    fn peer_goes_by(&mut self, terms: u64) {
+        if let Some(peer) = &mut self.parts.board.lock().peer {
+            peer.agrees = Some(terms == self.terms);
+        }
+    }
+
+    /// Lets go a master that does not speak as one; it is dialed again.
+    fn leave_peer(&mut self, cause: String, now: Now) {
+        if let Some(peer) = self.peer.take() {
+            self.parts.port.close(peer.key);
+            self.peer_is(false, Some(shown(&cause, 500)), now, String::new());
+        }
+    }
+
+    /// Asks the other master by what it deals domains, if it is time.
+    fn ask_peer(&mut self, now: Now) {
+        let Some(peer) = &mut self.peer else { return };
+        match peer.ask(self.terms, now) {
+            Ok(Some(line)) => self.parts.port.send(peer.key, line),
+            Ok(None) => {}
+            Err(cause) => self.leave_peer(cause, now),
         }
     }
 
@@ -255,6 +294,18 @@ impl QueueServer {
             NodeWord::Clean { origin, rule } => {
                 let (origin, rule) = (origin.to_string(), rule.to_string());
                 self.report(link, Said::Clean { origin, rule })?;
+            }
+            NodeWord::Peer { .. } => {
+                let mut line = Vec::new();
+                let fits = MasterWord::Peer { terms: self.terms }.write(&mut line).is_ok();
+                debug_assert!(fits, "it is a short line");
+                if let Some(found) = self.links.get_mut(&link.pack(0)) {
+                    found.unsent += line.len();
+                    if found.unsent > LINK_UNSENT_MAX {
+                        return Err(Refused("it asks, and does not read the answers".to_string()));
+                    }
+                    self.parts.port.send(link, line);
+                }
             }
             NodeWord::Hand { .. } => unreachable!("it is gathered"),
         }
@@ -455,13 +506,15 @@ impl Actor for QueueServer {
             self.parts.port.close_all();
             return Turned::Finished;
         }
+        self.ask_peer(now);
         self.serve_all(now);
         self.show(now);
         Turned::busy_if(left == 0)
     }
 
     fn next_due(&self) -> Option<Now> {
-        self.links.values().filter_map(|link| link.asks.front()).map(|take| take.by).min()
+        let takes = self.links.values().filter_map(|link| link.asks.front()).map(|take| take.by);
+        takes.chain(self.peer.as_ref().map(PeerLink::due)).min()
     }
 
     fn has_messages(&self) -> bool {

@@ -26,6 +26,8 @@ pub struct MasterStatus {
     pub rows: u64,
     pub hits_waiting: u64,
     pub held: u64,
+    /// Why domains that are new wait.
+    pub new_domains_wait: Option<String>,
     /// Lines and connections of the TCP intake.
     pub intake_lines: u64,
     pub intake_links: u64,
@@ -65,6 +67,9 @@ pub struct Neighbour {
     /// Since when, in seconds since 1970; and why not.
     pub since_s: u64,
     pub cause: Option<String>,
+    /// Whether the other master said last that it deals domains by the same terms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agrees: Option<bool>,
 }
 
 impl Neighbour {

@@ -139,9 +139,11 @@ impl Master {
             .zip(&urls)
             .map(|(index, urls)| NewDomain { domain: self.map.domain(index), urls: *urls })
             .collect();
-        let Some(placed) = placing.place(&new) else {
+        let placed = if self.no_new.is_none() { placing.place(&new) } else { None };
+        let Some(placed) = placed else {
             self.map.forget_from(first);
-            let cause = DatabaseError::Away("no server takes new domains".to_string());
+            let why = self.no_new.as_deref().unwrap_or("no server takes new domains");
+            let cause = DatabaseError::Away(why.to_string());
             committed.unplaced = Some((cause, self.state.unplaced_since.unwrap_or(begin.now)));
             return Ok(());
         };

@@ -28,6 +28,8 @@ pub struct Master {
     /// The latest time that was committed when the table of two masters was last heard: what came later may lie with a
     /// server that a domain has left, and no mark is above it. `None` without a table.
     sure_s: Option<u32>,
+    /// Why no new domain is placed for now.
+    pub(super) no_new: Option<String>,
     _lock: Lock,
 }
 
@@ -112,6 +114,7 @@ impl Master {
             key,
             broken: None,
             sure_s: None,
+            no_new: None,
             _lock: lock,
         };
         master.state.domains = master.domains.end();
@@ -213,6 +216,11 @@ impl Master {
         }
         self.tell_queues();
         Ok(told)
+    }
+
+    /// From now on domains that are new are held, and why; `None` lets them be placed again.
+    pub fn hold_new_domains(&mut self, why: Option<String>) {
+        self.no_new = why;
     }
 
     /// All rows of the table that masters share have been heard, and are gone by.

@@ -39,4 +39,4 @@ pub use epoch_begun::Epoch;
 pub use master::{Kept, Master, MasterRules};
 pub use state::{EpochRules, Held, Totals};
 pub use told::Told;
-pub use view::{EpochTold, MasterView};
+pub use view::{EpochTold, FileTold, MasterView};

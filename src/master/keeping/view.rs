@@ -8,6 +8,8 @@ use super::files::{Files, about, numbered};
 use super::journal;
 use super::state::{EpochRules, Held, State, Totals};
 use super::told::Told;
+use rapidhash::fast::RapidHashMap;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,17 @@ pub struct EpochTold {
     pub counts: EpochCounts,
     pub held: Option<Held>,
     pub rules: EpochRules,
+}
+
+/// A file that was taken, and is remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileTold {
+    /// XXH3-128 of its bytes.
+    pub digest: String,
+    /// `None` once the journal has forgotten its epoch.
+    pub path: Option<String>,
+    /// When, in seconds since 1970.
+    pub taken_s: u32,
 }
 
 /// A master that writes may let files go between two looks: so often is looked again.
@@ -117,6 +130,25 @@ impl MasterView {
             held: commit.held,
             rules: commit.rules,
         })
+    }
+
+    /// The files that were taken, as far as they are remembered; the oldest first.
+    pub fn files_taken(&self) -> Vec<FileTold> {
+        let named = self.state.history.iter().flat_map(|(begin, _)| &begin.files);
+        let name = |path: PathBuf| path.to_string_lossy().into_owned();
+        let named: RapidHashMap<Option<u128>, String> =
+            named.map(|file| (file.digest(), name(file.path()))).collect();
+        let told = |(digest, taken_s): &(String, u32)| FileTold {
+            digest: digest.clone(),
+            path: named.get(&u128::from_str_radix(digest, 16).ok()).cloned(),
+            taken_s: *taken_s,
+        };
+        self.state.digests.iter().map(told).collect()
+    }
+
+    /// The latest time of what was sent.
+    pub fn latest_s(&self) -> u32 {
+        self.state.latest
     }
 
     /// What the last epoch went by.

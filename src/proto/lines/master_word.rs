@@ -21,6 +21,8 @@ pub enum NodeWord<'a> {
     Page { status: u16, digest: u64, canonical: Option<&'a str>, url: &'a str },
     /// A Clean-param line of the robots.txt of an origin.
     Clean { origin: &'a str, rule: &'a str },
+    /// Another master says by what it deals domains.
+    Peer { terms: u64 },
 }
 
 /// Where a node goes on.
@@ -57,6 +59,8 @@ pub enum MasterWord<'a> {
     Upto { seq: u64, mark: Option<Stamp> },
     /// What a closed domain brings along is durable here.
     Fenced { domain: &'a str },
+    /// By what this master deals domains, for the other one.
+    Peer { terms: u64 },
     /// Why the link is closed.
     Error(&'a str),
 }
@@ -112,6 +116,13 @@ impl<'a> Words<'a> {
 
     fn domain(&mut self) -> Result<&'a str, LineError> {
         self.name(DOMAIN_BYTES_MAX, "no domain where one must stand")
+    }
+
+    fn terms(&mut self) -> Result<u64, LineError> {
+        match self.word().and_then(hex16) {
+            Some(terms) => Ok(terms),
+            None => self.wrong("PEER without terms of 16 hexadecimal digits"),
+        }
     }
 
     fn text(&mut self, what: &'static str) -> Result<&'a str, LineError> {
@@ -172,7 +183,8 @@ impl NodeWord<'_> {
                 let origin = words.name(MASTER_LINE_BYTES_MAX, "CLEAN without an origin")?;
                 return Ok(NodeWord::Clean { origin, rule: words.text("CLEAN without a rule in UTF-8")? });
             }
-            _ => return words.wrong("neither TAKE, DONE, LOAD, HAND, CLOSED, PAGE nor CLEAN"),
+            b"PEER" => NodeWord::Peer { terms: words.terms()? },
+            _ => return words.wrong("neither TAKE, DONE, LOAD, HAND, CLOSED, PAGE, CLEAN nor PEER"),
         };
         words.end("words too many")?;
         Ok(word)
@@ -207,6 +219,7 @@ impl NodeWord<'_> {
                 write!(out, "PAGE {status} {digest:016x} {} {url}", canonical.unwrap_or("-"))
             }
             NodeWord::Clean { origin, rule } => write!(out, "CLEAN {origin} {rule}"),
+            NodeWord::Peer { terms } => write!(out, "PEER {terms:016x}"),
         })
     }
 }
@@ -269,10 +282,11 @@ impl MasterWord<'_> {
                     line => Ok(MasterWord::Nice { domain, line }),
                 };
             }
+            b"PEER" => MasterWord::Peer { terms: words.terms()? },
             b"ERROR" => return Ok(MasterWord::Error(words.text("ERROR without a text in UTF-8")?)),
             _ => {
                 return words
-                    .wrong("neither a line of a reflog nor UPTO, CLOSE, OPEN, NICE, FENCED or ERROR");
+                    .wrong("neither a line of a reflog nor UPTO, CLOSE, OPEN, NICE, FENCED, PEER or ERROR");
             }
         };
         words.end("words too many")?;
@@ -295,6 +309,7 @@ impl MasterWord<'_> {
                 out.write_all(&mark.digits())
             }
             MasterWord::Fenced { domain } => write!(out, "FENCED {domain}"),
+            MasterWord::Peer { terms } => write!(out, "PEER {terms:016x}"),
             MasterWord::Error(text) => write!(out, "ERROR {text}"),
         })
     }
@@ -354,6 +369,7 @@ mod tests {
             (b"LOAD 65535 0", NodeWord::Load { server: u16::MAX, pending: 0 }),
             (&handed, NodeWord::Hand { domain: "a.ru", handed: Handed::Url(LINE) }),
             (b"HAND a.ru NICE {} x ", NodeWord::Hand { domain: "a.ru", handed: Handed::Nice(b"{} x ") }),
+            (b"PEER ffffffffffffffff", NodeWord::Peer { terms: u64::MAX }),
             (b"CLOSED [::1]", NodeWord::Closed { domain: "[::1]" }),
             (
                 b"PAGE 200 00FF00000000000a - http://a.ru/?x=1",
@@ -383,6 +399,7 @@ mod tests {
             (b"UPTO 12", MasterWord::Upto { seq: 12, mark: None }),
             (b"UPTO 12 20110727200841", MasterWord::Upto { seq: 12, mark: Some(stamp()) }),
             (b"FENCED a.ru", MasterWord::Fenced { domain: "a.ru" }),
+            (b"PEER 00000000000000ff", MasterWord::Peer { terms: 255 }),
             (b"ERROR no server 9", MasterWord::Error("no server 9")),
         ] {
             assert_eq!(MasterWord::parse(line), Ok(word), "{}", line.escape_ascii());
@@ -392,7 +409,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (line, what) in [
-            ("", "neither TAKE, DONE, LOAD, HAND, CLOSED, PAGE nor CLEAN"),
+            ("", "neither TAKE, DONE, LOAD, HAND, CLOSED, PAGE, CLEAN nor PEER"),
+            ("PEER", "PEER without terms of 16 hexadecimal digits"),
+            ("PEER 12", "PEER without terms of 16 hexadecimal digits"),
+            ("PEER 00000000000000ff 1", "words too many"),
             ("take 7 0 1", "neither TAKE"),
             ("TAKE", "TAKE without a server"),
             ("TAKE 65536 0 1", "TAKE without a server"),
@@ -435,6 +455,7 @@ mod tests {
             ("CLOSE a.ru", "CLOSE without a fence"),
             ("OPEN a.ru -1", "OPEN without a fence"),
             ("NICE a.ru", "NICE without a line"),
+            ("PEER x", "PEER without terms of 16 hexadecimal digits"),
             ("ERROR", "ERROR without a text in UTF-8"),
         ] {
             let error = MasterWord::parse(line.as_bytes()).unwrap_err();
@@ -459,7 +480,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_read_is_written_the_same(
-            line in "(TAKE|DONE|LOAD|HAND|CLOSED|PAGE|CLEAN|UPTO|NICE|ERROR|SINCE|MARKED|URL|-|a\\.ru|[0-9]{1,20}|20110727200841|[0-9a-f]{16}| ){0,12}",
+            line in "(TAKE|DONE|LOAD|HAND|CLOSED|PAGE|CLEAN|PEER|UPTO|NICE|ERROR|SINCE|MARKED|URL|-|a\\.ru|[0-9]{1,20}|20110727200841|[0-9a-f]{16}| ){0,12}",
         ) {
             let mut out = Vec::new();
             if let Ok(word) = NodeWord::parse(line.as_bytes()) {
