@@ -34,5 +34,6 @@ mod queue_server;
 mod spool;
 mod workers;
 
+pub(crate) use assembly::{MasterCore, MasterMeans, assemble_master};
 pub use database::{DatabaseUrl, Postgres, Stranger};
 pub(crate) use node::{MasterNode, MasterSummary};
