@@ -24,7 +24,10 @@ pub struct LogReader {
     /// As the log told them last.
     run_rules: RunRules,
     origins: RapidHashMap<Box<str>, u32>,
-    ips: RapidHashMap<IpAddr, u32>,
+    /// An address is judged by node: several that share nothing each have a budget of their own for it.
+    ips: RapidHashMap<(u32, IpAddr), u32>,
+    /// The node whose log is open.
+    node: u32,
     /// Lines of the open file so far.
     line: u32,
     /// The last line did not parse. If a run opens next, a killed process left it.
@@ -69,6 +72,12 @@ impl LogReader {
         (self.made_us, self.is_after_gap) = (0, false);
         self.run_rules = RunRules::default();
         self.open_part(name);
+    }
+
+    /// The logs that are opened from here on are of this node. Those of one node share their addresses; hosts are judged
+    /// over all of them, as no two may ask a host at once.
+    pub fn of_node(&mut self, node: u32) {
+        self.node = node;
     }
 
     /// Begins another file of the same log: until it names its rules, those of the file before it hold.
@@ -140,7 +149,7 @@ impl LogReader {
                 bounds: Bounds::of_ip,
                 learnt: &mut [],
             };
-            let tally = timeline.judge(addresses[rows[0].ip as usize].to_string(), &mut self.report);
+            let tally = timeline.judge(addresses[rows[0].ip as usize].1.to_string(), &mut self.report);
             self.report.ips.push(tally);
         }
         self.report.requests = self.rows.len() as u64;
@@ -286,7 +295,9 @@ impl LogReader {
             run: self
                 .run_at(line.shard, timing.sent_us.saturating_sub(u64::from(timing.wait_us.unwrap_or(0)))),
             origin: number(&mut self.origins, &*origin, |name: &str| name.into()),
-            ip: line.addr.map_or(NO_IP, |addr| number(&mut self.ips, &canonical(addr.ip()), |ip| *ip)),
+            ip: line
+                .addr
+                .map_or(NO_IP, |addr| number(&mut self.ips, &(self.node, canonical(addr.ip())), |ip| *ip)),
             retry_after_s: line.retry_after_s.unwrap_or(0),
             status: line.status.unwrap_or(0),
             is_page: matches!(line.path, Path::Page { .. }),

@@ -20,6 +20,9 @@
 //! when a request is decided upon counts, so an answer that comes while its connection is being made (`wait=` in
 //! the line) does not bind it. Recovery from a 429 is not checked, only the pause right after it.
 //!
+//! Logs of several nodes are judged together: a host by all of them, so that a domain that moved from one to another was
+//! asked by one at a time, with every pause kept across the move; an address by each node, as each has its own budget.
+//!
 //! A log may be in parts. If one is missing, a page that may have been asked for by what it says of robots.txt is counted,
 //! and not judged by it; everything else that is missing could only make a request look better.
 //!

@@ -100,6 +100,44 @@ impl Log {
     }
 }
 
+/// The logs of two nodes, judged together.
+fn two_nodes(old: &Log, new: &Log) -> Vec<(&'static str, u32)> {
+    let mut intake = LogReader::new(Overrides::default());
+    for (node, log) in [old, new].into_iter().enumerate() {
+        intake.of_node(node as u32);
+        intake.open_file(&format!("node {node}"));
+        log.text.split_inclusive(|&octet| octet == b'\n').for_each(|line| intake.line(line));
+        intake.close_file();
+    }
+    let report = intake.judge();
+    report.violations.iter().map(|v| (v.kind.name(), v.place.file)).collect()
+}
+
+#[test]
+fn a_domain_that_moved_was_with_one_node_at_a_time() {
+    let rules = || RunRules { agent: Some("bot".into()), ..RunRules::default() };
+    let slow = Fetch { took: 3 * SECOND, ..fetch(10 * SECOND) };
+    let old = Log::new(rules()).known().page(slow);
+    let new = |sent| Log::new(rules()).page(fetch(sent));
+    assert_eq!(two_nodes(&old, &new(16 * SECOND)), [], "its robots rules moved along");
+    assert_eq!(two_nodes(&old, &new(12 * SECOND)), [("open", 1)], "an overlap that was planted");
+    assert_eq!(
+        two_nodes(&old, &new(13 * SECOND + SECOND / 10)),
+        [],
+        "three seconds after its last, as it answered in three"
+    );
+    assert_eq!(two_nodes(&old, &new(10 * SECOND + SECOND / 2)), [("open", 1), ("gap", 1)]);
+    let refused = Fetch { status: 503, retry_after: Some(60), ..fetch(10 * SECOND) };
+    let old = Log::new(rules()).known().page(refused);
+    assert_eq!(two_nodes(&old, &new(40 * SECOND)), [("gap", 1)], "Retry-After holds across the move");
+    assert_eq!(two_nodes(&old, &new(71 * SECOND)), []);
+    // Another domain at the same address is another node's business.
+    let neighbour = Log::new(rules())
+        .robots(Fetch { host: "b.test", ..fetch(SECOND) }, Rules::Known, None)
+        .page(Fetch { host: "b.test", ..fetch(10 * SECOND + SECOND / 20) });
+    assert_eq!(two_nodes(&old, &neighbour), []);
+}
+
 fn four_at_once() -> RunRules {
     RunRules { req_host_concurrent: 4, req_ip_concurrent: 4, ..RunRules::default() }
 }

@@ -1,6 +1,7 @@
 use super::shared::{Failure, LogParts, Missing, Piece, counted, stream, write_json};
 use crate::audit::{Gap, Kind, LogReader, Overrides, Place, Report, Subject, Tally, Violation};
 use crate::base::{rfc3339, shown};
+use crate::engine::MasterPosition;
 use crate::proto::crawl_log::{CRAWL_LOG, LINE_BYTES_MAX};
 use clap::Args;
 use serde_json::{Value, json};
@@ -23,6 +24,9 @@ robots.txt and the server asked for, and that no page was asked for before
 robots.txt was known, read as far as it must be and for the agent of that run.
 The rules are those that each run wrote into its log; a flag wins over them.
 1 ms is allowed for the rounding of clocks.
+Nodes that take from a master are judged together: a host over all of them, so
+that a domain that moved was asked by one at a time and its pauses and robots
+rules were kept; an address by each node.
 
 --json prints one object:
   requests, hosts, ips, runs, lines   counts
@@ -94,7 +98,10 @@ impl AuditArgs {
             req_ip_concurrent: self.req_ip_concurrent,
         });
         let mut missing = Vec::new();
-        for parts in self.logs()? {
+        for (number, parts) in self.logs()?.into_iter().enumerate() {
+            let is_node = |data: &PathBuf| data.join(MasterPosition::FILE).exists();
+            // Nodes of a master share no addresses; a URL server and its spiders do.
+            log.of_node(if self.data.get(number).is_some_and(is_node) { 1 + number as u32 } else { 0 });
             let name = |path: &Path| shown(&path.display().to_string(), 1_000);
             let (mut is_open, mut are_lost) = (false, false);
             for piece in parts.pieces() {

@@ -6,7 +6,7 @@ mod outcomes;
 mod replay;
 mod seeds;
 
-pub use import::{Import, ImportError, Imported, Mention, TagHash};
+pub use import::{Import, ImportError, Imported, MOVED, Mention, TagHash};
 pub use replay::{IndexError, Opened};
 
 use super::bookkeeping::Bookkeeping;
@@ -358,6 +358,11 @@ impl DocIndex {
             hosts: self.frontier.hosts() as u64,
             ..self.books.counts
         }
+    }
+
+    /// The origins of all hosts that are known.
+    pub fn origins(&self) -> impl Iterator<Item = &str> {
+        self.frontier.origins()
     }
 
     /// The counts of a host, by its origin.

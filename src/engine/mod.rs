@@ -76,7 +76,10 @@ pub(crate) use inspect::status::{
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
 pub use master::{DatabaseUrl, Postgres, Stranger};
-pub(crate) use master::{MasterCore, MasterMeans, MasterNode, MasterSummary, assemble_master};
+pub(crate) use master::{
+    MasterCore, MasterMeans, MasterNode, MasterSummary, OrderOf, TABLE_NOTE, assemble_master, drained,
+    give_order,
+};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Seated, Turned};

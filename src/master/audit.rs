@@ -244,8 +244,12 @@ impl MasterAudit {
         domains.sort_unstable_by_key(|(domain, _)| *domain);
         for (domain, stints) in domains {
             for (at, one) in stints.iter().enumerate() {
-                let overlaps =
-                    |two: &&Stint| one.server != two.server && one.first <= two.last && two.first <= one.last;
+                // Between two epochs it may leave one server and come to another.
+                let follows = |one: &Stint, two: &Stint| one.is_over && one.last <= two.first;
+                let overlaps = |two: &&Stint| {
+                    let at_once = one.first <= two.last && two.first <= one.last;
+                    one.server != two.server && at_once && !follows(one, two) && !follows(two, one)
+                };
                 if let Some(two) = stints[at + 1..].iter().find(overlaps) {
                     let text = format!(
                         "{} was sent to server {} in epochs {} to {} and to server {} in epochs {} to {}",

@@ -28,5 +28,5 @@ pub mod queue;
 pub use filtered::{EpochCounts, FilteredRow, RowPlace};
 pub use input::{InputBounds, InputError, InputFault, InputFile, InputReader, InputSum};
 pub use memory_table::{Fault, MemoryTable};
-pub use pair::{Pair, PairTerms, check_pair};
+pub use pair::PairTerms;
 pub use partner_domain::{By, DatabaseError, MapRow, PartnerDomain, ServerId};

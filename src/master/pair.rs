@@ -15,33 +15,6 @@ pub struct PairTerms {
     pub servers: Vec<String>,
 }
 
-/// A master, and whether it is one of two.
-#[derive(Clone, Copy, Debug)]
-pub struct Pair {
-    pub has_peer: bool,
-    pub has_database: bool,
-    pub is_rendezvous: bool,
-}
-
-/// Two masters that could give one domain to two nodes are refused.
-pub fn check_pair(pair: Pair) -> Result<(), String> {
-    match pair {
-        Pair { has_peer: true, has_database: false, is_rendezvous: false } => Err(
-            "peer is set, and without a database each of two masters would give a new domain to a node of its own choice: \
-             set database for both, or assign = \"rendezvous\" for both"
-                .to_string(),
-        ),
-        _ => Ok(()),
-    }
-}
-
-impl Pair {
-    /// Nothing but the hash keeps two masters together.
-    pub fn goes_by_hash(self) -> bool {
-        self.has_peer && !self.has_database
-    }
-}
-
 /// The terms that a directory was used with.
 const FILE: &str = "pair";
 const MAGIC: &str = "nephila pair 1";
@@ -106,16 +79,6 @@ mod tests {
     fn terms(servers: &[&str]) -> PairTerms {
         let servers = servers.iter().map(ToString::to_string).collect();
         PairTerms { assign: "rendezvous".to_string(), by: "domain".to_string(), servers }
-    }
-
-    #[test]
-    fn two_masters_that_could_disagree_are_refused() {
-        for bits in 0..8 {
-            let pair =
-                Pair { has_peer: bits & 1 != 0, has_database: bits & 2 != 0, is_rendezvous: bits & 4 != 0 };
-            let is_bad = pair.has_peer && !pair.has_database && !pair.is_rendezvous;
-            assert_eq!(check_pair(pair).is_err(), is_bad, "{pair:?}");
-        }
     }
 
     #[test]

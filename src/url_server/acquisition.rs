@@ -63,6 +63,10 @@ impl UrlServer {
 
     /// Chooses what to send for a host that may send.
     fn hand_out(&mut self, slot: u32, now: Now) -> Acquired {
+        if self.is_closed(slot) {
+            self.refuse_all(slot, Refusal::Moved);
+            return self.next_refused();
+        }
         let host = &self.hosts[slot];
         if host.is(HAS_REMOTE_ROBOTS) {
             return self.hand_out_remote_robots(slot, now);

@@ -23,6 +23,9 @@ impl UrlServer {
     /// this host and address, and goes before the host's own pages. False if the host gets no row.
     pub fn admit_remote_robots(&mut self, request: RemoteRobots, now: Now) -> bool {
         let origin = request.url.origin();
+        if self.closed.contains(origin) {
+            return false;
+        }
         let found = self.hosts.find(origin);
         let Some(slot) =
             found.or_else(|| self.place_host(origin, request.ip, request.others.as_deref(), now))
@@ -90,6 +93,9 @@ impl UrlServer {
 
     /// Why nothing of a host is fetched at present.
     fn refusal(&self, slot: u32, now: Now) -> Option<Refusal> {
+        if self.is_closed(slot) {
+            return Some(Refusal::Moved);
+        }
         let host = &self.hosts[slot];
         if host.pace.is_set_aside(self.config.host_failures_max, now) {
             return Some(Refusal::SetAside);

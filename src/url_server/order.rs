@@ -24,6 +24,8 @@ pub enum Refusal {
     RobotsUnreachable,
     /// The host has done nothing but fail.
     SetAside,
+    /// Its domain moves to another server: it is no fault, and no answer.
+    Moved,
 }
 
 impl Refusal {
@@ -31,6 +33,7 @@ impl Refusal {
         match self {
             Refusal::Robots | Refusal::RobotsUnreachable => ResultCode::RobotsDenied,
             Refusal::SetAside => ResultCode::HostSetAside,
+            Refusal::Moved => ResultCode::BlockedAddress,
         }
     }
 }

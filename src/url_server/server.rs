@@ -1,7 +1,7 @@
 use super::host_table::{Active, Clock, HostMemory, Hosts, InFlight, Journal, Work};
 use super::leftover::Leftover;
 use super::niceness::Niceness;
-use super::order::Refusal;
+use super::order::{Refusal, RemoteRobots};
 use super::readiness::{Readiness, Timer};
 use super::robots_gate::RobotsGate;
 use super::spider_credits::SpiderCredits;
@@ -9,6 +9,7 @@ use super::spill::{SpillAsk, SpillEvent};
 use crate::base::{Now, Wall};
 use crate::proto::job::{Job, TransId};
 use crate::proto::url::CrawlUrl;
+use rapidhash::fast::RapidHashSet;
 use std::collections::VecDeque;
 
 /// The settings of this role, as built.
@@ -54,6 +55,8 @@ pub struct UrlServer {
     pub(super) journal: Journal,
     /// Lines for the operator.
     pub(super) set_aside: Vec<SetAside>,
+    /// Origins that nothing is asked of, as they move to another server.
+    pub(super) closed: RapidHashSet<Box<str>>,
     /// URLs here, whether waiting, left over, refused or open.
     pub(super) pages: usize,
     pub(super) stats: UrlServerStats,
@@ -137,6 +140,7 @@ impl UrlServer {
             refused: VecDeque::new(),
             journal: Journal::new(config.wall, &config.product_token),
             set_aside: Vec::new(),
+            closed: RapidHashSet::default(),
             pages: 0,
             stats: UrlServerStats::default(),
             open_max: (config.host.concurrent, config.ip.concurrent),
@@ -187,6 +191,45 @@ impl UrlServer {
             journal.pace(origin, &self.hosts[slot].pace, now);
             journal.robots(origin, self.hosts[slot].robots());
         }
+        journal.take().unwrap_or_default()
+    }
+
+    /// Asks nothing more of a host: what waits for it is refused, and what others wanted of it is given back.
+    pub fn close_host(&mut self, origin: &str, now: Now) -> Vec<RemoteRobots> {
+        self.closed.insert(origin.into());
+        let mut remote = Vec::new();
+        if let Some(slot) = self.hosts.find(origin) {
+            self.refuse_all(slot, Refusal::Moved);
+            while let Some(request) = self.robots_gate.pop_remote(&mut self.hosts, slot) {
+                remote.push(request);
+            }
+            self.settle(slot, now);
+        }
+        while let Some(job) = self.leftover.pop_of(origin) {
+            self.refused.push_back((job, Refusal::Moved));
+        }
+        remote
+    }
+
+    /// Takes a host up again.
+    pub fn open_host(&mut self, origin: &str) {
+        self.closed.remove(origin);
+    }
+
+    /// Whether a request to a host is on the wire.
+    pub fn is_asking(&self, origin: &str) -> bool {
+        self.hosts.find(origin).is_some_and(|slot| self.hosts[slot].open() > 0)
+    }
+
+    pub(super) fn is_closed(&self, slot: u32) -> bool {
+        !self.closed.is_empty() && self.closed.contains(self.hosts.origin(slot))
+    }
+
+    /// What the server of another node must know of a host that was closed here, and of its address, as lines of the
+    /// journal.
+    pub fn last_words(&self, origin: &str, now: Now) -> String {
+        let mut journal = Journal::new(self.config.wall, &self.config.product_token);
+        self.hosts.tell(origin, &mut journal, now);
         journal.take().unwrap_or_default()
     }
 

@@ -152,6 +152,11 @@ fn segments() {
 }
 
 #[test]
+fn current_logs() {
+    fuzz("current", 300);
+}
+
+#[test]
 fn warcs() {
     fuzz("warc", 3_000);
 }

@@ -57,6 +57,7 @@
 //! | `master_run` | a master takes what comes into its spool, and gives each node its queue |
 //! | `scripted_master`| a master that follows a script, and a node that takes from it  |
 //! | `take_from_master`| a node takes its queue, loses nothing of it, and changes masters |
+//! | `move_domain`| a domain that moves is asked by one node at a time, and nothing of it is forgotten |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
 //! | `spider_store`| with `--store` it keeps a record until it is counted             |
 //! | `storeserver`| `nephila storeserver` counts what is durable, and nothing else    |
@@ -71,6 +72,8 @@
 //! | `rotation`   | crawl.log in parts loses nothing, and is audited as one           |
 //! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
+//! | `master_pair`| two masters that go by a hash keep their servers                  |
+//! | `two_masters`| either of two masters is killed, domains move: no URL is lost, no domain is with two nodes |
 //! | `master_epochs`| an epoch of a master is whole or did not happen, however it ends |
 //! | `memory`     | an open connection costs little                                   |
 //! | `linger`     | a crawl does not stay for what it may not ask for long            |
@@ -148,10 +151,12 @@ mod man_pages;
 mod manual;
 mod master_epochs;
 mod master_once;
+mod master_pair;
 mod master_process;
 mod master_run;
 mod memory;
 mod monitoring;
+mod move_domain;
 mod name_server;
 mod niceness;
 mod no_names;
@@ -203,6 +208,7 @@ mod support;
 mod take_from_master;
 mod telling;
 mod tuning;
+mod two_masters;
 mod url_life;
 mod urlserver;
 mod wrong_command_lines;

@@ -45,6 +45,11 @@ impl PostgresServer {
         });
     }
 
+    /// The folder of its socket.
+    pub fn socket(&self) -> &Path {
+        self.directory.path()
+    }
+
     pub fn address(&self) -> String {
         format!("host={} user=nephila dbname=postgres", self.directory.path().display())
     }

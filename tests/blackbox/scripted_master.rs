@@ -105,6 +105,13 @@ impl ScriptedMaster {
         self.state.lock().unwrap().told.clear();
     }
 
+    /// Says something to every node.
+    pub fn say(&self, line: &str) {
+        for mut stream in &self.state.lock().unwrap().streams {
+            let _ = stream.write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
     /// Hangs up on every node.
     pub fn hang_up(&self) {
         self.state.lock().unwrap().streams.drain(..).for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
@@ -153,7 +160,8 @@ fn take(
     from: usize,
     max: usize,
 ) -> std::io::Result<()> {
-    let until = Instant::now() + Duration::from_secs(1);
+    // Well within the silence that the node is told.
+    let until = Instant::now() + Duration::from_millis(150);
     let hang_up = || Err(std::io::ErrorKind::ConnectionAborted.into());
     loop {
         let (entries, mark, mood) = {
@@ -205,7 +213,7 @@ fn take(
 pub fn node_command(data: &Path, masters: &[&ScriptedMaster]) -> Command {
     let masters: Vec<String> = masters.iter().map(|master| master.addr.to_string()).collect();
     let config = data.with_extension("toml");
-    std::fs::write(&config, "[crawl]\ntimeout_master = \"700ms\"\n").unwrap();
+    std::fs::write(&config, "[crawl]\ntimeout_master = \"1500ms\"\n").unwrap();
     let mut command = nephila();
     command.args(["crawl", "--json", "--allow-net", "127.0.0.0/8", "--cores", "0", "--depth", "0"]);
     command.args(["--master", &masters.join(","), "--server", "7"]);

@@ -141,7 +141,8 @@ mod tests {
         nephila_disk_free_limit_bytes g
         nephila_dns_lookups_total{result} c · nephila_dns_cache_requests_total{result} c · nephila_dns_lookups_open g ·
         nephila_dns_cache_entries g · nephila_dns_lookup_duration_seconds h
-        nephila_master_entries_total{made_of} c · nephila_master_changes_total c · nephila_master_position g ·
+        nephila_master_entries_total{made_of} c · nephila_master_changes_total c ·
+        nephila_master_reports_total{fate} c · nephila_master_position g ·
         nephila_master_mark_timestamp_seconds g
         nephila_master_epoch g · nephila_master_epochs_total c · nephila_master_epoch_duration_seconds g ·
         nephila_master_files_total c · nephila_master_lines_total{verdict} c ·

@@ -447,6 +447,13 @@ pub(crate) const FAMILIES: &[Family] = &[
         "Changes from one master to another.",
         |readings, _, out| out.one(readings.all.get(Counter::MasterChanges)),
     ),
+    counter(
+        "nephila_master_reports_total",
+        &["fate"],
+        CRAWL,
+        "Lines about pages with a query, and Clean-param lines, for the parameters that masters learn.",
+        |readings, _, out| out.group(&readings.all, Group::MasterReports),
+    ),
     gauge(
         "nephila_master_position",
         NONE,

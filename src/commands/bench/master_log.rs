@@ -62,7 +62,7 @@ impl LogMaker {
         out.push(b'\t');
         push_url(url, out);
         out.push(b'\t');
-        push_decimal(out, if chance % 8 == 0 { 1 + chance / 8 % 9 } else { 1 });
+        push_decimal(out, if chance.is_multiple_of(8) { 1 + chance / 8 % 9 } else { 1 });
         out.push(b'\t');
         // One of seven changes from a file to the next, and some say nothing.
         let changes = Rng::mix(url ^ u64::from(file)).is_multiple_of(7);

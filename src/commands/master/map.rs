@@ -1,15 +1,19 @@
 use super::command::MasterData;
 use crate::base::{named_enum, rfc3339, shown};
 use crate::commands::shared::{Failure, counted, now_ms, stream, tell, write_json};
+use crate::engine::{OrderOf, TABLE_NOTE, drained, give_order};
 use crate::master::keeping::{Kept, Master, MasterRules};
-use crate::master::map::DomainMap;
+use crate::master::map::{DomainMap, Server};
+use crate::master::moves::{MasterDesk, MoveDesk, MoveError, MoveOrder, Moves};
 use crate::master::{By, MapRow, ServerId};
 use crate::proto::reflog::Stamp;
+use crate::store_server::Holder;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Look into the domain map, bring rows in and take them out
 #[derive(Args)]
@@ -51,6 +55,29 @@ enum MapCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Move a domain to another server: the old one closes it and hands over what it has, then the new one gets it
+    #[command(
+        after_help = "Examples:\n  nephila master map move example.org 7 --data ./nephila-master\n  nephila master map move example.org 7 --force\n\nUntil the old server has closed the domain, nothing of it is sent. A running master is asked; without one it is\ndone in the directory, and goes on when the master starts."
+    )]
+    Move {
+        /// The domain
+        domain: String,
+        /// The number of the server that gets it
+        server: u16,
+        /// The node that has it is gone for good: do not wait for it. If it is not, two nodes ask the domain at once
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        data: MasterData,
+    },
+    /// Move every domain of a server to others, some at a time; it gets no new ones
+    #[command(after_help = "Example:\n  nephila master map drain 7 --data ./nephila-master")]
+    Drain {
+        /// The number of the server
+        server: u16,
+        #[command(flatten)]
+        data: MasterData,
+    },
     /// Bring in rows, as export writes them; all of them or none
     #[command(
         after_help = "Examples:\n  nephila master map import map.tsv --data ./nephila-master\n  printf 'example.org\\t7\\n' | nephila master map import -\n\nA line: domain and server, separated by a tab; what export writes behind them may follow. A domain that the map\nhas with another server is moved by map move, and not by this. No master may run on the directory."
@@ -74,6 +101,9 @@ enum MapCommand {
         json: bool,
     },
 }
+
+/// A master that is in the middle of an epoch answers after it.
+const ORDER_PATIENCE: Duration = Duration::from_secs(60);
 
 named_enum! {
     /// Who says that a domain is with a server, as it is written.
@@ -108,6 +138,11 @@ impl MapArgs {
         match self.command {
             MapCommand::Ls { server, limit, data, json } => ls(&data, server, limit, json),
             MapCommand::Show { domain, data, json } => show(&data, &domain, json),
+            MapCommand::Move { domain, server, force, data } => order(
+                &data,
+                OrderOf::Move { domain: domain.to_ascii_lowercase(), to: ServerId(server), force },
+            ),
+            MapCommand::Drain { server, data } => order(&data, OrderOf::Drain(ServerId(server))),
             MapCommand::Import { file, data, json } => import(&data, &file, json),
             MapCommand::Export { data, json } => export(&data, json),
         }
@@ -166,7 +201,11 @@ fn ls(data: &MasterData, server: Option<u16>, limit: usize, json: bool) -> Resul
                 write_json(out, &told)?;
                 continue;
             }
-            let moves = told.moving_to.map_or(String::new(), |to| format!("  (moves to {to})"));
+            let moves = match told.moving_to {
+                Some(to) if to == told.server => "  (held: its row in the table cannot be so)".to_string(),
+                Some(to) => format!("  (moves to {to}, waits for {} to close it)", told.server),
+                None => String::new(),
+            };
             writeln!(
                 out,
                 "{:>10.1} {:>6}  {:<24}  {}{moves}",
@@ -205,6 +244,40 @@ fn export(data: &MasterData, json: bool) -> Result<(), Failure> {
             }
         }
         Ok(())
+    })
+}
+
+/// A running master does it, or the directory is changed.
+fn order(data: &MasterData, what: OrderOf) -> Result<(), Failure> {
+    data.view()?;
+    if Holder::of(&data.path)?.is_some() {
+        return give_order(&data.path, &what, ORDER_PATIENCE)?.map_err(Failure::No);
+    }
+    let (mut master, _) = Master::open(&data.path, MasterRules::default())?;
+    if master.note(TABLE_NOTE).is_some() {
+        let text =
+            "this master shares its map over PostgreSQL, and does not run: start it, or ask the other master";
+        return Err(Failure::CannotRun(text.to_string()));
+    }
+    let has_queue = |number: &u16| master.reader(ServerId(*number)).is_some();
+    let servers = (0..u16::MAX).filter(has_queue).map(Server::new).collect();
+    let by = master.by();
+    master.configure(MasterRules { servers, ..MasterRules::default() })?;
+    let now_s = u32::try_from(now_ms() / 1_000).unwrap_or(u32::MAX);
+    let mut desk = MasterDesk { master: &mut master, by, now_s };
+    let done = match what {
+        OrderOf::Drain(server) if !desk.knows(server) => {
+            Err(MoveError::Refused(format!("server {} has no queue here", server.0)))
+        }
+        OrderOf::Drain(server) => Ok(desk.master.keep(&drained(&[server]), now_s)?),
+        OrderOf::Move { domain, to, force } => {
+            let order = MoveOrder { domain: &domain, to, force };
+            Moves::new(&desk).order(order, &mut desk, None)
+        }
+    };
+    done.map_err(|error| match error {
+        MoveError::Refused(why) => Failure::No(shown(&why, 500)),
+        other => Failure::CannotRun(other.to_string()),
     })
 }
 

@@ -142,6 +142,11 @@ impl Frontier {
         Some(self.hosts[host as usize].counts)
     }
 
+    /// The origins of all hosts.
+    pub fn origins(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().map(|host| origin_of(&self.origins, host))
+    }
+
     /// The number of a host, which is made if there is none.
     pub fn host(&mut self, origin: &str) -> u32 {
         self.host_of(self.fingerprint(origin), origin)

@@ -16,6 +16,16 @@ impl DocIndex {
     /// Up to `want` documents to fetch, of hosts that are not in the reject list: the most urgent first, then the
     /// nearest to a seed, a few of each host in turn.
     pub fn candidates(&mut self, want: usize, reject: &RejectList, now_s: u32) -> Vec<Candidate> {
+        self.candidates_but(want, |origin| reject.contains(&fingerprint(origin.as_bytes())), now_s)
+    }
+
+    /// The same, but for hosts that `rejected` names by their origin.
+    pub fn candidates_but(
+        &mut self,
+        want: usize,
+        rejected: impl Fn(&str) -> bool,
+        now_s: u32,
+    ) -> Vec<Candidate> {
         let woken = self.wake_due(now_s);
         self.trouble.or_default(woken);
         if self.frontier.len() < want as u64 && !self.known.unresolved().is_empty() {
@@ -25,32 +35,28 @@ impl DocIndex {
         let (mut url, mut via) = (String::new(), LastVia::default());
         let DocIndex { frontier, books, trouble, ledger, documents, rules, .. } = self;
         let sources = Sources { ledger, documents, segments: &rules.segments };
-        let taken = frontier.take(
-            want,
-            |origin| reject.contains(&fingerprint(origin.as_bytes())),
-            |host, origin, doc| {
-                // It may have stood in a queue twice.
-                if !books.is_pending(doc.doc_id) {
-                    return false;
-                }
-                books.take(doc.doc_id);
-                url.clear();
-                url.push_str(origin);
-                url.push_str(doc.path);
-                let Ok(parsed) = CrawlUrl::from_normal(&url) else { return false };
-                if !doc.via.is_empty() && doc.origin.via != via.doc_id {
-                    url.truncate(if doc.via.starts_with('/') { origin.len() } else { 0 });
-                    url.push_str(doc.via);
-                    via = LastVia { doc_id: doc.origin.via, url: Some(url.as_str().into()) };
-                }
-                books.hand_out(doc.doc_id, host);
-                match sources.candidate(doc.doc_id, doc.origin, parsed, &mut via) {
-                    Ok(candidate) => found.push(candidate),
-                    Err(error) => trouble.note(error),
-                }
-                true
-            },
-        );
+        let taken = frontier.take(want, rejected, |host, origin, doc| {
+            // It may have stood in a queue twice.
+            if !books.is_pending(doc.doc_id) {
+                return false;
+            }
+            books.take(doc.doc_id);
+            url.clear();
+            url.push_str(origin);
+            url.push_str(doc.path);
+            let Ok(parsed) = CrawlUrl::from_normal(&url) else { return false };
+            if !doc.via.is_empty() && doc.origin.via != via.doc_id {
+                url.truncate(if doc.via.starts_with('/') { origin.len() } else { 0 });
+                url.push_str(doc.via);
+                via = LastVia { doc_id: doc.origin.via, url: Some(url.as_str().into()) };
+            }
+            books.hand_out(doc.doc_id, host);
+            match sources.candidate(doc.doc_id, doc.origin, parsed, &mut via) {
+                Ok(candidate) => found.push(candidate),
+                Err(error) => trouble.note(error),
+            }
+            true
+        });
         trouble.or_default(taken);
         for candidate in &mut found {
             if let Some(host) = books.host_of(candidate.doc_id) {
@@ -60,6 +66,14 @@ impl DocIndex {
             }
         }
         found
+    }
+
+    /// The priority of a document and how often it was asked for, as far as anybody told.
+    pub fn wanted(&mut self, doc_id: u32) -> (u8, u32) {
+        let row = self.row(doc_id);
+        let found = self.trouble.or_default(self.ledger.doc(doc_id));
+        let origin = row.raise(found.map_or(Origin::SEED, |found| found.origin));
+        (origin.priority, origin.hits)
     }
 
     /// Documents whose time has come are pending.

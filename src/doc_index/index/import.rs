@@ -358,6 +358,40 @@ mod tests {
     }
 
     #[test]
+    fn what_was_said_before_changes_nothing_and_what_says_more_is_looked_up() {
+        let mut index = DocIndex::default();
+        let mention =
+            |hits, tag: &str| Mention { url: "http://a/1", priority: 5, hits, tag: TagHash::of(tag) };
+        let take = |index: &mut DocIndex, mention: Mention<'_>| {
+            let mut said = Vec::new();
+            index.are_said([mention].iter(), &mut said);
+            let import = Import::mentioned(CrawlUrl::parse(mention.url).unwrap(), &mention);
+            (said[0], index.import(&import, NOW_S).unwrap())
+        };
+        assert_eq!(take(&mut index, mention(3, "v1")), (false, Imported::New));
+        assert_eq!(take(&mut index, mention(3, "v1")), (true, Imported::Known));
+        assert_eq!(take(&mut index, mention(1, "")), (true, Imported::Known), "nothing said");
+        assert_eq!(take(&mut index, mention(9, "v1")), (false, Imported::MovedUp));
+        assert_eq!(take(&mut index, mention(8, "v1")), (true, Imported::Known));
+        assert_eq!(next(&mut index).len(), 1);
+        assert!(index.record(&crate::doc_index::Outcome::new(1, ResultCode::Ok, NOW_S), None));
+        assert_eq!(take(&mut index, mention(9, "v1")), (true, Imported::Known), "fetched or not");
+        assert_eq!(take(&mut index, mention(9, "v2")), (false, Imported::Due));
+        assert_eq!(take(&mut index, mention(9, "v1")), (false, Imported::Known), "pending anyhow");
+        // What was left out because its domain moved comes back when it is handed in.
+        assert_eq!(next(&mut index).len(), 1);
+        index.exclude(1, MOVED, NOW_S);
+        assert_eq!(index.stats().excluded, 1);
+        index.forget_said();
+        assert_eq!(take(&mut index, mention(9, "v1")), (false, Imported::Due));
+        assert_eq!((index.stats().excluded, index.stats().pending), (0, 1));
+        assert_eq!(next(&mut index).len(), 1);
+        index.exclude(1, "another reason", NOW_S);
+        index.forget_said();
+        assert_eq!(take(&mut index, mention(9, "v1")), (false, Imported::Known));
+    }
+
+    #[test]
     fn another_tag_makes_a_document_due() {
         let mut index = DocIndex::default();
         let line = |tag: &str| format!("b\t5\t0\t0\thttp://a/1\t0\t{tag}");

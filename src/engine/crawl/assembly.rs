@@ -9,7 +9,7 @@ use crate::engine::crawl::messages::{FromShard, ToIndex, ToShard};
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
 use crate::engine::crawl::open_index::{OpenIndex, handler_of};
 use crate::engine::crawl::page_sink::PageSink;
-use crate::engine::crawl::provider::Provider;
+use crate::engine::crawl::provider::{Away, Provider};
 use crate::engine::crawl::queues::{Queues, QueuesParts};
 use crate::engine::crawl::resume::{IndexedMark, Resumed, Resumption};
 use crate::engine::crawl::scheduler::Scheduler;
@@ -17,8 +17,11 @@ use crate::engine::crawl::scheduler_setup::{SchedulerConfig, SchedulerLane, Sche
 use crate::engine::crawl::seed_fates::SeedFates;
 use crate::engine::crawl::settings::{spider_config, store_rules, url_server_config};
 use crate::engine::crawl::shard::{Shard, ShardParts};
-use crate::engine::from_master::{MasterFeed, MasterParts, MasterPosition};
+use crate::engine::from_master::{ClosedDomains, MasterFeed, MasterParts, MasterPosition};
+use crate::engine::inspect::domains::Domains;
+use crate::engine::inspect::handover::handover_path;
 use crate::engine::inspect::master_line::MasterReport;
+use crate::engine::inspect::reports::{Reported, Reports, reports};
 use crate::engine::links::{LinkPort, LinksConfig};
 use crate::engine::names::Names;
 use crate::engine::runtime::actor::{ActorBell, Seated};
@@ -26,7 +29,7 @@ use crate::engine::runtime::counters::{CounterTable, ShardStats};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::live_config::LiveConfig;
-use crate::engine::runtime::log_writer::{LogMedium, LogWriter, MemoryFiles, PreviousRun};
+use crate::engine::runtime::log_writer::{LogMedium, LogWriter, LogWriterPort, MemoryFiles, PreviousRun};
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
 use crate::engine::runtime::store_actors::KeeperActor;
 use crate::engine::runtime::wiring::{ShardWire, Wiring};
@@ -55,6 +58,10 @@ pub struct NodeCore {
     pub(crate) known_before: u64,
     pub(crate) seeds: SeedFates,
     pub(crate) told: Option<IndexedMark>,
+    /// Domains that are with other servers.
+    closed: ClosedDomains,
+    reported: Option<Reported>,
+    log: LogWriterPort,
     /// No other process writes there until the index is closed.
     pub(crate) held: Option<HeldDirectory>,
 }
@@ -81,6 +88,7 @@ pub struct CrawlMaker {
     share: Arc<ShardShare>,
     wire: ShardWire<ToShard, FromShard>,
     previous: PreviousRun,
+    reports: Option<Reports>,
 }
 
 /// A place for a shard of a crawl.
@@ -103,6 +111,20 @@ pub fn assemble(
     let rules = index.provider_rules(config, &scope);
     let OpenIndex { index, mut told, .. } = index;
     let mut provider = Provider::new(index, rules);
+    let mut closed = ClosedDomains::default();
+    if let CrawlStore::Directory(directory) = &store {
+        closed = ClosedDomains::read(directory.path()).map_err(NodeError::Master)?;
+        let mut away = Away { directory: Some(directory.path().to_path_buf()), ..Away::default() };
+        away.fences.extend(closed.fences().map(|(domain, fence, comes)| (domain.into(), (fence, comes))));
+        for (domain, leaving) in closed.iter() {
+            // Without a master nobody waits for what it brings along.
+            let is_leaving = config.crawl.has_master()
+                && !leaving.is_empty()
+                && !handover_path(directory.path(), domain).exists();
+            if is_leaving { &mut away.leaving } else { &mut away.closed }.insert(domain);
+        }
+        provider.set_away(away);
+    }
     let mut resumed = Resumed::default();
     let now_s = u32::try_from(wall.unix_ms_at_zero / 1_000).unwrap_or(u32::MAX);
     // Numbers of segments that are gone are used again.
@@ -142,6 +164,7 @@ pub fn assemble(
         wiring.health.tell(Event::PagesLost, vec![("cause", error.to_string().into())], text);
     }
     let live = LiveConfig::new(config);
+    let (reports_out, reported) = config.crawl.has_master().then(reports).unzip();
     let mut lanes = Vec::new();
     let mut shards = Vec::new();
     for number in 0..shard_count {
@@ -156,6 +179,7 @@ pub fn assemble(
             share,
             wire,
             previous: wiring.previous.clone(),
+            reports: reports_out.clone(),
         };
         shards.push(ShardSeat { maker, slot, bell });
     }
@@ -165,8 +189,14 @@ pub fn assemble(
     let keeper = KeeperActor::new(keeper, config, wall, owner, bells, &wiring.health, counters)
         .with_live(live.clone());
     let dealer = Dealer { provider, seeds, config: SchedulerConfig::new(config), live };
-    let (scheduler, index) = dealer.join(&mut wiring, lanes, names)?;
+    let (mut scheduler, index) = dealer.join(&mut wiring, lanes, names)?;
+    let mut away = Domains::default();
+    closed.iter().for_each(|(domain, _)| away.insert(domain));
+    scheduler.actor.set_away(away);
     Ok(NodeCore {
+        closed,
+        reported,
+        log: wiring.log,
         scheduler,
         index,
         log_writer: wiring.log_writer,
@@ -212,6 +242,9 @@ impl NodeCore {
             masters,
             timeout_us: config.crawl.timeout_master.us(),
             position,
+            closed: self.closed.clone(),
+            log: self.log.clone(),
+            reported: self.reported.take(),
             directory: directory.map(Path::to_path_buf),
             port,
             questions: self.scheduler.actor.questions(),
@@ -281,7 +314,9 @@ impl<D: Driver> ShardMaker<D> for CrawlMaker {
         let (now, config) = (driver.now(), self.config.get());
         let handler = handler_of(&config, &self.scope);
         let sink = PageSink::new(handler, ShardStore::new(self.share.clone()));
-        let source = LocalQueues(queues(&config, &self.wire, &self.previous, epoch, now));
+        let sink = sink.with_reports(self.reports.clone());
+        let queues = queues(&config, &self.wire, &self.previous, epoch, now);
+        let source = LocalQueues(queues.with_reports(self.reports.clone()));
         let parts = shard_parts(&config, &self.setup, &self.wire);
         Shard::new(driver, parts, source, sink)
     }

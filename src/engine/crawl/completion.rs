@@ -119,6 +119,7 @@ pub(crate) fn refusal_note(
             Some(why) => format!("robots.txt could not be had: {why}"),
             None => "robots.txt could not be had".to_string(),
         },
+        Refusal::Moved => return None,
         Refusal::SetAside => "its host failed too often in a row".to_string(),
     };
     Some(Box::new(Note { reason: Some(reason.into()), ..Note::default() }))

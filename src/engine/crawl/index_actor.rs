@@ -66,6 +66,15 @@ enum Question {
         id: u64,
         entries: Box<Entries>,
     },
+    Origins {
+        id: u64,
+        domain: Box<str>,
+    },
+    HandOver {
+        id: u64,
+        domain: Box<str>,
+        nice: String,
+    },
 }
 
 /// Messages that are worked off together.
@@ -186,6 +195,15 @@ impl IndexActor {
                 self.unanswered = Some(FromIndex::Entered { id, entered, into_scope });
                 self.must_sync = true;
             }
+            Question::Origins { id, domain } => {
+                let origins = self.provider.origins_of(&domain);
+                self.unanswered = Some(FromIndex::Origins { id, origins });
+            }
+            Question::HandOver { id, domain, nice } => {
+                let made = self.provider.hand_over(&domain, &nice, now_s);
+                self.unanswered = Some(FromIndex::HandedOver { id, made });
+                self.must_sync = true;
+            }
         }
     }
 
@@ -204,6 +222,10 @@ impl IndexActor {
                     self.question = Some(Question::Take { id, handed, head_only });
                 }
                 ToIndex::Enter { id, entries } => self.question = Some(Question::Enter { id, entries }),
+                ToIndex::Origins { id, domain } => self.question = Some(Question::Origins { id, domain }),
+                ToIndex::HandOver { id, domain, nice } => {
+                    self.question = Some(Question::HandOver { id, domain, nice });
+                }
                 message => taken.push(message),
             }
         }

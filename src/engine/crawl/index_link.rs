@@ -26,6 +26,24 @@ pub(crate) struct IndexLink {
     given_up: bool,
 }
 
+/// Something that somebody hands in, and that the index answers once it has it.
+fn is_handed(message: &ToIndex) -> bool {
+    matches!(
+        message,
+        ToIndex::Take { .. } | ToIndex::Enter { .. } | ToIndex::Origins { .. } | ToIndex::HandOver { .. }
+    )
+}
+
+fn is_taken(answer: &FromIndex) -> bool {
+    matches!(
+        answer,
+        FromIndex::Taken { .. }
+            | FromIndex::Entered { .. }
+            | FromIndex::Origins { .. }
+            | FromIndex::HandedOver { .. }
+    )
+}
+
 impl IndexLink {
     pub fn new(port: IndexPort) -> IndexLink {
         IndexLink {
@@ -47,7 +65,7 @@ impl IndexLink {
         }
         self.told_since = true;
         self.is_worth_asking = true;
-        self.handed += usize::from(matches!(message, ToIndex::Take { .. } | ToIndex::Enter { .. }));
+        self.handed += usize::from(is_handed(&message));
         if !self.backlog.is_empty() {
             self.backlog.push_back(message);
         } else if let Err(message) = self.port.words.push(message) {
@@ -95,7 +113,7 @@ impl IndexLink {
             // An answer that could have been better is asked for again.
             self.is_worth_asking |= self.told_since || !candidates.is_empty();
         }
-        self.handed -= usize::from(matches!(answer, FromIndex::Taken { .. } | FromIndex::Entered { .. }));
+        self.handed -= usize::from(is_taken(&answer));
         Some(answer)
     }
 

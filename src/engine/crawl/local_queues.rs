@@ -96,8 +96,8 @@ impl WorkSource for LocalQueues {
         self.0.url_server.set_rules(rules.niceness, now);
     }
 
-    fn flush(&mut self, out: &mut ShardOut<FromShard>, _: Now) {
-        self.0.flush(out);
+    fn flush(&mut self, out: &mut ShardOut<FromShard>, now: Now) {
+        self.0.flush(out, now);
     }
 
     fn close(&mut self, out: &mut ShardOut<FromShard>, now: Now) {

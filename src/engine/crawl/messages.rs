@@ -2,7 +2,7 @@ use crate::base::Now;
 use crate::config::Config;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::engine::crawl::live::ShardRules;
-use crate::engine::inspect::entries::{Entered, Entries};
+use crate::engine::inspect::entries::{Entered, Entries, HandedOver};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::engine::runtime::notices::Notice;
@@ -48,6 +48,11 @@ pub enum HostWord {
     HandOver { origin: Box<str> },
     /// A host moved here; this is what was known of it.
     Remember { origin: Box<str>, lines: String },
+    /// Its domain moves to another server: nothing more is asked of it, and what is known of it is told when nothing is
+    /// on the wire.
+    Close { origin: Box<str> },
+    /// It is this server's again.
+    Open { origin: Box<str> },
     /// Somebody asks how things stand with a document.
     Look { id: u64, url: Box<CrawlUrl>, doc_id: u32 },
 }
@@ -101,6 +106,13 @@ pub enum FromShard {
         origin: Box<str>,
         lines: String,
     },
+    /// Nothing of a host that was to be closed is on the wire, and nothing will be; what must be known of it.
+    HostClosed {
+        origin: Box<str>,
+        lines: String,
+    },
+    /// A document comes back unfetched, as its domain moves.
+    PutBack(u32),
     /// How things stand with a document; `None` if its host has no place.
     Status {
         id: u64,
@@ -195,6 +207,17 @@ pub enum ToIndex {
         id: u64,
         entries: Box<Entries>,
     },
+    /// Which hosts a domain has, of those that are known.
+    Origins {
+        id: u64,
+        domain: Box<str>,
+    },
+    /// Writes down all that a closed domain brings along: this, and the URLs that are pending.
+    HandOver {
+        id: u64,
+        domain: Box<str>,
+        nice: String,
+    },
 }
 
 /// From the index thread to the scheduler.
@@ -209,4 +232,8 @@ pub enum FromIndex {
     Taken { id: u64, taken: Taken, into_scope: Vec<CrawlUrl> },
     /// The answer to one `Enter`, and the same.
     Entered { id: u64, entered: Box<Entered>, into_scope: Vec<CrawlUrl> },
+    /// The answer to one `Origins`.
+    Origins { id: u64, origins: Vec<Box<str>> },
+    /// The answer to one `HandOver`.
+    HandedOver { id: u64, made: HandedOver },
 }

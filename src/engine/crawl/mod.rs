@@ -26,6 +26,7 @@
 //! | `scheduler`, `scheduler_setup`      | between the doc index and the shards; what it is told               |
 //! | `resolution`                        | the names of one batch of candidates                                |
 //! | `placement`, `address_owners`       | where a host lives, and whose an address is                         |
+//! | `away_hosts`                        | hosts of domains that are moved to other servers                    |
 //! | `robots_exchange`, `open_questions` | what one shard asks of another; what users ask                      |
 //! | `ending`, `linger`, `shutdown`      | why a crawl ends; all that is left waits too long; an end that hangs |
 //! | `index_actor`, `index_link`         | the two sides of the rings to the doc index                         |
@@ -42,6 +43,7 @@
 
 pub(crate) mod address_owners;
 pub(crate) mod assembly;
+pub(crate) mod away_hosts;
 pub(crate) mod completion;
 pub(crate) mod ending;
 pub(crate) mod index_actor;

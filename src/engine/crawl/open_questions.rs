@@ -65,6 +65,8 @@ impl OpenQuestions {
                 Ask::Count => Asked::Index(ToIndex::Count { id }),
                 Ask::Take(handed) => Asked::Take(ToIndex::Take { id, handed, head_only }),
                 Ask::Enter(entries) => Asked::Take(ToIndex::Enter { id, entries }),
+                Ask::Close(domain) => Asked::Take(ToIndex::Origins { id, domain }),
+                Ask::HandOver { domain, nice } => Asked::Take(ToIndex::HandOver { id, domain, nice }),
                 Ask::Pause(paused) => Asked::Pause { id, paused },
                 Ask::Set(config) => Asked::Set { id, config },
             };

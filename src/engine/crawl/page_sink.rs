@@ -3,6 +3,7 @@ use crate::engine::crawl::messages::FromShard;
 use crate::engine::crawl::shard::{RecordSink, ShardOut};
 use crate::engine::crawl::shard_log::Span;
 use crate::engine::crawl::stages::Stage;
+use crate::engine::inspect::reports::Reports;
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::groups::Group;
 use crate::handler::{Handler, Page};
@@ -26,11 +27,18 @@ pub struct PageSink {
     stored_bytes: u64,
     /// Links that lead where this crawl does not go.
     out_of_scope: u64,
+    /// Where a master is told of pages.
+    reports: Option<Reports>,
 }
 
 impl PageSink {
     pub fn new(handler: Handler, store: ShardStore) -> PageSink {
-        PageSink { handler, store, stored_bytes: 0, out_of_scope: 0 }
+        PageSink { handler, store, stored_bytes: 0, out_of_scope: 0, reports: None }
+    }
+
+    /// A master is told of pages.
+    pub(crate) fn with_reports(self, reports: Option<Reports>) -> PageSink {
+        PageSink { reports, ..self }
     }
 }
 
@@ -71,6 +79,10 @@ impl RecordSink for PageSink {
         self.stored_bytes += appended.bytes as u64;
         let digest = Some(appended.digest).filter(|&digest| digest != 0);
         out.log.page(candidate, &fetched, result, digest, span);
+        if let Some(reports) = &self.reports {
+            let canonical = handled.canonical.as_ref().map(CrawlUrl::as_str);
+            reports.page(fetched.status(), appended.digest as u64, canonical, candidate.url.as_str());
+        }
         let completion = Completion {
             candidate,
             result,

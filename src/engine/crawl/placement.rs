@@ -116,6 +116,12 @@ impl Placement {
         home.place(owners, allowed)
     }
 
+    /// The shard that a host lives on, by its origin.
+    pub fn shard_of(&mut self, origin: &str) -> Option<usize> {
+        let home = self.homes.get(&fingerprint(origin.as_bytes()))?;
+        Some(self.owners.shard_of(home.ip))
+    }
+
     /// Where a host lives. One that lives nowhere yet comes to the shard of one of its addresses.
     fn home(&mut self, host: u64, allowed: &[IpAddr]) -> (&mut AddressOwners, &mut HostHome) {
         if self.homes.len() >= HOMES_MAX && !self.homes.contains_key(&host) {

@@ -1,28 +1,67 @@
-use crate::base::shown;
+use crate::base::{fingerprint, shown};
 use crate::config::Config;
 use crate::doc_index::{
-    DocIndex, DocumentLine, Import, Link, Mention, Origin, Outcome, PRIORITY_USUAL, RejectList, TagHash,
+    DocIndex, DocumentLine, Import, Link, MOVED, Mention, Origin, Outcome, PRIORITY_USUAL, RejectList,
+    TagHash,
 };
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::settings::index_rules;
 use crate::engine::crawl::stored_pages::StoredPages;
-use crate::engine::inspect::entries::{Entered, Entries};
+use crate::engine::inspect::domains::{Domains, is_of};
+use crate::engine::inspect::entries::{DomainMove, Entered, Entries, HandedOver};
 use crate::engine::inspect::handed::{Handed, Taken};
+use crate::engine::inspect::handover::{HandoverWriter, write_handover};
 use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
 use crate::handler::{Scope, Verdict};
 use crate::proto::job::{Candidate, DocKind, Provenance};
+use crate::proto::lines::MasterWord;
 use crate::proto::record::ResultCode;
-use crate::proto::reflog::{ReflogRecord, RejectReason};
+use crate::proto::reflog::{ReflogRecord, RejectReason, Stamp};
 use crate::proto::sitemap::Sitemaps;
 use crate::proto::url::{CrawlUrl, RecrawlRules, is_normal};
 use crate::store_server::ShardShare;
-use std::io;
+use rapidhash::fast::{RapidHashMap, RapidHashSet};
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What is to be fetched next: the doc index, and the rules by which this crawl takes from it and adds to it.
 pub struct Provider {
     index: DocIndex,
     rules: ProviderRules,
+    away: Away,
+}
+
+/// Domains that are with other servers, or on their way there.
+#[derive(Default)]
+pub(crate) struct Away {
+    /// What is pending of them is to be handed over.
+    pub leaving: Domains,
+    /// What is pending of them is left out.
+    pub closed: Domains,
+    /// The last word on each domain that ever moved: its fence, and whether it came here.
+    pub fences: RapidHashMap<Box<str>, (u32, bool)>,
+    /// Where handovers are written down.
+    pub directory: Option<PathBuf>,
+}
+
+impl Away {
+    /// Whether a word on a domain is news: one that was heard already, from another master, is none. The very last may be
+    /// said again, as what came of it may be unknown.
+    fn rises(&mut self, domain: &str, fence: u32, comes: bool) -> bool {
+        let is_news = self.fences.get(domain).is_none_or(|&(last, last_comes)| {
+            fence > last
+                || (fence == last && comes == last_comes && !comes && self.leaving.holds_name(domain))
+        });
+        if is_news {
+            self.fences.insert(domain.into(), (fence, comes));
+        }
+        is_news
+    }
+
+    fn has_come(&self, domain: &str) -> bool {
+        self.fences.get(domain).is_some_and(|&(_, comes)| comes)
+    }
 }
 
 /// What a provider goes by.
@@ -73,6 +112,8 @@ impl Entering {
     }
 }
 
+/// Pending URLs that are taken at once, to be written down.
+const PENDING_AT_ONCE: usize = 10_000;
 /// Entries that are looked up together.
 const MENTIONS_AT_ONCE: usize = 64;
 
@@ -123,7 +164,12 @@ impl ProviderRules {
 
 impl Provider {
     pub fn new(index: DocIndex, rules: ProviderRules) -> Provider {
-        Provider { index, rules }
+        Provider { index, rules, away: Away::default() }
+    }
+
+    /// These domains are not ours.
+    pub(crate) fn set_away(&mut self, away: Away) {
+        self.away = away;
     }
 
     /// Shards that refer to what is stored are told if it is gone.
@@ -162,7 +208,15 @@ impl Provider {
         now_s: u32,
     ) -> Option<Vec<Candidate>> {
         for _ in 0..ROUNDS {
-            let mut candidates = self.index.candidates(want, reject, now_s);
+            let mut candidates = match self.away.leaving.is_empty() {
+                true => self.index.candidates(want, reject, now_s),
+                false => {
+                    let leaving = &self.away.leaving;
+                    let is_full = |origin: &str| reject.contains(&fingerprint(origin.as_bytes()));
+                    let rejected = |origin: &str| is_full(origin) || leaving.holds_origin(origin);
+                    self.index.candidates_but(want, rejected, now_s)
+                }
+            };
             let given = candidates.len();
             candidates.retain(|candidate| self.is_in_scope(candidate, now_s));
             candidates.iter_mut().for_each(|candidate| self.drop_held(candidate));
@@ -192,7 +246,9 @@ impl Provider {
             | ToIndex::Look { .. }
             | ToIndex::Count { .. }
             | ToIndex::Take { .. }
-            | ToIndex::Enter { .. } => unreachable!("questions are answered by the actor"),
+            | ToIndex::Enter { .. }
+            | ToIndex::Origins { .. }
+            | ToIndex::HandOver { .. } => unreachable!("questions are answered by the actor"),
         }
     }
 
@@ -257,6 +313,38 @@ impl Provider {
 
     /// An entry that is not a plain URL in normal form.
     fn enter_line(&mut self, line: &[u8], entering: &mut Entering, now_s: u32) {
+        match MasterWord::parse(line) {
+            Ok(MasterWord::Close { domain, fence }) => {
+                if self.away.rises(domain, fence, false) {
+                    self.away.closed.remove(domain);
+                    self.away.leaving.insert(domain);
+                    entering.entered.moves.push(DomainMove::Closed { domain: domain.into(), fence });
+                }
+                return;
+            }
+            Ok(MasterWord::Open { domain, fence }) => {
+                if self.away.rises(domain, fence, true) {
+                    self.away.closed.remove(domain);
+                    self.away.leaving.remove(domain);
+                    // What was left out is taken up again when it is handed in.
+                    self.index.forget_said();
+                    entering.entered.moves.push(DomainMove::Opened { domain: domain.into(), fence });
+                }
+                return;
+            }
+            // It comes before its OPEN: of a domain that has come it comes a second time, and may be out of date.
+            Ok(MasterWord::Nice { domain, .. }) if self.away.has_come(domain) => return,
+            Ok(MasterWord::Nice { line, .. }) => {
+                return match str::from_utf8(line) {
+                    Ok(line) => {
+                        entering.entered.nice.push_str(line);
+                        entering.entered.nice.push('\n');
+                    }
+                    Err(error) => entering.bad(line, &error.to_string()),
+                };
+            }
+            _ => {}
+        }
         match mention(line) {
             Ok((url, mention)) => {
                 let mention = Mention { url: url.as_str(), ..mention };
@@ -279,6 +367,77 @@ impl Provider {
                 self.bring_along(&import.url, &mut entering.into_scope);
             }
             Err(error) => entering.bad(mention.url.as_bytes(), &error.to_string()),
+        }
+    }
+
+    /// The hosts of a domain that are known.
+    pub(crate) fn origins_of(&self, domain: &str) -> Vec<Box<str>> {
+        self.index.origins().filter(|origin| is_of(origin, domain)).map(Box::from).collect()
+    }
+
+    /// Writes down what a closed domain brings along: lines about its hosts, and every URL that is pending. From then on
+    /// those are left out here.
+    pub(crate) fn hand_over(&mut self, domain: &str, nice: &str, now_s: u32) -> HandedOver {
+        let origins: RapidHashSet<Box<str>> = self.origins_of(domain).into_iter().collect();
+        let is_out = |origin: &str| self.index.host(origin).is_some_and(|host| host.handed_out > 0);
+        if origins.iter().any(|origin| is_out(origin)) {
+            return HandedOver::NotYet;
+        }
+        let (mut taken, mut kept) = (Vec::new(), None);
+        let directory = self.away.directory.clone();
+        let written = match &directory {
+            Some(directory) => write_handover(directory, domain, |writer| {
+                self.write_pending(writer, nice, &origins, &mut taken, now_s)
+            }),
+            None => {
+                let mut bytes = Vec::new();
+                let made =
+                    HandoverWriter::new(&mut bytes as &mut dyn Write, domain).and_then(|mut writer| {
+                        self.write_pending(&mut writer, nice, &origins, &mut taken, now_s)?;
+                        writer.end().map(drop)
+                    });
+                kept = Some(bytes);
+                made
+            }
+        };
+        if let Err(cause) = written {
+            taken.into_iter().for_each(|(doc_id, _)| self.index.put_back(doc_id));
+            return HandedOver::Refused(cause.to_string());
+        }
+        let urls = taken.iter().filter(|(_, is_told)| *is_told).count() as u64;
+        taken.into_iter().for_each(|(doc_id, _)| self.index.exclude(doc_id, MOVED, now_s));
+        self.away.leaving.remove(domain);
+        self.away.closed.insert(domain);
+        HandedOver::Whole { urls, kept }
+    }
+
+    /// Takes every pending document of these hosts, and writes down those that are pages.
+    fn write_pending(
+        &mut self,
+        writer: &mut HandoverWriter<&mut dyn Write>,
+        nice: &str,
+        origins: &RapidHashSet<Box<str>>,
+        taken: &mut Vec<(u32, bool)>,
+        now_s: u32,
+    ) -> io::Result<()> {
+        for line in nice.lines() {
+            writer.nice(line.as_bytes())?;
+        }
+        let mut line = Vec::new();
+        loop {
+            let found = self.index.candidates_but(PENDING_AT_ONCE, |origin| !origins.contains(origin), now_s);
+            if found.is_empty() {
+                return Ok(());
+            }
+            let pages = |found: &Candidate| found.provenance.kind == DocKind::Content;
+            taken.extend(found.iter().map(|found| (found.doc_id, pages(found))));
+            for candidate in found.iter().filter(|found| pages(found)) {
+                let (priority, hits) = self.index.wanted(candidate.doc_id);
+                let (at, url) = (Stamp::from_s(now_s), candidate.url.as_str().as_bytes());
+                line.clear();
+                ReflogRecord { batch: b"0", priority, at, page: b"0", url, hits, tag: b"" }.write(&mut line);
+                writer.url(&line)?;
+            }
         }
     }
 
@@ -404,6 +563,10 @@ impl Provider {
 
     /// What an earlier process found may be out of the scope of this one.
     fn is_in_scope(&mut self, candidate: &Candidate, now_s: u32) -> bool {
+        if self.away.closed.holds(&candidate.url) {
+            self.index.exclude(candidate.doc_id, MOVED, now_s);
+            return false;
+        }
         let Some(scope) = &self.rules.scope else { return true };
         // What somebody typed is in scope, but for a rule that denies it.
         let why = match candidate.provenance.seed_chain {

@@ -4,6 +4,7 @@ use crate::engine::crawl::completion::{moved_on, refusal_note, report_of, troubl
 use crate::engine::crawl::messages::{Done, Found, FromShard, HostWord, RestQuestion, RobotsAnswer};
 use crate::engine::crawl::shard::ShardOut;
 use crate::engine::crawl::shard_log::Span;
+use crate::engine::inspect::reports::Reports;
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::groups::Group;
@@ -12,6 +13,7 @@ use crate::engine::runtime::notices::{Fields, Notice};
 use crate::handler::redirect_target;
 use crate::proto::job::Job;
 use crate::proto::record::ResultCode;
+use crate::proto::robots::clean_params;
 use crate::rings::Receiver;
 use crate::spider::{Fetched, Retry};
 use crate::url_server::{
@@ -40,6 +42,10 @@ pub struct Queues {
     robots_failed: u64,
     /// Nothing new is asked of anybody.
     is_paused: bool,
+    /// Hosts that are being closed, and of which something is on the wire.
+    closing: Vec<Box<str>>,
+    /// Where a master is told of Clean-param lines.
+    reports: Option<Reports>,
     tally: HostTally,
 }
 
@@ -89,6 +95,8 @@ impl Queues {
             robots: 0,
             robots_failed: 0,
             is_paused: false,
+            closing: Vec::new(),
+            reports: None,
             tally: HostTally::default(),
         }
     }
@@ -96,6 +104,18 @@ impl Queues {
     /// Pages are fetched by spiders that come and go.
     pub(crate) fn with_spiders_behind_links(self, now: Now) -> Queues {
         Queues { url_server: self.url_server.with_spiders_behind_links(now), ..self }
+    }
+
+    /// A master is told of Clean-param lines.
+    pub(crate) fn with_reports(self, reports: Option<Reports>) -> Queues {
+        Queues { reports, ..self }
+    }
+
+    /// Rules of a host are known.
+    fn report(&self, origin: &str, step: &RobotsStep, body: &[u8]) {
+        if let (Some(reports), RobotsStep::Known { .. }) = (&self.reports, step) {
+            clean_params(body).into_iter().for_each(|rule| reports.clean(origin, rule));
+        }
     }
 
     /// Whether a message was dealt to the shard that stood here before; it is dealt again.
@@ -131,6 +151,7 @@ impl Queues {
                 if step != RobotsStep::Late {
                     out.log.robots_elsewhere(&origin, &step, now);
                 }
+                self.report(&origin, &step, &answer.body);
                 robots_learnt(origin, step, out);
             }
             HostWord::HandOver { origin } => {
@@ -138,11 +159,36 @@ impl Queues {
                 out.replies.send(FromShard::HandedOver { origin, lines });
             }
             HostWord::Remember { origin, lines } => self.url_server.remember(&origin, &lines, now),
+            HostWord::Close { origin } => {
+                for RemoteRobots { id, .. } in self.url_server.close_host(&origin, now) {
+                    let answer = Box::new(RobotsAnswer::FAILED);
+                    out.replies.send(FromShard::RemoteRobotsDone { id, answer });
+                }
+                self.closing.push(origin);
+                self.say_closed(out, now);
+            }
+            HostWord::Open { origin } => {
+                self.url_server.open_host(&origin);
+                self.closing.retain(|closing| *closing != origin);
+            }
             HostWord::Look { id, url, doc_id } => {
                 let view = self.url_server.look(&url, doc_id, now).map(Box::new);
                 out.replies.send(FromShard::Status { id, view, at: now });
             }
         }
+    }
+
+    /// Tells of hosts that are closed, once nothing of them is on the wire.
+    fn say_closed(&mut self, out: &mut Out, now: Now) {
+        let url_server = &self.url_server;
+        self.closing.retain(|origin| {
+            let is_asking = url_server.is_asking(origin);
+            if !is_asking {
+                let lines = url_server.last_words(origin, now);
+                out.replies.send(FromShard::HostClosed { origin: origin.clone(), lines });
+            }
+            is_asking
+        });
     }
 
     /// Says whether everything waits, and for how long.
@@ -159,6 +205,9 @@ impl Queues {
 
     /// A URL that niceness or robots rules keep from every spider.
     pub(crate) fn refuse(&self, job: &Job, refusal: Refusal, out: &mut Out, now: Now) {
+        if refusal == Refusal::Moved {
+            return out.replies.send(FromShard::PutBack(job.candidate.doc_id));
+        }
         let result = refusal.result();
         out.log.refused_job(job, result, now);
         let unreachable = refusal == Refusal::RobotsUnreachable;
@@ -242,6 +291,7 @@ impl Queues {
             self.robots_failed += 1;
             self.unreachable(&origin, fetched, out);
         }
+        self.report(&origin, &step, &answer.body);
         robots_learnt(origin, step, out);
     }
 
@@ -266,7 +316,10 @@ impl Queues {
     }
 
     /// Hands on what the url server wants written or known.
-    pub(crate) fn flush(&mut self, out: &mut Out) {
+    pub(crate) fn flush(&mut self, out: &mut Out, now: Now) {
+        if !self.closing.is_empty() {
+            self.say_closed(out, now);
+        }
         while let Some(ask) = self.url_server.spill_ask() {
             out.log.send(ToLogWriter::Spill { shard: self.shard, ask });
         }
@@ -290,7 +343,7 @@ impl Queues {
     /// Hands on everything, at the end.
     pub(crate) fn close(&mut self, out: &mut Out, now: Now) {
         self.url_server.journal_pauses(now);
-        self.flush(out);
+        self.flush(out, now);
     }
 
     /// While it is paused, hosts become ready, and stay so.

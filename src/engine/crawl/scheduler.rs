@@ -1,6 +1,7 @@
 use crate::base::{Now, Wall, fingerprint};
 use crate::config::Config;
 use crate::doc_index::{DocIndex, Note, Outcome};
+use crate::engine::crawl::away_hosts::{AwayHosts, by_owner};
 use crate::engine::crawl::ending::{Ending, Left};
 use crate::engine::crawl::index_link::IndexLink;
 use crate::engine::crawl::live::ShardRules;
@@ -14,6 +15,8 @@ use crate::engine::crawl::robots_exchange::{Asker, RobotsExchange};
 use crate::engine::crawl::scheduler_setup::{SchedulerConfig, SchedulerLane, SchedulerParts};
 use crate::engine::crawl::shard_log::ShardLog;
 use crate::engine::crawl::shutdown::Shutdown;
+use crate::engine::inspect::domains::Domains;
+use crate::engine::inspect::entries::Entered;
 use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::Addresses;
 use crate::engine::runtime::actor::{Actor, Turned};
@@ -56,6 +59,7 @@ pub struct Scheduler {
     live: LiveConfig,
     /// What the shards were told to keep to since the start, if they were.
     rules: Option<Arc<ShardRules>>,
+    away: AwayHosts,
     now: Now,
 }
 
@@ -108,6 +112,7 @@ impl Scheduler {
             questions: OpenQuestions::default(),
             live: parts.live,
             rules: None,
+            away: AwayHosts::default(),
             now: Now::ZERO,
         }
     }
@@ -116,6 +121,11 @@ impl Scheduler {
     pub fn seeds(&mut self, urls: Vec<CrawlUrl>) {
         self.has_seeds |= !urls.is_empty();
         self.index.send(ToIndex::Seeds { urls, head_only: self.config.head_only });
+    }
+
+    /// These domains are with other servers, or on their way there.
+    pub(crate) fn set_away(&mut self, domains: Domains) {
+        self.away = AwayHosts::new(domains);
     }
 
     #[cfg(test)]
@@ -188,6 +198,9 @@ impl Scheduler {
                 FromShard::Restarted { epoch, suspect } => self.deal_again(shard, epoch, suspect),
                 FromShard::Wants(wants) => self.shards[shard].wants = wants,
                 FromShard::Sitemaps { origin, urls } => self.index.send(ToIndex::Sitemaps { origin, urls }),
+                FromShard::RemoteRobots { origin, url } if self.away.holds(&url) => {
+                    self.tell_robots(Asker { shard, origin }, Box::new(RobotsAnswer::FAILED));
+                }
                 FromShard::RemoteRobots { origin, url } => {
                     if !self.robots.is_open(shard, &origin, &url) {
                         let name: Box<str> = url.host_bare().into();
@@ -204,6 +217,17 @@ impl Scheduler {
                         let word = HostWord::Remember { origin, lines };
                         self.shards[arrived.shard].lane.deal(ToShard::About(word));
                         self.deal_arrived(arrived);
+                    }
+                }
+                FromShard::HostClosed { origin, lines } => {
+                    if let Some((id, lines)) = self.away.closed(&origin, &lines) {
+                        self.questions.answer(id, Reply::Closed { lines });
+                    }
+                }
+                FromShard::PutBack(doc_id) => {
+                    if let Some(host) = self.shards[shard].open.remove(&doc_id) {
+                        self.unload(host);
+                        self.index.send(ToIndex::PutBack(doc_id));
                     }
                 }
                 FromShard::Status { id, view, at } => {
@@ -295,6 +319,9 @@ impl Scheduler {
         self.scope.urls.iter().for_each(|url| side.lane.deal(ToShard::Scope(url.clone())));
         // It was made with the settings of the moment; the log is to tell which those were.
         self.rules.iter().for_each(|rules| side.lane.deal(ToShard::Rules(rules.clone())));
+        for origin in self.away.closed_at(shard) {
+            side.lane.deal(ToShard::About(HostWord::Close { origin }));
+        }
         // One that the shard before it has not heard may still be on its way.
         side.lane.deal(ToShard::Pause(self.ending.is_paused()));
         if self.ending.has_begun() {
@@ -347,8 +374,11 @@ impl Scheduler {
                 }
                 FromIndex::Entered { id, entered, into_scope } => {
                     into_scope.into_iter().for_each(|url| drop(self.bring_into_scope(url)));
+                    self.take_moves(&entered);
                     self.questions.answer(id, Reply::Entered(entered));
                 }
+                FromIndex::Origins { id, origins } => self.close_hosts(id, origins),
+                FromIndex::HandedOver { id, made } => self.questions.answer(id, Reply::HandedOver(made)),
                 FromIndex::Status { id, looked } => {
                     let shards = self.shards.iter();
                     let place = |doc_id| {
@@ -363,6 +393,37 @@ impl Scheduler {
             }
         }
         busy
+    }
+
+    /// Nothing more is asked of these hosts; what is known of them is told when nothing of them is on the wire.
+    fn close_hosts(&mut self, id: u64, origins: Vec<Box<str>>) {
+        let placed = origins.into_iter().map(|origin| {
+            // One that lives nowhere is remembered by every shard alike.
+            let shard = self.placement.shard_of(&origin).unwrap_or(0);
+            (origin, shard)
+        });
+        let placed: Vec<(Box<str>, usize)> = placed.collect();
+        if placed.is_empty() {
+            return self.questions.answer(id, Reply::Closed { lines: String::new() });
+        }
+        for (origin, shard) in &placed {
+            self.shards[*shard].lane.deal(ToShard::About(HostWord::Close { origin: origin.clone() }));
+        }
+        self.away.close(id, placed);
+    }
+
+    /// Domains come and go: what is known of hosts that come is with every shard before their first URL.
+    fn take_moves(&mut self, entered: &Entered) {
+        for word in self.away.take(&entered.moves) {
+            let (origin, shard) = word;
+            self.shards[shard].lane.deal(ToShard::About(HostWord::Open { origin }));
+        }
+        for (origin, lines) in by_owner(&entered.nice) {
+            for side in &mut self.shards {
+                let (origin, lines) = (origin.clone(), lines.clone());
+                side.lane.deal(ToShard::About(HostWord::Remember { origin, lines }));
+            }
+        }
     }
 
     fn take_names(&mut self) -> bool {

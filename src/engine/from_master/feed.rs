@@ -1,22 +1,30 @@
 use super::batch::{Batch, ENTRIES_AT_ONCE, Progress, Upto};
+use super::closed::ClosedDomains;
+use super::departure::{Departed, Departure};
 use super::position::MasterPosition;
 use super::side::Side;
 use crate::base::{Key, Now, Wall, shown};
-use crate::engine::inspect::entries::Entered;
+use crate::engine::inspect::entries::{DomainMove, Entered};
 use crate::engine::inspect::handed::Taken;
+use crate::engine::inspect::handover::{HandoverLine, HandoverReader, handover_path};
 use crate::engine::inspect::master_line::{MasterLine, MasterReport};
 use crate::engine::inspect::questions::Questions;
+use crate::engine::inspect::reports::Reported;
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, CounterTable, Counters};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::health::{Health, Part};
-use crate::proto::lines::{LineBuffer, LineError, MasterWord, NodeWord, TakeFrom};
+use crate::engine::runtime::log_writer::{LogWriterPort, ToLogWriter};
+use crate::proto::lines::{Handed, LineBuffer, LineError, MasterWord, NodeWord, TakeFrom};
 use crate::proto::reflog::Stamp;
 use crate::rings::Doorbell;
+use rapidhash::fast::RapidHashSet;
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Takes the entries of this node's queue from one master at a time, and changes to another when that one is silent.
 pub struct MasterFeed {
@@ -34,6 +42,23 @@ pub struct MasterFeed {
     position: MasterPosition,
     /// Where it is kept; a simulation has no place.
     directory: Option<PathBuf>,
+    /// Domains that are with other servers, and whether that is written down.
+    closed: ClosedDomains,
+    is_closed_written: bool,
+    /// Those that are on their way there, in the order they were closed.
+    departures: Vec<Departure>,
+    /// What one of them brings along, on its way to the master.
+    sending: Option<Sending>,
+    /// Domains whose handover was sent on the link that stands.
+    sent: RapidHashSet<Box<str>>,
+    /// Bytes on their way to the master that is used.
+    unsent: usize,
+    /// What pages and robots.txt tell of parameters, and how much of it was sent.
+    reported: Option<Reported>,
+    reports: u64,
+    log: LogWriterPort,
+    /// What the journal of hosts must have before entries count as taken.
+    journal: Journaling,
     /// When the mark was last written.
     marked_at: Now,
     load_at: Now,
@@ -57,6 +82,19 @@ pub struct MasterFeed {
     now: Now,
 }
 
+/// A handover that is read.
+struct Sending {
+    domain: Box<str>,
+    reader: HandoverReader<Box<dyn Read + Send>>,
+}
+
+/// Lines on their way to the journal of hosts.
+#[derive(Default)]
+struct Journaling {
+    lines: String,
+    fence: Option<Receiver<()>>,
+}
+
 /// What a feed is made of.
 pub struct MasterParts {
     pub server: u16,
@@ -64,6 +102,9 @@ pub struct MasterParts {
     pub masters: Vec<String>,
     pub timeout_us: u64,
     pub position: MasterPosition,
+    pub closed: ClosedDomains,
+    pub log: LogWriterPort,
+    pub reported: Option<Reported>,
     pub directory: Option<PathBuf>,
     pub port: LinkPort,
     pub questions: Arc<Questions>,
@@ -81,6 +122,16 @@ const LOAD_US: u64 = 10_000_000;
 const MARK_US: u64 = 10_000_000;
 /// Another master is asked from this much before the time up to which all is known.
 const OVERLAP_S: u32 = 120;
+/// Domains that are closed at the same time, and how often they are looked at.
+const DEPARTURES_AT_ONCE: usize = 16;
+const DEPARTURES_US: u64 = 50_000;
+/// A handover is sent in pieces of so much, and while no more than this is on its way.
+const HAND_BYTES: usize = 64 * 1_024;
+const UNSENT_MAX: usize = 1 << 20;
+/// Reports that are sent at once.
+const REPORTS_AT_ONCE: usize = 1_024;
+/// Domains that a status names.
+const LEAVING_SHOWN: usize = 20;
 /// An answer that takes longer is none, however much of it keeps coming.
 const ANSWER_US_MAX: u64 = 60_000_000;
 
@@ -89,6 +140,8 @@ impl MasterFeed {
         let sides: Vec<Side> = parts.masters.into_iter().map(Side::new).collect();
         let before = |side: &Side| parts.position.used.as_deref() == Some(&side.address);
         let used = sides.iter().position(before).unwrap_or(0);
+        let depart = |domain| Departure::new(domain, parts.directory.as_deref());
+        let departures = parts.closed.leaving().map(depart).collect();
         MasterFeed {
             server: parts.server,
             timeout_us: parts.timeout_us,
@@ -99,6 +152,16 @@ impl MasterFeed {
             answered_at: None,
             position: MasterPosition { server: parts.server, ..parts.position },
             directory: parts.directory,
+            closed: parts.closed,
+            is_closed_written: true,
+            departures,
+            sending: None,
+            sent: RapidHashSet::default(),
+            unsent: 0,
+            reported: parts.reported,
+            reports: 0,
+            log: parts.log,
+            journal: Journaling::default(),
             marked_at: Now::ZERO,
             load_at: Now::ZERO,
             port: parts.port,
@@ -124,13 +187,26 @@ impl MasterFeed {
         &self.sides[self.used].address
     }
 
-    fn send(&self, link: Key, words: &[NodeWord<'_>]) {
+    fn send(&mut self, link: Key, word: NodeWord<'_>) {
         let mut bytes = Vec::new();
-        for word in words {
-            // A word that does not go into a line is not said.
-            let _ = word.write(&mut bytes);
+        // A word that does not go into a line is not said.
+        let _ = word.write(&mut bytes);
+        self.send_bytes(link, bytes);
+    }
+
+    fn send_bytes(&mut self, link: Key, bytes: Vec<u8>) {
+        if self.sides[self.used].link == Some(link) {
+            self.unsent += bytes.len();
         }
         self.port.send(link, bytes);
+    }
+
+    /// Tells the master that is used how far all is done. No domain that is on its way to another server is passed.
+    fn say_done(&mut self) {
+        let seq = self.seq().min(self.closed.done_max(self.address()));
+        if let Some(link) = self.sides[self.used].link.filter(|_| seq > 0) {
+            self.send(link, NodeWord::Done { server: self.server, seq });
+        }
     }
 
     // From the links --------------------------------------------------------------------------------------
@@ -148,7 +224,12 @@ impl MasterFeed {
             busy = true;
             match event {
                 LinkEvent::Up { link, dial: Some(at), .. } => self.sides[at].up(link),
-                LinkEvent::Up { .. } | LinkEvent::Sent { .. } => {}
+                LinkEvent::Up { .. } => {}
+                LinkEvent::Sent { link, bytes } => {
+                    if self.side_of(link) == Some(self.used) {
+                        self.unsent = self.unsent.saturating_sub(bytes);
+                    }
+                }
                 LinkEvent::Bytes { link, bytes } => {
                     if let Some(at) = self.side_of(link) {
                         self.sides[at].lines.push(&bytes);
@@ -176,6 +257,7 @@ impl MasterFeed {
     fn down(&mut self, at: usize, why: &str) {
         self.sides[at].link = None;
         if at == self.used {
+            self.begin_handovers_anew();
             self.trouble = Some(format!("the link to {} is down: {why}", self.address()));
             // What has come whole may still become durable.
             let was_cut = self.batch.take_if(|batch| batch.upto.is_none()).is_some();
@@ -214,7 +296,8 @@ impl MasterFeed {
         if let Ok(MasterWord::Error(text)) = word {
             return Err(Refusal { event: Event::MasterRefuses, text: shown(text, 300) });
         }
-        if let Ok(MasterWord::Fenced { .. }) = word {
+        if let Ok(MasterWord::Fenced { domain }) = word {
+            self.fenced(domain);
             return Ok(());
         }
         let Some(batch) = self.batch.as_mut().filter(|_| at == self.used) else {
@@ -260,6 +343,7 @@ impl MasterFeed {
             self.port.close(link);
         }
         if at == self.used {
+            self.begin_handovers_anew();
             self.batch = None;
             self.trouble = Some(format!("{} refuses: {text}", self.address()));
             self.change();
@@ -276,6 +360,9 @@ impl MasterFeed {
         for piece in entered {
             self.count(*piece);
         }
+        if !self.is_journal_written() {
+            return is_news;
+        }
         match progress {
             Progress::Waits => is_news,
             // Asked for again in a moment: the index has too much to do, or the crawl ends.
@@ -290,6 +377,13 @@ impl MasterFeed {
 
     fn count(&mut self, entered: Entered) {
         self.taken.add(&entered.taken);
+        self.journal.lines.push_str(&entered.nice);
+        for moved in entered.moves {
+            match moved {
+                DomainMove::Closed { domain, fence } => self.close(&domain, fence),
+                DomainMove::Opened { domain, fence } => self.open(&domain, fence),
+            }
+        }
         if let Some(bad) = entered.first_bad
             && !std::mem::replace(&mut self.bad_said, true)
         {
@@ -310,6 +404,9 @@ impl MasterFeed {
         position.mark = upto.mark.or(position.mark);
         position.used = Some(address);
         let moved = position.seqs != self.position.seqs || position.used != self.position.used;
+        if !self.write_closed() {
+            return false;
+        }
         let marked = position.mark != self.position.mark && self.now.since_us(self.marked_at) >= MARK_US;
         if moved || marked {
             if let Some(directory) = &self.directory
@@ -329,8 +426,8 @@ impl MasterFeed {
         self.sides[self.used].answered();
         self.trouble = None;
         self.tell_used();
-        if let Some(link) = self.sides[self.used].link.filter(|_| moved && entries > 0) {
-            self.send(link, &[NodeWord::Done { server: self.server, seq: upto.seq }]);
+        if moved && entries > 0 {
+            self.say_done();
         }
         // What came behind the answer.
         self.read(self.used);
@@ -353,6 +450,169 @@ impl MasterFeed {
         self.position.seqs.get(self.address()).copied().unwrap_or(0)
     }
 
+    // Domains that move -----------------------------------------------------------------------------------
+
+    /// A domain is another server's from here on. What the master was told before is all that may be done until a master
+    /// has what the domain brings along.
+    fn close(&mut self, domain: &str, fence: u32) {
+        let (address, seq) = (self.address().to_string(), self.seq());
+        self.closed.close(domain, fence, (&address, seq));
+        self.is_closed_written = false;
+        self.sent.remove(domain);
+        if !self.departures.iter().any(|departure| *departure.domain == *domain) {
+            self.departures.push(Departure::new(domain, None));
+            let text = format!("{domain} moves to another server: nothing more is asked of it here");
+            self.health.tell(Event::DomainClosed, vec![("domain", domain.into())], text);
+        }
+    }
+
+    fn open(&mut self, domain: &str, fence: u32) {
+        self.closed.open(domain, fence);
+        self.is_closed_written = false;
+        self.departures.retain(|departure| *departure.domain != *domain);
+        self.sending.take_if(|sending| *sending.domain == *domain);
+        self.forget_handover(domain);
+        let text = format!("{domain} is with this server from now on");
+        self.health.tell(Event::DomainOpened, vec![("domain", domain.into())], text);
+    }
+
+    fn forget_handover(&self, domain: &str) {
+        if let Some(directory) = &self.directory {
+            let _ = std::fs::remove_file(handover_path(directory, domain));
+        }
+    }
+
+    /// A master has what a domain brings along.
+    fn fenced(&mut self, domain: &str) {
+        if !self.sent.contains(domain) || !self.closed.fenced(domain) {
+            return;
+        }
+        self.departures.retain(|departure| *departure.domain != *domain);
+        self.sent.remove(domain);
+        // First, so that a kill in between only sends a little again.
+        self.forget_handover(domain);
+        self.is_closed_written = false;
+        if self.write_closed() {
+            self.say_done();
+        }
+        let text = format!("{domain} is handed over to another server");
+        self.health.tell(Event::DomainHandedOver, vec![("domain", domain.into())], text);
+    }
+
+    /// Whether it is on disk which domains are closed.
+    fn write_closed(&mut self) -> bool {
+        if let Some(directory) = self.directory.as_ref().filter(|_| !self.is_closed_written)
+            && let Err(cause) = self.closed.write(directory)
+        {
+            let text = format!("taking from the master waits: master.closed: {cause}");
+            self.health.wait_for(Part::Master, Some(text));
+            return false;
+        }
+        self.is_closed_written = true;
+        true
+    }
+
+    /// Whether the journal of hosts has what came for it.
+    fn is_journal_written(&mut self) -> bool {
+        let Journaling { lines, fence } = &mut self.journal;
+        if fence.is_none() && !lines.is_empty() {
+            let (done, is_done) = sync_channel(1);
+            let journal = ToLogWriter::Journal(lines.clone());
+            // A ring that is full has room in a moment.
+            if self.log.words.push(journal).is_ok() {
+                lines.clear();
+                if self.log.words.push(ToLogWriter::Fence(done)).is_ok() {
+                    *fence = Some(is_done);
+                }
+                self.log.bell.ring_if_asleep();
+            }
+        }
+        if fence.as_ref().is_some_and(|fence| fence.try_recv().is_ok()) {
+            *fence = None;
+        }
+        fence.is_none() && lines.is_empty()
+    }
+
+    fn begin_handovers_anew(&mut self) {
+        (self.sending, self.unsent) = (None, 0);
+        self.sent.clear();
+    }
+
+    fn look_at_departures(&mut self) -> bool {
+        let mut told = Vec::new();
+        for departure in self.departures.iter_mut().take(DEPARTURES_AT_ONCE) {
+            match departure.look(&self.questions, &self.bell, self.now) {
+                Departed::Waits => {}
+                Departed::Whole(urls) => {
+                    let text =
+                        format!("{}: nothing is on the wire, and {urls} URLs go along", departure.domain);
+                    told.push((Event::DomainReady, departure.domain.clone(), text));
+                }
+                Departed::Trouble(cause) => {
+                    let text = format!("{}: its handover cannot be written: {cause}", departure.domain);
+                    told.push((Event::HandoverFails, departure.domain.clone(), text));
+                }
+            }
+        }
+        for (event, domain, text) in told {
+            self.health.tell(event, vec![("domain", (&*domain).into())], text);
+        }
+        self.send_handover()
+    }
+
+    /// Sends what a domain brings along, piece by piece, and at its end that this was all.
+    fn send_handover(&mut self) -> bool {
+        let Some(link) = self.sides[self.used].link.filter(|_| self.batch.is_some()) else { return false };
+        if self.sending.is_none() {
+            let sent = &self.sent;
+            let is_due =
+                |departure: &&mut Departure| departure.is_ready() && !sent.contains(&departure.domain);
+            let Some(departure) = self.departures.iter_mut().find(is_due) else { return false };
+            match departure.read(self.directory.as_deref()) {
+                Ok(reader) => self.sending = Some(Sending { domain: departure.domain.clone(), reader }),
+                Err(cause) => {
+                    departure.begin_anew(self.now);
+                    let text = format!("{}: its handover cannot be read: {cause}", departure.domain);
+                    let fields = vec![("domain", (&*departure.domain).into())];
+                    self.health.tell(Event::HandoverFails, fields, text);
+                    return false;
+                }
+            }
+        }
+        if self.unsent > UNSENT_MAX {
+            return false;
+        }
+        let Some(Sending { domain, reader }) = &mut self.sending else { return false };
+        let mut bytes = Vec::new();
+        let is_over = loop {
+            let word = match reader.next() {
+                Ok(HandoverLine::Nice(line)) => NodeWord::Hand { domain, handed: Handed::Nice(line) },
+                Ok(HandoverLine::Url(line)) => NodeWord::Hand { domain, handed: Handed::Url(line) },
+                Ok(HandoverLine::End) => break true,
+                Err(_) => {
+                    let domain = std::mem::take(domain);
+                    self.sending = None;
+                    let damaged = self.departures.iter_mut().find(|departure| departure.domain == domain);
+                    damaged.into_iter().for_each(|departure| departure.begin_anew(self.now));
+                    self.forget_handover(&domain);
+                    return false;
+                }
+            };
+            // Rules that do not go into a line are asked for again by whoever gets the domain.
+            let _ = word.write(&mut bytes);
+            if bytes.len() >= HAND_BYTES {
+                break false;
+            }
+        };
+        if is_over {
+            let _ = NodeWord::Closed { domain }.write(&mut bytes);
+            self.sent.insert(domain.clone());
+            self.sending = None;
+        }
+        self.send_bytes(link, bytes);
+        true
+    }
+
     // What is asked ---------------------------------------------------------------------------------------
 
     fn ask(&mut self) -> bool {
@@ -371,10 +631,10 @@ impl MasterFeed {
         let greets = goes_on && seq > 0 && !side.greeted;
         if greets {
             // A kill may have come between the position and its DONE.
-            self.send(link, &[NodeWord::Done { server, seq }]);
+            self.say_done();
         }
         self.sides[self.used].greeted = true;
-        self.send(link, &[take]);
+        self.send(link, take);
         self.batch = Some(Batch::new(from, self.now));
         self.heard_at = self.now;
         true
@@ -418,6 +678,7 @@ impl MasterFeed {
             return;
         };
         self.used = next;
+        self.begin_handovers_anew();
         self.batch = None;
         self.heard_at = self.now;
         // The first one that could be had is no change.
@@ -431,14 +692,32 @@ impl MasterFeed {
         self.load_at = self.now.plus_us(LOAD_US);
         let pending = self.table.sum(Counter::Pending);
         // Both place new domains by it.
-        for link in self.sides.iter().filter_map(|side| side.link) {
-            self.send(link, &[NodeWord::Load { server: self.server, pending }]);
+        for link in self.sides.iter().filter_map(|side| side.link).collect::<Vec<_>>() {
+            self.send(link, NodeWord::Load { server: self.server, pending });
         }
+    }
+
+    /// Tells every master of pages and rules: each learns for itself.
+    fn tell_reports(&mut self) -> bool {
+        let links: Vec<Key> = self.sides.iter().filter_map(|side| side.link).collect();
+        let Some(reported) =
+            self.reported.as_ref().filter(|_| !links.is_empty() && self.unsent <= UNSENT_MAX)
+        else {
+            return false;
+        };
+        let (count, bytes) = reported.take(REPORTS_AT_ONCE);
+        self.reports += count;
+        if count > 0 {
+            links.into_iter().for_each(|link| self.send_bytes(link, bytes.clone()));
+        }
+        count > 0
     }
 
     fn publish(&self) {
         let Taken { new, known, moved_up, due, refused, bad } = self.taken;
         self.counters.set_all(Group::FromMaster, &[new, known, moved_up, due, refused, bad]);
+        let dropped = self.reported.as_ref().map_or(0, Reported::dropped);
+        self.counters.set_all(Group::MasterReports, &[self.reports, dropped]);
         self.counters.set(Counter::MasterSeq, self.seq());
         self.counters.set(Counter::MasterChanges, self.changes);
         let unix_s = self.wall.unix_ms(self.now) / 1_000;
@@ -456,10 +735,12 @@ impl MasterFeed {
             taken: self.entries,
             bad,
             changes: self.changes,
+            reports: self.reports,
+            reports_dropped: dropped,
             linked: others.map(|(_, side)| side.address.clone()).collect(),
             trouble: self.trouble.clone(),
-            closed_domains: 0,
-            leaving_domains: Vec::new(),
+            closed_domains: self.closed.count() as u64,
+            leaving_domains: self.closed.leaving().take(LEAVING_SHOWN).map(str::to_string).collect(),
         });
     }
 }
@@ -491,24 +772,31 @@ fn before(mark: Stamp) -> Stamp {
 
 impl Actor for MasterFeed {
     fn turn(&mut self, now: Now) -> Turned {
+        if self.now == Now::ZERO {
+            // Nobody could answer before the first turn.
+            self.heard_at = now;
+        }
         self.now = now;
         if self.is_ending {
             return Turned::Finished;
         }
         let mut busy = self.take_events();
         busy |= self.look_at_batch();
+        busy |= self.look_at_departures();
         self.look_at_time();
         busy |= self.ask();
         self.tell_load();
+        busy |= self.tell_reports();
         self.publish();
         Turned::busy_if(busy)
     }
 
     fn next_due(&self) -> Option<Now> {
         let rests = self.sides.iter().filter_map(|side| side.rests_until(self.now));
+        let departs = (!self.departures.is_empty()).then(|| self.now.plus_us(DEPARTURES_US));
         // One that was silent for too long while no other can be had: a link that comes up wakes it.
         let gives_up = Some(self.heard_at.plus_us(self.timeout_us)).filter(|at| *at > self.now);
-        rests.chain(gives_up).chain([self.load_at]).min()
+        rests.chain(departs).chain(gives_up).chain([self.load_at]).min()
     }
 
     fn has_messages(&self) -> bool {

@@ -12,15 +12,20 @@
 //! | `position` | how far each master's queue was taken, and up to which time: `master.position`     |
 //! | `batch`    | the answer to one TAKE, and when all of it is durable                              |
 //! | `side`     | one master: its link, and when it may be asked again after it refused              |
+//! | `closed`   | domains that were moved to other servers: `master.closed`                          |
+//! | `departure`| one domain on its way there, from CLOSE to FENCED                                  |
 //! | `feed`     | the actor: which master is used, what it is asked, and when the other is           |
 //!
 //! The position never runs ahead of the index: it is written after the import is durable, and before DONE. What is taken
 //! twice after a kill does nothing.
 
 mod batch;
+mod closed;
+mod departure;
 mod feed;
 mod position;
 mod side;
 
+pub use closed::ClosedDomains;
 pub use feed::{MasterFeed, MasterParts};
 pub use position::MasterPosition;

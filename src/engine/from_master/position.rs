@@ -39,15 +39,17 @@ pub enum PositionError {
     Damaged { path: PathBuf, what: &'static str },
 }
 
-const FILE: &str = "master.position";
 const HEAD: &str = "nephila master.position 1";
-/// More masters than a node may have had in its life are forgotten, the least used of them first.
+/// A larger file is none of ours.
 const BYTES_MAX: u64 = 64 * 1_024;
 
 impl MasterPosition {
+    /// In the data directory.
+    pub const FILE: &'static str = "master.position";
+
     /// `None` for a directory that never took from a master.
     pub fn read(directory: &Path) -> Result<Option<MasterPosition>, PositionError> {
-        let path = directory.join(FILE);
+        let path = directory.join(Self::FILE);
         let damaged = |what| PositionError::Damaged { path: path.clone(), what };
         match std::fs::metadata(&path) {
             Ok(found) if found.len() > BYTES_MAX => return Err(damaged("it is too large")),
@@ -62,7 +64,7 @@ impl MasterPosition {
 
     /// Durable when it returns.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
-        replace(&directory.join(FILE), self.text().as_bytes())
+        replace(&directory.join(Self::FILE), self.text().as_bytes())
     }
 
     fn text(&self) -> String {

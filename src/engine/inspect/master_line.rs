@@ -22,6 +22,9 @@ pub struct MasterLine {
     pub bad: u64,
     /// Changes from one master to another.
     pub changes: u64,
+    /// Lines about pages with a query and Clean-param lines that were sent, and those that found no room.
+    pub reports: u64,
+    pub reports_dropped: u64,
     /// The others that a link stands to.
     pub linked: Vec<String>,
     /// Why nothing is taken at this moment.

@@ -3,12 +3,15 @@
 
 pub(crate) mod crawl_rules;
 pub(crate) mod desk;
+pub(crate) mod domains;
 pub(crate) mod entries;
 pub(crate) mod explain;
 pub(crate) mod explained;
 pub(crate) mod handed;
+pub(crate) mod handover;
 pub(crate) mod master_line;
 pub(crate) mod node_status;
 pub(crate) mod questions;
+pub(crate) mod reports;
 pub(crate) mod sentence;
 pub(crate) mod status;

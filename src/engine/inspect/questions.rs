@@ -1,6 +1,6 @@
 use crate::config::Config;
 use crate::doc_index::IndexStats;
-use crate::engine::inspect::entries::{Entered, Entries};
+use crate::engine::inspect::entries::{Entered, Entries, HandedOver};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::proto::url::CrawlUrl;
@@ -42,6 +42,10 @@ pub(crate) enum Ask {
     Take(Box<Handed>),
     /// To take in entries of a master's queue.
     Enter(Box<Entries>),
+    /// To ask nothing more of a domain, and to say what is known of its hosts when nothing of it is on the wire.
+    Close(Box<str>),
+    /// To write down what a closed domain brings along.
+    HandOver { domain: Box<str>, nice: String },
     /// To send no new requests, or to go on.
     Pause(bool),
     /// To go by these settings from now on, as far as they may change.
@@ -56,6 +60,11 @@ pub(crate) enum Reply {
     Taken(Taken),
     /// They are on disk, too.
     Entered(Box<Entered>),
+    /// Nothing of the domain is on the wire; lines of the journal of hosts.
+    Closed {
+        lines: String,
+    },
+    HandedOver(HandedOver),
     /// It is paused, or goes on; `changed` if it did not already.
     Paused {
         changed: bool,

@@ -1,6 +1,7 @@
 use super::messages::{NodeReport, Said, ToNodes};
+use super::orders::{OrderOf, Orders};
 use super::spool::{Spool, Whole};
-use crate::base::Now;
+use crate::base::{Now, shown};
 use crate::config::{self, Config};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
@@ -12,7 +13,8 @@ use crate::master::args::Args;
 use crate::master::epoch::{DomainBy, JoinRules, Workers};
 use crate::master::keeping::{Committed, Kept, Master, MasterRules, Told};
 use crate::master::map::{Assign, Server, ServerState};
-use crate::master::{PartnerDomain, ServerId};
+use crate::master::moves::{Closed, MasterDesk, MoveError, MoveNews, MoveOrder, Moves};
+use crate::master::{PairTerms, PartnerDomain, ServerId};
 use crate::rings::{Doorbell, Receiver, Sender};
 use crate::storage::mend;
 use std::io;
@@ -36,6 +38,12 @@ pub(crate) struct EpochActor {
     is_begun: bool,
     /// Rows or lines that time changes: an epoch without files lets them go.
     has_waiting: bool,
+    moves: Moves,
+    orders: Orders,
+    /// When moves were last gone on with.
+    moved_at: Option<Now>,
+    /// The table has been asked once.
+    asked: bool,
     turned_at: Now,
 }
 
@@ -56,6 +64,12 @@ pub(crate) struct EpochParts {
     pub clock: Box<dyn Fn(Now) -> u64 + Send>,
 }
 
+/// Notes of servers that are drained begin so.
+const DRAIN_NOTE: &str = "drain.";
+/// The note of a master that shares its map.
+pub(crate) const TABLE_NOTE: &str = "table";
+/// How often the table is asked, and domains that move are gone on with.
+const MOVES_US: u64 = 1_000_000;
 /// After a failure.
 const RETRY_US: u64 = 1_000_000;
 
@@ -83,6 +97,33 @@ pub(crate) fn master_rules(config: &Config) -> MasterRules {
     }
 }
 
+/// That servers are drained, as it outlives the process.
+pub(crate) fn drained(servers: &[ServerId]) -> Kept {
+    let note = |server: &ServerId| (format!("{DRAIN_NOTE}{}", server.0), Some("1".to_string()));
+    Kept {
+        notes: servers.iter().map(note).collect(),
+        states: servers.iter().map(|server| (*server, ServerState::Draining)).collect(),
+        ..Kept::default()
+    }
+}
+
+/// Two masters without a database go by a hash over the same servers, for as long as their directories last.
+pub(super) fn keep_pair_terms(config: &Config, has_table: bool) -> Result<(), String> {
+    let master = &config.master;
+    if has_table || master.peer.is_none() {
+        return Ok(());
+    }
+    let server = |server: &config::Server| {
+        format!("{} capacity {} {}", server.id, server.capacity, server.state.name())
+    };
+    let terms = PairTerms {
+        assign: master.assign.name().to_string(),
+        by: master.by.name().to_string(),
+        servers: config.servers.iter().map(server).collect(),
+    };
+    terms.keep(&master.data).unwrap_or_else(|cause| Err(format!("{}: {cause}", master.data.display())))
+}
+
 fn join_rules(config: &Config) -> JoinRules {
     let master = &config.master;
     JoinRules {
@@ -98,8 +139,18 @@ fn join_rules(config: &Config) -> JoinRules {
 
 impl EpochActor {
     /// `told` is what its directory said when it was opened.
-    pub fn new((master, told): (Master, Vec<Told>), spool: Spool, parts: EpochParts) -> EpochActor {
+    pub fn new((mut master, told): (Master, Vec<Told>), spool: Spool, parts: EpochParts) -> EpochActor {
         let config = parts.config.get();
+        let orders = Orders::of(&config.master.data);
+        if parts.table.is_some() {
+            master.heard_table();
+        }
+        let mut moves = Moves::new(&MasterDesk { master: &mut master, by: join_rules(&config).by, now_s: 0 });
+        for (name, _) in master.notes() {
+            if let Some(server) = name.strip_prefix(DRAIN_NOTE).and_then(|server| server.parse().ok()) {
+                moves.drain(ServerId(server));
+            }
+        }
         let is_begun = told.iter().any(|told| matches!(told, Told::EpochAgain { .. }));
         let has_waiting = master.epoch().0 > 0;
         let mut actor = EpochActor {
@@ -111,6 +162,10 @@ impl EpochActor {
             ended_at: None,
             is_begun,
             has_waiting,
+            moves,
+            orders,
+            moved_at: None,
+            asked: false,
             turned_at: Now::ZERO,
         };
         actor.tell(&told);
@@ -157,6 +212,9 @@ impl EpochActor {
         }
         self.spool.set_settle(config.master.settle.map(|settle| Duration::from_secs(settle.0)));
         self.config = config;
+        if let Err(why) = keep_pair_terms(&self.config, self.parts.table.is_some()) {
+            return self.parts.health.tell(Event::MasterNotice, vec![("what", "pair".into())], why);
+        }
         match self.master.configure(master_rules(&self.config)) {
             Ok(told) => self.tell(&told),
             Err(cause) => self.fails(&cause, self.turned_at),
@@ -167,42 +225,117 @@ impl EpochActor {
 
     /// What nodes said beside what is about their queues.
     fn take_reports(&mut self) {
-        while let Some(NodeReport { said, .. }) = self.parts.reports.pop() {
+        while let Some(NodeReport { server, link, said }) = self.parts.reports.pop() {
             match said {
+                Said::Handed { domain, lines } => self.moves.hand_lines(link, &domain, &lines),
+                Said::Closed { domain } => {
+                    self.moves.closed(Closed { link, server: ServerId(server), domain: domain.into() });
+                    self.moved_at = None;
+                }
                 Said::Page { status, digest, canonical, url } => {
                     self.parts.args.saw_page(&url, status, digest, canonical.as_deref());
                 }
                 Said::Clean { origin, rule } => {
                     self.parts.args.clean_param(&origin, &rule);
                 }
-                Said::Handed { .. } | Said::Closed { .. } => {}
             }
         }
     }
 
-    /// Rows that others have written.
-    fn take_rows(&mut self, now_s: u32) -> io::Result<()> {
-        let Some(table) = &mut self.parts.table else { return Ok(()) };
-        let (found, cause) = match table.changes() {
-            Ok(rows) => (Some(rows), None),
-            Err(error) => (None, Some(error.to_string())),
+    /// Takes the rows of the table, does what an operator asked for, and goes on with domains that move.
+    fn go_on_with_moves(&mut self, now: Now) -> io::Result<()> {
+        self.moved_at = Some(now);
+        let now_s = u32::try_from((self.parts.clock)(now)).unwrap_or(u32::MAX);
+        let by = join_rules(&self.config).by;
+        let mut desk = MasterDesk { master: &mut self.master, by, now_s };
+        let mut table: Option<&mut (dyn PartnerDomain + 'static)> = match &mut self.parts.table {
+            Some(table) => Some(&mut **table),
+            None => None,
         };
+        let mut drained = Vec::new();
+        if table.is_some() && desk.master.note(TABLE_NOTE).is_none() {
+            let notes = vec![(TABLE_NOTE.to_string(), Some("1".to_string()))];
+            desk.master.keep(&Kept { notes, ..Kept::default() }, now_s)?;
+        }
+        for order in self.orders.take() {
+            let done = match &order.what {
+                _ if table.is_none() && self.config.master.peer.is_some() => {
+                    Err("two masters can move a domain only over a database that both share: set database"
+                        .to_string())
+                }
+                OrderOf::Move { domain, to, force } => {
+                    let order = MoveOrder { domain, to: *to, force: *force };
+                    self.moves
+                        .order(order, &mut desk, table.as_deref_mut())
+                        .map_err(|error| error.to_string())
+                }
+                OrderOf::Drain(server) if desk.master.servers().iter().any(|known| known.id == *server) => {
+                    drained.push(*server);
+                    self.moves.drain(*server);
+                    Ok(())
+                }
+                OrderOf::Drain(server) => Err(format!("server {} is not configured", server.0)),
+            };
+            self.orders.answer(&order, done);
+        }
+        if !drained.is_empty() {
+            desk.master.keep(&self::drained(&drained), now_s)?;
+        }
+        let stepped = self.moves.step(&mut desk, table);
+        let news = self.moves.news();
+        let has_news = !news.is_empty();
+        news.into_iter().for_each(|news| self.tell_move(news));
+        let away = match stepped {
+            Ok(()) => None,
+            Err(MoveError::Database(error)) => Some(error.to_string()),
+            Err(MoveError::Disk(error)) => return Err(error),
+            Err(MoveError::Refused(why)) => return Err(io::Error::other(why)),
+        };
+        if self.parts.table.is_some() {
+            if away.is_none() {
+                self.master.heard_table();
+            }
+            self.note_database(away, now_s);
+        }
+        if has_news {
+            self.send(ToNodes::Committed);
+        }
+        Ok(())
+    }
+
+    fn tell_move(&mut self, news: MoveNews) {
+        let (what, text) = match news {
+            MoveNews::Fenced { server, domain, .. } => {
+                return self.send(ToNodes::Fenced { server: server.0, domain: domain.into() });
+            }
+            MoveNews::Closing { domain, at, to } => {
+                ("closing", format!("{domain} moves from server {} to server {}", at.0, to.0))
+            }
+            MoveNews::Moved { domain, to } => ("moved", format!("{domain} is with server {}", to.0)),
+            MoveNews::Held { domain, why } => ("held", format!("nothing of {domain} is sent: {why}")),
+            MoveNews::LeftOut { domain, lines } => {
+                ("left_out", format!("{domain}: {lines} lines were more than a handover takes"))
+            }
+        };
+        self.parts.health.tell(Event::MasterNotice, vec![("what", what.into())], shown(&text, 1_000));
+    }
+
+    fn note_database(&mut self, cause: Option<String>, now_s: u32) {
         let mut board = self.parts.board.lock();
         let database = board.database.get_or_insert_with(Neighbour::default);
-        let was_there = database.is_there;
+        let (was_there, was_asked) = (database.is_there, self.asked);
         database.note(cause.is_none(), cause.clone(), u64::from(now_s));
         drop(board);
-        if let Some(cause) = cause.filter(|_| was_there || self.ended_at.is_none()) {
-            let text = format!("{cause}; known domains go on, new ones wait");
-            self.parts.health.tell(Event::DatabaseAway, vec![("cause", cause.into())], text);
-        } else if found.is_some() && !was_there && self.ended_at.is_some() {
-            self.parts.health.tell(Event::DatabaseBack, Vec::new(), "the database answers again");
-        }
-        let changed = |row: &crate::master::MapRow| self.master.map().get(&row.domain).as_ref() != Some(row);
-        let rows: Vec<_> = found.into_iter().flatten().filter(changed).collect();
-        match rows.is_empty() {
-            true => Ok(()),
-            false => self.master.keep(&Kept { rows, ..Kept::default() }, now_s),
+        self.asked = true;
+        match cause {
+            Some(cause) if was_there || !was_asked => {
+                let text = format!("{cause}; known domains go on, new ones wait");
+                self.parts.health.tell(Event::DatabaseAway, vec![("cause", cause.into())], text);
+            }
+            None if !was_there && was_asked => {
+                self.parts.health.tell(Event::DatabaseBack, Vec::new(), "the database answers again");
+            }
+            _ => {}
         }
     }
 
@@ -213,6 +346,9 @@ impl EpochActor {
 
     /// Takes what is in the spool, if anything is, or if it is time.
     fn step(&mut self, now: Now) -> io::Result<bool> {
+        if self.moved_at.is_none_or(|at| now.since_us(at) >= MOVES_US) {
+            self.go_on_with_moves(now)?;
+        }
         let files = self.spool.look(now)?;
         if files.is_empty() && !self.is_due(now) {
             return Ok(false);
@@ -230,7 +366,7 @@ impl EpochActor {
     fn epoch(&mut self, files: &[Whole], now: Now) -> io::Result<()> {
         let began = std::time::Instant::now();
         let now_s = u32::try_from((self.parts.clock)(now)).unwrap_or(u32::MAX);
-        self.take_rows(now_s)?;
+        self.go_on_with_moves(now)?;
         // An epoch that is made again finds what it went by.
         self.parts.args.flush()?;
         let loads: Vec<(ServerId, u64)> = {
@@ -354,7 +490,8 @@ impl Actor for EpochActor {
     }
 
     fn next_due(&self) -> Option<Now> {
-        self.retry_at.or_else(|| self.spool.next_look())
+        let moves = self.moved_at.map(|at| at.plus_us(MOVES_US));
+        self.retry_at.or_else(|| self.spool.next_look().into_iter().chain(moves).min())
     }
 
     fn has_messages(&self) -> bool {

@@ -18,6 +18,7 @@
 //! | `epoch_actor`  | epochs, as files come and time goes by                                    |
 //! | `intake_actor` | the TCP line; `piece`: lines of one sender on their way into the spool    |
 //! | `queue_server` | who takes from which queue; `node_link`: one connection                   |
+//! | `orders`       | what an operator asks for: files in `orders` of the data directory        |
 //! | `messages`     | what they tell each other                                                 |
 //! | `workers`      | threads that share an epoch                                               |
 //! | `database`     | the table `partner_domain` in PostgreSQL, that two masters share          |
@@ -29,6 +30,7 @@ mod intake_actor;
 mod messages;
 mod node;
 mod node_link;
+mod orders;
 mod piece;
 mod queue_server;
 mod spool;
@@ -36,4 +38,6 @@ mod workers;
 
 pub(crate) use assembly::{MasterCore, MasterMeans, assemble_master};
 pub use database::{DatabaseUrl, Postgres, Stranger};
+pub(crate) use epoch_actor::{TABLE_NOTE, drained};
 pub(crate) use node::{MasterNode, MasterSummary};
+pub(crate) use orders::{OrderOf, give_order};

@@ -1,6 +1,7 @@
 use super::assembly::{LinksFor, MasterCore, MasterMeans, assemble_master};
 use super::database::{DatabaseUrl, Postgres};
 use super::epoch_actor::EpochActor;
+use super::epoch_actor::keep_pair_terms;
 use super::intake_actor::IntakeActor;
 use super::queue_server::QueueServer;
 use super::workers::Threads;
@@ -64,6 +65,7 @@ impl MasterNode {
                 Some((Box::new(table) as Box<dyn PartnerDomain + Send>, shown))
             }
         };
+        keep_pair_terms(config, table.is_some()).map_err(NodeError::Dealing)?;
         let settings = &config.master;
         let workers = settings.workers.unwrap_or(config.cores.len()).max(1);
         let means = MasterMeans {

@@ -117,6 +117,11 @@ events! {
     MasterRefuses "master_refuses" Warn ["master", "cause"] "a master refuses this node, and says why; it is asked again, ever more rarely";
     MasterBadAnswer "master_bad_answer" Warn ["master", "cause"] "a master sent what makes no sense, and its link was closed";
     MasterBadEntry "master_bad_entry" Warn ["master", "cause"] "an entry of a queue cannot be read; said of the first, all are counted";
+    DomainClosed "domain_closed" Info ["domain"] "a domain moves to another server; nothing more is asked of it";
+    DomainReady "domain_ready" Debug ["domain"] "nothing of a domain that moves is on the wire, and what it brings along is written down";
+    DomainHandedOver "domain_handed_over" Info ["domain"] "a master has what a domain that moved brings along";
+    DomainOpened "domain_opened" Info ["domain"] "a domain came from another server";
+    HandoverFails "handover_fails" Warn ["domain"] "what a domain brings along cannot be written or read; it is tried again";
     SpiderJoined "spider_joined" Info ["peer"] "a spider has connected to the URL server";
     SpiderGone "spider_gone" Warn ["peer", "cause"] "a spider's connection ended; its work is sent again";
     BadLine "bad_line" Warn ["peer", "cause"] "a peer sent a line that cannot be understood, and was disconnected";

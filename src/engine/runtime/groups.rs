@@ -48,6 +48,8 @@ groups! {
     IndexDisk = &["ledger", "documents", "seen", "frontier"];
     /// Entries of a master's queue, by what the doc index made of them.
     FromMaster = &["new", "known", "moved_up", "due", "refused", "bad"];
+    /// Reports for the parameters that a master learns.
+    MasterReports = &["sent", "dropped"];
     Records = &["whole", "reference", "unchanged"];
     Segments = &["open", "sealed"];
     CommitTimes = &DURATIONS;

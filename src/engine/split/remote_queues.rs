@@ -391,9 +391,9 @@ impl WorkSource for RemoteQueues {
         Ended::Over(fetched.bytes)
     }
 
-    fn flush(&mut self, out: &mut Out, _: Now) {
+    fn flush(&mut self, out: &mut Out, now: Now) {
         self.flush_lines();
-        self.queues.flush(out);
+        self.queues.flush(out, now);
     }
 
     /// What spiders have may end.

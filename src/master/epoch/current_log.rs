@@ -149,6 +149,8 @@ pub struct CurrentRows<'a> {
 }
 
 impl CurrentRows<'_> {
+    /// The next; `None` behind the last.
+    #[expect(clippy::should_implement_trait, reason = "an error ends it, which an iterator would not")]
     pub fn next(&mut self) -> io::Result<Option<CurrentRow>> {
         if self.next == self.end {
             return Ok(None);

@@ -127,13 +127,18 @@ fn line(url: &str, at_s: u32, hits: u64, tag: &str) -> String {
 /// A row of the model: sent, seen, hits, tag.
 type ModelRow = (u32, u32, u64, String);
 
+/// URL, time, hits, tag.
+type ModelLine = (String, u32, u64, String);
+/// The last time, hits, and tags by time.
+type ModelGroup<'a> = (u32, u64, Vec<(u32, &'a str)>);
+
 /// The rules again, in the plainest way: URLs in a map, line by line.
 fn model(
     current: &mut BTreeMap<String, ModelRow>,
-    file: &[(String, u32, u64, String)],
+    file: &[ModelLine],
     now_s: u32,
 ) -> BTreeMap<String, (u32, u64, String)> {
-    let mut incoming: BTreeMap<&str, (u32, u64, Vec<(u32, &str)>)> = BTreeMap::new();
+    let mut incoming: BTreeMap<&str, ModelGroup<'_>> = BTreeMap::new();
     for (url, at_s, hits, tag) in file {
         let at_s = if *at_s > now_s + 60 { now_s } else { *at_s };
         let group = incoming.entry(url).or_default();
@@ -177,7 +182,7 @@ fn model(
 }
 
 /// Epochs of some files: lines, and how long after the one before.
-fn epochs() -> impl Strategy<Value = Vec<(Vec<(String, u32, u64, String)>, u32)>> {
+fn epochs() -> impl Strategy<Value = Vec<(Vec<ModelLine>, u32)>> {
     let gap = prop_oneof![0..30u32, 3_590..3_612u32, 35_990..36_012u32, 0..9_000u32];
     // Times before the epoch's, on its edges, and ahead of it.
     let late = prop_oneof![Just(0i64), 0..40i64, 3_590..3_612i64, -70..0i64, 30_000..40_000i64];

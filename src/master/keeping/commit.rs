@@ -149,7 +149,7 @@ impl Master {
             (first..).zip(placed).map(|(index, server)| self.map.proposal(index, server)).collect();
         if let Some(table) = table {
             match settled(table, &rows) {
-                Ok(settled) => rows = settled,
+                Ok(settled) => rows = settled.into_iter().map(resting).collect(),
                 Err(e) => {
                     self.map.forget_from(first);
                     committed.unplaced = Some((e, self.state.unplaced_since.unwrap_or(begin.now)));
@@ -248,6 +248,14 @@ fn settled(table: &mut dyn PartnerDomain, rows: &[MapRow]) -> Result<Vec<MapRow>
     match answers {
         true => Ok(settled),
         false => Err(DatabaseError::Away("it answered for some domains only".to_string())),
+    }
+}
+
+/// A domain that was moved before this master knew of it is held until its moves have been gone by.
+fn resting(row: MapRow) -> MapRow {
+    match row.fence == 0 && row.moving_to.is_none() {
+        true => row,
+        false => MapRow { moving_to: Some(row.server), fence: 0, ..row },
     }
 }
 

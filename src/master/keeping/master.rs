@@ -25,6 +25,9 @@ pub struct Master {
     pub(super) key: IdKey,
     /// Why nothing more can be done here: nobody knows what the disk has.
     pub(super) broken: Option<String>,
+    /// The latest time that was committed when the table of two masters was last heard: what came later may lie with a
+    /// server that a domain has left, and no mark is above it. `None` without a table.
+    sure_s: Option<u32>,
     _lock: Lock,
 }
 
@@ -108,6 +111,7 @@ impl Master {
             queues: BTreeMap::new(),
             key,
             broken: None,
+            sure_s: None,
             _lock: lock,
         };
         master.state.domains = master.domains.end();
@@ -147,7 +151,8 @@ impl Master {
 
     /// The state of everything that is told to readers of every queue.
     pub(super) fn tell_queues(&self) {
-        let held_s = self.state.held.map(|held| held.earliest);
+        let unsure_s = self.sure_s.map(|sure| sure.saturating_add(1));
+        let held_s = self.state.held.map(|held| held.earliest).into_iter().chain(unsure_s).min();
         self.queues.values().for_each(|queue| queue.shelf().told(self.state.latest, held_s));
     }
 
@@ -210,9 +215,20 @@ impl Master {
         Ok(told)
     }
 
+    /// All rows of the table that masters share have been heard, and are gone by.
+    pub fn heard_table(&mut self) {
+        self.sure_s = Some(self.state.latest);
+        self.tell_queues();
+    }
+
     /// Why nothing more can be done before the directory is opened anew.
     pub fn broken(&self) -> Option<&str> {
         self.broken.as_deref()
+    }
+
+    /// What the last epoch went by.
+    pub fn by(&self) -> super::super::epoch::DomainBy {
+        self.state.rules.by()
     }
 
     pub fn rules(&self) -> &MasterRules {
@@ -250,7 +266,8 @@ impl Master {
         self.queues.values_mut().for_each(|queue| queue.begin(batch));
         for (server, entry) in &kept.entries {
             let queue = self.queues.get_mut(&server.0).ok_or(io::ErrorKind::NotFound)?;
-            queue.append(entry, Stamp::from_s(now_s))?;
+            // A line of a reflog counts by its own time, so that no mark is above it before it was taken.
+            queue.append(entry, time_of(entry).unwrap_or(Stamp::from_s(now_s)))?;
         }
         self.domains.append_rows(kept.rows.iter()).map_err(about(&self.files.folder))?;
         Ok(Keep {
@@ -355,6 +372,12 @@ fn remove_fresh(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The time of a line of a reflog.
+fn time_of(entry: &[u8]) -> Option<Stamp> {
+    entry.first().filter(|byte| byte.is_ascii_digit())?;
+    entry.split(|byte| *byte == b'\t').nth(2).and_then(Stamp::parse)
 }
 
 /// Removes all files of a folder that begin like that, but for one.

@@ -13,12 +13,14 @@
 //! says what has been done here. Everything else is asked of the table again after a kill, and may be done twice.
 
 mod desk;
+mod domain_moves;
 mod handover;
-mod moves;
+mod master_desk;
 #[cfg(test)]
 mod tests;
 mod transition;
 
 pub use desk::{MoveCommit, MoveDesk, QueueEntry};
+pub use domain_moves::{Closed, MoveError, MoveNews, MoveOrder, Moves, Trouble};
 pub use handover::Handover;
-pub use moves::{Closed, MoveError, MoveNews, MoveOrder, Moves, Trouble};
+pub use master_desk::MasterDesk;

@@ -19,12 +19,17 @@ impl Entry<'_> {
         }
         let text = std::str::from_utf8(line).unwrap_or_default();
         match text.split_once(' ') {
-            Some(("CLOSE", domain)) => Entry::Close(domain),
-            Some(("OPEN", domain)) => Entry::Open(domain),
-            Some(("NICE", rest)) => Entry::Nice(rest.split(' ').next().unwrap_or_default()),
+            Some(("CLOSE", rest)) => Entry::Close(first_word(rest)),
+            Some(("OPEN", rest)) => Entry::Open(first_word(rest)),
+            Some(("NICE", rest)) => Entry::Nice(first_word(rest)),
             _ => Entry::Unknown,
         }
     }
+}
+
+/// The domain; what follows is its fence, or a line.
+fn first_word(rest: &str) -> &str {
+    rest.split(' ').next().unwrap_or_default()
 }
 
 /// A line as we write it: seven fields.
@@ -57,8 +62,8 @@ mod tests {
         let mut again = Vec::new();
         record.write(&mut again);
         assert_eq!(again, [&line[..], b"\n"].concat());
-        assert_eq!(Entry::read(b"CLOSE a.example"), Entry::Close("a.example"));
-        assert_eq!(Entry::read(b"OPEN a.example"), Entry::Open("a.example"));
+        assert_eq!(Entry::read(b"CLOSE a.example 1"), Entry::Close("a.example"));
+        assert_eq!(Entry::read(b"OPEN a.example 2"), Entry::Open("a.example"));
         assert_eq!(Entry::read(b"NICE a.example {\"x\": 1}"), Entry::Nice("a.example"));
         for other in [&b""[..], b"CLOSED a", b"\xff\xff", &line[..40], &[&line[..], b"\tx"].concat()] {
             assert_eq!(Entry::read(other), Entry::Unknown);

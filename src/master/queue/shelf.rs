@@ -101,9 +101,14 @@ impl Shelf {
     /// The first number of a block that has something as late as that.
     pub fn seq_since(&self, at: Stamp) -> u64 {
         let shelved = self.lock();
-        let mut blocks = shelved.segments.iter().flat_map(|segment| &segment.blocks);
-        let found = blocks.find(|block| block.header.latest_s >= at.s());
-        found.map_or(shelved.next_seq, |block| block.header.first_seq)
+        let blocks = || shelved.segments.iter().flat_map(|segment| &segment.blocks);
+        let by_time = blocks().find(|block| block.header.latest_s >= at.s());
+        // Words to the node that it has not taken from this master are not to be passed over, whatever its time.
+        let word = blocks().find(|block| {
+            block.header.kind == BlockKind::Control && block.header.end_seq() > shelved.position
+        });
+        let first = by_time.into_iter().chain(word).map(|block| block.header.first_seq).min();
+        first.unwrap_or(shelved.next_seq)
     }
 
     /// The time up to which everything that was given to this master and committed is below a number.

@@ -27,6 +27,8 @@ struct MasterWorld {
     processes: Vec<Option<Process>>,
     /// One of its actors has turned since its scheduler last looked.
     is_stirred: Vec<bool>,
+    /// Actors of each that have more to do at once, a bit for each.
+    busy: Vec<u32>,
     restart_at: Vec<Option<Now>>,
     folder: DataFolder,
     /// The files that each master is to be given, the next one last.
@@ -42,6 +44,7 @@ struct MasterWorld {
     /// Since when nothing was left to do.
     quiet_since: Option<Now>,
     rng: Rng,
+    shows_notices: bool,
     report: SimReport,
 }
 
@@ -88,6 +91,7 @@ impl MasterWorld {
             hosts,
             processes: (0..processes).map(|_| None).collect(),
             is_stirred: vec![true; processes],
+            busy: vec![0; processes],
             restart_at: vec![Some(Now::ZERO); processes],
             folder: DataFolder::new(),
             letters,
@@ -99,6 +103,7 @@ impl MasterWorld {
             is_calm: false,
             quiet_since: None,
             rng,
+            shows_notices: std::env::var_os("NEPHILA_SIM_NOTICES").is_some(),
             report: SimReport::default(),
             plan,
         }
@@ -121,6 +126,7 @@ impl MasterWorld {
             for process in (0..count).map(|n| (n + first) % count) {
                 busy |= self.turn(process, now);
             }
+            self.show_notices(now);
             if busy {
                 continue;
             }
@@ -146,7 +152,9 @@ impl MasterWorld {
             let (actor, driver) = &mut seats[n];
             // Scheduler and doc index are woken by bells that do not ring here.
             let is_woken = was_stirred && is_node && n < 2;
-            if !is_woken && !is_due(*actor, *driver, &self.net.borrow(), now) {
+            let has_more = self.busy[number] >> n & 1 == 1;
+            self.busy[number] &= !(1 << n);
+            if !is_woken && !has_more && !is_due(*actor, *driver, &self.net.borrow(), now) {
                 continue;
             }
             let turned = actor.turn(now);
@@ -160,6 +168,7 @@ impl MasterWorld {
             if let Turned::Idle { messages } = turned {
                 is_busy |= messages > 0 && driver.is_none();
             }
+            self.busy[number] |= u32::from(turned == Turned::Busy) << n;
             self.is_stirred[number] |= is_busy || !is_woken;
             busy |= is_busy;
             let is_asleep = !is_busy && driver.is_none() && !(is_node && n < 4);
@@ -170,6 +179,23 @@ impl MasterWorld {
             }
         }
         busy || self.is_stirred[number]
+    }
+
+    /// Prints what processes have told, for whoever looks into a seed.
+    fn show_notices(&self, now: Now) {
+        if !self.shows_notices {
+            return;
+        }
+        for (number, process) in self.processes.iter().enumerate() {
+            let health = match process {
+                Some(Process::Master(master)) => &master.core.health,
+                Some(Process::Node(node)) => &node.core.health,
+                None => continue,
+            };
+            for notice in health.notices().take().notices {
+                eprintln!("{now:?} process {number}: {}", notice.text);
+            }
+        }
     }
 
     fn next_event(&mut self, now: Now) -> Now {
@@ -214,7 +240,7 @@ impl MasterWorld {
                 }
                 Some(node) => surroundings.node(node, &self.hosts, now),
             });
-            self.is_stirred[number] = true;
+            (self.is_stirred[number], self.busy[number]) = (true, u32::MAX);
         }
     }
 

@@ -1,5 +1,5 @@
 use super::host::Host;
-use super::journal::{Clock, Entry};
+use super::journal::{Clock, Entry, Journal};
 use super::robots_state::RobotsState;
 use crate::base::Now;
 use crate::url_server::niceness::Pace;
@@ -146,6 +146,14 @@ impl HostMemory {
         }
     }
 
+    /// Writes down what is remembered of a host.
+    pub(super) fn tell(&self, origin: &str, journal: &mut Journal, now: Now) {
+        if let Some(Remembered { pace, robots }) = self.hosts.get(origin) {
+            journal.pace(origin, pace, now);
+            robots.iter().for_each(|robots| journal.robots(origin, robots));
+        }
+    }
+
     /// What is remembered of a host, and what its rules say of a path.
     pub fn look(&self, origin: &str, path: &str) -> Option<(PauseView, RobotsView)> {
         let host = self.hosts.get(origin)?;
@@ -167,7 +175,7 @@ mod tests {
     use crate::base::Wall;
     use crate::proto::robots::Robots;
     use crate::url_server::host_table::host_names::HostNames;
-    use crate::url_server::host_table::journal::{Journal, compacted};
+    use crate::url_server::host_table::journal::compacted;
     use crate::url_server::host_table::robots_state::Failing;
 
     fn host() -> Host {

@@ -3,7 +3,7 @@ use super::fallback::Fallback;
 use super::host::{Host, MULTI_ADDRESS, WaitsIn};
 use super::host_index::{Former, HostIndex};
 use super::host_memory::HostMemory;
-use super::journal::Clock;
+use super::journal::{Clock, Journal};
 use super::robots_state::RobotsState;
 use super::url_arena::UrlArena;
 use super::window::Active;
@@ -215,6 +215,21 @@ impl Hosts {
         if let Some(slot) = self.find(origin) {
             self.set_robots(slot, RobotsState::Unknown);
             self.recall(slot);
+        }
+    }
+
+    /// Writes down what is known of a host, whether it has a row or is remembered, and of the address that it stands at.
+    pub fn tell(&self, origin: &str, journal: &mut Journal, now: Now) {
+        match self.find(origin) {
+            Some(slot) => {
+                journal.pace(origin, &self[slot].pace, now);
+                journal.robots(origin, self[slot].robots());
+                let address = self.address(self[slot].address);
+                if address.pace.due() > now || !address.pace.is_plain() {
+                    journal.address(address.ip, &address.pace, now);
+                }
+            }
+            None => self.memory.tell(origin, journal, now),
         }
     }
 

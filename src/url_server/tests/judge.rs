@@ -26,6 +26,7 @@ impl Model {
             }
             Refusal::RobotsUnreachable => assert!(host.was_unreachable),
             // A host that memory had no room for may be remembered by the journal as it was before.
+            Refusal::Moved => panic!("no host was closed"),
             Refusal::SetAside => assert!(host.set_asides > 0 || (self.restarted && !self.roomy)),
         }
     }

@@ -50,6 +50,7 @@ pub enum MoveNews {
     /// To be said to the node: what the domain brings along is durable.
     Fenced {
         link: u64,
+        server: ServerId,
         domain: Box<str>,
     },
     Closing {
@@ -175,12 +176,29 @@ impl Moves {
 
     /// A line of what a closed domain brings along.
     pub fn hand(&mut self, link: u64, domain: &str, handed: Handed<'_>) {
-        self.handed.entry((link, domain.into())).or_default().push(handed);
+        let key = (link, domain.into());
+        if !self.handed.contains_key(&key) {
+            // A domain is handed over by one node, which begins anew on a new link.
+            self.handed.retain(|(_, of), _| **of != *domain);
+        }
+        self.handed.entry(key).or_default().push(handed);
+    }
+
+    /// The same, as lines of `URL …` and `NICE …`.
+    pub fn hand_lines(&mut self, link: u64, domain: &str, lines: &[u8]) {
+        for line in lines.split(|byte| *byte == b'\n') {
+            if let Some(line) = line.strip_prefix(b"URL ") {
+                self.hand(link, domain, Handed::Url(line));
+            } else if let Some(line) = line.strip_prefix(b"NICE ") {
+                self.hand(link, domain, Handed::Nice(line));
+            }
+        }
     }
 
     /// That was all of it; it is answered with [`MoveNews::Fenced`] when it is durable.
     pub fn closed(&mut self, closed: Closed) {
-        if self.closed.len() < CLOSED_MAX && !self.closed.contains(&closed) {
+        self.closed.retain(|before| (before.server, &before.domain) != (closed.server, &closed.domain));
+        if self.closed.len() < CLOSED_MAX {
             self.closed.push(closed);
         }
     }
@@ -272,7 +290,7 @@ impl Moves {
                 Some(Ok(false)) | None => {}
             }
             let is_answered = self.news.iter().any(
-                |news| matches!(news, MoveNews::Fenced { link, domain } if *link == closed.link && *domain == closed.domain),
+                |news| matches!(news, MoveNews::Fenced { link, domain, .. } if *link == closed.link && *domain == closed.domain),
             );
             if !is_answered {
                 self.closed.push(closed);
@@ -436,13 +454,15 @@ impl Moves {
 
     fn fenced(&mut self, closed: &Closed) {
         self.handed.remove(&(closed.link, closed.domain.clone()));
-        self.news.push(MoveNews::Fenced { link: closed.link, domain: closed.domain.clone() });
+        let Closed { link, server, domain } = closed.clone();
+        self.news.push(MoveNews::Fenced { link, server, domain });
     }
 
     /// A master that was killed between the handover and the row: whoever finds it goes on.
     fn look(&mut self, desk: &dyn MoveDesk, table: &mut dyn PartnerDomain) -> Result<(), MoveError> {
-        let after = |domain: &&Box<str>| self.looked_at.as_ref().is_none_or(|last| *domain > last);
-        let some: Vec<Box<str>> = self.closing.iter().filter(after).take(LOOKS_MAX).cloned().collect();
+        let last = self.looked_at.take();
+        let rest = self.closing.iter().filter(|domain| last.as_ref().is_none_or(|last| *domain > last));
+        let some: Vec<Box<str>> = rest.take(LOOKS_MAX).cloned().collect();
         self.looked_at = some.last().filter(|_| some.len() == LOOKS_MAX).cloned();
         for domain in some {
             let Some(row) = desk.row(&domain).filter(is_closing) else { continue };
