@@ -58,6 +58,19 @@ const STEPS_PER_INSTANT_MAX: u32 = 10_000;
 /// Runs the processes of one seed to their end. Panics with what went wrong; the seed replays it.
 pub fn run_master(seed: u64) -> SimReport {
     let mut world = MasterWorld::new(MasterPlan::from_seed(seed));
+    if world.shows_notices {
+        let p = &world.plan;
+        eprintln!(
+            "masters {} nodes {} table {} clocks {:?} resend {:?} epoch_max {:?} weights {:?}",
+            p.masters,
+            p.nodes,
+            p.has_table,
+            p.clocks_s,
+            p.web.config.master.resend_after,
+            p.web.config.master.epoch_max,
+            p.faults.weights
+        );
+    }
     world.run();
     world.judge_the_end();
     world.report
