@@ -1,5 +1,5 @@
 use super::shared::{Failure, print};
-use crate::sim::{SimReport, run, run_pages, run_split};
+use crate::sim::{SimReport, run, run_master, run_pages, run_split};
 use clap::Args;
 use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Crawl made-up, misbehaving webs in virtual time, one per seed, and check every promise
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila sim --seeds 200\n  nephila sim --from 1000000 --seconds 3600\n  nephila sim --from 4711 --seeds 1      (replays one seed)\n  nephila sim --split --seeds 200        (a URL server, three spiders and a store server)"
+    after_help = "Example:\n  nephila sim --seeds 200\n  nephila sim --from 1000000 --seconds 3600\n  nephila sim --from 4711 --seeds 1      (replays one seed)\n  nephila sim --split --seeds 200        (a URL server, three spiders and a store server)\n  nephila sim --master --seeds 200       (two masters and three nodes)"
 )]
 pub struct SimArgs {
     /// How many seeds to run
@@ -25,6 +25,9 @@ pub struct SimArgs {
     /// Simulate a URL server, three spiders and a store server, whose links break and which are killed
     #[arg(long)]
     split: bool,
+    /// Simulate two masters and the nodes that take URLs from them, whose links break and which are killed
+    #[arg(long, conflicts_with_all = ["split", "pages"])]
+    master: bool,
 }
 
 impl SimArgs {
@@ -38,15 +41,18 @@ impl SimArgs {
         }
         let started = Instant::now();
         let until = self.seconds.map(|seconds| started + Duration::from_secs(seconds));
-        let (run, split): (fn(u64) -> SimReport, _) =
-            if self.split { (run_split, "--split ") } else { (run, "") };
+        let (run, which): (fn(u64) -> SimReport, _) = match () {
+            () if self.split => (run_split, "--split "),
+            () if self.master => (run_master, "--master "),
+            () => (run, ""),
+        };
         let (mut count, mut total) = (0, SimReport::default());
         while until.map_or(count < self.seeds, |until| Instant::now() < until) {
             let seed = self.from + count;
             // The panic has printed what was broken; the seed says how to see it again.
             total += catch_unwind(|| run(seed)).map_err(|_| {
                 Failure::No(format!(
-                    "seed {seed} failed; replay it with: nephila sim {split}--from {seed} --seeds 1"
+                    "seed {seed} failed; replay it with: nephila sim {which}--from {seed} --seeds 1"
                 ))
             })?;
             count += 1;
@@ -54,12 +60,15 @@ impl SimArgs {
         let SimReport {
             requests, documents, success, deaths, pauses, changes, slots_reused, moved_on, ..
         } = total;
-        let SimReport { broken, left_behind, stored, virtual_seconds, .. } = total;
-        let incidents = match self.split {
-            true => format!(
+        let SimReport { broken, left_behind, stored, lines, fail_overs, virtual_seconds, .. } = total;
+        let incidents = match () {
+            () if self.master => format!(
+                "{lines} lines given to masters, {deaths} processes killed, links or table broken {broken} times, {fail_overs} changes to the other master"
+            ),
+            () if self.split => format!(
                 "{deaths} processes killed, links broken {broken} times, {left_behind} requests left behind, {stored} records answered for and found"
             ),
-            false => format!(
+            () => format!(
                 "{deaths} shards died, {pauses} pauses, {changes} changes of rules, {slots_reused} slots changed hosts, {moved_on} requests went to another address"
             ),
         };

@@ -61,11 +61,12 @@ pub(crate) use crawl::node_setup::SpiderSetup;
 pub use crawl::open_index::OpenIndex;
 pub(crate) use crawl::open_index::index_folder;
 pub(crate) use crawl::settings::scope_of;
-pub(crate) use from_master::MasterPosition;
+pub(crate) use from_master::{MasterFeed, MasterPosition};
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub use inspect::desk::Desk;
 pub(crate) use inspect::explained::{Circumstances, Explained, Said};
 pub(crate) use inspect::handed::{Handed, PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
+pub(crate) use inspect::master_line::MasterReport;
 pub(crate) use inspect::node_status::{NodeState, NodeStatus};
 pub(crate) use inspect::questions::{Ask, Reply};
 pub(crate) use inspect::sentence::{Outlook, sentence, waits};
@@ -75,10 +76,13 @@ pub(crate) use inspect::status::{
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
 pub use master::{DatabaseUrl, Postgres, Stranger};
-pub(crate) use master::{MasterNode, MasterSummary, OrderOf, TABLE_NOTE, drained, give_order};
+pub(crate) use master::{
+    MasterCore, MasterMeans, MasterNode, MasterSummary, OrderOf, TABLE_NOTE, assemble_master, drained,
+    give_order,
+};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
-pub(crate) use runtime::actor::{Actor, Networked, Turned};
+pub(crate) use runtime::actor::{Actor, Networked, Seated, Turned};
 pub(crate) use runtime::counters::{
     Commits, Counter, Figures, SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
 };

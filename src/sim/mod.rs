@@ -6,7 +6,7 @@
 //!                                     └──► Judge: sees every request, checks after every step and at the end
 //! ```
 //!
-//! Split over processes it is drawn in the folder `split`.
+//! Split over processes it is drawn in the folder `split`, and masters with their nodes in the folder `master`.
 //!
 //! What is checked: no URL is lost, none is in flight twice, no host or address is asked too early, nothing is
 //! asked before robots.txt or against it, no slot is used again too soon, and all of it while connections are
@@ -14,12 +14,15 @@
 //! die.
 
 mod judge;
+mod master;
 mod plan;
 mod report;
 mod split;
+mod turning;
 mod web;
 mod world;
 
+pub use master::run_master;
 pub use report::SimReport;
 pub use split::run_split;
 pub use world::{run, run_pages};

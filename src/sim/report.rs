@@ -1,6 +1,6 @@
 use std::ops::AddAssign;
 
-/// What a run came to, of a crawl in one process or split over several.
+/// What a run came to, of a crawl in one process, split over several, or with masters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimReport {
     pub requests: u64,
@@ -21,6 +21,9 @@ pub struct SimReport {
     pub left_behind: u64,
     /// Records that a spider answered for, all of them found.
     pub stored: u64,
+    /// Lines that masters were given, and how often nodes went from one master to another.
+    pub lines: u64,
+    pub fail_overs: u64,
     pub virtual_seconds: u64,
     pub steps: u64,
 }
@@ -38,6 +41,8 @@ impl AddAssign for SimReport {
         self.broken += other.broken;
         self.left_behind += other.left_behind;
         self.stored += other.stored;
+        self.lines += other.lines;
+        self.fail_overs += other.fail_overs;
         self.virtual_seconds += other.virtual_seconds;
         self.steps += other.steps;
     }

@@ -125,6 +125,7 @@ impl OnceArgs {
         let seconds = |time: Seconds| u32::try_from(time.0).unwrap_or(u32::MAX);
         JoinRules {
             resend_after_s: seconds(self.resend_after),
+            late_s: 0,
             keep_repeats_s: seconds(self.keep_repeats),
             by: match self.by {
                 By::Domain => DomainBy::Registrable,

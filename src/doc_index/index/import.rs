@@ -16,6 +16,8 @@ pub struct Import {
     pub origin: Origin,
     /// Another one than before says that its document has changed.
     pub update_tag: Option<TagHash>,
+    /// When that was so, in seconds since 1970; 0 if nobody knows.
+    at_s: u32,
     /// What another index knew of it.
     known: Option<Box<(Row, Note)>>,
 }
@@ -27,6 +29,8 @@ pub struct Mention<'a> {
     pub priority: u8,
     pub hits: u32,
     pub tag: Option<TagHash>,
+    /// When it was seen, in seconds since 1970; 0 if nobody knows.
+    pub at_s: u32,
 }
 
 /// Why a URL is excluded whose domain is with another server.
@@ -34,6 +38,9 @@ pub const MOVED: &str = "its domain was moved to another server";
 
 /// Of the memory, what is kept of URLs that were handed in.
 const SAID_SHARE: usize = 16;
+
+/// Masters keep what they have sent for ten hours.
+const AGAIN_S_MAX: u32 = 36_000;
 
 /// An update tag, as much of it as is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,14 +85,14 @@ impl TagHash {
 impl Import {
     /// As if it had been typed.
     pub fn seed(url: CrawlUrl) -> Import {
-        Import { url, origin: Origin::SEED, update_tag: None, known: None }
+        Import { url, origin: Origin::SEED, update_tag: None, at_s: 0, known: None }
     }
 
     /// As a master hands it in: asked for by name.
     pub fn mentioned(url: CrawlUrl, mention: &Mention<'_>) -> Import {
         let origin =
             Origin { priority: mention.priority.min(PRIORITY_MAX), hits: mention.hits, ..Origin::SEED };
-        Import { url, origin, update_tag: mention.tag, known: None }
+        Import { url, origin, update_tag: mention.tag, at_s: mention.at_s, known: None }
     }
 
     /// Whether it brings its host, domain or prefix into scope.
@@ -110,7 +117,7 @@ impl Import {
         let url = CrawlUrl::parse(&read.url)?;
         let origin = read.origin().ok_or_else(|| ImportError::Json("its kind is none".to_string()))?;
         let update_tag = read.update_tag.filter(|&tag| tag > 0).map(TagHash);
-        Ok(Import { url, origin, update_tag, known: read.row().map(Box::new) })
+        Ok(Import { url, origin, update_tag, at_s: 0, known: read.row().map(Box::new) })
     }
 
     /// A record of a reflog in one line. What it says of batch, time and page is not asked.
@@ -121,13 +128,22 @@ impl Import {
         let origin = Origin { priority: priority.min(PRIORITY_MAX.into()) as u8, hits, ..Origin::SEED };
         let url = CrawlUrl::parse(&String::from_utf8_lossy(url))?;
         let update_tag = TagHash::of(String::from_utf8_lossy(tag).trim());
-        Ok(Import { url, origin, update_tag, known: None })
+        Ok(Import { url, origin, update_tag, at_s: 0, known: None })
     }
 }
 
 impl ImportError {
     pub fn reflog(why: RejectReason) -> ImportError {
         ImportError::Reflog(why.about())
+    }
+}
+
+impl Row {
+    /// Whether it was had at that time or later. Of a time so long ago that no master sends it again, nothing follows: a
+    /// clock may be wrong.
+    fn was_had_since(&self, at_s: u32) -> bool {
+        let is_recent = self.fetched_s.checked_sub(at_s).is_some_and(|since_s| since_s <= AGAIN_S_MAX);
+        self.update_tag != 0 && self.state == DocState::Success && is_recent
     }
 }
 
@@ -238,7 +254,9 @@ impl DocIndex {
         if raised {
             (row.priority, row.hits) = (Some(priority), hits);
         }
-        let tag = import.update_tag.map_or(row.update_tag, |tag| tag.0);
+        // A document that was had since then has that change, too: what another master sends again is no news.
+        let told = import.update_tag.filter(|_| !before.was_had_since(import.at_s));
+        let tag = told.map_or(row.update_tag, |tag| tag.0);
         let changed = row.update_tag != 0 && tag != row.update_tag;
         row.update_tag = tag;
         self.note_said(fingerprint, Word { tag, priority, hits });
@@ -360,8 +378,13 @@ mod tests {
     #[test]
     fn what_was_said_before_changes_nothing_and_what_says_more_is_looked_up() {
         let mut index = DocIndex::default();
-        let mention =
-            |hits, tag: &str| Mention { url: "http://a/1", priority: 5, hits, tag: TagHash::of(tag) };
+        let mention = |hits, tag: &str| Mention {
+            url: "http://a/1",
+            priority: 5,
+            hits,
+            tag: TagHash::of(tag),
+            at_s: 0,
+        };
         let take = |index: &mut DocIndex, mention: Mention<'_>| {
             let mut said = Vec::new();
             index.are_said([mention].iter(), &mut said);
@@ -389,6 +412,30 @@ mod tests {
         index.exclude(1, "another reason", NOW_S);
         index.forget_said();
         assert_eq!(take(&mut index, mention(9, "v1")), (false, Imported::Known));
+    }
+
+    #[test]
+    fn a_tag_that_is_older_than_what_was_fetched_is_no_news() {
+        let mut index = DocIndex::default();
+        let take = |index: &mut DocIndex, tag: &str, at_s: u32| {
+            let mention = Mention { url: "http://a/1", priority: 5, hits: 1, tag: TagHash::of(tag), at_s };
+            let import = Import::mentioned(CrawlUrl::parse(mention.url).unwrap(), &mention);
+            index.import(&import, NOW_S).unwrap()
+        };
+        let fetch = |index: &mut DocIndex, result, at_s| {
+            assert_eq!(next(index).len(), 1);
+            index.record(&crate::doc_index::Outcome::new(1, result, at_s), None)
+        };
+        assert_eq!(take(&mut index, "v1", NOW_S - 50), Imported::New);
+        fetch(&mut index, ResultCode::Ok, NOW_S - 40);
+        assert_eq!(take(&mut index, "v2", NOW_S - 30), Imported::Due);
+        fetch(&mut index, ResultCode::Ok, NOW_S - 20);
+        // Another master sends both again.
+        assert_eq!(take(&mut index, "v1", NOW_S - 50), Imported::Known);
+        assert_eq!(take(&mut index, "v2", NOW_S - 30), Imported::Known);
+        assert_eq!(take(&mut index, "v1", NOW_S - 36_021), Imported::Due, "a clock that is wrong");
+        fetch(&mut index, ResultCode::ConnectionRefused, NOW_S - 10);
+        assert_eq!(take(&mut index, "v3", NOW_S - 15), Imported::Due, "it was not had");
     }
 
     #[test]

@@ -37,7 +37,17 @@ impl OpenIndex {
         directory: &DataDir,
         seed: impl FnMut(&CrawlUrl),
     ) -> Result<OpenIndex, IndexError> {
-        let index = OpenIndex::open_quietly(config, directory, seed)?;
+        OpenIndex::open_at(config, directory, present_s(), seed)
+    }
+
+    /// The same at another time than the clock's, in seconds since 1970.
+    pub(crate) fn open_at(
+        config: &Config,
+        directory: &DataDir,
+        now_s: u32,
+        seed: impl FnMut(&CrawlUrl),
+    ) -> Result<OpenIndex, IndexError> {
+        let index = OpenIndex::open_quietly(config, directory, now_s, seed)?;
         let folder = index_folder(directory.path());
         let noted = CrawlRules::of(config).write(&folder);
         noted.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
@@ -50,17 +60,16 @@ impl OpenIndex {
         let rules = CrawlRules::read(&folder);
         let rules = rules.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
         let config = rules.map(|rules| rules.config()).unwrap_or_default();
-        OpenIndex::open_quietly(&config, directory, |_| {})
+        OpenIndex::open_quietly(&config, directory, present_s(), |_| {})
     }
 
     fn open_quietly(
         config: &Config,
         directory: &DataDir,
+        now_s: u32,
         mut seed: impl FnMut(&CrawlUrl),
     ) -> Result<OpenIndex, IndexError> {
         let rules = IndexRules { segments: segments_of(directory), ..index_rules(config) };
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_s = u32::try_from(unix.as_secs()).unwrap_or(u32::MAX);
         let (folder, mut scope) = (index_folder(directory.path()), scope_of(config, []));
         let (index, opened) = DocIndex::open_telling(&folder, rules, now_s, |url| {
             seed(&url);
@@ -108,6 +117,11 @@ impl OpenIndex {
             recrawl: config.recrawl.clone(),
         }
     }
+}
+
+fn present_s() -> u32 {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(unix.as_secs()).unwrap_or(u32::MAX)
 }
 
 /// One that reads pages.

@@ -137,8 +137,8 @@ fn mention(line: &[u8]) -> Result<(CrawlUrl, Mention<'static>), String> {
 }
 
 fn mention_of<'a>(record: &ReflogRecord<'_>, url: &'a str) -> Mention<'a> {
-    let ReflogRecord { priority, hits, tag, .. } = *record;
-    Mention { url, priority, hits, tag: TagHash::of_bytes(tag) }
+    let ReflogRecord { priority, hits, tag, at, .. } = *record;
+    Mention { url, priority, hits, tag: TagHash::of_bytes(tag), at_s: at.s() }
 }
 
 /// Times that candidates are looked for, before what was excluded on the way is written.

@@ -794,7 +794,9 @@ impl Actor for MasterFeed {
     fn next_due(&self) -> Option<Now> {
         let rests = self.sides.iter().filter_map(|side| side.rests_until(self.now));
         let departs = (!self.departures.is_empty()).then(|| self.now.plus_us(DEPARTURES_US));
-        rests.chain(departs).chain([self.heard_at.plus_us(self.timeout_us), self.load_at]).min()
+        // One that was silent for too long while no other can be had: a link that comes up wakes it.
+        let gives_up = Some(self.heard_at.plus_us(self.timeout_us)).filter(|at| *at > self.now);
+        rests.chain(departs).chain(gives_up).chain([self.load_at]).min()
     }
 
     fn has_messages(&self) -> bool {

@@ -137,10 +137,14 @@ fn pair_terms(config: &Config) -> PairTerms {
     }
 }
 
+/// Ten minutes that our clock may be ahead, and ten that a file may be on its way.
+const LATE_S: u32 = 1_200;
+
 fn join_rules(config: &Config) -> JoinRules {
     let master = &config.master;
     JoinRules {
         resend_after_s: master.resend_after.0 as u32,
+        late_s: LATE_S,
         keep_repeats_s: master.keep_repeats.0 as u32,
         by: match master.by {
             config::DomainBy::Domain => DomainBy::Registrable,

@@ -38,6 +38,7 @@ mod queue_server;
 mod spool;
 mod workers;
 
+pub(crate) use assembly::{MasterCore, MasterMeans, assemble_master};
 pub use database::{DatabaseUrl, Postgres, Stranger};
 pub(crate) use epoch_actor::{TABLE_NOTE, drained};
 pub(crate) use node::{MasterNode, MasterSummary};

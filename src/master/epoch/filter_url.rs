@@ -47,7 +47,7 @@ impl Incoming {
 /// Whether a row stays of which nothing came: as long as its URL is not to be sent again, or as long as its hits wait.
 pub(super) fn stays(row: &CurrentRow, now_s: u32, rules: &JoinRules) -> bool {
     match row.hits {
-        0 => now_s.saturating_sub(row.sent_s) <= rules.resend_after_s,
+        0 => now_s.saturating_sub(row.sent_s) <= rules.resend_after_s.saturating_add(rules.late_s),
         _ => now_s.saturating_sub(row.seen_s) <= rules.keep_repeats_s,
     }
 }
@@ -108,5 +108,10 @@ mod tests {
         };
         assert!(stays_until(0, T + 3_600) && stays_until(1, T + 9 + 36_000));
         assert!(stays(&row(0, ""), T - 1_000, &rules), "a clock that went back");
+        let rules = JoinRules { late_s: 600, ..rules };
+        assert!(
+            stays(&row(0, ""), T + 4_200, &rules) && !stays(&row(0, ""), T + 4_201, &rules),
+            "late lines"
+        );
     }
 }

@@ -36,11 +36,16 @@ impl IdKey {
                     word.copy_from_slice(&random_u64().to_le_bytes());
                 }
                 let key = IdKey(Box::new(key));
-                replace_secret(path, &key.file_bytes())?;
+                key.keep(path)?;
                 Ok(key)
             }
             Err(e) => Err(e),
         }
+    }
+
+    /// Durable in a file for its owner alone.
+    pub fn keep(&self, path: &Path) -> io::Result<()> {
+        replace_secret(path, &self.file_bytes())
     }
 
     fn file_bytes(&self) -> Vec<u8> {

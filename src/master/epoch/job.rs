@@ -28,6 +28,9 @@ pub struct JoinJob<'a> {
 pub struct JoinRules {
     /// A URL is not sent again within this time, unless its tag changes.
     pub resend_after_s: u32,
+    /// Lines may come so much later than their time says, and our clock may be ahead so much: what was sent is known for as
+    /// much longer.
+    pub late_s: u32,
     /// How long hits wait for the next sending.
     pub keep_repeats_s: u32,
     pub by: DomainBy,
@@ -38,6 +41,7 @@ impl Default for JoinRules {
     fn default() -> JoinRules {
         JoinRules {
             resend_after_s: 3_600,
+            late_s: 0,
             keep_repeats_s: 36_000,
             by: DomainBy::Registrable,
             memory_bytes: 1 << 30,

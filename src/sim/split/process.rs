@@ -1,5 +1,5 @@
 use super::plan::{SPIDERS, SplitPlan};
-use crate::base::{Now, Wall};
+use crate::base::Wall;
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
     Actor, HostsFile, Links, LinksConfig, LogMedium, MemoryFiles, Names, NodeSetup, OpenIndex, RecordActor,
@@ -8,6 +8,7 @@ use crate::engine::{
 };
 use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;
+use crate::sim::turning::{Seat, silent};
 use crate::store_server::DataDir;
 use std::cell::RefCell;
 use std::path::Path;
@@ -71,9 +72,6 @@ pub struct SpiderProcess {
 pub struct StoreProcess {
     pub core: StoreServer<SimDriver>,
 }
-
-/// An actor, and the driver that it sleeps in.
-pub type Seat<'a> = (&'a mut dyn Actor, Option<usize>);
 
 impl Process {
     pub fn seats(&mut self) -> Vec<Seat<'_>> {
@@ -189,15 +187,4 @@ impl Surroundings<'_> {
         let core = assemble_store_server(&setup.config, listen, directory, driver, WALL);
         Process::Store(Box::new(StoreProcess { core: core.expect("the disk does not fail") }))
     }
-}
-
-fn silent() -> Arc<Doorbell> {
-    Arc::new(Doorbell::new(|| ()))
-}
-
-/// Whether an actor has something to do.
-pub fn is_due(actor: &dyn Actor, driver: Option<usize>, net: &SimNet, now: Now) -> bool {
-    actor.has_messages()
-        || actor.next_due().is_some_and(|due| due <= now)
-        || driver.is_some_and(|driver| net.has_arrived(driver))
 }

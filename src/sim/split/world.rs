@@ -1,6 +1,6 @@
 use super::judge::SplitJudge;
 use super::plan::{Misfortune, SPIDERS, SplitPlan};
-use super::process::{DRIVERS, Process, STORE, Surroundings, URL_LINKS, is_due, spider_links, spider_of};
+use super::process::{DRIVERS, Process, STORE, Surroundings, URL_LINKS, spider_links, spider_of};
 use crate::audit::{LogReader, Overrides};
 use crate::base::{Now, Rng};
 use crate::driver::SimNet;
@@ -9,14 +9,13 @@ use crate::farm::{Site, host_name};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::sim::report::SimReport;
+use crate::sim::turning::{DataFolder, is_due};
 use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
 use crate::store_server::{DataDir, Reader};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The processes and their world.
 struct SplitWorld {
@@ -354,29 +353,6 @@ impl SplitWorld {
             lost[0]
         );
         self.report.stored = judge.promised.len() as u64;
-    }
-}
-
-/// A directory of the machine for one run, gone after it.
-struct DataFolder(PathBuf);
-
-impl DataFolder {
-    fn new() -> DataFolder {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let memory = Path::new("/dev/shm");
-        let parent = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        DataFolder(parent.join(format!("nephila-sim-{}-{number}", std::process::id())))
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for DataFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
