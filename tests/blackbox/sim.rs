@@ -34,6 +34,14 @@ fn two_hundred_seeds_of_split_processes() {
 }
 
 #[test]
+fn two_dozen_seeds_of_masters_and_their_nodes() {
+    let line = sim(&["--master", "--seeds", "24"]);
+    print!("{line}");
+    assert!(line.starts_with("24 seeds from 0 in ") && line.ends_with("no promise was broken\n"), "{line}");
+    assert!(!line.contains(" 0 processes killed") && !line.contains(" 0 changes to the other"), "{line}");
+}
+
+#[test]
 fn a_seed_replays() {
     let mut different = std::collections::BTreeSet::new();
     for seed in ["7", "4711", "18446744073709551"] {

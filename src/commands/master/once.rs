@@ -5,7 +5,7 @@ use crate::base::grouped;
 use crate::commands::shared::{Failure, tell_summary};
 use crate::config::{Seconds, size_in};
 use crate::master::epoch::{
-    AsWritten, CurrentLog, DomainBy, IdKey, JoinJob, JoinRules, TextOut, join, join_text,
+    AHEAD_S, AsWritten, CurrentLog, DomainBy, IdKey, JoinJob, JoinRules, TextOut, join, join_text,
 };
 use crate::master::{EpochCounts, InputFile};
 use crate::proto::reflog::Stamp;
@@ -126,6 +126,7 @@ impl OnceArgs {
         JoinRules {
             resend_after_s: seconds(self.resend_after),
             late_s: 0,
+            ahead_s: AHEAD_S,
             keep_repeats_s: seconds(self.keep_repeats),
             by: match self.by {
                 By::Domain => DomainBy::Registrable,

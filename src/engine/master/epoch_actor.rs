@@ -10,7 +10,7 @@ use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::master_status::{MasterBoard, Neighbour, ServerStatus};
 use crate::master::args::Args;
-use crate::master::epoch::{DomainBy, JoinRules, Workers};
+use crate::master::epoch::{AHEAD_S, DomainBy, JoinRules, Workers};
 use crate::master::keeping::{Committed, Kept, Master, MasterRules, Told};
 use crate::master::map::{Assign, Server, ServerState};
 use crate::master::moves::{Closed, MasterDesk, MoveError, MoveNews, MoveOrder, Moves};
@@ -137,14 +137,18 @@ fn pair_terms(config: &Config) -> PairTerms {
     }
 }
 
-/// Ten minutes that our clock may be ahead, and ten that a file may be on its way.
-const LATE_S: u32 = 1_200;
+/// The clocks of two masters may be so far apart. A node that goes from one to the other goes by the times of lines: one
+/// whose clock is behind leaves them as they are.
+const APART_S: u32 = 600;
+/// A file may be on its way for so long.
+const LATE_S: u32 = 600;
 
 fn join_rules(config: &Config) -> JoinRules {
     let master = &config.master;
     JoinRules {
         resend_after_s: master.resend_after.0 as u32,
-        late_s: LATE_S,
+        late_s: APART_S + LATE_S,
+        ahead_s: APART_S + AHEAD_S,
         keep_repeats_s: master.keep_repeats.0 as u32,
         by: match master.by {
             config::DomainBy::Domain => DomainBy::Registrable,

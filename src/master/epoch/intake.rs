@@ -11,9 +11,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// How far ahead of its master a sender's clock may be.
-const AHEAD_S: u32 = 60;
-
 /// analyze_dump: the lines of all files, by partition, and what could not be taken.
 pub(super) struct TakenIn {
     /// By partition, in the order of lines as far as that counts.
@@ -30,7 +27,7 @@ pub(super) fn take_in(job: &mut JoinJob<'_>, memory_bytes: usize, spill: &SpillF
     let rejects = Mutex::new(Rejects { next: 0, waiting: BTreeMap::new(), out: &mut *job.rejects });
     let chunks = Mutex::new(Chunks::new(&inputs));
     let done = Mutex::new(BTreeMap::new());
-    let what = What { now_s: job.now_s, key: job.key, canon: job.canon };
+    let what = What { now_s: job.now_s, ahead_s: job.rules.ahead_s, key: job.key, canon: job.canon };
     job.workers.each(&|worker| {
         let buckets = Buckets::new(0, memory_bytes / workers, workers > 1, spill);
         let mut intake = Intake::new(what, buckets);
@@ -56,6 +53,7 @@ pub(super) fn take_in(job: &mut JoinJob<'_>, memory_bytes: usize, spill: &SpillF
 #[derive(Clone, Copy)]
 struct What<'a> {
     now_s: u32,
+    ahead_s: u32,
     key: &'a super::id_key::IdKey,
     canon: &'a dyn super::job::UrlCanon,
 }
@@ -188,7 +186,7 @@ impl<'a, 's> Intake<'a, 's> {
             self.what.key.id(url)
         };
         let mut at_s = record.at.s();
-        if at_s > self.what.now_s.saturating_add(AHEAD_S) {
+        if at_s > self.what.now_s.saturating_add(self.what.ahead_s) {
             at_s = self.what.now_s;
             self.counts.ahead += 1;
         }

@@ -31,17 +31,23 @@ pub struct JoinRules {
     /// Lines may come so much later than their time says, and our clock may be ahead so much: what was sent is known for as
     /// much longer.
     pub late_s: u32,
+    /// A time that is further ahead than this counts as now.
+    pub ahead_s: u32,
     /// How long hits wait for the next sending.
     pub keep_repeats_s: u32,
     pub by: DomainBy,
     pub memory_bytes: usize,
 }
 
+/// How far ahead of its master a sender's clock may be.
+pub const AHEAD_S: u32 = 60;
+
 impl Default for JoinRules {
     fn default() -> JoinRules {
         JoinRules {
             resend_after_s: 3_600,
             late_s: 0,
+            ahead_s: AHEAD_S,
             keep_repeats_s: 36_000,
             by: DomainBy::Registrable,
             memory_bytes: 1 << 30,

@@ -1,16 +1,18 @@
-use super::plan::MasterPlan;
+use super::plan::{Line, MASTERS_MAX, MasterPlan};
 use super::process::node_of;
 use crate::base::Now;
 use crate::sim::web::Witness;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Sees every request as the servers do, and holds the nodes to the promises of their masters:
 ///
 /// - A host has requests from one node only.
-/// - A URL is asked for once, and once more for every tag that is news. What was asked for by a node that was killed, and
-///   was not on its disk, is asked for again.
+/// - A URL is asked for once, and once more whenever its tag changes, as one of the masters gets the files. What was asked for
+///   by a node that was killed, and was not on its disk, is asked for again. So is, after `resend_after`, what a master
+///   sends again with the last tag that it knows of: the other one may know of a later.
 pub struct MasterJudge {
+    resend_after_us: u64,
     driver: usize,
     /// The node that each host was asked by.
     owners: BTreeMap<u32, usize>,
@@ -23,8 +25,10 @@ pub struct MasterJudge {
 /// What is known of a URL.
 #[derive(Default)]
 struct Url {
-    /// Tags that masters were given.
-    tags: BTreeSet<u32>,
+    /// The last tag that each master was given, and how often it was another than the one before.
+    tags: [(u32, u64); MASTERS_MAX],
+    /// When it was first given.
+    given_at: Option<Now>,
     /// How often it was asked for, and how often it may be because of kills.
     asked: u64,
     excused: u64,
@@ -37,8 +41,9 @@ struct Url {
 const DURABLE_US: u64 = 3_000_000;
 
 impl MasterJudge {
-    pub fn new() -> MasterJudge {
+    pub fn new(plan: &MasterPlan) -> MasterJudge {
         MasterJudge {
+            resend_after_us: plan.web.config.master.resend_after.us(),
             driver: 0,
             owners: BTreeMap::new(),
             urls: BTreeMap::new(),
@@ -47,13 +52,21 @@ impl MasterJudge {
         }
     }
 
-    /// A master is given a file.
-    pub fn given(&mut self, plan: &MasterPlan, letter: usize) {
-        for line in &plan.letters[letter].lines {
-            let url = self.urls.entry((line.host, line.target.clone())).or_default();
-            if line.tag > 0 {
-                url.tags.insert(line.tag);
-            }
+    /// A master is given a file. Of the lines of a URL the last counts.
+    pub fn given(&mut self, plan: &MasterPlan, master: usize, letter: usize, now: Now) {
+        let mut lines: Vec<&Line> = plan.letters[letter].lines.iter().collect();
+        lines.sort_by_key(|line| line.at_s);
+        let mut tags: BTreeMap<(u32, &str), u32> = BTreeMap::new();
+        for line in lines {
+            let tag = tags.entry((line.host, &line.target)).or_default();
+            *tag = if line.tag > 0 { line.tag } else { *tag };
+        }
+        for ((host, target), tag) in tags {
+            let url = self.urls.entry((host, target.to_string())).or_default();
+            url.given_at.get_or_insert(now);
+            let (last, changes) = &mut url.tags[master];
+            *changes += u64::from(tag > 0 && *last > 0 && tag != *last);
+            *last = if tag > 0 { tag } else { *last };
         }
     }
 
@@ -94,13 +107,13 @@ impl Witness for MasterJudge {
         let Some(url) = self.urls.get_mut(&key) else {
             panic!("host {host} was asked for {target}, which no master was given");
         };
-        let news = url.tags.len().max(1) as u64;
+        let changes = url.tags.iter().map(|(_, changes)| *changes).max().unwrap_or(0);
+        let again = now.since_us(url.given_at.unwrap_or(now)) / self.resend_after_us;
         assert!(
-            url.asked < news + url.excused,
-            "host {host} was asked for {target} at {now:?} once more, the last time at {:?}: {} times with {} tags and {} excuses",
+            url.asked < 1 + changes + again + url.excused,
+            "host {host} was asked for {target} at {now:?} once more, the last time at {:?}: {} times before, with {changes} changes of its tag and {} excuses",
             url.asked_at,
             url.asked,
-            url.tags.len(),
             url.excused
         );
         (url.asked, url.asked_at, url.over_at) = (url.asked + 1, now, Now::NEVER);

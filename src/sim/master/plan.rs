@@ -37,6 +37,7 @@ pub struct Line {
     pub host: u32,
     /// In normal form, from the slash on.
     pub target: String,
+    pub at_s: u64,
     pub hits: u32,
     /// 0 for a line without.
     pub tag: u32,
@@ -194,7 +195,7 @@ impl Letter {
             tag: said.as_bytes(),
         };
         record.write(&mut self.text);
-        self.lines.push(Line { host, target, hits, tag });
+        self.lines.push(Line { host, target, at_s: s, hits, tag });
     }
 }
 

@@ -79,7 +79,7 @@ pub fn run_master(seed: u64) -> SimReport {
 impl MasterWorld {
     fn new(plan: MasterPlan) -> MasterWorld {
         let site = Rc::new(Site::new(plan.web.site.clone()).expect("plans are valid"));
-        let judge = Rc::new(RefCell::new(MasterJudge::new()));
+        let judge = Rc::new(RefCell::new(MasterJudge::new(&plan)));
         let web = MisbehavingWeb::new(&plan.web, site, judge.clone());
         let net = SimNet::new(plan.web.seed, DRIVERS, Box::new(web));
         let mut hosts = String::new();
@@ -267,7 +267,10 @@ impl MasterWorld {
                 fs::create_dir_all(&spool).expect("the disk does not fail");
                 fs::write(&part, &letter.text).expect("the disk does not fail");
                 fs::rename(&part, &whole).expect("the disk does not fail");
-                self.judge.borrow_mut().given(&self.plan, number);
+                self.judge.borrow_mut().given(&self.plan, master, number, now);
+                if self.shows_notices {
+                    eprint!("{now:?} to {master} {}: {}", letter.name, String::from_utf8_lossy(&letter.text));
+                }
                 self.report.lines += letter.lines.len() as u64;
             }
         }
