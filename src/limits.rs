@@ -16,6 +16,8 @@ pub const MASTER_LINE_BYTES_MAX: usize = LINE_BYTES_MAX + 512;
 pub const INTAKE_LINKS_MAX: usize = 64;
 pub const MASTER_NEWS_WORDS: usize = 1_024;
 pub const MASTER_REPORT_WORDS: usize = 4_096;
+/// Files may come to one master so many seconds later than to the other.
+pub const MASTER_OVERLAP_S: u32 = 120;
 /// Entries that one TAKE brings at most, whatever it asks for; and those of one that does not say.
 pub const TAKE_ENTRIES_MAX: u32 = 100_000;
 pub const TAKE_ENTRIES: u32 = 10_000;

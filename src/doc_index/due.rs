@@ -92,6 +92,52 @@ impl Due {
         Ok(())
     }
 
+    /// Takes out up to `max` documents that are asked for, whenever they are due: those of the next hours first.
+    pub fn take_out(
+        &mut self,
+        max: u64,
+        spill: &mut Spill,
+        mut is_asked_for: impl FnMut(u32, u32) -> io::Result<bool>,
+    ) -> io::Result<Vec<(u32, u32)>> {
+        let mut out = Vec::new();
+        let mut trouble = Ok(());
+        let mut stays = |doc_id: u32, due_s: u32| {
+            if trouble.is_err() || out.len() as u64 >= max {
+                return true;
+            }
+            match is_asked_for(doc_id, due_s) {
+                Ok(true) => out.push((doc_id, due_s)),
+                Ok(false) => return true,
+                Err(error) => {
+                    trouble = Err(error);
+                    return true;
+                }
+            }
+            false
+        };
+        for (&due_s, docs) in &mut self.near {
+            docs.retain(|&doc_id| stays(doc_id, due_s));
+        }
+        self.near.retain(|_, docs| !docs.is_empty());
+        for hour in self.far.values_mut() {
+            let before = hour.docs.len();
+            hour.docs.retain(|&(due_s, doc_id)| stays(doc_id, due_s));
+            self.far_in_memory -= before - hour.docs.len();
+            // A piece that is read is gone: what stays of it is in memory until the next time that memory is short.
+            for piece in std::mem::take(&mut hour.pieces) {
+                let bytes = spill.read(piece)?;
+                let (docs, _) = bytes.as_chunks::<8>();
+                let docs = docs.iter().map(|doc| (u32_at(doc, 0), u32_at(doc, 4)));
+                let before = hour.docs.len();
+                hour.docs.extend(docs.filter(|&(due_s, doc_id)| stays(doc_id, due_s)));
+                self.far_in_memory += hour.docs.len() - before;
+            }
+        }
+        self.far.retain(|_, hour| !hour.docs.is_empty());
+        self.len -= out.len() as u64;
+        trouble.map(|()| out)
+    }
+
     /// Writes what is far off to disk.
     pub fn spill(&mut self, spill: &mut Spill) -> io::Result<()> {
         for hour in self.far.values_mut().rev() {
@@ -139,5 +185,31 @@ mod tests {
         assert_eq!(due.next_s(), Some(1_021_001));
         assert_eq!(due.take(1_021_002, &mut spill).unwrap(), Some((5, 1_021_001)));
         assert_eq!(due.take(1_021_002, &mut spill).unwrap(), None);
+    }
+
+    #[test]
+    fn some_are_taken_out_from_memory_and_disk_and_the_others_stay() {
+        let mut spill = Spill::in_memory();
+        let mut due = Due::default();
+        due.put(0, 1_000_000);
+        assert_eq!(due.take(1_000_000, &mut spill).unwrap(), Some((0, 1_000_000)));
+        for n in 1..=3_000 {
+            due.put(n, 1_000_000 + n * 10);
+        }
+        due.spill(&mut spill).unwrap();
+        for n in 3_001..=4_000 {
+            due.put(n, 1_000_000 + n * 10);
+        }
+        let mut out = due.take_out(u64::MAX, &mut spill, |doc_id, _| Ok(doc_id % 4 == 0)).unwrap();
+        out.sort_unstable();
+        assert_eq!(out, (1..=1_000).map(|n| (4 * n, 1_000_000 + 40 * n)).collect::<Vec<_>>());
+        assert_eq!(due.take_out(2, &mut spill, |_, _| Ok(true)).unwrap(), [(1, 1_000_010), (2, 1_000_020)]);
+        assert!(due.take_out(2, &mut spill, |_, _| Err(io::ErrorKind::Other.into())).is_err());
+        let mut left = 0;
+        while let Some((doc_id, due_s)) = due.take(2_000_000, &mut spill).unwrap() {
+            assert!(doc_id % 4 != 0 && due_s == 1_000_000 + doc_id * 10);
+            left += 1;
+        }
+        assert_eq!((left, due.len(), due.far_in_memory), (2_998, 0, 0));
     }
 }

@@ -57,6 +57,7 @@
 //! | `master_run` | a master takes what comes into its spool, and gives each node its queue |
 //! | `scripted_master`| a master that follows a script, and a node that takes from it  |
 //! | `take_from_master`| a node takes its queue, loses nothing of it, and changes masters |
+//! | `masters_and_nodes`| masters and nodes as they run: domains move under load, a server is emptied, masters are killed, nothing is lost |
 //! | `move_domain`| a domain that moves is asked by one node at a time, and nothing of it is forgotten |
 //! | `spider`     | `nephila spider` keeps to the lines of the protocol               |
 //! | `spider_store`| with `--store` it keeps a record until it is counted             |
@@ -156,6 +157,7 @@ mod master_once;
 mod master_pair;
 mod master_process;
 mod master_run;
+mod masters_and_nodes;
 mod memory;
 mod monitoring;
 mod move_domain;

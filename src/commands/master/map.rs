@@ -1,6 +1,6 @@
 use super::command::MasterData;
 use crate::base::{named_enum, rfc3339, shown};
-use crate::commands::shared::{Failure, counted, now_ms, stream, tell, write_json};
+use crate::commands::shared::{Failure, counted, now_ms, say, stream, tell, write_json};
 use crate::engine::{OrderOf, TABLE_NOTE, drained, give_order};
 use crate::master::keeping::{Kept, Master, MasterRules};
 use crate::master::map::{DomainMap, Server};
@@ -247,8 +247,25 @@ fn export(data: &MasterData, json: bool) -> Result<(), Failure> {
     })
 }
 
-/// A running master does it, or the directory is changed.
+/// Has it done, and says where to look: it takes as long as the node needs to close what it has open.
 fn order(data: &MasterData, what: OrderOf) -> Result<(), Failure> {
+    let text = match &what {
+        OrderOf::Move { domain, to, .. } => {
+            let domain = shown(domain, 253);
+            format!("{domain} goes to server {} (nephila master map show {domain} tells how far it is)", to.0)
+        }
+        OrderOf::Drain(server) => format!(
+            "server {} gets no new domains, and those that it has go to others (nephila master map ls lists them)",
+            server.0
+        ),
+    };
+    give(data, what)?;
+    say(text);
+    Ok(())
+}
+
+/// A running master does it, or the directory is changed.
+fn give(data: &MasterData, what: OrderOf) -> Result<(), Failure> {
     data.view()?;
     if Holder::of(&data.path)?.is_some() {
         return give_order(&data.path, &what, ORDER_PATIENCE)?.map_err(Failure::No);

@@ -1,12 +1,14 @@
 //! Documents are handed out.
 
-use super::super::documents::Documents;
+use super::super::documents::{DocState, Documents, Row};
+use super::super::frontier::{HostCounts, split};
 use super::super::ledger::{Ledger, Origin};
 use super::super::rules::Segments;
 use super::{DocIndex, RejectList};
 use crate::base::fingerprint;
 use crate::proto::job::{Candidate, Chain, Held};
 use crate::proto::url::CrawlUrl;
+use rapidhash::fast::RapidHashSet;
 use std::io;
 
 /// Documents that become pending in one go because they are due.
@@ -98,6 +100,36 @@ impl DocIndex {
             self.books.make_pending(doc_id);
         }
         Ok(())
+    }
+
+    /// Documents of these hosts that wait for another try are pending at once.
+    pub fn wake_retries(&mut self, origins: &RapidHashSet<Box<str>>) {
+        let waiting = |origin: &str| {
+            let counts = self.frontier.counts_of(origin).unwrap_or_default();
+            let HostCounts { known, pending, handed_out, success, errors, .. } = counts;
+            u64::from(known)
+                .saturating_sub([pending, handed_out, success, errors].map(u64::from).iter().sum())
+        };
+        // Those that rules left out are among them, but most often there are none.
+        let max: u64 = origins.iter().map(|origin| waiting(origin)).sum();
+        if max == 0 {
+            return;
+        }
+        let DocIndex { due, frontier, books, documents, ledger, .. } = self;
+        let found = due.take_out(max, frontier.spill_mut(), |doc_id, due_s| {
+            if books.is_pending(doc_id) || books.is_open(doc_id) {
+                return Ok(false);
+            }
+            let is_retry = |row: &Row| row.state == DocState::Pending && row.due_s == due_s;
+            if !documents.get(doc_id)?.as_ref().is_some_and(is_retry) {
+                return Ok(false);
+            }
+            let is_of = |url: &str| split(url).is_some_and(|(origin, _)| origins.contains(origin));
+            Ok(ledger.doc(doc_id)?.is_some_and(|found| is_of(&found.url)))
+        });
+        let woken = found
+            .and_then(|found| found.into_iter().try_for_each(|(doc_id, due_s)| self.wake(doc_id, due_s)));
+        self.trouble.or_default(woken);
     }
 
     /// A document as it would be handed out, to be looked at once more.

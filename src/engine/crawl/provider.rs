@@ -411,7 +411,7 @@ impl Provider {
         HandedOver::Whole { urls, kept }
     }
 
-    /// Takes every pending document of these hosts, and writes down those that are pages.
+    /// Takes every pending document of these hosts, also those that wait for another try, and writes down those that are pages.
     fn write_pending(
         &mut self,
         writer: &mut HandoverWriter<&mut dyn Write>,
@@ -424,6 +424,8 @@ impl Provider {
             writer.nice(line.as_bytes())?;
         }
         let mut line = Vec::new();
+        // When they are due goes by whoever gets them, and by what their host asked for.
+        self.index.wake_retries(origins);
         loop {
             let found = self.index.candidates_but(PENDING_AT_ONCE, |origin| !origins.contains(origin), now_s);
             if found.is_empty() {

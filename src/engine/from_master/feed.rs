@@ -17,6 +17,7 @@ use crate::engine::runtime::events::Event;
 use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::health::{Health, Part};
 use crate::engine::runtime::log_writer::{LogWriterPort, ToLogWriter};
+use crate::limits::MASTER_OVERLAP_S;
 use crate::proto::lines::{Handed, LineBuffer, LineError, MasterWord, NodeWord, TakeFrom};
 use crate::proto::reflog::Stamp;
 use crate::rings::Doorbell;
@@ -120,8 +121,6 @@ pub struct MasterParts {
 const LOAD_US: u64 = 10_000_000;
 /// A mark alone is written this often: an older one costs a little more overlap.
 const MARK_US: u64 = 10_000_000;
-/// Another master is asked from this much before the time up to which all is known.
-const OVERLAP_S: u32 = 120;
 /// Domains that are closed at the same time, and how often they are looked at.
 const DEPARTURES_AT_ONCE: usize = 16;
 const DEPARTURES_US: u64 = 50_000;
@@ -425,7 +424,7 @@ impl MasterFeed {
         self.heard_at = self.now;
         self.sides[self.used].answered();
         self.trouble = None;
-        self.tell_used();
+        self.tell_used(upto.seq.saturating_sub(entries));
         if moved && entries > 0 {
             self.say_done();
         }
@@ -434,14 +433,14 @@ impl MasterFeed {
         true
     }
 
-    fn tell_used(&mut self) {
+    fn tell_used(&mut self, first: u64) {
         if self.told != Some(self.used) {
             self.told = Some(self.used);
-            let (address, server, seq) = (self.address(), self.server, self.seq());
+            let (address, server) = (self.address(), self.server);
             let text =
-                format!("URLs come from the master {address}, for server {server}, from entry {seq} on");
+                format!("URLs come from the master {address}, for server {server}, from entry {first} on");
             let fields =
-                vec![("master", address.into()), ("server", u64::from(server).into()), ("seq", seq.into())];
+                vec![("master", address.into()), ("server", u64::from(server).into()), ("seq", first.into())];
             self.health.tell(Event::MasterUsed, fields, text);
         }
     }
@@ -691,9 +690,11 @@ impl MasterFeed {
         }
         self.load_at = self.now.plus_us(LOAD_US);
         let pending = self.table.sum(Counter::Pending);
-        // Both place new domains by it.
-        for link in self.sides.iter().filter_map(|side| side.link).collect::<Vec<_>>() {
-            self.send(link, NodeWord::Load { server: self.server, pending });
+        let links = self.sides.iter().enumerate().filter_map(|(at, side)| Some((at, side.link?)));
+        // Both place new domains by it. One that is not used hears how far we are by no DONE, but by the time.
+        for (at, link) in links.collect::<Vec<_>>() {
+            let mark = self.position.mark.filter(|_| at != self.used && self.departures.is_empty());
+            self.send(link, NodeWord::Load { server: self.server, pending, mark });
         }
     }
 
@@ -767,7 +768,7 @@ fn digits(stamp: Stamp) -> String {
 
 /// A little earlier.
 fn before(mark: Stamp) -> Stamp {
-    Stamp::from_s(mark.s().saturating_sub(OVERLAP_S))
+    Stamp::from_s(mark.s().saturating_sub(MASTER_OVERLAP_S))
 }
 
 impl Actor for MasterFeed {

@@ -38,6 +38,9 @@ pub(crate) struct EpochActor {
     is_begun: bool,
     /// Rows or lines that time changes: an epoch without files lets them go.
     has_waiting: bool,
+    /// Lines that could not be sent, and whether what they waited for may be there.
+    has_held: bool,
+    held_may_go: bool,
     moves: Moves,
     orders: Orders,
     /// When moves were last gone on with.
@@ -183,6 +186,8 @@ impl EpochActor {
             ended_at: None,
             is_begun,
             has_waiting,
+            has_held: false,
+            held_may_go: false,
             moves,
             orders,
             moved_at: None,
@@ -245,6 +250,7 @@ impl EpochActor {
             Err(cause) => self.fails(&cause, self.turned_at),
         }
         self.seat_servers();
+        self.held_may_go = true;
         self.show(self.turned_at);
     }
 
@@ -257,6 +263,7 @@ impl EpochActor {
                     self.moves.closed(Closed { link, server: ServerId(server), domain: domain.into() });
                     self.moved_at = None;
                 }
+                Said::Gone => self.moves.link_gone(link),
                 Said::Page { status, digest, canonical, url } => {
                     self.parts.args.saw_page(&url, status, digest, canonical.as_deref());
                 }
@@ -306,7 +313,10 @@ impl EpochActor {
         if !drained.is_empty() {
             desk.master.keep(&self::drained(&drained), now_s)?;
         }
+        let is_drained = !drained.is_empty();
+        let troubles = self.moves.troubles().count();
         let stepped = self.moves.step(&mut desk, table);
+        self.held_may_go |= self.moves.troubles().count() < troubles;
         let news = self.moves.news();
         let has_news = !news.is_empty();
         news.into_iter().for_each(|news| self.tell_move(news));
@@ -325,6 +335,9 @@ impl EpochActor {
         if has_news {
             self.send(ToNodes::Committed);
         }
+        if has_news || is_drained {
+            self.show(now);
+        }
         Ok(())
     }
 
@@ -336,7 +349,10 @@ impl EpochActor {
             MoveNews::Closing { domain, at, to } => {
                 ("closing", format!("{domain} moves from server {} to server {}", at.0, to.0))
             }
-            MoveNews::Moved { domain, to } => ("moved", format!("{domain} is with server {}", to.0)),
+            MoveNews::Moved { domain, to } => {
+                self.held_may_go = true;
+                ("moved", format!("{domain} is with server {}", to.0))
+            }
             MoveNews::Held { domain, why } => ("held", format!("nothing of {domain} is sent: {why}")),
             MoveNews::LeftOut { domain, lines } => {
                 ("left_out", format!("{domain}: {lines} lines were more than a handover takes"))
@@ -358,6 +374,7 @@ impl EpochActor {
                 self.parts.health.tell(Event::DatabaseAway, vec![("cause", cause.into())], text);
             }
             None if !was_there && was_asked => {
+                self.held_may_go = true;
                 self.parts.health.tell(Event::DatabaseBack, Vec::new(), "the database answers again");
             }
             _ => {}
@@ -398,7 +415,9 @@ impl EpochActor {
 
     fn is_due(&self, now: Now) -> bool {
         let every = self.config.master.epoch_max.0 * 1_000_000;
-        self.is_begun || self.has_waiting && self.ended_at.is_none_or(|ended| now.since_us(ended) >= every)
+        self.is_begun
+            || self.has_held && self.held_may_go
+            || self.has_waiting && self.ended_at.is_none_or(|ended| now.since_us(ended) >= every)
     }
 
     /// Takes what is in the spool, if anything is, or if it is time.
@@ -449,6 +468,7 @@ impl EpochActor {
         self.ended_at = Some(now);
         let counts = &committed.counts;
         self.has_waiting = counts.kept > 0 || committed.held.is_some();
+        (self.has_held, self.held_may_go) = (committed.held.is_some(), false);
         self.parts.counters.add(Counter::Lines, counts.lines);
         {
             let mut board = self.parts.board.lock();

@@ -31,6 +31,8 @@ pub(crate) enum Said {
     Closed {
         domain: String,
     },
+    /// Its link is no more: what it had begun to hand over comes again.
+    Gone,
     Page {
         status: u16,
         digest: u64,

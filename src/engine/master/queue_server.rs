@@ -273,19 +273,17 @@ impl QueueServer {
                         "DONE {server} {seq}: entries were given up to {upto} only"
                     )));
                 }
-                match seat.reader.done(seq) {
-                    Ok(_) => {}
-                    Err(error @ QueueError::Io(_)) => {
-                        // It is said again with the next DONE, and more is kept until then.
-                        let fields =
-                            vec![("server", u32::from(server).into()), ("cause", error.to_string().into())];
-                        let text = format!("the position of server {server} cannot be kept: {error}");
-                        self.parts.notices.tell(Event::QueueFails, fields, text);
-                    }
-                    Err(error) => return Err(Refused(format!("DONE {server} {seq}: {error}"))),
+                let heard = seat.reader.done(seq);
+                self.keeps_position(server, heard)?;
+            }
+            NodeWord::Load { server, pending, mark } => {
+                let seat = self.hold(link, server, now)?;
+                seat.pending = Some(pending);
+                if let Some(mark) = mark {
+                    let heard = seat.reader.had_elsewhere(mark);
+                    self.keeps_position(server, heard)?;
                 }
             }
-            NodeWord::Load { server, pending } => self.hold(link, server, now)?.pending = Some(pending),
             NodeWord::Closed { domain } => self.report(link, Said::Closed { domain: domain.to_string() })?,
             NodeWord::Page { status, digest, canonical, url } => {
                 let (canonical, url) = (canonical.map(str::to_string), url.to_string());
@@ -308,6 +306,21 @@ impl QueueServer {
                 }
             }
             NodeWord::Hand { .. } => unreachable!("it is gathered"),
+        }
+        Ok(())
+    }
+
+    /// Whether a node's position could be kept. What the disk refused is said again with the next one, and more is kept
+    /// until then.
+    fn keeps_position(&self, server: u16, heard: Result<bool, QueueError>) -> Result<(), Refused> {
+        match heard {
+            Ok(_) => {}
+            Err(error @ QueueError::Io(_)) => {
+                let fields = vec![("server", u32::from(server).into()), ("cause", error.to_string().into())];
+                let text = format!("the position of server {server} cannot be kept: {error}");
+                self.parts.notices.tell(Event::QueueFails, fields, text);
+            }
+            Err(error) => return Err(Refused(format!("DONE of server {server}: {error}"))),
         }
         Ok(())
     }
@@ -391,6 +404,11 @@ impl QueueServer {
     fn leave(&mut self, link: Key, why: &str) {
         let me = link.pack(0);
         let Some(found) = self.links.remove(&me) else { return };
+        if let Some(&server) = found.servers.first() {
+            // Not heard, it costs the memory of a handover until that comes again.
+            let _ = self.parts.reports.push(NodeReport { server, link: me, said: Said::Gone });
+            self.parts.owner.ring_if_asleep();
+        }
         for server in found.servers {
             if let Some(seat) = self.seats.get_mut(&server).filter(|seat| seat.holder == Some(me)) {
                 seat.holder = None;

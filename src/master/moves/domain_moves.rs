@@ -2,6 +2,7 @@ use super::super::partner_domain::{By, DatabaseError, MapRow, PartnerDomain, Ser
 use super::desk::{MoveCommit, MoveDesk, QueueEntry};
 use super::handover::Handover;
 use super::transition::{Transition, arrived, held, is_closing, transition};
+use crate::limits::MASTER_OVERLAP_S;
 use crate::proto::lines::{Handed, MasterWord};
 use crate::proto::reflog::Stamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,8 +130,6 @@ impl fmt::Display for MoveError {
     }
 }
 
-/// Files may come to one master so much later than to the other.
-const OVERLAP_S: u32 = 120;
 /// Handovers that are looked for in a step: they are found only after a master was killed.
 const LOOKS_MAX: usize = 8;
 /// Domains of a drained server that move at once.
@@ -174,14 +173,10 @@ impl Moves {
         self.draining.insert(server);
     }
 
-    /// A line of what a closed domain brings along.
+    /// A line of what a closed domain brings along. Two nodes may have closed the same one, at different times: what
+    /// each hands over is its own.
     pub fn hand(&mut self, link: u64, domain: &str, handed: Handed<'_>) {
-        let key = (link, domain.into());
-        if !self.handed.contains_key(&key) {
-            // A domain is handed over by one node, which begins anew on a new link.
-            self.handed.retain(|(_, of), _| **of != *domain);
-        }
-        self.handed.entry(key).or_default().push(handed);
+        self.handed.entry((link, domain.into())).or_default().push(handed);
     }
 
     /// The same, as lines of `URL …` and `NICE …`.
@@ -197,7 +192,14 @@ impl Moves {
 
     /// That was all of it; it is answered with [`MoveNews::Fenced`] when it is durable.
     pub fn closed(&mut self, closed: Closed) {
-        self.closed.retain(|before| (before.server, &before.domain) != (closed.server, &closed.domain));
+        let Moves { closed: all, handed, .. } = self;
+        all.retain(|before| {
+            let is_said_again = (before.server, &before.domain) == (closed.server, &closed.domain);
+            if is_said_again && before.link != closed.link {
+                handed.remove(&(before.link, before.domain.clone()));
+            }
+            !is_said_again
+        });
         if self.closed.len() < CLOSED_MAX {
             self.closed.push(closed);
         }
@@ -522,7 +524,7 @@ fn write_entries(
         open(handover.unwrap_or(&Handover::default()), told, commit);
         if let Some(from) = arrival.lines_at.filter(|_| resend) {
             let mark = handover.and_then(Handover::mark);
-            let since = mark.map(|mark| Stamp::from_s(mark.s().saturating_sub(OVERLAP_S)));
+            let since = mark.map(|mark| Stamp::from_s(mark.s().saturating_sub(MASTER_OVERLAP_S)));
             let entries = &mut commit.entries;
             desk.lines_of(from, &told.domain, since, &mut |line| {
                 entries.push(QueueEntry { server: told.server, line: line.to_vec() });

@@ -524,6 +524,41 @@ fn without_a_table_a_move_is_two_commits() {
 }
 
 #[test]
+fn a_handover_counts_when_it_is_whole_and_is_its_own_links() {
+    for is_told_of_the_link in [false, true] {
+        let (mut desk, mut moves) = alone();
+        moves.order(order("d0.ru", 1, false), &mut desk, None).unwrap();
+        moves.news();
+        let closed = |link, server| Closed { link, server: ServerId(server), domain: "d0.ru".into() };
+        moves.hand(7, "d0.ru", Handed::Nice(b"{}"));
+        moves.hand(7, "d0.ru", Handed::Url(b"3"));
+        moves.closed(closed(7, 0));
+        desk.fails = true;
+        assert!(moves.step(&mut desk, None).is_err());
+        // The link breaks, and the disk is in order again before all of it has come a second time. Meanwhile a node
+        // that had the domain long ago has something of it, too.
+        if is_told_of_the_link {
+            moves.link_gone(7);
+        }
+        moves.hand(8, "d0.ru", Handed::Nice(b"{}"));
+        moves.hand(9, "d0.ru", Handed::Url(b"6"));
+        desk.fails = false;
+        moves.step(&mut desk, None).unwrap();
+        let whole = ["NICE d0.ru {}", "OPEN d0.ru 2", "3"];
+        assert_eq!(queue(&desk, 1), &whole[..if is_told_of_the_link { 0 } else { 3 }]);
+        moves.hand(8, "d0.ru", Handed::Url(b"3"));
+        moves.closed(closed(8, 0));
+        moves.closed(closed(9, 2));
+        moves.step(&mut desk, None).unwrap();
+        let entries = queue(&desk, 1);
+        assert!(
+            entries.starts_with(&whole.map(String::from)) && entries.contains(&"6".to_string()),
+            "{entries:?}"
+        );
+    }
+}
+
+#[test]
 fn by_force_nobody_is_waited_for_and_what_was_not_taken_moves_along() {
     let (mut desk, mut moves) = alone();
     desk.append(ServerId(0), line_of(0), time_of(0));

@@ -3,6 +3,7 @@ use super::block::{BLOCK_HEADER_BYTES, BlockHeader};
 use super::error::QueueError;
 use super::segment::segment_path;
 use super::shelf::Shelf;
+use crate::limits::MASTER_OVERLAP_S;
 use crate::proto::reflog::Stamp;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -170,6 +171,13 @@ impl QueueReader {
     /// is refused; one that is lower than before changes nothing.
     pub fn done(&self, seq: u64) -> Result<bool, QueueError> {
         self.shelf.done(seq)
+    }
+
+    /// The node takes from another master, which gave it everything up to that time: what is older here, and a little more
+    /// than that, it has. Words to the node are passed by [`QueueReader::done`] only.
+    pub fn had_elsewhere(&self, mark: Stamp) -> Result<bool, QueueError> {
+        let before = Stamp::from_s(mark.s().saturating_sub(MASTER_OVERLAP_S));
+        self.done(self.seq_since(before))
     }
 
     /// Below it the node has everything.

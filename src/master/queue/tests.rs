@@ -200,6 +200,30 @@ fn marks_and_times_lead_back_to_numbers() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn a_node_that_takes_from_another_master_is_past_what_is_older_but_not_past_words() {
+    let folder = folder("elsewhere");
+    let (mut queue, _) = Queue::open(&folder, SERVER, QueueEnd::default(), SMALL).unwrap();
+    commit(&mut queue, 1, 50, 1_000);
+    commit(&mut queue, 2, 50, 2_000);
+    queue.begin(Batch { kind: BlockKind::Control, ..batch(2, 2_049) });
+    assert_eq!(queue.append(b"CLOSE a.ru 1", Stamp::from_s(2_100)).unwrap(), 100);
+    queue.seal().unwrap();
+    queue.publish();
+    commit(&mut queue, 3, 50, 3_000);
+    let reader = queue.reader();
+    let heard = |s| {
+        reader.had_elsewhere(Stamp::from_s(s)).unwrap();
+        reader.position()
+    };
+    // Less two minutes, by whole blocks, and never back.
+    assert_eq!([heard(1_100), heard(1_169), heard(1_170), heard(1_000)], [0, 0, 50, 50]);
+    assert_eq!([heard(9_000), heard(u32::MAX)], [100, 100]);
+    reader.done(101).unwrap();
+    assert_eq!([heard(3_000), heard(9_000)], [101, 151]);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// Whatever byte is not as it was written: what is read is right, or it is said that something is wrong.
 #[test]
 fn every_flipped_byte_is_found_out() {

@@ -12,7 +12,7 @@ pub enum NodeWord<'a> {
     /// Everything below this number is durable with it.
     Done { server: u16, seq: u64 },
     /// URLs that wait with it.
-    Load { server: u16, pending: u64 },
+    Load { server: u16, pending: u64, mark: Option<Stamp> },
     /// What a domain brings along that it has closed.
     Hand { domain: &'a str, handed: Handed<'a> },
     /// Nothing of the domain is open, and all that it brings along was sent.
@@ -152,10 +152,14 @@ impl NodeWord<'_> {
                 server: words.number("DONE without a server")?,
                 seq: words.number("DONE without a sequence number")?,
             },
-            b"LOAD" => NodeWord::Load {
-                server: words.number("LOAD without a server")?,
-                pending: words.number("LOAD without a count")?,
-            },
+            b"LOAD" => {
+                let server = words.number("LOAD without a server")?;
+                let pending = words.number("LOAD without a count")?;
+                match words.word().map(Stamp::parse) {
+                    Some(None) => return words.wrong("LOAD with a mark that is no time of 14 digits"),
+                    mark => NodeWord::Load { server, pending, mark: mark.flatten() },
+                }
+            }
             b"HAND" => {
                 let domain = words.domain()?;
                 let kind = words.word();
@@ -205,7 +209,12 @@ impl NodeWord<'_> {
                 }
             }
             NodeWord::Done { server, seq } => write!(out, "DONE {server} {seq}"),
-            NodeWord::Load { server, pending } => write!(out, "LOAD {server} {pending}"),
+            NodeWord::Load { server, pending, mark } => {
+                write!(out, "LOAD {server} {pending}")?;
+                mark.map_or(Ok(()), |mark| {
+                    [b" ", &mark.digits()[..]].iter().try_for_each(|part| out.write_all(part))
+                })
+            }
             NodeWord::Hand { domain, handed } => {
                 let (kind, line) = match handed {
                     Handed::Url(line) => ("URL", line),
@@ -366,7 +375,8 @@ mod tests {
             (b"TAKE 7 SINCE 20110727200841 MARKED", take(TakeFrom::Since(stamp()), TAKE_ENTRIES, true)),
             (b"TAKE 7 SINCE 20110727200841 5 MARKED", take(TakeFrom::Since(stamp()), 5, true)),
             (b"DONE 7 18446744073709551615", NodeWord::Done { server: 7, seq: u64::MAX }),
-            (b"LOAD 65535 0", NodeWord::Load { server: u16::MAX, pending: 0 }),
+            (b"LOAD 65535 0", NodeWord::Load { server: u16::MAX, pending: 0, mark: None }),
+            (b"LOAD 7 5 20110727200841", NodeWord::Load { server: 7, pending: 5, mark: Some(stamp()) }),
             (&handed, NodeWord::Hand { domain: "a.ru", handed: Handed::Url(LINE) }),
             (b"HAND a.ru NICE {} x ", NodeWord::Hand { domain: "a.ru", handed: Handed::Nice(b"{} x ") }),
             (b"PEER ffffffffffffffff", NodeWord::Peer { terms: u64::MAX }),
@@ -429,6 +439,8 @@ mod tests {
             ("DONE 7", "DONE without a sequence number"),
             ("DONE 7 1 2", "words too many"),
             ("LOAD 7 many", "LOAD without a count"),
+            ("LOAD 7 1 2", "LOAD with a mark that is no time of 14 digits"),
+            ("LOAD 7 1 20110727200841 2", "words too many"),
             ("HAND", "no domain where one must stand"),
             ("HAND gr\u{fc}n.ru URL 1", "no domain where one must stand"),
             ("HAND a.ru URL http://a.ru/", "HAND URL without a line of a reflog"),
