@@ -60,10 +60,10 @@ impl SimArgs {
         let SimReport {
             requests, documents, success, deaths, pauses, changes, slots_reused, moved_on, ..
         } = total;
-        let SimReport { broken, left_behind, stored, lines, fail_overs, virtual_seconds, .. } = total;
+        let SimReport { broken, left_behind, stored, lines, fail_overs, moves, virtual_seconds, .. } = total;
         let incidents = match () {
             () if self.master => format!(
-                "{lines} lines given to masters, {deaths} processes killed, links or table broken {broken} times, {fail_overs} changes to the other master"
+                "{lines} lines given to masters, {deaths} processes killed, links or table broken {broken} times, {fail_overs} changes to the other master, {moves} orders to move a domain"
             ),
             () if self.split => format!(
                 "{deaths} processes killed, links broken {broken} times, {left_behind} requests left behind, {stored} records answered for and found"

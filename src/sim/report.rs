@@ -24,6 +24,8 @@ pub struct SimReport {
     /// Lines that masters were given, and how often nodes went from one master to another.
     pub lines: u64,
     pub fail_overs: u64,
+    /// Orders to move a domain.
+    pub moves: u64,
     pub virtual_seconds: u64,
     pub steps: u64,
 }
@@ -43,6 +45,7 @@ impl AddAssign for SimReport {
         self.stored += other.stored;
         self.lines += other.lines;
         self.fail_overs += other.fail_overs;
+        self.moves += other.moves;
         self.virtual_seconds += other.virtual_seconds;
         self.steps += other.steps;
     }

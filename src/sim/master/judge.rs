@@ -2,24 +2,36 @@ use super::plan::{Line, MASTERS_MAX, MasterPlan};
 use super::process::node_of;
 use crate::base::Now;
 use crate::sim::web::Witness;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Sees every request as the servers do, and holds the nodes to the promises of their masters:
 ///
-/// - A host has requests from one node only.
+/// - A host has requests from one node only. Where somebody ordered that it be moved it may have them from another
+///   afterwards, once for each order, and never while a request of the one before is open.
 /// - A URL is asked for once, and once more whenever its tag changes, as one of the masters gets the files. What was asked for
 ///   by a node that was killed, and was not on its disk, is asked for again. So is, after `resend_after`, what a master
-///   sends again with the last tag that it knows of: the other one may know of a later.
+///   sends again with the last tag that it knows of: the other one may know of a later. And so is what was sent shortly
+///   before its host was moved, as the new node does not know what the one before has fetched.
 pub struct MasterJudge {
     resend_after_us: u64,
     driver: usize,
-    /// The node that each host was asked by.
+    /// The node that each host was asked by last.
     owners: BTreeMap<u32, usize>,
+    /// Orders to move a host, less those that it was moved by.
+    orders: BTreeMap<u32, u64>,
+    moved: BTreeSet<u32>,
     urls: BTreeMap<(u32, String), Url>,
-    /// What a connection was last asked for.
-    open: BTreeMap<u64, (usize, (u32, String))>,
+    /// Requests that connections have, or had last.
+    open: BTreeMap<u64, OpenRequest>,
     pub requests: u64,
+}
+
+struct OpenRequest {
+    node: usize,
+    url: (u32, String),
+    /// When the answer is out.
+    over_at: Now,
 }
 
 /// What is known of a URL.
@@ -46,6 +58,8 @@ impl MasterJudge {
             resend_after_us: plan.web.config.master.resend_after.us(),
             driver: 0,
             owners: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            moved: BTreeSet::new(),
             urls: BTreeMap::new(),
             open: BTreeMap::new(),
             requests: 0,
@@ -77,7 +91,38 @@ impl MasterJudge {
             let is_open = url.over_at == Now::NEVER || now.since_us(url.over_at) < DURABLE_US;
             url.excused += u64::from(url.asked > 0 && is_open);
         }
-        self.open.retain(|_, (by, _)| *by != node);
+        self.open.retain(|_, open| open.node != node);
+    }
+
+    /// Somebody orders that a host be moved.
+    pub fn may_move(&mut self, host: u32) {
+        *self.orders.entry(host).or_default() += 1;
+        self.moved.insert(host);
+    }
+
+    pub fn has_moved(&self, host: u32) -> bool {
+        self.moved.contains(&host)
+    }
+
+    /// A node asks a host for the first time after another.
+    fn moves(&mut self, host: u32, node: usize, target: &str, now: Now) {
+        let Some(owner) = self.owners.insert(host, node).filter(|owner| *owner != node) else { return };
+        let orders = self.orders.entry(host).or_default();
+        assert!(
+            *orders > 0,
+            "host {host} was asked for {target} by node {node} at {now:?}: it is with node {owner}"
+        );
+        *orders -= 1;
+        self.urls
+            .range_mut((host, String::new())..(host + 1, String::new()))
+            .for_each(|(_, url)| url.excused += 1);
+        let is_open = |open: &&OpenRequest| open.node == owner && open.url.0 == host && open.over_at > now;
+        if let Some(open) = self.open.values().find(is_open) {
+            panic!(
+                "host {host} was asked for {target} by node {node} at {now:?}, while node {owner} asks for {}",
+                open.url.1
+            );
+        }
     }
 
     /// The URLs that masters were given.
@@ -94,16 +139,13 @@ impl Witness for MasterJudge {
     fn asked(&mut self, conn: u64, host: u32, _: IpAddr, target: &str, now: Now) {
         self.requests += 1;
         let node = node_of(self.driver).expect("masters ask no web server");
-        let owner = *self.owners.entry(host).or_insert(node);
-        assert_eq!(
-            owner, node,
-            "host {host} was asked for {target} by node {node} at {now:?}: it has two nodes"
-        );
         self.open.remove(&conn);
+        self.moves(host, node, target, now);
+        let key = (host, target.to_string());
+        self.open.insert(conn, OpenRequest { node, url: key.clone(), over_at: Now::NEVER });
         if target == "/robots.txt" {
             return;
         }
-        let key = (host, target.to_string());
         let Some(url) = self.urls.get_mut(&key) else {
             panic!("host {host} was asked for {target}, which no master was given");
         };
@@ -117,13 +159,12 @@ impl Witness for MasterJudge {
             url.excused
         );
         (url.asked, url.asked_at, url.over_at) = (url.asked + 1, now, Now::NEVER);
-        self.open.insert(conn, (node, key));
     }
 
     fn answers(&mut self, conn: u64, at: Now, _: u64) {
-        if let Some((_, key)) = self.open.get(&conn)
-            && let Some(url) = self.urls.get_mut(key)
-        {
+        let Some(open) = self.open.get_mut(&conn) else { return };
+        open.over_at = at;
+        if let Some(url) = self.urls.get_mut(&open.url) {
             url.over_at = at;
         }
     }

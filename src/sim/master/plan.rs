@@ -50,7 +50,7 @@ pub struct Misfortunes {
     /// After that nothing more happens, so that the run can end.
     pub until: Now,
     /// How often which, compared with each other.
-    pub weights: [u64; 6],
+    pub weights: [u64; 7],
 }
 
 /// One misfortune.
@@ -62,18 +62,21 @@ pub enum Misfortune {
     KillMaster,
     KillNode,
     Table,
+    /// Somebody moves a domain to another server.
+    Move,
 }
 
 pub const MASTERS_MAX: usize = 2;
 pub const NODES_MAX: usize = 3;
 
-const KINDS: [Misfortune; 6] = [
+const KINDS: [Misfortune; 7] = [
     Misfortune::Cut,
     Misfortune::Delay,
     Misfortune::Reset,
     Misfortune::KillMaster,
     Misfortune::KillNode,
     Misfortune::Table,
+    Misfortune::Move,
 ];
 /// Files come for so long.
 const LETTERS_S: u64 = 120;
@@ -122,7 +125,9 @@ impl MasterPlan {
         let clocks_s = [clock(), clock()];
         let every_ms = if rng.chance(100) { 0 } else { 800 + rng.below(15_000) };
         let mut weight = || if rng.chance(700) { 1 + rng.below(4) } else { 0 };
-        let mut weights: [u64; 6] = std::array::from_fn(|_| weight());
+        let mut weights: [u64; 7] = std::array::from_fn(|_| weight());
+        // Two masters that share no table place by names alone.
+        weights[6] *= u64::from(has_table || masters == 1);
         weights[3] += u64::from(weights.iter().sum::<u64>() == 0);
         let until = Now::from_us(1_000_000 * (LETTERS_S + rng.below(40)));
         let letters = letters(&web, &mut rng);
