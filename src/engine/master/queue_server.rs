@@ -274,14 +274,15 @@ impl QueueServer {
                     )));
                 }
                 let heard = seat.reader.done(seq);
-                self.keeps_position(server, heard)?;
+                self.keeps_position(server, seq, heard)?;
             }
             NodeWord::Load { server, pending, mark } => {
                 let seat = self.hold(link, server, now)?;
                 seat.pending = Some(pending);
                 if let Some(mark) = mark {
-                    let heard = seat.reader.had_elsewhere(mark);
-                    self.keeps_position(server, heard)?;
+                    let seq = seat.reader.had_elsewhere(mark);
+                    let heard = seat.reader.done(seq);
+                    self.keeps_position(server, seq, heard)?;
                 }
             }
             NodeWord::Closed { domain } => self.report(link, Said::Closed { domain: domain.to_string() })?,
@@ -312,7 +313,7 @@ impl QueueServer {
 
     /// Whether a node's position could be kept. What the disk refused is said again with the next one, and more is kept
     /// until then.
-    fn keeps_position(&self, server: u16, heard: Result<bool, QueueError>) -> Result<(), Refused> {
+    fn keeps_position(&self, server: u16, seq: u64, heard: Result<bool, QueueError>) -> Result<(), Refused> {
         match heard {
             Ok(_) => {}
             Err(error @ QueueError::Io(_)) => {
@@ -320,7 +321,7 @@ impl QueueServer {
                 let text = format!("the position of server {server} cannot be kept: {error}");
                 self.parts.notices.tell(Event::QueueFails, fields, text);
             }
-            Err(error) => return Err(Refused(format!("DONE of server {server}: {error}"))),
+            Err(error) => return Err(Refused(format!("DONE {server} {seq}: {error}"))),
         }
         Ok(())
     }

@@ -173,11 +173,10 @@ impl QueueReader {
         self.shelf.done(seq)
     }
 
-    /// The node takes from another master, which gave it everything up to that time: what is older here, and a little more
-    /// than that, it has. Words to the node are passed by [`QueueReader::done`] only.
-    pub fn had_elsewhere(&self, mark: Stamp) -> Result<bool, QueueError> {
-        let before = Stamp::from_s(mark.s().saturating_sub(MASTER_OVERLAP_S));
-        self.done(self.seq_since(before))
+    /// The node takes from another master, which gave it everything up to that time: what is older here by more than the
+    /// overlap it has, and this is the number behind it. No word to the node that it has not taken here is below.
+    pub fn had_elsewhere(&self, mark: Stamp) -> u64 {
+        self.seq_since(Stamp::from_s(mark.s().saturating_sub(MASTER_OVERLAP_S)))
     }
 
     /// Below it the node has everything.

@@ -213,7 +213,7 @@ fn a_node_that_takes_from_another_master_is_past_what_is_older_but_not_past_word
     commit(&mut queue, 3, 50, 3_000);
     let reader = queue.reader();
     let heard = |s| {
-        reader.had_elsewhere(Stamp::from_s(s)).unwrap();
+        reader.done(reader.had_elsewhere(Stamp::from_s(s))).unwrap();
         reader.position()
     };
     // Less two minutes, by whole blocks, and never back.
