@@ -370,9 +370,10 @@ impl MasterAudit {
                     lines += 1;
                 }
             }
-            if lines != told.counts.rejected {
-                let text =
-                    format!("epoch {}: {lines} rejects are listed, of {}", told.epoch, told.counts.rejected);
+            // A file that breaks off is listed, too.
+            let rejected = told.counts.rejected + told.counts.files_cut;
+            if lines != rejected {
+                let text = format!("epoch {}: {lines} rejects are listed, of {rejected}", told.epoch);
                 self.found(ViolationKind::Unaccounted, text);
             }
         }
