@@ -75,7 +75,8 @@ pub(crate) use inspect::status::{
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
 pub use master::{DatabaseUrl, Postgres, Stranger};
-pub(crate) use master::{MasterNode, MasterSummary, OrderOf, TABLE_NOTE, drained, give_order};
+pub(crate) use master::{MasterNode, MasterSummary, OrderOf, TABLE_NOTE, Threads, drained, give_order};
+pub(crate) use master::{join_rules, keep_pair_terms, master_rules};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use runtime::actor::{Actor, Networked, Turned};
