@@ -2,7 +2,7 @@ use super::admin::AdminSettings;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
 use super::file::ConfigError;
-use super::master::{Assign, MasterSettings, Server, ServerEntry};
+use super::master::{MasterSettings, Server, ServerEntry};
 use super::recrawl::RecrawlEntry;
 use super::section::{Section, Value};
 use super::spider::SpiderSettings;
@@ -11,6 +11,7 @@ use super::units::{Bytes, Seconds};
 use super::url_server::UrlServerSettings;
 use crate::base::named_enum;
 use crate::limits::{MASTERS_MAX, NAME_SERVERS_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
+use crate::master::map::Assign;
 use crate::proto::auth::Sites;
 use crate::proto::url::RecrawlRules;
 

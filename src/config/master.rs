@@ -1,8 +1,10 @@
 use super::auth::first_line;
 use super::section::{Value, settings};
 use super::units::{Bytes, Rate, Seconds};
-use crate::base::{named_enum, shown};
+use crate::base::shown;
 use crate::limits::CREDENTIAL_BYTES_MAX;
+use crate::master::epoch::DomainBy;
+use crate::master::map::{Assign, ServerState};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,6 +14,9 @@ use std::path::PathBuf;
 const WEEK_S: u64 = 7 * 86_400;
 /// A partition and its buffers.
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
+
+/// The numbers above stand for no server.
+pub const SERVER_ID_MAX: u16 = u16::MAX - 2;
 
 settings! {
     /// The master, `nephila master run`: where logs of URLs come in, and how they are dealt to nodes.
@@ -30,7 +35,7 @@ settings! {
         /// Bytes of memory for an epoch.
         memory: Bytes = Bytes(1 << 30), in MEMORY_BYTES_MIN to u64::MAX, told once, live now;
         /// Threads that join partitions; unset, one for each core.
-        workers: Option<usize> = None, in 1 to 1_024, told once, live now;
+        workers: Option<usize> = None, in 1 to 1_024, told once;
         /// A URL is sent again when so much time has gone by since it was sent.
         resend_after: Seconds = Seconds(3_600), in 1 to WEEK_S, told once;
         /// Hits of a URL that was not sent again are kept for this long.
@@ -40,7 +45,7 @@ settings! {
         /// Who gets a new domain: "least_loaded" the server with the least to do, "rendezvous" the one that its name falls to.
         assign: Assign = Assign::LeastLoaded, told once;
         /// What goes to one server as a whole: "domain" a registrable domain, "host" a host.
-        by: DomainBy = DomainBy::Domain, told once;
+        by: DomainBy = DomainBy::Registrable, told once;
         /// The PostgreSQL database with partner_domain, like "postgres://nephila@db.example.org/nephila"; unset, the map is
         /// kept in data.
         database: Option<DatabaseUrl> = None, told once;
@@ -52,6 +57,9 @@ settings! {
         timeout_node: Seconds = Seconds(30), in 3 to 3_600, told once, live now;
         /// Bytes of a queue beyond which what is for its server waits.
         queue_bytes_max: Bytes = Bytes(64 << 30), in 1 to u64::MAX, told once, live now;
+        /// Bytes of lines that cannot be sent, as their domains are not placed or their queues are full, beyond which files
+        /// wait in the spool.
+        held_bytes_max: Bytes = Bytes(4 << 30), in 1 to u64::MAX, told once, live now;
     }
 }
 
@@ -64,31 +72,6 @@ settings! {
         capacity: Rate = Rate(1.0), in 0.001 to 1_000_000, live now;
         /// "active" gets new domains, "draining" keeps those that it has, "down" gets nothing new and is not waited for.
         state: ServerState = ServerState::Active, live now;
-    }
-}
-
-named_enum! {
-    /// Who gets a new domain.
-    pub enum Assign {
-        LeastLoaded = "least_loaded",
-        Rendezvous = "rendezvous",
-    }
-}
-
-named_enum! {
-    /// What goes to one server as a whole.
-    pub enum DomainBy {
-        Domain = "domain",
-        Host = "host",
-    }
-}
-
-named_enum! {
-    /// What a server may be given.
-    pub enum ServerState {
-        Active = "active",
-        Draining = "draining",
-        Down = "down",
     }
 }
 
@@ -107,6 +90,9 @@ pub struct Server {
 impl ServerEntry {
     pub fn server(self) -> Result<Server, String> {
         let id = self.id.ok_or("id is missing (like id = 7)")?;
+        if id > SERVER_ID_MAX {
+            return Err(format!("id must be at most {SERVER_ID_MAX}"));
+        }
         Ok(Server { id, capacity: self.capacity.0, state: self.state })
     }
 }
@@ -274,6 +260,7 @@ mod tests {
                 "c.toml:3:server[2]: server 7 is entry 1 already (give each its own id)",
             ),
             ("[[server]]\nid = 70000\n", "c.toml:2:server[1].id: must be a whole number of at most 65535"),
+            ("[[server]]\nid = 65534\n", "c.toml:1:server[1]: id must be at most 65533"),
             (
                 "[[server]]\nid = 7\nstate = \"up\"\n",
                 "c.toml:3:server[1].state: must be \"active\", \"draining\" or \"down\"",

@@ -58,7 +58,7 @@ pub(crate) use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
 pub(crate) use file::{ConfigError, Mistake, Reading};
 pub(crate) use kept::{FormerSettings, Kept, Layered};
 pub(crate) use listing::{Listed, picked};
-pub use master::{Assign, DatabaseAccess, DomainBy, MasterSettings, Server, ServerState};
+pub use master::{DatabaseAccess, MasterSettings, SERVER_ID_MAX, Server};
 pub(crate) use reference::{flag_help, flag_value, reference};
 pub(crate) use spider::{Contact, SpiderSettings};
 pub(crate) use store::StoreSettings;

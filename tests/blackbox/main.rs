@@ -74,6 +74,7 @@
 //! | `round_trip` | what is exported and imported is what it was, and as old          |
 //! | `telling`    | lines that cannot be written are counted, and the work goes on    |
 //! | `master_diff`| what only one of two masters has taken or sent is found            |
+//! | `master_held`| what cannot be sent is held up to a bound, and files wait beyond it |
 //! | `master_pair`| two masters that go by a hash keep their servers                  |
 //! | `two_masters`| either of two masters is killed, domains move: no URL is lost, no domain is with two nodes |
 //! | `master_epochs`| an epoch of a master is whole or did not happen, however it ends |
@@ -153,6 +154,7 @@ mod man_pages;
 mod manual;
 mod master_diff;
 mod master_epochs;
+mod master_held;
 mod master_once;
 mod master_pair;
 mod master_process;

@@ -82,6 +82,6 @@ fn what_only_one_has_is_named() {
     let text = String::from_utf8_lossy(&found.stdout).into_owned();
     assert!(text.contains("11:02:00.000Z: A 60, B 60 but not the same\n"), "{text}");
     let none = diff(&two.a, &two.dir.join("none"), &[]);
-    assert_eq!(none.code(), 2, "{}", none.stderr);
+    assert_eq!(none.code(), 3, "{}", none.stderr);
     assert!(none.stderr.contains("holds no master (name the data directories of two)"), "{}", none.stderr);
 }

@@ -559,7 +559,7 @@ pub(crate) const FAMILIES: &[Family] = &[
         "nephila_master_spool_files",
         NONE,
         MASTER,
-        "Files of the spool that are being taken.",
+        "Files of the spool that wait or are being taken.",
         |readings, _, out| {
             out.master(readings, |status, out| out.one(status.files_waiting));
         },

@@ -1,4 +1,4 @@
-use super::command::MasterData;
+use super::command::{MasterData, while_it_runs};
 use crate::base::grouped;
 use crate::commands::shared::{Failure, tell};
 use crate::master::audit::MasterAudit;
@@ -32,7 +32,7 @@ pub struct AuditArgs {
 
 impl AuditArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let audit = MasterAudit::of(&mut self.data.view()?)?;
+        let audit = while_it_runs(|| Ok(MasterAudit::of(&mut self.data.view()?)))?;
         tell(&audit, self.json, text)?;
         if audit.violations_total == 0 { Ok(()) } else { Err(Failure::No(String::new())) }
     }

@@ -13,6 +13,7 @@ use crate::base::shown;
 use crate::commands::shared::Failure;
 use crate::master::keeping::MasterView;
 use clap::{Args, Subcommand};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Deal the URLs of logs to nodes: each domain to one, no URL more often than once an hour
@@ -78,6 +79,20 @@ pub(super) fn view_of(path: &Path, mend: &str) -> Result<MasterView, Failure> {
     MasterView::open(path)?
         .ok_or_else(|| Failure::CannotRun(format!("{} holds no master ({mend})", path.display())))
 }
+
+/// Looks again if a file is gone: a master that runs meanwhile lets those go that its next epoch has replaced.
+pub(super) fn while_it_runs<T>(look: impl Fn() -> Result<io::Result<T>, Failure>) -> Result<T, Failure> {
+    let mut tries = 1;
+    loop {
+        match look()? {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && tries < TRIES => tries += 1,
+            looked => return Ok(looked?),
+        }
+    }
+}
+
+/// Looks at a directory that changes meanwhile.
+const TRIES: u32 = 20;
 
 /// A line of fields as it is safe to look at.
 pub(super) fn plain_line(line: &[u8]) -> String {

@@ -1,4 +1,4 @@
-use super::command::view_of;
+use super::command::{view_of, while_it_runs};
 use crate::base::{grouped, rfc3339, shown};
 use crate::commands::shared::{Failure, counted, tell};
 use crate::master::diff::{MasterDiff, MinuteDiff, Side};
@@ -42,7 +42,7 @@ pub struct DiffArgs {
 impl DiffArgs {
     pub fn run(self) -> Result<(), Failure> {
         let view = |path| view_of(path, "name the data directories of two");
-        let diff = MasterDiff::of(&mut view(&self.a)?, &mut view(&self.b)?)?;
+        let diff = while_it_runs(|| Ok(MasterDiff::of(&mut view(&self.a)?, &mut view(&self.b)?)))?;
         tell(&diff, self.json, text)?;
         if diff.is_same() { Ok(()) } else { Err(Failure::No(String::new())) }
     }

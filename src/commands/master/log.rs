@@ -90,32 +90,10 @@ fn filtered(mut view: MasterView, epoch: Option<u64>, json: bool) -> Result<(), 
     // A reader that has seen enough leaves it unfinished.
     let (mut written, mut failed, mut is_whole) = (0u64, None, false);
     stream(|out| {
-        for (server, queue) in view.queues() {
-            let Some((from, upto)) = queue.of_epoch(epoch) else { continue };
-            let mut done = Ok(());
-            let read = queue.blocks(from, |header, lines| {
-                if header.first_seq >= upto {
-                    return false;
-                }
-                if header.epoch != epoch || header.kind != BlockKind::Epoch {
-                    return true;
-                }
-                for line in lines[..lines.len() - 1].split(|byte| *byte == b'\n') {
-                    if let Entry::Url(record) = Entry::read(line)
-                        && done.is_ok()
-                    {
-                        done = write_filtered(out, &record, server.0, &mut domains, json);
-                        written += 1;
-                    }
-                }
-                done.is_ok()
-            });
-            done?;
-            if let Err(e) = read {
-                failed = Some(e);
-                break;
-            }
-        }
+        failed = each_sent(&mut view, epoch, |record, server| {
+            written += 1;
+            write_filtered(out, record, server, &mut domains, json)
+        })?;
         is_whole = true;
         Ok(())
     })?;
@@ -127,6 +105,58 @@ fn filtered(mut view: MasterView, epoch: Option<u64>, json: bool) -> Result<(), 
         }
         None => Ok(()),
     }
+}
+
+/// Tells what an epoch sent, as far as it can be read: why not further, if so.
+fn each_sent(
+    view: &mut MasterView,
+    epoch: u64,
+    mut each: impl FnMut(&ReflogRecord<'_>, u16) -> io::Result<()>,
+) -> io::Result<Option<QueueError>> {
+    for (server, queue) in view.queues() {
+        let Some((from, upto)) = queue.of_epoch(epoch) else { continue };
+        let mut done = Ok(());
+        let read = queue.blocks(from, |header, lines| {
+            if header.first_seq >= upto {
+                return false;
+            }
+            if header.epoch != epoch || header.kind != BlockKind::Epoch {
+                return true;
+            }
+            for line in lines[..lines.len() - 1].split(|byte| *byte == b'\n') {
+                if let Entry::Url(record) = Entry::read(line)
+                    && done.is_ok()
+                {
+                    done = each(&record, server.0);
+                }
+            }
+            done.is_ok()
+        });
+        done?;
+        if let Err(e) = read {
+            return Ok(Some(e));
+        }
+    }
+    Ok(None)
+}
+
+/// What an epoch sent, as texts of `master once` have it: URL, domain, time, hits, tag.
+pub(super) fn write_filtered_text(view: &mut MasterView, epoch: u64, out: &mut impl Write) -> io::Result<()> {
+    let mut domains = Domains::new(view.rules().by());
+    let failed = each_sent(view, epoch, |record, _| {
+        let domain = domains.place(record.url);
+        let parts = [
+            record.url,
+            &record.url[domain],
+            &record.at.digits(),
+            record.hits.to_string().as_bytes(),
+            record.tag,
+        ]
+        .join(&b'\t');
+        out.write_all(&parts)?;
+        out.write_all(b"\n")
+    })?;
+    failed.map_or(Ok(()), |error| Err(io::Error::other(error.to_string())))
 }
 
 fn write_filtered(
@@ -148,24 +178,27 @@ fn write_filtered(
 }
 
 fn current(mut view: MasterView, json: bool) -> Result<(), Failure> {
+    stream(|out| write_current_log(&mut view, json, out))
+}
+
+/// What is remembered: URL, domain, sent, seen, hits since it was sent, tag.
+pub(super) fn write_current_log(view: &mut MasterView, json: bool, out: &mut impl Write) -> io::Result<()> {
     let (Some(log), Some(key)) = (view.current()?, view.key()?) else { return Ok(()) };
     let mut domains = Domains::new(view.rules().by());
-    stream(|out| {
-        let mut partition = 0u16;
-        while partition < 256 {
-            let mut rows = Vec::new();
-            let first = partition as u8;
-            while partition < 256 && rows.len() < ROWS_AT_ONCE {
-                rows_of(&log, partition as u8, &mut rows)?;
-                partition += 1;
-            }
-            let urls = urls_of(&mut view, &key, first, (partition - 1) as u8)?;
-            for row in &rows {
-                write_current(out, row, urls.get(&row.id).map(|url| url.as_ref()), &mut domains, json)?;
-            }
+    let mut partition = 0u16;
+    while partition < 256 {
+        let mut rows = Vec::new();
+        let first = partition as u8;
+        while partition < 256 && rows.len() < ROWS_AT_ONCE {
+            rows_of(&log, partition as u8, &mut rows)?;
+            partition += 1;
         }
-        Ok(())
-    })
+        let urls = urls_of(view, &key, first, (partition - 1) as u8)?;
+        for row in &rows {
+            write_current(out, row, urls.get(&row.id).map(|url| url.as_ref()), &mut domains, json)?;
+        }
+    }
+    Ok(())
 }
 
 fn rows_of(log: &CurrentLog, partition: u8, rows: &mut Vec<CurrentRow>) -> io::Result<()> {
@@ -231,6 +264,6 @@ fn write_current(
     }
     let url = text.map_or_else(|| format!("#{id}"), |url| shown(&url, 16_384));
     let (domain, tag) =
-        (shown(domain.as_deref().unwrap_or("-"), 253), shown(tag.as_deref().unwrap_or("…"), 256));
+        (shown(domain.as_deref().unwrap_or("-"), 16_384), shown(tag.as_deref().unwrap_or("…"), 256));
     writeln!(out, "{url}\t{domain}\t{sent}\t{seen}\t{hits}\t{tag}")
 }

@@ -14,6 +14,5 @@ mod rejects;
 mod report;
 mod run;
 mod status;
-mod threads;
 
 pub(super) use command::MasterArgs;

@@ -1,9 +1,9 @@
 use super::explain::stamp;
 use super::once_data::{OnceData, once_with_data};
-use super::threads::Threads;
 use crate::base::grouped;
 use crate::commands::shared::{Failure, tell_summary};
-use crate::config::{Seconds, size_in};
+use crate::config::{SERVER_ID_MAX, Seconds, size_in};
+use crate::engine::Threads;
 use crate::master::epoch::{
     AHEAD_S, AsWritten, CurrentLog, DomainBy, IdKey, JoinJob, JoinRules, TextOut, join, join_text,
 };
@@ -34,15 +34,18 @@ pub(super) struct OnceArgs {
     /// The current_log of the epoch before
     #[arg(long, value_name = "FILE")]
     current: Option<PathBuf>,
-    /// Where filtered_log, current_log and rejects are written
+    /// Where filtered_log, current_log and rejects are written; with --data the logs, as texts
     #[arg(long, value_name = "DIR", required_unless_present = "data")]
     out: Option<PathBuf>,
     /// The data directory of a master: deal what is to be sent to its servers, and keep all of it there
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "current", "text"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["current", "text"])]
     data: Option<PathBuf>,
     /// With --data: deal URLs to servers 1 to N
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "data", value_parser = clap::value_parser!(u16).range(1..=65_534))]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "data", value_parser = clap::value_parser!(u16).range(1..=i64::from(SERVER_ID_MAX)))]
     servers: u16,
+    /// With --data: deal URLs as this file of a master says: its servers, assign, by, resend_after and keep_repeats
+    #[arg(long, value_name = "FILE", requires = "data", conflicts_with_all = ["servers", "by", "resend_after", "keep_repeats"])]
+    config: Option<PathBuf>,
     /// The time of the epoch, as YYYYMMDDhhmmss in UTC [default: the clock's]
     #[arg(long, value_name = "T", value_parser = stamp)]
     now: Option<Stamp>,
@@ -102,8 +105,9 @@ impl OnceArgs {
         };
         let workers = usize::from(self.workers);
         if let Some(path) = self.data.clone() {
-            let data = OnceData { path, servers: self.servers, rules: self.rules(), workers };
-            return once_with_data(&self.files, self.now, &data, self.json);
+            let (servers, config, out) = (self.servers, self.config.clone(), self.out.clone());
+            let data = OnceData { path, servers, config, rules: self.rules(), workers, out };
+            return once_with_data(&self.files, self.now, data, self.json);
         }
         let out = self.out.as_deref().unwrap_or(Path::new("."));
         let cannot = |e: io::Error| Failure::CannotRun(format!("{}: {e}", out.display()));
@@ -205,20 +209,20 @@ fn open_current(path: &Path) -> io::Result<(Option<CurrentLog>, Option<File>)> {
 }
 
 /// A text that takes its name when it is whole.
-struct NewText {
-    out: BufWriter<File>,
+pub(super) struct NewText {
+    pub out: BufWriter<File>,
     fresh: PathBuf,
     path: PathBuf,
 }
 
 impl NewText {
-    fn create(folder: &Path, name: &str) -> io::Result<NewText> {
+    pub fn create(folder: &Path, name: &str) -> io::Result<NewText> {
         let fresh = folder.join(format!("{name}.fresh"));
         let out = BufWriter::with_capacity(1 << 18, File::create(&fresh)?);
         Ok(NewText { out, fresh, path: folder.join(name) })
     }
 
-    fn end(mut self, sorted: bool) -> io::Result<()> {
+    pub fn end(mut self, sorted: bool) -> io::Result<()> {
         self.out.flush()?;
         if sorted {
             let text = fs::read(&self.fresh)?;

@@ -1,8 +1,12 @@
 //! One epoch into a directory that keeps everything: steps (1) to (7).
 
-use super::threads::Threads;
+use super::command::view_of;
+use super::log::{write_current_log, write_filtered_text};
+use super::once::NewText;
 use crate::base::grouped;
+use crate::commands::settings::{Before, layered};
 use crate::commands::shared::{Failure, counted, now_ms, say, tell_summary};
+use crate::engine::{Threads, join_rules, keep_pair_terms, master_rules};
 use crate::master::args::Args;
 use crate::master::epoch::JoinRules;
 use crate::master::keeping::{Committed, Master, MasterRules};
@@ -12,15 +16,19 @@ use crate::proto::reflog::Stamp;
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What an epoch that is kept goes by.
 pub(super) struct OnceData {
     pub path: PathBuf,
     /// Servers 1 to this one get URLs.
     pub servers: u16,
+    /// A file that says it instead.
+    pub config: Option<PathBuf>,
     pub rules: JoinRules,
     pub workers: usize,
+    /// Where both logs are written as texts, too.
+    pub out: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -49,22 +57,31 @@ struct ServerTold {
 pub(super) fn once_with_data(
     files: &[PathBuf],
     now: Option<Stamp>,
-    data: &OnceData,
+    mut data: OnceData,
     json: bool,
 ) -> Result<(), Failure> {
     for file in files {
         InputFile::new(file).open().map_err(Failure::cannot_run)?;
     }
-    let rules =
-        MasterRules { servers: (1..=data.servers).map(Server::new).collect(), ..MasterRules::default() };
+    let rules = data.master_rules()?;
+    if let Some(out) = &data.out {
+        std::fs::create_dir_all(out).map_err(|e| Failure::CannotRun(format!("{}: {e}", out.display())))?;
+    }
     let now_s = now.map_or(u32::try_from(now_ms() / 1_000).unwrap_or(u32::MAX), Stamp::s);
     let (mut master, told) = Master::open(&data.path, rules)?;
     told.iter().for_each(say);
     let began = cpu_s();
+    let mut made = Vec::new();
     loop {
-        let (committed, files_taken) = match epoch(&mut master, files, now_s, data)? {
-            Some((.., true)) => continue,
-            Some((committed, taken, _)) => (committed, taken),
+        let (committed, files_taken) = match epoch(&mut master, files, now_s, &data)? {
+            Some((committed, _, true)) => {
+                made.push(committed.epoch);
+                continue;
+            }
+            Some((committed, taken, _)) => {
+                made.push(committed.epoch);
+                (committed, taken)
+            }
             None => (Committed { epoch: master.epoch().0, ..Committed::default() }, 0),
         };
         let known = files.len() as u64 - files_taken;
@@ -84,8 +101,50 @@ pub(super) fn once_with_data(
             cpu_s,
             cpu_s_per_million_lines: (lines > 0).then(|| cpu_s * 1e6 / lines as f64),
         };
+        if let Some(out) = &data.out {
+            write_texts(&data.path, &made, out)?;
+        }
         return tell_summary(&told, json, OnceTold::text);
     }
+}
+
+impl OnceData {
+    /// What is dealt by; rules of a file take the place of those that were given.
+    fn master_rules(&mut self) -> Result<MasterRules, Failure> {
+        let Some(file) = &self.config else {
+            let servers = (1..=self.servers).map(Server::new).collect();
+            return Ok(MasterRules { servers, ..MasterRules::default() });
+        };
+        let mut config = layered(Some(file), &[], Before::IsNone)?.config;
+        let wrong = |what: &str| Err(Failure::Usage(format!("{}: {what}", file.display())));
+        if config.servers.is_empty() {
+            return wrong("no server gets URLs (write a [[server]] with id = 1)");
+        }
+        if config.master.database.is_some() {
+            return wrong("two masters share its map over a database (take files with nephila master run)");
+        }
+        config.master.data.clone_from(&self.path);
+        crate::storage::make_data_directory(&self.path)?;
+        keep_pair_terms(&config, false).map_err(Failure::CannotRun)?;
+        self.rules = JoinRules { memory_bytes: self.rules.memory_bytes, ..join_rules(&config) };
+        Ok(MasterRules { moves_inputs: false, ..master_rules(&config) })
+    }
+}
+
+/// What the epochs of this process sent, and the current_log after them.
+fn write_texts(data: &Path, made: &[u64], out: &Path) -> Result<(), Failure> {
+    let mut view = view_of(data, "it was there a moment ago")?;
+    let cannot = |e: io::Error| {
+        Failure::CannotRun(format!("{}: {e} (all is kept in the data directory)", out.display()))
+    };
+    let mut filtered = NewText::create(out, "filtered_log").map_err(cannot)?;
+    for epoch in made {
+        write_filtered_text(&mut view, *epoch, &mut filtered.out).map_err(cannot)?;
+    }
+    filtered.end(false).map_err(cannot)?;
+    let mut current = NewText::create(out, "current_log").map_err(cannot)?;
+    write_current_log(&mut view, false, &mut current.out).map_err(cannot)?;
+    current.end(false).map_err(cannot)
 }
 
 /// An epoch of how many files, and whether it is one that was left unfinished; `None` if there is nothing new.

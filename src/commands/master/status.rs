@@ -138,7 +138,11 @@ fn rows_of(status: &MasterStatus, lines_per_second: Option<f64>) -> Vec<(&'stati
         ("epoch", epoch),
         (
             "spool",
-            format!("{} being taken, lag {:.1} s", counted(status.files_waiting, "file"), status.lag_s),
+            format!(
+                "{} waiting or being taken, lag {:.1} s",
+                counted(status.files_waiting, "file"),
+                status.lag_s
+            ),
         ),
         ("lines", format!("{}{pace}, {} rejected", status.lines, status.rejected)),
         ("URLs", format!("{} sent, {} held, {} rows of current_log", status.sent, status.held, status.rows)),

@@ -2,17 +2,18 @@ use super::messages::{NodeReport, Said, ToNodes};
 use super::orders::{OrderOf, Orders};
 use super::spool::{Spool, Whole};
 use crate::base::{Now, shown};
-use crate::config::{self, Config};
+use crate::config::{self, Bytes, Config};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::master_status::{MasterBoard, Neighbour, ServerStatus};
+use crate::limits::MASTER_REPORT_WORDS;
 use crate::master::args::Args;
-use crate::master::epoch::{AHEAD_S, DomainBy, JoinRules, Workers};
+use crate::master::epoch::{AHEAD_S, JoinRules, Workers};
 use crate::master::keeping::{Committed, Kept, Master, MasterRules, Told};
-use crate::master::map::{Assign, Server, ServerState};
+use crate::master::map::{Server, ServerState};
 use crate::master::moves::{Closed, MasterDesk, MoveError, MoveNews, MoveOrder, Moves};
 use crate::master::{DatabaseError, PairTerms, PartnerDomain, ServerId};
 use crate::rings::{Doorbell, Receiver, Sender};
@@ -51,6 +52,8 @@ pub(crate) struct EpochActor {
     terms: u64,
     /// When it was last said that new domains wait, or that the other master goes by other terms.
     warned_at: Option<Now>,
+    /// When it was last said that too much is held.
+    held_said_at: Option<Now>,
     turned_at: Now,
 }
 
@@ -87,18 +90,11 @@ pub(crate) fn master_rules(config: &Config) -> MasterRules {
     let server = |server: &config::Server| Server {
         id: ServerId(server.id),
         capacity: server.capacity,
-        state: match server.state {
-            config::ServerState::Active => ServerState::Active,
-            config::ServerState::Draining => ServerState::Draining,
-            config::ServerState::Down => ServerState::Down,
-        },
+        state: server.state,
     };
     MasterRules {
         servers: config.servers.iter().map(server).collect(),
-        assign: match config.master.assign {
-            config::Assign::LeastLoaded => Assign::LeastLoaded,
-            config::Assign::Rendezvous => Assign::Rendezvous,
-        },
+        assign: config.master.assign,
         queue_bytes_max: config.master.queue_bytes_max.0,
         keep_s: config.master.keep_repeats.0 as u32,
         moves_inputs: true,
@@ -117,7 +113,7 @@ pub(crate) fn drained(servers: &[ServerId]) -> Kept {
 }
 
 /// Two masters without a database go by a hash over the same servers, for as long as their directories last.
-pub(super) fn keep_pair_terms(config: &Config, has_table: bool) -> Result<(), String> {
+pub(crate) fn keep_pair_terms(config: &Config, has_table: bool) -> Result<(), String> {
     let master = &config.master;
     if has_table || master.peer.is_none() {
         return Ok(());
@@ -146,17 +142,15 @@ const APART_S: u32 = 600;
 /// A file may be on its way for so long.
 const LATE_S: u32 = 600;
 
-fn join_rules(config: &Config) -> JoinRules {
+/// How its epochs are told them.
+pub(crate) fn join_rules(config: &Config) -> JoinRules {
     let master = &config.master;
     JoinRules {
         resend_after_s: master.resend_after.0 as u32,
         late_s: APART_S + LATE_S,
         ahead_s: APART_S + AHEAD_S,
         keep_repeats_s: master.keep_repeats.0 as u32,
-        by: match master.by {
-            config::DomainBy::Domain => DomainBy::Registrable,
-            config::DomainBy::Host => DomainBy::Host,
-        },
+        by: master.by,
         memory_bytes: usize::try_from(master.memory.0).unwrap_or(usize::MAX),
     }
 }
@@ -194,6 +188,7 @@ impl EpochActor {
             asked: false,
             terms: 0,
             warned_at: None,
+            held_said_at: None,
             turned_at: Now::ZERO,
         };
         actor.terms = pair_terms(&actor.config).signature();
@@ -256,7 +251,9 @@ impl EpochActor {
 
     /// What nodes said beside what is about their queues.
     fn take_reports(&mut self) {
-        while let Some(NodeReport { server, link, said }) = self.parts.reports.pop() {
+        // Nodes that never stop talking do not keep epochs from being made.
+        for _ in 0..MASTER_REPORT_WORDS {
+            let Some(NodeReport { server, link, said }) = self.parts.reports.pop() else { return };
             match said {
                 Said::Handed { domain, lines } => self.moves.hand_lines(link, &domain, &lines),
                 Said::Closed { domain } => {
@@ -413,6 +410,24 @@ impl EpochActor {
         }
     }
 
+    /// Whether so much cannot be sent that no more is taken. What is held is tried again all the same.
+    fn is_held_full(&mut self, now: Now) -> bool {
+        let (held, most) =
+            (self.master.held().map_or(0, |held| held.bytes), self.config.master.held_bytes_max);
+        if held <= most.0 {
+            return false;
+        }
+        if self.held_said_at.is_none_or(|at| now.since_us(at) >= WARN_US) {
+            self.held_said_at = Some(now);
+            let text = format!(
+                "files wait in the spool: {} of lines cannot be sent, and held_bytes_max is {most} (see master status for what they wait for)",
+                Bytes(held)
+            );
+            self.parts.health.tell(Event::MasterNotice, vec![("what", "held_full".into())], text);
+        }
+        true
+    }
+
     fn is_due(&self, now: Now) -> bool {
         let every = self.config.master.epoch_max.0 * 1_000_000;
         self.is_begun
@@ -426,16 +441,17 @@ impl EpochActor {
             self.heed_peer(now);
             self.go_on_with_moves(now)?;
         }
-        let files = self.spool.look(now)?;
+        let mut files = self.spool.look(now)?;
+        if let Some(first) = files.iter().map(|file| file.waited).max() {
+            self.parts.board.lock().files_wait(files.len() as u64, first);
+        }
+        if !files.is_empty() && self.is_held_full(now) {
+            files.clear();
+        }
         if files.is_empty() && !self.is_due(now) {
             return Ok(false);
         }
         self.spool.taken();
-        let waited = files.iter().map(|file| file.waited.as_secs_f64()).fold(0.0, f64::max);
-        {
-            let mut board = self.parts.board.lock();
-            (board.files_waiting, board.lag_s) = (files.len() as u64, waited);
-        }
         self.epoch(&files, now)?;
         Ok(true)
     }
@@ -474,7 +490,7 @@ impl EpochActor {
             let mut board = self.parts.board.lock();
             (board.epoch, board.epoch_at_s) = (committed.epoch, u64::from(committed.now_s));
             board.epoch_ms = took.as_millis() as u64;
-            (board.files_waiting, board.lag_s) = (0, 0.0);
+            board.files_wait(0, Duration::ZERO);
             board.epochs += 1;
             board.files += files;
             board.lines += counts.lines;

@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How a master is. As it travels; names and units stay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -13,6 +14,8 @@ pub struct MasterStatus {
     /// Files that wait in the spool, and how long the first of them has.
     pub files_waiting: u64,
     pub lag_s: f64,
+    #[serde(skip)]
+    pub waiting_since: Option<Instant>,
     /// Since the process began.
     pub epochs: u64,
     pub files: u64,
@@ -72,6 +75,14 @@ pub struct Neighbour {
     pub agrees: Option<bool>,
 }
 
+impl MasterStatus {
+    /// Notes how many files wait, and how long the first of them has.
+    pub fn files_wait(&mut self, files: u64, first: Duration) {
+        (self.files_waiting, self.lag_s) = (files, first.as_secs_f64());
+        self.waiting_since = Instant::now().checked_sub(first).filter(|_| files > 0);
+    }
+}
+
 impl Neighbour {
     /// Notes how it is now.
     pub fn note(&mut self, is_there: bool, cause: Option<String>, now_s: u64) {
@@ -88,7 +99,11 @@ pub struct MasterBoard(Arc<Mutex<MasterStatus>>);
 
 impl MasterBoard {
     pub fn read(&self) -> MasterStatus {
-        self.lock().clone()
+        let mut status = self.lock().clone();
+        if let Some(since) = status.waiting_since {
+            status.lag_s = since.elapsed().as_secs_f64();
+        }
+        status
     }
 
     pub fn lock(&self) -> MutexGuard<'_, MasterStatus> {

@@ -1,5 +1,6 @@
 use super::current_log::CurrentLog;
 use super::id_key::IdKey;
+use crate::base::named_enum;
 use crate::master::InputFile;
 use std::io::Write;
 use std::path::Path;
@@ -55,13 +56,15 @@ impl Default for JoinRules {
     }
 }
 
-/// What URLs are dealt by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DomainBy {
-    /// The part of the host that somebody registered, by the list of public suffixes; the host where there is none.
-    #[default]
-    Registrable,
-    Host,
+named_enum! {
+    /// What URLs are dealt by.
+    #[derive(Default)]
+    pub enum DomainBy {
+        /// The part of the host that somebody registered, by the list of public suffixes; the host where there is none.
+        #[default]
+        Registrable = "domain",
+        Host = "host",
+    }
 }
 
 /// Which URLs are one: what an id is made of.
