@@ -23,16 +23,16 @@ const NODES: [u16; 2] = [1, 2];
 /// A process that has not answered for so long after its start will not.
 const START: Duration = Duration::from_secs(30);
 
-/// A process of the demo: what it says goes to a file, and it ends with us.
-struct Player {
+/// A process of a demo or a bench: what it says goes to a file, and it ends with us.
+pub(super) struct Player {
     name: String,
     child: Child,
-    data: PathBuf,
+    pub data: PathBuf,
     log: PathBuf,
 }
 
 impl Player {
-    fn start(name: &str, dir: &Path, args: &[&str]) -> Result<Player, Failure> {
+    pub fn start(name: &str, dir: &Path, args: &[&str]) -> Result<Player, Failure> {
         let (data, log) = (dir.join(name), dir.join(format!("{name}.log")));
         let mut command = Command::new(std::env::current_exe()?);
         // Ctrl-C is for us: it is stopped in its turn.
@@ -44,8 +44,12 @@ impl Player {
         Ok(Player { name: name.to_string(), child, data, log })
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it says of itself; nothing before it listens.
-    fn ask(&mut self) -> Result<NodeStatus, Failure> {
+    pub fn ask(&mut self) -> Result<NodeStatus, Failure> {
         if let Some(status) = self.child.try_wait()? {
             let said = fs::read_to_string(&self.log).unwrap_or_default();
             let last = said.lines().last().map_or(String::new(), |line| format!(": {line}"));
@@ -56,7 +60,7 @@ impl Player {
     }
 
     /// Asks it to stop, and waits.
-    fn stop(&mut self) {
+    pub fn stop(&mut self) {
         if let Ok(Some(mut running)) = RunningCrawl::at(&self.data) {
             let _ = running.tell::<serde_json::Value>("/api/v1/stop");
         }
@@ -214,7 +218,7 @@ fn look(master: &mut Player, nodes: &mut [Player]) -> Result<Scene, Failure> {
 }
 
 /// An address of loopback that nobody listens on.
-fn free_address() -> Result<String, Failure> {
+pub(super) fn free_address() -> Result<String, Failure> {
     let found = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     found
         .map(|addr| addr.to_string())

@@ -1,3 +1,4 @@
+use super::master_latency::Latency;
 use super::master_log::LogMaker;
 use super::record::RecordArgs;
 use super::stage::{PeerRun, Stage, is_installed};
@@ -18,18 +19,21 @@ use xxhash_rust::xxh3::xxh3_64;
 /// and filtered. Every URL that is sent is compared with those of the peers.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila bench master --lines 1000000\n  nephila bench master --peers --record bench/runs/my-machine-master.json\n\nThe figure to look at is CPU seconds per million lines, of a process of its own for each. The peers are GNU\nsort and join with an awk, and with --peers Polars and DuckDB too, which are installed into an environment of\nPython in the bench's directory. Ten million lines take 930 MB a file, and 6 GB in all."
+    after_help = "Examples:\n  nephila bench master --lines 1000000\n  nephila bench master --peers --record bench/runs/my-machine-master.json\n  nephila bench master --latency 100\n\nThe figure to look at is CPU seconds per million lines, of a process of its own for each. The peers are GNU\nsort and join with an awk, and with --peers Polars and DuckDB too, which are installed into an environment of\nPython in the bench's directory. Ten million lines take 930 MB a file, and 6 GB in all.\n\nWith --latency a master and a node run as processes, and a file goes into the spool when the one before is durable\nin the node's index. Each holds two URLs for five lines, nine of ten of them known to the node."
 )]
 pub(super) struct MasterBenchArgs {
-    /// Lines of a file
-    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
-    lines: u64,
+    /// Lines of a file [default: 10000000, and 100000 with --latency]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    lines: Option<u64>,
     /// Files; the last is measured
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=20))]
     files: u32,
     /// Memory for the epoch that has little
     #[arg(long, value_name = "BYTES", default_value = "256MB", value_parser = size::<u64>)]
     memory: u64,
+    /// Instead: put files into the spool of a master, and see when a node has them on disk
+    #[arg(long, value_name = "FILES", conflicts_with = "peers", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    latency: Option<u32>,
     /// Measure Polars and DuckDB, too
     #[arg(long)]
     peers: bool,
@@ -59,7 +63,7 @@ struct Cost {
     mb_per_cpu_s: f64,
     seconds: f64,
     peak_bytes: Option<u64>,
-    current_bytes: u64,
+    current_bytes: Option<u64>,
     /// Of filtered_log, whatever the order of its lines.
     digest: Option<String>,
     /// As much CPU as ours in its own form.
@@ -74,13 +78,16 @@ const DUCKDB: &str = include_str!("master_peers/epoch_duckdb.py");
 
 impl MasterBenchArgs {
     pub fn run(self) -> Result<(), Failure> {
-        if self.lines == 0 {
-            return Err(Failure::Usage("--lines: at least one".into()));
-        }
         let stage = Stage::unmade(&self.data)?;
         fs::create_dir_all(&stage.dir)
             .map_err(|e| Failure::CannotRun(format!("cannot make {}: {e}", stage.dir.display())))?;
-        let report = Bench { args: &self, stage: &stage }.run()?;
+        if let Some(files) = self.latency {
+            let latency = Latency { dir: &stage.dir, files, lines: self.lines.unwrap_or(100_000) };
+            let report = latency.run()?;
+            drop(stage);
+            return self.record.tell(&report, |report| report.text());
+        }
+        let report = Bench { args: &self, lines: self.lines.unwrap_or(10_000_000), stage: &stage }.run()?;
         drop(stage);
         let differs = |cost: &&Cost| cost.digest.is_some() && cost.digest != report.ours[1].digest;
         if let Some(other) = report.peers.iter().find(differs) {
@@ -92,12 +99,13 @@ impl MasterBenchArgs {
 
 struct Bench<'a> {
     args: &'a MasterBenchArgs,
+    lines: u64,
     stage: &'a Stage,
 }
 
 impl Bench<'_> {
     fn run(&self) -> Result<MasterBenchReport, Failure> {
-        let maker = LogMaker { lines: self.args.lines, seed: 1 };
+        let maker = LogMaker { lines: self.lines, seed: 1 };
         for file in 0..self.args.files {
             let mut out = BufWriter::with_capacity(1 << 18, File::create(self.file(file))?);
             maker.write(file, &mut out)?;
@@ -108,12 +116,13 @@ impl Bench<'_> {
         let text = self.ours("as text", MUCH_MEMORY, true)?;
         let small = self.ours(&format!("in {} MB", self.args.memory / 1_000_000), &little, false)?;
         let ((plain, told), (text, _), (small, _)) = (plain, text, small);
+        let durable = self.durable()?;
         let mut report = MasterBenchReport {
-            lines: self.args.lines,
+            lines: self.lines,
             file_bytes: fs::metadata(self.file(self.args.files - 1))?.len(),
             sent: told["sent"].as_u64().unwrap_or(0),
             kept: told["kept"].as_u64().unwrap_or(0),
-            ours: vec![plain, text, small],
+            ours: vec![plain, text, small, durable],
             peers: Vec::new(),
             skipped: Vec::new(),
         };
@@ -171,6 +180,27 @@ impl Bench<'_> {
         Ok((cost, told))
     }
 
+    /// All seven steps, into the directory of a master.
+    fn durable(&self) -> Result<Cost, Failure> {
+        let data = self.stage.dir.join("master");
+        let mut last = None;
+        for file in 0..self.args.files {
+            let mut command = Command::new(std::env::current_exe()?);
+            command.args(["master", "once", "--json", "--servers", "16", "--memory", MUCH_MEMORY]);
+            command.args(["--now", &Bench::now(file)]).arg("--data").arg(&data).arg(self.file(file));
+            last = Some(self.stage.peer(command)?);
+        }
+        let run = last.ok_or_else(|| Failure::Usage("--files: at least one".into()))?;
+        let told: serde_json::Value =
+            serde_json::from_str(&run.text).map_err(|_| run.unread("master once"))?;
+        if told["lines"].as_u64() != Some(self.lines) {
+            return Err(run.unread("master once"));
+        }
+        let cost = self.cost("durable, 16 nodes", &run, None, &data, false)?;
+        fs::remove_dir_all(&data)?;
+        Ok(cost)
+    }
+
     /// The same by a peer: a program that runs a script with four arguments.
     fn peer(&self, name: &str, file_name: &str, script: &str, program: &Path) -> Result<Cost, Failure> {
         let path = self.stage.dir.join(file_name);
@@ -210,11 +240,11 @@ impl Bench<'_> {
         let file_bytes = fs::metadata(self.file(self.args.files - 1))?.len();
         Ok(Cost {
             name: name.to_string(),
-            cpu_s_per_million: run.cpu_us / self.args.lines as f64,
+            cpu_s_per_million: run.cpu_us / self.lines as f64,
             mb_per_cpu_s: file_bytes as f64 / run.cpu_us,
             seconds: run.seconds,
             peak_bytes,
-            current_bytes: fs::metadata(out.join("current_log"))?.len(),
+            current_bytes: fs::metadata(out.join("current_log")).ok().map(|known| known.len()),
             digest: is_text.then(|| digest(&out.join("filtered_log"))).transpose()?,
             ratio: 1.0,
         })
@@ -273,8 +303,8 @@ impl MasterBenchReport {
         for Cost { name, cpu_s_per_million, mb_per_cpu_s, peak_bytes, current_bytes, ratio, .. } in
             self.ours.iter().chain(&self.peers)
         {
-            let peak = peak_bytes.map_or("-".to_string(), |bytes| (bytes / 1_000_000).to_string());
-            let current = current_bytes / 1_000_000;
+            let [peak, current] = [peak_bytes, current_bytes]
+                .map(|bytes| bytes.map_or("-".to_string(), |bytes| (bytes / 1_000_000).to_string()));
             text += &format!(
                 "{name:<18} {cpu_s_per_million:>13.3} {mb_per_cpu_s:>9.0} {peak:>9} {current:>12} {ratio:>7.2}\n"
             );

@@ -19,6 +19,7 @@ mod farm_process;
 mod index;
 mod long;
 mod master;
+mod master_latency;
 mod master_log;
 mod parse;
 mod queues;

@@ -44,12 +44,17 @@ impl ProcessSample {
             let kilobytes: u64 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
             Some(kilobytes * 1_024)
         };
-        // The name in parentheses may hold spaces and parentheses; behind it stand numbers.
-        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-        let mut ticks = || fields.next()?.parse::<u64>().ok();
-        let cpu_us = (ticks()? + ticks()?) * TICK_US;
+        let cpu_us = ticks_us(stat)?;
         Some(ProcessSample { at_us, cpu_us, rss_bytes: bytes("VmRSS:")?, anon_bytes: bytes("RssAnon:")? })
     }
+}
+
+/// The CPU time in a file `stat` of a process or a thread.
+pub(super) fn ticks_us(stat: &str) -> Option<u64> {
+    // The name in parentheses may hold spaces and parentheses; behind it stand numbers.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some((ticks()? + ticks()?) * TICK_US)
 }
 
 #[cfg(test)]

@@ -1,21 +1,15 @@
 use super::job::DomainBy;
 use crate::base::fingerprint;
 use crate::proto::url::registrable;
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr2};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Where domains stand in URLs, with a memory for hosts that come often.
 pub struct Domains {
     by: DomainBy,
-    known: Vec<KnownHost>,
-}
-
-/// A host's hash, and how many bytes at its end are its domain.
-#[derive(Clone, Copy, Default)]
-struct KnownHost {
-    hash: u64,
-    domain_bytes: usize,
+    /// By the top of a host's hash: the rest of it, and in the lowest byte how many bytes at its end are its domain.
+    known: Vec<u64>,
 }
 
 /// What was known when a partition was done, for the next.
@@ -30,7 +24,8 @@ pub(super) struct LentDomains<'p> {
     domains: Option<Domains>,
 }
 
-const KNOWN_BITS: u32 = 14;
+const KNOWN_BITS: u32 = 17;
+const LENGTH: u64 = 0xff;
 
 impl DomainsPool {
     pub fn new(by: DomainBy) -> DomainsPool {
@@ -57,7 +52,7 @@ impl Drop for LentDomains<'_> {
 
 impl Domains {
     pub fn new(by: DomainBy) -> Domains {
-        Domains { by, known: vec![KnownHost::default(); 1 << KNOWN_BITS] }
+        Domains { by, known: vec![0; 1 << KNOWN_BITS] }
     }
 
     /// The place of the domain in a URL in normal form.
@@ -69,24 +64,23 @@ impl Domains {
         let text = &url[host.clone()];
         let hash = fingerprint(text);
         let known = &mut self.known[(hash >> (64 - KNOWN_BITS)) as usize];
-        if known.hash != hash || known.domain_bytes == 0 {
-            let domain_bytes = registrable(str::from_utf8(text).unwrap_or_default()).len();
-            *known = KnownHost { hash, domain_bytes };
+        let mut length = (*known & LENGTH) as usize;
+        if *known & !LENGTH != hash << 8 || length == 0 {
+            length = registrable(str::from_utf8(text).unwrap_or_default()).len();
+            *known = hash << 8 | u64::try_from(length).ok().filter(|&length| length <= LENGTH).unwrap_or(0);
         }
-        host.end - known.domain_bytes.min(host.len())..host.end
+        host.end - length.min(host.len())..host.end
     }
 }
 
 /// The host of a URL in normal form, without its port.
 fn host_place(url: &[u8]) -> Range<usize> {
     let from = if url.get(4) == Some(&b's') { 8 } else { 7 };
-    let end = memchr(b'/', &url[from..]).map_or(url.len(), |at| from + at);
-    let authority = &url[from..end];
-    let host_bytes = match memrchr(b']', authority) {
-        Some(bracket) => bracket + 1,
-        None => memchr(b':', authority).unwrap_or(authority.len()),
+    let end = match url.get(from) {
+        Some(b'[') => memchr(b']', &url[from..]).map(|bracket| bracket + 1),
+        _ => memchr2(b'/', b':', &url[from..]),
     };
-    from..from + host_bytes
+    from..end.map_or(url.len(), |end| from + end)
 }
 
 #[cfg(test)]

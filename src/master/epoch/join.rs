@@ -119,14 +119,15 @@ struct Kept<'s> {
 impl Kept<'_> {
     /// Bytes for their part.
     fn keep(&self, bytes: &mut Vec<u8>) -> io::Result<Part> {
-        let before = self.bytes.fetch_add(bytes.capacity(), Ordering::Relaxed);
-        if before + bytes.capacity() <= self.max {
-            return Ok(Part::Memory(mem::take(bytes)));
-        }
-        self.bytes.fetch_sub(bytes.capacity(), Ordering::Relaxed);
-        let spilled = self.spill.write(&[bytes])?;
+        let before = self.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        let part = if before + bytes.len() <= self.max {
+            Part::Memory(bytes.as_slice().to_vec())
+        } else {
+            self.bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
+            Part::Spilled(self.spill.write(&[bytes])?)
+        };
         bytes.clear();
-        Ok(Part::Spilled(spilled))
+        Ok(part)
     }
 }
 
@@ -140,8 +141,8 @@ struct RowSink<'k> {
     output: PartitionOutput,
 }
 
-/// Bytes of a part, about.
-const PART_BYTES: usize = 1 << 20;
+/// Bytes of a part, about: few enough that it is put where lines were, and no new pages are asked for.
+const PART_BYTES: usize = 96 << 10;
 
 impl RowSink<'_> {
     fn end(mut self) -> io::Result<PartitionOutput> {

@@ -50,6 +50,8 @@ pub(super) struct PartitionJoin<'j, R, S> {
 
 /// Ids are told apart by what follows their first bytes.
 const DEPTH_MAX: u32 = 6;
+/// Groups that are brought near at once.
+const TOUCHED: usize = 32;
 
 impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
     pub fn run(mut self, parts: Vec<Part>) -> io::Result<(S, EpochCounts)> {
@@ -77,13 +79,16 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
         self.groups.clear(depth);
         parts.iter().for_each(|part| self.groups.add_all(part));
         let in_order = self.groups.in_order();
-        for number in &in_order {
-            let came = self.groups.grouped(*number, &parts);
-            while let Some(row) = self.rows.peek()?.filter(|row| row.id < came.id()) {
-                self.only_known(&row)?;
+        for some in in_order.chunks(TOUCHED) {
+            self.groups.touch(some, &parts);
+            for number in some {
+                let came = self.groups.grouped(*number, &parts);
+                while let Some(row) = self.rows.peek()?.filter(|row| row.id < came.id()) {
+                    self.only_known(&row)?;
+                }
+                let before = self.rows.peek()?.filter(|row| row.id == came.id());
+                self.came(&came, before.as_ref())?;
             }
-            let before = self.rows.peek()?.filter(|row| row.id == came.id());
-            self.came(&came, before.as_ref())?;
         }
         Ok(())
     }

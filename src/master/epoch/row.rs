@@ -60,10 +60,8 @@ impl TagMark {
         if tag.len() > WHOLE_BYTES_MAX {
             return TagMark(xxh3_64(tag) | HASHED);
         }
-        let mut word = [0; 8];
-        word[..tag.len()].copy_from_slice(tag);
-        word[7] = tag.len() as u8;
-        TagMark(u64::from_le_bytes(word))
+        let length = (tag.len() as u64) << 56;
+        TagMark(tag.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)) | length)
     }
 
     /// Nothing was said.

@@ -14,7 +14,7 @@ use super::row::{CurrentRow, TagMark};
 use super::spill_file::{Part, SpillFile};
 use crate::base::{push_decimal, shown, u32_at};
 use crate::master::EpochCounts;
-use crate::proto::reflog::Stamp;
+use crate::proto::reflog::{Stamp, StampReader, StampWriter};
 use crate::proto::url::{CrawlUrl, is_normal};
 use memchr::memchr;
 use std::collections::BTreeMap;
@@ -37,6 +37,7 @@ pub fn join_text(
     current: Option<&mut dyn Read>,
     out: TextOut<'_>,
 ) -> io::Result<EpochCounts> {
+    let idle = Mutex::<Vec<Texts>>::default();
     let spill = SpillFile::new(job.work);
     let eighth = job.rules.memory_bytes / 8;
     let known =
@@ -45,11 +46,10 @@ pub fn join_text(
     let domains = DomainsPool::new(job.rules.by);
     let make = |_| TextSink {
         domains: domains.lend(),
-        dates: Dates::default(),
-        filtered: Vec::new(),
-        current: Vec::new(),
+        stamps: StampWriter::default(),
+        texts: idle.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default(),
     };
-    let in_order = Mutex::new(InOrder { next: 0, waiting: BTreeMap::new(), out });
+    let in_order = Mutex::new(InOrder { next: 0, waiting: BTreeMap::new(), out, idle: &idle });
     let made =
         |partition, sink| in_order.lock().unwrap_or_else(PoisonError::into_inner).take(partition, sink);
     match &known {
@@ -76,7 +76,8 @@ impl<'s> TextLog<'s> {
         spill: &'s SpillFile,
     ) -> io::Result<TextLog<'s>> {
         let mut buckets = Buckets::new(0, memory_bytes, false, spill);
-        let mut read = TextReader { key, canon, scratch: String::new(), line: 0 };
+        let mut read =
+            TextReader { key, canon, scratch: String::new(), stamps: StampReader::default(), line: 0 };
         let mut buffer = vec![0; READ_BYTES];
         let mut filled = 0;
         loop {
@@ -112,6 +113,7 @@ struct TextReader<'a> {
     key: &'a IdKey,
     canon: &'a dyn UrlCanon,
     scratch: String,
+    stamps: StampReader,
     line: u64,
 }
 
@@ -134,7 +136,7 @@ impl TextReader<'_> {
         }
         fields[5] = rest;
         let [url, domain, sent, seen, hits, tag] = fields;
-        let (Some(sent), Some(seen)) = (Stamp::parse(sent), Stamp::parse(seen)) else {
+        let (Some(sent), Some(seen)) = (self.stamps.parse(sent), self.stamps.parse(seen)) else {
             return Err(self.wrong("no time as YYYYMMDDhhmmss", text));
         };
         let digits = !hits.is_empty() && hits.len() < 20 && hits.iter().all(u8::is_ascii_digit);
@@ -232,7 +234,13 @@ impl KnownRows for TextRows {
 /// The lines of a partition.
 struct TextSink<'p> {
     domains: LentDomains<'p>,
-    dates: Dates,
+    stamps: StampWriter,
+    texts: Texts,
+}
+
+/// Lines of both logs.
+#[derive(Default)]
+struct Texts {
     filtered: Vec<u8>,
     current: Vec<u8>,
 }
@@ -250,19 +258,19 @@ impl Sink for TextSink<'_> {
     fn sent(&mut self, sent: &SentNow<'_>) -> io::Result<()> {
         let line = sent.came.last();
         let domain = &line.url[self.domains.place(line.url)];
-        for out in [&mut self.filtered, &mut self.current] {
+        let Texts { filtered, current } = &mut self.texts;
+        for out in [&mut *filtered, current] {
             out.extend_from_slice(line.url);
             out.push(b'\t');
             out.extend_from_slice(domain);
             out.push(b'\t');
         }
-        let digits = self.dates.digits(sent.came.at_s());
-        self.filtered.extend_from_slice(&digits);
-        self.filtered.push(b'\t');
-        push_decimal(&mut self.filtered, u64::from(sent.hits));
-        self.filtered.push(b'\t');
-        push_tag(sent.tag, Some(sent.came), sent.known, &mut self.filtered);
-        self.filtered.push(b'\n');
+        filtered.extend_from_slice(&self.stamps.digits(Stamp::from_s(sent.came.at_s())));
+        filtered.push(b'\t');
+        push_decimal(filtered, u64::from(sent.hits));
+        filtered.push(b'\t');
+        push_tag(sent.tag, Some(sent.came), sent.known, filtered);
+        filtered.push(b'\n');
         self.end_row(sent.next, Some(sent.came), sent.known);
         Ok(())
     }
@@ -274,16 +282,17 @@ impl Sink for TextSink<'_> {
         known: Option<KnownText<'_>>,
     ) -> io::Result<()> {
         let url = known.map(|known| known.url).or_else(|| came.map(|came| came.last().url));
+        let current = &mut self.texts.current;
         match url {
             Some(url) => {
-                self.current.extend_from_slice(url);
-                self.current.push(b'\t');
+                current.extend_from_slice(url);
+                current.push(b'\t');
                 let domain = known.map(|known| known.domain).filter(|domain| !domain.is_empty());
                 let domain = domain.unwrap_or_else(|| &url[self.domains.place(url)]);
-                self.current.extend_from_slice(domain);
-                self.current.push(b'\t');
+                current.extend_from_slice(domain);
+                current.push(b'\t');
             }
-            None => write!(self.current, "#{:016x}\t\t", next.id)?,
+            None => write!(current, "#{:016x}\t\t", next.id)?,
         }
         self.end_row(next, came, known);
         Ok(())
@@ -293,50 +302,36 @@ impl Sink for TextSink<'_> {
 impl TextSink<'_> {
     /// What follows the domain.
     fn end_row(&mut self, next: &CurrentRow, came: Option<&Grouped<'_>>, known: Option<KnownText<'_>>) {
+        let current = &mut self.texts.current;
         for time_s in [next.sent_s, next.seen_s] {
-            let digits = self.dates.digits(time_s);
-            self.current.extend_from_slice(&digits);
-            self.current.push(b'\t');
+            current.extend_from_slice(&self.stamps.digits(Stamp::from_s(time_s)));
+            current.push(b'\t');
         }
-        push_decimal(&mut self.current, u64::from(next.hits));
-        self.current.push(b'\t');
-        push_tag(next.tag, came, known, &mut self.current);
-        self.current.push(b'\n');
-    }
-}
-
-/// Times as they are written, of which nearly all are of one minute or the last.
-#[derive(Default)]
-struct Dates {
-    minute: u32,
-    digits: [u8; 14],
-}
-
-impl Dates {
-    fn digits(&mut self, time_s: u32) -> [u8; 14] {
-        if self.minute != time_s / 60 + 1 {
-            self.minute = time_s / 60 + 1;
-            self.digits = Stamp::from_s(time_s).digits();
-        }
-        let second = (time_s % 60) as u8;
-        self.digits[12..].copy_from_slice(&[b'0' + second / 10, b'0' + second % 10]);
-        self.digits
+        push_decimal(current, u64::from(next.hits));
+        current.push(b'\t');
+        push_tag(next.tag, came, known, current);
+        current.push(b'\n');
     }
 }
 
 /// Partitions in their order, whoever is done first.
-struct InOrder<'a, 'p> {
+struct InOrder<'a, 'p, 'o> {
     next: u16,
     waiting: BTreeMap<u16, TextSink<'p>>,
-    out: TextOut<'a>,
+    out: TextOut<'o>,
+    /// Texts that were written, to be filled again.
+    idle: &'a Mutex<Vec<Texts>>,
 }
 
-impl<'p> InOrder<'_, 'p> {
+impl<'p> InOrder<'_, 'p, '_> {
     fn take(&mut self, partition: u8, sink: TextSink<'p>) -> io::Result<()> {
         self.waiting.insert(u16::from(partition), sink);
-        while let Some(sink) = self.waiting.remove(&self.next) {
-            self.out.filtered.write_all(&sink.filtered)?;
-            self.out.current.write_all(&sink.current)?;
+        while let Some(TextSink { mut texts, .. }) = self.waiting.remove(&self.next) {
+            self.out.filtered.write_all(&texts.filtered)?;
+            self.out.current.write_all(&texts.current)?;
+            texts.filtered.clear();
+            texts.current.clear();
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(texts);
             self.next += 1;
         }
         Ok(())

@@ -10,11 +10,18 @@ use std::hash::BuildHasher;
 pub struct DomainMap {
     names: Names,
     entries: Vec<Entry>,
-    table: HashTable<u32>,
+    table: HashTable<Known>,
     hashes: RandomState,
     loads: Loads,
     /// Entries that have no server yet are behind this one.
     placed: usize,
+}
+
+/// A domain's number, and where its name is: it is compared without a look at the entry, which is fetched meanwhile.
+#[derive(Clone, Copy)]
+struct Known {
+    index: u32,
+    place: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -68,8 +75,8 @@ impl DomainMap {
 
     fn index(&self, domain: &str) -> Option<u32> {
         let hash = self.hashes.hash_one(domain.as_bytes());
-        let is = |&index: &u32| self.names.domain(self.entries[index as usize].place) == domain.as_bytes();
-        self.table.find(hash, is).copied()
+        let is = |known: &Known| self.names.domain(known.place) == domain.as_bytes();
+        self.table.find(hash, is).map(|known| known.index)
     }
 
     pub fn get(&self, domain: &str) -> Option<MapRow> {
@@ -120,6 +127,7 @@ impl DomainMap {
         } else {
             self.placed = self.placed.max(index as usize + 1);
         }
+        // The table goes on with the place of its name that it knows, which has not changed.
         let place = if self.names.get(old.place) == cold { old.place } else { self.names.push(&cold) };
         let moving_to = row.moving_to.map_or(NONE, |server| server.0);
         self.entries[index as usize] = Entry { place, server: row.server.0, moving_to, weight: old.weight };
@@ -156,7 +164,7 @@ impl DomainMap {
             let last = self.entries.len() as u32 - 1;
             let place = self.entries[last as usize].place;
             let hash = self.hashes.hash_one(self.names.domain(place));
-            if let Ok(found) = self.table.find_entry(hash, |&known| known == last) {
+            if let Ok(found) = self.table.find_entry(hash, |known| known.index == last) {
                 found.remove();
             }
             self.entries.pop();
@@ -176,9 +184,9 @@ impl DomainMap {
         let place = self.names.push(cold);
         self.entries.push(Entry { place, server: NONE, moving_to: NONE, weight: 0.0 });
         let hash = self.hashes.hash_one(domain.as_bytes());
-        let (names, entries, hashes) = (&self.names, &self.entries, &self.hashes);
-        let rehash = |&index: &u32| hashes.hash_one(names.domain(entries[index as usize].place));
-        self.table.insert_unique(hash, index, rehash);
+        let (names, hashes) = (&self.names, &self.hashes);
+        let rehash = |known: &Known| hashes.hash_one(names.domain(known.place));
+        self.table.insert_unique(hash, Known { index, place }, rehash);
         index
     }
 

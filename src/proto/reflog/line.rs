@@ -2,9 +2,10 @@
 
 use super::record::{DIGITS_MAX, ReflogRecord, TAG_BYTES_MAX};
 use super::reject::{Reject, RejectReason, TEXT_BYTES_MAX};
-use super::stamp::Stamp;
+use super::stamp::{Stamp, StampReader};
 use crate::limits::URL_BYTES_MAX;
 use memchr::{memchr, memchr_iter};
+use std::slice;
 
 /// The fields of a record up to its page, as they were written.
 #[derive(Clone, Copy)]
@@ -152,11 +153,11 @@ pub(super) fn trimmed(mut text: &[u8]) -> &[u8] {
 
 /// The record at the beginning of `bytes` if all of it is as it should be, to its end, and how long its line is. Says of
 /// no line anything else than [`Open`] does.
-pub(super) fn plain(bytes: &[u8]) -> Option<(ReflogRecord<'_>, usize)> {
+pub(super) fn plain<'a>(bytes: &'a [u8], stamps: &mut StampReader) -> Option<(ReflogRecord<'a>, usize)> {
     let (batch, rest) = digits(bytes, DIGITS_MAX)?;
     let (priority, rest) = digits(rest, 3)?;
     let (time, rest) = rest.split_at_checked(15)?;
-    let (at, b'\t') = (Stamp::parse(&time[..14])?, time[14]) else { return None };
+    let (at, b'\t') = (stamps.parse(&time[..14])?, time[14]) else { return None };
     let (page, rest) = digits(rest, DIGITS_MAX)?;
     let end = memchr(b'\t', &rest[..rest.len().min(URL_BYTES_MAX + 1)])?;
     let (url, rest) = (&rest[..end], &rest[end + 1..]);
@@ -166,7 +167,8 @@ pub(super) fn plain(bytes: &[u8]) -> Option<(ReflogRecord<'_>, usize)> {
     }
     let (hits, rest) = rest.split_at(count);
     let (tag, rest) = match rest {
-        [b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..] => (&rest[..0], rest),
+        [b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..] | [b'\t', b'\n', rest @ ..] => (&rest[..0], rest),
+        [b'\t', tag @ b'!'..=0xff, b'\n', rest @ ..] => (slice::from_ref(tag), rest),
         [b'\t', rest @ ..] => {
             let end = memchr(b'\n', &rest[..rest.len().min(TAG_BYTES_MAX + 2)])?;
             (trimmed(&rest[..end]), &rest[end + 1..])

@@ -29,4 +29,4 @@ pub use line::{fields, number};
 pub use reader::{LINE_BYTES_MAX, ReflogCounts, ReflogReader};
 pub use record::{DIGITS_MAX, ReflogRecord, TAG_BYTES_MAX};
 pub use reject::{Reject, RejectReason, TEXT_BYTES_MAX, Told};
-pub use stamp::Stamp;
+pub use stamp::{Stamp, StampReader, StampWriter};

@@ -1,5 +1,6 @@
 use super::line::{self, Open, Step};
 use super::reject::{Reject, RejectReason, Told};
+use super::stamp::StampReader;
 use memchr::memchr;
 use std::mem;
 
@@ -34,6 +35,7 @@ pub struct ReflogReader {
     open: Option<Kept>,
     /// In a line that is too long, and has been told.
     skips: bool,
+    stamps: StampReader,
 }
 
 /// The place of an open record in what is kept.
@@ -120,7 +122,7 @@ impl ReflogReader {
                 rest = &rest[end + 1..];
                 continue;
             }
-            if let Some((record, bytes)) = line::plain(rest) {
+            if let Some((record, bytes)) = line::plain(rest, &mut self.stamps) {
                 self.cut(open, told);
                 self.count_line();
                 self.counts.records += 1;

@@ -130,20 +130,32 @@ impl LinkBase {
     }
 }
 
+const OF_NO_HOST: u8 = 1;
+const HYPHEN: u8 = 2;
+
+const HOST_KINDS: [u8; 256] = {
+    let mut kinds = [OF_NO_HOST; 256];
+    let mut b = 0;
+    while b < 128 {
+        kinds[b as usize] = match b {
+            b'a'..=b'z' | b'0'..=b'9' | b'.' => 0,
+            b'-' => HYPHEN,
+            _ => OF_NO_HOST,
+        };
+        b += 1;
+    }
+    kinds
+};
+
 /// Lower-case letters, digits, dots and hyphens, with a last label that cannot be read as a number: a name that
 /// is its own normal form. Punycode is left to the standard's checks.
 pub(super) fn host_is_plain(host: &[u8]) -> bool {
-    let mut hyphens = false;
-    for &b in host {
-        if !(b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-')) {
-            return false;
-        }
-        hyphens |= b == b'-';
-    }
-    let last = memchr::memrchr(b'.', host).map_or(0, |dot| dot + 1);
-    host.get(last).is_some_and(u8::is_ascii_lowercase)
+    let kinds = host.iter().fold(0, |kinds, &b| kinds | HOST_KINDS[usize::from(b)]);
+    let last = host.iter().rposition(|&b| b == b'.').map_or(0, |dot| dot + 1);
+    kinds & OF_NO_HOST == 0
+        && host.get(last).is_some_and(u8::is_ascii_lowercase)
         && host[0] != b'.'
-        && !(hyphens && host.windows(4).any(|label| label == b"xn--"))
+        && !(kinds & HYPHEN != 0 && host.windows(4).any(|label| label == b"xn--"))
 }
 
 /// Plain bytes with at most one `?`, and dots only where they cannot form a dot segment. A colon in the first

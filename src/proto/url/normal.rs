@@ -2,7 +2,7 @@
 
 use super::link_base::host_is_plain;
 use crate::limits::URL_BYTES_MAX;
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memchr2};
 
 /// What a byte means for the part behind the host.
 const PLAIN: u8 = 0;
@@ -36,15 +36,16 @@ pub fn is_normal(text: &[u8]) -> bool {
         [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => (8, b":443".as_slice()),
         _ => return false,
     };
-    let Some(slash) = memchr(b'/', &text[host_at..]) else { return false };
-    let (authority, path) = text[host_at..].split_at(slash);
-    let host = match memchr(b':', authority) {
-        None => authority,
-        Some(colon) if authority[colon..] != *default_port && port_is_normal(&authority[colon + 1..]) => {
-            &authority[..colon]
+    let Some(end) = memchr2(b'/', b':', &text[host_at..]) else { return false };
+    let (host, mut path) = text[host_at..].split_at(end);
+    if path[0] == b':' {
+        let Some(slash) = memchr(b'/', path) else { return false };
+        let (port, behind) = path.split_at(slash);
+        if port == default_port || !port_is_normal(&port[1..]) {
+            return false;
         }
-        Some(_) => return false,
-    };
+        path = behind;
+    }
     text.len() <= URL_BYTES_MAX && host_is_plain(host) && path_is_normal(path)
 }
 
