@@ -86,7 +86,7 @@ const LATE_MS_MAX: u64 = 60_000;
 impl MasterPlan {
     pub fn from_seed(seed: u64) -> MasterPlan {
         let mut web = Plan::from_seed(seed);
-        let mut rng = Rng::new(seed ^ 0x3a57_e12);
+        let mut rng = Rng::new(seed ^ 0x03a5_7e12);
         let site = &mut web.site;
         site.hosts = 2 + rng.below(9) as u32;
         site.pages = 2 + rng.below(6) as u32;
