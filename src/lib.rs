@@ -106,6 +106,8 @@
 //! its end; `nephila audit` does so for a crawl on the real web. `nephila sim --split` checks 1, 2, 3 and 5 over a URL
 //! server, three spiders and a store server whose links break and which are killed; what it cannot hold a URL server to,
 //! because a request was left behind at a spider that it had to give up, is written in `sim/split/judge.rs`.
+//! `nephila sim --master` does so with two masters, their table and three nodes: no line is lost, no domain is with two nodes
+//! at once, nothing is fetched again without a change, and the audit of each master is clean.
 #![deny(unsafe_code)]
 
 pub mod admin;

@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(take(&mut index, "v1", NOW_S - 50), Imported::Known);
         assert_eq!(take(&mut index, "v2", NOW_S - 30), Imported::Known);
         assert_eq!(take(&mut index, "v1", NOW_S - 36_021), Imported::Due, "a clock that is wrong");
-        fetch(&mut index, ResultCode::ConnectFailed, NOW_S - 10);
+        fetch(&mut index, ResultCode::ConnectRefused, NOW_S - 10);
         assert_eq!(take(&mut index, "v3", NOW_S - 15), Imported::Due, "it was not had");
     }
 

@@ -39,6 +39,8 @@ struct OpenRequest {
 struct Url {
     /// The last tag that each master was given, and how often it was another than the one before.
     tags: [(u32, u64); MASTERS_MAX],
+    /// All that any of them was given.
+    all_tags: BTreeSet<u32>,
     /// When it was first given.
     given_at: Option<Now>,
     /// How often it was asked for, and how often it may be because of kills.
@@ -80,7 +82,10 @@ impl MasterJudge {
             url.given_at.get_or_insert(now);
             let (last, changes) = &mut url.tags[master];
             *changes += u64::from(tag > 0 && *last > 0 && tag != *last);
-            *last = if tag > 0 { tag } else { *last };
+            if tag > 0 {
+                *last = tag;
+                url.all_tags.insert(tag);
+            }
         }
     }
 
@@ -149,7 +154,9 @@ impl Witness for MasterJudge {
         let Some(url) = self.urls.get_mut(&key) else {
             panic!("host {host} was asked for {target}, which no master was given");
         };
-        let changes = url.tags.iter().map(|(_, changes)| *changes).max().unwrap_or(0);
+        // Each tag is news once; one that comes back behind another is so again.
+        let of_one = url.tags.iter().map(|(_, changes)| *changes);
+        let changes = of_one.chain([url.all_tags.len().saturating_sub(1) as u64]).max().unwrap_or(0);
         let again = now.since_us(url.given_at.unwrap_or(now)) / self.resend_after_us;
         assert!(
             url.asked < 1 + changes + again + url.excused,

@@ -44,7 +44,6 @@ struct MasterWorld {
     /// Since when nothing was left to do.
     quiet_since: Option<Now>,
     rng: Rng,
-    shows_notices: bool,
     report: SimReport,
 }
 
@@ -58,19 +57,6 @@ const STEPS_PER_INSTANT_MAX: u32 = 10_000;
 /// Runs the processes of one seed to their end. Panics with what went wrong; the seed replays it.
 pub fn run_master(seed: u64) -> SimReport {
     let mut world = MasterWorld::new(MasterPlan::from_seed(seed));
-    if world.shows_notices {
-        let p = &world.plan;
-        eprintln!(
-            "masters {} nodes {} table {} clocks {:?} resend {:?} epoch_max {:?} weights {:?}",
-            p.masters,
-            p.nodes,
-            p.has_table,
-            p.clocks_s,
-            p.web.config.master.resend_after,
-            p.web.config.master.epoch_max,
-            p.faults.weights
-        );
-    }
     world.run();
     world.judge_the_end();
     world.report
@@ -116,7 +102,6 @@ impl MasterWorld {
             is_calm: false,
             quiet_since: None,
             rng,
-            shows_notices: std::env::var_os("NEPHILA_SIM_NOTICES").is_some(),
             report: SimReport::default(),
             plan,
         }
@@ -139,7 +124,6 @@ impl MasterWorld {
             for process in (0..count).map(|n| (n + first) % count) {
                 busy |= self.turn(process, now);
             }
-            self.show_notices(now);
             if busy {
                 continue;
             }
@@ -192,23 +176,6 @@ impl MasterWorld {
             }
         }
         busy || self.is_stirred[number]
-    }
-
-    /// Prints what processes have told, for whoever looks into a seed.
-    fn show_notices(&self, now: Now) {
-        if !self.shows_notices {
-            return;
-        }
-        for (number, process) in self.processes.iter().enumerate() {
-            let health = match process {
-                Some(Process::Master(master)) => &master.core.health,
-                Some(Process::Node(node)) => &node.core.health,
-                None => continue,
-            };
-            for notice in health.notices().take().notices {
-                eprintln!("{now:?} process {number}: {}", notice.text);
-            }
-        }
     }
 
     fn next_event(&mut self, now: Now) -> Now {
@@ -268,9 +235,6 @@ impl MasterWorld {
                 fs::write(&part, &letter.text).expect("the disk does not fail");
                 fs::rename(&part, &whole).expect("the disk does not fail");
                 self.judge.borrow_mut().given(&self.plan, master, number, now);
-                if self.shows_notices {
-                    eprint!("{now:?} to {master} {}: {}", letter.name, String::from_utf8_lossy(&letter.text));
-                }
                 self.report.lines += letter.lines.len() as u64;
             }
         }
