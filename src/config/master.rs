@@ -265,7 +265,10 @@ mod tests {
                 "[[server]]\nid = 7\nstate = \"up\"\n",
                 "c.toml:3:server[1].state: must be \"active\", \"draining\" or \"down\"",
             ),
-            ("[server]\n", "c.toml:1:server: must be a list: each entry begins with [[server]] (the setting of this name belongs below [crawl])"),
+            (
+                "[server]\n",
+                "c.toml:1:server: must be a list: each entry begins with [[server]] (the setting of this name belongs below [crawl])",
+            ),
             (
                 "[master]\npeer = \"b:1\"\n",
                 "c.toml:2:master.peer: two masters with assign = \"least_loaded\" and no database could give one domain to two servers (set database, or assign = \"rendezvous\" in both)",

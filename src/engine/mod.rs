@@ -77,8 +77,8 @@ pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
 pub use master::{DatabaseUrl, Postgres, Stranger};
 pub(crate) use master::{
-    MasterCore, MasterMeans, MasterNode, MasterSummary, OrderOf, TABLE_NOTE, Threads, assemble_master, drained,
-    give_order,
+    MasterCore, MasterMeans, MasterNode, MasterSummary, OrderOf, TABLE_NOTE, Threads, assemble_master,
+    drained, give_order,
 };
 pub(crate) use master::{join_rules, keep_pair_terms, master_rules};
 pub(crate) use names::ResolvConf;

@@ -153,6 +153,6 @@ mod tests {
             assert_eq!(reader.parse(&text), Stamp::parse(&text), "{text:?}");
             assert_eq!(reader.parse(&text[..13]), None);
         }
-        assert_eq!(StampReader::default().parse(b"\0\0\0\0\0\0\0\0000000"), None);
+        assert_eq!(StampReader::default().parse(b"\x00\x00\x00\x00\x00\x00\x00\x00000000"), None);
     }
 }

@@ -1,7 +1,9 @@
 use super::process::WALL;
 use crate::base::{Now, Rng};
-use crate::config::{Assign, Bytes, Millis, Rate, Seconds};
+use crate::config::{Bytes, Millis, Rate, Seconds};
 use crate::farm::host_name;
+use crate::master::epoch::DomainBy;
+use crate::master::map::Assign;
 use crate::proto::reflog::{ReflogRecord, Stamp};
 use crate::proto::sitemap::Sitemaps;
 use crate::sim::plan::{Faults, Plan};
@@ -114,7 +116,7 @@ impl MasterPlan {
         config.crawl.depth = Some(0);
         config.master.resend_after = Seconds([60, 3_600][rng.below(2) as usize]);
         config.master.epoch_max = Seconds(1 + rng.below(20));
-        config.master.by = crate::config::DomainBy::Host;
+        config.master.by = DomainBy::Host;
         config.master.timeout_node = Seconds(3 + rng.below(30));
         config.master.assign = match has_table || masters == 1 {
             true => Assign::LeastLoaded,

@@ -1,6 +1,6 @@
 use super::plan::{MASTERS_MAX, MasterPlan, NODES_MAX};
 use crate::base::{Now, Wall};
-use crate::config::{Config, MasterAddress, Server, ServerState};
+use crate::config::{Config, MasterAddress, Server};
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
     Actor, CrawlShard, CrawlStore, CrawlTask, Health, HostsFile, LinkPort, Links, LinksConfig, MasterCore,
@@ -8,6 +8,7 @@ use crate::engine::{
     assemble, assemble_master,
 };
 use crate::master::epoch::{IdKey, OneWorker};
+use crate::master::map::ServerState;
 use crate::master::{MemoryTable, PartnerDomain};
 use crate::rings::Doorbell;
 use crate::sim::turning::{Seat, silent};
