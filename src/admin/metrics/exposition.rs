@@ -1,5 +1,6 @@
 use super::beside::Beside;
-use super::families::{FAMILIES, Family, Kind, Samples, Value};
+use super::families::families;
+use super::family::{Family, Kind, Samples, Value};
 use crate::base::Durations;
 use crate::engine::Readings;
 use prometheus_client::collector::Collector;
@@ -35,7 +36,7 @@ impl Format {
 /// The figures of a process as Prometheus reads them.
 pub(crate) fn exposition(readings: &Readings, beside: &Beside, format: Format) -> String {
     let mut registry = Registry::default();
-    let families = FAMILIES.iter().filter(|family| family.is_of(readings));
+    let families = families().filter(|family| family.is_of(readings));
     let read = |family: &'static Family| {
         let mut samples = Samples::default();
         (family.read)(readings, beside, &mut samples);
@@ -101,7 +102,7 @@ fn write_value(metric: &mut MetricEncoder<'_>, kind: Kind, value: &Value) -> fmt
 /// OpenMetrics as version 0.0.4 has it: the name of a counter's family ends like those of its samples, and no line marks
 /// the end.
 fn as_text(open_metrics: &str) -> String {
-    let is_counter = |name| FAMILIES.iter().any(|family| family.name.strip_suffix("_total") == Some(name));
+    let is_counter = |name| families().any(|family| family.name.strip_suffix("_total") == Some(name));
     let mut text = String::with_capacity(open_metrics.len() + 1_024);
     for line in open_metrics.lines().filter(|line| *line != "# EOF") {
         let said: Vec<&str> = line.splitn(4, ' ').collect();
@@ -197,8 +198,8 @@ mod tests {
         };
         let words: Vec<&str> = KNOWN.split_whitespace().filter(|word| *word != "·").collect();
         let known: Vec<String> = words.chunks(2).map(|pair| pair.join(" ")).collect();
-        assert_eq!(FAMILIES.iter().map(spelt).collect::<Vec<_>>(), known);
-        for family in FAMILIES {
+        assert_eq!(families().map(spelt).collect::<Vec<_>>(), known);
+        for family in families() {
             assert_eq!(family.kind == Kind::Counter, family.name.ends_with("_total"), "{}", family.name);
             assert!(
                 family.help.ends_with('.') && family.help.len() < 120,
@@ -287,7 +288,7 @@ mod tests {
             types.map(|line| line.split(' ').next().unwrap().to_string()).collect()
         };
         let of = |role, has_store| names(&Readings { role, has_store, ..crawl(1) });
-        let of_crawl = FAMILIES.iter().filter(|family| family.roles.contains(&Role::Crawl));
+        let of_crawl = families().filter(|family| family.roles.contains(&Role::Crawl));
         assert_eq!(of(Role::Crawl, true).len(), of_crawl.count());
         let url_server = of(Role::UrlServer, false);
         assert!(url_server.contains("nephila_index_urls") && !url_server.contains("nephila_store_segments"));

@@ -6,12 +6,15 @@
 //! ```
 //!
 //! Nothing is kept for it between two scrapes. What is exposed, by which names, types and labels, stands in one table
-//! (`FAMILIES`). No label ever holds what came from the network: hosts, URLs, addresses, paths and agents stay out, so
+//! (`families`). No label ever holds what came from the network: hosts, URLs, addresses, paths and agents stay out, so
 //! that the number of series has a bound.
 
 mod beside;
 mod exposition;
 mod families;
+mod family;
+mod machine_families;
+mod master_families;
 
 pub(crate) use beside::Beside;
 pub(crate) use exposition::{Format, exposition};
