@@ -1,12 +1,12 @@
 use super::batch::{Batch, ENTRIES_AT_ONCE, Progress, Upto};
 use super::closed::ClosedDomains;
-use super::departure::{Departed, Departure};
+use super::departures::{DepartureNews, Departures};
+use super::journaling::Journaling;
 use super::position::MasterPosition;
 use super::side::Side;
 use crate::base::{Key, Now, Wall, shown};
 use crate::engine::inspect::entries::{DomainMove, Entered};
 use crate::engine::inspect::handed::Taken;
-use crate::engine::inspect::handover::{HandoverLine, HandoverReader, handover_path};
 use crate::engine::inspect::master_line::{MasterLine, MasterReport};
 use crate::engine::inspect::questions::Questions;
 use crate::engine::inspect::reports::Reported;
@@ -16,16 +16,13 @@ use crate::engine::runtime::counters::{Counter, CounterTable, Counters};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::health::{Health, Part};
-use crate::engine::runtime::log_writer::{LogWriterPort, ToLogWriter};
+use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::limits::MASTER_OVERLAP_S;
-use crate::proto::lines::{Handed, LineBuffer, LineError, MasterWord, NodeWord, TakeFrom};
+use crate::proto::lines::{LineBuffer, LineError, MasterWord, NodeWord, TakeFrom};
 use crate::proto::reflog::Stamp;
 use crate::rings::Doorbell;
-use rapidhash::fast::RapidHashSet;
-use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Takes the entries of this node's queue from one master at a time, and changes to another when that one is silent.
 pub struct MasterFeed {
@@ -43,22 +40,13 @@ pub struct MasterFeed {
     position: MasterPosition,
     /// Where it is kept; a simulation has no place.
     directory: Option<PathBuf>,
-    /// Domains that are with other servers, and whether that is written down.
-    closed: ClosedDomains,
-    is_closed_written: bool,
-    /// Those that are on their way there, in the order they were closed.
-    departures: Vec<Departure>,
-    /// What one of them brings along, on its way to the master.
-    sending: Option<Sending>,
-    /// Domains whose handover was sent on the link that stands.
-    sent: RapidHashSet<Box<str>>,
+    /// Domains that are with other servers, or on their way there.
+    departures: Departures,
     /// Bytes on their way to the master that is used.
     unsent: usize,
     /// What pages and robots.txt tell of parameters, and how much of it was sent.
     reported: Option<Reported>,
     reports: u64,
-    log: LogWriterPort,
-    /// What the journal of hosts must have before entries count as taken.
     journal: Journaling,
     /// When the mark was last written.
     marked_at: Now,
@@ -74,6 +62,8 @@ pub struct MasterFeed {
     wall: Wall,
     taken: Taken,
     entries: u64,
+    /// The last answer brought nothing: this node has all that its master has.
+    is_at_end: bool,
     changes: u64,
     bad_said: bool,
     trouble: Option<String>,
@@ -81,19 +71,6 @@ pub struct MasterFeed {
     told: Option<usize>,
     is_ending: bool,
     now: Now,
-}
-
-/// A handover that is read.
-struct Sending {
-    domain: Box<str>,
-    reader: HandoverReader<Box<dyn Read + Send>>,
-}
-
-/// Lines on their way to the journal of hosts.
-#[derive(Default)]
-struct Journaling {
-    lines: String,
-    fence: Option<Receiver<()>>,
 }
 
 /// What a feed is made of.
@@ -121,11 +98,9 @@ pub struct MasterParts {
 const LOAD_US: u64 = 10_000_000;
 /// A mark alone is written this often: an older one costs a little more overlap.
 const MARK_US: u64 = 10_000_000;
-/// Domains that are closed at the same time, and how often they are looked at.
-const DEPARTURES_AT_ONCE: usize = 16;
+/// Domains on their way to another server are looked at this often.
 const DEPARTURES_US: u64 = 50_000;
-/// A handover is sent in pieces of so much, and while no more than this is on its way.
-const HAND_BYTES: usize = 64 * 1_024;
+/// A handover is sent while no more than this is on its way.
 const UNSENT_MAX: usize = 1 << 20;
 /// Reports that are sent at once.
 const REPORTS_AT_ONCE: usize = 1_024;
@@ -139,8 +114,6 @@ impl MasterFeed {
         let sides: Vec<Side> = parts.masters.into_iter().map(Side::new).collect();
         let before = |side: &Side| parts.position.used.as_deref() == Some(&side.address);
         let used = sides.iter().position(before).unwrap_or(0);
-        let depart = |domain| Departure::new(domain, parts.directory.as_deref());
-        let departures = parts.closed.leaving().map(depart).collect();
         MasterFeed {
             server: parts.server,
             timeout_us: parts.timeout_us,
@@ -150,17 +123,12 @@ impl MasterFeed {
             heard_at: Now::ZERO,
             answered_at: None,
             position: MasterPosition { server: parts.server, ..parts.position },
+            departures: Departures::new(parts.closed, parts.directory.clone()),
             directory: parts.directory,
-            closed: parts.closed,
-            is_closed_written: true,
-            departures,
-            sending: None,
-            sent: RapidHashSet::default(),
             unsent: 0,
             reported: parts.reported,
             reports: 0,
-            log: parts.log,
-            journal: Journaling::default(),
+            journal: Journaling::new(parts.log),
             marked_at: Now::ZERO,
             load_at: Now::ZERO,
             port: parts.port,
@@ -173,6 +141,7 @@ impl MasterFeed {
             wall: parts.wall,
             taken: Taken::default(),
             entries: 0,
+            is_at_end: false,
             changes: 0,
             bad_said: false,
             trouble: None,
@@ -202,7 +171,7 @@ impl MasterFeed {
 
     /// Tells the master that is used how far all is done. No domain that is on its way to another server is passed.
     fn say_done(&mut self) {
-        let seq = self.seq().min(self.closed.done_max(self.address()));
+        let seq = self.seq().min(self.departures.closed().done_max(self.address()));
         if let Some(link) = self.sides[self.used].link.filter(|_| seq > 0) {
             self.send(link, NodeWord::Done { server: self.server, seq });
         }
@@ -359,7 +328,7 @@ impl MasterFeed {
         for piece in entered {
             self.count(*piece);
         }
-        if !self.is_journal_written() {
+        if !self.journal.is_written() {
             return is_news;
         }
         match progress {
@@ -376,7 +345,7 @@ impl MasterFeed {
 
     fn count(&mut self, entered: Entered) {
         self.taken.add(&entered.taken);
-        self.journal.lines.push_str(&entered.nice);
+        self.journal.add(&entered.nice);
         for moved in entered.moves {
             match moved {
                 DomainMove::Closed { domain, fence } => self.close(&domain, fence),
@@ -420,6 +389,7 @@ impl MasterFeed {
         }
         self.position = position;
         self.entries += entries;
+        self.is_at_end = entries == 0;
         self.batch = None;
         self.heard_at = self.now;
         self.sides[self.used].answered();
@@ -451,46 +421,25 @@ impl MasterFeed {
 
     // Domains that move -----------------------------------------------------------------------------------
 
-    /// A domain is another server's from here on. What the master was told before is all that may be done until a master
-    /// has what the domain brings along.
     fn close(&mut self, domain: &str, fence: u32) {
         let (address, seq) = (self.address().to_string(), self.seq());
-        self.closed.close(domain, fence, (&address, seq));
-        self.is_closed_written = false;
-        self.sent.remove(domain);
-        if !self.departures.iter().any(|departure| *departure.domain == *domain) {
-            self.departures.push(Departure::new(domain, None));
+        if self.departures.close(domain, fence, (&address, seq)) {
             let text = format!("{domain} moves to another server: nothing more is asked of it here");
             self.health.tell(Event::DomainClosed, vec![("domain", domain.into())], text);
         }
     }
 
     fn open(&mut self, domain: &str, fence: u32) {
-        self.closed.open(domain, fence);
-        self.is_closed_written = false;
-        self.departures.retain(|departure| *departure.domain != *domain);
-        self.sending.take_if(|sending| *sending.domain == *domain);
-        self.forget_handover(domain);
+        self.departures.open(domain, fence);
         let text = format!("{domain} is with this server from now on");
         self.health.tell(Event::DomainOpened, vec![("domain", domain.into())], text);
     }
 
-    fn forget_handover(&self, domain: &str) {
-        if let Some(directory) = &self.directory {
-            let _ = std::fs::remove_file(handover_path(directory, domain));
-        }
-    }
-
     /// A master has what a domain brings along.
     fn fenced(&mut self, domain: &str) {
-        if !self.sent.contains(domain) || !self.closed.fenced(domain) {
+        if !self.departures.fenced(domain) {
             return;
         }
-        self.departures.retain(|departure| *departure.domain != *domain);
-        self.sent.remove(domain);
-        // First, so that a kill in between only sends a little again.
-        self.forget_handover(domain);
-        self.is_closed_written = false;
         if self.write_closed() {
             self.say_done();
         }
@@ -500,116 +449,41 @@ impl MasterFeed {
 
     /// Whether it is on disk which domains are closed.
     fn write_closed(&mut self) -> bool {
-        if let Some(directory) = self.directory.as_ref().filter(|_| !self.is_closed_written)
-            && let Err(cause) = self.closed.write(directory)
-        {
+        let written = self.departures.write_closed();
+        if let Err(cause) = &written {
             let text = format!("taking from the master waits: master.closed: {cause}");
             self.health.wait_for(Part::Master, Some(text));
-            return false;
         }
-        self.is_closed_written = true;
-        true
-    }
-
-    /// Whether the journal of hosts has what came for it.
-    fn is_journal_written(&mut self) -> bool {
-        let Journaling { lines, fence } = &mut self.journal;
-        if fence.is_none() && !lines.is_empty() {
-            let (done, is_done) = sync_channel(1);
-            let journal = ToLogWriter::Journal(lines.clone());
-            // A ring that is full has room in a moment.
-            if self.log.words.push(journal).is_ok() {
-                lines.clear();
-                if self.log.words.push(ToLogWriter::Fence(done)).is_ok() {
-                    *fence = Some(is_done);
-                }
-                self.log.bell.ring_if_asleep();
-            }
-        }
-        if fence.as_ref().is_some_and(|fence| fence.try_recv().is_ok()) {
-            *fence = None;
-        }
-        fence.is_none() && lines.is_empty()
+        written.is_ok()
     }
 
     fn begin_handovers_anew(&mut self) {
-        (self.sending, self.unsent) = (None, 0);
-        self.sent.clear();
+        self.departures.begin_anew();
+        self.unsent = 0;
     }
 
+    /// Goes on with domains that leave, and sends what they bring along.
     fn look_at_departures(&mut self) -> bool {
-        let mut told = Vec::new();
-        for departure in self.departures.iter_mut().take(DEPARTURES_AT_ONCE) {
-            match departure.look(&self.questions, &self.bell, self.now) {
-                Departed::Waits => {}
-                Departed::Whole(urls) => {
-                    let text =
-                        format!("{}: nothing is on the wire, and {urls} URLs go along", departure.domain);
-                    told.push((Event::DomainReady, departure.domain.clone(), text));
-                }
-                Departed::Trouble(cause) => {
-                    let text = format!("{}: its handover cannot be written: {cause}", departure.domain);
-                    told.push((Event::HandoverFails, departure.domain.clone(), text));
-                }
-            }
-        }
-        for (event, domain, text) in told {
-            self.health.tell(event, vec![("domain", (&*domain).into())], text);
-        }
-        self.send_handover()
-    }
-
-    /// Sends what a domain brings along, piece by piece, and at its end that this was all.
-    fn send_handover(&mut self) -> bool {
+        let health = &self.health;
+        let tell = |DepartureNews { event, domain, text }: DepartureNews| {
+            health.tell(event, vec![("domain", (&*domain).into())], text);
+        };
+        self.departures.look(&self.questions, &self.bell, self.now, tell);
         let Some(link) = self.sides[self.used].link.filter(|_| self.batch.is_some()) else { return false };
-        if self.sending.is_none() {
-            let sent = &self.sent;
-            let is_due =
-                |departure: &&mut Departure| departure.is_ready() && !sent.contains(&departure.domain);
-            let Some(departure) = self.departures.iter_mut().find(is_due) else { return false };
-            match departure.read(self.directory.as_deref()) {
-                Ok(reader) => self.sending = Some(Sending { domain: departure.domain.clone(), reader }),
-                Err(cause) => {
-                    departure.begin_anew(self.now);
-                    let text = format!("{}: its handover cannot be read: {cause}", departure.domain);
-                    let fields = vec![("domain", (&*departure.domain).into())];
-                    self.health.tell(Event::HandoverFails, fields, text);
-                    return false;
-                }
-            }
-        }
         if self.unsent > UNSENT_MAX {
             return false;
         }
-        let Some(Sending { domain, reader }) = &mut self.sending else { return false };
-        let mut bytes = Vec::new();
-        let is_over = loop {
-            let word = match reader.next() {
-                Ok(HandoverLine::Nice(line)) => NodeWord::Hand { domain, handed: Handed::Nice(line) },
-                Ok(HandoverLine::Url(line)) => NodeWord::Hand { domain, handed: Handed::Url(line) },
-                Ok(HandoverLine::End) => break true,
-                Err(_) => {
-                    let domain = std::mem::take(domain);
-                    self.sending = None;
-                    let damaged = self.departures.iter_mut().find(|departure| departure.domain == domain);
-                    damaged.into_iter().for_each(|departure| departure.begin_anew(self.now));
-                    self.forget_handover(&domain);
-                    return false;
-                }
-            };
-            // Rules that do not go into a line are asked for again by whoever gets the domain.
-            let _ = word.write(&mut bytes);
-            if bytes.len() >= HAND_BYTES {
-                break false;
+        match self.departures.piece(self.now) {
+            Ok(bytes) if bytes.is_empty() => false,
+            Ok(bytes) => {
+                self.send_bytes(link, bytes);
+                true
             }
-        };
-        if is_over {
-            let _ = NodeWord::Closed { domain }.write(&mut bytes);
-            self.sent.insert(domain.clone());
-            self.sending = None;
+            Err(news) => {
+                tell(news);
+                false
+            }
         }
-        self.send_bytes(link, bytes);
-        true
     }
 
     // What is asked ---------------------------------------------------------------------------------------
@@ -731,7 +605,10 @@ impl MasterFeed {
             used: self.position.used.is_some().then(|| self.address().to_string()),
             seq: self.seq(),
             mark: mark.map(digits),
-            lag_s: mark.map(|mark| unix_s.saturating_sub(u64::from(mark.s()))),
+            lag_s: mark.map(|mark| match self.is_at_end {
+                true => 0,
+                false => unix_s.saturating_sub(u64::from(mark.s())),
+            }),
             answered_s: self.answered_at.map(|at| self.now.since_us(at) / 1_000_000),
             taken: self.entries,
             bad,
@@ -740,8 +617,14 @@ impl MasterFeed {
             reports_dropped: dropped,
             linked: others.map(|(_, side)| side.address.clone()).collect(),
             trouble: self.trouble.clone(),
-            closed_domains: self.closed.count() as u64,
-            leaving_domains: self.closed.leaving().take(LEAVING_SHOWN).map(str::to_string).collect(),
+            closed_domains: self.departures.closed().count() as u64,
+            leaving_domains: self
+                .departures
+                .closed()
+                .leaving()
+                .take(LEAVING_SHOWN)
+                .map(str::to_string)
+                .collect(),
         });
     }
 }

@@ -14,6 +14,8 @@
 //! | `side`     | one master: its link, and when it may be asked again after it refused              |
 //! | `closed`   | domains that were moved to other servers: `master.closed`                          |
 //! | `departure`| one domain on its way there, from CLOSE to FENCED                                  |
+//! | `departures` | all of them, and what they bring along in pieces                                  |
+//! | `journaling` | lines on their way to the journal of hosts                                       |
 //! | `feed`     | the actor: which master is used, what it is asked, and when the other is           |
 //!
 //! The position never runs ahead of the index: it is written after the import is durable, and before DONE. What is taken
@@ -22,7 +24,9 @@
 mod batch;
 mod closed;
 mod departure;
+mod departures;
 mod feed;
+mod journaling;
 mod position;
 mod side;
 
