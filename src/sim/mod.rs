@@ -15,6 +15,7 @@
 
 mod judge;
 mod master;
+mod misfortunes;
 mod plan;
 mod report;
 mod split;

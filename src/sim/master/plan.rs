@@ -6,6 +6,7 @@ use crate::master::epoch::DomainBy;
 use crate::master::map::Assign;
 use crate::proto::reflog::{ReflogRecord, Stamp};
 use crate::proto::sitemap::Sitemaps;
+use crate::sim::misfortunes::Misfortunes;
 use crate::sim::plan::{Faults, Plan};
 use crate::sim::web::PORT;
 
@@ -22,7 +23,7 @@ pub struct MasterPlan {
     /// Seconds that the clock of each master is ahead.
     pub clocks_s: [i64; MASTERS_MAX],
     pub letters: Vec<Letter>,
-    pub faults: Misfortunes,
+    pub faults: Misfortunes<Misfortune>,
 }
 
 /// A file of lines.
@@ -43,16 +44,6 @@ pub struct Line {
     pub hits: u32,
     /// 0 for a line without.
     pub tag: u32,
-}
-
-/// What befalls links, processes and the table.
-pub struct Misfortunes {
-    /// Mean virtual milliseconds between two of them; 0 = none.
-    pub every_ms: u64,
-    /// After that nothing more happens, so that the run can end.
-    pub until: Now,
-    /// How often which, compared with each other.
-    pub weights: [u64; 7],
 }
 
 /// One misfortune.
@@ -141,7 +132,7 @@ impl MasterPlan {
             has_table,
             clocks_s,
             letters,
-            faults: Misfortunes { every_ms, until, weights },
+            faults: Misfortunes { every_ms, until, weights: KINDS.into_iter().zip(weights).collect() },
         }
     }
 }
@@ -203,27 +194,5 @@ impl Letter {
         };
         record.write(&mut self.text);
         self.lines.push(Line { host, target, at_s: s, hits, tag });
-    }
-}
-
-impl Misfortunes {
-    pub fn next_at(&self, rng: &mut Rng, now: Now) -> Now {
-        match self.every_ms {
-            0 => Now::NEVER,
-            mean => {
-                Some(now.plus_ms(1 + rng.below(2 * mean))).filter(|at| *at < self.until).unwrap_or(Now::NEVER)
-            }
-        }
-    }
-
-    pub fn draw(&self, rng: &mut Rng) -> Misfortune {
-        let mut at = rng.below(self.weights.iter().sum());
-        for (kind, weight) in KINDS.into_iter().zip(self.weights) {
-            if at < weight {
-                return kind;
-            }
-            at -= weight;
-        }
-        unreachable!("it lies below the sum")
     }
 }

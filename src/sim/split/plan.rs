@@ -1,5 +1,6 @@
 use crate::base::{Now, Rng};
 use crate::config::{Bytes, Millis, Rate, Seconds};
+use crate::sim::misfortunes::Misfortunes;
 use crate::sim::plan::Plan;
 
 /// What one seed stands for: a web and its settings, the sizes of the processes and their misfortunes.
@@ -9,17 +10,7 @@ pub struct SplitPlan {
     /// Of each spider.
     pub shards: [usize; SPIDERS],
     pub workers: usize,
-    pub faults: Misfortunes,
-}
-
-/// What befalls links and processes.
-pub struct Misfortunes {
-    /// Mean virtual milliseconds between two of them; 0 = none.
-    pub every_ms: u64,
-    /// After that nothing more happens, so that the run can end.
-    pub until: Now,
-    /// How often which, compared with each other.
-    pub weights: [u64; 5],
+    pub faults: Misfortunes<Misfortune>,
 }
 
 /// One misfortune.
@@ -75,30 +66,8 @@ impl SplitPlan {
         SplitPlan {
             shards: std::array::from_fn(|_| 1 + rng.below(2) as usize),
             workers: 1 + rng.below(2) as usize,
-            faults: Misfortunes { every_ms, until, weights },
+            faults: Misfortunes { every_ms, until, weights: KINDS.into_iter().zip(weights).collect() },
             web,
         }
-    }
-}
-
-impl Misfortunes {
-    pub fn next_at(&self, rng: &mut Rng, now: Now) -> Now {
-        match self.every_ms {
-            0 => Now::NEVER,
-            mean => {
-                Some(now.plus_ms(1 + rng.below(2 * mean))).filter(|at| *at < self.until).unwrap_or(Now::NEVER)
-            }
-        }
-    }
-
-    pub fn draw(&self, rng: &mut Rng) -> Misfortune {
-        let mut at = rng.below(self.weights.iter().sum());
-        for (kind, weight) in KINDS.into_iter().zip(self.weights) {
-            if at < weight {
-                return kind;
-            }
-            at -= weight;
-        }
-        unreachable!("it lies below the sum")
     }
 }
