@@ -158,6 +158,7 @@ impl OnceArgs {
             inputs: &inputs,
             held: None,
             now_s,
+            horizon_s: now_s,
             current: log.as_ref(),
             rules: self.rules(),
             key: &key,

@@ -37,8 +37,6 @@ pub(crate) struct EpochActor {
     ended_at: Option<Now>,
     /// An epoch that was begun by a process that was killed.
     is_begun: bool,
-    /// Rows or lines that time changes: an epoch without files lets them go.
-    has_waiting: bool,
     /// Lines that could not be sent, and whether what they waited for may be there.
     has_held: bool,
     held_may_go: bool,
@@ -170,7 +168,7 @@ impl EpochActor {
             }
         }
         let is_begun = told.iter().any(|told| matches!(told, Told::EpochAgain { .. }));
-        let has_waiting = master.epoch().0 > 0;
+        let has_held = master.held().is_some();
         let mut actor = EpochActor {
             master,
             spool,
@@ -179,9 +177,8 @@ impl EpochActor {
             retry_at: None,
             ended_at: None,
             is_begun,
-            has_waiting,
-            has_held: false,
-            held_may_go: false,
+            has_held,
+            held_may_go: has_held,
             moves,
             orders,
             moved_at: None,
@@ -428,11 +425,12 @@ impl EpochActor {
         true
     }
 
+    /// Whether an epoch without files is of use: rows leave as logs go on, and so only lines that are held may have to go.
     fn is_due(&self, now: Now) -> bool {
         let every = self.config.master.epoch_max.0 * 1_000_000;
         self.is_begun
-            || self.has_held && self.held_may_go
-            || self.has_waiting && self.ended_at.is_none_or(|ended| now.since_us(ended) >= every)
+            || self.has_held
+                && (self.held_may_go || self.ended_at.is_none_or(|ended| now.since_us(ended) >= every))
     }
 
     /// Takes what is in the spool, if anything is, or if it is time.
@@ -483,7 +481,6 @@ impl EpochActor {
         self.tell(&committed.told);
         self.ended_at = Some(now);
         let counts = &committed.counts;
-        self.has_waiting = counts.kept > 0 || committed.held.is_some();
         (self.has_held, self.held_may_go) = (committed.held.is_some(), false);
         self.parts.counters.add(Counter::Lines, counts.lines);
         {

@@ -45,10 +45,10 @@ impl Incoming {
 }
 
 /// Whether a row stays of which nothing came: as long as its URL is not to be sent again, or as long as its hits wait.
-pub(super) fn stays(row: &CurrentRow, now_s: u32, rules: &JoinRules) -> bool {
+pub(super) fn stays(row: &CurrentRow, horizon_s: u32, rules: &JoinRules) -> bool {
     match row.hits {
-        0 => now_s.saturating_sub(row.sent_s) <= rules.resend_after_s.saturating_add(rules.late_s),
-        _ => now_s.saturating_sub(row.seen_s) <= rules.keep_repeats_s,
+        0 => horizon_s.saturating_sub(row.sent_s) <= rules.resend_after_s.saturating_add(rules.late_s),
+        _ => horizon_s.saturating_sub(row.seen_s) <= rules.keep_repeats_s,
     }
 }
 

@@ -13,6 +13,9 @@ pub struct JoinJob<'a> {
     pub held: Option<&'a Path>,
     /// The time of the epoch, in seconds since 1970.
     pub now_s: u32,
+    /// How far logs have come: what was sent is forgotten by this time, which is at most `now_s`. Logs that are behind the
+    /// clock are joined with rows that are as old as they are.
+    pub horizon_s: u32,
     pub current: Option<&'a CurrentLog>,
     pub rules: JoinRules,
     pub key: &'a IdKey,

@@ -36,7 +36,7 @@ pub(super) struct SentNow<'a> {
 /// The join of one partition.
 pub(super) struct PartitionJoin<'j, R, S> {
     pub rules: &'j JoinRules,
-    pub now_s: u32,
+    pub horizon_s: u32,
     pub spill: &'j SpillFile,
     /// More than this is dealt out by the next byte of ids before it is grouped.
     pub bytes_max: usize,
@@ -131,7 +131,7 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
     fn only_known(&mut self, row: &CurrentRow) -> io::Result<()> {
         let hits = u64::from(row.hits);
         self.counts.hits_before += hits;
-        if stays(row, self.now_s, self.rules) {
+        if stays(row, self.horizon_s, self.rules) {
             self.counts.hits_waiting += hits;
             self.counts.kept += 1;
             self.row += 1;

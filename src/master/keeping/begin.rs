@@ -63,6 +63,7 @@ impl Master {
         Ok(Ok(Epoch {
             number,
             now_s: begin.0.now,
+            horizon_s: self.horizon_s(begin.0.now),
             inputs: begin.1.into_iter().map(InputFile::new).collect(),
             held,
             current,
@@ -73,6 +74,14 @@ impl Master {
             is_again,
             rules: EpochRules::default(),
         }))
+    }
+
+    /// How far logs have come: the latest time of what was sent, which is behind the clock while old logs are caught up with.
+    fn horizon_s(&self, now_s: u32) -> u32 {
+        match self.state.latest {
+            0 => now_s,
+            latest_s => latest_s.min(now_s),
+        }
     }
 
     /// The inputs that were not taken before.

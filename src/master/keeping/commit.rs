@@ -88,6 +88,9 @@ impl Master {
         let (held, places, sent, latest) = self.deal(begin, &joined, committed)?;
         committed.counts = counts(joined.counts(), held, &places, committed);
         committed.held = held;
+        if committed.counts.files_cut > 0 {
+            committed.told.push(Told::FilesCut { files: committed.counts.files_cut });
+        }
         epoch.rejects.finish().map_err(about(&self.files.rejects()))?;
         self.domains.append_sent(begin.now, &sent).map_err(about(&self.files.folder))?;
         let queues = self.seal_queues()?;

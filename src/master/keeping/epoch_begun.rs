@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct Epoch {
     pub(super) number: u64,
     pub(super) now_s: u32,
+    /// How far the logs of earlier epochs have come.
+    pub(super) horizon_s: u32,
     pub(super) inputs: Vec<InputFile>,
     pub(super) held: Option<PathBuf>,
     pub(super) current: Option<PathBuf>,
@@ -66,6 +68,7 @@ impl Epoch {
             inputs: &self.inputs,
             held: self.held.as_deref(),
             now_s: self.now_s,
+            horizon_s: self.horizon_s,
             current: current.as_ref(),
             rules,
             key: &self.key,

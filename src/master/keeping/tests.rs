@@ -171,6 +171,31 @@ fn an_epoch_is_sent_once_and_every_hit_is_accounted_for() {
 }
 
 #[test]
+fn logs_that_are_behind_the_clock_are_joined_with_rows_of_their_own_time() {
+    let bench = Bench::new("behind");
+    let (mut master, _) = bench.open();
+    let url = "http://d1.example/";
+    let send = |master: &mut Master, name: &str, lines: &[(u32, &str, u32, &str)], at_s| {
+        let path = bench.reflog(name, lines);
+        let committed = epoch(master, &[path], at_s, None).unwrap();
+        assert!(committed.counts.add_up());
+        committed.counts
+    };
+    // Logs are an hour late: what was sent at noon is known while they are below one o'clock.
+    assert_eq!(send(&mut master, "1", &[(0, url, 1, "a")], 3_540).sent, 1);
+    assert_eq!(send(&mut master, "2", &[(1_700, "http://d2.example/", 1, "")], 3_602).sent, 1);
+    let counts = send(&mut master, "3", &[(1_800, url, 5, "a")], 3_610);
+    assert_eq!((counts.sent, counts.hits_waiting), (0, 5), "half an hour after it was sent");
+    // They have come past the hour by now.
+    assert_eq!(send(&mut master, "4", &[(3_700, "http://d3.example/", 1, "")], 7_200).sent, 1);
+    assert_eq!(send(&mut master, "5", &[(3_701, url, 1, "a")], 7_210).hits_sent, 6);
+    // A clock that is behind says when rows leave, and not a log that is ahead.
+    assert_eq!(send(&mut master, "6", &[(9_000, "http://d4.example/", 1, "")], 7_220).sent, 1);
+    assert_eq!(send(&mut master, "7", &[(7_230, "http://d5.example/", 1, "")], 7_230).sent, 1);
+    assert_eq!(send(&mut master, "8", &[(7_240, url, 1, "a")], 7_240).sent, 0);
+}
+
+#[test]
 fn a_directory_has_one_writer() {
     let bench = Bench::new("lock");
     let (_master, _) = bench.open();

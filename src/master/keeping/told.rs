@@ -22,6 +22,8 @@ pub enum Told {
     CurrentEmptied { path: PathBuf },
     /// Rows of the map name a server that is not configured; their URLs wait.
     NoServer { server: ServerId, urls: u64 },
+    /// Files that are damaged, of which a part was taken.
+    FilesCut { files: u64 },
     /// What follows a commit could not be done; it is tried again.
     Untidy { path: PathBuf, cause: String },
 }
@@ -38,6 +40,7 @@ impl Told {
             Told::LostFile { .. } => "lost_file",
             Told::CurrentEmptied { .. } => "current_emptied",
             Told::NoServer { .. } => "no_server",
+            Told::FilesCut { .. } => "files_cut",
             Told::Untidy { .. } => "untidy",
         }
     }
@@ -77,6 +80,10 @@ impl fmt::Display for Told {
                 counted(*urls, "URL"),
                 server.0
             ),
+            Told::FilesCut { files } => {
+                let count = counted(*files, "file");
+                write!(f, "{count} could be read in part only: what came was taken (see master rejects)")
+            }
             Told::Untidy { path, cause } => write!(f, "{} could not be tidied up: {cause}", name(path)),
         }
     }

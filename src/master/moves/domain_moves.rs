@@ -543,7 +543,7 @@ fn open(handover: &Handover, row: &MapRow, commit: &mut MoveCommit) {
         entry(row.server, MasterWord::Nice { domain: &row.domain, line }, commit);
     }
     entry(row.server, MasterWord::Open { domain: &row.domain, fence: arrived(row) }, commit);
-    for line in handover.urls() {
+    for line in handover.urls(&row.domain) {
         entry(row.server, MasterWord::Line(line), commit);
     }
 }

@@ -24,11 +24,12 @@ fn time_of(url: usize) -> u32 {
 }
 
 fn line_of(url: usize) -> Vec<u8> {
-    format!("{url}").into_bytes()
+    format!("1\t5\t20110727200841\t7\thttp://www.{}/{url}\t1\t", domain_of(url)).into_bytes()
 }
 
 fn url_of(line: &[u8]) -> usize {
-    std::str::from_utf8(line).unwrap().parse().unwrap()
+    let url = std::str::from_utf8(line).unwrap().split('\t').nth(4).unwrap();
+    url.rsplit('/').next().unwrap().parse().unwrap()
 }
 
 #[derive(Default)]
@@ -479,9 +480,14 @@ fn alone() -> (Desk, Moves) {
     (desk, moves)
 }
 
+/// Words as they are, and lines by the numbers of their URLs.
 fn queue(desk: &Desk, server: u16) -> Vec<String> {
     let entries = desk.queues.get(&ServerId(server)).into_iter().flatten();
-    entries.map(|(line, _)| String::from_utf8_lossy(line).into_owned()).collect()
+    let shown = |line: &[u8]| match line[0].is_ascii_digit() {
+        true => url_of(line).to_string(),
+        false => String::from_utf8_lossy(line).into_owned(),
+    };
+    entries.map(|(line, _)| shown(line)).collect()
 }
 
 fn order(domain: &str, to: u16, force: bool) -> MoveOrder<'_> {
@@ -502,7 +508,7 @@ fn without_a_table_a_move_is_two_commits() {
     assert_eq!(moves.closing().collect::<Vec<_>>(), ["d0.ru"]);
     let closed = Closed { link: 7, server: ServerId(0), domain: "d0.ru".into() };
     moves.hand(7, "d0.ru", Handed::Nice(b"{}"));
-    moves.hand(7, "d0.ru", Handed::Url(b"3"));
+    moves.hand(7, "d0.ru", Handed::Url(&line_of(3)));
     moves.closed(closed.clone());
     desk.fails = true;
     assert!(moves.step(&mut desk, None).is_err());
@@ -515,7 +521,7 @@ fn without_a_table_a_move_is_two_commits() {
     assert_eq!((desk.rows["d0.ru"].server, desk.rows["d0.ru"].fence), (ServerId(1), 2));
 
     // The answer was lost: it is said again, and taken again.
-    moves.hand(7, "d0.ru", Handed::Url(b"3"));
+    moves.hand(7, "d0.ru", Handed::Url(&line_of(3)));
     moves.closed(closed);
     moves.step(&mut desk, None).unwrap();
     assert_eq!(moves.news(), [fenced]);
@@ -531,7 +537,7 @@ fn a_handover_counts_when_it_is_whole_and_is_its_own_links() {
         moves.news();
         let closed = |link, server| Closed { link, server: ServerId(server), domain: "d0.ru".into() };
         moves.hand(7, "d0.ru", Handed::Nice(b"{}"));
-        moves.hand(7, "d0.ru", Handed::Url(b"3"));
+        moves.hand(7, "d0.ru", Handed::Url(&line_of(3)));
         moves.closed(closed(7, 0));
         desk.fails = true;
         assert!(moves.step(&mut desk, None).is_err());
@@ -541,12 +547,12 @@ fn a_handover_counts_when_it_is_whole_and_is_its_own_links() {
             moves.link_gone(7);
         }
         moves.hand(8, "d0.ru", Handed::Nice(b"{}"));
-        moves.hand(9, "d0.ru", Handed::Url(b"6"));
+        moves.hand(9, "d0.ru", Handed::Url(&line_of(6)));
         desk.fails = false;
         moves.step(&mut desk, None).unwrap();
         let whole = ["NICE d0.ru {}", "OPEN d0.ru 2", "3"];
         assert_eq!(queue(&desk, 1), &whole[..if is_told_of_the_link { 0 } else { 3 }]);
-        moves.hand(8, "d0.ru", Handed::Url(b"3"));
+        moves.hand(8, "d0.ru", Handed::Url(&line_of(3)));
         moves.closed(closed(8, 0));
         moves.closed(closed(9, 2));
         moves.step(&mut desk, None).unwrap();
