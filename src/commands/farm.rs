@@ -1,7 +1,7 @@
 use super::settings::parse_cores;
 use super::shared::{Failure, Signals, now_ms, print, say};
 use crate::config::{millis, size};
-use crate::farm::{Farm, FarmError, FarmOptions, ReflogSpec, SiteSpec};
+use crate::farm::{Farm, FarmError, FarmOptions, NewsSpec, ReflogSpec, SiteSpec};
 use crate::proto::reflog::Stamp;
 use crate::storage::sync_parent;
 use clap::Args;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Serve a made-up web on loopback: thousands of hosts, every page computed from a seed
 #[derive(Args, Clone)]
 #[command(
-    after_help = "Example:\n  nephila farm --hosts 100 --pages 50 --port 8080 --hosts-file farm.hosts --seeds-file farm.seeds\n  nephila crawl --seeds farm.seeds --hosts-file farm.hosts --allow-net 127.0.0.0/8 \\\n      --req-host-per-sec 20\n\n  nephila farm --tls --ca-out farm.pem --port 8443 --hosts-file farm.hosts\n  curl --cacert farm.pem --resolve h3.farm.test:8443:127.16.0.3 https://h3.farm.test:8443/\n\n  nephila farm --hosts 100 --port 8080 --hosts-file farm.hosts --reflog 100000 --reflog-file spool/farm.reflog\n\nEvery host has its own address from 127.16.0.0 on; all of them answer on the same port.\nThe certificate of --tls holds every name and the addresses of the first 16 hosts.\nIt runs until it is stopped with Ctrl-C."
+    after_help = "Example:\n  nephila farm --hosts 100 --pages 50 --port 8080 --hosts-file farm.hosts --seeds-file farm.seeds\n  nephila crawl --seeds farm.seeds --hosts-file farm.hosts --allow-net 127.0.0.0/8 \\\n      --req-host-per-sec 20\n\n  nephila farm --tls --ca-out farm.pem --port 8443 --hosts-file farm.hosts\n  curl --cacert farm.pem --resolve h3.farm.test:8443:127.16.0.3 https://h3.farm.test:8443/\n\n  nephila farm --hosts 100 --port 8080 --hosts-file farm.hosts --reflog 100000 --reflog-file spool/farm.reflog\n\n  nephila farm --hosts 10 --feeds 40 --feed-every 30 --port 8080 --hosts-file farm.hosts --feeds-file farm.feeds\n\nEvery host has its own address from 127.16.0.0 on; all of them answer on the same port.\nThe certificate of --tls holds every name and the addresses of the first 16 hosts.\nIt runs until it is stopped with Ctrl-C."
 )]
 pub struct FarmArgs {
     /// How many hosts
@@ -87,6 +87,18 @@ pub struct FarmArgs {
     /// Write the first page of every host here, for crawl --seeds
     #[arg(long, value_name = "FILE")]
     pub seeds_file: Option<PathBuf>,
+    /// How many feeds, which post stories by the clock; feed n is on host n modulo the hosts
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub feeds: u32,
+    /// Mean time from one story of a feed to the next, in seconds
+    #[arg(long, value_name = "S", default_value_t = 600.0)]
+    pub feed_every: f64,
+    /// Feeds have the habits of real ones: no validators, lying ones, guids and titles that change, relative links
+    #[arg(long)]
+    pub feeds_rough: bool,
+    /// Write the URL of every feed here, for crawl --feeds
+    #[arg(long, value_name = "FILE", requires = "feeds")]
+    pub feeds_file: Option<PathBuf>,
     /// Write a reflog of N records over the pages, the last of them now, to --reflog-file
     #[arg(long, value_name = "N")]
     pub reflog: Option<u64>,
@@ -128,6 +140,8 @@ impl FarmArgs {
             close: self.close,
             crawl_delay_s: self.crawl_delay,
             tls: self.tls,
+            news: NewsSpec { feeds: self.feeds, every_s: self.feed_every, rough: self.feeds_rough },
+            began_unix_ms: now_ms(),
         }
     }
 
@@ -154,6 +168,10 @@ impl FarmArgs {
         if let Some(path) = &self.seeds_file {
             let seeds: String = farm.seeds().map(|seed| format!("{seed}\n")).collect();
             written(path, std::fs::write(path, seeds))?;
+        }
+        if let Some(path) = &self.feeds_file {
+            let feeds: String = farm.feed_urls().map(|feed| format!("{feed}\n")).collect();
+            written(path, std::fs::write(path, feeds))?;
         }
         if let Some(records) = self.reflog {
             written(&self.reflog_file, self.write_reflog(&farm, records))?;

@@ -1,5 +1,6 @@
 //! The exact response bytes of a request target, broken ones included, and what to do once they are sent.
 
+use super::newsroom::Posted;
 use super::rng::{Purpose, Rng};
 use super::site::{Breakage, PageKind, Site, push_path};
 use crate::base::push_decimal;
@@ -13,6 +14,9 @@ pub enum Resource {
     Page(u32),
     /// A page that robots.txt denies; asking for it is served and counted.
     Denied(u32),
+    /// A feed of the host, by its number there.
+    Feed(u32),
+    Story(Posted),
     Missing,
 }
 
@@ -53,6 +57,14 @@ impl Site {
         if let Some(file) = path.strip_prefix(b"/private/") {
             return Resource::Denied(page_number(file).unwrap_or(u32::MAX));
         }
+        if self.spec.news.feeds > 0 {
+            if let Some(number) = path.strip_prefix(b"/feed/").and_then(number) {
+                return Resource::Feed(number);
+            }
+            if let Some(story) = path.strip_prefix(b"/story/").and_then(story) {
+                return Resource::Story(story);
+            }
+        }
         match path {
             b"/" => Resource::Page(0),
             b"/robots.txt" => Resource::Robots,
@@ -84,7 +96,10 @@ impl Site {
             Resource::Denied(index) if index < u32::from(self.spec.denied) => {
                 self.push_whole(out, head_only, |out| self.push_private_document(host, index, out))
             }
-            Resource::Denied(_) | Resource::Missing => self.push_status(404, head_only, out),
+            // Feeds and stories are told at a moment.
+            Resource::Denied(_) | Resource::Feed(_) | Resource::Story(_) | Resource::Missing => {
+                self.push_status(404, head_only, out)
+            }
         };
         Answer { delay_ms: self.delay_ms(host, resource), then }
     }
@@ -132,7 +147,12 @@ impl Site {
     }
 
     /// A 200 with a Content-Length.
-    fn push_whole(&self, out: &mut Vec<u8>, head_only: bool, body: impl FnOnce(&mut Vec<u8>)) -> Then {
+    pub(super) fn push_whole(
+        &self,
+        out: &mut Vec<u8>,
+        head_only: bool,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Then {
         self.push_head(200, "text/html; charset=utf-8", out);
         out.extend_from_slice(b"Content-Length: ");
         let digits = out.len();
@@ -177,20 +197,20 @@ impl Site {
         self.then()
     }
 
-    fn push_status(&self, status: u16, head_only: bool, out: &mut Vec<u8>) -> Then {
+    pub(super) fn push_status(&self, status: u16, head_only: bool, out: &mut Vec<u8>) -> Then {
         self.push_head(status, "text/plain; charset=utf-8", out);
         push_body(reason(status).as_bytes(), head_only, out);
         self.then()
     }
 
-    fn push_head(&self, status: u16, content_type: &str, out: &mut Vec<u8>) {
+    pub(super) fn push_head(&self, status: u16, content_type: &str, out: &mut Vec<u8>) {
         push_head(status, content_type, out);
         if self.spec.close {
             out.extend_from_slice(b"Connection: close\r\n");
         }
     }
 
-    fn then(&self) -> Then {
+    pub(super) fn then(&self) -> Then {
         if self.spec.close { Then::Close } else { Then::KeepAlive }
     }
 }
@@ -232,7 +252,7 @@ fn push_head(status: u16, content_type: &str, out: &mut Vec<u8>) {
 }
 
 /// Ends the head and adds the body.
-fn push_body(body: &[u8], head_only: bool, out: &mut Vec<u8>) {
+pub(super) fn push_body(body: &[u8], head_only: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Content-Length: ");
     push_decimal(out, body.len() as u64);
     out.extend_from_slice(b"\r\n\r\n");
@@ -266,7 +286,16 @@ fn push_hex(out: &mut Vec<u8>, number: u32) {
 
 /// `12` of `12.html`; one page has one name, so no leading zeros.
 fn page_number(file: &[u8]) -> Option<u32> {
-    let digits = file.strip_suffix(b".html")?;
+    number(file.strip_suffix(b".html")?)
+}
+
+/// `17/42.html`: the feed, and its story.
+fn story(path: &[u8]) -> Option<Posted> {
+    let slash = path.iter().position(|&byte| byte == b'/')?;
+    Some(Posted { feed: number(&path[..slash])?, number: page_number(&path[slash + 1..])? })
+}
+
+fn number(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() || (digits[0] == b'0' && digits.len() > 1) {
         return None;
     }
@@ -281,6 +310,7 @@ fn reason(status: u16) -> &'static str {
         200 => "OK",
         301 => "Moved Permanently",
         302 => "Found",
+        304 => "Not Modified",
         307 => "Temporary Redirect",
         308 => "Permanent Redirect",
         400 => "Bad Request",

@@ -22,6 +22,7 @@
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use mio::net::TcpStream;
 use nix::libc;
@@ -30,7 +31,8 @@ use nix::sys::socket::{setsockopt, sockopt};
 use super::answer::{Resource, Then, push_json, push_refusal};
 use super::farm_stats::{Counters, FarmStats};
 use super::misbehaviour::Linger;
-use super::request::{self, HEAD_BYTES_MAX, Head, Request};
+use super::newsroom::FeedQuestion;
+use super::request::{self, HEAD_BYTES_MAX, Head, Request, field};
 use super::site::Site;
 use super::tls::TlsSide;
 
@@ -399,7 +401,11 @@ impl Responder {
                 Resource::Denied(_) => counters.denied_requests.add(1),
                 _ => {}
             }
-            self.site.answer(host, target, self.port, request.head_only, &mut self.output).then
+            let resource = self.site.resource(target);
+            match resource {
+                Resource::Feed(_) | Resource::Story(_) => self.answer_news(host, resource, start, request),
+                _ => self.site.answer(host, target, self.port, request.head_only, &mut self.output).then,
+            }
         } else {
             self.refuse(421);
             Then::Close
@@ -407,11 +413,37 @@ impl Responder {
         if then == Then::KeepAlive && request.close { Then::Close } else { then }
     }
 
+    /// Composes the answer for a feed or a story as they are now.
+    fn answer_news(&mut self, host: u32, resource: Resource, start: usize, request: &Request) -> Then {
+        let head = &self.input[start..][..request.bytes];
+        let question = FeedQuestion {
+            host,
+            port: self.port,
+            head_only: request.head_only,
+            unix_ms: unix_ms(),
+            if_none_match: field(head, b"if-none-match"),
+            if_modified_since: field(head, b"if-modified-since"),
+        };
+        let answer = match resource {
+            Resource::Feed(number) => match self.site.feed_at(host, number) {
+                Some(feed) => self.site.answer_feed(feed, &question, &mut self.output),
+                None => return self.site.push_status(404, request.head_only, &mut self.output),
+            },
+            Resource::Story(story) => self.site.answer_story(story, &question, &mut self.output),
+            _ => unreachable!("pages are told without a clock"),
+        };
+        answer.then
+    }
+
     fn refuse(&mut self, status: u16) {
         self.counters().requests.add(1);
         self.output.clear();
         push_refusal(status, &mut self.output);
     }
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 fn is_stats(target: &[u8]) -> bool {

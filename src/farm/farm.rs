@@ -158,6 +158,11 @@ impl Farm {
         file.flush()
     }
 
+    /// The URLs of all feeds.
+    pub fn feed_urls(&self) -> impl Iterator<Item = String> + use<'_> {
+        (0..self.site.spec().news.feeds).map(|feed| self.site.feed_url(feed, self.port))
+    }
+
     /// Writes a reflog over the pages of its good hosts.
     pub fn write_reflog(
         &self,

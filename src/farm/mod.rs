@@ -30,6 +30,7 @@
 //! | `site.rs`     | pages: tree, kinds, documents |
 //! | `answer.rs`   | response bytes of a target, broken ones included |
 //! | `misbehaviour.rs` | hosts that are slow or broken |
+//! | `newsroom.rs` | feeds that post stories by the clock |
 //! | `reflog.rs`   | a log of who asked for which pages |
 //! | `request.rs`  | request heads |
 //! | `conn.rs`     | one connection |
@@ -48,6 +49,7 @@ mod farm;
 mod farm_stats;
 mod listener;
 mod misbehaviour;
+mod newsroom;
 mod reflog;
 mod request;
 mod rng;
@@ -62,6 +64,7 @@ mod tests;
 pub(crate) use farm::FarmError;
 pub use farm::{Farm, FarmOptions};
 pub use misbehaviour::Misbehaviour;
+pub use newsroom::{FeedForm, FeedHabit, FeedQuestion, NewsSpec, Posted, STORIES_BEFORE, STORIES_LISTED};
 pub use reflog::{ReflogMade, ReflogSpec, write_lines};
 pub use site::{Breakage, PageKind, Site};
 pub use site_spec::{SiteSpec, host_addr};

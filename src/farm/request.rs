@@ -86,6 +86,15 @@ fn parse_request_line(input: &[u8], line: Range<usize>) -> Option<Request> {
     Some(Request { target, head_only: false, close, bytes: 0 })
 }
 
+/// The value of a field of a head, by its name in lower case; empty if there is none.
+pub(super) fn field<'a>(head: &'a [u8], name: &[u8]) -> &'a [u8] {
+    let value = |line: &'a [u8]| {
+        let colon = line.iter().position(|&byte| byte == b':')?;
+        line[..colon].eq_ignore_ascii_case(name).then(|| line[colon + 1..].trim_ascii())
+    };
+    head.split(|&byte| byte == b'\n').skip(1).find_map(value).unwrap_or_default()
+}
+
 /// What a Connection field says about closing, if the field is one and says something.
 fn connection_value(field: &[u8]) -> Option<bool> {
     const NAME: &[u8] = b"connection:";
@@ -125,6 +134,13 @@ mod tests {
         assert!(request("GET / HTTP/1.0\r\n\r\n").1.close);
         assert!(!request("GET / HTTP/1.0\r\nCONNECTION: keep-alive\r\n\r\n").1.close);
         assert_eq!(request("\r\nGET /x HTTP/1.1\n\n").0, "/x");
+    }
+
+    #[test]
+    fn fields_are_found_by_their_names() {
+        let head = b"GET /if-none-match: HTTP/1.1\r\nHost: h\r\nIF-None-Match:  \"a:b\" \r\n\r\n";
+        assert_eq!(field(head, b"if-none-match"), b"\"a:b\"");
+        assert_eq!(field(head, b"if-modified-since"), b"");
     }
 
     #[test]

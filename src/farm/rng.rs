@@ -10,6 +10,8 @@ pub(super) enum Purpose {
     Framing,
     Body,
     PrivateBody,
+    Feed,
+    Story,
 }
 
 pub(super) struct Rng(base::Rng);

@@ -45,7 +45,7 @@ pub enum Breakage {
 /// The made-up web of a [`SiteSpec`].
 pub struct Site {
     pub(super) spec: SiteSpec,
-    corpus: Corpus,
+    pub(super) corpus: Corpus,
     /// Children per page.
     branching: u32,
     kinds: KindBounds,

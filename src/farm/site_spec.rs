@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use super::newsroom::NewsSpec;
+
 use thiserror::Error;
 
 /// Host indices stay below this: 127.16.0.0 to 127.143.255.255.
@@ -46,6 +48,9 @@ pub struct SiteSpec {
     pub crawl_delay_s: Option<f64>,
     /// Every URL is an https one, and only TLS is spoken.
     pub tls: bool,
+    pub news: NewsSpec,
+    /// When feeds began to post, in milliseconds since 1970.
+    pub began_unix_ms: u64,
 }
 
 impl Default for SiteSpec {
@@ -69,6 +74,8 @@ impl Default for SiteSpec {
             close: false,
             crawl_delay_s: None,
             tls: false,
+            news: NewsSpec::default(),
+            began_unix_ms: 0,
         }
     }
 }
@@ -92,6 +99,9 @@ impl SiteSpec {
         }
         if self.pages > 1 && self.links == 0 {
             return Err(SpecError::NoLinks);
+        }
+        if !(0.001..=1e9).contains(&self.news.every_s) {
+            return Err(SpecError::FeedEvery(self.news.every_s));
         }
         let shares = [
             ("redirects", self.redirects),
@@ -132,6 +142,8 @@ pub enum SpecError {
     Share { name: &'static str, share: f64 },
     #[error("shares of redirects, errors, slow and broken sum to {0}: at most 1")]
     SharesSum(f64),
+    #[error("a story every {0} s: from 0.001 to 1000000000")]
+    FeedEvery(f64),
     #[error("crawl delay of {0} s: 0 or more")]
     CrawlDelay(f64),
 }
