@@ -4,8 +4,9 @@ use super::settings::{
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, Reload,
-    RunningCrawl, Signals, announce_tuning, counted, free_data, keep_settings, lacks, listen, open_data,
-    open_index, parse_url, read_urls, run_to_end, take_doors, tell_event, tell_slow_commits, tell_summary,
+    RunningCrawl, Signals, WithParent, announce_tuning, counted, free_data, keep_settings, lacks, listen,
+    open_data, open_index, parse_url, read_urls, run_to_end, take_doors, tell_event, tell_slow_commits,
+    tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
@@ -52,12 +53,15 @@ pub struct CrawlArgs {
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+    #[command(flatten)]
+    pub parent: WithParent,
 }
 
 impl CrawlArgs {
     pub fn run(self) -> Result<(), Failure> {
         self.shared.log.begin();
         let signals = Signals::of_service()?;
+        self.parent.heed(&signals)?;
         let started = Instant::now();
         let flags: [&dyn Overlay; 6] =
             [&self.queues, &self.data, &self.reach, &self.links, &self.master, &self.admin];

@@ -35,8 +35,8 @@ impl Player {
     pub fn start(name: &str, dir: &Path, args: &[&str]) -> Result<Player, Failure> {
         let (data, log) = (dir.join(name), dir.join(format!("{name}.log")));
         let mut command = Command::new(std::env::current_exe()?);
-        // Ctrl-C is for us: it is stopped in its turn.
-        command.args(args).stdin(Stdio::null()).process_group(0);
+        // Ctrl-C is for us: it is stopped in its turn. Its stdin closes with us, whatever ends us.
+        command.args(args).arg("--until-stdin-closes").stdin(Stdio::piped()).process_group(0);
         let said = File::create(&log)?;
         command.stdout(said.try_clone()?).stderr(said);
         let child =
@@ -129,9 +129,10 @@ impl MasterDemo<'_> {
         ))?;
         fs::rename(&log, spool.join("demo.reflog"))?;
         let mut ticker = Ticker::with_plain(Some(Duration::from_secs(2)));
-        let (began, mut scene) = (Instant::now(), Scene::default());
+        let (began, mut scene, mut is_stopped) = (Instant::now(), Scene::default(), false);
         while !scene.is_over() {
-            if matches!(signals.wait(), Interrupt::Stop | Interrupt::AtOnce) {
+            is_stopped = matches!(signals.wait(), Interrupt::Stop | Interrupt::AtOnce);
+            if is_stopped {
                 break;
             }
             scene = look(&mut master, &mut nodes)?;
@@ -147,6 +148,12 @@ impl MasterDemo<'_> {
         let seconds = began.elapsed().as_secs_f64();
         nodes.iter_mut().for_each(Player::stop);
         master.stop();
+        if is_stopped {
+            drop(farm);
+            return print(&format!(
+                "stopped: nodes 1 and 2, the master and the farm have ended; what they made is in {dir}, and goes with the next demo\n"
+            ));
+        }
         self.end(&scene, farm.port, seconds)
     }
 

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 
 /// Serve a made-up web on loopback: thousands of hosts, every page computed from a seed
@@ -183,8 +183,10 @@ impl FarmArgs {
                 format!("farm of {hosts} hosts x {pages} pages on port {port}; the first page is {first}\n")
             }
         })?;
-        let stdin_closes = || drop(std::io::stdin().lock().read_to_end(&mut Vec::new()));
-        signals.wait_or(self.until_stdin_closes.then_some(stdin_closes))?;
+        if self.until_stdin_closes {
+            signals.until_stdin_closes()?;
+        }
+        signals.wait_for_stop();
         let served = farm.stop();
         if !self.until_stdin_closes {
             let (requests, connections) = (served.requests, served.connections);

@@ -24,7 +24,7 @@ enum ReflogCommand {
 /// Say what a master would make of files: records, unknown lines, and rejects with line and reason
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila reflog check today.reflog.gz\n  zcat old/*.gz | nephila reflog check --json -\n\nFiles may be plain, gzip or zstd. A record is batch, priority, time, page, URL, hits and update tag, with\ntabs between them; broken before its URL or its hits it is joined again. Lines of another shape are\nunknown, and do no harm. Exit status 1 if a record is rejected or a file breaks off."
+    after_help = "Examples:\n  nephila reflog check today.reflog.gz\n  zcat old/*.gz | nephila reflog check --json -\n\nFiles may be plain, gzip or zstd. A record is batch, priority, time, page, URL, hits and update tag, with tabs between them; broken before its URL or its hits it is joined again. Lines of another shape are unknown, and do no harm. Exit status 1 if a record is rejected or a file breaks off."
 )]
 struct CheckArgs {
     /// One JSON object: counts, reasons, and the rejects
@@ -51,6 +51,8 @@ struct Summary {
     rejects: u64,
     hits: u64,
     hits_rejected: u64,
+    /// More than a line has room for.
+    hits_capped: u64,
     #[serde(serialize_with = "digits")]
     first: Option<Stamp>,
     #[serde(serialize_with = "digits")]
@@ -152,7 +154,8 @@ impl Check {
         reader.end(&mut tell);
         wrote?;
         ticker.end();
-        let ReflogCounts { lines, unknown, .. } = reader.counts();
+        let ReflogCounts { lines, unknown, hits_beyond, .. } = reader.counts();
+        self.summary.hits_capped += hits_beyond;
         self.summary.files += 1;
         self.summary.lines += lines;
         self.summary.unknown += unknown;
@@ -175,8 +178,13 @@ impl Check {
             Ok(url) => url,
             Err(_) => return Some(RejectReason::UrlBytes),
         };
-        if let Err(error) = CrawlUrl::parse(url) {
-            return Some((&error).into());
+        match CrawlUrl::parse(url) {
+            Err(error) => return Some((&error).into()),
+            Ok(url) => {
+                if let Some(why) = RejectReason::of_normal(url.as_str().as_bytes()) {
+                    return Some(why);
+                }
+            }
         }
         let Summary { records, hits, first, last, .. } = &mut self.summary;
         *records += 1;
@@ -223,9 +231,13 @@ impl Check {
             }
             _ => String::new(),
         };
+        let capped = match summary.hits_capped {
+            0 => String::new(),
+            hits => format!(", {hits} hits more than a line has room for"),
+        };
         writeln!(
             out,
-            "{}: {} with {}{times}, {} unknown, {} rejected",
+            "{}: {} with {}{times}, {} unknown, {} rejected{capped}",
             counted(*lines, "line"),
             counted(*records, "record"),
             counted(*hits, "hit"),

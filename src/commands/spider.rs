@@ -62,7 +62,7 @@ impl SpiderArgs {
                     .into(),
             ));
         }
-        let links = LinksConfig { listen, dial, links_max: links_possible() };
+        let links = LinksConfig { listen, dial, links_max: links_possible(), answers_end: false };
         let store = self.store.as_deref().or(told.store.as_deref());
         let store = store.map(|text| dial_address("--store", text)).transpose()?;
         let read = || self.shared.layered(&[&self.data, &self.admin], Before::IsNone);

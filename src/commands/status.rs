@@ -3,6 +3,7 @@ use super::shared::{DataArg, Failure, RunNote, RunningCrawl, counted, now_ms, sl
 use crate::base::{rfc3339, shown};
 use crate::doc_index::{DocState, IndexView};
 use crate::engine::{NodeState, NodeStatus};
+use crate::master::keeping::MasterView;
 use crate::proto::warc::read_date;
 use crate::store_server::Holder;
 use clap::Args;
@@ -92,6 +93,13 @@ impl StatusArgs {
         if found.node.is_none() {
             match Holder::of(data)? {
                 Some(Holder { pid }) => found.silent = Some(Silent { pid, state: "silent" }),
+                None if MasterView::is_at(data) => {
+                    let text = format!(
+                        "no master runs in {0} (nephila master status --data {0} tells more)",
+                        data.display()
+                    );
+                    return Err(Failure::No(text));
+                }
                 None => {
                     found.running = false;
                     found.left = Some(Left::of(&self.data.view()?, data)?);
@@ -169,8 +177,14 @@ impl Found {
                 format!("in use by {by}, which does not answer: it starts or ends, or is no crawl"),
             ));
         }
-        if let Some(node) = &self.node {
-            rows.extend(running_rows(node));
+        match &self.node {
+            Some(node) if node.dealing.is_some() => {
+                let (ran, pid) = (span(node.seconds as u64), node.pid);
+                rows.push(("state", format!("a master, running for {ran}, as pid {pid}")));
+                rows.push(("more", format!("nephila master status --data {}", self.data)));
+            }
+            Some(node) => rows.extend(running_rows(node)),
+            None => {}
         }
         if let Some(left) = &self.left {
             let Left { known, pending, waiting, success, errors, excluded, .. } = left;

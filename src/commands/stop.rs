@@ -1,14 +1,15 @@
 use super::shared::{DataArg, Failure, RunningCrawl, tell};
+use crate::master::keeping::MasterView;
 use crate::store_server::Holder;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Stop a running crawl in good order, and wait until it has ended
+/// Stop a running crawl or master in good order, and wait until it has ended
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila stop --data ./example\n\nOpen fetches may end, everything is written, and the crawl prints its summary where it runs.\nExit status 0: it has ended; 1: no crawl runs there."
+    after_help = "Example:\n  nephila stop --data ./example\n\nOpen fetches may end, everything is written, and the crawl prints its summary where it runs. A master finishes the epoch that it makes. Exit status 0: it has ended; 1: nothing runs there."
 )]
 pub struct StopArgs {
     #[command(flatten)]
@@ -55,5 +56,6 @@ impl StopArgs {
 }
 
 pub(super) fn not_running(data: &Path) -> Failure {
-    Failure::No(format!("no crawl runs in {} (name its data directory with --data)", data.display()))
+    let what = if MasterView::is_at(data) { "no master" } else { "no crawl" };
+    Failure::No(format!("{what} runs in {} (name its data directory with --data)", data.display()))
 }

@@ -70,6 +70,7 @@ impl UrlServerArgs {
             listen: settings.listen,
             dial: dial.into_iter().collect(),
             links_max: links_possible(),
+            answers_end: false,
         };
         if links.listen.is_none() && links.dial.is_empty() {
             return Err(Failure::Usage(NO_WAY_TO_A_SPIDER.into()));

@@ -169,10 +169,13 @@ impl Reading {
             cause: cause.clone(),
         };
         let mut all: Vec<Mistake> = self.mistakes.iter().map(copy).collect();
-        let mistaken: BTreeSet<&str> = self.mistakes.iter().map(|mistake| mistake.key.as_str()).collect();
+        // Of an entry that is wrong, the whole list is.
+        let keys = |key: &'_ str| [key.to_string(), key.split('[').next().unwrap_or(key).to_string()];
+        let mistaken: BTreeSet<String> =
+            self.mistakes.iter().flat_map(|mistake| keys(&mistake.key)).collect();
         for fault in faults {
             // What stands on a mistake is told when that is mended.
-            if fault.keys.iter().any(|key| mistaken.contains(key.as_str())) {
+            if fault.keys.iter().any(|key| mistaken.contains(key)) {
                 continue;
             }
             let is_ours = !fault.keys.iter().any(|key| elsewhere(key));

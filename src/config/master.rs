@@ -217,6 +217,7 @@ impl MasterSettings {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::config::config::Fault;
     use crate::config::file::{ConfigError, Reading};
     use std::path::Path;
 
@@ -288,6 +289,10 @@ mod tests {
         ] {
             assert_eq!(said(text), expected, "{text}");
         }
+        // An entry that is wrong is one mistake: that there is no server follows from it.
+        let reading = Reading::of_text("[[server]]\nid = \"x\"\n", Path::new("c.toml"));
+        let follows = Fault { keys: vec!["server".to_string()], cause: "no server".to_string() };
+        assert_eq!(reading.mistakes_with(vec![follows], |_| false).len(), 1);
         assert!(read("[master]\npeer = \"b:1\"\ndatabase = \"postgres://a@b/c\"\n").is_ok());
     }
 

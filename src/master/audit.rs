@@ -25,6 +25,8 @@ pub struct MasterAudit {
     pub hits_expired: u64,
     pub hits_rejected: u64,
     pub hits_held: u64,
+    /// More than a row or a line has room for.
+    pub hits_capped: u64,
     pub violations_total: u64,
     /// The first of them.
     pub violations: Vec<Violation>,
@@ -336,6 +338,7 @@ impl MasterAudit {
         (self.hits_in, self.hits_sent) = (totals.hits_in, totals.hits_sent);
         (self.hits_expired, self.hits_rejected) = (totals.hits_expired, totals.hits_rejected);
         (self.hits_waiting, self.hits_held) = (last.hits_waiting, last.hits_held);
+        self.hits_capped = totals.hits_capped;
         Ok(())
     }
 

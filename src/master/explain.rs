@@ -1,5 +1,6 @@
 //! How things stand with a URL at a master: when it came and was sent, to whom, and why not now.
 
+use super::args::Args;
 use super::epoch::{CurrentRow, DomainBy, TagMark};
 use super::keeping::MasterView;
 use super::queue::{BlockKind, Entry, QueueError};
@@ -13,6 +14,8 @@ use std::io::{self, BufRead};
 pub struct Explained {
     /// The normal form.
     pub url: String,
+    /// The URL that it counts as, if parameters that make no other document are left out.
+    pub counts_as: Option<String>,
     pub id: Option<u64>,
     pub domain: String,
     pub row: Option<MapRow>,
@@ -49,17 +52,20 @@ impl Explained {
         };
         let text = url.as_str();
         // Parameters that make no other document are not part of what it is known by.
-        let identity = view.query_args()?.identity(text).into_owned();
+        let args = view.query_args()?;
+        let identity = args.identity(text);
         let id = view.key()?.map(|key| key.id(identity.as_bytes()));
         let current = match (view.current()?, id) {
             (Some(current), Some(id)) => current.find(id)?,
             _ => None,
         };
         let row = view.map().get(domain);
-        let sent = sendings(view, text.as_bytes())?;
-        let held_hits = held_hits(view, text.as_bytes())?;
+        let same = Same { args: &args, identity: &identity };
+        let sent = sendings(view, &same)?;
+        let held_hits = held_hits(view, &same)?;
         let mut explained = Explained {
             url: text.to_string(),
+            counts_as: (identity != text).then(|| identity.to_string()),
             id,
             domain: domain.to_string(),
             row,
@@ -113,19 +119,26 @@ impl Explained {
         }
         let mut room = [0; 8];
         let tag = match (current.tag, current.tag.text(&mut room)) {
-            (TagMark::NONE, _) => "no tag".to_string(),
-            (_, Some(tag)) => format!("tag {} as then", String::from_utf8_lossy(tag)),
-            (_, None) => "its tag as then".to_string(),
+            // The first tag that comes is no change.
+            (TagMark::NONE, _) => "without a tag: sent again".to_string(),
+            (_, Some(tag)) => {
+                format!(
+                    "with tag {}: sent again when it comes with another, or",
+                    String::from_utf8_lossy(tag)
+                )
+            }
+            (_, None) => "with a tag: sent again when it comes with another, or".to_string(),
         };
         let waiting = match current.hits {
             0 => "no hits wait".to_string(),
-            hits => format!(
-                "{} until {}",
-                waiting_hits(u64::from(hits)),
-                at(current.sent_s.saturating_add(rules.resend_after).saturating_add(1))
-            ),
+            hits => waiting_hits(u64::from(hits)),
         };
-        format!("sent {} before, {tag}, {waiting}", ago(current.sent_s, now_s))
+        let again = at(current.sent_s.saturating_add(rules.resend_after).saturating_add(1));
+        format!(
+            "sent {} before, {tag} from {again} on ({} after it was sent); {waiting}",
+            ago(current.sent_s, now_s),
+            length(rules.resend_after)
+        )
     }
 }
 
@@ -141,19 +154,43 @@ fn at(unix_s: u32) -> String {
     rfc3339(u64::from(unix_s) * 1_000)
 }
 
-/// Hours and minutes, and days where there are some.
 fn ago(at_s: u32, now_s: u32) -> String {
-    let minutes = now_s.saturating_sub(at_s) / 60;
-    let (days, hours) = (minutes / 1_440, minutes / 60 % 24);
-    match days {
-        0 => format!("{hours:02}:{:02}", minutes % 60),
-        _ => format!("{days} d {hours:02}:{:02}", minutes % 60),
+    length(now_s.saturating_sub(at_s))
+}
+
+/// A length of time in its two largest units.
+fn length(seconds: u32) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let first = units.iter().position(|(size, _)| seconds >= *size).unwrap_or(units.len() - 1);
+    let (size, unit) = units[first];
+    match units.get(first + 1).map(|(next, unit)| (seconds % size / next, unit)) {
+        None | Some((0, _)) => format!("{} {unit}", seconds / size),
+        Some((rest, next)) => format!("{} {unit} {rest} {next}", seconds / size),
+    }
+}
+
+/// URLs that count as one.
+struct Same<'a> {
+    args: &'a Args,
+    identity: &'a str,
+}
+
+impl Same<'_> {
+    /// What all of them begin with.
+    fn beginning(&self) -> &[u8] {
+        let end = self.identity.find('?').unwrap_or(self.identity.len());
+        &self.identity.as_bytes()[..end]
+    }
+
+    fn holds(&self, url: &[u8]) -> bool {
+        let text = str::from_utf8(url).ok().filter(|_| url.starts_with(self.beginning()));
+        text.is_some_and(|text| self.args.identity(text) == self.identity)
     }
 }
 
 /// Where the queues have a URL.
-fn sendings(view: &mut MasterView, url: &[u8]) -> io::Result<Vec<SentAt>> {
-    let finder = memchr::memmem::Finder::new(url);
+fn sendings(view: &mut MasterView, same: &Same<'_>) -> io::Result<Vec<SentAt>> {
+    let finder = memchr::memmem::Finder::new(same.beginning());
     let mut found = Vec::new();
     for (server, queue) in view.queues() {
         let mut from = queue.first_seq();
@@ -163,7 +200,7 @@ fn sendings(view: &mut MasterView, url: &[u8]) -> io::Result<Vec<SentAt>> {
                     let lines = lines[..lines.len() - 1].split(|byte| *byte == b'\n');
                     for (seq, line) in (header.first_seq..).zip(lines) {
                         if let Entry::Url(record) = Entry::read(line)
-                            && record.url == url
+                            && same.holds(record.url)
                         {
                             let tag = String::from_utf8_lossy(record.tag).into_owned();
                             let (epoch, at_s, hits) = (header.epoch, record.at.s(), record.hits);
@@ -186,12 +223,12 @@ fn sendings(view: &mut MasterView, url: &[u8]) -> io::Result<Vec<SentAt>> {
     Ok(found)
 }
 
-fn held_hits(view: &MasterView, url: &[u8]) -> io::Result<u64> {
+fn held_hits(view: &MasterView, same: &Same<'_>) -> io::Result<u64> {
     let Some(path) = view.held_path() else { return Ok(0) };
     let mut hits = 0;
     for line in io::BufReader::new(std::fs::File::open(path)?).split(b'\n') {
         if let Entry::Url(record) = Entry::read(&line?)
-            && record.url == url
+            && same.holds(record.url)
         {
             hits += u64::from(record.hits);
         }
@@ -204,11 +241,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_ago_is_hours_and_minutes() {
-        assert_eq!(ago(0, 41 * 60 + 59), "00:41");
-        assert_eq!(ago(0, 5 * 3_600), "05:00");
-        assert_eq!(ago(0, 3 * 86_400 + 3_660), "3 d 01:01");
-        assert_eq!(ago(50, 0), "00:00");
+    fn how_long_ago_has_units() {
+        assert_eq!(ago(0, 17 * 60 + 3), "17 min 3 s");
+        assert_eq!(ago(0, 5 * 3_600), "5 h");
+        assert_eq!(ago(0, 3_600 + 59), "1 h");
+        assert_eq!(ago(0, 3 * 86_400 + 3_660), "3 d 1 h");
+        assert_eq!(ago(50, 0), "0 s");
         assert_eq!(waiting_hits(12), "12 hits wait");
         assert_eq!(waiting_hits(1), "1 hit waits");
     }

@@ -119,7 +119,7 @@ impl PartnerDomain for MemoryTable {
             let before =
                 shared.rows.get(&row.domain).filter(|(before, _)| before.fence == fence && writes > 0);
             let Some((before, _)) = before.cloned() else { return false };
-            shared.write(MapRow { page: before.page, since_s: before.since_s, ..row.clone() });
+            shared.write(MapRow { page: before.page, ..row.clone() });
             true
         })
     }

@@ -27,7 +27,7 @@ pub struct MapRow {
     pub moving_to: Option<ServerId>,
     /// The page that the domain was first seen on.
     pub page: u64,
-    /// In seconds since 1970.
+    /// When it came to this server, in seconds since 1970.
     pub since_s: u32,
     pub by: By,
     /// Raised with every move.

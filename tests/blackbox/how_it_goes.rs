@@ -163,6 +163,35 @@ fn the_demo_ends_with_commands_that_work() {
 }
 
 #[test]
+fn a_demo_of_a_master_ends_with_all_that_it_started() {
+    let dir = TempDir::new();
+    let demo = || {
+        let mut command = nephila();
+        command.args(["demo", "--master", "--hosts", "4", "--pages", "8", "--lines", "100"]);
+        Running::start(command.args(["--req-host-per-sec", "0.1"]).current_dir(dir.path()))
+    };
+    let [master, one, two] = ["master", "node1", "node2"].map(|part| dir.join("nephila-demo").join(part));
+    let runs = |data: &std::path::Path, words: &[&str]| {
+        let status = run(words.iter().copied().chain(["status", "--json", "--data", data.to_str().unwrap()]));
+        !status.stdout.is_empty() && status.json()["running"] == true
+    };
+    let all_run = || runs(&master, &["master"]) && runs(&one, &[]) && runs(&two, &[]);
+    let none_runs = || !runs(&master, &["master"]) && !runs(&one, &[]) && !runs(&two, &[]);
+    let stopped = demo();
+    wait_for("all of it runs", PATIENCE, || all_run().then_some(()));
+    stopped.signal(Signal::SIGINT);
+    let text = stopped.wait(PATIENCE).done().text();
+    assert!(text.contains("stopped: nodes 1 and 2, the master and the farm have ended"), "{text}");
+    assert!(none_runs());
+
+    let killed = demo();
+    wait_for("all of it runs again", PATIENCE, || all_run().then_some(()));
+    killed.signal(Signal::SIGKILL);
+    killed.wait(PATIENCE);
+    wait_for("nobody outlives it", PATIENCE, || none_runs().then_some(()));
+}
+
+#[test]
 fn a_demo_begins_anew_and_leaves_crawls_alone() {
     let dir = TempDir::new();
     let demo = |flags: &[&str]| {

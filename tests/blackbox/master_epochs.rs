@@ -381,7 +381,7 @@ fn everything_that_is_kept_can_be_looked_at() {
     let spelled = last[0].replace("http://www.d", "HTTP://WWW.D").replace(".example/", ".example:80/");
     let explained = look(&["explain", &spelled, "--now", last[2], "--json"]).done().json();
     assert_eq!(explained["url"], last[0]);
-    assert!(explained["verdict"].as_str().unwrap().starts_with("sent 00:00 before, "), "{explained}");
+    assert!(explained["verdict"].as_str().unwrap().starts_with("sent 0 s before, "), "{explained}");
     assert!(!explained["sendings"].as_array().unwrap().is_empty());
     let unknown = look(&["explain", "http://never.example/"]);
     assert!(
@@ -458,15 +458,22 @@ fn an_audit_finds_what_is_wrong() {
 fn one_process_writes_and_a_file_is_taken_once() {
     let bench = Bench::new(400);
     let data = bench.before(1, "taken");
-    let run = bench.take(0, &data).done();
-    assert!(run.stderr.contains("0.reflog was taken before, and is skipped"), "{}", run.stderr);
-    assert_eq!((&run.json()["files"], &run.json()["known"]), (&0.into(), &1.into()));
+    let again = bench.take(0, &data).done();
+    assert!(again.stderr.contains("0.reflog was taken before, and is skipped"), "{}", again.stderr);
+    let told = again.json();
+    assert_eq!((&told["files"], &told["known"]), (&0.into(), &1.into()));
+    // What there is, is told as it stands.
+    let rows = run(["master", "log", "--current", "--data", data.to_str().unwrap()]).done().text();
+    assert_eq!(told["kept"].as_u64(), Some(rows.lines().count() as u64));
+    assert!(told["kept"].as_u64() > Some(0), "{told}");
     bench.same(1, &data, "taken again");
     let lock = std::fs::File::open(data.join("lock")).unwrap();
     lock.lock().unwrap();
-    let run = bench.take(1, &data);
-    assert!(run.code() == 3 && run.stderr.contains("is in use by another master"), "{}", run.stderr);
+    let locked = bench.take(1, &data);
+    assert!(locked.code() == 3 && locked.stderr.contains("is in use by another master"), "{}", locked.stderr);
     drop(lock);
     let gone = once(&mut nephila(), &bench.dir.join("gone.reflog"), 1, &data);
-    assert!(gone.code() == 3 && gone.stderr.contains("gone.reflog"), "{}", gone.stderr);
+    assert!(gone.code() == 2 && gone.stderr.contains("gone.reflog"), "{}", gone.stderr);
+    let gone = run(["master", "map", "import", "/no/such/rows", "--data", data.to_str().unwrap()]);
+    assert!(gone.code() == 2 && gone.stderr.contains("/no/such/rows"), "{}", gone.stderr);
 }

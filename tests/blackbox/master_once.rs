@@ -180,8 +180,8 @@ fn what_cannot_be_read_is_said_in_a_line() {
     };
     let [file, bad, cut] = [&file, &bad, &cut].map(|path| path.to_str().unwrap());
     for (args, status, words) in [
-        (vec!["/no/such/file"], 3, "/no/such/file"),
-        (vec![file, "--current", "/no/such/log"], 3, "/no/such/log"),
+        (vec!["/no/such/file"], 2, "/no/such/file"),
+        (vec![file, "--current", "/no/such/log"], 2, "/no/such/log"),
         (vec![file, "--current", bad], 3, "line 1"),
         (vec![file, "--current", cut], 3, "too short"),
         (vec![file, "--now", "20271399000000"], 2, "fourteen digits"),

@@ -49,8 +49,8 @@ fn files_become_queues_that_outlive_the_process() {
     assert_eq!((node["position"].as_u64(), node["id"].as_u64()), (Some(one.len() as u64), Some(1)));
     assert!(node["node"].as_str().is_some_and(|node| node.starts_with("127.0.0.1:")), "{node}");
     let data = master.data();
-    let (dir, run) = master.stop();
-    assert_eq!(run.code(), 0, "{}", run.stderr);
+    let (dir, ended) = master.stop();
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
     // Its files say the same.
     let left = status_of_files(&data);
     assert_eq!(
@@ -58,7 +58,19 @@ fn files_become_queues_that_outlive_the_process() {
         (Some(false), Some(2), Some(2_000))
     );
     assert_eq!(left["servers"][0]["queue"], 0);
+    let text = || run(["master", "status", "--data", data.to_str().unwrap()]).text();
+    let shown = text();
+    assert!(shown.contains("lines      2100 in all, of 2 files, 0 rejected\n"), "{shown}");
+    assert!(shown.contains("URLs       2000 sent in all, ") && shown.contains("server     2: "), "{shown}");
+    // What was done before the process began is told, too.
     let master = MasterProcess::with(dir, "");
+    let life = master.status()["life"].clone();
+    assert_eq!((&life["lines"], &life["sent"], &life["epochs"]), (&2_100.into(), &2_000.into(), &2.into()));
+    let shown = text();
+    assert!(
+        shown.contains("2100 in all, of 2 files, 0 rejected; since start 0 lines, 0 URLs sent"),
+        "{shown}"
+    );
     let mut client = master.client();
     assert_eq!(all_of(&mut client, 1), one, "what was had is kept for a while, too");
     assert_eq!(client.take(&format!("TAKE 1 {} 5", one.len())).lines.len(), 0);
@@ -221,6 +233,11 @@ fn what_there_is_not_is_refused_and_harms_nobody_else() {
         let said = master.client().refused(asked);
         assert!(said.contains(why), "{asked:?}: {said}");
     }
+    let said = wait_for("it is said", PATIENCE, || {
+        let said = master.running.stderr();
+        said.contains("a line longer than 8704 bytes").then_some(said)
+    });
+    assert_eq!(said.matches("TAKE without a count from 1").count(), 1, "once: {said}");
     // In pieces, with CRLF, two at once: all the same.
     let mut client = master.client();
     for piece in ["TA", "KE 1 0", " 3\r", "\nTAKE 1 3 2\n"] {
@@ -288,8 +305,71 @@ fn the_tcp_line() {
     sender.finish_sending();
     let last = std::iter::from_fn(|| sender.hear()).last();
     master.wait_sent(52);
-    assert!(last.is_none_or(|last| last.starts_with("TAKEN ")));
+    // The 50, the two lines of a record that is wrapped, and the last, which ends with the stream.
+    let bytes = whole.len() + wrapped.len() + lines(61, 62).trim_end().len();
+    assert_eq!(last, Some(format!("TAKEN 53 {bytes}")));
     assert_eq!(master.status()["rejected"], 0);
+
+    // A connection that breaks within the hits: what is whole counts, and the rest is no line.
+    let mut broken = Client::new(master.intake);
+    let (good, cut) = (lines(70, 71), lines(71, 72).replace("\t1\t0\n", "\t12"));
+    broken.say(&format!("{good}{cut}"));
+    assert_eq!(broken.hear(), Some(format!("TAKEN 1 {}", good.len())));
+    let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+    nix::sys::socket::setsockopt(&broken.stream, nix::sys::socket::sockopt::Linger, &linger).unwrap();
+    drop(broken);
+    master.wait_sent(53);
+    wait_for("it is gone", PATIENCE, || (master.status()["intake_links"] == 0).then_some(()));
+    let mut next = Client::new(master.intake);
+    next.say(&lines(80, 81));
+    next.finish_sending();
+    assert!(next.hear().is_some_and(|said| said.starts_with("TAKEN 1 ")));
+    let status = master.wait_sent(54);
+    assert_eq!((&status["sent"], &status["rejected"]), (&54.into(), &0.into()));
+}
+
+#[test]
+fn what_works_on_crawls_knows_a_master() {
+    let master = MasterProcess::start();
+    let data = master.data();
+    let of = |command: &str| run([command, "--data", data.to_str().unwrap()]);
+    let status = of("status").done().text();
+    assert!(status.contains("state      a master, running for"), "{status}");
+    assert!(status.contains(&format!("nephila master status --data {}", data.display())), "{status}");
+    of("stop").done();
+    let ended = master.running.wait(PATIENCE).done();
+    assert!(ended.text().contains("epochs     0 since start"), "{}", ended.text());
+    for (command, words) in [("stop", "no master runs in "), ("status", "nephila master status --data ")] {
+        let run = of(command);
+        assert!(run.code() == 1 && run.stderr.contains(words), "{command}: {run:?}");
+    }
+    let which = run(["master", "log", "--data", data.to_str().unwrap()]);
+    assert!(
+        which.code() == 2 && ["--current", "--filtered"].iter().all(|log| which.stderr.contains(log)),
+        "{which:?}"
+    );
+}
+
+#[test]
+fn a_move_that_would_come_back_is_refused() {
+    let master = MasterProcess::start();
+    master.give("a", lines(0, 40));
+    master.wait_sent(40);
+    let data = master.data();
+    let map =
+        |args: &[&str]| run(["master", "map"].iter().chain(args).chain(&["--data", data.to_str().unwrap()]));
+    map(&["drain", "1"]).done();
+    let refusals = || {
+        let last = map(&["drain", "2"]);
+        assert_eq!((last.code(), last.stderr.lines().count()), (1, 1), "{last:?}");
+        assert!(last.stderr.contains("server 2 is the last that takes domains"), "{last:?}");
+        let back = map(&["move", "h1.test", "1"]);
+        assert_eq!((back.code(), back.stderr.lines().count()), (1, 1), "{back:?}");
+        assert!(back.stderr.contains("server 1 is drained, and takes no domains"), "{back:?}");
+    };
+    refusals();
+    let (_dir, _) = master.stop();
+    refusals();
 }
 
 #[test]
@@ -393,6 +473,7 @@ fn a_full_disk_is_waited_for() {
     master.wait_sent(20_100);
     let said = master.running.stderr();
     assert_eq!(said.matches("the epoch waits").count(), 1, "{said}");
+    assert_eq!(said.matches("(free some space)").count(), 1, "{said}");
     // The disk goes when nobody uses it.
     let (dir, run) = master.stop();
     assert_eq!(run.code(), 0, "{}", run.stderr);

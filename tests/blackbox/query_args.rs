@@ -1,5 +1,6 @@
 //! The promise: `master args` shows what is known of a domain's parameters, and a person's word is kept and wins.
 
+use crate::master_process::{MasterProcess, all_of, line};
 use crate::support::*;
 
 fn args(dir: &TempDir, words: &[&str]) -> Run {
@@ -71,8 +72,42 @@ fn an_epoch_goes_by_it_and_sends_the_url_that_came_last() {
     // Another session is the same document, and was sent.
     let explained =
         run(["master", "explain", "http://a.test/x?id=3&sid=new", "--data", path, "--now", "20110727200902"]);
-    assert!(explained.text().contains("00:00 before"), "{}", explained.text());
+    let text = explained.text();
+    assert!(text.contains("sent 49 s before, without a tag: sent again from 2011-07-27T21:08:14"), "{text}");
+    assert!(
+        text.contains("counts as  http://a.test/x?id=3 (") && text.contains(" to server 1 as "),
+        "{text}"
+    );
     let queue = run(["master", "queue", "cat", "1", "--data", path]).done().text();
     let urls: Vec<&str> = queue.lines().filter(|line| line.contains("id=3")).collect();
     assert!(urls.len() == 1 && urls[0].contains("http://a.test/x?id=3&sid=b\t6\t"), "{queue}");
+}
+
+#[test]
+fn what_nodes_see_makes_one_document_of_many_urls() {
+    let master = MasterProcess::start();
+    let mut node = master.client();
+    let url = |page: u32, session: &str| format!("http://a.test/x?id={page}&sid={session}");
+    // Sessions make no difference, pages do: 20 pages in four sessions each are 60 pairs over four values.
+    let mut words = "LOAD 1 1\n".to_string();
+    for page in 0..20 {
+        for session in ["a", "b", "c", "d"] {
+            words += &format!("PAGE 200 {:016x} - {}\n", 1_000 + page, url(page, session));
+        }
+    }
+    node.say(&format!("{words}LOAD 1 4711\n"));
+    wait_for("all of it is heard", PATIENCE, || {
+        (master.status()["servers"][0]["pending"] == 4_711).then_some(())
+    });
+    master.give("a", ["e", "f", "g"].map(|session| line(&url(77, session))).concat());
+    let status = master.wait_sent(1);
+    assert_eq!((&status["lines"], &status["sent"]), (&3.into(), &1.into()), "{status}");
+    let known = run(["master", "args", "a.test", "--data", master.data().to_str().unwrap()]).done().text();
+    assert!(known.contains("drop     learned   sid on /x: 50 pairs over 4 values, 50 same, 0"), "{known}");
+    // A page that is known by another session goes once: the whole URL that came last, with the hits of all.
+    let lines: Vec<String> = [1, 2].iter().flat_map(|server| all_of(&mut master.client(), *server)).collect();
+    assert!(lines.len() == 1 && lines[0].contains("?id=77&sid=g\t3\t"), "{lines:?}");
+    master.give("b", line(&url(77, "h")));
+    wait_for("it is taken", PATIENCE, || (master.status()["epoch"] == 2).then_some(()));
+    assert_eq!((&master.status()["sent"], &master.status()["hits_waiting"]), (&1.into(), &1.into()));
 }

@@ -196,7 +196,7 @@ fn a_spider_answers_for_what_its_shard_had_open() {
         Ok(PanickyDriver { inner: EpollDriver::new(32, started)?, completions, panic_at })
     };
     let listen = Some("127.0.0.1:0".parse().unwrap());
-    let links = LinksConfig { listen, dial: Vec::new(), links_max: 4 };
+    let links = LinksConfig { listen, dial: Vec::new(), links_max: 4, answers_end: false };
     let store = StoreAt::Directory(DataDir::open(&config.store.data).unwrap());
     let node =
         SpiderNode::start(&NodeSetup::new(config.clone()), links, store, "panicky", make_driver, started)

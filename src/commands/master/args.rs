@@ -12,7 +12,7 @@ use std::path::Path;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples:\n  nephila master args example.org --data ./nephila-master\n  nephila master args set example.org sid drop --data ./nephila-master\n\nA parameter is dropped from what tells documents apart where robots.txt declares it (Clean-param), where\nthe settings say so (query_drop), or after 50 pairs of pages that differ in it only, over 3 values, with\nless than 1 % of different texts; after 3 different ones it is kept. What a person says wins. The URL\nthat is fetched is always the whole one that came last. Exit status 1 if nothing is known of the domain."
+    after_help = "Examples:\n  nephila master args example.org --data ./nephila-master\n  nephila master args set example.org sid drop --data ./nephila-master\n\nA parameter is dropped from what tells documents apart where robots.txt declares it (Clean-param), where the settings say so (query_drop), or after 50 pairs of pages that differ in it only, over 3 values, with less than 1 % of different texts; after 3 different ones it is kept. What a person says wins. The URL that is fetched is always the whole one that came last. Exit status 1 if nothing is known of the domain."
 )]
 pub(super) struct ArgsArgs {
     #[command(subcommand)]

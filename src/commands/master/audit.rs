@@ -1,5 +1,5 @@
 use super::command::{MasterData, while_it_runs};
-use crate::base::grouped;
+use crate::base::{grouped, plural};
 use crate::commands::shared::{Failure, tell};
 use crate::master::audit::MasterAudit;
 use clap::Args;
@@ -10,13 +10,14 @@ const SHOWN: usize = 20;
 /// Prove from what a master keeps that its promises hold; exit 1 if one does not
 #[derive(Args)]
 #[command(after_help = "\
-Goes through journal, queues, map, current_log, held lines and rejects, as far as they are kept, and checks that no URL
-was sent twice within the hour without another tag, that no domain was with two servers at once, and that every hit of
-every file was sent, waits, expired, was rejected or is held. A master may run meanwhile: what is committed counts.
+Goes through journal, queues, map, current_log, held lines and rejects, as far as they are kept, and \
+checks that no URL was sent twice within the hour without another tag, that no domain was with two \
+servers at once, and that every hit of every file was sent, waits, expired, was rejected, is held or was \
+capped (more in one line or row than 2^32). A master may run meanwhile: what is committed counts.
 
 --json prints one object:
   epochs, urls, domains, servers          counts
-  hits_in, hits_sent, hits_waiting, hits_expired, hits_rejected, hits_held
+  hits_in, hits_sent, hits_waiting, hits_expired, hits_rejected, hits_held, hits_capped
   violations_total                        a count; the first 10,000 are listed:
   violations    kind (sent_twice, two_servers, unaccounted, damaged) and text
 
@@ -40,10 +41,15 @@ impl AuditArgs {
 
 fn text(audit: &MasterAudit) -> String {
     let [epochs, urls, domains, servers] =
-        [audit.epochs, audit.urls, audit.domains, audit.servers].map(grouped);
+        [(audit.epochs, "epoch"), (audit.urls, "URL"), (audit.domains, "domain"), (audit.servers, "server")]
+            .map(|(count, noun)| format!("{} {}", grouped(count), plural(count, noun)));
+    let capped = match audit.hits_capped {
+        0 => String::new(),
+        hits => format!(", {} capped", grouped(hits)),
+    };
     let mut text = format!(
-        "read       {epochs} epochs, {urls} URLs of {domains} domains in the queues of {servers} servers\n\
-         hits       {} in: {} sent, {} waiting, {} expired, {} rejected, {} held\n",
+        "read       {epochs}, {urls} of {domains} in the queues of {servers}\n\
+         hits       {} in: {} sent, {} waiting, {} expired, {} rejected, {} held{capped}\n",
         grouped(audit.hits_in),
         grouped(audit.hits_sent),
         grouped(audit.hits_waiting),
@@ -59,6 +65,6 @@ fn text(audit: &MasterAudit) -> String {
     }
     match audit.violations_total {
         0 => text + "verdict    every promise holds\n",
-        count => text + &format!("verdict    {} violations\n", grouped(count)),
+        count => text + &format!("verdict    {} {}\n", grouped(count), plural(count, "violation")),
     }
 }

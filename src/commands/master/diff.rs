@@ -11,13 +11,14 @@ const SHOWN: usize = 20;
 /// Compare what two masters have sent and taken; exit 1 if they differ
 #[derive(Args)]
 #[command(after_help = "\
-For every minute of reflog time the URLs that each master has sent are counted, and the hashes of them are summed; files
-are compared by their bytes, whatever their names. Minutes of which one of the two has let go something are left out.
-Both masters may run meanwhile: what is committed counts.
+For every minute of reflog time the URLs that each master has sent are counted, and the hashes of them \
+are summed; files are compared by their bytes, whatever their names. Minutes of which one of the two has \
+let go something are left out. Both masters may run meanwhile: what is committed counts.
 
-Some minutes differ even if nothing is wrong: what waits in one (a file of the last moments, a domain that is not placed,
-a queue that is full), and a URL that came in two files which one master took together and the other one after the
-other. Files that only one has taken, and minutes that go on to differ, say that a sender does not reach both.
+Some minutes differ even if nothing is wrong: what waits in one (a file of the last moments, a domain \
+that is not placed, a queue that is full), and a URL that came in two files which one master took \
+together and the other one after the other. Files that only one has taken, and minutes that go on to \
+differ, say that a sender does not reach both.
 
 --json prints one object:
   a, b           epoch, sent, held, files, files_only_here, and only_here: digest, path, taken_s

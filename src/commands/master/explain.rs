@@ -27,6 +27,8 @@ pub struct ExplainArgs {
 #[derive(Serialize)]
 struct ExplainTold {
     url: String,
+    /// Without parameters that make no other document.
+    counts_as: Option<String>,
     /// In hexadecimal digits.
     id: Option<String>,
     domain: String,
@@ -85,6 +87,7 @@ impl From<Explained> for ExplainTold {
             hits_held: explained.held_hits,
             sendings: explained.sent.into_iter().map(SendingTold::from).collect(),
             url: explained.url,
+            counts_as: explained.counts_as,
             domain: explained.domain,
             verdict: explained.verdict,
         }
@@ -110,6 +113,10 @@ impl ExplainTold {
             self.id.as_deref().unwrap_or("-"),
             shown(&self.domain, 253)
         );
+        if let Some(counts_as) = &self.counts_as {
+            let (counts_as, domain) = (shown(counts_as, 2_000), shown(&self.domain, 253));
+            text += &format!("counts as  {counts_as} (nephila master args {domain} says why)\n");
+        }
         if let Some(seen) = &self.seen {
             text += &format!("came       {seen}\n");
         }

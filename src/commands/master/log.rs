@@ -1,4 +1,4 @@
-use super::command::MasterData;
+use super::command::{MasterData, while_it_runs};
 use crate::base::shown;
 use crate::commands::shared::{Failure, stream, write_json};
 use crate::master::epoch::{CurrentLog, CurrentRow, Domains, IdKey};
@@ -25,7 +25,7 @@ Examples:
 Exit status 1 if the epoch was not committed, or what it sent was let go.")]
 pub struct LogArgs {
     /// What is remembered of URLs that came lately
-    #[arg(long, conflicts_with_all = ["filtered", "epoch"], required_unless_present = "filtered")]
+    #[arg(long, conflicts_with_all = ["filtered", "epoch"])]
     current: bool,
     /// What an epoch has sent
     #[arg(long)]
@@ -71,10 +71,13 @@ fn digits(unix_s: u32) -> String {
 
 impl LogArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let view = self.data.view()?;
-        match self.filtered {
-            true => filtered(view, self.epoch, self.json),
-            false => current(view, self.json),
+        match (self.filtered, self.current) {
+            (true, _) => filtered(self.data.view()?, self.epoch, self.json),
+            (false, true) => current(&self.data, self.json),
+            (false, false) => {
+                let text = "which log? --filtered prints what an epoch has sent, --current what is remembered of URLs";
+                Err(Failure::Usage(text.to_string()))
+            }
         }
     }
 }
@@ -177,20 +180,35 @@ fn write_filtered(
     writeln!(out, "{url}\t{domain}\t{time}\t{hits}\t{tag}\t{server}")
 }
 
-fn current(mut view: MasterView, json: bool) -> Result<(), Failure> {
-    stream(|out| write_current_log(&mut view, json, out))
+/// A master that runs may replace the file before it is open; once it is, it can be read to its end.
+fn current(data: &MasterData, json: bool) -> Result<(), Failure> {
+    let (mut view, log) = while_it_runs(|| {
+        let view = data.view()?;
+        Ok(view.current().map(|log| (view, log)))
+    })?;
+    stream(|out| write_log(&mut view, log.as_ref(), json, out))
 }
 
 /// What is remembered: URL, domain, sent, seen, hits since it was sent, tag.
 pub(super) fn write_current_log(view: &mut MasterView, json: bool, out: &mut impl Write) -> io::Result<()> {
-    let (Some(log), Some(key)) = (view.current()?, view.key()?) else { return Ok(()) };
+    let log = view.current()?;
+    write_log(view, log.as_ref(), json, out)
+}
+
+fn write_log(
+    view: &mut MasterView,
+    log: Option<&CurrentLog>,
+    json: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let (Some(log), Some(key)) = (log, view.key()?) else { return Ok(()) };
     let mut domains = Domains::new(view.rules().by());
     let mut partition = 0u16;
     while partition < 256 {
         let mut rows = Vec::new();
         let first = partition as u8;
         while partition < 256 && rows.len() < ROWS_AT_ONCE {
-            rows_of(&log, partition as u8, &mut rows)?;
+            rows_of(log, partition as u8, &mut rows)?;
             partition += 1;
         }
         let urls = urls_of(view, &key, first, (partition - 1) as u8)?;

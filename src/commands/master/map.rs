@@ -7,6 +7,7 @@ use crate::master::map::{DomainMap, Server};
 use crate::master::moves::{MasterDesk, MoveDesk, MoveError, MoveOrder, Moves};
 use crate::master::{By, MapRow, ServerId};
 use crate::proto::reflog::Stamp;
+use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -44,10 +45,10 @@ enum MapCommand {
     },
     /// Say which server has a domain
     #[command(
-        after_help = "Example:\n  nephila master map show example.org --data ./nephila-master\n\nExit status 1 if no server has it."
+        after_help = "Examples:\n  nephila master map show example.org --data ./nephila-master\n  nephila master map show http://www.example.org:8080/page\n\nExit status 1 if no server has it."
     )]
     Show {
-        /// The domain
+        /// The domain; also a host in it, with a port or not, or a URL
         domain: String,
         #[command(flatten)]
         data: MasterData,
@@ -57,7 +58,7 @@ enum MapCommand {
     },
     /// Move a domain to another server: the old one closes it and hands over what it has, then the new one gets it
     #[command(
-        after_help = "Examples:\n  nephila master map move example.org 7 --data ./nephila-master\n  nephila master map move example.org 7 --force\n\nUntil the old server has closed the domain, nothing of it is sent. A running master is asked; without one it is\ndone in the directory, and goes on when the master starts."
+        after_help = "Examples:\n  nephila master map move example.org 7 --data ./nephila-master\n  nephila master map move example.org 7 --force\n\nUntil the old server has closed the domain, nothing of it is sent. A running master is asked; without one it is done in the directory, and goes on when the master starts."
     )]
     Move {
         /// The domain
@@ -80,7 +81,7 @@ enum MapCommand {
     },
     /// Bring in rows, as export writes them; all of them or none
     #[command(
-        after_help = "Examples:\n  nephila master map import map.tsv --data ./nephila-master\n  printf 'example.org\\t7\\n' | nephila master map import -\n\nA line: domain and server, separated by a tab; what export writes behind them may follow. A domain that the map\nhas with another server is moved by map move, and not by this. No master may run on the directory."
+        after_help = "Examples:\n  nephila master map import map.tsv --data ./nephila-master\n  printf 'example.org\\t7\\n' | nephila master map import -\n\nA line: domain and server, separated by a tab; what export writes behind them may follow. A domain that the map has with another server is moved by map move, and not by this. No master may run on the directory."
     )]
     Import {
         /// The file; - is stdin
@@ -222,7 +223,7 @@ fn ls(data: &MasterData, server: Option<u16>, limit: usize, json: bool) -> Resul
 fn show(data: &MasterData, domain: &str, json: bool) -> Result<(), Failure> {
     let view = data.view()?;
     let (_, now_s) = view.epoch();
-    let found = view.map().find(&domain.to_ascii_lowercase());
+    let found = names(domain).iter().find_map(|name| view.map().find(name));
     match found.and_then(|at| RowTold::of(view.map(), at.index, now_s)) {
         Some(told) => tell(&told, json, RowTold::text),
         None => Err(Failure::No(format!(
@@ -230,6 +231,17 @@ fn show(data: &MasterData, domain: &str, json: bool) -> Result<(), Failure> {
             shown(domain, 253)
         ))),
     }
+}
+
+/// What a domain may be called in the map, by what somebody pasted: as it stands, its host, and the domain of that.
+fn names(pasted: &str) -> Vec<String> {
+    let pasted = pasted.trim().to_ascii_lowercase();
+    let url = if pasted.contains("://") { pasted.clone() } else { format!("http://{pasted}/") };
+    let mut names = vec![pasted];
+    if let Ok(url) = CrawlUrl::parse(&url) {
+        names.extend([url.host().to_string(), url.registrable_domain().to_string()]);
+    }
+    names
 }
 
 fn export(data: &MasterData, json: bool) -> Result<(), Failure> {
@@ -286,7 +298,11 @@ fn give(data: &MasterData, what: OrderOf) -> Result<(), Failure> {
         OrderOf::Drain(server) if !desk.knows(server) => {
             Err(MoveError::Refused(format!("server {} has no queue here", server.0)))
         }
-        OrderOf::Drain(server) => Ok(desk.master.keep(&drained(&[server]), now_s)?),
+        OrderOf::Drain(server) if desk.drains(server) => Ok(()),
+        OrderOf::Drain(server) => match Moves::new(&desk).may_drain(server, &mut desk) {
+            Ok(()) => Ok(desk.master.keep(&drained(&[server]), now_s)?),
+            refused => refused,
+        },
         OrderOf::Move { domain, to, force } => {
             let order = MoveOrder { domain: &domain, to, force };
             Moves::new(&desk).order(order, &mut desk, None)
@@ -321,7 +337,10 @@ fn import(data: &MasterData, file: &Path, json: bool) -> Result<(), Failure> {
     let cannot = |e: io::Error| Failure::CannotRun(format!("{}: {e}", file.display()));
     let input: Box<dyn Read> = match file.as_os_str() == "-" {
         true => Box::new(io::stdin()),
-        false => Box::new(File::open(file).map_err(cannot)?),
+        false => Box::new(
+            File::open(file)
+                .map_err(|e| Failure::Usage(format!("{}: {e} (name a file of rows)", file.display())))?,
+        ),
     };
     let mut rows = Vec::new();
     for (number, line) in (1..).zip(BufReader::new(input).split(b'\n')) {
@@ -408,6 +427,20 @@ fn row_of(line: &str, now_s: u32) -> Result<MapRow, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_people_paste_names_a_domain() {
+        for pasted in [
+            "www.Example.org:8080",
+            "http://www.example.org:8080/a?b",
+            " www.example.org ",
+            "www.example.org.",
+        ] {
+            assert!(names(pasted).contains(&"example.org".to_string()), "{pasted}");
+        }
+        assert_eq!(names("a b"), ["a b"]);
+        assert!(names("127.0.0.1:80").contains(&"127.0.0.1".to_string()));
+    }
 
     #[test]
     fn a_row_is_read_as_it_is_written() {

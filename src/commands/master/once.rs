@@ -1,6 +1,6 @@
 use super::explain::stamp;
 use super::once_data::{OnceData, once_with_data};
-use crate::base::grouped;
+use crate::base::{grouped, plural};
 use crate::commands::shared::{Failure, tell_summary};
 use crate::config::{SERVER_ID_MAX, Seconds, size_in};
 use crate::engine::Threads;
@@ -25,7 +25,7 @@ use std::time::SystemTime;
 /// with another tag; otherwise its hits wait for the next sending, ten hours at most.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila master once *.reflog --data ./nephila-master --servers 16\n  nephila master once today.reflog --out ./epoch\n  nephila master once 1.reflog --current /dev/null --out A --now 20110727210000 --text\n  nephila master once 2.reflog.gz --current A/current_log --out B --now 20110727213000 --text\n\nWith --data all seven steps are done: files that were taken before are skipped, none is moved, and an epoch that a\nkilled process left unfinished is made first.\n\nWith --text both logs are lines of fields with tabs between them:\n  filtered_log   URL, domain, time, hits, tag\n  current_log    URL, domain, sent, seen, hits since it was sent, tag\nURLs are in their normal form, times as in a reflog. The lines are in the order of ids, the same for the same\nURLs; --sorted puts them in the order of their bytes, as LC_ALL=C sort does. --current takes such a text, an\nempty file, or a current_log of our own form, which has no URLs: # and an id stand for those that did not come.\nWithout --text filtered_log is a reflog, and current_log of our own form. Lines that cannot be taken are in\nrejects: file, line, reason, hits, and how they begin."
+    after_help = "Examples:\n  nephila master once *.reflog --data ./nephila-master --servers 16\n  nephila master once today.reflog --out ./epoch\n  nephila master once 1.reflog --current /dev/null --out A --now 20110727210000 --text\n  nephila master once 2.reflog.gz --current A/current_log --out B --now 20110727213000 --text\n\nWith --data all seven steps are done: files that were taken before are skipped, none is moved, and an epoch that a killed process left unfinished is made first.\n\nWith --text both logs are lines of fields with tabs between them:\n  filtered_log   URL, domain, time, hits, tag\n  current_log    URL, domain, sent, seen, hits since it was sent, tag\nURLs are in their normal form, times as in a reflog. The lines are in the order of ids, the same for the same URLs; --sorted puts them in the order of their bytes, as LC_ALL=C sort does. --current takes such a text, an empty file, or a current_log of our own form, which has no URLs: # and an id stand for those that did not come. Without --text filtered_log is a reflog, and current_log of our own form. Lines that cannot be taken are in rejects: file, line, reason, hits, and how they begin."
 )]
 pub(super) struct OnceArgs {
     /// Files of a reflog, plain, gzip or zstd
@@ -109,6 +109,10 @@ impl OnceArgs {
             let data = OnceData { path, servers, config, rules: self.rules(), workers, out };
             return once_with_data(&self.files, self.now, data, self.json);
         }
+        for file in &self.files {
+            fs::metadata(file)
+                .map_err(|e| Failure::Usage(format!("{}: {e} (name a file of a reflog)", file.display())))?;
+        }
         let out = self.out.as_deref().unwrap_or(Path::new("."));
         let cannot = |e: io::Error| Failure::CannotRun(format!("{}: {e}", out.display()));
         fs::create_dir_all(out).map_err(cannot)?;
@@ -148,7 +152,12 @@ impl OnceArgs {
         let key = IdKey::from_seed(KEY_SEED);
         let inputs: Vec<InputFile> = self.files.iter().map(InputFile::new).collect();
         let (log, mut text) = match &self.current {
-            Some(path) => open_current(path).map_err(cannot(path))?,
+            Some(path) => open_current(path).map_err(|e| match e.kind() {
+                io::ErrorKind::NotFound => {
+                    Failure::Usage(format!("{}: {e} (name a current_log)", path.display()))
+                }
+                _ => cannot(path)(e),
+            })?,
             None => (None, None),
         };
         if text.is_some() && !self.text {
@@ -247,12 +256,14 @@ impl OnceReport {
     fn text(&self) -> String {
         let EpochCounts { lines, records, rejected, urls, sent, kept, left, expired, .. } = self.counts;
         let EpochCounts { hits_in, hits_before, hits_sent, hits_waiting, hits_expired, .. } = self.counts;
-        let EpochCounts { hits_rejected, ahead, files_cut, .. } = self.counts;
-        let [lines, records, rejected, urls, sent, kept, left, expired] =
-            [lines, records, rejected, urls, sent, kept, left, expired].map(grouped);
+        let EpochCounts { hits_rejected, hits_capped, ahead, files_cut, .. } = self.counts;
+        let [lines, records, rejected, urls] =
+            [(lines, "line"), (records, "record"), (rejected, "reject"), (urls, "URL")]
+                .map(|(count, noun)| format!("{} {}", grouped(count), plural(count, noun)));
+        let [sent, kept, left, expired] = [sent, kept, left, expired].map(grouped);
         let Self { cpu_seconds, cpu_s_per_million, seconds, .. } = self;
         let mut text = format!(
-            "{lines} lines: {records} records of {urls} URLs, {rejected} rejects\n\
+            "{lines}: {records} of {urls}, {rejected}\n\
              {sent} sent, {kept} kept in current_log, {left} left it ({expired} with hits waiting)\n\
              hits: {} in, {} waited; {} sent, {} waiting, {} expired, {} rejected\n",
             grouped(hits_in),
@@ -262,6 +273,9 @@ impl OnceReport {
             grouped(hits_expired),
             grouped(hits_rejected),
         );
+        if hits_capped > 0 {
+            text += &format!("{} hits were more than a line has room for\n", grouped(hits_capped));
+        }
         if ahead > 0 {
             text += &format!("{} times ahead of now count as now\n", grouped(ahead));
         }
@@ -269,7 +283,7 @@ impl OnceReport {
             text += &format!("{files_cut} of the files could be read in part only (see rejects)\n");
         }
         text + &format!(
-            "{cpu_seconds:.2} CPU s, {cpu_s_per_million:.3} per million lines, in {seconds:.2} s\n"
+            "{cpu_seconds:.2} CPU s, {cpu_s_per_million:.3} CPU s per million lines, in {seconds:.2} s\n"
         )
     }
 }

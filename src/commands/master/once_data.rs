@@ -3,7 +3,7 @@
 use super::command::view_of;
 use super::log::{write_current_log, write_filtered_text};
 use super::once::NewText;
-use crate::base::grouped;
+use crate::base::{grouped, plural};
 use crate::commands::settings::{Before, layered};
 use crate::commands::shared::{Failure, counted, now_ms, say, tell_summary};
 use crate::engine::{Threads, join_rules, keep_pair_terms, master_rules};
@@ -61,7 +61,7 @@ pub(super) fn once_with_data(
     json: bool,
 ) -> Result<(), Failure> {
     for file in files {
-        InputFile::new(file).open().map_err(Failure::cannot_run)?;
+        InputFile::new(file).open().map_err(Failure::usage)?;
     }
     let rules = data.master_rules()?;
     if let Some(out) = &data.out {
@@ -82,7 +82,10 @@ pub(super) fn once_with_data(
                 made.push(committed.epoch);
                 (committed, taken)
             }
-            None => (Committed { epoch: master.epoch().0, ..Committed::default() }, 0),
+            None => (
+                Committed { epoch: master.epoch().0, counts: stands(&data.path)?, ..Committed::default() },
+                0,
+            ),
         };
         let known = files.len() as u64 - files_taken;
         let cpu_s = cpu_s() - began;
@@ -129,6 +132,14 @@ impl OnceData {
         self.rules = JoinRules { memory_bytes: self.rules.memory_bytes, ..join_rules(&config) };
         Ok(MasterRules { moves_inputs: false, ..master_rules(&config) })
     }
+}
+
+/// What there is without a new epoch: rows, hits and lines that wait.
+fn stands(data: &Path) -> Result<EpochCounts, Failure> {
+    let last = view_of(data, "it was there a moment ago")?.counts();
+    let EpochCounts { kept, held, hits_waiting, hits_held, .. } = last;
+    let hits_before = hits_waiting + hits_held;
+    Ok(EpochCounts { kept, held, hits_before, hits_waiting, hits_held, ..EpochCounts::default() })
 }
 
 /// What the epochs of this process sent, and the current_log after them.
@@ -178,18 +189,22 @@ fn cpu_s() -> f64 {
 impl OnceTold {
     fn text(&self) -> String {
         let counts = &self.counts;
+        let epoch = match self.files == 0 && self.known > 0 {
+            true => {
+                format!("{} stands: {} known, and nothing is new", self.epoch, counted(self.known, "file"))
+            }
+            false => format!("{} of {}", self.epoch, counted(self.files, "file")),
+        };
+        let kept = format!("{} {}", grouped(counts.kept), plural(counts.kept, "row"));
         let mut text = format!(
-            "epoch      {} of {}\nlines      {} with {} hits, {} rejected\nurls       {}: {} sent, {} held; {} rows are kept\n\
+            "epoch      {epoch}\nlines      {} with {} hits, {} rejected\nurls       {}: {} sent, {} held; {kept} kept in current_log\n\
              hits       {} sent, {} waiting, {} expired, {} rejected, {} held\ndomains    {} new\n",
-            self.epoch,
-            counted(self.files, "file"),
             grouped(counts.lines),
             grouped(counts.hits_in),
             grouped(counts.rejected),
             grouped(counts.urls),
             grouped(counts.sent),
             grouped(counts.held),
-            grouped(counts.kept),
             grouped(counts.hits_sent),
             grouped(counts.hits_waiting),
             grouped(counts.hits_expired),
@@ -197,12 +212,17 @@ impl OnceTold {
             grouped(counts.hits_held),
             grouped(self.domains_new)
         );
+        if counts.hits_capped > 0 {
+            let capped = grouped(counts.hits_capped);
+            text += &format!("capped     {capped} hits: more than a line or a row has room for\n");
+        }
         for ServerTold { server, urls, held } in &self.servers {
             let held = if *held > 0 { format!(", {} held", grouped(*held)) } else { String::new() };
             text += &format!("server {server:<3} {} URLs{held}\n", grouped(*urls));
         }
-        let per_million =
-            self.cpu_s_per_million_lines.map_or(String::new(), |cpu| format!(", {cpu:.2} s a million lines"));
+        let per_million = self
+            .cpu_s_per_million_lines
+            .map_or(String::new(), |cpu| format!(", {cpu:.2} CPU s per million lines"));
         text + &format!("cpu        {:.2} s{per_million}\n", self.cpu_s)
     }
 }

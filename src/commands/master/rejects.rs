@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 /// Print lines that could not be read, with file, line and reason
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila master rejects --data ./nephila-master\n  nephila master rejects --epoch 17 --json\n\nA line: file, line, reason, hits and how it begins, separated by tabs.\nExit status 1 if an epoch that is named was not committed."
+    after_help = "Examples:\n  nephila master rejects --data ./nephila-master\n  nephila master rejects --epoch 17 --json\n\nA line: file, line, reason, hits and how it begins, separated by tabs. Exit status 1 if an epoch that is named was not committed."
 )]
 pub struct RejectsArgs {
     /// Only those of this epoch

@@ -35,7 +35,7 @@ impl MasterReport {
 
     pub fn table(&self) -> String {
         format!(
-            "epochs     {} (the last is {})\nfiles      {}\nlines      {}, {} rejected\nURLs       {} sent, {} held\nhits       {} wait\ntime       {:.1} s, {:.1} s of CPU\n",
+            "epochs     {} since start (the last is {})\nfiles      {}\nlines      {}, {} rejected\nURLs       {} sent, {} held\nhits       {} wait\ntime       {:.1} s, {:.1} s of CPU\n",
             self.epochs,
             self.epoch,
             self.files,

@@ -3,8 +3,8 @@ use crate::commands::settings::{
     AdminFlags, Before, DATABASE_PASSWORD, Overlay, layered, listen_address, master_faults,
 };
 use crate::commands::shared::{
-    Failure, Farewell, LogArgs, Reload, Signals, announce_links, free_data, listen, raise_nofile, run_to_end,
-    take_doors, tell_summary,
+    Failure, Farewell, LogArgs, Reload, Signals, WithParent, announce_links, free_data, listen, raise_nofile,
+    run_to_end, take_doors, tell_summary,
 };
 use crate::config::{Config, ConfigError, Layered, Seconds};
 use crate::engine::MasterNode;
@@ -19,7 +19,7 @@ use std::time::Instant;
 /// Files are renamed into the spool, or lines are sent over TCP; nodes dial in and take their queues.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  printf '[master]\\nlisten = \"127.0.0.1:7190\"\\n[[server]]\\nid = 1\\n' > master.toml\n  nephila master run --config master.toml --data ./nephila-master\n  mv hour.reflog ./nephila-master/spool/\n  nephila crawl --master 127.0.0.1:7190 --server 1\n\nA file counts when it is renamed in, or closed by whoever wrote it; those that are taken move to done/\nbeside it. SIGHUP reads the file of --config again. Stop it with Ctrl-C: the epoch that is being made is\nfinished. A second Ctrl-C stops at once; the epoch is made again at the next start, from the same files."
+    after_help = "Example:\n  printf '[master]\\nlisten = \"127.0.0.1:7190\"\\n[[server]]\\nid = 1\\n' > master.toml\n  nephila master run --config master.toml --data ./nephila-master\n  mv hour.reflog ./nephila-master/spool/\n  nephila crawl --master 127.0.0.1:7190 --server 1\n\nA file counts when it is renamed in, or closed by whoever wrote it; those that are taken move to done/ beside it. SIGHUP reads the file of --config again. Stop it with Ctrl-C: the epoch that is being made is finished. A second Ctrl-C stops at once; the epoch is made again at the next start, from the same files."
 )]
 pub struct RunArgs {
     /// Settings in TOML: those of [master], and a [[server]] for each node
@@ -44,6 +44,8 @@ pub struct RunArgs {
     /// Print one JSON object at the end, and nothing else, on stdout
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    parent: WithParent,
 }
 
 const FAREWELL: Farewell = Farewell {
@@ -55,6 +57,7 @@ impl RunArgs {
     pub fn run(self) -> Result<(), Failure> {
         self.log.begin();
         let signals = Signals::of_service()?;
+        self.parent.heed(&signals)?;
         let started = Instant::now();
         let listen_at = self.listen.as_deref().map(listen_address).transpose()?;
         let read = || -> Result<Layered, Failure> {

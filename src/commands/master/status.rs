@@ -90,7 +90,9 @@ fn left(data: &Path) -> Result<Option<MasterStatus>, Failure> {
     Ok(Some(MasterStatus {
         epoch,
         epoch_at_s: u64::from(at_s),
+        life: totals,
         epochs: totals.epochs,
+        files: totals.files,
         lines: totals.lines,
         rejected: totals.rejected,
         sent: totals.sent,
@@ -132,8 +134,14 @@ fn rows_of(status: &MasterStatus, lines_per_second: Option<f64>) -> Vec<(&'stati
             format!("{epoch}, {ago} s ago ({})", rfc3339(status.epoch_at_s * 1_000))
         }
     };
-    let pace =
-        lines_per_second.map_or(String::new(), |pace| format!(", {pace:.0} a second over the last 10 s"));
+    let life = &status.life;
+    let since_start = lines_per_second.map_or(String::new(), |pace| {
+        let [lines, sent] =
+            [(status.lines, "line"), (status.sent, "URL")].map(|(it, noun)| counted(it, noun));
+        format!("; since start {lines}, {sent} sent, {pace:.0} lines a second over the last 10 s")
+    });
+    let files = counted(life.files, "file");
+    let capped = if life.hits_capped == 0 { String::new() } else { format!(", {} capped", life.hits_capped) };
     let mut rows = vec![
         ("epoch", epoch),
         (
@@ -144,9 +152,23 @@ fn rows_of(status: &MasterStatus, lines_per_second: Option<f64>) -> Vec<(&'stati
                 status.lag_s
             ),
         ),
-        ("lines", format!("{}{pace}, {} rejected", status.lines, status.rejected)),
-        ("URLs", format!("{} sent, {} held, {} rows of current_log", status.sent, status.held, status.rows)),
-        ("hits", format!("{} wait, {} expired", status.hits_waiting, status.expired_hits)),
+        ("lines", format!("{} in all, of {files}, {} rejected{since_start}", life.lines, life.rejected)),
+        (
+            "URLs",
+            format!(
+                "{} sent in all, {} held, {} of current_log",
+                life.sent,
+                status.held,
+                counted(status.rows, "row")
+            ),
+        ),
+        (
+            "hits",
+            format!(
+                "{} in all: {} sent, {} wait, {} expired, {} rejected{capped}",
+                life.hits_in, life.hits_sent, status.hits_waiting, life.hits_expired, life.hits_rejected
+            ),
+        ),
     ];
     rows.extend(status.new_domains_wait.clone().map(|why| ("new", format!("domains wait: {why}"))));
     rows.extend(status.servers.iter().map(|server| ("server", server_text(server))));
@@ -162,7 +184,9 @@ fn server_text(server: &ServerStatus) -> String {
         (Some(node), Some(silent_s)) => format!("; {node}, heard {silent_s:.0} s ago"),
         _ => "; no node".to_string(),
     };
-    format!("{id} {state}: {queue} in the queue ({position} of {next} had), {load:.0} URLs/h{pending}{node}")
+    // What its settings say of it is known to a master that runs.
+    let state = if state.is_empty() { String::new() } else { format!(" {state}") };
+    format!("{id}{state}: {queue} in the queue ({position} of {next} had), {load:.0} URLs/h{pending}{node}")
 }
 
 fn neighbour_text(neighbour: &Neighbour) -> String {

@@ -47,7 +47,7 @@ pub(super) use report::{CrawlReport, Fetches, SpiderReport, StoreReport, UrlRepo
 pub(super) use run_note::{OpenNote, RunNote};
 pub(super) use runner::{Farewell, Leaving, announce_links, run_to_end};
 pub(super) use running::RunningCrawl;
-pub(super) use signals::{Interrupt, Signals};
+pub(super) use signals::{Interrupt, Signals, WithParent};
 pub(super) use ticker::{Ticker, columns};
 pub(super) use times::{age, with_age};
 pub(super) use url_list::{parse_url, read_urls};

@@ -7,6 +7,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::fmt::{self, Display, Formatter};
 use std::fs::File;
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -78,6 +79,20 @@ const TOGETHER: Duration = Duration::from_millis(200);
 /// A signal is passed on this fast, and so is the rest of what a waiting thread looks after.
 const WAIT: Duration = Duration::from_millis(20);
 
+/// For a process that is to end with whoever started it, however that ends.
+#[derive(clap::Args)]
+pub(crate) struct WithParent {
+    /// Stop when stdin is closed
+    #[arg(long, hide = true)]
+    until_stdin_closes: bool,
+}
+
+impl WithParent {
+    pub fn heed(&self, signals: &Signals) -> Result<(), Failure> {
+        if self.until_stdin_closes { signals.until_stdin_closes() } else { Ok(()) }
+    }
+}
+
 impl Signals {
     /// To be called before anything else, and so before any other thread starts: all of them leave these signals to the
     /// one that is started here.
@@ -128,19 +143,22 @@ impl Signals {
         if self.told == 1 { Interrupt::Stop } else { Interrupt::AtOnce }
     }
 
-    /// Waits for a signal, or until `over` has returned.
-    pub fn wait_or(mut self, over: Option<impl FnOnce() + Send + 'static>) -> Result<Interrupt, Failure> {
-        if let Some(over) = over {
-            let heard = self.heard.clone();
-            thread::Builder::new().name("until".to_string()).spawn(move || {
-                over();
-                heard.ask(true);
-            })?;
-        }
+    /// Stdin that closes says the same as a signal.
+    pub fn until_stdin_closes(&self) -> Result<(), Failure> {
+        let heard = self.heard.clone();
+        thread::Builder::new().name("until".to_string()).spawn(move || {
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            heard.ask(true);
+        })?;
+        Ok(())
+    }
+
+    /// Waits until a stop is asked for.
+    pub fn wait_for_stop(mut self) -> Interrupt {
         loop {
             let interrupt = self.wait();
             if matches!(interrupt, Interrupt::Stop | Interrupt::AtOnce) {
-                return Ok(interrupt);
+                return interrupt;
             }
         }
     }

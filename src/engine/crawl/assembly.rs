@@ -233,7 +233,12 @@ impl NodeCore {
         let position = position.unwrap_or_default();
         let masters: Vec<String> = config.crawl.master.iter().map(|master| master.0.clone()).collect();
         // Room for a link that goes while its successor stands.
-        let dial = LinksConfig { listen: None, dial: masters.clone(), links_max: 2 * masters.len() };
+        let dial = LinksConfig {
+            listen: None,
+            dial: masters.clone(),
+            links_max: 2 * masters.len(),
+            answers_end: false,
+        };
         let bell = ActorBell::default();
         let (port, links) = links(dial, bell.door.clone(), &self.health)?;
         let report = MasterReport::default();

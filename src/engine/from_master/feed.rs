@@ -192,7 +192,7 @@ impl MasterFeed {
             busy = true;
             match event {
                 LinkEvent::Up { link, dial: Some(at), .. } => self.sides[at].up(link),
-                LinkEvent::Up { .. } => {}
+                LinkEvent::Up { .. } | LinkEvent::Ended { .. } => {}
                 LinkEvent::Sent { link, bytes } => {
                     if self.side_of(link) == Some(self.used) {
                         self.unsent = self.unsent.saturating_sub(bytes);

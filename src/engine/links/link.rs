@@ -16,6 +16,8 @@ pub(super) struct Link {
     /// Sent, but the owner was not told yet.
     pub untold_bytes: usize,
     pub received: bool,
+    /// The peer says nothing more, and hears still.
+    pub has_ended: bool,
 }
 
 /// The life of a link.
@@ -46,6 +48,7 @@ impl Link {
             sending: 0,
             untold_bytes: 0,
             received: false,
+            has_ended: false,
         }
     }
 

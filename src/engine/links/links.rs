@@ -22,12 +22,15 @@ pub struct LinksConfig {
     /// `host:port` of peers to dial, for ever.
     pub dial: Vec<String>,
     pub links_max: usize,
+    /// A peer that has said all of it hears answers: its end is told, and the owner closes the link.
+    pub answers_end: bool,
 }
 
 /// Every link of a process, over a driver, and the rings to their owner.
 pub struct Links<D: ServerDriver> {
     driver: D,
     listens: bool,
+    answers_end: bool,
     /// When the next connection is asked for; none while it is.
     accept_at: Option<Now>,
     dials: Vec<Dial>,
@@ -84,6 +87,7 @@ impl<D: ServerDriver> Links<D> {
         let now = driver.now();
         let links = Links {
             listens: bound.is_some(),
+            answers_end: config.answers_end,
             accept_at: bound.map(|_| now),
             dials: dials_of(config.dial, now),
             resolved,
@@ -143,7 +147,11 @@ impl<D: ServerDriver> Links<D> {
         }
         if let Phase::Leaving { finished: finished @ false, .. } = &mut link.phase {
             *finished = true;
-            self.driver.finish(key);
+            match link.has_ended {
+                // Both have said all of it.
+                true => self.lose(key, "closed".to_string()),
+                false => self.driver.finish(key),
+            }
         }
     }
 
@@ -197,6 +205,11 @@ impl<D: ServerDriver> Links<D> {
                     }
                     link.sent();
                     self.send_on(key);
+                }
+                (Phase::Standing, NetEvent::Ended) if self.answers_end => {
+                    if !std::mem::replace(&mut link.has_ended, true) {
+                        self.tell(LinkEvent::Ended { link: key });
+                    }
                 }
                 (_, NetEvent::Ended) => self.lose(key, "closed by the peer".to_string()),
                 (_, NetEvent::Failed(error)) => self.lose(key, error.to_string()),

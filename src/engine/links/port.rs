@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What happens on the links. Of each link: `Up`, then `Bytes` and `Sent` in any number, then `Down`, once.
+/// What happens on the links. Of each link: `Up`, then `Bytes` and `Sent` in any number, perhaps `Ended`, then `Down`, once.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     Up {
@@ -17,6 +17,10 @@ pub enum LinkEvent {
     Bytes {
         link: Key,
         bytes: Vec<u8>,
+    },
+    /// The peer has said all of it, in good order. Told where it is asked for, and then the owner closes the link.
+    Ended {
+        link: Key,
     },
     /// So many bytes more were handed to the kernel.
     Sent {
@@ -69,7 +73,7 @@ impl Iterator for LinkPort {
                 LinkEvent::Down { link, .. } => {
                     self.known.remove(link);
                 }
-                LinkEvent::Bytes { link, .. } | LinkEvent::Sent { link, .. } => {
+                LinkEvent::Bytes { link, .. } | LinkEvent::Sent { link, .. } | LinkEvent::Ended { link } => {
                     if self.known.get(link) == Some(&Known::Closed) {
                         continue;
                     }

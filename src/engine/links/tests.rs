@@ -46,7 +46,7 @@ impl End {
             move || sleeper.ring()
         }));
         let listen = listen.then(|| "127.0.0.1:0".parse().unwrap());
-        let config = LinksConfig { listen, dial, links_max };
+        let config = LinksConfig { listen, dial, links_max, answers_end: false };
         let driver = DRIVER.get();
         let (port, thread, bound) =
             LinksThread::start(config, driver, Instant::now(), bell.clone(), &Health::default()).unwrap();
@@ -105,7 +105,7 @@ impl End {
         loop {
             match self.next() {
                 LinkEvent::Down { link, why } => return (link, why),
-                LinkEvent::Bytes { .. } | LinkEvent::Sent { .. } => {}
+                LinkEvent::Bytes { .. } | LinkEvent::Sent { .. } | LinkEvent::Ended { .. } => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -311,7 +311,7 @@ impl Process {
             0 => (Some(SERVER.parse().unwrap()), Vec::new()),
             _ => (None, vec![SERVER.to_string()]),
         };
-        let config = LinksConfig { listen, dial, links_max: 4 };
+        let config = LinksConfig { listen, dial, links_max: 4, answers_end: false };
         let driver = SimDriver::new(net.clone(), id, 4);
         let made = Links::new(driver, config, (silent(), silent()), Notices::default(), id as u64);
         let (links, port, _) = made.unwrap();
@@ -337,7 +337,7 @@ impl Process {
                         self.heard.push(byte);
                     }
                 }
-                LinkEvent::Bytes { .. } | LinkEvent::Sent { .. } => {}
+                LinkEvent::Bytes { .. } | LinkEvent::Sent { .. } | LinkEvent::Ended { .. } => {}
                 LinkEvent::Down { link, .. } => {
                     self.downs += 1;
                     if self.link == Some(link) {

@@ -295,12 +295,14 @@ impl EpochActor {
                         .order(order, &mut desk, table.as_deref_mut())
                         .map_err(|error| error.to_string())
                 }
-                OrderOf::Drain(server) if desk.master.servers().iter().any(|known| known.id == *server) => {
-                    drained.push(*server);
-                    self.moves.drain(*server);
-                    Ok(())
-                }
-                OrderOf::Drain(server) => Err(format!("server {} is not configured", server.0)),
+                OrderOf::Drain(server) => match self.moves.may_drain(*server, &mut desk) {
+                    Ok(()) => {
+                        drained.push(*server);
+                        self.moves.drain(*server);
+                        Ok(())
+                    }
+                    Err(error) => Err(error.to_string()),
+                },
             };
             self.orders.answer(&order, done);
         }
@@ -528,6 +530,7 @@ impl EpochActor {
     fn show(&self, now: Now) {
         let now_s = u32::try_from((self.parts.clock)(now)).unwrap_or(u32::MAX);
         let mut board = self.parts.board.lock();
+        board.life = self.master.totals();
         let before = std::mem::take(&mut board.servers);
         let status = |server: &Server| {
             let known = before.iter().find(|before| before.id == server.id.0).cloned().unwrap_or_default();
@@ -553,7 +556,10 @@ impl EpochActor {
         if cause.kind() == io::ErrorKind::InvalidData || self.master.broken().is_some() {
             return self.parts.health.fatal(NodeError::Dealing(cause.to_string()));
         }
-        let text = format!("the epoch waits: {cause}{}", mend(cause));
+        // Most causes have been told with their mend where they arose.
+        let (cause, mend) = (cause.to_string(), mend(cause));
+        let mend = if cause.ends_with(mend) { "" } else { mend };
+        let text = format!("the epoch waits: {cause}{mend}");
         self.parts.health.wait_for(Part::Epoch, Some(text));
         self.retry_at = Some(now.plus_us(RETRY_US));
     }

@@ -1,4 +1,4 @@
-use super::piece::{Piece, free_name};
+use super::piece::{Carried, Piece, free_name};
 use crate::base::{Key, Now, Wall};
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::actor::{Actor, Turned};
@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The TCP line: streams of reflog lines, gathered into files of the spool. A sender hears `TAKEN <lines> <bytes>`, counted
-/// from the beginning of its connection, when they are durable.
+/// from the beginning of its connection, when they are durable. Its last line needs no line feed if it ends the stream in
+/// good order; of a connection that breaks it is none.
 pub(crate) struct IntakeActor {
     port: LinkPort,
     spool: PathBuf,
@@ -87,14 +88,19 @@ impl IntakeActor {
                 let added = sender.piece.add(&bytes, || free_name(spool, stem, number));
                 let is_full = sender.piece.is_full();
                 match added {
-                    Ok(()) if is_full => self.finish(link, false),
+                    Ok(()) if is_full => self.finish(link, Carried::Stays),
                     Ok(()) => {}
                     Err(cause) => self.refuse(link, &cause),
                 }
             }
             LinkEvent::Sent { .. } => {}
+            // A sender that has sent all of it hears what was taken.
+            LinkEvent::Ended { link } => {
+                self.finish(link, Carried::All);
+                self.port.close(link);
+            }
             LinkEvent::Down { link, .. } => {
-                self.finish(link, true);
+                self.finish(link, Carried::Lines);
                 self.senders.remove(&link);
                 self.board.lock().intake_links = self.senders.len() as u64;
             }
@@ -102,11 +108,11 @@ impl IntakeActor {
     }
 
     /// Gives the piece of a sender to the spool.
-    fn finish(&mut self, link: Key, all: bool) {
+    fn finish(&mut self, link: Key, carried: Carried) {
         let Some(sender) = self.senders.get_mut(&link) else { return };
         let (spool, stem, number) = (&self.spool, &self.stem, &mut self.number);
         sender.since = None;
-        match sender.piece.finish(all, || free_name(spool, stem, number)) {
+        match sender.piece.finish(carried, || free_name(spool, stem, number)) {
             Ok(None) => {}
             Ok(Some((lines, bytes))) => {
                 (sender.lines, sender.bytes) = (sender.lines + lines, sender.bytes + bytes);
@@ -138,15 +144,18 @@ impl IntakeActor {
 
     fn finish_due(&mut self, now: Now) {
         let is_due = |sender: &Sender| sender.since.is_some_and(|since| now.since_us(since) >= PIECE_US);
-        let mut due: Vec<(Key, bool)> = self
+        let mut due: Vec<(Key, Carried)> = self
             .senders
             .iter()
             .filter(|(_, sender)| is_due(sender))
-            .map(|(link, sender)| (*link, self.ends || now.since_us(sender.heard_at) >= CARRY_US))
+            .map(|(link, sender)| match now.since_us(sender.heard_at) >= CARRY_US {
+                true => (*link, Carried::Lines),
+                false => (*link, Carried::Stays),
+            })
             .collect();
         // In one order each time, so that a simulation replays.
         due.sort_unstable_by_key(|(link, _)| link.pack(0));
-        due.into_iter().for_each(|(link, all)| self.finish(link, all));
+        due.into_iter().for_each(|(link, carried)| self.finish(link, carried));
     }
 }
 
@@ -163,7 +172,7 @@ impl Actor for IntakeActor {
         self.finish_due(now);
         if self.ends {
             let links: Vec<Key> = self.senders.keys().copied().collect();
-            links.into_iter().for_each(|link| self.finish(link, true));
+            links.into_iter().for_each(|link| self.finish(link, Carried::Lines));
             self.port.close_all();
             return Turned::finished_if(self.senders.is_empty() || left > 0 && self.port.is_empty());
         }

@@ -82,10 +82,14 @@ impl MasterNode {
                     listen: settings.listen,
                     dial: settings.peer.iter().cloned().collect(),
                     links_max: LINKS_MAX,
+                    answers_end: false,
                 },
-                LinksFor::Intake => {
-                    LinksConfig { listen: settings.intake, dial: Vec::new(), links_max: INTAKE_LINKS_MAX }
-                }
+                LinksFor::Intake => LinksConfig {
+                    listen: settings.intake,
+                    dial: Vec::new(),
+                    links_max: INTAKE_LINKS_MAX,
+                    answers_end: true,
+                },
             };
             LinksThread::start(links, "epoll", started, owner, health)
         })?;

@@ -18,6 +18,8 @@ pub(super) struct NodeLink {
     /// Below it entries were given on this link, or were the node's already.
     pub upto: Option<u64>,
     pub heard_at: Now,
+    /// Why it is turned away has been told.
+    pub is_told: bool,
 }
 
 /// A TAKE that is being answered.
@@ -42,6 +44,7 @@ impl NodeLink {
             unsent: 0,
             upto: None,
             heard_at: now,
+            is_told: false,
         }
     }
 }

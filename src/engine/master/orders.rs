@@ -89,8 +89,15 @@ impl Orders {
 
 /// Nobody waits any more if it cannot be written.
 fn answer(order: &Path, refusal: &str) {
-    let _ = replace(&order.with_extension(ANSWER), refusal.as_bytes());
+    let _ = replace(&answer_of(order), refusal.as_bytes());
     let _ = fs::remove_file(order);
+}
+
+/// Named apart from the order: files on their way have one name for all extensions, and whoever gave the order may still
+/// be about to let go of its own.
+fn answer_of(order: &Path) -> PathBuf {
+    let stem = order.file_stem().unwrap_or_default().to_string_lossy();
+    order.with_file_name(format!("{stem}-said.{ANSWER}"))
 }
 
 /// Asks the master that runs on a directory, and waits for what it says: a refusal, if it is one.
@@ -98,8 +105,8 @@ pub(crate) fn give_order(data: &Path, what: &OrderOf, patience: Duration) -> io:
     let orders = Orders::of(data);
     make_directory(&orders.folder)?;
     let name = format!("{}-{:016x}", std::process::id(), crate::base::random_u64());
-    let (order, answer) =
-        (orders.folder.join(&name).with_extension(ORDER), orders.folder.join(&name).with_extension(ANSWER));
+    let order = orders.folder.join(&name).with_extension(ORDER);
+    let answer = answer_of(&order);
     replace(&order, what.text().as_bytes())?;
     let until = Instant::now() + patience;
     loop {
@@ -122,6 +129,7 @@ pub(crate) fn give_order(data: &Path, what: &OrderOf, patience: Duration) -> io:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::FRESH;
 
     #[test]
     fn an_order_is_answered_and_rubbish_is_refused() {
@@ -145,8 +153,10 @@ mod tests {
         for bad in ["", "move", "move a.ru x", "move a.ru 1 now", "drain", "drain -1", "stop"] {
             fs::write(data.join("orders/bad.order"), bad).unwrap();
             assert!(orders.take().is_empty(), "{bad}");
-            assert!(!data.join("orders/bad.order").exists() && data.join("orders/bad.answer").exists());
+            assert!(!data.join("orders/bad.order").exists() && data.join("orders/bad-said.answer").exists());
         }
+        let order = orders.folder.join("1-2.order");
+        assert_ne!(order.with_extension(FRESH), answer_of(&order).with_extension(FRESH));
         assert_eq!(OrderOf::parse(&OrderOf::Drain(ServerId(7)).text()), Some(OrderOf::Drain(ServerId(7))));
         fs::remove_dir_all(data).unwrap();
     }

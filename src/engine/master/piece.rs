@@ -14,6 +14,17 @@ pub(super) struct Piece {
     bytes: u64,
 }
 
+/// What becomes of what is carried when a piece is finished.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carried {
+    /// It may go on, and goes into the next one.
+    Stays,
+    /// Lines that are whole go along. One without its end may be cut anywhere, and is none yet.
+    Lines,
+    /// Nothing more comes, and its end ends the last line.
+    All,
+}
+
 /// A piece that takes more is finished.
 pub(super) const PIECE_BYTES_MAX: u64 = 64 << 20;
 /// What is carried at most; a line that is longer is cut, and will be rejected.
@@ -51,10 +62,21 @@ impl Piece {
         Ok(())
     }
 
-    /// Gives the file its name, once it is durable; the lines and bytes in it. With `all`, what is carried is in it, too.
-    pub fn finish(&mut self, all: bool, name: impl FnOnce() -> PathBuf) -> io::Result<Option<(u64, u64)>> {
-        if all && !self.carry.is_empty() {
-            self.write(self.carry.len(), name)?;
+    /// Gives the file its name, once it is durable; the lines and bytes in it.
+    pub fn finish(
+        &mut self,
+        carried: Carried,
+        name: impl FnOnce() -> PathBuf,
+    ) -> io::Result<Option<(u64, u64)>> {
+        let lines_end = memchr::memrchr(b'\n', &self.carry).map_or(0, |at| at + 1);
+        let end = match carried {
+            Carried::Stays => 0,
+            Carried::Lines => lines_end,
+            Carried::All => self.carry.len(),
+        };
+        if end > 0 {
+            self.write(end, name)?;
+            self.lines += u64::from(end > lines_end);
         }
         let Some(file) = self.file.take() else { return Ok(None) };
         let counted = (std::mem::take(&mut self.lines), std::mem::take(&mut self.bytes));
@@ -142,13 +164,21 @@ mod tests {
         for (at, bytes) in text.as_bytes().chunks(997).enumerate() {
             piece.add(bytes, || free_name(&folder, "t", &mut number)).unwrap();
             if at % 20 == 0
-                && let Some((lines, bytes)) = piece.finish(false, || unreachable!()).unwrap()
+                && let Some((lines, bytes)) = piece.finish(Carried::Stays, || unreachable!()).unwrap()
             {
                 counted = (counted.0 + lines, counted.1 + bytes);
             }
         }
-        let (lines, bytes) = piece.finish(true, || free_name(&folder, "t", &mut number)).unwrap().unwrap();
-        assert_eq!((counted.0 + lines, counted.1 + bytes), (10_000, text.len() as u64));
+        // A line that may be cut is none before the end.
+        let (lines, bytes) = piece
+            .finish(Carried::Lines, || free_name(&folder, "t", &mut number))
+            .unwrap()
+            .unwrap_or_default();
+        counted = (counted.0 + lines, counted.1 + bytes);
+        assert!(counted.0 == 10_000 && counted.1 < text.len() as u64, "{counted:?}");
+        let (lines, bytes) =
+            piece.finish(Carried::All, || free_name(&folder, "t", &mut number)).unwrap().unwrap();
+        assert_eq!((counted.0 + lines, counted.1 + bytes), (10_001, text.len() as u64));
         let mut files: Vec<PathBuf> =
             std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
         files.sort();

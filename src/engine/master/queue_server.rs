@@ -161,6 +161,7 @@ impl QueueServer {
                     found.unsent = found.unsent.saturating_sub(bytes);
                 }
             }
+            LinkEvent::Ended { .. } => {}
             LinkEvent::Down { link, why } => {
                 if self.peer.take_if(|peer| peer.key == link).is_some() {
                     self.peer_is(false, Some(why), now, String::new());
@@ -380,9 +381,11 @@ impl QueueServer {
 
     fn bad_line(&mut self, link: Key, cause: &str) -> Refused {
         self.parts.counters.add(Counter::BadLines, 1);
-        if let Some(found) = self.links.get(&link.pack(0)) {
+        if let Some(found) = self.links.get_mut(&link.pack(0)) {
+            found.is_told = true;
             let fields = vec![("peer", found.peer.into()), ("cause", cause.into())];
-            self.parts.notices.tell(Event::BadLine, fields, format!("{}: {cause}", found.peer));
+            let text = format!("{} is turned away: {cause}", found.peer);
+            self.parts.notices.tell(Event::BadLine, fields, text);
         }
         Refused(cause.to_string())
     }
@@ -395,9 +398,11 @@ impl QueueServer {
             self.parts.port.send(link, line);
         }
         self.parts.port.close(link);
-        let fields = vec![("peer", found.peer.into()), ("cause", (&cause).into())];
-        let text = format!("{} is turned away: {cause}", found.peer);
-        self.parts.notices.tell(Event::NodeRefused, fields, text);
+        if !found.is_told {
+            let fields = vec![("peer", found.peer.into()), ("cause", (&cause).into())];
+            let text = format!("{} is turned away: {cause}", found.peer);
+            self.parts.notices.tell(Event::NodeRefused, fields, text);
+        }
         self.leave(link, &cause);
     }
 

@@ -1,3 +1,4 @@
+use crate::master::keeping::Totals;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,7 +17,9 @@ pub struct MasterStatus {
     pub lag_s: f64,
     #[serde(skip)]
     pub waiting_since: Option<Instant>,
-    /// Since the process began.
+    /// Since the directory was made.
+    pub life: Totals,
+    /// Since the process began; where none runs, since the directory was made.
     pub epochs: u64,
     pub files: u64,
     pub lines: u64,

@@ -132,6 +132,7 @@ impl RemoteQueues {
                     }
                 }
                 Some(LinkEvent::Sent { link, bytes }) => self.link_has_room(link, bytes),
+                Some(LinkEvent::Ended { .. }) => {}
                 Some(LinkEvent::Down { link, why }) => {
                     if let Some(known) = self.links.get(&link) {
                         let (peer, why) = (known.peer, shown(&why, 200));

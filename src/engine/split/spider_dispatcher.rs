@@ -178,7 +178,7 @@ impl SpiderDispatcher {
                     }
                 }
                 LinkEvent::Down { link, .. } => self.forget(link),
-                LinkEvent::Sent { .. } => {}
+                LinkEvent::Sent { .. } | LinkEvent::Ended { .. } => {}
             }
         }
         busy

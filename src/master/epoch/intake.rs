@@ -5,7 +5,7 @@ use super::line::Line;
 use super::spill_file::{Part, SpillFile};
 use crate::base::shown;
 use crate::master::{EpochCounts, InputFile};
-use crate::proto::reflog::{ReflogReader, ReflogRecord, Reject, RejectReason, Told};
+use crate::proto::reflog::{ReflogCounts, ReflogReader, ReflogRecord, Reject, RejectReason, Told};
 use crate::proto::url::{CrawlUrl, is_normal};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -111,8 +111,16 @@ impl<'a, 's> Intake<'a, 's> {
             self.end_chunk(number, rejects)?;
             number += 1;
         }
-        self.counts.lines += reader.counts().lines;
+        self.count(&reader);
         Ok(())
+    }
+
+    /// What a reader has come by. Hits that it had no room for came, too.
+    fn count(&mut self, reader: &ReflogReader) {
+        let ReflogCounts { lines, hits_beyond, .. } = reader.counts();
+        self.counts.lines += lines;
+        self.counts.hits_in += hits_beyond;
+        self.counts.hits_capped += hits_beyond;
     }
 
     /// Chunks as they come, beside others who take theirs.
@@ -134,7 +142,9 @@ impl<'a, 's> Intake<'a, 's> {
             if let Some(fault) = &chunk.fault {
                 self.refuse_rest(&chunk.origin, fault);
             }
-            self.counts.lines += if chunk.origin.is_held { 0 } else { reader.counts().lines };
+            if !chunk.origin.is_held {
+                self.count(&reader);
+            }
             self.end_chunk(chunk.number, rejects)?;
         }
     }
@@ -168,11 +178,17 @@ impl<'a, 's> Intake<'a, 's> {
             self.counts.hits_in += hits;
         }
         if is_normal(record.url) {
-            return self.push(record, record.url).map(Ok);
+            return match RejectReason::of_normal(record.url) {
+                None => self.push(record, record.url).map(Ok),
+                Some(why) => Ok(Err(why)),
+            };
         }
         let Ok(text) = str::from_utf8(record.url) else { return Ok(Err(RejectReason::UrlBytes)) };
         match CrawlUrl::parse(text) {
-            Ok(url) => self.push(record, url.as_str().as_bytes()).map(Ok),
+            Ok(url) => match RejectReason::of_normal(url.as_str().as_bytes()) {
+                None => self.push(record, url.as_str().as_bytes()).map(Ok),
+                Some(why) => Ok(Err(why)),
+            },
             Err(error) => Ok(Err(RejectReason::from(&error))),
         }
     }

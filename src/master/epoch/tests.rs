@@ -398,6 +398,42 @@ fn rejects_name_file_line_and_reason_and_their_hits_are_counted() {
 }
 
 #[test]
+fn a_host_longer_than_names_can_be_is_a_reject() {
+    let folder = Folder::new();
+    let path = folder.join("long.reflog");
+    let label = "a".repeat(60);
+    let host =
+        |bytes: usize| format!("{}.{}", "b".repeat(bytes - 4 * 61 - 3), [&label[..]; 4].join(".") + ".ru");
+    let urls: Vec<String> = [253, 254, 256, 600]
+        .into_iter()
+        .flat_map(|bytes| {
+            [format!("http://{}/", host(bytes)), format!("http://{}:81/?x", host(bytes).to_uppercase())]
+        })
+        .collect();
+    std::fs::write(&path, urls.iter().map(|url| line(url, T, 1, "")).collect::<String>()).unwrap();
+    let (joined, rejects) = Run::new(&folder).joined(&[&path], None, T, None);
+    assert_eq!((joined.counts().sent, joined.counts().rejected), (2, 6), "{rejects}");
+    assert!(rejects.lines().all(|line| line.split('\t').nth(2) == Some("host_too_long")), "{rejects}");
+}
+
+#[test]
+fn hits_that_no_line_has_room_for_are_counted_as_capped() {
+    let folder = Folder::new();
+    let path = folder.join("many.reflog");
+    let text = line("http://a.ru/", T, 1, "").replace("\t1\t", "\t5000000000\t")
+        + &line("ftp://a.ru/", T, 1, "").replace("\t1\t", "\t4294967299\t")
+        + "17\t5\t20111327200841\t2310\thttp://a.ru/\t4294967300\t\n"
+        + &line("http://b.ru/", T, 1, "").replace("\t1\t", "\t18446744073709551616\t");
+    std::fs::write(&path, text).unwrap();
+    let (joined, _) = Run::new(&folder).joined(&[&path], None, T, None);
+    let (counts, most) = (joined.counts(), u64::from(u32::MAX));
+    assert_eq!(counts.hits_in, 5_000_000_000 + (most + 4) + (most + 5) + 1_000_000_000_000);
+    assert_eq!((counts.hits_sent, counts.hits_rejected), (2 * most, 2 * most));
+    assert_eq!(counts.hits_capped, counts.hits_in - 4 * most);
+    assert!(counts.add_up(), "{counts:?}");
+}
+
+#[test]
 fn a_current_log_of_another_key_is_refused() {
     let folder = Folder::new();
     let path = folder.join("1.reflog");

@@ -1,7 +1,7 @@
 use super::super::map::{NewDomain, Placing, Server};
 use super::super::queue::{Batch, BlockKind, Queue};
 use super::super::{DatabaseError, EpochCounts, FilteredRow, MapRow, PartnerDomain, ServerId};
-use super::deal::{Holding, SentRows};
+use super::deal::{HeldRows, Holding, SentRows};
 use super::epoch_begun::Epoch;
 use super::files::about;
 use super::master::Master;
@@ -95,7 +95,7 @@ impl Master {
         self.domains.append_sent(begin.now, &sent).map_err(about(&self.files.folder))?;
         let queues = self.seal_queues()?;
         let domains = self.domains.seal().map_err(about(&self.files.folder))?;
-        places.into_iter().for_each(|place| joined.unsend(place));
+        places.each(|place| joined.unsend(place));
         let current = self.files.current(begin.epoch);
         joined.write_current(&current).map_err(about(&current))?;
         let commit = Commit {
@@ -179,7 +179,7 @@ impl Master {
         begin: &Begin,
         joined: &impl SentRows,
         committed: &mut Committed,
-    ) -> io::Result<(Option<Held>, Vec<super::super::RowPlace>, Vec<(u32, u32)>, u32)> {
+    ) -> io::Result<(Option<Held>, HeldRows, Vec<(u32, u32)>, u32)> {
         let batch = Batch {
             epoch: begin.epoch,
             now_s: begin.now,
@@ -271,20 +271,15 @@ fn page_of(row: &FilteredRow<'_>) -> u64 {
 }
 
 /// Counts as they are without what is held.
-fn counts(
-    counts: EpochCounts,
-    held: Option<Held>,
-    places: &[super::super::RowPlace],
-    committed: &Committed,
-) -> EpochCounts {
+fn counts(counts: EpochCounts, held: Option<Held>, places: &HeldRows, committed: &Committed) -> EpochCounts {
     let hits = held.map_or(0, |held| held.hits);
     debug_assert_eq!(
-        committed.dealt.values().map(|dealt| dealt.urls).sum::<u64>() + places.len() as u64,
+        committed.dealt.values().map(|dealt| dealt.urls).sum::<u64>() + places.count(),
         counts.sent
     );
     EpochCounts {
-        sent: counts.sent - places.len() as u64,
-        held: places.len() as u64,
+        sent: counts.sent - places.count(),
+        held: places.count(),
         hits_sent: counts.hits_sent - hits,
         hits_held: hits,
         ..counts

@@ -2,6 +2,7 @@ use super::super::epoch::Joined;
 use super::super::{EpochCounts, FilteredRow, RowPlace};
 use super::state::Held;
 use crate::storage::NewFile;
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -42,14 +43,46 @@ pub(super) struct Holding<'a> {
     epoch: u64,
     file: Option<(NewFile, BufWriter<std::fs::File>)>,
     line: Vec<u8>,
-    pub places: Vec<RowPlace>,
+    places: HeldRows,
     held: Held,
+}
+
+/// Rows of the next current_log whose lines are held: a bit for each row, however many are held.
+#[derive(Default)]
+pub(super) struct HeldRows {
+    bits: BTreeMap<u8, Vec<u64>>,
+    count: u64,
+}
+
+impl HeldRows {
+    fn add(&mut self, place: RowPlace) {
+        let (bits, word) = (self.bits.entry(place.partition).or_default(), place.row as usize / 64);
+        if bits.len() <= word {
+            bits.resize(word + 1, 0);
+        }
+        bits[word] |= 1 << (place.row % 64);
+        self.count += 1;
+    }
+
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub fn each(self, mut told: impl FnMut(RowPlace)) {
+        for (partition, bits) in self.bits {
+            for (word, bits) in (0..).zip(bits) {
+                (0..64).filter(|bit| bits >> bit & 1 == 1).for_each(|bit| {
+                    told(RowPlace { partition, row: word * 64 + bit });
+                });
+            }
+        }
+    }
 }
 
 impl<'a> Holding<'a> {
     pub fn new(path: &'a Path, epoch: u64) -> Holding<'a> {
         let held = Held { epoch, bytes: 0, crc: 0, lines: 0, hits: 0, earliest: u32::MAX };
-        Holding { path, epoch, file: None, line: Vec::new(), places: Vec::new(), held }
+        Holding { path, epoch, file: None, line: Vec::new(), places: HeldRows::default(), held }
     }
 
     pub fn add(&mut self, row: &FilteredRow<'_>) -> io::Result<()> {
@@ -70,12 +103,12 @@ impl<'a> Holding<'a> {
         held.lines += 1;
         held.hits += u64::from(row.record.hits);
         held.earliest = held.earliest.min(row.record.at.s());
-        self.places.push(row.at);
+        self.places.add(row.at);
         Ok(())
     }
 
     /// Makes it durable; `None` if nothing is held.
-    pub fn finish(self) -> io::Result<(Option<Held>, Vec<RowPlace>)> {
+    pub fn finish(self) -> io::Result<(Option<Held>, HeldRows)> {
         let Some((new, mut out)) = self.file else { return Ok((None, self.places)) };
         out.flush()?;
         new.commit()?;

@@ -126,6 +126,10 @@ pub struct Totals {
     pub hits_sent: u64,
     pub hits_expired: u64,
     pub hits_rejected: u64,
+    #[serde(default)]
+    pub hits_capped: u64,
+    #[serde(default)]
+    pub files: u64,
 }
 
 /// What the journal says.
@@ -210,6 +214,8 @@ impl State {
         totals.hits_sent += counts.hits_sent;
         totals.hits_expired += counts.hits_expired;
         totals.hits_rejected += counts.hits_rejected;
+        totals.hits_capped += counts.hits_capped;
+        totals.files += begun.files.len() as u64;
         self.history.push((begun, commit));
     }
 

@@ -49,6 +49,12 @@ pub struct FileTold {
 const TRIES: u32 = 20;
 
 impl MasterView {
+    /// Whether a directory is that of a master.
+    pub fn is_at(folder: &Path) -> bool {
+        let files = Files { folder: folder.to_path_buf() };
+        files.journal().is_file() && folder.join("queue").is_dir()
+    }
+
     /// `None` if there is no master in a directory.
     pub fn open(folder: &Path) -> io::Result<Option<MasterView>> {
         let mut tries = 1;

@@ -16,6 +16,12 @@ pub trait MoveDesk {
     /// Whether a server is configured.
     fn knows(&self, server: ServerId) -> bool;
 
+    /// Seconds since 1970.
+    fn now_s(&self) -> u32;
+
+    /// Whether it gives its domains away.
+    fn drains(&self, server: ServerId) -> bool;
+
     /// The server that a domain of a server that is drained goes to.
     fn place(&mut self, domain: &str, not: &dyn Fn(ServerId) -> bool) -> Option<ServerId>;
 

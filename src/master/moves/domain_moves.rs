@@ -168,6 +168,23 @@ impl Moves {
         self.draining.contains(&server)
     }
 
+    /// Whether there is a server that the domains of this one can go to: if not, why it cannot be drained.
+    pub fn may_drain(&self, server: ServerId, desk: &mut dyn MoveDesk) -> Result<(), MoveError> {
+        let number = server.0;
+        let why = if !desk.knows(server) {
+            format!("server {number} is not configured")
+        } else if self.draining.contains(&server) {
+            return Ok(());
+        } else if desk.place("", &|other| other == server || self.draining.contains(&other)).is_none() {
+            format!(
+                "server {number} is the last that takes domains: its own could go nowhere (add another [[server]] first)"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(MoveError::Refused(why))
+    }
+
     /// Moves every domain of a server away, a few at a time; no new one may be given to it.
     pub fn drain(&mut self, server: ServerId) {
         self.draining.insert(server);
@@ -236,6 +253,9 @@ impl Moves {
         if !desk.knows(to) {
             return refused(format!("server {} is not configured", to.0));
         }
+        if self.draining.contains(&to) || desk.drains(to) {
+            return refused(format!("server {} is drained, and takes no domains (move it to another)", to.0));
+        }
         if !force {
             match row.moving_to {
                 Some(already) if already == to && row.server != to => return Ok(()),
@@ -256,6 +276,7 @@ impl Moves {
             true => MapRow {
                 server: to,
                 moving_to: None,
+                since_s: desk.now_s(),
                 fence: forced_handover(&row) + 1,
                 by: By::Person,
                 ..row.clone()
@@ -418,7 +439,7 @@ impl Moves {
             Some(to) if row.server == *server => {
                 let mut handover = self.handed.get(&key).cloned().unwrap_or_default();
                 handover.set_mark(desk.mark(*server));
-                let next = MapRow { server: to, moving_to: None, fence: row.fence + 1, ..row.clone() };
+                let next = arrives(&row, to, desk.now_s());
                 let left_out = handover.left_out();
                 match table {
                     Some(table) => {
@@ -470,7 +491,7 @@ impl Moves {
             let Some(row) = desk.row(&domain).filter(is_closing) else { continue };
             let Some(to) = row.moving_to else { continue };
             if table.handover(&domain, row.fence)?.is_some() {
-                let next = MapRow { server: to, moving_to: None, fence: row.fence + 1, ..row.clone() };
+                let next = arrives(&row, to, desk.now_s());
                 table.change(&next, row.fence)?;
             }
         }
@@ -492,6 +513,11 @@ impl Moves {
         }
         self.apply(desk, table)
     }
+}
+
+/// A row whose domain has come to where it moves.
+fn arrives(row: &MapRow, to: ServerId, since_s: u32) -> MapRow {
+    MapRow { server: to, moving_to: None, since_s, fence: row.fence + 1, ..row.clone() }
 }
 
 /// The fence under which an empty handover is kept for a server that will never answer.

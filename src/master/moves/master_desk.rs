@@ -33,6 +33,15 @@ impl MoveDesk for MasterDesk<'_> {
         self.master.servers().iter().any(|known| known.id == server)
     }
 
+    fn now_s(&self) -> u32 {
+        self.now_s
+    }
+
+    fn drains(&self, server: ServerId) -> bool {
+        let drains = |known: &Server| known.id == server && known.state == ServerState::Draining;
+        self.master.servers().iter().any(drains)
+    }
+
     fn place(&mut self, domain: &str, not: &dyn Fn(ServerId) -> bool) -> Option<ServerId> {
         let servers: Vec<Server> = self
             .master
@@ -168,12 +177,14 @@ mod tests {
         assert!(moves.news().contains(&fenced));
         let handed = String::from_utf8(lines[2].clone()).unwrap();
         assert_eq!(entries(&master, 2, 0), ["NICE a.ru {}", "OPEN a.ru 2", &handed]);
+        assert_eq!(master.map().get("a.ru").unwrap().since_s, 3_000, "since it is there");
 
         // The node of server 2 is gone for good, and has taken nothing.
         let mut desk = MasterDesk { master: &mut master, by: DomainBy::Registrable, now_s: 4_000 };
         let order = MoveOrder { domain: "a.ru", to: ServerId(1), force: true };
         moves.order(order, &mut desk, None).unwrap();
         assert_eq!(entries(&master, 1, 4), ["OPEN a.ru 4", &handed]);
+        assert_eq!(master.map().get("a.ru").unwrap().since_s, 4_000);
         drop(master);
         std::fs::remove_dir_all(folder).unwrap();
     }

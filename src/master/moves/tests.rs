@@ -93,6 +93,14 @@ impl MoveDesk for Desk {
         server.0 < SERVERS
     }
 
+    fn now_s(&self) -> u32 {
+        self.now()
+    }
+
+    fn drains(&self, _: ServerId) -> bool {
+        false
+    }
+
     fn place(&mut self, _: &str, not: &dyn Fn(ServerId) -> bool) -> Option<ServerId> {
         (0..SERVERS).map(ServerId).find(|server| !not(*server))
     }
@@ -603,6 +611,15 @@ fn a_server_is_drained_a_few_domains_at_a_time() {
         rounds += 1;
     }
     assert!(rounds >= 3 && desk.rows.values().all(|row| row.server == ServerId(1)));
+    for force in [false, true] {
+        let refused = moves.order(order("d0.ru", 0, force), &mut desk, None).unwrap_err().to_string();
+        assert!(refused.contains("server 0 is drained, and takes no domains"), "{refused}");
+    }
+    moves.may_drain(ServerId(2), &mut desk).unwrap();
+    moves.drain(ServerId(2));
+    moves.may_drain(ServerId(2), &mut desk).unwrap();
+    let refused = moves.may_drain(ServerId(1), &mut desk).unwrap_err().to_string();
+    assert!(refused.contains("server 1 is the last that takes domains"), "{refused}");
 }
 
 #[test]

@@ -32,8 +32,9 @@ pub(super) struct Open<'a> {
 /// How a line left the record that it belongs to.
 pub(super) enum Step<'a> {
     Open(Open<'a>),
-    Whole(ReflogRecord<'a>),
-    Bad(Reject<'a>),
+    /// And hits of its line that it has no room for.
+    Whole(ReflogRecord<'a>, u64),
+    Bad(Reject<'a>, u64),
 }
 
 impl<'a> Open<'a> {
@@ -49,7 +50,7 @@ impl<'a> Open<'a> {
         let page = fields.next().unwrap_or_default();
         let open = Open { line, text, head: Head { batch, priority, time, page }, second: None, url: None };
         Some(match fields.next() {
-            None | Some(b"") if page.is_empty() => Step::Bad(open.reject(RejectReason::TooFewFields, 0)),
+            None | Some(b"") if page.is_empty() => Step::Bad(open.reject(RejectReason::TooFewFields, 0), 0),
             None | Some(b"") => Step::Open(open),
             Some(rest) => open.take_url(rest),
         })
@@ -79,7 +80,7 @@ impl<'a> Open<'a> {
         let end = memchr(b'\t', rest).unwrap_or(rest.len());
         self.url = Some(&rest[..end]);
         match rest.get(end + 1..) {
-            _ if end == 0 => Step::Bad(self.reject(RejectReason::NoUrl, 0)),
+            _ if end == 0 => Step::Bad(self.reject(RejectReason::NoUrl, 0), 0),
             None | Some(b"") => Step::Open(self),
             Some(rest) => self.take_hits(rest),
         }
@@ -89,8 +90,8 @@ impl<'a> Open<'a> {
         let end = memchr(b'\t', rest).unwrap_or(rest.len());
         let (hits, tag) = (&rest[..end], rest.get(end + 1..).unwrap_or_default());
         match self.record(hits, tag) {
-            Ok(record) => Step::Whole(record),
-            Err(why) => Step::Bad(self.reject(why, number(hits).unwrap_or(0))),
+            Ok(record) => Step::Whole(record, beyond(hits)),
+            Err(why) => Step::Bad(self.reject(why, number(hits).unwrap_or(0)), beyond(hits)),
         }
     }
 
@@ -131,8 +132,8 @@ impl<'a> ReflogRecord<'a> {
     /// A record that stands in one line whole, as a queue has it; without its line feed.
     pub fn read(line: &'a [u8]) -> Result<ReflogRecord<'a>, RejectReason> {
         match Open::begin(line, 0, true) {
-            Some(Step::Whole(record)) => Ok(record),
-            Some(Step::Bad(reject)) => Err(reject.why),
+            Some(Step::Whole(record, _)) => Ok(record),
+            Some(Step::Bad(reject, _)) => Err(reject.why),
             Some(Step::Open(_)) => Err(RejectReason::Unfinished),
             None => Err(RejectReason::TooFewFields),
         }
@@ -216,6 +217,19 @@ pub fn number(text: &[u8]) -> Option<u32> {
     let add = |sum: u32, digit: &u8| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0'));
     is_digits(text).then(|| text.iter().fold(0, add))
 }
+
+/// What a number of hits says beyond what fits. More than a million million are no count, and read as so many.
+fn beyond(hits: &[u8]) -> u64 {
+    let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+    match hits.trim_ascii() {
+        text if text.len() > 9 && is_digits(text) => {
+            text.iter().fold(0, add).min(HITS_READ_MAX).saturating_sub(u64::from(u32::MAX))
+        }
+        _ => 0,
+    }
+}
+
+const HITS_READ_MAX: u64 = 1_000_000_000_000;
 
 /// No control characters.
 fn is_text(url: &[u8]) -> bool {

@@ -17,6 +17,8 @@ pub struct ReflogCounts {
     pub rejects: u64,
     /// Lines that are no part of a record, and not blank.
     pub unknown: u64,
+    /// Hits beyond what a record or a reject has room for.
+    pub hits_beyond: u64,
 }
 
 /// Records and rejects out of the bytes of a reflog, however they are cut.
@@ -172,11 +174,15 @@ impl ReflogReader {
         }
         match (step, open.take()) {
             (Step::Open(next), _) => *open = Some(next),
-            (Step::Whole(record), before) => {
+            (Step::Whole(record, beyond), before) => {
                 self.counts.records += 1;
+                self.counts.hits_beyond = self.counts.hits_beyond.saturating_add(beyond);
                 told(Told::Record { line: before.map_or(self.lines, |open| open.line), record });
             }
-            (Step::Bad(reject), _) => self.reject(reject, told),
+            (Step::Bad(reject, beyond), _) => {
+                self.counts.hits_beyond = self.counts.hits_beyond.saturating_add(beyond);
+                self.reject(reject, told);
+            }
         }
     }
 

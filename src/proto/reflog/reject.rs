@@ -52,10 +52,26 @@ named_enum! {
         UrlScheme = "url_scheme",
         /// With a user name or password.
         UrlCredentials = "url_credentials",
+        /// No name can be so long.
+        HostTooLong = "host_too_long",
     }
 }
 
+/// The longest name of a host.
+const HOST_BYTES_MAX: usize = 253;
+
 impl RejectReason {
+    /// What is wrong with a URL in normal form.
+    pub fn of_normal(url: &[u8]) -> Option<RejectReason> {
+        // Most are shorter than that as a whole.
+        if url.len() <= HOST_BYTES_MAX {
+            return None;
+        }
+        let host = memchr::memmem::find(url, b"://").map_or(url, |at| &url[at + 3..]);
+        let bytes = memchr::memchr2(b'/', b':', host).unwrap_or(host.len());
+        (bytes > HOST_BYTES_MAX).then_some(RejectReason::HostTooLong)
+    }
+
     /// In words, for a person.
     pub fn about(self) -> String {
         match self {
@@ -75,6 +91,7 @@ impl RejectReason {
             RejectReason::UrlSyntax => "not a URL".to_string(),
             RejectReason::UrlScheme => "neither http nor https".to_string(),
             RejectReason::UrlCredentials => "a URL with a user name or password".to_string(),
+            RejectReason::HostTooLong => format!("a host of more than {HOST_BYTES_MAX} bytes"),
         }
     }
 }

@@ -71,7 +71,7 @@ fn the_example_of_the_specification_is_read() {
         ),
     ];
     assert_eq!(told, expected.map(|(line, text)| Owned::Record(line, text.to_string())));
-    assert_eq!(counts, ReflogCounts { lines: 9, records: 3, rejects: 0, unknown: 0 });
+    assert_eq!(counts, ReflogCounts { lines: 9, records: 3, ..ReflogCounts::default() });
 }
 
 /// `H` is a head up to the page, without its tab; `|` is a tab and `/` an end of line.
@@ -224,7 +224,7 @@ fn the_next_file_begins_with_line_one() {
     reader.read(format!("\u{feff}{line}").as_bytes(), &mut note);
     reader.end(&mut note);
     assert_eq!(lines, [1, 2, 103, 101, 1]);
-    assert_eq!(reader.counts(), ReflogCounts { lines: 5, records: 3, rejects: 2, unknown: 0 });
+    assert_eq!(reader.counts(), ReflogCounts { lines: 5, records: 3, rejects: 2, ..ReflogCounts::default() });
 }
 
 /// Bytes that are a reflog more or less: whole records, pieces of them, and rubbish.

@@ -152,7 +152,8 @@ impl Surroundings<'_> {
         };
         let links = |_, owner, health: &Health| {
             let dial = config.master.peer.iter().cloned().collect();
-            let links = LinksConfig { listen: config.master.listen, dial, links_max: LINKS_MAX };
+            let links =
+                LinksConfig { listen: config.master.listen, dial, links_max: LINKS_MAX, answers_end: false };
             Ok(self.links(number, links, owner, health))
         };
         let core = assemble_master(&config, means, links);

@@ -144,7 +144,7 @@ impl Surroundings<'_> {
         let setup = self.setup(1);
         let list = UrlList { urls, index: OpenIndex::in_memory(&setup.config), wait: false };
         let listen = Some(URL_ADDRESS.parse().expect("an address"));
-        let config = LinksConfig { listen, dial: Vec::new(), links_max: LINKS_MAX };
+        let config = LinksConfig { listen, dial: Vec::new(), links_max: LINKS_MAX, answers_end: false };
         let links = |owner, health: &_| Ok(self.links(URL_LINKS, config, owner, health));
         let names = |_, _| Ok(Names::table(HostsFile::parse(hosts)));
         let log = LogMedium::Memory(files.clone());
@@ -158,7 +158,7 @@ impl Surroundings<'_> {
         let setup = self.setup(shards);
         let first = spider_links(number);
         let dial = vec![URL_ADDRESS.to_string()];
-        let config = LinksConfig { listen: None, dial, links_max: LINKS_MAX };
+        let config = LinksConfig { listen: None, dial, links_max: LINKS_MAX, answers_end: false };
         let links = |owner, health: &_| Ok(self.links(first, config, owner, health));
         let sender = |parts, shards| {
             let driver = self.driver(first + 1, LINKS_MAX);

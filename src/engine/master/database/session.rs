@@ -269,16 +269,18 @@ fn settle(client: &mut Client, proposals: &[MapRow]) -> Result<Said, Error> {
 fn change(client: &mut Client, row: &MapRow, fence: u32) -> Result<bool, Error> {
     let (server, moving_to) = (i64::from(row.server.0), row.moving_to.map(|server| i64::from(server.0)));
     let (before, after) = (i64::from(fence), i64::from(row.fence));
-    let params: [(&(dyn ToSql + Sync), Type); 6] = [
+    let since = i64::from(row.since_s);
+    let params: [(&(dyn ToSql + Sync), Type); 7] = [
         (&&*row.domain, Type::TEXT),
         (&before, Type::INT8),
         (&server, Type::INT8),
         (&moving_to, Type::INT8),
         (&after, Type::INT8),
         (&by_name(row.by), Type::TEXT),
+        (&since, Type::INT8),
     ];
     let rows = client.query_typed(
-        "UPDATE partner_domain SET server = $3, moving_to = $4, fence = $5, \"by\" = $6 \
+        "UPDATE partner_domain SET server = $3, moving_to = $4, fence = $5, \"by\" = $6, since = to_timestamp($7) \
          WHERE domain = $1 AND fence = $2 RETURNING true",
         &params,
     )?;

@@ -64,7 +64,7 @@ impl<D: ServerDriver> RecordSender<D> {
         // It turns the links itself, and so must not wait for room in the ring to them.
         assert!(2 * shards <= LINK_RING_WORDS, "every lane may send a piece and close in one turn");
         let dial = vec![parts.address.clone(); shards];
-        let config = LinksConfig { listen: None, dial, links_max: links_max(shards) };
+        let config = LinksConfig { listen: None, dial, links_max: links_max(shards), answers_end: false };
         // Its events are taken in the same turn.
         let bells = (bell.clone(), Arc::new(Doorbell::new(|| ())));
         let (links, port, _) = Links::new(driver, config, bells, parts.health.notices.clone(), seed)?;
@@ -116,6 +116,7 @@ impl<D: ServerDriver> RecordSender<D> {
         let (LinkEvent::Up { link, .. }
         | LinkEvent::Bytes { link, .. }
         | LinkEvent::Sent { link, .. }
+        | LinkEvent::Ended { link }
         | LinkEvent::Down { link, .. }) = event;
         let index = self.lanes.iter().position(|lane| lane.link() == Some(link));
         match (event, index) {
@@ -126,7 +127,7 @@ impl<D: ServerDriver> RecordSender<D> {
             }
             (LinkEvent::Sent { bytes, .. }, Some(index)) => self.lanes[index].sent(bytes, now),
             (LinkEvent::Down { why, .. }, Some(index)) => self.down(index, &why),
-            (_, None) => {}
+            (LinkEvent::Ended { .. }, _) | (_, None) => {}
         }
     }
 
