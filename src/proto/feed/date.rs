@@ -442,3 +442,130 @@ fn triple(after: &str) -> Option<(&str, &str, &str)> {
     ((1..=2).contains(&next.len()) && (is_year_last || (1..=2).contains(&last.len())))
         .then_some((next, last, rest))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2004-05-28T21:31:25Z
+    const AT_S: i64 = 1_085_779_885;
+
+    #[test]
+    fn dates_of_the_standards() {
+        for text in [
+            "Fri, 28 May 2004 21:31:25 GMT",
+            "Fri, 28 May 2004 21:31:25 +0000",
+            "Fri, 28 May 2004 23:31:25 +0200",
+            "Fri, 28 May 2004 23:31:25 +02:00",
+            "28 May 04 17:31:25 EDT",
+            "Fri, 28-May-04 21:31:25 GMT",
+            "Fri, 28 May 2004 14:31:25 -0700 (PDT)",
+            "Fri May 28 21:31:25 2004",
+            "Fri May 28 14:31:25 PDT 2004",
+            "2004-05-28T21:31:25Z",
+            "2004-05-28t21:31:25z",
+            "2004-05-28T21:31:25.123456Z",
+            "2004-05-28T23:31:25+02:00",
+            "2004-05-28T23:31:25+0200",
+            "2004-05-28 21:31:25",
+            "2004-05-28 21:31:25 UTC",
+            "2004-05-28 23:31:25 +0200",
+            "20040528T213125Z",
+            "2004-149T21:31:25Z",
+            "2004149T213125Z",
+            "04-05-28T21:31:25Z",
+        ] {
+            assert_eq!(parse(text), Some(AT_S), "{text}");
+        }
+    }
+
+    #[test]
+    fn dates_of_the_wild() {
+        for text in [
+            " Fri,  28  May  2004\n21:31:25  GMT ",
+            "Friday, 28 May 2004 21:31:25 GMT",
+            "Fry, 28 May 2004 21:31:25 UTC",
+            "fri, 28 may 2004 21:31:25 gmt",
+            "28 May 2004 21:31:25",
+            "May 28, 2004 9:31:25 PM",
+            "May 28, 2004, 09:31:25 pm UTC",
+            "Fri, 28 May 2004 21:31:25 Z",
+            "Fri, 28 May 2004 21:31:25 Etc/GMT",
+            "Fri, 28 May 2004 23:31:25 GMT+0200",
+            "Fri, 28 May 2004 23:31:25 GMT+02:00",
+            "Fr, 28 Mai 2004 23:31:25 MESZ",
+            "Freitag, 28. Mai 2004 23:31:25 +0200",
+            "ven. 28 mai 2004 23:31:25 +0200",
+            "пт, 28 мая 2004 21:31:25 GMT",
+            "Παρ, 28 Μάι 2004 21:31:25 UTC",
+            "2004-május-28T21:31:25Z",
+            "28.05.2004 21:31:25",
+            "2004/05/28 21:31:25",
+            "2004년 05월 29일 오전 6:31:25",
+            "2004-05-29 오전 6:31:25",
+            "2004-05-28T21:31:25 GMT",
+        ] {
+            assert_eq!(parse(text), Some(AT_S), "{text}");
+        }
+        for (text, expected) in [
+            ("Tue, 28 Sept 2004 21:31:25 GMT", 1_096_407_085),
+            ("Mo, 1 Dez 2003 00:00:00 GMT", 1_070_236_800),
+            ("mar., 05 oct. 2004 00:00:00 GMT", 1_096_934_400),
+            ("Thu, 27 May 2004 24:00:00 GMT", 1_085_702_400),
+            ("2004-05-27T24:00:00Z", 1_085_702_400),
+            ("2004-05-28", 1_085_702_400),
+            ("28 May 2004", 1_085_702_400),
+            ("2004-05", 1_083_369_600),
+            ("2004", 1_072_915_200),
+            ("Thu, 01 Jan 70 00:00:00 GMT", 0),
+            ("Fri, 01 Jan 99 00:00:00 GMT", 915_148_800),
+            ("Sat, 01 Jan 00 00:00:00 GMT", 946_684_800),
+            ("2004-05-28T21:31:60Z", 1_085_779_919),
+        ] {
+            assert_eq!(parse(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_date() {
+        for text in [
+            "",
+            " ",
+            "yesterday",
+            "0000-00-00T00:00:00Z",
+            "Fri, 30 Feb 2004 21:31:25 GMT",
+            "2004-02-30",
+            "2004-13-01",
+            "Fri, 28 May 0 21:31:25 GMT",
+            "Fri, 28 May 20224 21:31:25 GMT",
+            "20224-05-28",
+            "1969-12-31T23:59:59Z",
+            "1970-01-01T00:30:00+01:00",
+            "Fri, 28 May 2004 25:31:25 GMT",
+            "Fri, 28 May 2004 21:61:25 GMT",
+            "2004-05-28T24:00:01Z",
+            "05/06/2004",
+            "28 2004",
+            "12345678901234567890",
+            "２００４-05-28",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert_eq!(
+            parse(&format!("2004{}", " ".repeat(200))),
+            Some(1_072_915_200),
+            "blanks around it do not count"
+        );
+        assert_eq!(parse(&"2004-05-28 ".repeat(20)), None);
+    }
+
+    #[test]
+    fn a_day_ahead_is_kept_and_years_are_not() {
+        let now_s = 1_794_787_200;
+        assert_eq!(plausible(now_s + 86_400, now_s), Some(now_s + 86_400));
+        assert_eq!(plausible(now_s + 86_401, now_s), None);
+        assert_eq!(plausible(now_s + 5 * 31_536_000, now_s), None);
+        assert_eq!(plausible(0, now_s), Some(0));
+        assert_eq!(plausible(i64::MAX, i64::MAX), Some(i64::MAX));
+    }
+}

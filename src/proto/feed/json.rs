@@ -60,6 +60,9 @@ pub(super) fn read(
                         is_full = true;
                         return None;
                     }
+                    if json.peek()? != b'{' {
+                        return json.skip();
+                    }
                     let entry = item(json, about.url)?;
                     facts.entries += 1;
                     each(entry.told());
@@ -205,6 +208,7 @@ impl<'a> Json<'a> {
             }
             _ => {
                 let word = self.word()?;
+                let word = &word[..word.floor_char_boundary(self.text_bytes_max)];
                 Some(Cow::Borrowed(if matches!(word, "null" | "true" | "false") { "" } else { word }))
             }
         }

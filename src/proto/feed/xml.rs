@@ -85,7 +85,8 @@ fn root<'a>(lexer: &mut Lexer<'a>) -> Result<(Tag<'a>, FeedFormat), FeedError> {
             }
             b"urlset" => return Ok((tag, FeedFormat::NewsSitemap)),
             b"sitemapindex" => return Err(FeedError::SitemapIndex),
-            b"html" | b"head" | b"body" => return Err(FeedError::Html),
+            b"html" | b"head" => return Err(FeedError::Html),
+            b"body" if tags == 0 => return Err(FeedError::Html),
             _ => {}
         }
         tags += 1;
@@ -149,11 +150,13 @@ impl<'a> Walk<'a, '_> {
                     }
                 }
                 Token::End(name) => {
-                    let closes = self.entry.as_ref().is_some_and(|entry| entry.container == name);
                     let ends = name == self.root;
-                    if closes
-                        || (self.entry.is_some() && (ends || local(name).eq_ignore_ascii_case("channel")))
+                    if let Some(entry) = &self.entry
+                        && (entry.container == name || ends || local(name).eq_ignore_ascii_case("channel"))
                     {
+                        if entry.container != name {
+                            self.lexer.note("an entry is not closed");
+                        }
                         self.close(each);
                     }
                     if ends {
@@ -215,7 +218,7 @@ impl<'a> Walk<'a, '_> {
         self.prefixes.declare(tag);
         for (name, value) in attributes(tag.attributes) {
             match name {
-                "xml:base" => {
+                "xml:base" | "BASE" => {
                     if let Some(base) = absolute(entities::decode(value), &self.base) {
                         self.base = base.into_owned();
                     }
