@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Option<i64> {
     if text.len() > DATE_BYTES_MAX {
         return None;
     }
-    by_numbers(text).or_else(|| by_words(text))
+    by_numbers(text).or_else(|| by_the_book(text)).or_else(|| by_words(text))
 }
 
 /// A date that may be true: one by more than a day in the future is a mistake of its feed.
@@ -356,6 +356,35 @@ fn month(word: &str) -> Option<u32> {
         return None;
     }
     MONTHS.iter().chain(&LATE_MONTHS).find(|(start, _)| word.starts_with(start)).map(|(_, month)| *month)
+}
+
+/// `Fri, 28 May 2004 21:31:25 +0000` to the letter, as nearly all RSS has it: without a look at every word there is.
+fn by_the_book(text: &str) -> Option<i64> {
+    let text = match text.as_bytes().get(3)? {
+        b',' => text.get(4..)?.trim_start(),
+        _ => text,
+    };
+    let (day, rest) = digits(text);
+    let rest = rest.strip_prefix(' ')?;
+    let (name, rest) = rest.split_at_checked(3)?;
+    let names = b"janfebmaraprmayjunjulaugsepoctnovdec".as_chunks::<3>().0;
+    let month = names.iter().position(|month| name.as_bytes().eq_ignore_ascii_case(month))?;
+    let (year, rest) = digits(rest.strip_prefix(' ')?);
+    if year.len() != 4 || !matches!(day.len(), 1 | 2) {
+        return None;
+    }
+    let mut parts = Parts {
+        year: Some(number(year)),
+        month: Some(month as u32 + 1),
+        day: Some(number(day)),
+        ..Parts::default()
+    };
+    let rest = time(&mut parts, rest.strip_prefix(' ')?)?.strip_prefix(' ')?;
+    parts.zone_s = match rest {
+        "GMT" | "Z" | "UTC" => Some(0),
+        _ => Some(offset(rest).filter(|(_, after)| after.is_empty())?.0),
+    };
+    parts.seconds()
 }
 
 fn by_words(text: &str) -> Option<i64> {

@@ -28,12 +28,14 @@ pub(super) fn decode<'a>(
             return (text, is_broken.then_some(UNREADABLE));
         }
     }
-    // Nearly all of them, whatever they say: other charsets make no valid UTF-8 but of ASCII.
+    // Nearly all of them, whatever they say: text of a charset with a byte a character is valid UTF-8 by no accident.
     let declared = declared(bytes);
     if let Ok(text) = str::from_utf8(bytes)
-        && (is_utf8(declared)
-            || text.is_ascii() && declared.is_none_or(Encoding::is_ascii_compatible)
-            || declared.is_none())
+        && declared.is_none_or(|declared| {
+            declared.name() == "UTF-8"
+                || declared.is_single_byte()
+                || (text.is_ascii() && declared.is_ascii_compatible())
+        })
     {
         return (Cow::Borrowed(text), None);
     }
@@ -61,10 +63,6 @@ pub(super) fn decode<'a>(
 
 const UNREADABLE: &str = "some bytes are no characters in its charset";
 const WRONG_CHARSET: &str = "its bytes are not in the charset that it names";
-
-fn is_utf8(encoding: Option<&'static Encoding>) -> bool {
-    encoding.is_some_and(|encoding| encoding.name() == "UTF-8")
-}
 
 /// What can be read byte by byte is not UTF-16, whatever it says.
 fn is_wide(encoding: &&'static Encoding) -> bool {

@@ -62,6 +62,7 @@ fn charsets_by_mark_shape_header_and_declaration() {
 fn charsets_that_lie() {
     // Says one thing and is another: what can be read counts.
     assert_eq!(title(feed("utf-16", "café").as_bytes(), None), ("café".into(), false));
+    assert_eq!(title(feed("iso-8859-1", "café").as_bytes(), None), ("café".into(), false));
     assert_eq!(title(feed("us-ascii-x", "café").as_bytes(), None), ("café".into(), false));
     assert_eq!(title(feed("utf-8", "café").as_bytes(), Some("text/xml; charset=utf-16")).0, "café");
     assert_eq!(
