@@ -6,11 +6,10 @@ use std::borrow::Cow;
 /// Elements whose text is none of a title.
 const UNSEEN: [&str; 2] = ["script", "style"];
 
-/// Elements that stand in the middle of a word without parting it.
-const INLINE: [&str; 21] = [
-    "a", "abbr", "acronym", "b", "bdo", "big", "cite", "code", "del", "em", "font", "i", "ins", "s", "small",
-    "span", "strong", "sub", "sup", "tt", "u",
-];
+/// Elements that stand in the middle of a word without parting it, and others that titles have.
+const INLINE: &str = "a abbr acronym b bdo big cite code del em font i ins s small span strong sub sup tt u";
+const OTHERS: &str = "blockquote br center dfn div h1 h2 h3 h4 hr img kbd label li nobr ol p pre q samp script strike \
+    style table td tr ul var wbr";
 
 /// A text of a feed as plain text: markup taken out and references undone if it `is_html`, control characters and marks
 /// that turn text around taken out, one blank between words.
@@ -37,7 +36,7 @@ pub(super) fn looks_like_html(text: &str) -> bool {
     let has_tag = || {
         memchr::memchr_iter(b'<', bytes).any(|at| {
             let name = tag_name(&text[at + 1..]);
-            !name.is_empty() && (is_known(name)) && memchr::memchr(b'>', &bytes[at..]).is_some()
+            is_known(name) && memchr::memchr(b'>', &bytes[at..]).is_some()
         })
     };
     match memchr::memchr2(b'<', b'&', bytes) {
@@ -47,43 +46,12 @@ pub(super) fn looks_like_html(text: &str) -> bool {
 }
 
 fn is_known(name: &str) -> bool {
-    let others = [
-        "br",
-        "div",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "hr",
-        "img",
-        "li",
-        "ol",
-        "p",
-        "q",
-        "ul",
-        "script",
-        "style",
-        "tr",
-        "td",
-        "table",
-        "blockquote",
-        "strike",
-        "nobr",
-        "wbr",
-        "center",
-        "pre",
-        "var",
-        "kbd",
-        "samp",
-        "dfn",
-        "label",
-    ];
-    INLINE.iter().chain(&others).any(|known| name.eq_ignore_ascii_case(known))
+    is_inline(name) || OTHERS.split(' ').any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Whether words go on across a tag of this name.
 pub(super) fn is_inline(name: &str) -> bool {
-    INLINE.iter().any(|inline| name.eq_ignore_ascii_case(inline))
+    INLINE.split(' ').any(|inline| name.eq_ignore_ascii_case(inline))
 }
 
 /// The name after a `<` or `</`; empty if it is no tag.
@@ -147,23 +115,15 @@ fn is_unseen(c: char) -> bool {
 
 fn is_in_one_line(text: &str) -> bool {
     // Plain ASCII, which is most of them, is looked at as bytes.
-    let mut was_blank = false;
-    for &octet in text.as_bytes() {
-        if octet < b' ' || octet >= 0x7f || (was_blank && octet == b' ') {
-            return octet >= 0x80
-                && text.chars().all(|c| !is_unseen(c) && (c == ' ' || !c.is_whitespace()))
-                && !text.contains("  ");
-        }
-        was_blank = octet == b' ';
-    }
-    true
+    let is_plain = text.bytes().all(|octet| (b' '..0x7f).contains(&octet))
+        || text.chars().all(|c| !is_unseen(c) && (c == ' ' || !c.is_whitespace()));
+    is_plain && !text.as_bytes().windows(2).any(|pair| pair == b"  ")
 }
 
 fn in_one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut blank = false;
     for c in text.chars() {
-        // An escape sequence of a terminal is no word of a title.
         if c.is_whitespace() {
             blank = !out.is_empty();
         } else if !is_unseen(c) {

@@ -22,8 +22,8 @@ use std::borrow::Cow;
 /// Tags that are looked at for one that begins a feed.
 const TAGS_BEFORE_ROOT_MAX: usize = 16;
 
-pub(super) fn read<'a>(
-    text: &'a str,
+pub(super) fn read(
+    text: &str,
     about: &FeedSource<'_>,
     limits: &FeedLimits,
     mut each: impl FnMut(FeedEntry<'_>),
