@@ -84,7 +84,7 @@
 //! | 2     | `driver`                  | io_uring, epoll, simulated network behind one trait                |
 //! | 2     | `rings`                   | bounded rings and doorbells between threads                        |
 //! | 2     | `storage`                 | sorted runs, the seen-set, spilled pieces, files that are there whole or not at all |
-//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, TLS, codings, charsets, URLs, robots, HTML, sitemaps, DNS, lines |
+//! | 1     | `proto`                   | bytes in, facts out: HTTP/1.1, TLS, codings, charsets, URLs, robots, HTML, feeds, sitemaps, DNS, lines |
 //! | 0     | `base`, `limits`          | time, keys, timers, the address guard; bounds                      |
 //!
 //! Roles (layer 3) are sans-IO: events and the time come in, actions go out. They know nothing of each other, of

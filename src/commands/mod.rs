@@ -16,6 +16,7 @@ mod demo_master;
 mod explain;
 mod export;
 mod farm;
+mod feeds;
 mod help;
 mod import;
 mod index;

@@ -132,6 +132,26 @@ fn sitemaps() {
 }
 
 #[test]
+fn feeds() {
+    fuzz("feed", 5_000);
+}
+
+#[test]
+fn lists_of_feeds() {
+    fuzz("opml", 5_000);
+}
+
+#[test]
+fn dates() {
+    fuzz("date", 20_000);
+}
+
+#[test]
+fn titles() {
+    fuzz("title", 10_000);
+}
+
+#[test]
 fn dns_answers() {
     fuzz("dns", 30_000);
 }

@@ -1,4 +1,5 @@
 use super::crawl::CrawlBenchArgs;
+use super::feeds::FeedsBenchArgs;
 use super::index::IndexBenchArgs;
 use super::long::LongArgs;
 use super::master::MasterBenchArgs;
@@ -29,6 +30,7 @@ enum BenchWhat {
     Queues(QueuesArgs),
     Index(IndexBenchArgs),
     Parse(ParseBenchArgs),
+    Feeds(FeedsBenchArgs),
     Tls(TlsArgs),
     Slow(SlowArgs),
     Long(LongArgs),
@@ -43,6 +45,7 @@ impl BenchArgs {
             Some(BenchWhat::Queues(queues)) => queues.run(),
             Some(BenchWhat::Index(index)) => index.run(),
             Some(BenchWhat::Parse(parse)) => parse.run(),
+            Some(BenchWhat::Feeds(feeds)) => feeds.run(),
             Some(BenchWhat::Tls(tls)) => tls.run(),
             Some(BenchWhat::Slow(slow)) => slow.run(),
             Some(BenchWhat::Long(long)) => long.run(),

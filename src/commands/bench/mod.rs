@@ -16,6 +16,8 @@ mod cpu;
 mod crawl;
 mod crawl_process;
 mod farm_process;
+mod feeds;
+mod feeds_made;
 mod index;
 mod long;
 mod master;

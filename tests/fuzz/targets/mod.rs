@@ -13,6 +13,10 @@
 //! | `url`      | a URL, LF, a link                       | a normal form is its own; links resolve by the standard  |
 //! | `html`     | a page                                  | a page cut short has fewer facts and no others           |
 //! | `sitemap`  | a sitemap or a feed                     | limits hold; a cut takes entries away, and changes none  |
+//! | `feed`     | a feed, a page or a Link header         | limits hold; a cut takes entries away, and changes none  |
+//! | `opml`     | a list of feeds                         | what is written is read the same                         |
+//! | `date`     | a date of a feed                        | within four digits of a year, whatever blanks are around |
+//! | `title`    | a source, LF, a title                   | a normal form has no case, punctuation or blanks to spare |
 //! | `dns`      | an answer to a fixed question           | strangers are strays; addresses are bounded and of the kind |
 //! | `log`      | lines of a crawl log                    | what is written is read the same                         |
 //! | `warc`     | a WARC file                             | cuts change nothing; blocks are as long as their heads say |
@@ -27,11 +31,14 @@
 mod body;
 mod coding;
 mod current;
+mod date;
 mod dns;
+mod feed;
 mod head;
 mod html;
 mod lines;
 mod log;
+mod opml;
 mod queue;
 mod record;
 mod reflog;
@@ -39,12 +46,13 @@ mod response;
 mod robots;
 mod segment;
 mod sitemap;
+mod title;
 mod url;
 mod warc;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 21] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
@@ -56,6 +64,10 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("url", url::run),
     ("html", html::run),
     ("sitemap", sitemap::run),
+    ("feed", feed::run),
+    ("opml", opml::run),
+    ("date", date::run),
+    ("title", title::run),
     ("dns", dns::run),
     ("log", log::run),
     ("queue", queue::run),

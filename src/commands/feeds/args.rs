@@ -1,0 +1,23 @@
+use super::parse::ParseArgs;
+use crate::commands::shared::Failure;
+use clap::{Args, Subcommand};
+
+/// Feeds: look at what they say
+#[derive(Args)]
+pub(crate) struct FeedsArgs {
+    #[command(subcommand)]
+    what: FeedsWhat,
+}
+
+#[derive(Subcommand)]
+enum FeedsWhat {
+    Parse(ParseArgs),
+}
+
+impl FeedsArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        match self.what {
+            FeedsWhat::Parse(parse) => parse.run(),
+        }
+    }
+}
