@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 
 /// Feeds: look at what they say
 #[derive(Args)]
+#[command(after_help = "Example:\n  nephila feeds parse feed.xml")]
 pub(crate) struct FeedsArgs {
     #[command(subcommand)]
     what: FeedsWhat,
