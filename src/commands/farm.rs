@@ -96,7 +96,7 @@ pub struct FarmArgs {
     /// Feeds have the habits of real ones: no validators, lying ones, guids and titles that change, relative links
     #[arg(long)]
     pub feeds_rough: bool,
-    /// Write the URL of every feed here, for crawl --feeds
+    /// Write the URL of every feed here
     #[arg(long, value_name = "FILE", requires = "feeds")]
     pub feeds_file: Option<PathBuf>,
     /// Write a reflog of N records over the pages, the last of them now, to --reflog-file

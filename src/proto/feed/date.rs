@@ -256,7 +256,7 @@ fn month(word: &str) -> Option<u32> {
         return None;
     }
     let begins = |names: &&str| names.split(' ').any(|name| word.starts_with(name));
-    MONTHS.iter().position(|names| begins(names)).map(|at| at as u32 + 1)
+    MONTHS.iter().position(begins).map(|at| at as u32 + 1)
 }
 
 /// `Fri, 28 May 2004 21:31:25 +0000` to the letter, as nearly all RSS has it: without a look at every word there is.
