@@ -88,6 +88,11 @@ impl Ledger {
         Ok(Ledger::at(bytes, seed, written, next))
     }
 
+    /// One of which nothing is known but its length: for those who only change the book.
+    pub fn apart(written: u64) -> Ledger {
+        Ledger::at(Bytes::Memory(Vec::new()), 0, written, 1)
+    }
+
     fn at(bytes: Bytes, seed: u64, written: u64, next: u32) -> Ledger {
         Ledger { bytes, seed, written, unwritten: Vec::new(), payload: Vec::new(), first: next, next }
     }
@@ -215,10 +220,21 @@ fn take_entry<'a>(rest: &mut &'a [u8]) -> Option<LedgerEntry<'a>> {
                 0 => None,
                 _ => Some(u32_at(take(rest, 4)?, 0)),
             };
-            let [url, guid, title, language] = [take_text(rest)?, take_text(rest)?, take_text(rest)?, take_text(rest)?];
+            let [url, guid, title, language] =
+                [take_text(rest)?, take_text(rest)?, take_text(rest)?, take_text(rest)?];
             let guid = if tag & GUID_IS_URL == 0 { guid } else { url };
             let by_guid = tag & BY_GUID != 0;
-            LedgerEntry::Story(StoryEntry { source, feed, seen_s, published_s, url, guid, title, language, by_guid })
+            LedgerEntry::Story(StoryEntry {
+                source,
+                feed,
+                seen_s,
+                published_s,
+                url,
+                guid,
+                title,
+                language,
+                by_guid,
+            })
         }
         DUPLICATE => {
             let by = *DuplicateBy::ALL.get(usize::from(take(rest, 1)?[0]))?;
@@ -227,7 +243,15 @@ fn take_entry<'a>(rest: &mut &'a [u8]) -> Option<LedgerEntry<'a>> {
             let week = take(rest, 2)?;
             let week = Week(u16::from_le_bytes([week[0], week[1]]));
             let seen_s = u32_at(take(rest, 4)?, 0);
-            LedgerEntry::Duplicate(DuplicateEntry { of, by, source, feed, week, seen_s, url: take_text(rest)? })
+            LedgerEntry::Duplicate(DuplicateEntry {
+                of,
+                by,
+                source,
+                feed,
+                week,
+                seen_s,
+                url: take_text(rest)?,
+            })
         }
         _ => return None,
     })

@@ -8,10 +8,10 @@ use super::ledger::{FILE_HEADER_BYTES, Ledger, LedgerEntry, entries, read_header
 use super::prints::{PrintKind, Prints};
 use super::rows::{Row, RowState, Rows};
 use super::rules::{FeedRules, StoryScope};
-use super::title::normal;
 use super::told::Told;
 use super::week::Week;
 use crate::base::random_u64;
+use crate::proto::feed::title::normal;
 use crate::storage::{Bytes, make_directory};
 use std::fs;
 use std::io;
@@ -26,6 +26,10 @@ pub(super) struct Files {
 impl Files {
     pub fn journal(&self) -> PathBuf {
         self.data.join("feeds/journal")
+    }
+
+    pub fn of(data: &Path) -> Files {
+        Files { data: data.to_path_buf() }
     }
 
     pub fn ledger(&self) -> PathBuf {
@@ -52,7 +56,7 @@ pub(super) fn print_seed(seed: u64, scope: StoryScope) -> u64 {
 impl Feeds {
     /// Opens feeds and stories of a data directory, or begins them, and says what was wrong with them.
     pub fn open(dir: &Path, rules: FeedRules) -> io::Result<(Feeds, Vec<Told>)> {
-        let files = Files { data: dir.to_path_buf() };
+        let files = Files::of(dir);
         make_directory(&dir.join("feeds"))?;
         make_directory(&dir.join("stories"))?;
         let mut told = Vec::new();
@@ -69,7 +73,8 @@ impl Feeds {
             }
         };
         let bytes = Bytes::open(&path).map_err(about(&path))?;
-        let mut rows = Rows::new(Bytes::open(&files.rows())?);
+        let path_rows = files.rows();
+        let mut rows = Bytes::open(&path_rows).and_then(Rows::open).map_err(about(&path_rows))?;
         let open_prints = || Prints::open(&files.seen(), print_seed(seed, rules.scope), rules.memory_bytes);
         let mut prints = open_prints()?;
         let mut is_rebuilt = prints.removed() > 0;
@@ -106,13 +111,33 @@ impl Feeds {
         Ok((feeds, told))
     }
 
+    /// The book alone, to be changed while no crawl runs: stories stay as they are. `None` if there is none, and none is
+    /// to be made.
+    pub fn open_book(dir: &Path, make: bool) -> io::Result<Option<Feeds>> {
+        let files = Files::of(dir);
+        if !make && !files.journal().exists() {
+            return Ok(None);
+        }
+        make_directory(&dir.join("feeds"))?;
+        let ledger = Ledger::apart(Bytes::read_only(&files.ledger())?.len());
+        let (journal, read) = Journal::open(&files.journal(), ledger.end())?;
+        let rows = Rows::new(Bytes::Memory(Vec::new()));
+        let (rules, prints) = (FeedRules::default(), Prints::in_memory(0));
+        let mut feeds = Feeds::of_parts(rules, read.book, prints, ledger, rows, Some(journal));
+        feeds.is_book_alone = true;
+        Ok(Some(feeds))
+    }
+
     /// Takes up what the runs do not cover, and the stories that wait for their download.
     fn take_up(&mut self, scanned: &Tail) -> io::Result<()> {
         let covered = self.prints.covered();
         for (place, number, entry) in &scanned.entries {
             if self.rows.get(*number)?.is_none() {
-                let state =
-                    if matches!(entry, Kept::Duplicate(..)) { RowState::Duplicate } else { RowState::Pending };
+                let state = if matches!(entry, Kept::Duplicate(..)) {
+                    RowState::Duplicate
+                } else {
+                    RowState::Pending
+                };
                 self.rows.set(*number, Row { at: *place, state, ..Row::default() });
             }
             if *number > covered {
@@ -206,7 +231,10 @@ impl Feeds {
         }
         self.changed.clear();
         self.polled.clear();
-        journal.compact(&self.book, self.ledger.end()).map(drop)
+        match self.is_book_alone {
+            true => Ok(()),
+            false => journal.compact(&self.book, self.ledger.end()).map(drop),
+        }
     }
 
     /// Flushes, and leaves nothing to be made again by the next opening.
@@ -253,7 +281,9 @@ fn scan_tail(bytes: &Bytes, rows: &Rows, covered: u32) -> io::Result<Tail> {
                 place,
                 number,
                 match entry {
-                    LedgerEntry::Duplicate(duplicate) => Kept::Duplicate(duplicate.source, duplicate.url.into()),
+                    LedgerEntry::Duplicate(duplicate) => {
+                        Kept::Duplicate(duplicate.source, duplicate.url.into())
+                    }
                     LedgerEntry::Story(story) => Kept::Story {
                         source: story.source,
                         url: story.url.into(),
@@ -266,13 +296,7 @@ fn scan_tail(bytes: &Bytes, rows: &Rows, covered: u32) -> io::Result<Tail> {
         }
         last = last.max(block.first.saturating_add(block.count).saturating_sub(1));
     })?;
-    Ok(Tail {
-        last,
-        end: scan.end,
-        torn_bytes: scan.torn_bytes,
-        damaged: scan.damaged,
-        entries: kept,
-    })
+    Ok(Tail { last, end: scan.end, torn_bytes: scan.torn_bytes, damaged: scan.damaged, entries: kept })
 }
 
 fn about(path: &Path) -> impl FnOnce(io::Error) -> io::Error + '_ {
