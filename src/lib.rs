@@ -6,7 +6,7 @@
 //! # The life of a URL
 //!
 //! ```text
-//!   seeds · links found · redirect targets · sitemaps · the queue that a master holds for this node
+//!   seeds · links found · redirect targets · sitemaps · stories of feeds · the queue that a master holds for this node
 //!                 │ discover
 //!            provider, doc_index  every URL known, and what became of it, on disk  (index thread)
 //!                 │ candidates(want, reject list)        ▲ record, once durable

@@ -329,6 +329,21 @@ impl Feeds {
         Ok(())
     }
 
+    /// Where a download is led to is the download of its stories from now on.
+    pub fn follows(&mut self, doc_id: u32, there: u32) -> io::Result<()> {
+        let hash = fingerprint(&doc_id.to_le_bytes());
+        let mut stories = Vec::new();
+        while let Ok(found) = self.waiting.find_entry(hash, |(of, _)| *of == doc_id) {
+            stories.push(found.remove().0.1);
+        }
+        stories.into_iter().try_for_each(|story| self.downloads(story, there))
+    }
+
+    /// What polls go by from now on; where a story may be once stays as it was.
+    pub fn set_rules(&mut self, rules: FeedRules) {
+        self.rules = FeedRules { scope: self.rules.scope, memory_bytes: self.rules.memory_bytes, ..rules };
+    }
+
     /// Whether a document is the download of a story that is not fetched yet.
     pub fn awaits(&self, doc_id: u32) -> bool {
         self.waiting.find(fingerprint(&doc_id.to_le_bytes()), |(of, _)| *of == doc_id).is_some()

@@ -73,8 +73,8 @@ pub(super) fn note(
     // Nobody asked whether something had changed: such a 304 says nothing.
     let is_same = outcome.result == ResultCode::NotModified && outcome.had_validators;
     let has_listing = matches!(outcome.result, ResultCode::Ok | ResultCode::TooLarge) && !outcome.not_a_feed;
-    let moved = outcome.moved_to.filter(|_| outcome.result == ResultCode::Redirect || has_listing);
     let had = is_same || has_listing;
+    let moved = outcome.moved_to.filter(|_| outcome.result == ResultCode::Redirect || had);
     if polls.since_s == 0 || polls.since_s > at_s {
         polls.since_s = at_s;
     }

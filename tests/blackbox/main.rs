@@ -46,6 +46,8 @@
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
 //! | `figures`    | figures for a monitor are those of summary, log and store         |
+//! | `feed_polls` | a feed is asked seldom, with conditions, when it is due, and where it has moved to |
+//! | `feed_stories`| a story is found once and fetched, through kills, however it is told |
 //! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
 //! | `hints`      | what a new user is told is true, and leads on                      |
 //! | `how_it_goes`| progress fits the terminal; why a crawl ended, and how to go on   |
@@ -130,6 +132,8 @@ mod event_log;
 mod excluded;
 mod explain;
 mod export;
+mod feed_polls;
+mod feed_stories;
 mod figures;
 mod file_limits;
 mod filters;

@@ -12,3 +12,4 @@ mod ls;
 mod show;
 
 pub(super) use args::FeedsArgs;
+pub(super) use list::{Listed, listed};
