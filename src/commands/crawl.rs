@@ -1,3 +1,4 @@
+use super::feeds::read_feeds;
 use super::settings::{
     AdminFlags, Before, DataFlags, KeptArgs, LinkFlags, MasterFlags, Overlay, QueueFlags, ReachFlags,
     SharedArgs, WHAT_TO_CRAWL, say_settings,
@@ -5,8 +6,7 @@ use super::settings::{
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, Reload,
     RunningCrawl, Signals, announce_tuning, counted, free_data, keep_settings, lacks, listen, open_data,
-    open_index, parse_url, read_feeds, read_urls, run_to_end, take_doors, tell_event, tell_slow_commits,
-    tell_summary,
+    open_index, parse_url, read_urls, run_to_end, take_doors, tell_event, tell_slow_commits, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};

@@ -32,12 +32,6 @@ fn entries(feed: usize, story: usize) -> Vec<String> {
     }];
     all.extend(match feed % 5 {
         1 => Some(entry(url, String::new(), format!("Reworded {feed} {story}"), 11)),
-        2 => Some(entry(
-            format!("/s/{story}/renumbered{feed}"),
-            guid(format!("g{story}")),
-            format!("Other {feed} {story}"),
-            11,
-        )),
         3 => Some(entry(
             format!("/s/{story}/retold{feed}"),
             guid(format!("x{feed}-{story}")),

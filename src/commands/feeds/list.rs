@@ -4,7 +4,7 @@ use crate::proto::feed::opml;
 
 /// A feed, as a file lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::commands) struct Listed {
+pub(super) struct Listed {
     pub line: u32,
     pub url: String,
     pub source: String,
@@ -13,7 +13,7 @@ pub(in crate::commands) struct Listed {
 
 /// Tells every feed of a file: OPML if it looks like markup, else CSV or a URL a line. What is wrong with it is said, if
 /// some of it could be read.
-pub(in crate::commands) fn listed(
+pub(super) fn listed(
     bytes: &[u8],
     is_csv: bool,
     mut each: impl FnMut(Listed),

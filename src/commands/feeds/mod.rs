@@ -6,10 +6,11 @@ mod change;
 mod desk;
 mod export;
 mod feed_told;
+mod given;
 mod import;
 mod list;
 mod ls;
 mod show;
 
 pub(super) use args::FeedsArgs;
-pub(super) use list::{Listed, listed};
+pub(super) use given::read_feeds;

@@ -4,7 +4,6 @@
 mod data;
 mod event_log;
 mod failure;
-mod feed_list;
 mod filter;
 mod intake;
 mod listening;
@@ -31,7 +30,6 @@ pub(super) use crate::base::{counted, plural};
 pub(super) use data::{DataArg, free_data, keep_settings, lacks, now_ms, open_data, open_index};
 pub(super) use event_log::{LogArgs, tell as tell_event};
 pub(super) use failure::Failure;
-pub(super) use feed_list::read_feeds;
 pub(super) use filter::{FilterArgs, is_of_host};
 pub(super) use intake::Intake;
 pub(super) use listening::{listen, take_doors};

@@ -1,9 +1,8 @@
 //! Feeds as files list them, to begin a crawl with.
 
-use super::Failure;
-use super::event_log::tell;
+use super::list::{Listed, listed};
 use crate::base::shown;
-use crate::commands::feeds::{Listed, listed};
+use crate::commands::shared::{Failure, tell_event};
 use crate::engine::{Event, NamedFeed};
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::RapidHashSet;
@@ -11,7 +10,7 @@ use std::path::Path;
 
 /// The feeds of a file, each once: URLs one a line, CSV if its name or its first line says so, or OPML, whose folders are
 /// sources. What is bad is named and skipped.
-pub(crate) fn read_feeds(path: &Path, flag: &str) -> Result<Vec<NamedFeed>, Failure> {
+pub(in crate::commands) fn read_feeds(path: &Path, flag: &str) -> Result<Vec<NamedFeed>, Failure> {
     let shown_path = path.display();
     let bytes = std::fs::read(path).map_err(|e| {
         let mend = format!("name a list of feeds, CSV or OPML with {flag}");
@@ -24,7 +23,7 @@ pub(crate) fn read_feeds(path: &Path, flag: &str) -> Result<Vec<NamedFeed>, Fail
         let said =
             format!("nephila: skipped: {shown_path} line {line}: {}: {}", shown(what, 200), shown(why, 200));
         let fields = vec![("path", path.display().into()), ("line", u64::from(line).into())];
-        tell(Event::UrlSkipped, fields, said);
+        tell_event(Event::UrlSkipped, fields, said);
     };
     let read = listed(&bytes, is_csv, |Listed { line, url, source, title }| match CrawlUrl::parse(&url) {
         Ok(parsed) if seen.insert(parsed.fingerprint()) => {
