@@ -6,7 +6,7 @@
 //! # The life of a URL
 //!
 //! ```text
-//!   seeds · links found · redirect targets · sitemaps · the queue that a master holds for this node
+//!   seeds · links found · redirect targets · sitemaps · stories of feeds · the queue that a master holds for this node
 //!                 │ discover
 //!            provider, doc_index  every URL known, and what became of it, on disk  (index thread)
 //!                 │ candidates(want, reject list)        ▲ record, once durable
@@ -76,6 +76,7 @@
 //! | 3     | `handler`                 | links, scope, redirects, sitemaps                                  |
 //! | 3     | `store_server`            | segments: append, commit, seal, recover, index, read, let go       |
 //! | 3     | `doc_index`               | every URL known: ledger, rows, seen-set, frontier, due times       |
+//! | 3     | `feeds`                   | sources and feeds, when each is polled and why then; stories, each once |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 3     | `master`                  | URL logs in, the queue of every node out: epochs, current_log, domain map, queues |
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
@@ -120,6 +121,7 @@ pub mod doc_index;
 pub mod driver;
 pub mod engine;
 pub mod farm;
+pub mod feeds;
 pub(crate) mod handler;
 pub mod limits;
 pub mod master;

@@ -5,8 +5,8 @@ use super::problem::{Kind, Problem};
 use super::routes::Verb;
 use crate::base::{shown, write_json};
 use crate::engine::{
-    Ask, Circumstances, CrawlRules, Event, Explained, Handed, PIECE_LINES_MAX, Reply, State, Status, Taken,
-    index_folder,
+    Ask, Circumstances, CrawlRules, Event, Explained, FEEDS_PER_WORD_MAX, FeedWord, Handed, PIECE_LINES_MAX,
+    Reply, State, Status, Taken, index_folder,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
@@ -38,8 +38,8 @@ pub async fn answer(office: Arc<Office>, verb: Verb, request: Request) -> Respon
     let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
         return Problem::new(Kind::TooLarge, "the body is larger than 1 MiB").into_response();
     };
-    let has_none =
-        matches!(verb, Verb::Explain | Verb::Urls | Verb::Pause | Verb::Resume) && !office.desk.has_urls();
+    let has_none = matches!(verb, Verb::Explain | Verb::Urls | Verb::Feeds | Verb::Pause | Verb::Resume)
+        && !office.desk.has_urls();
     let answered = match verb {
         _ if has_none => Err(Problem::new(
             Kind::NotFound,
@@ -52,6 +52,7 @@ pub async fn answer(office: Arc<Office>, verb: Verb, request: Request) -> Respon
         }
         Verb::Explain => explain(&office, &head).await,
         Verb::Urls => take(&office, &head, body).await,
+        Verb::Feeds => feeds(&office, &head, &body).await,
         Verb::Pause => pause(&office, &head, &body, true).await,
         Verb::Resume => pause(&office, &head, &body, false).await,
         Verb::Stop => stop(&office, &head, &body),
@@ -186,6 +187,34 @@ async fn take(office: &Office, head: &Parts, body: Bytes) -> Answer {
         }
     }
     Ok(said(&taken))
+}
+
+/// Does something with feeds. What is told as done is on disk.
+async fn feeds(office: &Office, head: &Parts, body: &[u8]) -> Answer {
+    has_type(head, &["application/json", "text/plain"])?;
+    let word: FeedWord = serde_json::from_slice(body).map_err(|e| {
+        let what =
+            format!("{e}: send {{\"do\":\"poll\",\"ids\":[7]}}, or rm, pause, resume, or add with feeds");
+        Problem::new(Kind::BadValue, &shown(&what, 400))
+    })?;
+    if word.feeds() > FEEDS_PER_WORD_MAX {
+        let what = format!("at most {FEEDS_PER_WORD_MAX} feeds at once");
+        return Err(Problem::new(Kind::TooLarge, &what));
+    }
+    if let Some(cause) = office.desk.waiting_for() {
+        return Err(Problem::new(Kind::Busy, &format!("nothing is taken now: {cause}")));
+    }
+    match office.ask(Ask::Feeds(Box::new(word)), TAKE_MAX).await {
+        Some(Reply::Feeds(Ok(Some(told)))) => Ok(said(&told)),
+        Some(Reply::Feeds(Ok(None))) => Err(Problem::new(
+            Kind::NotFound,
+            "this crawl has no feeds: add one first, with nephila feeds add",
+        )),
+        Some(Reply::Feeds(Err(cause))) => {
+            Err(Problem::new(Kind::Busy, &format!("the disk refused it: {cause}")))
+        }
+        _ => Err(Problem::new(Kind::Busy, "no word yet: the crawl is ending, or waits for its disk")),
+    }
 }
 
 /// Whether a body is of one of these types; one that says nothing is of the first.

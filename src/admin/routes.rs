@@ -24,6 +24,7 @@ pub enum Verb {
     Status,
     Explain,
     Urls,
+    Feeds,
     Pause,
     Resume,
     Stop,
@@ -34,11 +35,12 @@ pub enum Verb {
 }
 
 /// Everything that can be asked. The router, the guard, the tests of who may ask and the check of `openapi.json` read it.
-pub const ROUTES: [Route; 11] = [
+pub const ROUTES: [Route; 12] = [
     route("GET", "/api/v1/now", "now", Verb::Now),
     route("GET", "/api/v1/status", "status", Verb::Status),
     route("GET", "/api/v1/explain", "explain", Verb::Explain),
     route("POST", "/api/v1/urls", "urls", Verb::Urls),
+    route("POST", "/api/v1/feeds", "feeds", Verb::Feeds),
     route("POST", "/api/v1/pause", "pause", Verb::Pause),
     route("POST", "/api/v1/resume", "resume", Verb::Resume),
     route("POST", "/api/v1/stop", "stop", Verb::Stop),

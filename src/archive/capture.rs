@@ -178,6 +178,7 @@ fn truncated(result: ResultCode, flags: Flags) -> Option<&'static str> {
     match result {
         _ if flags.contains(Flags::CUT) => Some("length"),
         ResultCode::TooLarge => Some("length"),
+        _ if flags.contains(Flags::REDUNDANT_FEED) => Some("unspecified"),
         ResultCode::Truncated | ResultCode::Reset | ResultCode::Empty => Some("disconnect"),
         ResultCode::ReadTimeout | ResultCode::TotalTimeout | ResultCode::TooSlow => Some("time"),
         ResultCode::Malformed => Some("unspecified"),

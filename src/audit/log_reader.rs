@@ -287,6 +287,15 @@ impl LogReader {
             return Ok(());
         };
         let origin = line.origin().ok_or(LogError::Field("url"))?;
+        if let Some(poll) = line.poll {
+            self.report.polls += 1;
+            let early_us = (u64::from(poll.due_s) * 1_000_000).saturating_sub(timing.sent_us);
+            if early_us > 0 {
+                let (at_us, place) = (timing.sent_us, self.place());
+                let (kind, subject) = (Kind::PollEarly { early_us }, Subject::Line);
+                self.report.blame(Violation { kind, subject, at_us, place, other: None });
+            }
+        }
         self.rows.push(Row {
             sent_us: timing.sent_us,
             took_us: u32::try_from(timing.took_us).unwrap_or(u32::MAX),

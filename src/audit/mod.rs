@@ -14,6 +14,7 @@
 //! | it is at least the Crawl-delay (up to 300 s)                                            | host          |
 //! | after 429 or 503 nothing is asked for Retry-After (up to 24 h), nor for twice the gap before it, at least 1 s, counted from the end of that answer | host |
 //! | no more are open at once than allowed                                                   | host, address |
+//! | a feed is asked for when it is due, and not before                                      | line          |
 //! | a page is asked for after robots.txt of its origin was known, at most a day after, and not after it was unreachable | host |
 //!
 //! A host is an origin: scheme, name and port. The rules are those of the run that wrote the line. What is known

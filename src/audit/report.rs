@@ -14,6 +14,8 @@ pub struct Report {
     pub lines: u64,
     /// Those among them where something was sent or tried.
     pub requests: u64,
+    /// Of these, polls of feeds.
+    pub polls: u64,
     pub hosts: Vec<Tally>,
     pub ips: Vec<Tally>,
     /// Pages asked for by robots rules that lines may tell which are missing.
@@ -85,6 +87,8 @@ pub enum Kind {
     RobotsStale { age_us: u64 },
     /// A page by rules that another run read, for another name of ours or for one that its log does not tell.
     RobotsAgent,
+    /// A feed before it was due.
+    PollEarly { early_us: u64 },
     /// Rules of which this much was read, and more was there.
     RobotsCut { bytes: u64 },
     /// A line that does not parse.
@@ -100,6 +104,7 @@ impl Kind {
             Kind::RobotsUnreachable => "robots_unreachable",
             Kind::RobotsStale { .. } => "robots_stale",
             Kind::RobotsAgent => "robots_agent",
+            Kind::PollEarly { .. } => "poll_early",
             Kind::RobotsCut { .. } => "robots_cut",
             Kind::Malformed(_) => "malformed",
         }

@@ -2,7 +2,7 @@
 
 use super::report::VIOLATIONS_KEPT;
 use super::*;
-use crate::proto::crawl_log::{LogLine, Path, RuleChange, Rules, RunRules, Timing};
+use crate::proto::crawl_log::{LogLine, Path, PollNote, RuleChange, Rules, RunRules, Timing};
 use crate::proto::record::ResultCode;
 
 const SECOND: u64 = 1_000_000;
@@ -24,10 +24,12 @@ struct Fetch {
     wait: Option<u32>,
     status: u16,
     retry_after: Option<u32>,
+    due_s: Option<u32>,
 }
 
 fn fetch(sent: u64) -> Fetch {
-    Fetch { host: "a.test", ip: 1, sent, took: SECOND / 10, wait: None, status: 200, retry_after: None }
+    let (wait, retry_after, due_s) = (None, None, None);
+    Fetch { host: "a.test", ip: 1, sent, took: SECOND / 10, wait, status: 200, retry_after, due_s }
 }
 
 impl Log {
@@ -77,6 +79,7 @@ impl Log {
             addr: Some(([192, 0, 2, fetch.ip], 80).into()),
             doc_id: None,
             retry_after_s: fetch.retry_after,
+            poll: fetch.due_s.map(|due_s| PollNote { due_s, why: "backoff" }),
         }
         .write(&mut self.text);
     }
@@ -482,4 +485,18 @@ fn what_a_missing_part_may_have_told_is_not_held_against_a_page() {
     let late = Log::new(rules(3)).page(fetch(100 * SECOND)).page(fetch(26 * HOUR));
     let report = judge_parts(&[None, Some(&late)]);
     assert_eq!((report.violations_total, report.unproven), (1, 1), "{report:?}");
+}
+
+#[test]
+fn a_feed_that_was_asked_before_it_was_due_is_named_with_its_line() {
+    let due_s = (START / 1_000_000) as u32 + 100;
+    let poll = |sent: u64| Fetch { due_s: Some(due_s), ..fetch(sent) };
+    let log = Log::new(RunRules::default()).known();
+    let in_time = log.page(poll(101 * SECOND - START % SECOND)).judge();
+    assert_eq!((in_time.polls, in_time.violations_total), (1, 0), "{:?}", in_time.violations);
+    let early = Log::new(RunRules::default()).known().page(poll(90 * SECOND)).judge();
+    assert_eq!(early.violations_total, 1, "{:?}", early.violations);
+    let violation = &early.violations[0];
+    assert!(matches!(violation.kind, Kind::PollEarly { early_us } if early_us > 9 * SECOND));
+    assert_eq!(violation.place.line, 3);
 }

@@ -21,7 +21,8 @@ each), DIR/crawl.log.1, .2 and so on, compressed by gzip or not, and then
 DIR/crawl.log, as one log, and checks, for every host (scheme, name and port) and every IP address,
 the gap between two requests, how many were open at once, the pauses that
 robots.txt and the server asked for, and that no page was asked for before
-robots.txt was known, read as far as it must be and for the agent of that run.
+robots.txt was known, read as far as it must be and for the agent of that run,
+and no feed before it was due.
 The rules are those that each run wrote into its log; a flag wins over them.
 1 ms is allowed for the rounding of clocks.
 Nodes that take from a master are judged together: a host over all of them, so
@@ -29,7 +30,7 @@ that a domain that moved was asked by one at a time and its pauses and robots
 rules were kept; an address by each node.
 
 --json prints one object:
-  requests, hosts, ips, runs, lines   counts
+  requests, polls, hosts, ips, runs, lines   counts; polls are of feeds
   violations_total                    a count; the first 10,000 are listed:
   violations    kind, host or ip, at, file, line; other_file and other_line
                 where two lines are held against each other. By kind:
@@ -39,6 +40,7 @@ rules were kept; an address by each node.
                   before_robots, robots_unreachable, robots_agent
                   robots_cut    bytes
                   robots_stale  age_ms
+                  poll_early    early_ms: a feed before it was due
                   malformed     error
   smallest_gap_ms  {\"host\": …, \"ip\": …}: null, or name, gap_ms, allowed_ms,
                 file, line
@@ -239,6 +241,7 @@ fn to_json(report: &Report, missing: &[(String, Missing)], all: bool) -> Value {
     let open = json!({"host": open_max(&report.hosts), "ip": open_max(&report.ips)});
     json!({
         "requests": report.requests,
+        "polls": report.polls,
         "hosts": report.hosts.len(),
         "ips": report.ips.len(),
         "runs": report.runs,
@@ -296,6 +299,7 @@ fn violation_json(report: &Report, violation: &Violation) -> Value {
             object["allowed"] = allowed.into();
         }
         Kind::RobotsStale { age_us } => object["age_ms"] = ms(age_us).into(),
+        Kind::PollEarly { early_us } => object["early_ms"] = ms(early_us).into(),
         Kind::RobotsCut { bytes } => object["bytes"] = bytes.into(),
         Kind::Malformed(error) => object["error"] = error.to_string().into(),
         Kind::BeforeRobots | Kind::RobotsUnreachable | Kind::RobotsAgent => {}
@@ -401,6 +405,7 @@ fn violation_text(report: &Report, violation: &Violation) -> String {
         Kind::RobotsAgent => {
             "a page was asked for by robots rules that an earlier run read, for another agent or for none it tells".to_string()
         }
+        Kind::PollEarly { early_us } => format!("a feed was asked {} before it was due", seconds(early_us)),
         Kind::RobotsCut { bytes } => {
             return format!("  {} robots.txt was read up to byte {bytes} only\n", at(report, violation.place));
         }

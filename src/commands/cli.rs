@@ -1,8 +1,8 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
     add, audit, bench, completions, config, crawl, demo, explain, export, farm, feeds, help, import, index,
-    man, master, metrics, parse, pause, reflog, robots, sim, spider, status, stop, store, storeserver, tune,
-    urlserver,
+    man, master, metrics, parse, pause, reflog, robots, sim, spider, status, stop, store, storeserver,
+    stories, tune, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -48,6 +48,7 @@ enum Command {
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
     Feeds(feeds::FeedsArgs),
+    Stories(stories::StoriesArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Urlserver(Box<urlserver::UrlServerArgs>),
@@ -147,6 +148,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Explain(args) => args.run(),
         Command::Metrics(args) => args.run(),
         Command::Feeds(args) => args.run(),
+        Command::Stories(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),

@@ -1,3 +1,4 @@
+use super::feeds::read_feeds;
 use super::settings::{
     AdminFlags, Before, DataFlags, KeptArgs, LinkFlags, MasterFlags, Overlay, QueueFlags, ReachFlags,
     SharedArgs, WHAT_TO_CRAWL, say_settings,
@@ -12,9 +13,10 @@ use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    CrawlStore, CrawlTask, Event, Health, MasterPosition, Node, NodeError, NodeSetup, NodeStatus, SeedsLost,
-    SpiderSetup, Summary,
+    CrawlStore, CrawlTask, Event, Health, MasterPosition, NamedFeed, Node, NodeError, NodeSetup, NodeStatus,
+    SeedsLost, SpiderSetup, Summary,
 };
+use crate::feeds::FeedsView;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use clap::Args;
@@ -25,7 +27,7 @@ use std::time::Instant;
 /// Crawl from URLs, in one process, politely
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it continues as it was told before:\n  nephila crawl --data ./example\n\nWith a master, which deals the URLs of a log to its nodes (nephila help master):\n  nephila crawl --master 10.0.0.1:7190,10.0.0.2:7190 --server 7 --depth 0 --data ./node7\nWhat a master hands in is fetched whatever --scope and --depth say of links; --depth 0 fetches that alone, and\nfollows no links. It waits for more until it is stopped, and the same command continues where it was."
+    after_help = "Example:\n  nephila crawl http://example.org/ --depth 3 --data ./example\n\nStop it with Ctrl-C: open fetches end, everything is written, and the summary is printed.\nA second Ctrl-C stops at once. Run again with the same --data, it continues as it was told before:\n  nephila crawl --data ./example\n\nWith feeds, whose stories are fetched as they come ([feeds] in the settings says how often each is asked):\n  nephila crawl --feeds feeds.opml --wait --data ./news\nWithout --wait it ends when every feed that is due was asked once and its stories are there. Links of stories are\nfollowed as far as --scope and the URLs given span them.\n\nWith a master, which deals the URLs of a log to its nodes (nephila help master):\n  nephila crawl --master 10.0.0.1:7190,10.0.0.2:7190 --server 7 --depth 0 --data ./node7\nWhat a master hands in is fetched whatever --scope and --depth say of links; --depth 0 fetches that alone, and\nfollows no links. It waits for more until it is stopped, and the same command continues where it was."
 )]
 pub struct CrawlArgs {
     /// URLs to start from
@@ -34,6 +36,9 @@ pub struct CrawlArgs {
     /// A file of URLs to start from, one a line; blank lines and # comments are skipped
     #[arg(long, value_name = "FILE", help_heading = WHAT_TO_CRAWL)]
     pub seeds: Option<PathBuf>,
+    /// A list of feeds to poll, one URL a line, CSV (url,source,title) or OPML: the stories that they tell of are fetched
+    #[arg(long, value_name = "FILE", help_heading = WHAT_TO_CRAWL)]
+    pub feeds: Option<PathBuf>,
     #[command(flatten)]
     pub data: DataFlags,
     #[command(flatten)]
@@ -66,15 +71,23 @@ impl CrawlArgs {
         let flags: [&dyn Overlay; 6] =
             [&self.queues, &self.data, &self.reach, &self.links, &self.master, &self.admin];
         let layered = self.shared.layered(&flags, self.kept.before())?;
-        is_free(&layered.config.store.data, !self.urls.is_empty() || self.seeds.is_some())?;
+        let names_urls = !self.urls.is_empty() || self.seeds.is_some() || self.feeds.is_some();
+        is_free(&layered.config.store.data, names_urls)?;
         say_settings(&layered);
         let Layered { config, kept, .. } = layered;
         is_its_server(&config)?;
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
+        let feeds = self.feeds.as_ref().map_or(Ok(Vec::new()), |path| read_feeds(path, "--feeds"))?;
         let data = config.store.data.clone();
         let reload = Reload::new(&config, true, || self.shared.layered(&flags, Before::Holds));
-        let summary = crawl(config, Some(&kept), seeds, Attended { signals, reload: Some(reload) }, started)?;
+        let summary = crawl(
+            config,
+            Some(&kept),
+            Start { seeds, feeds },
+            Attended { signals, reload: Some(reload) },
+            started,
+        )?;
         let report = CrawlReport::new(&summary);
         tell_summary(&report, self.json, |report| report.table(&data) + &report.end(&data))?;
         let lost = summary.seeds_lost.as_ref().map(said_of).or_else(|| report.all_excluded(&data));
@@ -88,14 +101,17 @@ impl CrawlArgs {
         for path in files.into_iter().flatten() {
             read_urls(path, "--seeds", &mut seeds)?;
         }
-        if !seeds.is_empty() || config.crawl.has_master() {
+        let book = FeedsView::open(&config.store.data)?;
+        let has_feeds = self.feeds.is_some() || book.is_some_and(|book| book.feeds().next().is_some());
+        if !seeds.is_empty() || config.crawl.has_master() || has_feeds {
             return Ok(seeds);
         }
         let lack = match files == [&None, &None] {
             true => lacks(config)?,
             false => Some("no URL was given".to_string()),
         };
-        let mend = "give a URL, a file of them with --seeds, or a crawl to continue with --data";
+        let mend =
+            "give a URL, a file of them with --seeds, feeds with --feeds, or a crawl to continue with --data";
         lack.map_or(Ok(seeds), |lack| Err(Failure::Usage(format!("nothing to crawl: {lack}; {mend}"))))
     }
 }
@@ -145,11 +161,18 @@ pub(super) struct Attended<'a> {
     pub reload: Option<Reload<'a>>,
 }
 
+/// What a crawl begins with, besides what its directory has.
+#[derive(Default)]
+pub(super) struct Start {
+    pub seeds: Vec<CrawlUrl>,
+    pub feeds: Vec<NamedFeed>,
+}
+
 /// Runs a crawl to its end, with progress on stderr. Its settings are kept, if they are to be.
 pub(super) fn crawl(
     mut config: Config,
     kept: Option<&Kept>,
-    seeds: Vec<CrawlUrl>,
+    Start { seeds, feeds }: Start,
     Attended { signals, reload }: Attended<'_>,
     started: Instant,
 ) -> Result<Summary, Failure> {
@@ -167,7 +190,8 @@ pub(super) fn crawl(
     driver.announce(&config.cores);
     let directory = open_data(&config.store.data, "crawl")?;
     let mut note = OpenNote::begin(&directory);
-    let mut public: Option<CrawlUrl> = seeds.iter().find(|url| !names.is_private(url)).cloned();
+    let named = seeds.iter().chain(feeds.iter().map(|feed| &feed.url));
+    let mut public: Option<CrawlUrl> = named.into_iter().find(|url| !names.is_private(url)).cloned();
     let index = open_index(&config, &directory, |url| {
         if public.is_none() && !names.is_private(url) {
             public = Some(url.clone());
@@ -202,7 +226,7 @@ pub(super) fn crawl(
     };
     let setup = NodeSetup { config, kit };
     let data = setup.config.store.data.clone();
-    let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
+    let task = CrawlTask { seeds, feeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.is_uring {
         true => start::<UringDriver>(&setup, task, names, started),
         false => start::<EpollDriver>(&setup, task, names, started),

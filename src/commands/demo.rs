@@ -1,5 +1,5 @@
 use super::bench::FarmProcess;
-use super::crawl::{Attended, crawl};
+use super::crawl::{Attended, Start, crawl};
 use super::demo_master::MasterDemo;
 use super::shared::{CrawlReport, Failure, LogArgs, Signals, Verbosity, cores, print, read_urls};
 use crate::config::{Config, Rate};
@@ -87,7 +87,13 @@ impl DemoArgs {
         config.crawl.hosts_file = Some(farm.hosts_file.clone());
         let mut seeds = Vec::new();
         read_urls(&farm.seeds_file, "--seeds", &mut seeds)?;
-        let summary = crawl(config, None, seeds, Attended { signals, reload: None }, Instant::now())?;
+        let summary = crawl(
+            config,
+            None,
+            Start { seeds, ..Start::default() },
+            Attended { signals, reload: None },
+            Instant::now(),
+        )?;
         let mut text = format!("\n{}\n", CrawlReport::new(&summary).table(&self.data));
         if let Some(url) = &summary.example {
             let program = std::env::current_exe()?;

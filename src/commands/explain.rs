@@ -7,9 +7,11 @@ use crate::engine::{
     Circumstances, CrawlRules, Explained, HostLine, NodeState, NodeStatus, RobotsLine, RobotsState, Said,
     ScopeLine, Status, index_folder, remembered, scope_of,
 };
+use crate::feeds::{FeedState, FeedsView, Known, PollReason, StoriesView, Story, StoryState};
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
 use clap::Args;
+use serde::Serialize;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -44,12 +46,81 @@ impl ExplainArgs {
         let is_paused = status.live && asking.is_paused();
         let around = Circumstances { rules: &asking.rules, now_ms: asking.now_ms, is_paused };
         let explained = Explained::of(&url, status, there, &around);
-        tell(&explained, self.json, text_of)?;
-        match explained.answer.is_no {
+        let is_no = explained.answer.is_no;
+        let (feed, stories) = of_feeds(&url, &self.data.path)?;
+        tell(&Told { explained, feed, stories }, self.json, text_of)?;
+        match is_no {
             true => Err(Failure::No(String::new())),
             false => Ok(()),
         }
     }
+}
+
+/// What is told: of the URL, and of feeds and stories by it.
+#[derive(Serialize)]
+struct Told {
+    #[serde(flatten)]
+    explained: Explained,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feed: Option<FeedAtUrl>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stories: Vec<StoryAtUrl>,
+}
+
+/// The feed that a URL is of.
+#[derive(Serialize)]
+struct FeedAtUrl {
+    id: u32,
+    source: String,
+    state: FeedState,
+    /// When it is asked next, in seconds since 1970, 0 for never; why then, in a word and in words.
+    due_s: u32,
+    why: PollReason,
+    next_poll: String,
+}
+
+/// A story that a URL is of, or is another way to.
+#[derive(Serialize)]
+struct StoryAtUrl {
+    id: u32,
+    source: String,
+    /// `None` of a duplicate.
+    state: Option<StoryState>,
+    said: String,
+}
+
+/// What feeds have to do with a URL, by the files of the crawl, whether it runs or not.
+fn of_feeds(url: &CrawlUrl, data: &Path) -> io::Result<(Option<FeedAtUrl>, Vec<StoryAtUrl>)> {
+    let Some(book) = FeedsView::open(data)? else { return Ok((None, Vec::new())) };
+    let name = |source| book.source(source).map_or(String::new(), |source| source.name.to_string());
+    let feed = book.by_url(url.as_str()).and_then(|feed| book.feed(feed)).map(|feed| {
+        let next = feed.polls().next();
+        FeedAtUrl {
+            id: feed.id().0,
+            source: name(feed.source()),
+            state: feed.state(),
+            due_s: next.due_s,
+            why: next.why,
+            next_poll: next.text(feed.polls().attempt_s()),
+        }
+    });
+    let known =
+        StoriesView::open(data)?.map_or(Ok(Vec::new()), |view| view.by_url(url.as_str(), book.sources()))?;
+    let story = |known: Known| match known {
+        Known::Story(Story { id, source, state, .. }) => StoryAtUrl {
+            id: id.0,
+            source: name(source),
+            state: Some(state),
+            said: format!("story {id} of {}: {}", name(source), state.name()),
+        },
+        Known::Duplicate { of, by, source, .. } => StoryAtUrl {
+            id: of.0,
+            source: name(source),
+            state: None,
+            said: format!("the same as story {of} of {}, by its {}", name(source), by.name()),
+        },
+    };
+    Ok((feed, known.into_iter().map(story).collect()))
 }
 
 /// Whom to ask: a node that runs, and the files.
@@ -87,7 +158,11 @@ impl Asking<'_> {
         let seeds = self.view.scope_urls()?;
         let depth = looked.dossier.as_ref().and_then(DocumentLine::links_followed);
         let depth = depth.filter(|_| !seeds.contains(url));
-        looked.scope = Some(ScopeLine::of(&scope_of(&self.rules.config(), &seeds).judge_at(url, depth)));
+        // What a feed tells of is fetched wherever links may lead.
+        if !looked.dossier.as_ref().is_some_and(DocumentLine::is_of_feeds) {
+            let scope = scope_of(&self.rules.config(), &seeds);
+            looked.scope = Some(ScopeLine::of(&scope.judge_at(url, depth)));
+        }
         let rules = &self.rules;
         let has_query = url.path_and_query().contains('?');
         let limited = rules.doc_index.pages_per_host > 0
@@ -139,7 +214,8 @@ impl Asking<'_> {
     }
 }
 
-fn text_of(explained: &Explained) -> String {
+fn text_of(told: &Told) -> String {
+    let explained = &told.explained;
     let status = &explained.status;
     let mut rows = vec![("url", explained.url.clone()), ("answer", explained.answer.said.clone())];
     if let Some(Said { url: Some(target), said, .. }) = &explained.redirect {
@@ -151,6 +227,11 @@ fn text_of(explained: &Explained) -> String {
         rows.push(("known", format!("since {since}, {via}, depth {}", dossier.depth)));
         rows.extend(dossier.canonical.clone().map(|canonical| ("canonical", canonical)));
     }
+    rows.extend(told.feed.as_ref().map(|feed| {
+        let FeedAtUrl { id, source, state, next_poll, .. } = feed;
+        ("feed", format!("feed {id} of {source}, {}; asked next {next_poll}", state.name()))
+    }));
+    rows.extend(told.stories.iter().map(|story| ("story", story.said.clone())));
     rows.extend(status.scope.as_ref().map(|scope| ("scope", scope.said.clone())));
     let budgets = [
         (explained.pages_per_host, status.host.map(|host| host.counts.known), "host"),

@@ -40,6 +40,7 @@ mod stop;
 mod store;
 mod store_care;
 mod storeserver;
+mod stories;
 mod tune;
 mod tune_change;
 mod urlserver;

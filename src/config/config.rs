@@ -1,6 +1,7 @@
 use super::admin::AdminSettings;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
+use super::feeds::FeedsSettings;
 use super::file::ConfigError;
 use super::master::{MasterSettings, Server, ServerEntry};
 use super::recrawl::RecrawlEntry;
@@ -23,6 +24,7 @@ pub struct Config {
     pub spider: SpiderSettings,
     pub store: StoreSettings,
     pub doc_index: DocIndexSettings,
+    pub feeds: FeedsSettings,
     pub master: MasterSettings,
     pub admin: AdminSettings,
     /// `[[auth]]`
@@ -88,6 +90,7 @@ impl Config {
         beyond_bounds(spider, &mut faults);
         beyond_bounds(store, &mut faults);
         beyond_bounds(doc_index, &mut faults);
+        beyond_bounds(&self.feeds, &mut faults);
         beyond_bounds(&self.master, &mut faults);
         if !faults.is_empty() {
             return faults;
@@ -151,6 +154,15 @@ impl Config {
                 ),
             );
         }
+        let feeds = &self.feeds;
+        for (name, least) in [("poll_min", feeds.poll_min), ("poll_min_plain", feeds.poll_min_plain)] {
+            if least > feeds.poll_max {
+                wrong(
+                    &[&format!("feeds.{name}"), "feeds.poll_max"],
+                    format!("{name} ({least}) can be at most poll_max ({})", feeds.poll_max),
+                );
+            }
+        }
         if let Some(addr) = self.admin.listen.filter(|addr| !addr.ip().is_loopback())
             && self.admin.hosts.is_empty()
         {
@@ -212,7 +224,7 @@ impl Config {
         }
         let sections = of(&self.crawl).chain(of(&self.url_server)).chain(of(&self.spider));
         let sections = sections.chain(of(&self.store)).chain(of(&self.doc_index)).chain(of(&self.master));
-        let sections = sections.chain(of(&self.admin));
+        let sections = sections.chain(of(&self.feeds)).chain(of(&self.admin));
         let rules = Vec::from(self.recrawl.clone()).into_iter();
         let rules =
             rules.map(|(rule, every)| RecrawlEntry { r#match: Some(rule), every: Some(Seconds(every)) });
@@ -229,6 +241,7 @@ impl Config {
             SpiderSettings::NAME => self.spider.adopt(name, &from.spider),
             StoreSettings::NAME => self.store.adopt(name, &from.store),
             DocIndexSettings::NAME => self.doc_index.adopt(name, &from.doc_index),
+            FeedsSettings::NAME => self.feeds.adopt(name, &from.feeds),
             AdminSettings::NAME => self.admin.adopt(name, &from.admin),
             MasterSettings::NAME => self.master.adopt(name, &from.master),
             RecrawlEntry::NAME => self.recrawl = from.recrawl.clone(),

@@ -3,6 +3,7 @@ use super::auth::AuthEntry;
 use super::config::{Config, Fault, key};
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
+use super::feeds::FeedsSettings;
 use super::hints::{line_at, nearest};
 use super::master::{MasterSettings, Server, ServerEntry};
 use super::recrawl::RecrawlEntry;
@@ -250,6 +251,7 @@ impl<'a> File<'a> {
                 SpiderSettings::NAME => self.collect::<SpiderSettings>(value, &mut sections),
                 StoreSettings::NAME => self.collect::<StoreSettings>(value, &mut sections),
                 DocIndexSettings::NAME => self.collect::<DocIndexSettings>(value, &mut sections),
+                FeedsSettings::NAME => self.collect::<FeedsSettings>(value, &mut sections),
                 MasterSettings::NAME => self.collect::<MasterSettings>(value, &mut sections),
                 AdminSettings::NAME => self.collect::<AdminSettings>(value, &mut sections),
                 AuthEntry::NAME => config.auth = self.auth(&key, value),
@@ -271,6 +273,7 @@ impl<'a> File<'a> {
         config.spider = self.section(&mut sections);
         config.store = self.section(&mut sections);
         config.doc_index = self.section(&mut sections);
+        config.feeds = self.section(&mut sections);
         config.master = self.section(&mut sections);
         config.admin = self.section(&mut sections);
         self.holds_password |= config.master.database.as_ref().is_some_and(|url| url.holds_password());
@@ -641,6 +644,9 @@ mod tests {
                     "[\"127.0.0.1:1\"]",
                     "\"uring\"",
                     "\"rendezvous\"",
+                    "\"rate\"",
+                    "\"note\"",
+                    "\"fast\"",
                     "\"host\"",
                     "\"down\"",
                     "\"postgres://a@b/c\"",

@@ -142,6 +142,7 @@ fn values_of(config: &Config) -> BTreeMap<String, Json> {
         ("spider", serde_json::to_value(&config.spider)),
         ("store", serde_json::to_value(&config.store)),
         ("doc_index", serde_json::to_value(&config.doc_index)),
+        ("feeds", serde_json::to_value(&config.feeds)),
         ("master", serde_json::to_value(&config.master)),
         ("admin", serde_json::to_value(&config.admin)),
     ];

@@ -14,7 +14,7 @@
 //! | file         | holds                                                                          |
 //! |--------------|--------------------------------------------------------------------------------|
 //! | `config`     | everything a node is told, and the relations between settings                  |
-//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `master`, `admin` | a section each     |
+//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `feeds`, `master`, `admin` | a section each |
 //! | `auth`, `recrawl` | an entry of a list each                                                   |
 //! | `section`    | how a section is written down                                                  |
 //! | `units`      | times, sizes and rates                                                         |
@@ -34,6 +34,7 @@ mod change;
 mod config;
 mod crawl;
 mod doc_index;
+mod feeds;
 mod file;
 mod hints;
 mod kept;
@@ -55,6 +56,7 @@ pub(crate) use config::{DriverChoice, Fault, Role};
 pub(crate) use crawl::NameServer;
 pub use crawl::{MasterAddress, Net};
 pub(crate) use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
+pub use feeds::{ExtractChoice, FeedsSettings};
 pub(crate) use file::{ConfigError, Mistake, Reading};
 pub(crate) use kept::{FormerSettings, Kept, Layered};
 pub(crate) use listing::{Listed, picked};

@@ -2,6 +2,7 @@ use super::admin::AdminSettings;
 use super::auth::AuthEntry;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
+use super::feeds::FeedsSettings;
 use super::master::{MasterSettings, ServerEntry};
 use super::recrawl::RecrawlEntry;
 use super::section::{Live, Section, Setting};
@@ -21,12 +22,13 @@ pub(super) struct Outline {
 }
 
 /// Every section, in the order of the reference.
-pub(super) const SECTIONS: [Outline; 10] = [
+pub(super) const SECTIONS: [Outline; 11] = [
     outline::<CrawlSettings>(),
     outline::<UrlServerSettings>(),
     outline::<SpiderSettings>(),
     outline::<StoreSettings>(),
     outline::<DocIndexSettings>(),
+    outline::<FeedsSettings>(),
     outline::<MasterSettings>(),
     outline::<AdminSettings>(),
     outline::<RecrawlEntry>(),

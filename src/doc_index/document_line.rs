@@ -113,6 +113,13 @@ impl DocumentLine {
         }
     }
 
+    /// Whether it was asked for by name by a feed, or is one itself: wherever links may lead, it is fetched.
+    pub fn is_of_feeds(&self) -> bool {
+        self.origin().is_some_and(|Origin { provenance, .. }| {
+            provenance.is_story() || provenance.kind == DocKind::Feed
+        })
+    }
+
     /// As [`Provenance::links_followed`].
     pub fn links_followed(&self) -> Option<u16> {
         self.origin()?.provenance.links_followed()

@@ -7,7 +7,9 @@ mod replay;
 mod seeds;
 
 pub use import::{Import, ImportError, Imported, MOVED, Mention, TagHash};
+pub use outcomes::NEVER_S;
 pub use replay::{IndexError, Opened};
+pub use seeds::Named;
 
 use super::bookkeeping::Bookkeeping;
 use super::budgets::Budgets;
@@ -235,8 +237,9 @@ impl DocIndex {
         }
         let host = self.frontier.host_of(cut.host_fingerprint, host_origin);
         let of_host = self.frontier.counts(host);
-        // A seed, and where it leads, is not counted against anything.
-        if !origin.provenance.seed_chain && !self.budgets.admit(url, of_host.known) {
+        // A seed or a story, and where it leads, is not counted against anything.
+        let is_named = origin.provenance.seed_chain || origin.provenance.is_story();
+        if !is_named && !self.budgets.admit(url, of_host.known) {
             self.books.counts.refused += 1;
             self.links.over_budget += 1;
             of_host.refused = of_host.refused.saturating_add(1);
@@ -314,21 +317,30 @@ impl DocIndex {
     /// enough for `sync`, which waits for the disk: a crash of the machine costs what was found and fetched since,
     /// which is found and fetched again.
     pub fn flush(&mut self, sync: bool) -> io::Result<()> {
+        self.flush_with(sync, |_| Ok(()))
+    }
+
+    /// The same; `between` hands to the disk what tells of the ledger, and what rows tell of: it is called once the ledger
+    /// is there, and before any row is, and told whether to wait for the disk.
+    pub fn flush_with(&mut self, sync: bool, between: impl FnOnce(bool) -> io::Result<()>) -> io::Result<()> {
         if self.known.has_untold() {
             self.trouble = Trouble::default();
             self.known.tell()?;
         }
         self.trouble.tell()?;
         self.ledger.write()?;
+        let is_sure = sync || self.documents.is_full();
+        if is_sure {
+            self.ledger.sync()?;
+        }
+        between(is_sure)?;
         self.documents.write()?;
         if self.documents.is_full() {
             // A row is durable after what it relies upon.
-            self.ledger.sync()?;
             self.documents.settle()?;
         }
         self.make_room()?;
         if sync {
-            self.ledger.sync()?;
             self.documents.sync()?;
         }
         Ok(())

@@ -55,6 +55,16 @@ impl Schedule {
         self.retry_first_s.saturating_mul(1 << retries.min(self.retries_max).min(20))
     }
 
+    /// Notes the answer to a poll, and when the next is due, which others decide: a poll that failed is not tried again
+    /// before it.
+    pub fn polled(row: &mut Row, outcome: &Outcome, due_s: u32) {
+        let once = Schedule { retries_max: 0, ..Schedule::default() };
+        once.answered(row, outcome, None);
+        (row.retries, row.due_s) = (0, due_s);
+        // By a clock that is wrong it waits for no longer than this from now on.
+        row.interval_s = due_s.saturating_sub(outcome.at_s).max(1);
+    }
+
     /// Notes an answer in a document's row, and decides when it is due again. `fixed_s` is an interval that a rule
     /// gives it.
     pub fn answered(&self, row: &mut Row, outcome: &Outcome, fixed_s: Option<u32>) {

@@ -65,6 +65,8 @@ pub(crate) use from_master::{MasterFeed, MasterPosition};
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub use inspect::desk::Desk;
 pub(crate) use inspect::explained::{Circumstances, Explained, Said};
+pub(crate) use inspect::feed_words::FEEDS_PER_WORD_MAX;
+pub use inspect::feed_words::{FeedWord, FeedsTold, NamedFeed};
 pub(crate) use inspect::handed::{Handed, PIECE_BYTES_MAX, PIECE_LINES_MAX, Taken};
 pub(crate) use inspect::master_line::MasterReport;
 pub(crate) use inspect::node_status::{NodeState, NodeStatus};

@@ -1,3 +1,4 @@
+use super::feeds::{Discover, FeedAnswer, FeedLink, FeedReading};
 use super::link_batch::LinkBatch;
 use super::link_header;
 use super::recent::Recent;
@@ -49,21 +50,26 @@ pub struct Handled {
     pub out_of_scope: u32,
     /// The page, or a header of it, asks not to be shown in an index.
     pub noindex: bool,
+    /// Of a feed: what its answer was.
+    pub feed: Option<Box<FeedAnswer>>,
+    /// Feeds that the page names, where they are looked for.
+    pub feeds: Vec<FeedLink>,
 }
 
 /// See the folder's docs.
 pub struct Handler {
     /// Shared with the other shards until a redirect of a seed extends it.
-    scope: Arc<Scope>,
+    pub(super) scope: Arc<Scope>,
     /// Our name in robots directives.
     product_token: String,
     recent: Recent,
     charsets: CharsetReader,
     /// The link being resolved, its canonical form, all of a page, and their fingerprints; kept for their memory.
-    resolved: String,
-    canonical: String,
+    pub(super) resolved: String,
+    pub(super) canonical: String,
     resolved_all: LinkBatch,
     fingerprints: Vec<u64>,
+    pub(super) feed_rules: FeedReading,
 }
 
 /// Stands in for a fingerprint that the shard remembers; no URL of ours has it.
@@ -84,7 +90,13 @@ impl Handler {
             canonical: String::new(),
             resolved_all: LinkBatch::default(),
             fingerprints: Vec::new(),
+            feed_rules: FeedReading::default(),
         }
+    }
+
+    /// The same, with other rules for feeds.
+    pub fn with_feeds(self, feed_rules: FeedReading) -> Handler {
+        Handler { feed_rules, ..self }
     }
 
     /// Adds a host to the scope, to which another shard found that a seed leads.
@@ -100,6 +112,13 @@ impl Handler {
             let target = redirect_target(&candidate.url, head, page.head_bytes);
             handled.new_url = target.map(|url| self.in_canonical_form(url));
             handled.follow = handled.new_url.as_ref().is_some_and(|url| self.may_follow(candidate, url));
+            if candidate.provenance.kind == DocKind::Feed {
+                handled.feed = Some(Box::new(FeedAnswer::of(head, page.head_bytes)));
+            }
+            return handled;
+        }
+        if candidate.provenance.kind == DocKind::Feed {
+            self.read_feed(page, head, &mut handled);
             return handled;
         }
         if candidate.provenance.seed_chain && !candidate.provenance.is_seed() && page.result.is_success() {
@@ -156,6 +175,9 @@ impl Handler {
             && handled.canonical.is_none()
         {
             handled.canonical = self.canonical_of(candidate, &base, target);
+        }
+        if self.feed_rules.discover != Discover::Off {
+            self.find_feeds(text.bytes, page, head, handled);
         }
         if !facts.said.nofollow && candidate.provenance.depth < self.scope.depth_max() {
             self.read_links(&base, &facts.links, handled);
@@ -221,8 +243,8 @@ impl Handler {
     }
 
     fn may_follow(&self, candidate: &Candidate, target: &CrawlUrl) -> bool {
-        // Where a seed leads is where it was meant to lead, unless a rule forbids it; and a sitemap stays one.
-        let in_scope = match candidate.provenance.seed_chain {
+        // Where a seed or a story leads is where it was meant to lead, unless a rule forbids it; and a sitemap stays one.
+        let in_scope = match candidate.provenance.seed_chain || candidate.provenance.is_story() {
             true => self.scope.denies(target).is_none(),
             false if candidate.provenance.kind == DocKind::Sitemap => {
                 self.may_hold_sitemap(candidate, target)

@@ -119,7 +119,7 @@ impl World {
         rules.schedule.retries_max = 0;
         let index = OpenIndex::over(DocIndex::in_memory(rules), &config);
         let files = MemoryFiles::default();
-        let task = CrawlTask { seeds, store: CrawlStore::Memory(files.clone()), index };
+        let task = CrawlTask { seeds, feeds: Vec::new(), store: CrawlStore::Memory(files.clone()), index };
         let names = |_, _| Ok(Names::table(HostsFile::parse(&hosts)));
         let node = assemble(&NodeSetup::new(config), task, names, WALL).expect("memory does not fail");
         let shard = |(number, seat): (usize, &crate::engine::CrawlSeat)| {

@@ -1,5 +1,6 @@
+use crate::base::{u32_at, u64_at};
 use crate::proto::http1::Validators;
-use crate::proto::job::{Candidate, Chain, DocKind, Held, Job, Provenance};
+use crate::proto::job::{Candidate, Chain, DocKind, Held, Job, Poll, Provenance};
 use crate::proto::url::CrawlUrl;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -31,7 +32,8 @@ pub(super) struct Chunk {
 
 // A job: doc_id 4, depth 2, hops 1, flags 1, address 16, url length 2, via length 2, kind 1, then both texts. Of further
 // addresses there are a byte with their count and for each a flag and 16 bytes. Then comes the chain; it is as long as
-// there are hops, with 8 bytes each. Of what the store holds there are a segment 8, two lengths of 2, and two texts.
+// there are hops, with 8 bytes each. Of what the store holds there are a segment 8, two lengths of 2, and two texts; of a
+// poll its due time 4, digest 8, checksum 8, a length of 1, and its reason.
 const FIXED: usize = 29;
 const SEED_CHAIN: u8 = 1;
 const HAS_VIA: u8 = 2;
@@ -41,6 +43,7 @@ const HAS_CHAIN: u8 = 16;
 const HAS_OTHERS: u8 = 32;
 /// Beside the kind.
 const HAS_HELD: u8 = 4;
+const HAS_POLL: u8 = 8;
 const ADDRESS: usize = 17;
 
 impl Chunk {
@@ -67,7 +70,9 @@ impl Chunk {
             bytes.extend_from_slice(&(url.len() as u16).to_le_bytes());
             bytes.extend_from_slice(&(via.len() as u16).to_le_bytes());
             let held = candidate.held.as_deref();
-            bytes.push(kind as u8 | if held.is_some() { HAS_HELD } else { 0 });
+            let poll = candidate.poll.as_deref();
+            let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+            bytes.push(kind as u8 | bit(held.is_some(), HAS_HELD) | bit(poll.is_some(), HAS_POLL));
             bytes.extend_from_slice(url.as_bytes());
             bytes.extend_from_slice(via.as_bytes());
             if let Some(others) = others {
@@ -89,6 +94,14 @@ impl Chunk {
                 bytes.extend_from_slice(&(last_modified.len() as u16).to_le_bytes());
                 bytes.extend_from_slice(etag);
                 bytes.extend_from_slice(last_modified);
+            }
+            if let Some(Poll { due_s, why, digest, checksum }) = poll {
+                bytes.extend_from_slice(&due_s.to_le_bytes());
+                bytes.extend_from_slice(&digest.to_le_bytes());
+                bytes.extend_from_slice(&checksum.to_le_bytes());
+                let why = &why.as_bytes()[..why.len().min(usize::from(u8::MAX))];
+                bytes.push(why.len() as u8);
+                bytes.extend_from_slice(why);
             }
         }
         Chunk { number, urls: jobs.len() as u32, bytes: Some(bytes) }
@@ -150,6 +163,7 @@ fn read_job(rest: &mut &[u8]) -> Option<Job> {
     let chain: Vec<u64> =
         chain.chunks_exact(8).filter_map(|print| Some(u64::from_le_bytes(print.try_into().ok()?))).collect();
     let (held, after) = if fixed[28] & HAS_HELD != 0 { read_held(after)? } else { (None, after) };
+    let (poll, after) = if fixed[28] & HAS_POLL != 0 { read_poll(after)? } else { (None, after) };
     let provenance = Provenance {
         kind: DocKind::from_bits(fixed[28]),
         depth: u16_at(4),
@@ -166,6 +180,7 @@ fn read_job(rest: &mut &[u8]) -> Option<Job> {
         via: if flags & HAS_VIA != 0 { Some(str::from_utf8(via).ok()?.into()) } else { None },
         // Of use until its name has resolved.
         host_had: false,
+        poll,
     };
     *rest = after;
     Some(Job { candidate, ip, others })
@@ -179,6 +194,18 @@ fn read_held(bytes: &[u8]) -> Option<(Option<Box<Held>>, &[u8])> {
     let validators = Validators { etag: etag.into(), last_modified: last_modified.into() };
     let segment = u64::from_le_bytes(fixed[..8].try_into().ok()?);
     Some((Some(Box::new(Held { validators, segment })), after))
+}
+
+fn read_poll(bytes: &[u8]) -> Option<(Option<Box<Poll>>, &[u8])> {
+    let (fixed, after) = bytes.split_at_checked(21)?;
+    let (why, after) = after.split_at_checked(usize::from(fixed[20]))?;
+    let poll = Poll {
+        due_s: u32_at(fixed, 0),
+        why: str::from_utf8(why).ok()?.into(),
+        digest: u64_at(fixed, 4),
+        checksum: u64_at(fixed, 12),
+    };
+    Some((Some(Box::new(poll)), after))
 }
 
 /// An address of either kind in the room of the longer one, and the flag that tells them apart.
@@ -212,6 +239,8 @@ mod tests {
         found.candidate.via = Some("http://b/x?y".into());
         let validators = Validators { etag: (*b"\"x\"").into(), last_modified: Box::default() };
         found.candidate.held = Some(Box::new(Held { validators, segment: 1 << 40 }));
+        let (due_s, why) = (u32::MAX, "backoff".into());
+        found.candidate.poll = Some(Box::new(Poll { due_s, why, digest: 1 << 63, checksum: 7 }));
         found.candidate.chain = Some(Box::new(Chain(vec![1, u64::MAX])));
         found.ip = "::ffff:1.2.3.4".parse().unwrap();
         let mut far = seed.clone();

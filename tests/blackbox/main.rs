@@ -48,6 +48,8 @@
 //! | `feeds_parse`| what is made of a feed is told, and of anything else that it is none |
 //! | `feeds_suite`| feeds are read as feedparser reads its own suite                  |
 //! | `figures`    | figures for a monitor are those of summary, log and store         |
+//! | `feed_polls` | a feed is asked seldom, with conditions, when it is due, and where it has moved to |
+//! | `feed_stories`| a story is found once and fetched, through kills, however it is told |
 //! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
 //! | `hints`      | what a new user is told is true, and leads on                      |
 //! | `how_it_goes`| progress fits the terminal; why a crawl ended, and how to go on   |
@@ -134,6 +136,8 @@ mod explain;
 mod export;
 mod feeds_parse;
 mod feeds_suite;
+mod feed_polls;
+mod feed_stories;
 mod figures;
 mod file_limits;
 mod filters;

@@ -226,7 +226,7 @@ fn restarting(farm: &Farm, dir: &TempDir) -> (Node, Listener, SocketAddr) {
     };
     let directory = DataDir::open(&data).unwrap();
     let index = OpenIndex::open(&config, &directory, |_| {}).unwrap();
-    let task = CrawlTask { seeds, store: CrawlStore::Directory(directory), index };
+    let task = CrawlTask { seeds, feeds: Vec::new(), store: CrawlStore::Directory(directory), index };
     let doors = Doors::take(&config.admin, Some(&data)).unwrap();
     let at = doors.bound().unwrap();
     let names = move |_, _| Ok(Names::table(hosts));

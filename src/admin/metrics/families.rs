@@ -206,6 +206,37 @@ const CRAWLING: &[Family] = &[
         "Links found on pages and in sitemaps, by what was made of them; repeats within a moment are left out.",
         |readings, _, out| out.group(&readings.all, Group::Links),
     ),
+    counter(
+        "nephila_feed_polls_total",
+        &["outcome"],
+        QUEUE,
+        "Polls of feeds that ended: with a listing, unchanged (304), with the same listing as before, elsewhere, or failed.",
+        |readings, _, out| out.group(&readings.all, Group::Polls),
+    ),
+    counter(
+        "nephila_feed_entries_total",
+        &["verdict"],
+        QUEUE,
+        "Entries of feeds that were looked at: new stories, known by URL, guid or title, or skipped.",
+        |readings, _, out| out.group(&readings.all, Group::FeedEntries),
+    ),
+    counter(
+        "nephila_feed_gaps_total",
+        NONE,
+        QUEUE,
+        "Listings with news that share no entry with the one before: stories have probably come and gone between them.",
+        |readings, _, out| out.one(readings.all.get(Counter::FeedGaps)),
+    ),
+    gauge("nephila_feeds", &["state"], QUEUE, "Feeds in the book, by their state.", |readings, _, out| {
+        out.group(&readings.all, Group::Feeds)
+    }),
+    gauge(
+        "nephila_feeds_lying",
+        NONE,
+        QUEUE,
+        "Feeds whose server said that nothing had changed when something had.",
+        |readings, _, out| out.one(readings.all.get(Counter::FeedLies)),
+    ),
     gauge(
         "nephila_index_memory_bytes",
         &["part"],

@@ -6,7 +6,7 @@ use super::super::ledger::{Ledger, Origin};
 use super::super::rules::Segments;
 use super::{DocIndex, RejectList};
 use crate::base::fingerprint;
-use crate::proto::job::{Candidate, Chain, Held};
+use crate::proto::job::{Candidate, Chain, DocKind, Held};
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::RapidHashSet;
 use std::io;
@@ -181,7 +181,9 @@ impl Sources<'_> {
             let note = self.documents.note(doc_id, &row)?;
             let whole = !note.head_only || origin.provenance.head_only;
             let is_of_this_run = row.after > self.ledger.run_since();
-            let is_there = |held: &Held| is_of_this_run || self.segments.has_before(held.segment);
+            // What a feed told of is kept elsewhere: a 304 needs nothing to stand on.
+            let is_feed = origin.provenance.kind == DocKind::Feed;
+            let is_there = |held: &Held| is_feed || is_of_this_run || self.segments.has_before(held.segment);
             held = note.held.filter(|held| whole && is_there(held)).map(Box::new);
         }
         let chain = self.chain_of(origin)?;
@@ -193,6 +195,7 @@ impl Sources<'_> {
             chain,
             held,
             host_had,
+            poll: None,
         })
     }
 

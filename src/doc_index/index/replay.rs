@@ -7,6 +7,7 @@ use super::super::ledger::{Entry, FILE_HEADER_BYTES, Ledger, Origin, Scanned, To
 use super::super::rules::IndexRules;
 use super::DocIndex;
 use crate::base::random_u64;
+use crate::proto::job::DocKind;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::storage::seen::Seen;
@@ -155,7 +156,8 @@ impl Replay<'_> {
     fn take(&mut self, told: Told<'_>) -> io::Result<()> {
         match told.entry {
             Entry::Doc { origin, url } => {
-                if origin.provenance.is_seed() {
+                // A feed is asked for by name, and spans no scope.
+                if origin.provenance.is_seed() && origin.provenance.kind == DocKind::Content {
                     CrawlUrl::from_normal(url).into_iter().for_each(&mut self.seed_told);
                 }
                 self.take_doc(told.doc_id, origin, url)?;
@@ -205,7 +207,7 @@ impl Replay<'_> {
         let host = self.index.frontier.host(host_origin);
         self.index.books.counts.known += 1;
         self.index.frontier.counts(host).known += 1;
-        if !origin.provenance.seed_chain {
+        if !origin.provenance.seed_chain && !origin.provenance.is_story() {
             self.index.budgets.count(url);
         }
         if let Some(mut row) = row {

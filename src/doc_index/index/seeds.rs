@@ -5,8 +5,18 @@ use super::super::documents::{DocState, Row};
 use super::super::ledger::{Entry, Origin};
 use super::{DocIndex, Imported};
 use crate::proto::job::Provenance;
+use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::io;
+
+/// A URL that was asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub doc_id: u32,
+    pub is_new: bool,
+    /// What was had of it before, and when, in seconds since 1970.
+    pub had: Option<(ResultCode, u32)>,
+}
 
 impl DocIndex {
     /// A URL that a user typed. One that is known is asked for again if its head is wanted, or if only that was had.
@@ -46,6 +56,56 @@ impl DocIndex {
         }
         self.wish(url, &found, head_only);
         Ok(())
+    }
+
+    /// Makes a URL known that is asked for by name, on whatever grounds: a feed, or a story that a feed tells of. One that
+    /// was left out or not to be had is pending again; one that is pending comes as soon as its origin says. `None` if
+    /// there is no number left, or the disk refused it.
+    pub fn name(&mut self, url: &CrawlUrl, origin: Origin, now_s: u32) -> Option<Named> {
+        let named = self.try_name(url, origin, now_s);
+        self.trouble.or_default(named)
+    }
+
+    fn try_name(&mut self, url: &CrawlUrl, origin: Origin, now_s: u32) -> io::Result<Option<Named>> {
+        let fingerprint = self.known.fingerprint(url.as_str());
+        let Some(doc_id) = self.known.find(fingerprint)? else {
+            let doc_id = self.ledger.next_doc();
+            self.admit_one(url.as_str(), fingerprint, origin, now_s);
+            let is_new = self.ledger.next_doc() > doc_id;
+            return Ok(is_new.then_some(Named { doc_id, is_new, had: None }));
+        };
+        // Two URLs of one fingerprint: the first stands for both.
+        let found = self.document(doc_id)?.filter(|found| *found.discovered.url == *url.as_str());
+        let Some(found) = found else { return Ok(None) };
+        let (before, is_pending) = (found.row.unwrap_or_default(), self.books.is_pending(doc_id));
+        let had = before.result.filter(|_| before.state == DocState::Success);
+        let named = Named { doc_id, is_new: false, had: had.map(|result| (result, before.fetched_s)) };
+        if self.books.is_open(doc_id) {
+            return Ok(Some(named));
+        }
+        let told = before.raise(found.discovered.origin);
+        let moves_up = is_pending && origin.priority > told.priority;
+        let is_back = !is_pending && matches!(before.state, DocState::Excluded | DocState::Error);
+        if moves_up || is_back {
+            let mut row = before;
+            row.priority = Some(origin.priority.max(told.priority));
+            if let Some(host) =
+                self.frontier.push_url(url.as_str(), doc_id, row.raise(found.discovered.origin))
+            {
+                if is_pending {
+                    self.frontier.pass_over(host);
+                } else {
+                    self.uncount(host, &before);
+                    if before.state == DocState::Excluded {
+                        self.books.uncount_excluded();
+                    }
+                    self.books.make_pending(doc_id);
+                    (row.state, row.due_s, row.retries) = (DocState::Pending, 0, 0);
+                }
+            }
+            self.documents.put(doc_id, row);
+        }
+        Ok(Some(named))
     }
 
     /// Notes what is wanted of a document that is known, and queues it if that is more than was had. The wish is kept

@@ -9,7 +9,7 @@ use crate::engine::crawl::messages::{FromShard, ToIndex, ToShard};
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
 use crate::engine::crawl::open_index::{OpenIndex, handler_of};
 use crate::engine::crawl::page_sink::PageSink;
-use crate::engine::crawl::provider::{Away, Provider};
+use crate::engine::crawl::provider::{Away, FeedsHome, Provider};
 use crate::engine::crawl::queues::{Queues, QueuesParts};
 use crate::engine::crawl::resume::{IndexedMark, Resumed, Resumption};
 use crate::engine::crawl::scheduler::Scheduler;
@@ -19,6 +19,7 @@ use crate::engine::crawl::settings::{spider_config, store_rules, url_server_conf
 use crate::engine::crawl::shard::{Shard, ShardParts};
 use crate::engine::from_master::{ClosedDomains, MasterFeed, MasterParts, MasterPosition};
 use crate::engine::inspect::domains::Domains;
+use crate::engine::inspect::feed_words::NamedFeed;
 use crate::engine::inspect::handover::handover_path;
 use crate::engine::inspect::master_line::MasterReport;
 use crate::engine::inspect::reports::{Reported, Reports, reports};
@@ -69,6 +70,8 @@ pub struct NodeCore {
 /// What a crawl begins with.
 pub struct CrawlTask {
     pub seeds: Vec<CrawlUrl>,
+    /// Feeds to poll, besides those of its book.
+    pub feeds: Vec<NamedFeed>,
     pub store: CrawlStore,
     pub index: OpenIndex,
 }
@@ -104,7 +107,7 @@ pub fn assemble(
     wall: Wall,
 ) -> Result<NodeCore, NodeError> {
     let NodeSetup { config, kit } = setup;
-    let CrawlTask { seeds, store, index } = task;
+    let CrawlTask { seeds, feeds, store, index } = task;
     let mut scope = index.scope(&seeds);
     let known_before = index.index.stats().known;
     let fates = SeedFates::new(&seeds, config);
@@ -127,6 +130,15 @@ pub fn assemble(
     }
     let mut resumed = Resumed::default();
     let now_s = u32::try_from(wall.unix_ms_at_zero / 1_000).unwrap_or(u32::MAX);
+    let home = FeedsHome {
+        directory: match &store {
+            CrawlStore::Directory(directory) => Some(directory.path().to_path_buf()),
+            CrawlStore::Memory(_) => None,
+        },
+        rules: config.feeds.rules(),
+        discover: config.feeds.discover,
+    };
+    let feeds_told = provider.begin_feeds(home, &feeds, now_s).map_err(NodeError::Feeds)?;
     // Numbers of segments that are gone are used again.
     if let (CrawlStore::Directory(directory), Some(told)) = (&store, &mut told) {
         told.move_to(told.first().min(directory.next_segment())).map_err(NodeError::Index)?;
@@ -154,7 +166,7 @@ pub fn assemble(
     if let Err(error) = keeper.prepare(wall.unix_ms_at_zero) {
         // What was typed is pending in the next process. A disk that refuses this as well has the same mend.
         let seeds = ToIndex::Seeds { urls: seeds, head_only: config.crawl.head };
-        let _ = provider.work_off(vec![seeds], now_s).and_then(|()| provider.index_mut().close());
+        let _ = provider.work_off(vec![seeds], now_s).and_then(|()| provider.close());
         return Err(NodeError::NoStore(error));
     }
     provider.tell(keeper.shares());
@@ -162,6 +174,9 @@ pub fn assemble(
     if let Some(error) = &resumed.trouble {
         let text = format!("some pages that are stored may be fetched again: {error}");
         wiring.health.tell(Event::PagesLost, vec![("cause", error.to_string().into())], text);
+    }
+    for told in &feeds_told {
+        wiring.health.tell(Event::FeedsMended, vec![("what", told.name().into())], told.to_string());
     }
     let live = LiveConfig::new(config);
     let (reports_out, reported) = config.crawl.has_master().then(reports).unzip();

@@ -44,9 +44,11 @@ impl Completion<'_> {
             canonical: handled.canonical.as_ref().map(|url| url.as_str().into()),
             reason: self.trouble.map(String::into_boxed_str),
         };
+        // What is stored of a feed may be but a word that it is the same.
+        let digest = handled.feed.as_ref().map(|feed| feed.digest).filter(|&digest| digest != 0);
         let outcome = Outcome {
             status: self.status,
-            digest: self.digest as u64,
+            digest: digest.unwrap_or(self.digest as u64),
             note: (!note.is_empty()).then(|| Box::new(note)),
             ..Outcome::new(candidate.doc_id, self.result, self.at_s)
         };
@@ -67,6 +69,20 @@ pub(crate) fn validators_of(
     if is_whole { Validators::of(head, head_bytes) } else { None }
 }
 
+/// The same for a poll: what a 304 says of the feed takes the place of what was known.
+pub(crate) fn validators_of_poll(
+    candidate: &Candidate,
+    result: ResultCode,
+    head: Option<&Head>,
+    head_bytes: &[u8],
+) -> Option<Validators> {
+    let head = head.filter(|_| result == ResultCode::NotModified)?;
+    let Validators { etag, last_modified } = Validators::of(head, head_bytes)?;
+    let before = candidate.held.as_ref().map(|held| held.validators.clone()).unwrap_or_default();
+    let or = |new: Box<[u8]>, before: Box<[u8]>| if new.is_empty() { before } else { new };
+    Some(Validators { etag: or(etag, before.etag), last_modified: or(last_modified, before.last_modified) })
+}
+
 /// The result of a page: a redirect that leads nowhere has one of its own.
 pub(crate) fn result_of(candidate: &Candidate, result: ResultCode, handled: &Handled) -> ResultCode {
     match result {
@@ -85,7 +101,8 @@ fn found_of(candidate: &Candidate, handled: Handled) -> Option<Box<Found>> {
     let new_url = handled.new_url.filter(|_| follow);
     let new_url = new_url.map(|url| NewUrl { url, provenance: candidate.provenance.next_hop() });
     let has_links = !handled.links.is_empty() || !handled.sitemaps.is_empty();
-    (has_links || new_url.is_some() || handled.into_scope).then(|| {
+    let has_feeds = handled.feed.is_some() || !handled.feeds.is_empty();
+    (has_links || new_url.is_some() || handled.into_scope || has_feeds).then(|| {
         Box::new(Found {
             doc_id: candidate.doc_id,
             url: candidate.url.as_str().into(),
@@ -95,6 +112,8 @@ fn found_of(candidate: &Candidate, handled: Handled) -> Option<Box<Found>> {
             depth: candidate.provenance.links_depth(),
             new_url,
             into_scope: handled.into_scope.then(|| candidate.url.clone()),
+            feed: handled.feed,
+            feeds: handled.feeds,
         })
     })
 }

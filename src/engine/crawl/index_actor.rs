@@ -1,11 +1,13 @@
-use crate::base::{Now, Wall};
+use crate::base::{Now, Wall, shown};
 use crate::doc_index::{IndexStats, RejectList};
 use crate::engine::crawl::messages::{FromIndex, ToIndex};
 use crate::engine::crawl::provider::Provider;
 use crate::engine::inspect::entries::Entries;
+use crate::engine::inspect::feed_words::FeedWord;
 use crate::engine::inspect::handed::Handed;
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::events::Event;
 use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::limits::INDEX_RING_WORDS;
@@ -75,6 +77,10 @@ enum Question {
         domain: Box<str>,
         nice: String,
     },
+    Feeds {
+        id: u64,
+        word: Box<FeedWord>,
+    },
 }
 
 /// Messages that are worked off together.
@@ -142,9 +148,14 @@ impl IndexActor {
             }
             count += taken.len() as u64;
             self.provider.receive(taken, now_s);
+            for (url, page) in self.provider.take_named_feeds() {
+                let text = format!("{} names a feed: {}", shown(&page, 300), shown(url.as_str(), 300));
+                let fields = vec![("url", url.as_str().into()), ("page", page.as_ref().into())];
+                self.health.tell(Event::FeedNamed, fields, text);
+            }
         }
         // What is handed out is in the files: after a kill, the process that fetched it finds it by its number.
-        if self.provider.index().is_dirty() || self.must_sync {
+        if self.provider.is_dirty() || self.must_sync {
             self.flush(self.must_sync)?;
             self.must_sync = false;
         }
@@ -163,7 +174,7 @@ impl IndexActor {
 
     fn flush(&mut self, sync: bool) -> io::Result<()> {
         self.is_stalled = true;
-        self.provider.index_mut().flush(sync)?;
+        self.provider.flush(sync)?;
         self.is_stalled = false;
         Ok(())
     }
@@ -204,6 +215,11 @@ impl IndexActor {
                 self.unanswered = Some(FromIndex::HandedOver { id, made });
                 self.must_sync = true;
             }
+            Question::Feeds { id, word } => {
+                let told = self.provider.obey(&word, now_s).map_err(|error| error.to_string());
+                self.unanswered = Some(FromIndex::Feeds { id, told });
+                self.must_sync = true;
+            }
         }
     }
 
@@ -226,6 +242,7 @@ impl IndexActor {
                 ToIndex::HandOver { id, domain, nice } => {
                     self.question = Some(Question::HandOver { id, domain, nice });
                 }
+                ToIndex::Feeds { id, word } => self.question = Some(Question::Feeds { id, word }),
                 message => taken.push(message),
             }
         }
@@ -251,6 +268,9 @@ impl IndexActor {
             self.counters.set_all(Group::IndexMemory, &ram);
             self.counters.set_all(Group::IndexDisk, &disk);
             self.counters.set(Counter::IndexMemoryMax, index.memory_max() as u64);
+            if let Some(polls) = self.provider.polls() {
+                polls.publish(&self.counters);
+            }
         }
         self.counters.set(Counter::Known, stats.known);
         self.counters.set(Counter::Pending, stats.pending + stats.handed_out);
@@ -265,7 +285,7 @@ impl IndexActor {
     fn work_off_and_close(&mut self, now: Now, is_over: bool) -> io::Result<u64> {
         let count = self.work_off(now)?;
         if is_over {
-            self.provider.index_mut().close()?;
+            self.provider.close()?;
         }
         Ok(count)
     }

@@ -30,7 +30,11 @@ pub(crate) struct IndexLink {
 fn is_handed(message: &ToIndex) -> bool {
     matches!(
         message,
-        ToIndex::Take { .. } | ToIndex::Enter { .. } | ToIndex::Origins { .. } | ToIndex::HandOver { .. }
+        ToIndex::Take { .. }
+            | ToIndex::Enter { .. }
+            | ToIndex::Origins { .. }
+            | ToIndex::HandOver { .. }
+            | ToIndex::Feeds { .. }
     )
 }
 
@@ -41,6 +45,7 @@ fn is_taken(answer: &FromIndex) -> bool {
             | FromIndex::Entered { .. }
             | FromIndex::Origins { .. }
             | FromIndex::HandedOver { .. }
+            | FromIndex::Feeds { .. }
     )
 }
 

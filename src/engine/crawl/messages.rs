@@ -3,10 +3,11 @@ use crate::config::Config;
 use crate::doc_index::{IndexStats, Outcome, RejectList};
 use crate::engine::crawl::live::ShardRules;
 use crate::engine::inspect::entries::{Entered, Entries, HandedOver};
+use crate::engine::inspect::feed_words::{FeedWord, FeedsTold};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::engine::runtime::notices::Notice;
-use crate::handler::LinkBatch;
+use crate::handler::{FeedAnswer, FeedLink, LinkBatch};
 use crate::proto::job::{Candidate, Job, Provenance};
 use crate::proto::url::CrawlUrl;
 use crate::url_server::{HostView, RemoteRobots, Rest, Robotstxt};
@@ -156,6 +157,10 @@ pub struct Found {
     pub new_url: Option<NewUrl>,
     /// This URL's host is in scope from now on.
     pub into_scope: Option<CrawlUrl>,
+    /// What the answer to a poll was.
+    pub feed: Option<Box<FeedAnswer>>,
+    /// Feeds that the page names, where they are looked for.
+    pub feeds: Vec<FeedLink>,
 }
 
 /// The next hop of a chain.
@@ -218,6 +223,11 @@ pub enum ToIndex {
         domain: Box<str>,
         nice: String,
     },
+    /// What somebody asks of feeds; the answer waits until it is on disk.
+    Feeds {
+        id: u64,
+        word: Box<FeedWord>,
+    },
 }
 
 /// From the index thread to the scheduler.
@@ -236,4 +246,6 @@ pub enum FromIndex {
     Origins { id: u64, origins: Vec<Box<str>> },
     /// The answer to one `HandOver`.
     HandedOver { id: u64, made: HandedOver },
+    /// The answer to one `Feeds`: nothing where there can be none, and what the disk refused.
+    Feeds { id: u64, told: Result<Option<FeedsTold>, String> },
 }

@@ -32,6 +32,7 @@
 //! | `index_actor`, `index_link`         | the two sides of the rings to the doc index                         |
 //! | `seed_fates`                        | what became of the URLs that were typed                             |
 //! | `provider`, `open_index`            | what is fetched next and by which rules; the index opened           |
+//! | `feed_polls`, `feed_counts`         | feeds between their role and the doc index; what came of polls      |
 //! | `shard`                             | one spider over one driver, between a `WorkSource` and a `RecordSink` |
 //! | `queues`, `local_queues`            | the url server of a shard, as the source of a crawl's work          |
 //! | `page_sink`, `completion`           | pages read and stored; what a fetch came to                         |
@@ -46,6 +47,8 @@ pub(crate) mod assembly;
 pub(crate) mod away_hosts;
 pub(crate) mod completion;
 pub(crate) mod ending;
+pub(crate) mod feed_counts;
+pub(crate) mod feed_polls;
 pub(crate) mod index_actor;
 pub(crate) mod index_link;
 pub(crate) mod linger;

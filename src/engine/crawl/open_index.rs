@@ -7,7 +7,8 @@ use crate::engine::crawl::resume::IndexedMark;
 use crate::engine::crawl::settings::{index_rules, our_product_token, scope_of};
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::crawl_rules::CrawlRules;
-use crate::handler::{Handler, Scope};
+use crate::handler::{FeedReading, Handler, Scope};
+use crate::proto::feed::FeedLimits;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::DataDir;
 use std::path::{Path, PathBuf};
@@ -126,7 +127,9 @@ fn present_s() -> u32 {
 
 /// One that reads pages.
 pub(crate) fn handler_of(config: &Config, scope: &Arc<Scope>) -> Handler {
-    Handler::new(scope.clone(), our_product_token(config))
+    let limits = FeedLimits { entries_max: config.feeds.entries_max, ..FeedLimits::default() };
+    let feeds = FeedReading { limits, discover: config.feeds.discover };
+    Handler::new(scope.clone(), our_product_token(config)).with_feeds(feeds)
 }
 
 fn segments_of(directory: &DataDir) -> Segments {

@@ -1,4 +1,6 @@
-use crate::engine::crawl::completion::{Completion, record_of, result_of, trouble_of, validators_of};
+use crate::engine::crawl::completion::{
+    Completion, record_of, result_of, retry_after_s, trouble_of, validators_of, validators_of_poll,
+};
 use crate::engine::crawl::messages::FromShard;
 use crate::engine::crawl::shard::{RecordSink, ShardOut};
 use crate::engine::crawl::shard_log::Span;
@@ -6,9 +8,10 @@ use crate::engine::crawl::stages::Stage;
 use crate::engine::inspect::reports::Reports;
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::groups::Group;
-use crate::handler::{Handler, Page};
+use crate::handler::{Handler, Page, REDUNDANT_FEED};
 use crate::proto::http1::Flags;
 use crate::proto::job::Job;
+use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::spider::Fetched;
 use crate::store_server::{AppendError, ShardStore};
@@ -58,7 +61,7 @@ impl RecordSink for PageSink {
         out.stages.mark(Stage::Network);
         let FetchedPage { job, fetched, span } = page;
         let candidate = &job.candidate;
-        let handled = self.handler.handle(&Page {
+        let mut handled = self.handler.handle(&Page {
             candidate,
             result: fetched.result,
             head: fetched.head.as_ref(),
@@ -73,6 +76,16 @@ impl RecordSink for PageSink {
         let mut record = record_of(&fetched, candidate.doc_id, new_url, result, out.log.wall());
         if handled.noindex {
             record.flags |= Flags::NOINDEX.bits();
+        }
+        let mut redundant = Vec::new();
+        if let Some(feed) = &mut handled.feed {
+            feed.retry_after_s = retry_after_s(&fetched, out.log.wall());
+            if feed.is_redundant {
+                redundant.extend_from_slice(fetched.head_bytes());
+                redundant.extend_from_slice(REDUNDANT_FEED);
+                record.flags |= Flags::REDUNDANT_FEED.bits();
+                record.bytes = &redundant;
+            }
         }
         let appended = self.store.append(&record).expect("room was made");
         out.stages.mark(Stage::Compress);
@@ -89,12 +102,14 @@ impl RecordSink for PageSink {
             status: fetched.status(),
             at_s: out.log.unix_s(span.ended),
             digest: appended.digest,
-            validators: validators_of(
-                fetched.result,
-                fetched.flags,
-                fetched.head.as_ref(),
-                fetched.head_bytes(),
-            ),
+            validators: match candidate.poll.is_some() && fetched.result == ResultCode::NotModified {
+                true => {
+                    validators_of_poll(candidate, fetched.result, fetched.head.as_ref(), fetched.head_bytes())
+                }
+                false => {
+                    validators_of(fetched.result, fetched.flags, fetched.head.as_ref(), fetched.head_bytes())
+                }
+            },
             segment: appended.segment,
             trouble: trouble_of(&fetched),
         };

@@ -4,15 +4,18 @@ use crate::doc_index::{
     DocIndex, DocumentLine, Import, Link, MOVED, Mention, Origin, Outcome, PRIORITY_USUAL, RejectList,
     TagHash,
 };
+use crate::engine::crawl::feed_polls::FeedPolls;
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::settings::index_rules;
 use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::domains::{Domains, is_of};
 use crate::engine::inspect::entries::{DomainMove, Entered, Entries, HandedOver};
+use crate::engine::inspect::feed_words::{FeedWord, FeedsTold, NamedFeed};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::handover::{HandoverWriter, write_handover};
 use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
-use crate::handler::{Scope, Verdict};
+use crate::feeds::{FeedRules, Feeds, Told};
+use crate::handler::{Discover, Scope, Verdict};
 use crate::proto::job::{Candidate, DocKind, Provenance};
 use crate::proto::lines::MasterWord;
 use crate::proto::record::ResultCode;
@@ -30,6 +33,43 @@ pub struct Provider {
     index: DocIndex,
     rules: ProviderRules,
     away: Away,
+    /// Where there are any.
+    polls: Option<FeedPolls>,
+    feeds_home: Option<FeedsHome>,
+    named_feeds: NamedFeeds,
+}
+
+/// Feeds that pages name and that are only told of, each once.
+#[derive(Default)]
+struct NamedFeeds {
+    told: RapidHashSet<u64>,
+    /// Feeds and the pages that name them, which nobody was told of yet.
+    untold: Vec<(CrawlUrl, Box<str>)>,
+}
+
+/// Feeds that pages name are told of up to this many.
+const NAMED_FEEDS_MAX: usize = 10_000;
+
+/// Where the feeds of a crawl are kept, and what they go by.
+pub(crate) struct FeedsHome {
+    /// `None` leaves nothing behind.
+    pub directory: Option<PathBuf>,
+    pub rules: FeedRules,
+    pub discover: Discover,
+}
+
+impl FeedsHome {
+    /// Whether there are feeds from before.
+    pub fn has_feeds(&self) -> bool {
+        self.directory.as_ref().is_some_and(|directory| directory.join("feeds").exists())
+    }
+
+    fn open(&self) -> io::Result<(Feeds, Vec<Told>)> {
+        match &self.directory {
+            Some(directory) => Feeds::open(directory, self.rules.clone()),
+            None => Ok((Feeds::in_memory(self.rules.clone(), 0)?, Vec::new())),
+        }
+    }
 }
 
 /// Domains that are with other servers, or on their way there.
@@ -164,7 +204,90 @@ impl ProviderRules {
 
 impl Provider {
     pub fn new(index: DocIndex, rules: ProviderRules) -> Provider {
-        Provider { index, rules, away: Away::default() }
+        Provider {
+            index,
+            rules,
+            away: Away::default(),
+            polls: None,
+            feeds_home: None,
+            named_feeds: NamedFeeds::default(),
+        }
+    }
+
+    /// Feeds may be polled. Those of the book are, and these; what an operator should hear is returned.
+    pub(crate) fn begin_feeds(
+        &mut self,
+        home: FeedsHome,
+        new: &[NamedFeed],
+        now_s: u32,
+    ) -> io::Result<Vec<Told>> {
+        let is_wanted = home.has_feeds() || !new.is_empty();
+        self.feeds_home = Some(home);
+        if !is_wanted {
+            return Ok(Vec::new());
+        }
+        let told = self.open_feeds(now_s)?;
+        if let Some(polls) = &mut self.polls {
+            for feed in new {
+                polls.add(feed, &mut self.index, now_s);
+            }
+        }
+        self.flush(true)?;
+        Ok(told)
+    }
+
+    fn open_feeds(&mut self, now_s: u32) -> io::Result<Vec<Told>> {
+        let Some(home) = self.feeds_home.as_ref().filter(|_| self.polls.is_none()) else {
+            return Ok(Vec::new());
+        };
+        let (feeds, told) = home.open()?;
+        self.polls = Some(FeedPolls::begin(feeds, &mut self.index, now_s));
+        Ok(told)
+    }
+
+    /// Does what somebody asks of feeds. `None` where there can be none.
+    pub(crate) fn obey(&mut self, word: &FeedWord, now_s: u32) -> io::Result<Option<FeedsTold>> {
+        if matches!(word, FeedWord::Add { .. }) {
+            self.open_feeds(now_s)?;
+        }
+        let Provider { polls, index, .. } = self;
+        Ok(polls.as_mut().map(|polls| polls.obey(word, index, now_s)))
+    }
+
+    /// A document of a feed is one, however it was discovered.
+    pub(crate) fn mark_feed(&self, candidate: &mut Candidate) {
+        if let Some(polls) = &self.polls {
+            polls.mark(candidate);
+        }
+    }
+
+    /// Feeds that pages name, and those pages: a user is to be told.
+    pub(crate) fn take_named_feeds(&mut self) -> Vec<(CrawlUrl, Box<str>)> {
+        std::mem::take(&mut self.named_feeds.untold)
+    }
+
+    pub(crate) fn polls(&self) -> Option<&FeedPolls> {
+        self.polls.as_ref()
+    }
+
+    /// Whether there is something to hand to the disk.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.index.is_dirty() || self.polls.as_ref().is_some_and(FeedPolls::is_dirty)
+    }
+
+    /// Hands everything to the disk: what was discovered, then what feeds told, then what became of documents.
+    pub(crate) fn flush(&mut self, sync: bool) -> io::Result<()> {
+        let Provider { index, polls, .. } = self;
+        match polls {
+            Some(polls) => index.flush_with(sync, |sync| polls.flush(sync)),
+            None => index.flush(sync),
+        }
+    }
+
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        self.flush(true)?;
+        self.polls.as_mut().map_or(Ok(()), FeedPolls::close)?;
+        self.index.close()
     }
 
     /// These domains are not ours.
@@ -196,7 +319,7 @@ impl Provider {
     /// As [`Provider::receive`], and hands what is new to the disk.
     pub(crate) fn work_off(&mut self, messages: Vec<ToIndex>, now_s: u32) -> io::Result<()> {
         self.receive(messages, now_s);
-        self.index.flush(false)
+        self.flush(false)
     }
 
     /// Candidates that are in scope. New rules may keep out all of very many: then `None`, and those are to be written
@@ -219,6 +342,9 @@ impl Provider {
             };
             let given = candidates.len();
             candidates.retain(|candidate| self.is_in_scope(candidate, now_s));
+            if let Some(polls) = &mut self.polls {
+                candidates.retain_mut(|candidate| polls.admit(candidate, &mut self.index, now_s));
+            }
             candidates.iter_mut().for_each(|candidate| self.drop_held(candidate));
             if !candidates.is_empty() || given == 0 {
                 return Some(candidates);
@@ -232,8 +358,8 @@ impl Provider {
             ToIndex::Seeds { urls, head_only } => {
                 urls.iter().for_each(|url| self.index.seed(url, head_only, now_s));
             }
-            // Done before, with those that came along.
-            ToIndex::Discover(_) => {}
+            // The rest was done before, with those that came along.
+            ToIndex::Discover(mut found) => self.take_feeds(&mut found, now_s),
             ToIndex::Record(outcome) => self.record(&outcome, now_s),
             ToIndex::Scope(url) => {
                 self.extend_scope(&url);
@@ -248,13 +374,18 @@ impl Provider {
             | ToIndex::Take { .. }
             | ToIndex::Enter { .. }
             | ToIndex::Origins { .. }
-            | ToIndex::HandOver { .. } => unreachable!("questions are answered by the actor"),
+            | ToIndex::HandOver { .. }
+            | ToIndex::Feeds { .. } => unreachable!("questions are answered by the actor"),
         }
     }
 
     /// Documents that are answered for from now on are tried and visited again by these rules. An index that leaves nothing
     /// behind has none.
     fn set_rules(&mut self, config: &Config) {
+        if let Some(home) = &mut self.feeds_home {
+            home.rules = config.feeds.rules();
+            self.polls.iter_mut().for_each(|polls| polls.set_rules(home.rules.clone()));
+        }
         if self.rules.first_new > 0 {
             self.index.set_schedule(index_rules(config).schedule);
             self.rules.recrawl = config.recrawl.clone();
@@ -480,7 +611,11 @@ impl Provider {
         }
         let depth = looked.dossier.as_ref().and_then(DocumentLine::links_followed);
         let depth = depth.filter(|_| !self.index.was_typed(url.as_str()));
-        looked.scope = self.rules.scope.as_ref().map(|scope| ScopeLine::of(&scope.judge_at(url, depth)));
+        let is_named = looked.dossier.as_ref().is_some_and(DocumentLine::is_of_feeds);
+        looked.scope = self.rules.scope.as_ref().and_then(|scope| match is_named {
+            true => scope.denies(url).map(|rule| ScopeLine::of(&Verdict::Denied(rule))),
+            false => Some(ScopeLine::of(&scope.judge_at(url, depth))),
+        });
         looked.host = self.index.host(url.origin()).map(|counts| HostLine { counts, open: None });
         looked.domain_known = self.index.domain_known(url);
         looked.variants_known = self.index.variants_known(url);
@@ -510,11 +645,45 @@ impl Provider {
         }
     }
 
+    /// What a feed told, and feeds that a page names.
+    fn take_feeds(&mut self, found: &mut Found, now_s: u32) {
+        let discover = self.feeds_home.as_ref().map_or(Discover::Off, |home| home.discover);
+        if discover == Discover::Note {
+            for link in found.feeds.drain(..) {
+                let NamedFeeds { told, untold } = &mut self.named_feeds;
+                if told.len() < NAMED_FEEDS_MAX && told.insert(link.url.fingerprint()) {
+                    untold.push((link.url, found.url.clone()));
+                }
+            }
+        }
+        if !found.feeds.is_empty() && discover == Discover::Add {
+            let opened = self.open_feeds(now_s);
+            if opened.is_ok()
+                && let Some(polls) = &mut self.polls
+            {
+                for link in found.feeds.drain(..) {
+                    let feed = NamedFeed { url: link.url, source: String::new(), title: link.title.into() };
+                    polls.add(&feed, &mut self.index, now_s);
+                }
+            }
+        }
+        if let Some(polls) = &mut self.polls {
+            polls.heard(found, &mut self.index, now_s);
+        }
+    }
+
     fn record(&mut self, outcome: &Outcome, now_s: u32) {
+        if let Some(polls) = &mut self.polls
+            && polls.record(outcome, &mut self.index, now_s)
+        {
+            return;
+        }
         // The rules of this run refused it. That is no failure: with other rules it is pending.
         if outcome.result == ResultCode::BlockedAddress {
             let reason = outcome.note.as_ref().and_then(|note| note.reason.as_deref());
-            return self.index.exclude(outcome.doc_id, reason.unwrap_or("its address is not allowed"), now_s);
+            self.index.exclude(outcome.doc_id, reason.unwrap_or("its address is not allowed"), now_s);
+            self.polls.iter_mut().for_each(|polls| polls.left_out(outcome.doc_id, now_s));
+            return;
         }
         let fixed_s = self.fixed_interval(outcome.doc_id);
         // Its links are known before it is done.
@@ -527,7 +696,11 @@ impl Provider {
                 self.index.was_read_again(doc_id);
             }
         }
-        self.index.record(outcome, fixed_s);
+        if self.index.record(outcome, fixed_s)
+            && let Some(polls) = &mut self.polls
+        {
+            polls.story_ended(outcome, &mut self.index);
+        }
     }
 
     /// The interval that a rule gives a document.
@@ -542,7 +715,9 @@ impl Provider {
 
     /// A server is asked about what can be read alone: what else it calls unchanged would be lost.
     fn drop_held(&mut self, candidate: &mut Candidate) {
+        // What a feed told of is kept: a 304 needs nothing to stand on.
         if let (Some(held), Some(stored_pages)) = (&candidate.held, &mut self.rules.stored_pages)
+            && candidate.poll.is_none()
             && !candidate.provenance.head_only
             && !stored_pages.holds(&candidate.url, held)
         {
@@ -570,8 +745,9 @@ impl Provider {
             return false;
         }
         let Some(scope) = &self.rules.scope else { return true };
-        // What somebody typed is in scope, but for a rule that denies it.
-        let why = match candidate.provenance.seed_chain {
+        // What somebody typed is in scope, and what a feed tells of, but for a rule that denies it.
+        let is_named = candidate.provenance.seed_chain || candidate.provenance.is_story();
+        let why = match is_named {
             true => scope.denies(&candidate.url).map(Verdict::Denied),
             false if candidate.doc_id >= self.rules.first_new => None,
             false => {
@@ -586,6 +762,7 @@ impl Provider {
         };
         let Some(why) = why.filter(|why| !why.is_in()) else { return true };
         self.index.exclude(candidate.doc_id, &why.reason(), now_s);
+        self.polls.iter_mut().for_each(|polls| polls.left_out(candidate.doc_id, now_s));
         false
     }
 

@@ -378,6 +378,7 @@ impl Scheduler {
                     self.questions.answer(id, Reply::Entered(entered));
                 }
                 FromIndex::Origins { id, origins } => self.close_hosts(id, origins),
+                FromIndex::Feeds { id, told } => self.questions.answer(id, Reply::Feeds(told)),
                 FromIndex::HandedOver { id, made } => self.questions.answer(id, Reply::HandedOver(made)),
                 FromIndex::Status { id, looked } => {
                     let shards = self.shards.iter();

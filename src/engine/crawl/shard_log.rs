@@ -3,7 +3,7 @@ use crate::engine::crawl::completion::retry_after_s;
 use crate::engine::runtime::groups::{STATUSES, status_at};
 use crate::engine::runtime::log_writer::{LogWriterPort, ToLogWriter};
 use crate::limits::{LOG_BATCH_BYTES, SCRIBE_BACKLOG_MAX};
-use crate::proto::crawl_log::{LogLine, Path, RuleChange, Rules, RunRules, Timing};
+use crate::proto::crawl_log::{LogLine, Path, PollNote, RuleChange, Rules, RunRules, Timing};
 use crate::proto::job::{Candidate, Job};
 use crate::proto::record::ResultCode;
 use crate::spider::Fetched;
@@ -85,6 +85,7 @@ impl ShardLog {
             via: candidate.via.as_deref(),
             doc_id: Some(candidate.doc_id),
             digest,
+            poll: candidate.poll.as_ref().map(|poll| PollNote { due_s: poll.due_s, why: &poll.why }),
             ..self.fetched(fetched, result, span)
         };
         line.write(&mut self.lines);
@@ -127,6 +128,7 @@ impl ShardLog {
             addr: None,
             doc_id: None,
             retry_after_s: None,
+            poll: None,
         };
         line.write(&mut self.lines);
     }
@@ -148,6 +150,7 @@ impl ShardLog {
             addr: ip.map(|ip| SocketAddr::new(ip, candidate.url.port())),
             doc_id: Some(candidate.doc_id),
             retry_after_s: None,
+            poll: None,
         };
         line.write(&mut self.lines);
     }
@@ -181,6 +184,7 @@ impl ShardLog {
             addr: Some(fetched.addr),
             doc_id: None,
             retry_after_s: retry_after_s(fetched, self.wall),
+            poll: None,
         }
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod domains;
 pub(crate) mod entries;
 pub(crate) mod explain;
 pub(crate) mod explained;
+pub(crate) mod feed_words;
 pub(crate) mod handed;
 pub(crate) mod handover;
 pub(crate) mod master_line;

@@ -1,6 +1,7 @@
 use crate::config::Config;
 use crate::doc_index::IndexStats;
 use crate::engine::inspect::entries::{Entered, Entries, HandedOver};
+use crate::engine::inspect::feed_words::{FeedWord, FeedsTold};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::status::Status;
 use crate::proto::url::CrawlUrl;
@@ -46,6 +47,8 @@ pub(crate) enum Ask {
     Close(Box<str>),
     /// To write down what a closed domain brings along.
     HandOver { domain: Box<str>, nice: String },
+    /// To do something with feeds.
+    Feeds(Box<FeedWord>),
     /// To send no new requests, or to go on.
     Pause(bool),
     /// To go by these settings from now on, as far as they may change.
@@ -65,6 +68,8 @@ pub(crate) enum Reply {
         lines: String,
     },
     HandedOver(HandedOver),
+    /// It is on disk, if it was done; nothing where there can be no feeds.
+    Feeds(Result<Option<FeedsTold>, String>),
     /// It is paused, or goes on; `changed` if it did not already.
     Paused {
         changed: bool,

@@ -67,6 +67,9 @@ pub enum Counter {
     /// Hosts that the doc index knows, and the memory that it may take.
     IndexHosts,
     IndexMemoryMax,
+    /// Listings that share nothing with the one before, and feeds whose 304s were wrong.
+    FeedGaps,
+    FeedLies,
     /// Bytes of all segments, and commits that the disk refused.
     StoreDisk,
     SyncErrors,

@@ -74,6 +74,8 @@ events! {
     NoContact "no_contact" Warn ["host"] "no contact is set, and sites outside are crawled";
     PagesTakenUp "pages_taken_up" Info ["pages", "ms"] "pages that were stored and not recorded when a process was killed";
     PagesLost "pages_lost" Warn ["cause"] "stored pages could not be taken up, and may be fetched again";
+    FeedsMended "feeds_mended" Warn ["what"] "files of feeds or stories were torn by a crash, and what was lost is found again";
+    FeedNamed "feed_named" Info ["url", "page"] "a page names a feed that is not polled (discover = \"note\" in [feeds])";
     StoreServerUsed "store_server_used" Info ["store_server"] "documents go to a store server";
     Listening "listening" Info ["process", "addr"] "peers may connect here";
     Dialing "dialing" Info ["process", "addr"] "a peer is dialed, until it answers";

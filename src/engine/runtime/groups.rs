@@ -44,6 +44,11 @@ groups! {
     Leftovers = &["memory", "disk"];
     IndexUrls = &["pending", "handed_out", "waiting", "success", "error", "excluded"];
     Links = &["new", "known", "over_budget", "out_of_scope"];
+    /// Polls of feeds that ended, by what they brought.
+    Polls = &["listing", "not_modified", "redundant", "redirect", "failed"];
+    /// Entries of feeds, by what was made of them.
+    FeedEntries = &["new", "known_url", "known_guid", "known_title", "skipped"];
+    Feeds = &["active", "paused", "gone"];
     IndexMemory = &["seen", "frontier", "other"];
     IndexDisk = &["ledger", "documents", "seen", "frontier"];
     /// Entries of a master's queue, by what the doc index made of them.

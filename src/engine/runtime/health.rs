@@ -73,6 +73,8 @@ pub enum NodeError {
     Log(io::Error),
     #[error("the doc index: {0}{mend}; what was counted is stored, and is found again", mend = mend(.0))]
     Index(io::Error),
+    #[error("feeds and stories: {0}{mend}", mend = mend(.0))]
+    Feeds(io::Error),
     #[error(
         "the {0} thread died of a mistake in the program; what was counted is stored, and is found again"
     )]

@@ -41,6 +41,17 @@ pub struct LogLine<'a> {
     pub addr: Option<SocketAddr>,
     pub doc_id: Option<u32>,
     pub retry_after_s: Option<u32>,
+    /// Of a feed.
+    pub poll: Option<PollNote<'a>>,
+}
+
+/// When a feed was due, and why then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PollNote<'a> {
+    /// Seconds since 1970.
+    pub due_s: u32,
+    /// In a word.
+    pub why: &'a str,
 }
 
 /// How a URL was come by.
@@ -156,12 +167,17 @@ impl LogLine<'_> {
         number(b",doc=", self.doc_id);
         number(b",wait=", self.timing.and_then(|timing| timing.wait_us));
         number(b",retry-after=", self.retry_after_s);
+        number(b",due=", self.poll.map(|poll| poll.due_s));
         if let Path::Robots { origin, rules, crawl_delay_ms } = self.path {
             number(b",crawl-delay=", crawl_delay_ms);
             out.extend_from_slice(b",rules=");
             out.extend_from_slice(rules.name().as_bytes());
             out.extend_from_slice(b",for=");
             push_origin(out, origin);
+        }
+        if let Some(PollNote { why, .. }) = self.poll {
+            out.extend_from_slice(b",why=");
+            push_origin(out, why);
         }
     }
 }

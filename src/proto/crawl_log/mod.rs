@@ -34,6 +34,8 @@
 //! | `rules=known`     | of robots.txt: from the end of this fetch on, pages of that origin may be asked for |
 //! | `rules=unreachable` | of robots.txt: nothing may be asked for                                           |
 //! | `rules=hop`       | of robots.txt: a redirect, the rules are elsewhere                                  |
+//! | `due=S`           | of a feed: not to be asked before this second since 1970                            |
+//! | `why=NAME`        | of a feed: what put it there, as `nephila feeds show` explains it                   |
 //! | `crawl-delay=MS`  | of robots.txt: the pause that the rules ask for                                     |
 //!
 //! A reader skips notes that it does not know. Lines that begin with `#` are comments; one of them opens every run
@@ -71,7 +73,7 @@ mod status;
 mod tests;
 
 pub(crate) use error::LogError;
-pub(crate) use line::{LINE_BYTES_MAX, PATH_LETTERS_MAX, Rules, Timing};
+pub(crate) use line::{LINE_BYTES_MAX, PATH_LETTERS_MAX, PollNote, Rules, Timing};
 pub use line::{LogLine, Path};
 pub(crate) use part_name::{CRAWL_LOG, PartName};
 pub(crate) use rule_change::RuleChange;

@@ -1,5 +1,5 @@
 use super::digits::{read, read_decimal, read_hex};
-use super::line::{LINE_BYTES_MAX, LogLine, Path, Rules, Timing, is_plain, push_origin};
+use super::line::{LINE_BYTES_MAX, LogLine, Path, PollNote, Rules, Timing, is_plain, push_origin};
 use super::stamp::{COMPACT_BYTES, read_compact, read_rfc3339};
 use super::{LogError, PATH_LETTERS_MAX};
 use crate::proto::record::ResultCode;
@@ -65,6 +65,7 @@ impl<'a> LogLine<'a> {
             addr: notes.addr,
             doc_id: notes.doc_id,
             retry_after_s: notes.retry_after_s,
+            poll: notes.due_s.map(|due_s| PollNote { due_s, why: notes.why.unwrap_or("-") }),
         })
     }
 
@@ -148,6 +149,8 @@ struct Notes<'a> {
     doc_id: Option<u32>,
     wait_us: Option<u32>,
     retry_after_s: Option<u32>,
+    due_s: Option<u32>,
+    why: Option<&'a str>,
     origin: Option<&'a str>,
     rules: Option<Rules>,
     crawl_delay_ms: Option<u32>,
@@ -168,6 +171,8 @@ impl<'a> Notes<'a> {
             doc_id: None,
             wait_us: None,
             retry_after_s: None,
+            due_s: None,
+            why: None,
             origin: None,
             rules: None,
             crawl_delay_ms: None,
@@ -181,6 +186,8 @@ impl<'a> Notes<'a> {
                 "doc" => notes.doc_id = number("doc")?,
                 "wait" => notes.wait_us = number("wait")?,
                 "retry-after" => notes.retry_after_s = number("retry-after")?,
+                "due" => notes.due_s = number("due")?,
+                "why" => notes.why = Some(value),
                 "crawl-delay" => notes.crawl_delay_ms = number("crawl-delay")?,
                 "for" => notes.origin = Some(value),
                 "rules" => {

@@ -22,6 +22,7 @@ fn page() -> LogLine<'static> {
         addr: Some("192.0.2.7:80".parse().unwrap()),
         doc_id: Some(17),
         retry_after_s: None,
+        poll: None,
     }
 }
 
@@ -261,7 +262,7 @@ proptest! {
         (robots, links, redirects, rules, crawl_delay_ms) in any_path(),
         origin in "https?://[a-z0-9.:-]{1,40}",
         (digest, doc_id, retry_after_s) in any::<(Option<u128>, Option<u32>, Option<u32>)>(),
-        addr in any_addr(),
+        (addr, due_s, why) in (any_addr(), any::<Option<u32>>(), "[a-z_]{1,20}"),
     ) {
         let path = match robots {
             true => Path::Robots { origin: &origin, rules: Rules::ALL[rules], crawl_delay_ms },
@@ -282,6 +283,7 @@ proptest! {
             addr,
             doc_id,
             retry_after_s,
+            poll: due_s.map(|due_s| PollNote { due_s, why: &why }),
         };
         let mut out = Vec::new();
         line.write(&mut out);

@@ -49,7 +49,10 @@ impl Flags {
     /// A part of the document (206), which nobody asked for. Whoever asked sets it.
     pub const PARTIAL: Flags = Flags(1 << 18);
 
-    const NAMES: [(Flags, &'static str); 19] = [
+    /// A feed that names the same URLs as before: in place of its document stands `(redundant feed)`. The handler sets it.
+    pub const REDUNDANT_FEED: Flags = Flags(1 << 19);
+
+    const NAMES: [(Flags, &'static str); 20] = [
         (Flags::SPACE_BEFORE_COLON, "space_before_colon"),
         (Flags::EMPTY_NAME, "empty_name"),
         (Flags::TE_AND_CL, "te_and_cl"),
@@ -69,6 +72,7 @@ impl Flags {
         (Flags::HEAD_BY_GET, "head_by_get"),
         (Flags::NOINDEX, "noindex"),
         (Flags::PARTIAL, "partial"),
+        (Flags::REDUNDANT_FEED, "redundant_feed"),
     ];
 
     /// The word as stored.

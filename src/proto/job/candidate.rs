@@ -18,6 +18,20 @@ pub struct Candidate {
     pub held: Option<Box<Held>>,
     /// Pages of its host were had before, so that its name must have resolved.
     pub host_had: bool,
+    /// Of a feed: what this poll goes by.
+    pub poll: Option<Box<Poll>>,
+}
+
+/// A poll of a feed: why it is now, and what the feed was when it was last had.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Poll {
+    /// Not before this, in seconds since 1970, and why then: a name of printable ASCII without a comma.
+    pub due_s: u32,
+    pub why: Box<str>,
+    /// Of the body; 0 if it was never had.
+    pub digest: u64,
+    /// Of the sorted URLs; 0 likewise.
+    pub checksum: u64,
 }
 
 /// A stored document: its server can be asked whether it has changed.
@@ -39,6 +53,7 @@ impl Candidate {
             chain: None,
             held: None,
             host_had: false,
+            poll: None,
         }
     }
 }

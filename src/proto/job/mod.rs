@@ -6,7 +6,7 @@ mod doc_kind;
 mod provenance;
 mod trans_id;
 
-pub use candidate::{Candidate, Chain, Held, Job};
+pub use candidate::{Candidate, Chain, Held, Job, Poll};
 pub use doc_kind::DocKind;
 pub use provenance::Provenance;
 pub use trans_id::TransId;

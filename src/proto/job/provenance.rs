@@ -25,6 +25,12 @@ impl Provenance {
         Provenance { depth, seed_chain: false, ..Provenance::SEED }
     }
 
+    /// Whether it was asked for by name by a feed, or led to by such a one: it is fetched wherever links may lead, and spans
+    /// no scope. What a link leads to is one deep at least.
+    pub fn is_story(&self) -> bool {
+        self.depth == 0 && !self.seed_chain && self.kind == DocKind::Content
+    }
+
     /// Whether it was typed, rather than redirected to.
     pub fn is_seed(&self) -> bool {
         self.seed_chain && self.hops == 0

@@ -176,7 +176,12 @@ impl Surroundings<'_> {
         let now_s = u32::try_from(WALL.unix_ms(now) / 1_000).expect("a time of this century");
         let index = OpenIndex::open_at(config, &directory, now_s, |_| {});
         let index = index.unwrap_or_else(|error| panic!("the index of node {number}: {error}"));
-        let task = CrawlTask { seeds: Vec::new(), store: CrawlStore::Directory(directory), index };
+        let task = CrawlTask {
+            seeds: Vec::new(),
+            feeds: Vec::new(),
+            store: CrawlStore::Directory(directory),
+            index,
+        };
         let names = |_, _| Ok(Names::table(HostsFile::parse(hosts)));
         let core = assemble(&setup, task, names, WALL);
         let mut core = core.unwrap_or_else(|error| panic!("node {number} does not start: {error}"));

@@ -56,7 +56,7 @@ impl<'a> Resumption<'a> {
             Err(error) => self.taken.trouble = Some(error),
         }
         if self.taken.pages > 0 {
-            self.provider.index_mut().flush(true)?;
+            self.provider.flush(true)?;
         }
         self.taken.took = started.elapsed();
         Ok(self.taken)
@@ -93,6 +93,7 @@ impl<'a> Resumption<'a> {
             candidate.provenance.head_only =
                 flags.contains(Flags::HEAD_ONLY) || flags.contains(Flags::HEAD_BY_GET);
         }
+        self.provider.mark_feed(&mut candidate);
         if !self.provider.index_mut().take_up(candidate.doc_id) {
             return Ok(());
         }
