@@ -45,6 +45,7 @@
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
 //! | `export`     | archives of a store are what tools of other makers take them for   |
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
+//! | `feeds_book` | feeds are added, imported, looked at and changed without a crawl   |
 //! | `figures`    | figures for a monitor are those of summary, log and store         |
 //! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
 //! | `hints`      | what a new user is told is true, and leads on                      |
@@ -130,6 +131,7 @@ mod event_log;
 mod excluded;
 mod explain;
 mod export;
+mod feeds_book;
 mod figures;
 mod file_limits;
 mod filters;
