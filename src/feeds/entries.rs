@@ -26,21 +26,46 @@ named_enum! {
 /// A listing, looked through. Kept for its memory.
 #[derive(Default)]
 pub(super) struct Entries {
-    prints: Vec<u64>,
+    urls: Asked,
+    guids: Asked,
+    /// Of entries whose URL is known, nobody needs the title.
+    titles: Asked,
+    weeks: Vec<Week>,
     answers: Vec<Answer>,
-    known: Vec<bool>,
-    /// Whose guid another entry of the listing has, with another URL.
+    /// For every guid the print of its URL; 0 if entries of the listing have it with several.
     shared: RapidHashMap<u64, u64>,
 }
 
-/// Prints of an entry, in this order: URL, guid, title. 0: it has none.
-const EACH: usize = 3;
+/// Prints of the entries of a listing, and whether each was known before it. 0: an entry has none.
+#[derive(Default)]
+struct Asked {
+    prints: Vec<u64>,
+    known: Vec<bool>,
+}
+
+impl Asked {
+    fn ask(&mut self, prints: &Prints, answers: &mut Vec<Answer>) -> io::Result<()> {
+        prints.ask(&self.prints, answers, &mut self.known)
+    }
+
+    fn is_known(&self, at: usize) -> bool {
+        self.prints[at] != 0 && self.known[at]
+    }
+
+    /// Also by an entry before it in its listing.
+    fn is_known_now(&self, at: usize, prints: &Prints) -> bool {
+        self.is_known(at) || (self.prints[at] != 0 && prints.is_fresh(self.prints[at]))
+    }
+}
+
 /// A date further ahead than this is wrong.
 const AHEAD_MAX_S: i64 = 7 * 86_400;
 /// Entries in a row that have the guid of another story, and neither its URL nor its title: guids that tell nothing.
 const GUID_ONLY_MAX: u32 = 3;
 /// A feed that lists fewer shares nothing with the listing before as a rule.
 const GAP_ENTRIES_MIN: usize = 3;
+/// Entries of a listing that are remembered until the next.
+const TOPS: usize = 4;
 /// What is kept of a guid and of a title, and compared.
 const GUID_BYTES_MAX: usize = 1_024;
 const TITLE_BYTES_MAX: usize = 1_024;
@@ -79,7 +104,7 @@ impl Entries {
             StoryScope::All => SourceId(0),
         };
         let name = book.source(of.source).map_or("", |source| &source.name);
-        let weeks = self.ask(source, name, read, desk)?;
+        self.ask(source, name, read, desk)?;
         let (of_source, language) = (of.source, language_of(&read.facts.language).to_string());
         let mut polls = of.polls;
         let mut told = ReadTold { entries: count, skipped: read.skipped, ..ReadTold::default() };
@@ -89,16 +114,14 @@ impl Entries {
                 told.skipped += 1;
                 continue;
             }
-            let [url, guid, title] = [0, 1, 2].map(|kind| self.prints[at * EACH + kind]);
-            let is_known = |kind: usize, print: u64| {
-                print != 0 && (self.known[at * EACH + kind] || desk.prints.is_fresh(print))
-            };
-            if is_known(0, url) {
+            let [url, guid, title] = [&self.urls, &self.guids, &self.titles].map(|asked| asked.prints[at]);
+            if self.urls.is_known_now(at, desk.prints) {
                 told.dup_url += 1;
                 continue;
             }
-            let by_guid = !guids_bad && !self.is_shared(guid) && is_known(1, guid);
-            let by_title = is_known(2, title);
+            let is_guid_known = self.guids.is_known_now(at, desk.prints);
+            let by_guid = !guids_bad && !self.is_shared(guid) && is_guid_known;
+            let by_title = self.titles.is_known_now(at, desk.prints);
             let number = desk.ledger.next_number();
             if number > NUMBER_MAX {
                 return Err(io::Error::other("there are more stories than have numbers"));
@@ -110,13 +133,13 @@ impl Entries {
                 };
                 let of_story = StoryId(desk.prints.find(print)?.unwrap_or(0));
                 let row = Row { at: desk.ledger.place(), state: RowState::Duplicate, ..Row::default() };
-                desk.rows.set(number, row);
+                desk.rows.push(number, row);
                 desk.ledger.add_duplicate(&DuplicateEntry {
                     of: of_story,
                     by,
                     source: of_source,
                     feed,
-                    week: weeks[at],
+                    week: self.weeks[at],
                     seen_s: desk.now_s,
                     url: &entry.url,
                 });
@@ -129,9 +152,9 @@ impl Entries {
                 continue;
             }
             let published_s = published(entry, desk.now_s);
-            desk.rows.set(number, Row { at: desk.ledger.place(), ..Row::default() });
+            desk.rows.push(number, Row { at: desk.ledger.place(), ..Row::default() });
             // What a guid tells nothing of, others are not to be known by.
-            let is_guid_new = guid != 0 && !guids_bad && !self.is_shared(guid) && !is_known(1, guid);
+            let is_guid_new = guid != 0 && !guids_bad && !self.is_shared(guid) && !is_guid_known;
             desk.ledger.add_story(&StoryEntry {
                 source: of_source,
                 feed,
@@ -156,16 +179,16 @@ impl Entries {
             new(NewStory { story: StoryId(number), url: &entry.url });
         }
         polls.guids_bad = guids_bad;
-        let tops = tops(&read.entries);
+        let tops = tops(&read.entries, &self.urls.prints);
         let can_tell =
             polls.tops.iter().filter(|&&top| top != 0).count().min(read.entries.len()) >= GAP_ENTRIES_MIN;
-        told.gap = told.new > 0 && can_tell && !shares(&polls.tops, &read.entries);
+        told.gap = told.new > 0 && can_tell && !shares(&polls.tops, &self.urls.prints);
         told.mean_gap_s = mean_gap(&read.entries, desk.now_s);
         polls.tops = tops;
         (polls.checksum, polls.digest) = (read.checksum, read.digest);
         for (count, more) in [
             (&mut polls.entries, told.entries),
-            (&mut polls.new, told.new),
+            (&mut polls.found, told.new),
             (&mut polls.dup_url, told.dup_url),
             (&mut polls.dup_guid, told.dup_guid),
             (&mut polls.dup_title, told.dup_title),
@@ -181,40 +204,41 @@ impl Entries {
         Ok(told)
     }
 
-    /// Asks about all entries at once, and says the week of each.
-    fn ask(
-        &mut self,
-        source: SourceId,
-        name: &str,
-        read: &FeedRead,
-        desk: &mut Desk<'_>,
-    ) -> io::Result<Vec<Week>> {
-        self.prints.clear();
-        self.shared.clear();
-        let mut weeks = Vec::with_capacity(read.entries.len());
-        for entry in &read.entries {
+    /// Asks about all entries at once.
+    fn ask(&mut self, source: SourceId, name: &str, read: &FeedRead, desk: &mut Desk<'_>) -> io::Result<()> {
+        let Entries { urls, guids, titles, weeks, answers, shared } = self;
+        for prints in [&mut urls.prints, &mut guids.prints, &mut titles.prints] {
+            prints.clear();
+        }
+        weeks.clear();
+        shared.clear();
+        urls.prints
+            .extend(read.entries.iter().map(|entry| desk.prints.of_text(PrintKind::Url, source, &entry.url)));
+        urls.ask(desk.prints, answers)?;
+        let is_all_known = urls.known.iter().all(|&known| known);
+        for (entry, (&url, &known)) in read.entries.iter().zip(urls.prints.iter().zip(&urls.known)) {
             let week = Week::of(published(entry, desk.now_s).unwrap_or(desk.now_s));
             weeks.push(week);
-            let url = desk.prints.of_text(PrintKind::Url, source, &entry.url);
             // A guid that is the URL says nothing more.
-            let guid = match entry.guid.is_empty() || entry.guid == entry.url {
+            let guid = match is_all_known || entry.guid.is_empty() || entry.guid == entry.url {
                 true => 0,
                 false => desk.prints.of_text(PrintKind::Guid, source, cut(&entry.guid, GUID_BYTES_MAX)),
             };
-            let title = match normal(cut(&entry.title, TITLE_BYTES_MAX), name) {
-                empty if empty.is_empty() => 0,
-                normal => desk.prints.of_title(source, week, &normal),
-            };
-            self.prints.extend([url, guid, title]);
+            guids.prints.push(guid);
             if guid != 0 {
-                let first = self.shared.entry(guid).or_insert(url);
+                let first = shared.entry(guid).or_insert(url);
                 if *first != url {
                     *first = 0;
                 }
             }
+            let title = if known { String::new() } else { normal(cut(&entry.title, TITLE_BYTES_MAX), name) };
+            titles.prints.push(match title.is_empty() {
+                true => 0,
+                false => desk.prints.of_title(source, week, &title),
+            });
         }
-        desk.prints.ask(&self.prints, &mut self.answers, &mut self.known)?;
-        Ok(weeks)
+        guids.ask(desk.prints, answers)?;
+        titles.ask(desk.prints, answers)
     }
 
     /// Two entries of one listing have this guid, and not one URL.
@@ -225,8 +249,10 @@ impl Entries {
     /// Whether guids say of too many entries that they are stories which nothing else takes them for.
     fn are_guids_bad(&self, polls: &Polls, read: &FeedRead) -> bool {
         let only_guid = |at: usize| {
-            let [url, guid, title] = [0, 1, 2].map(|kind| self.known[at * EACH + kind]);
-            guid && !url && !title && !self.is_shared(self.prints[at * EACH + 1])
+            self.guids.is_known(at)
+                && !self.urls.is_known(at)
+                && !self.titles.is_known(at)
+                && !self.is_shared(self.guids.prints[at])
         };
         let count = (0..read.entries.len()).filter(|&at| only_guid(at)).count() as u32;
         count > 0 && count + u32::from(polls.guid_only) >= GUID_ONLY_MAX
@@ -276,30 +302,38 @@ pub fn is_home_page(url: &str) -> bool {
         || ["index.html", "index.htm", "index.php", "home", "home.html", "default.aspx"].contains(&&*path)
 }
 
-fn top_of(entry: &EntryRead) -> u16 {
-    (xxhash_rust::xxh3::xxh3_64(entry.url.as_bytes()) as u16).max(1)
+/// What is kept of the print of a URL to know it in the next listing.
+fn top_of(print: u64) -> u16 {
+    (print as u16).max(1)
 }
 
-/// Hashes of the entries that stay longest: the newest by their dates; without them the first and last two, as nobody
-/// knows in which order they are.
-fn tops(entries: &[EntryRead]) -> [u16; 4] {
-    let mut tops = [0; 4];
-    let mut order: Vec<usize> = (0..entries.len()).collect();
+/// Of the entries that stay longest: the newest by their dates; without them the first and last two, as nobody knows in
+/// which order they are.
+fn tops(entries: &[EntryRead], prints: &[u64]) -> [u16; TOPS] {
+    let mut newest: Vec<usize> = Vec::with_capacity(TOPS + 1);
     match entries.iter().any(|entry| entry.published_s.is_some()) {
-        true => order.sort_by_key(|&at| std::cmp::Reverse(entries[at].published_s)),
+        true => {
+            for at in 0..entries.len() {
+                let is_older = |&&other: &&usize| entries[other].published_s >= entries[at].published_s;
+                let place = newest.iter().take_while(is_older).count();
+                if place < TOPS {
+                    newest.insert(place, at);
+                    newest.truncate(TOPS);
+                }
+            }
+        }
         false => {
-            let ends = order.len().min(2);
-            order.rotate_right(ends);
+            let ends = entries.len().saturating_sub(TOPS / 2).max(TOPS / 2);
+            newest.extend((0..entries.len()).filter(|&at| at < TOPS / 2 || at >= ends));
         }
     }
-    for (top, at) in tops.iter_mut().zip(order) {
-        *top = top_of(&entries[at]);
-    }
+    let mut tops = [0; TOPS];
+    tops.iter_mut().zip(newest).for_each(|(top, at)| *top = top_of(prints[at]));
     tops
 }
 
-fn shares(tops: &[u16; 4], entries: &[EntryRead]) -> bool {
-    entries.iter().any(|entry| tops.contains(&top_of(entry)))
+fn shares(tops: &[u16; TOPS], prints: &[u64]) -> bool {
+    prints.iter().any(|&print| tops.contains(&top_of(print)))
 }
 
 /// The mean time between entries, by their dates.

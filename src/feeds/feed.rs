@@ -141,5 +141,9 @@ fn packed(texts: [&str; 4]) -> (Box<str>, [u16; 3]) {
 
 /// A text of no more than this many bytes.
 pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes_max)]
+    let mut end = bytes_max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }

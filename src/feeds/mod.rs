@@ -12,7 +12,7 @@
 //!
 //! | file        | holds                                                                                |
 //! |-------------|--------------------------------------------------------------------------------------|
-//! | `feeds`     | the whole: what is asked of it from outside                                          |
+//! | `role`      | the whole: what is asked of it from outside                                          |
 //! | `book`      | sources and feeds in memory, by number, URL and document                             |
 //! | `feed`      | one feed; `polls` its figures, `told` what is told of it to people                   |
 //! | `next_poll` | when a feed is asked next: the schedule, hints, floors; `windows` of skipHours and skipDays; `reason` |
@@ -30,7 +30,6 @@ mod block;
 mod book;
 mod entries;
 mod feed;
-mod feeds;
 mod ids;
 mod journal;
 mod ledger;
@@ -42,6 +41,7 @@ mod polls;
 mod prints;
 mod read;
 mod reason;
+mod role;
 mod rows;
 mod rules;
 mod story;
@@ -56,13 +56,13 @@ pub use crate::proto::feed::{FeedFacts, FeedFormat, FeedHints};
 pub use book::{Added, NewFeed, Source};
 pub use entries::{DuplicateBy, is_home_page};
 pub use feed::{Feed, FeedState};
-pub use feeds::Feeds;
 pub use ids::{FeedId, SourceId, StoryId};
 pub use operation::{FeedOp, OpTold};
 pub use outcome::PollOutcome;
 pub use polls::Polls;
 pub use read::{EntryRead, FeedRead, NewStory, ReadTold, Redundant};
 pub use reason::{NextPoll, PollReason};
+pub use role::Feeds;
 pub use rules::{FeedRules, FeedSchedule, StoryScope};
 pub use story::{DateFrom, Story, StoryState};
 pub use told::Told;

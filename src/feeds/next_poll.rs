@@ -13,6 +13,8 @@ pub(super) struct Said {
 
 /// Retry-After is obeyed up to a day.
 const RETRY_AFTER_MAX_S: u32 = 86_400;
+/// What a silence counts against the mean time between two stories: with all of it, the stories that follow come late.
+const SILENCE_EIGHTHS: u32 = 7;
 /// Intervals are halved no more often.
 pub(super) const HALVINGS_MAX: u8 = 4;
 
@@ -50,8 +52,8 @@ fn policy(polls: &Polls, failed: bool, rules: &FeedRules) -> (u32, PollReason) {
     let (wait_s, why) = match rules.schedule {
         _ if failed => (backoff_s, PollReason::Failed),
         FeedSchedule::Rate if polls.mean_gap_s > 0 => {
-            // A silence longer than the mean says that the mean is over.
-            (polls.mean_gap_s.max(silence_s) / 2, PollReason::Rate)
+            // A silence that is longer than the mean says that the mean is over.
+            (polls.mean_gap_s.max(silence_s / 8 * SILENCE_EIGHTHS) / 2, PollReason::Rate)
         }
         _ => (backoff_s, PollReason::Backoff),
     };

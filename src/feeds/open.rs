@@ -1,11 +1,11 @@
 //! How the role is opened on a directory, after whatever end the last process came to; and how it is flushed.
 
 use super::entries::is_known_by_guid;
-use super::feeds::Feeds;
 use super::ids::{SourceId, StoryId};
 use super::journal::{Journal, Record};
 use super::ledger::{FILE_HEADER_BYTES, Ledger, LedgerEntry, entries, read_header, scan_ledger};
 use super::prints::{PrintKind, Prints};
+use super::role::Feeds;
 use super::rows::{Row, RowState, Rows};
 use super::rules::{FeedRules, StoryScope};
 use super::told::Told;

@@ -1,7 +1,7 @@
 use super::book::NewFeed;
-use super::feeds::Feeds;
 use super::ids::FeedId;
 use super::reason::PollReason;
+use super::role::Feeds;
 use serde::{Deserialize, Serialize};
 use std::io;
 

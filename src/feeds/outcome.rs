@@ -47,7 +47,7 @@ const DOUBT_RUN: u16 = 10;
 /// How long, in mean times between two stories.
 const DOUBT_GAPS: u32 = 8;
 /// How much a new story counts in the mean time between two, in parts of 16.
-const MEAN_WEIGHT: u64 = 2;
+const MEAN_WEIGHT: u64 = 1;
 /// Redirections for good, to the same place in a row, that move a feed.
 const MOVES_MIN: u8 = 2;
 

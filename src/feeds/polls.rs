@@ -77,7 +77,7 @@ figures! {
         redundant: u32,
         failed: u32,
         entries: u32,
-        new: u32,
+        found: u32,
         dup_url: u32,
         dup_guid: u32,
         dup_title: u32,
@@ -89,7 +89,7 @@ figures! {
 impl Polls {
     /// When it brought a new story the last time; 0: never.
     pub fn new_s(&self) -> u32 {
-        if self.new > 0 { self.since_s } else { 0 }
+        if self.found > 0 { self.since_s } else { 0 }
     }
 
     /// What the feed itself says of when it wants to be asked.
@@ -110,11 +110,5 @@ impl Polls {
 
     pub fn next(&self) -> NextPoll {
         NextPoll { due_s: self.due_s, why: self.why, unconditional: self.in_doubt || self.lies }
-    }
-}
-
-impl Default for PollReason {
-    fn default() -> PollReason {
-        PollReason::New
     }
 }

@@ -21,8 +21,8 @@ pub(super) struct Prints {
     seed: u64,
     seen: Seen,
     fresh: RapidHashMap<u64, u32>,
-    /// The fingerprints of `fresh` in the order they came.
-    order: Vec<u64>,
+    /// The same in the order they came.
+    order: Vec<(u64, u32)>,
     scratch: Vec<u8>,
 }
 
@@ -102,8 +102,9 @@ impl Prints {
 
     /// Takes in a fingerprint of an entry; entries come in the order of their numbers.
     pub fn insert(&mut self, print: u64, kind: PrintKind, number: u32) {
-        if self.fresh.insert(print, number * KINDS + kind as u32).is_none() {
-            self.order.push(print);
+        let number = number * KINDS + kind as u32;
+        if self.fresh.insert(print, number).is_none() {
+            self.order.push((print, number));
         }
     }
 
@@ -111,16 +112,23 @@ impl Prints {
     pub fn settle(&mut self) -> io::Result<()> {
         let mut settled = 0;
         let mut all = Ok(());
-        for print in &self.order {
-            let Some(&number) = self.fresh.get(print) else { continue };
-            all = self.seen.insert(*print, number);
+        for &(print, number) in &self.order {
+            all = self.seen.insert(print, number);
             if all.is_err() {
                 break;
             }
             settled += 1;
         }
-        for print in self.order.drain(..settled) {
-            self.fresh.remove(&print);
+        match all.is_ok() {
+            true => {
+                self.order.clear();
+                self.fresh.clear();
+            }
+            false => {
+                for (print, _) in self.order.drain(..settled) {
+                    self.fresh.remove(&print);
+                }
+            }
         }
         if self.order.is_empty() && self.order.capacity() > FRESH_KEPT {
             (self.order, self.fresh) = (Vec::new(), RapidHashMap::default());
@@ -136,7 +144,7 @@ impl Prints {
     }
 
     pub fn ram_bytes(&self) -> usize {
-        self.seen.ram_bytes() + self.fresh.capacity() * 18 + self.order.capacity() * 8
+        self.seen.ram_bytes() + self.fresh.capacity() * 18 + self.order.capacity() * 16
     }
 }
 

@@ -2,7 +2,9 @@ use crate::base::{named_enum, rfc3339, span};
 
 named_enum! {
     /// Why a feed is asked when it is.
+    #[derive(Default)]
     pub enum PollReason {
+        #[default]
         New = "new",
         Backoff = "backoff",
         Rate = "rate",

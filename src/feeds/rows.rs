@@ -43,7 +43,8 @@ impl RowState {
 /// download is made again, and found to be there.
 pub(super) struct Rows {
     bytes: Bytes,
-    /// Not written yet.
+    /// Not written yet: those of new entries, the first of which has this number, and others.
+    fresh: (u32, Vec<Row>),
     dirty: BTreeMap<u32, Row>,
 }
 
@@ -53,7 +54,7 @@ const MAGIC: &[u8; 8] = b"NEPHSTR1";
 
 impl Rows {
     pub fn new(bytes: Bytes) -> Rows {
-        Rows { bytes, dirty: BTreeMap::new() }
+        Rows { bytes, fresh: (0, Vec::new()), dirty: BTreeMap::new() }
     }
 
     /// Begins the file if there is none; refuses one that is none of ours.
@@ -76,6 +77,9 @@ impl Rows {
     }
 
     pub fn get(&self, number: u32) -> io::Result<Option<Row>> {
+        if let Some(row) = self.fresh_at(number).and_then(|at| self.fresh.1.get(at)) {
+            return Ok(Some(*row));
+        }
         if let Some(row) = self.dirty.get(&number) {
             return Ok(Some(*row));
         }
@@ -85,7 +89,27 @@ impl Rows {
     }
 
     pub fn set(&mut self, number: u32, row: Row) {
-        self.dirty.insert(number, row);
+        match self.fresh_at(number).filter(|&at| at < self.fresh.1.len()) {
+            Some(at) => self.fresh.1[at] = row,
+            None => {
+                self.dirty.insert(number, row);
+            }
+        }
+    }
+
+    /// The row of a new entry; they come in the order of their numbers.
+    pub fn push(&mut self, number: u32, row: Row) {
+        if self.fresh.1.is_empty() {
+            self.fresh.0 = number;
+        }
+        match self.fresh_at(number) == Some(self.fresh.1.len()) {
+            true => self.fresh.1.push(row),
+            false => self.set(number, row),
+        }
+    }
+
+    fn fresh_at(&self, number: u32) -> Option<usize> {
+        number.checked_sub(self.fresh.0).map(|at| at as usize)
     }
 
     /// All rows of the file, with their numbers. Bad ones are left out.
@@ -117,7 +141,8 @@ impl Rows {
         let mut run: Vec<u8> = Vec::new();
         let mut first = 0;
         // Neighbours go out together.
-        for (&number, row) in &self.dirty {
+        let fresh = self.fresh.1.iter().enumerate().map(|(at, row)| (self.fresh.0 + at as u32, row));
+        for (number, row) in self.dirty.iter().map(|(&number, row)| (number, row)).chain(fresh) {
             if run.is_empty() || place(first) + run.len() as u64 != place(number) {
                 self.bytes.write_at(&run, place(first))?;
                 run.clear();
@@ -129,6 +154,8 @@ impl Rows {
             self.bytes.write_at(&run, place(first))?;
         }
         self.dirty.clear();
+        self.fresh.1.clear();
+        self.fresh.1.shrink_to(4_096);
         if sync { self.bytes.sync() } else { Ok(()) }
     }
 }

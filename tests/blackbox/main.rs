@@ -47,6 +47,7 @@
 //! | `index_care` | what is known can be looked at, and carried elsewhere             |
 //! | `feeds_parse`| what is made of a feed is told, and of anything else that it is none |
 //! | `feeds_suite`| feeds are read as feedparser reads its own suite                  |
+//! | `feeds_book` | feeds are added, imported, looked at and changed without a crawl   |
 //! | `figures`    | figures for a monitor are those of summary, log and store         |
 //! | `feed_polls` | a feed is asked seldom, with conditions, when it is due, and where it has moved to |
 //! | `feed_stories`| a story is found once and fetched, through kills, however it is told |
@@ -138,6 +139,7 @@ mod feeds_parse;
 mod feeds_suite;
 mod feed_polls;
 mod feed_stories;
+mod feeds_book;
 mod figures;
 mod file_limits;
 mod filters;

@@ -92,7 +92,7 @@ impl FeedTold {
                 redundant: polls.redundant(),
                 failed: polls.failed(),
                 entries: polls.entries(),
-                new: polls.new(),
+                new: polls.found(),
                 dup_url: polls.dup_url(),
                 dup_guid: polls.dup_guid(),
                 dup_title: polls.dup_title(),

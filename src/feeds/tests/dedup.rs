@@ -27,7 +27,7 @@ fn a_story_is_known_by_url_guid_and_title_in_its_week() {
     assert_eq!(brings(&mut feeds, b, &again, NOON + 60), [url(5), url(6)]);
     assert_eq!(brings(&mut feeds, other, &all, NOON + 60), [url(1), url(2)], "another source");
     let polls = *feeds.feed(b).unwrap().polls();
-    assert_eq!((polls.dup_url(), polls.dup_guid(), polls.dup_title(), polls.new()), (1, 1, 1, 2));
+    assert_eq!((polls.dup_url(), polls.dup_guid(), polls.dup_title(), polls.found()), (1, 1, 1, 2));
     assert_eq!(feeds.feed(a).unwrap().polls().skipped(), 1);
     for is_closed in [false, true] {
         match is_closed {

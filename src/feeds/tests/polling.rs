@@ -178,7 +178,9 @@ fn ten_304s_over_a_long_silence_are_doubted_and_a_lie_is_found() {
             at_s = next.due_s;
         }
         let published_s = if published_s == 1 { doubted - 50 } else { at_s - 1 };
-        brings(&mut feeds, feed, &[entry("http://a.example/new", "", "", published_s)], at_s);
+        let mut listed = first;
+        listed.insert(0, entry("http://a.example/new", "", "", published_s));
+        brings(&mut feeds, feed, &listed, at_s);
         let next = feeds.next(feed, at_s).unwrap();
         assert_eq!((next.unconditional, feeds.feed(feed).unwrap().polls().lies()), (lies, lies));
         assert_eq!(next.why, if lies { PollReason::PollMinPlain } else { PollReason::Backoff });

@@ -46,14 +46,10 @@ impl Site {
             if self.listed.len() > LISTED {
                 self.listed.pop_front();
             }
-            // A quarter of all posts come within minutes of another.
+            // Two of five posts come within minutes of another.
             self.next_s += match self.burst {
                 0 => {
-                    self.burst = if rng.chance(std::env::var("BURST").map_or(100, |t| t.parse().unwrap())) {
-                        1 + rng.below(4) as u32
-                    } else {
-                        0
-                    };
+                    self.burst = if rng.chance(170) { 1 + rng.below(4) as u32 } else { 0 };
                     -(1.0 - unit(rng)).ln() * self.gap_s
                 }
                 _ => {
@@ -90,7 +86,7 @@ fn run(schedule: FeedSchedule, sites: usize, days: u32, seed: u64, folder: Optio
     let mut all = Vec::new();
     for n in 0..sites {
         let feed = add(&mut feeds, &format!("http://{n}.example/feed"), "");
-        let gap_s = 30.0 * f64::from(DAY) * (1.0f64 / 1_500.0).powf(unit(&mut rng));
+        let gap_s = 30.0 * f64::from(DAY) * (1.0f64 / 1_500.0).powf((n as f64 + 0.5) / sites as f64);
         let begin_s = f64::from(NOON) - unit(&mut rng) * gap_s * 20.0;
         let mut site =
             Site { feed, gap_s, next_s: begin_s, burst: 0, posted: 0, listed: VecDeque::new(), seen: 0 };
@@ -183,7 +179,7 @@ fn size(usual: usize) -> usize {
 
 #[test]
 fn by_its_rate_a_feed_is_asked_less_and_its_stories_come_sooner() {
-    let (sites, days, seed) = (size(60), 50, 16);
+    let (sites, days, seed) = (size(40), 50, 16);
     eprintln!("{sites} feeds, {days} days, seed {seed}");
     let backoff = run(FeedSchedule::Backoff, sites, days, seed, None).row("backoff", sites, days);
     let rate = run(FeedSchedule::Rate, sites, days, seed, None).row("rate", sites, days);
@@ -195,10 +191,10 @@ fn by_its_rate_a_feed_is_asked_less_and_its_stories_come_sooner() {
 #[test]
 fn a_year_of_feeds_keeps_every_promise_over_restarts() {
     let folder = Folder::new("year");
-    let (sites, seed) = (size(12), 2_026);
+    let (sites, seed) = (size(6), 2_026);
     eprintln!("{sites} feeds, a year, seed {seed}");
     let mut figures = run(FeedSchedule::Backoff, sites, 365, seed, Some(&folder));
     figures.row("backoff", sites, 365);
     let total: u64 = figures.found;
-    assert!(total > 1_000 && figures.lost * 500 < figures.posted, "{total} {}", figures.lost);
+    assert!(total > 500 && figures.lost * 500 < figures.posted, "{total} {}", figures.lost);
 }
