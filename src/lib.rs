@@ -77,6 +77,7 @@
 //! | 3     | `extractor`               | the text of an article out of its page, and the texts that are kept |
 //! | 3     | `store_server`            | segments: append, commit, seal, recover, index, read, let go       |
 //! | 3     | `doc_index`               | every URL known: ledger, rows, seen-set, frontier, due times       |
+//! | 3     | `feeds`                   | sources and feeds, when each is polled and why then; stories, each once |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 3     | `master`                  | URL logs in, the queue of every node out: epochs, current_log, domain map, queues |
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
@@ -122,6 +123,7 @@ pub mod driver;
 pub mod engine;
 pub mod extractor;
 pub mod farm;
+pub mod feeds;
 pub(crate) mod handler;
 pub mod limits;
 pub mod master;

@@ -4,7 +4,7 @@
 //! ```text
 //!   5  commands, main
 //!   4  admin  engine  farm  sim  archive   (sim may use engine and farm, admin may use engine)
-//!   3  url_server  spider  handler  extractor  store_server  doc_index  audit  resolver  master
+//!   3  url_server  spider  handler  extractor  store_server  doc_index  audit  resolver  master  feeds
 //!      config                       (reads the enums of roles and protocols by name; none of them knows it)
 //!      tune                         (the machine; knows no role)
 //!   2  driver  rings  storage
@@ -37,6 +37,7 @@ const ROLES: &[&str] = &[
     "audit",
     "resolver",
     "master",
+    "feeds",
 ];
 
 const UNSAFE_HOMES: [&str; 2] = ["driver/uring", "store_server/mmap"];

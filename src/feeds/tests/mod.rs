@@ -1,0 +1,3 @@
+//! The role as its callers know it.
+
+mod polling;
