@@ -155,13 +155,14 @@ fn tidy(text: &str) -> String {
 fn line(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
-        if line.len() + word.len() >= LINE_BYTES_MAX {
-            break;
-        }
         if !line.is_empty() {
             line.push(' ');
         }
         line.push_str(word);
+        if line.len() > LINE_BYTES_MAX {
+            line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
+            break;
+        }
     }
     line
 }
@@ -266,6 +267,7 @@ mod tests {
         let long = format!("{}ü", "a".repeat(TEXT_BYTES_MAX - 1));
         assert_eq!(tidy(&long).len(), TEXT_BYTES_MAX - 1);
         assert_eq!(line("a\u{a0}b \n c"), "a b c");
-        assert!(line(&"word ".repeat(9_999)).len() < LINE_BYTES_MAX);
+        assert_eq!(line(&"word ".repeat(9_999)).len(), LINE_BYTES_MAX);
+        assert_eq!(line(&"市".repeat(9_999)).len(), LINE_BYTES_MAX / 3 * 3);
     }
 }

@@ -29,6 +29,8 @@ mod log;
 mod page_date;
 mod places;
 mod story_text;
+#[cfg(test)]
+mod tests;
 #[cfg_attr(not(feature = "extract"), path = "no_text.rs")]
 mod text;
 mod texts;

@@ -27,8 +27,6 @@ pub(super) enum Told {
 const HEAD_BYTES: u64 = 24;
 const MAGIC: &[u8; 8] = b"NEPHTPL1";
 const ENTRY_BYTES: u64 = 8;
-/// A larger number is no story of ours: the file would take terabytes.
-pub(super) const STORY_MAX: u64 = u32::MAX as u64;
 
 impl Places {
     pub fn over(bytes: Bytes) -> Places {
@@ -49,19 +47,13 @@ impl Places {
         self.bytes.truncate(0)
     }
 
-    pub fn note(&mut self, story: u64, position: u64) -> io::Result<()> {
-        if story > STORY_MAX {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{story} is no number of a story"),
-            ));
-        }
+    pub fn note(&mut self, story: u32, position: u64) -> io::Result<()> {
         self.bytes.write_at(&entry(story, position).to_le_bytes(), place(story))
     }
 
-    pub fn of(&self, story: u64) -> io::Result<Told> {
+    pub fn of(&self, story: u32) -> io::Result<Told> {
         let mut bytes = [0; ENTRY_BYTES as usize];
-        if story > STORY_MAX || self.bytes.read_at(&mut bytes, place(story))? < bytes.len() {
+        if self.bytes.read_at(&mut bytes, place(story))? < bytes.len() {
             return Ok(Told::Nothing);
         }
         let told = u64::from_le_bytes(bytes);
@@ -85,15 +77,15 @@ impl Places {
     }
 }
 
-fn place(story: u64) -> u64 {
-    HEAD_BYTES + story * ENTRY_BYTES
+fn place(story: u32) -> u64 {
+    HEAD_BYTES + u64::from(story) * ENTRY_BYTES
 }
 
 /// A position and a check in two bytes, neither of them 0: one byte that is wrong makes no empty place.
-fn entry(story: u64, position: u64) -> u64 {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&story.to_le_bytes());
-    bytes[8..].copy_from_slice(&position.to_le_bytes());
+fn entry(story: u32, position: u64) -> u64 {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&story.to_le_bytes());
+    bytes[4..].copy_from_slice(&position.to_le_bytes());
     let check = u64::from(crc32c::crc32c(&bytes) & 0xffff) | 0x0101;
     position << 16 | check
 }

@@ -5,7 +5,7 @@ use std::io;
 /// What is kept of a story's page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoryText {
-    pub story: u64,
+    pub story: u32,
     pub doc_id: u32,
     /// By which rules it was made.
     pub rules: u16,
@@ -24,7 +24,7 @@ pub struct StoryText {
 pub(super) const MAGIC: [u8; 4] = *b"TXT1";
 /// Magic, bytes of the packed rest, its bytes unpacked, its checksum, story, document, rules, two of nothing, and the
 /// checksum of all that.
-pub(super) const HEAD_BYTES: usize = 36;
+pub(super) const HEAD_BYTES: usize = 32;
 /// No record is longer, unpacked.
 pub(super) const PLAIN_BYTES_MAX: usize = 8 << 20;
 
@@ -34,7 +34,7 @@ pub(super) struct Head {
     pub packed_bytes: usize,
     plain_bytes: usize,
     packed_crc: u32,
-    pub story: u64,
+    pub story: u32,
     doc_id: u32,
     pub rules: u16,
 }
@@ -51,9 +51,9 @@ impl Head {
             packed_bytes: u32_at(head, 4) as usize,
             plain_bytes: u32_at(head, 8) as usize,
             packed_crc: u32_at(head, 12),
-            story: u64_at(head, 16),
-            doc_id: u32_at(head, 24),
-            rules: u16_at(head, 28),
+            story: u32_at(head, 16),
+            doc_id: u32_at(head, 20),
+            rules: u16_at(head, 24),
         };
         let is_possible = head.plain_bytes <= PLAIN_BYTES_MAX
             && head.packed_bytes <= lz4_flex::block::get_maximum_output_size(PLAIN_BYTES_MAX);

@@ -85,15 +85,12 @@ impl Texts {
         self.places.sync(self.log.len())
     }
 
-    /// By which rules the text of a story was made; `None` if it has none.
-    pub fn rules_of(&self, story: u64) -> io::Result<Option<u16>> {
-        match self.places.of(story)? {
-            Told::At(at) => {
-                let head = log::head_at(&self.log, at)?;
-                Ok(head.filter(|head| head.story == story).map(|head| head.rules))
-            }
-            Told::Nothing | Told::Unknown => Ok(None),
-        }
+    /// Whether a story has a text, of these rules or later ones.
+    pub fn has(&self, story: u32, rules_min: u16) -> io::Result<bool> {
+        let Told::At(at) = self.places.of(story)? else { return Ok(false) };
+        // The place of a text that was lost with the power may have outlived it.
+        let head = log::head_at(&self.log, at)?;
+        Ok(head.is_some_and(|head| head.story == story && head.rules >= rules_min))
     }
 
     /// Where the next one will lie.

@@ -31,7 +31,7 @@ impl TextsView {
     }
 
     /// The latest text of a story.
-    pub fn by_story(&self, story: u64) -> io::Result<Option<StoryText>> {
+    pub fn by_story(&self, story: u32) -> io::Result<Option<StoryText>> {
         let covered = self.places.covered()?;
         let known = match self.places.of(story)? {
             Told::At(at) => {

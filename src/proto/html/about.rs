@@ -101,7 +101,7 @@ mod tests {
                 "time 2024-01-02T03:04Z",
             ),
             ("<script>'<meta name=a content=b>'</script><style><time datetime=1></style>", ""),
-            ("<script type=\"application/ld+json\">{\"a\":1}</script>", "json {\"a\":1}"),
+            ("<script type=\"application/ld+json\">{\"a\":1}</script>", r#"json {\"a\":1}"#),
             ("<script type=application/ld+json>{", ""),
             ("<meta name=a", ""),
         ] {
