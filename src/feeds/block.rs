@@ -68,42 +68,62 @@ impl Block {
     }
 }
 
-/// Goes through the blocks of a file. What is no block is passed over, up to the next one; what has none behind it is
-/// the torn end.
-pub(super) fn scan(file: &Bytes, from: u64, mut each: impl FnMut(u64, &Block)) -> io::Result<Scan> {
-    let len = file.len();
-    let mut found = Scan { end: from.min(len), ..Scan::default() };
-    let mut chunk = Vec::new();
-    // Where the chunk begins, and where in it we are.
-    let (mut base, mut at) = (from, 0);
-    while base + (at as u64) < len {
-        if chunk.len() - at < BYTES_MAX && base + (chunk.len() as u64) < len {
-            base += at as u64;
-            at = 0;
-            chunk.resize(CHUNK.min((len - base) as usize), 0);
-            let read = file.read_at(&mut chunk, base)?;
-            chunk.truncate(read);
-            if read == 0 {
-                break;
-            }
-        }
-        match block_at(&chunk[at..]) {
-            Some(block_len) => {
-                let place = base + at as u64;
-                if place > found.end {
-                    found.damaged.push((found.end, place - found.end));
-                }
-                each(place, &Block::of(&chunk[at..at + block_len]));
-                at += block_len;
-                found.end = base + at as u64;
-            }
-            None => {
-                let next = memchr::memmem::find(&chunk[at + 1..], &MAGIC).map(|next| at + 1 + next);
-                // The magic may be cut by the end of the chunk.
-                at = next.unwrap_or_else(|| chunk.len().saturating_sub(3).max(at + 1));
-            }
-        }
+/// Goes through the blocks of a file. What is no block is passed over, up to the next one.
+pub(super) struct Blocks {
+    chunk: Vec<u8>,
+    /// Where the chunk begins, and where in it we are.
+    base: u64,
+    at: usize,
+    /// Where the last whole block ends.
+    end: u64,
+    damaged: Vec<(u64, u64)>,
+}
+
+impl Blocks {
+    pub fn from(at: u64) -> Blocks {
+        Blocks { chunk: Vec::new(), base: at, at: 0, end: at, damaged: Vec::new() }
     }
-    found.torn_bytes = len.saturating_sub(found.end);
-    Ok(found)
+
+    /// The next block, and its place.
+    pub fn next(&mut self, file: &Bytes) -> io::Result<Option<(u64, Block)>> {
+        let len = file.len();
+        while self.base + (self.at as u64) < len {
+            let is_short = self.chunk.len() - self.at < BYTES_MAX;
+            if is_short && self.base + (self.chunk.len() as u64) < len {
+                self.base += self.at as u64;
+                self.at = 0;
+                self.chunk.resize(CHUNK.min((len - self.base) as usize), 0);
+                let read = file.read_at(&mut self.chunk, self.base)?;
+                self.chunk.truncate(read);
+                if read == 0 {
+                    break;
+                }
+            }
+            let rest = &self.chunk[self.at..];
+            let Some(block_len) = block_at(rest) else {
+                let next = memchr::memmem::find(&rest[1..], &MAGIC);
+                // The magic may be cut by the end of the chunk.
+                self.at += next.map_or(rest.len().saturating_sub(3).max(1), |next| next + 1);
+                continue;
+            };
+            let (place, block) = (self.base + self.at as u64, Block::of(&rest[..block_len]));
+            if place > self.end {
+                self.damaged.push((self.end, place - self.end));
+            }
+            self.at += block_len;
+            self.end = self.base + self.at as u64;
+            return Ok(Some((place, block)));
+        }
+        Ok(None)
+    }
+}
+
+/// Goes through all blocks from a place on. What has none behind it is the torn end.
+pub(super) fn scan(file: &Bytes, from: u64, mut each: impl FnMut(u64, &Block)) -> io::Result<Scan> {
+    let mut blocks = Blocks::from(from);
+    while let Some((place, block)) = blocks.next(file)? {
+        each(place, &block);
+    }
+    let Blocks { end, damaged, .. } = blocks;
+    Ok(Scan { end, torn_bytes: file.len().saturating_sub(end), damaged })
 }

@@ -39,7 +39,9 @@ const EACH: usize = 3;
 const AHEAD_MAX_S: i64 = 7 * 86_400;
 /// Entries in a row that have the guid of another story, and neither its URL nor its title: guids that tell nothing.
 const GUID_ONLY_MAX: u32 = 3;
-/// What is kept of a guid and of a title.
+/// A feed that lists fewer shares nothing with the listing before as a rule.
+const GAP_ENTRIES_MIN: usize = 3;
+/// What is kept of a guid and of a title, and compared.
 const GUID_BYTES_MAX: usize = 1_024;
 const TITLE_BYTES_MAX: usize = 1_024;
 
@@ -155,8 +157,8 @@ impl Entries {
         }
         polls.guids_bad = guids_bad;
         let tops = tops(&read.entries);
-        let is_first = polls.tops == [0; 4];
-        told.gap = told.new > 0 && !is_first && !shares(&polls.tops, &read.entries);
+        let can_tell = polls.tops.iter().filter(|&&top| top != 0).count().min(read.entries.len()) >= GAP_ENTRIES_MIN;
+        told.gap = told.new > 0 && can_tell && !shares(&polls.tops, &read.entries);
         told.mean_gap_s = mean_gap(&read.entries, desk.now_s);
         polls.tops = tops;
         (polls.checksum, polls.digest) = (read.checksum, read.digest);
@@ -196,9 +198,9 @@ impl Entries {
             // A guid that is the URL says nothing more.
             let guid = match entry.guid.is_empty() || entry.guid == entry.url {
                 true => 0,
-                false => desk.prints.of_text(PrintKind::Guid, source, &entry.guid),
+                false => desk.prints.of_text(PrintKind::Guid, source, cut(&entry.guid, GUID_BYTES_MAX)),
             };
-            let title = match normal(&entry.title, name) {
+            let title = match normal(cut(&entry.title, TITLE_BYTES_MAX), name) {
                 empty if empty.is_empty() => 0,
                 normal => desk.prints.of_title(source, week, &normal),
             };

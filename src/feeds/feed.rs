@@ -1,4 +1,4 @@
-use super::facts::FeedFormat;
+use crate::proto::feed::FeedFormat;
 use super::ids::{FeedId, SourceId};
 use super::polls::Polls;
 use crate::base::named_enum;

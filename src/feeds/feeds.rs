@@ -27,6 +27,8 @@ pub struct Feeds {
     pub(super) rows: Rows,
     /// None in memory alone.
     pub(super) journal: Option<Journal>,
+    /// Only the book was opened: nothing is known of stories.
+    pub(super) is_book_alone: bool,
     entries: Entries,
     /// What listings were, until their poll is noted.
     reads: RapidHashMap<FeedId, ReadTold>,
@@ -63,6 +65,7 @@ impl Feeds {
             ledger,
             rows,
             journal,
+            is_book_alone: false,
             entries: Entries::default(),
             reads: RapidHashMap::default(),
             waiting: HashTable::new(),

@@ -1,5 +1,5 @@
 use super::book::{Book, Source};
-use super::facts::FeedFormat;
+use crate::proto::feed::FeedFormat;
 use super::feed::{Feed, FeedState};
 use super::ids::{FeedId, SourceId};
 use super::polls::Polls;
@@ -82,6 +82,14 @@ impl FeedRecord {
             merged: feed.merged,
             polls: feed.polls,
         }
+    }
+
+    pub fn id(&self) -> FeedId {
+        self.id
+    }
+
+    pub fn polls(&self) -> &Polls {
+        &self.polls
     }
 
     fn feed(&self) -> Feed {

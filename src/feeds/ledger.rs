@@ -88,6 +88,11 @@ impl Ledger {
         Ok(Ledger::at(bytes, seed, written, next))
     }
 
+    /// One of which nothing is known but its length: for those who only change the book.
+    pub fn apart(written: u64) -> Ledger {
+        Ledger::at(Bytes::Memory(Vec::new()), 0, written, 1)
+    }
+
     fn at(bytes: Bytes, seed: u64, written: u64, next: u32) -> Ledger {
         Ledger { bytes, seed, written, unwritten: Vec::new(), payload: Vec::new(), first: next, next }
     }

@@ -22,12 +22,13 @@
 //! | `ledger`    | stories and duplicates in the order they were found, append-only                     |
 //! | `rows`      | where the ledger has a story, its document and its state: 24 bytes each              |
 //! | `journal`   | sources and feeds on disk: appended on change, made anew when half of it is old      |
+//! | `open`      | how a directory is taken up after any end of a process, and how it is flushed         |
+//! | `operation` | what people ask of the book, as a value that can be sent                             |
 //! | `view`      | both for other processes, as they are on disk                                        |
 
 mod block;
 mod book;
 mod entries;
-mod facts;
 mod feed;
 mod feeds;
 mod ids;
@@ -35,6 +36,7 @@ mod journal;
 mod ledger;
 mod next_poll;
 mod open;
+mod operation;
 mod outcome;
 mod polls;
 mod prints;
@@ -47,15 +49,17 @@ mod story;
 mod tests;
 mod title;
 mod told;
+mod view;
 mod week;
 mod windows;
 
 pub use book::{Added, NewFeed, Source};
-pub use facts::{FeedFacts, FeedFormat, FeedHints};
+pub use crate::proto::feed::{FeedFacts, FeedFormat, FeedHints};
 pub use feed::{Feed, FeedState};
 pub use entries::{DuplicateBy, is_home_page};
 pub use feeds::Feeds;
 pub use ids::{FeedId, SourceId, StoryId};
+pub use operation::{FeedOp, OpTold};
 pub use outcome::PollOutcome;
 pub use polls::Polls;
 pub use read::{EntryRead, FeedRead, NewStory, ReadTold, Redundant};
@@ -63,4 +67,5 @@ pub use reason::{NextPoll, PollReason};
 pub use rules::{FeedRules, FeedSchedule, StoryScope};
 pub use story::{DateFrom, Story, StoryState};
 pub use told::Told;
+pub use view::{FeedsView, Known, StoriesSince, StoriesView};
 pub use week::Week;

@@ -28,6 +28,10 @@ impl Files {
         self.data.join("feeds/journal")
     }
 
+    pub fn of(data: &Path) -> Files {
+        Files { data: data.to_path_buf() }
+    }
+
     pub fn ledger(&self) -> PathBuf {
         self.data.join("stories/ledger")
     }
@@ -52,7 +56,7 @@ pub(super) fn print_seed(seed: u64, scope: StoryScope) -> u64 {
 impl Feeds {
     /// Opens feeds and stories of a data directory, or begins them, and says what was wrong with them.
     pub fn open(dir: &Path, rules: FeedRules) -> io::Result<(Feeds, Vec<Told>)> {
-        let files = Files { data: dir.to_path_buf() };
+        let files = Files::of(dir);
         make_directory(&dir.join("feeds"))?;
         make_directory(&dir.join("stories"))?;
         let mut told = Vec::new();
@@ -69,7 +73,8 @@ impl Feeds {
             }
         };
         let bytes = Bytes::open(&path).map_err(about(&path))?;
-        let mut rows = Rows::new(Bytes::open(&files.rows())?);
+        let path_rows = files.rows();
+        let mut rows = Bytes::open(&path_rows).and_then(Rows::open).map_err(about(&path_rows))?;
         let open_prints = || Prints::open(&files.seen(), print_seed(seed, rules.scope), rules.memory_bytes);
         let mut prints = open_prints()?;
         let mut is_rebuilt = prints.removed() > 0;
@@ -104,6 +109,23 @@ impl Feeds {
             read.again.iter().for_each(|feed| feeds.read_again(*feed));
         }
         Ok((feeds, told))
+    }
+
+    /// The book alone, to be changed while no crawl runs: stories stay as they are. `None` if there is none, and none is
+    /// to be made.
+    pub fn open_book(dir: &Path, make: bool) -> io::Result<Option<Feeds>> {
+        let files = Files::of(dir);
+        if !make && !files.journal().exists() {
+            return Ok(None);
+        }
+        make_directory(&dir.join("feeds"))?;
+        let ledger = Ledger::apart(Bytes::read_only(&files.ledger())?.len());
+        let (journal, read) = Journal::open(&files.journal(), ledger.end())?;
+        let rows = Rows::new(Bytes::Memory(Vec::new()));
+        let (rules, prints) = (FeedRules::default(), Prints::in_memory(0));
+        let mut feeds = Feeds::of_parts(rules, read.book, prints, ledger, rows, Some(journal));
+        feeds.is_book_alone = true;
+        Ok(Some(feeds))
     }
 
     /// Takes up what the runs do not cover, and the stories that wait for their download.
@@ -206,7 +228,10 @@ impl Feeds {
         }
         self.changed.clear();
         self.polled.clear();
-        journal.compact(&self.book, self.ledger.end()).map(drop)
+        match self.is_book_alone {
+            true => Ok(()),
+            false => journal.compact(&self.book, self.ledger.end()).map(drop),
+        }
     }
 
     /// Flushes, and leaves nothing to be made again by the next opening.

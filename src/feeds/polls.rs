@@ -1,4 +1,4 @@
-use super::facts::FeedHints;
+use crate::proto::feed::FeedHints;
 use super::reason::{NextPoll, PollReason};
 use serde::{Deserialize, Serialize};
 

@@ -27,7 +27,7 @@ pub(super) struct Prints {
 }
 
 /// Numbers of entries in the seen-set: four to an entry, one for each kind.
-const KINDS: u32 = 4;
+pub(super) const KINDS: u32 = 4;
 /// The highest number that an entry may have.
 pub(super) const NUMBER_MAX: u32 = u32::MAX / KINDS - 1;
 

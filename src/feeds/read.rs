@@ -1,6 +1,6 @@
 use super::ids::StoryId;
 use crate::base::named_enum;
-use super::facts::FeedFacts;
+use crate::proto::feed::FeedFacts;
 use serde::Serialize;
 
 /// What a poll brought: a feed, parsed.

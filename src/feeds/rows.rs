@@ -48,10 +48,31 @@ pub(super) struct Rows {
 }
 
 const ROW_BYTES: usize = 24;
+/// The place of row 0, which there is none of.
+const MAGIC: &[u8; 8] = b"NEPHSTR1";
 
 impl Rows {
     pub fn new(bytes: Bytes) -> Rows {
         Rows { bytes, dirty: BTreeMap::new() }
+    }
+
+    /// Begins the file if there is none; refuses one that is none of ours.
+    pub fn open(mut bytes: Bytes) -> io::Result<Rows> {
+        let mut header = [0; ROW_BYTES];
+        match bytes.read_at(&mut header, 0)? {
+            ROW_BYTES if header[..8] == *MAGIC => {}
+            // Never written to its end.
+            read if read < ROW_BYTES || header == [0; ROW_BYTES] => {
+                header = [0; ROW_BYTES];
+                header[..8].copy_from_slice(MAGIC);
+                bytes.write_at(&header, 0)?;
+            }
+            _ => {
+                let text = "it has no rows of stories, or of another version (remove it: it is made again)";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
+        }
+        Ok(Rows::new(bytes))
     }
 
     pub fn get(&self, number: u32) -> io::Result<Option<Row>> {

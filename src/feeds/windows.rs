@@ -1,5 +1,5 @@
 use super::reason::PollReason;
-use super::facts::FeedHints;
+use crate::proto::feed::FeedHints;
 
 const HOUR_S: u32 = 3_600;
 const DAY_S: u32 = 86_400;

@@ -19,13 +19,11 @@ pub struct FeedLimits {
     pub entries_max: usize,
     /// Of one title, guid, name or date; what is longer is cut there. A longer URL is none.
     pub text_bytes_max: usize,
-    /// Values of JSON inside each other. XML is read without a stack, and may be as deep as it likes.
-    pub depth_max: usize,
 }
 
 impl Default for FeedLimits {
     fn default() -> FeedLimits {
-        FeedLimits { entries_max: FEED_ENTRIES_MAX, text_bytes_max: FEED_TEXT_BYTES_MAX, depth_max: 64 }
+        FeedLimits { entries_max: FEED_ENTRIES_MAX, text_bytes_max: FEED_TEXT_BYTES_MAX }
     }
 }
 

@@ -30,17 +30,21 @@
 
 pub mod date;
 mod decode;
+pub mod discovery;
 mod entities;
 mod entry;
 mod facts;
 mod hints;
+mod json;
 mod lexer;
 mod links;
 mod names;
+pub mod opml;
 mod plain;
 mod read;
 #[cfg(test)]
 mod tests;
+pub mod title;
 mod xml;
 
 pub use facts::{FeedEntry, FeedError, FeedFacts, FeedFormat, FeedHints, FeedLimits, FeedSource};

@@ -1,6 +1,6 @@
 use super::decode::decode;
 use super::facts::{FeedEntry, FeedError, FeedFacts, FeedLimits, FeedSource};
-use super::xml;
+use super::{json, xml};
 use crate::limits::SITEMAP_BYTES_MAX;
 use crate::proto::coding::{CodingLimits, ContentDecoder, Decoded};
 
@@ -40,6 +40,9 @@ fn read_plain(
     if text.is_empty() {
         return Err(FeedError::Empty);
     }
-    let facts = xml::read(text, about, limits, entry)?;
+    let facts = match text.starts_with('{') {
+        true => json::read(text, about, limits, entry)?,
+        false => xml::read(text, about, limits, entry)?,
+    };
     Ok(FeedFacts { damage: damage.or(facts.damage), ..facts })
 }
