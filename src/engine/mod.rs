@@ -46,7 +46,7 @@
 //! No wing uses one that uses it; the layers test fails on a circle.
 
 mod crawl;
-pub(crate) mod extraction;
+mod extraction;
 mod from_master;
 mod inspect;
 mod links;
@@ -63,6 +63,7 @@ pub(crate) use crawl::node_setup::SpiderSetup;
 pub use crawl::open_index::OpenIndex;
 pub(crate) use crawl::open_index::index_folder;
 pub(crate) use crawl::settings::scope_of;
+pub use extraction::{ExtractionSetup, TextsMade};
 pub(crate) use from_master::{MasterFeed, MasterPosition};
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub use inspect::desk::Desk;

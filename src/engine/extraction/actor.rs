@@ -31,6 +31,13 @@ pub(crate) struct Extraction<L, P, H> {
     unsynced: u32,
     sync_at: Option<Now>,
     look_at: Now,
+    /// Stories that were passed over in this round.
+    passed: u64,
+    /// When the ledger is looked at from its beginning again.
+    whole_at: Now,
+    /// Nothing was found in the last round.
+    is_idle: bool,
+    refusal: Option<io::Error>,
     /// What could not be written.
     unwritten: Option<StoryText>,
     is_ending: bool,
@@ -54,6 +61,8 @@ const AHEAD_MAX: usize = 256;
 /// Stories that one look at the ledger passes over.
 const LOOK_MAX: u32 = 65_536;
 const LOOK_US: u64 = 2_000_000;
+const LOOK_STORY_US: u64 = 100;
+const WHOLE_US: u64 = 3_600_000_000;
 const SYNC_US: u64 = 1_000_000;
 const SYNC_TEXTS: u32 = 256;
 
@@ -73,6 +82,10 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
             unsynced: 0,
             sync_at: None,
             look_at: Now::ZERO,
+            passed: 0,
+            whole_at: Now::from_us(WHOLE_US),
+            is_idle: false,
+            refusal: None,
             unwritten: None,
             is_ending: false,
             figures: Arc::default(),
@@ -83,6 +96,16 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
     pub fn redo_before(mut self, rules: u16) -> Self {
         self.rules_min = rules;
         self
+    }
+
+    /// Whether no story was waiting when they were last looked at, and none is open.
+    pub fn is_done(&self) -> bool {
+        self.is_idle && self.waiting.is_empty() && self.open.is_empty() && self.unwritten.is_none()
+    }
+
+    /// Why it was last refused something.
+    pub fn take_refusal(&mut self) -> io::Error {
+        self.refusal.take().unwrap_or_else(|| io::Error::other("nobody knows why"))
     }
 
     pub fn figures(&self) -> Arc<ExtractionFigures> {
@@ -158,11 +181,18 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
             }
             ControlFlow::Continue(())
         })?;
+        self.passed += u64::from(passed);
         if is_whole {
-            (self.at, self.is_run) = (self.low, true);
-            if self.waiting.is_empty() {
-                self.look_at = now.plus_us(LOOK_US);
+            if now >= self.whole_at {
+                (self.low, self.whole_at) = (0, now.plus_us(WHOLE_US));
             }
+            (self.at, self.is_run) = (self.low, true);
+            self.is_idle = self.waiting.is_empty();
+            if self.is_idle {
+                // A long round is not begun again as soon as a short one.
+                self.look_at = now.plus_us(LOOK_US + self.passed * LOOK_STORY_US);
+            }
+            self.passed = 0;
         }
         failed.map_or(Ok(()), Err)
     }
@@ -214,7 +244,8 @@ impl<L: Ledger, P: Pages, H: Hands> Actor for Extraction<L, P, H> {
             Ok(turned) => turned,
             // What is not written is made again by the next process.
             Err(_) if self.is_ending => Turned::Finished,
-            Err(_) => {
+            Err(cause) => {
+                self.refusal = Some(cause);
                 self.figures.refused.fetch_add(1, Ordering::Relaxed);
                 self.look_at = self.look_at.max(now.plus_us(LOOK_US));
                 Turned::Stuck

@@ -15,18 +15,19 @@
 //! | `actor`      | the turn: look, read, hand out, append, sync                     |
 //! | `waiting`    | what the ledger of stories and the store are asked               |
 //! | `store_pages`| pages out of the store                                           |
+//! | `stories`    | the ledger of stories of a data directory                        |
 //! | `job`        | one page to one text                                             |
 //! | `hands`      | threads that do it, and their deadline                           |
+//! | `at_rest`    | all of it put together                                           |
 
 mod actor;
+mod at_rest;
 mod hands;
 mod job;
 mod store_pages;
+mod stories;
 #[cfg(test)]
 mod tests;
 mod waiting;
 
-pub(crate) use actor::{Extraction, ExtractionFigures};
-pub(crate) use hands::{Hands, ThreadHands};
-pub(crate) use store_pages::StorePages;
-pub(crate) use waiting::{FetchedStory, Ledger, Pages, StoryWork};
+pub use at_rest::{ExtractionSetup, TextsMade};

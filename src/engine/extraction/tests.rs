@@ -319,3 +319,69 @@ fn bombs_are_survived() {
     }
     const { assert!(STACK_BYTES >= 8 << 20) };
 }
+
+/// The role's own files: what it says of a story is what is done for it.
+#[test]
+fn stories_of_a_data_directory() {
+    use super::stories::StoriesLedger;
+    use crate::feeds::{EntryRead, FeedFacts, FeedFormat, FeedHints, FeedRead, FeedRules, Feeds, NewFeed};
+    use crate::proto::record::ResultCode;
+
+    let dir = TestDir::new("ledger");
+    fs::create_dir_all(&dir.0).unwrap();
+    let (mut feeds, _) = Feeds::open(&dir.0, FeedRules::default()).unwrap();
+    let url = "http://a.example/feed";
+    let feed = feeds.add(&NewFeed { url, source: "A", title: "" }, 1_800_000_000).unwrap().feed;
+    let entries: Vec<EntryRead> = (0..4)
+        .map(|number| EntryRead {
+            url: format!("http://a.example/{number}").into(),
+            title: format!("Title {number}").into(),
+            published_s: (number == 1).then_some(1_799_999_999),
+            ..EntryRead::default()
+        })
+        .collect();
+    let facts = FeedFacts {
+        format: FeedFormat::Rss20,
+        title: String::new(),
+        link: None,
+        language: Some("en".to_string()),
+        hub: None,
+        hints: FeedHints::default(),
+        entries: 4,
+        damage: None,
+    };
+    let mut new = Vec::new();
+    let read = FeedRead { facts, entries, checksum: 1, digest: 1, skipped: 0 };
+    feeds.read(feed, &read, 1_800_000_000, |story| new.push(story.story)).unwrap();
+    for (index, story) in new.iter().enumerate() {
+        feeds.downloads(*story, 100 + index as u32).unwrap();
+    }
+    feeds.fetched(101, ResultCode::Ok, 1_800_000_001).unwrap();
+    feeds.fetched(102, ResultCode::ConnectRefused, 1_800_000_001).unwrap();
+    feeds.flush(true).unwrap();
+    let mut ledger = StoriesLedger::new(dir.0.clone());
+    let mut seen = Vec::new();
+    ledger
+        .each(0, &mut |story, work| {
+            seen.push((story, work));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(
+        seen.iter().map(|(story, _)| *story).collect::<Vec<_>>(),
+        new.iter().map(|id| id.0).collect::<Vec<_>>()
+    );
+    let kinds: Vec<&StoryWork> = seen.iter().map(|(_, work)| work).collect();
+    assert!(matches!(kinds[0], StoryWork::Pending) && matches!(kinds[3], StoryWork::Pending), "{kinds:?}");
+    let StoryWork::Fetched(fetched) = kinds[1] else { panic!("{kinds:?}") };
+    assert_eq!((fetched.doc_id, &*fetched.title, fetched.published_s), (101, "Title 1", Some(1_799_999_999)));
+    assert_eq!(kinds[2], &StoryWork::Settled);
+    let mut later = Vec::new();
+    ledger
+        .each(new[2].0, &mut |story, _| {
+            later.push(story);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(later, [new[2].0, new[3].0]);
+}

@@ -11,7 +11,7 @@ pub(crate) trait Ledger {
 /// How far a story is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoryWork {
-    /// Nothing more will come.
+    /// Nothing will come, or not soon: the whole ledger is looked at now and then.
     Settled,
     /// Its page is not there yet.
     Pending,
