@@ -1,8 +1,8 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
-    add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
-    master, metrics, parse, pause, reflog, robots, sim, spider, status, stop, store, storeserver, tune,
-    urlserver,
+    add, audit, bench, completions, config, crawl, demo, explain, export, farm, feeds, help, import, index,
+    man, master, metrics, parse, pause, reflog, robots, sim, spider, status, stop, store, storeserver,
+    stories, tune, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -47,6 +47,8 @@ enum Command {
     Metrics(metrics::MetricsArgs),
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
+    Feeds(feeds::FeedsArgs),
+    Stories(stories::StoriesArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Urlserver(Box<urlserver::UrlServerArgs>),
@@ -66,9 +68,10 @@ enum Command {
 }
 
 /// The commands as they belong together. One that is not here is of the last group.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
     ("Look", &["store", "index", "explain", "audit", "help"]),
+    ("Feeds and stories", &["feeds", "stories", "search"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver", "master", "reflog"]),
     ("Machine", &["tune", "config", "metrics", "man", "completions"]),
@@ -144,6 +147,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Index(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Metrics(args) => args.run(),
+        Command::Feeds(args) => args.run(),
+        Command::Stories(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),

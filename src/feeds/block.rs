@@ -49,7 +49,8 @@ fn checksum(block: &[u8]) -> u32 {
 
 /// The length of the whole block that bytes begin with; `None` if they do not.
 fn block_at(bytes: &[u8]) -> Option<usize> {
-    let len = bytes.get(..HEADER_BYTES).filter(|header| header[..4] == MAGIC).map(|header| u32_at(header, 4))?;
+    let len =
+        bytes.get(..HEADER_BYTES).filter(|header| header[..4] == MAGIC).map(|header| u32_at(header, 4))?;
     let len = usize::try_from(len).ok().filter(|len| (HEADER_BYTES..=BYTES_MAX).contains(len))?;
     let block = bytes.get(..len)?;
     (u32_at(block, 16) == checksum(block)).then_some(len)

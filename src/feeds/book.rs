@@ -197,7 +197,8 @@ impl Book {
     pub fn ram_bytes(&self) -> usize {
         let spare = (self.feeds.capacity() - self.feeds.len()) * size_of::<Feed>();
         let tables = self.by_url.allocation_size() + self.by_doc.allocation_size();
-        let names: usize = self.sources.iter().map(|source| size_of::<Source>() + source.name.len() + 16).sum();
+        let names: usize =
+            self.sources.iter().map(|source| size_of::<Source>() + source.name.len() + 16).sum();
         self.feeds.iter().map(Feed::ram_bytes).sum::<usize>() + spare + tables + names
     }
 }

@@ -4,12 +4,12 @@ use super::ids::{FeedId, SourceId, StoryId};
 use super::ledger::{DuplicateEntry, Ledger, StoryEntry};
 use super::polls::Polls;
 use super::prints::{NUMBER_MAX, PrintKind, Prints};
-use super::rows::{Row, RowState, Rows};
 use super::read::{EntryRead, FeedRead, NewStory, ReadTold, Redundant};
+use super::rows::{Row, RowState, Rows};
 use super::rules::{FeedRules, StoryScope};
-use super::title::normal;
 use super::week::Week;
 use crate::base::named_enum;
+use crate::proto::feed::title::normal;
 use crate::storage::seen::Answer;
 use rapidhash::fast::RapidHashMap;
 use std::io;
@@ -157,7 +157,8 @@ impl Entries {
         }
         polls.guids_bad = guids_bad;
         let tops = tops(&read.entries);
-        let can_tell = polls.tops.iter().filter(|&&top| top != 0).count().min(read.entries.len()) >= GAP_ENTRIES_MIN;
+        let can_tell =
+            polls.tops.iter().filter(|&&top| top != 0).count().min(read.entries.len()) >= GAP_ENTRIES_MIN;
         told.gap = told.new > 0 && can_tell && !shares(&polls.tops, &read.entries);
         told.mean_gap_s = mean_gap(&read.entries, desk.now_s);
         polls.tops = tops;

@@ -1,7 +1,7 @@
-use crate::proto::feed::FeedFormat;
 use super::ids::{FeedId, SourceId};
 use super::polls::Polls;
 use crate::base::named_enum;
+use crate::proto::feed::FeedFormat;
 
 named_enum! {
     pub enum FeedState {

@@ -86,7 +86,8 @@ impl Feeds {
         }
         let named = CrawlUrl::from_normal(new.url);
         let host = named.as_ref().map_or("unknown", |url| url.host_bare());
-        let source = if new.source.trim().is_empty() { host.trim_start_matches("www.") } else { new.source.trim() };
+        let source =
+            if new.source.trim().is_empty() { host.trim_start_matches("www.") } else { new.source.trim() };
         let (source, is_new_source) = self.book.take_source(source)?;
         if is_new_source && let Some(source) = self.book.source(source) {
             self.records.push(Record::Source(source.clone()));
@@ -158,8 +159,13 @@ impl Feeds {
         now_s: u32,
         mut new: impl FnMut(NewStory<'_>),
     ) -> io::Result<ReadTold> {
-        let mut desk =
-            Desk { prints: &mut self.prints, ledger: &mut self.ledger, rows: &mut self.rows, rules: &self.rules, now_s };
+        let mut desk = Desk {
+            prints: &mut self.prints,
+            ledger: &mut self.ledger,
+            rows: &mut self.rows,
+            rules: &self.rules,
+            now_s,
+        };
         let told = self.entries.read(&mut self.book, feed, read, &mut desk, &mut new)?;
         self.reads.insert(feed, told);
         self.polled.insert(feed);

@@ -1,8 +1,8 @@
 use super::book::{Book, Source};
-use crate::proto::feed::FeedFormat;
 use super::feed::{Feed, FeedState};
 use super::ids::{FeedId, SourceId};
 use super::polls::Polls;
+use crate::proto::feed::FeedFormat;
 use crate::storage::{Bytes, NewFile};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -199,7 +199,11 @@ pub(super) fn read(path: &Path, ledger_end: u64) -> io::Result<Option<JournalRea
 }
 
 /// What a journal says, up to a torn end; every record is told as it is.
-pub(super) fn parse(bytes: &[u8], ledger_end: u64, mut each: impl FnMut(&Record)) -> Result<JournalRead, String> {
+pub(super) fn parse(
+    bytes: &[u8],
+    ledger_end: u64,
+    mut each: impl FnMut(&Record),
+) -> Result<JournalRead, String> {
     let Some(mut rest) = bytes.strip_prefix(HEAD) else {
         return Err("it is not a journal of feeds, or of another version".to_string());
     };

@@ -220,10 +220,21 @@ fn take_entry<'a>(rest: &mut &'a [u8]) -> Option<LedgerEntry<'a>> {
                 0 => None,
                 _ => Some(u32_at(take(rest, 4)?, 0)),
             };
-            let [url, guid, title, language] = [take_text(rest)?, take_text(rest)?, take_text(rest)?, take_text(rest)?];
+            let [url, guid, title, language] =
+                [take_text(rest)?, take_text(rest)?, take_text(rest)?, take_text(rest)?];
             let guid = if tag & GUID_IS_URL == 0 { guid } else { url };
             let by_guid = tag & BY_GUID != 0;
-            LedgerEntry::Story(StoryEntry { source, feed, seen_s, published_s, url, guid, title, language, by_guid })
+            LedgerEntry::Story(StoryEntry {
+                source,
+                feed,
+                seen_s,
+                published_s,
+                url,
+                guid,
+                title,
+                language,
+                by_guid,
+            })
         }
         DUPLICATE => {
             let by = *DuplicateBy::ALL.get(usize::from(take(rest, 1)?[0]))?;
@@ -232,7 +243,15 @@ fn take_entry<'a>(rest: &mut &'a [u8]) -> Option<LedgerEntry<'a>> {
             let week = take(rest, 2)?;
             let week = Week(u16::from_le_bytes([week[0], week[1]]));
             let seen_s = u32_at(take(rest, 4)?, 0);
-            LedgerEntry::Duplicate(DuplicateEntry { of, by, source, feed, week, seen_s, url: take_text(rest)? })
+            LedgerEntry::Duplicate(DuplicateEntry {
+                of,
+                by,
+                source,
+                feed,
+                week,
+                seen_s,
+                url: take_text(rest)?,
+            })
         }
         _ => return None,
     })

@@ -47,16 +47,15 @@ mod rules;
 mod story;
 #[cfg(test)]
 mod tests;
-mod title;
 mod told;
 mod view;
 mod week;
 mod windows;
 
-pub use book::{Added, NewFeed, Source};
 pub use crate::proto::feed::{FeedFacts, FeedFormat, FeedHints};
-pub use feed::{Feed, FeedState};
+pub use book::{Added, NewFeed, Source};
 pub use entries::{DuplicateBy, is_home_page};
+pub use feed::{Feed, FeedState};
 pub use feeds::Feeds;
 pub use ids::{FeedId, SourceId, StoryId};
 pub use operation::{FeedOp, OpTold};

@@ -8,10 +8,10 @@ use super::ledger::{FILE_HEADER_BYTES, Ledger, LedgerEntry, entries, read_header
 use super::prints::{PrintKind, Prints};
 use super::rows::{Row, RowState, Rows};
 use super::rules::{FeedRules, StoryScope};
-use super::title::normal;
 use super::told::Told;
 use super::week::Week;
 use crate::base::random_u64;
+use crate::proto::feed::title::normal;
 use crate::storage::{Bytes, make_directory};
 use std::fs;
 use std::io;
@@ -133,8 +133,11 @@ impl Feeds {
         let covered = self.prints.covered();
         for (place, number, entry) in &scanned.entries {
             if self.rows.get(*number)?.is_none() {
-                let state =
-                    if matches!(entry, Kept::Duplicate(..)) { RowState::Duplicate } else { RowState::Pending };
+                let state = if matches!(entry, Kept::Duplicate(..)) {
+                    RowState::Duplicate
+                } else {
+                    RowState::Pending
+                };
                 self.rows.set(*number, Row { at: *place, state, ..Row::default() });
             }
             if *number > covered {
@@ -278,7 +281,9 @@ fn scan_tail(bytes: &Bytes, rows: &Rows, covered: u32) -> io::Result<Tail> {
                 place,
                 number,
                 match entry {
-                    LedgerEntry::Duplicate(duplicate) => Kept::Duplicate(duplicate.source, duplicate.url.into()),
+                    LedgerEntry::Duplicate(duplicate) => {
+                        Kept::Duplicate(duplicate.source, duplicate.url.into())
+                    }
                     LedgerEntry::Story(story) => Kept::Story {
                         source: story.source,
                         url: story.url.into(),
@@ -291,13 +296,7 @@ fn scan_tail(bytes: &Bytes, rows: &Rows, covered: u32) -> io::Result<Tail> {
         }
         last = last.max(block.first.saturating_add(block.count).saturating_sub(1));
     })?;
-    Ok(Tail {
-        last,
-        end: scan.end,
-        torn_bytes: scan.torn_bytes,
-        damaged: scan.damaged,
-        entries: kept,
-    })
+    Ok(Tail { last, end: scan.end, torn_bytes: scan.torn_bytes, damaged: scan.damaged, entries: kept })
 }
 
 fn about(path: &Path) -> impl FnOnce(io::Error) -> io::Error + '_ {

@@ -1,5 +1,5 @@
-use crate::proto::feed::FeedHints;
 use super::reason::{NextPoll, PollReason};
+use crate::proto::feed::FeedHints;
 use serde::{Deserialize, Serialize};
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

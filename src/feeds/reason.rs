@@ -48,7 +48,9 @@ impl PollReason {
             PollReason::Moved => "it has moved, and is asked at its new place",
             PollReason::Asked => "somebody asked for it",
             PollReason::Again => "stories of its last poll were lost with the end of a process",
-            PollReason::Clock => "the clock was wrong when it was put off, and it waits no longer than poll_max",
+            PollReason::Clock => {
+                "the clock was wrong when it was put off, and it waits no longer than poll_max"
+            }
             PollReason::Paused => "it is paused",
             PollReason::Gone => "its server said that it is gone for good (410)",
             PollReason::Merged => "it has moved to a feed that is in the book, which is asked instead",

@@ -48,9 +48,15 @@ impl fmt::Display for Told {
                 shown(&file.to_string_lossy(), 300)
             ),
             Told::ReadAgain { feeds } => {
-                write!(f, "feeds: {} had more stories than reached the disk, and are read again", counted(*feeds, "feed"))
+                write!(
+                    f,
+                    "feeds: {} had more stories than reached the disk, and are read again",
+                    counted(*feeds, "feed")
+                )
             }
-            Told::PrintsRebuilt => f.write_str("stories: what they are known by was made again from the ledger"),
+            Told::PrintsRebuilt => {
+                f.write_str("stories: what they are known by was made again from the ledger")
+            }
         }
     }
 }

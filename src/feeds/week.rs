@@ -27,7 +27,8 @@ mod tests {
 
     #[test]
     fn weeks_are_those_of_the_calendar() {
-        let week = |year, month, day| Week::of(Civil { year, month, day }.days() * 86_400 + 86_399).to_string();
+        let week =
+            |year, month, day| Week::of(Civil { year, month, day }.days() * 86_400 + 86_399).to_string();
         assert_eq!(week(1970, 1, 1), "1970-W01");
         assert_eq!(week(2026, 11, 15), "2026-W46");
         assert_eq!(week(2026, 11, 16), "2026-W47");

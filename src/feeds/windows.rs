@@ -47,7 +47,10 @@ mod tests {
     fn a_poll_moves_to_the_end_of_its_window() {
         let midnight = MONDAY / DAY_S * DAY_S;
         assert_eq!(outside(MONDAY, &hints(&[12, 14], &[1])), (MONDAY, None));
-        assert_eq!(outside(MONDAY, &hints(&[13], &[])), (midnight + 14 * HOUR_S, Some(PollReason::SkipHours)));
+        assert_eq!(
+            outside(MONDAY, &hints(&[13], &[])),
+            (midnight + 14 * HOUR_S, Some(PollReason::SkipHours))
+        );
         let night: Vec<u32> = (13..24).collect();
         assert_eq!(outside(MONDAY, &hints(&night, &[])).0, midnight + DAY_S);
         assert_eq!(outside(MONDAY, &hints(&[], &[0])), (midnight + DAY_S, Some(PollReason::SkipDays)));

@@ -8,7 +8,8 @@ fn url(n: u32) -> String {
 fn a_story_is_known_by_url_guid_and_title_in_its_week() {
     let folder = Folder::new("dedup");
     let mut feeds = folder.open(FeedRules::default());
-    let (a, b) = (add(&mut feeds, "http://a.example/feed", "a"), add(&mut feeds, "http://a.example/more", "a"));
+    let (a, b) =
+        (add(&mut feeds, "http://a.example/feed", "a"), add(&mut feeds, "http://a.example/more", "a"));
     let other = add(&mut feeds, "http://b.example/feed", "b");
     let all = [
         entry(&url(1), "g1", "The first story", NOON),
@@ -53,7 +54,8 @@ fn with_one_scope_for_all_a_story_is_there_once_and_the_scope_may_change() {
     let folder = Folder::new("scope");
     let rules = |scope| FeedRules { scope, ..FeedRules::default() };
     let mut feeds = folder.open(rules(StoryScope::All));
-    let (a, b) = (add(&mut feeds, "http://a.example/feed", "a"), add(&mut feeds, "http://b.example/feed", "b"));
+    let (a, b) =
+        (add(&mut feeds, "http://a.example/feed", "a"), add(&mut feeds, "http://b.example/feed", "b"));
     let one = [entry(&url(1), "g", "Title one", NOON)];
     assert_eq!(brings(&mut feeds, a, &one, NOON).len(), 1);
     assert_eq!(brings(&mut feeds, b, &one, NOON).len(), 0);
@@ -82,7 +84,8 @@ fn the_same_bytes_and_the_same_urls_are_redundant() {
     let reworded = [one[1].clone(), entry(&url(1), "g9", "One, reworded", NOON)];
     assert_eq!(read(&mut feeds, &reworded).redundant, Some(Redundant::Checksum));
     // A handler that knows the digest does not read at all.
-    let outcome = PollOutcome { digest: listing(&reworded).digest, ..PollOutcome::new(ResultCode::Ok, 200, NOON) };
+    let outcome =
+        PollOutcome { digest: listing(&reworded).digest, ..PollOutcome::new(ResultCode::Ok, 200, NOON) };
     feeds.polled(feed, &outcome, NOON);
     assert_eq!(feeds.feed(feed).unwrap().polls().redundant(), 3);
 }
@@ -95,20 +98,26 @@ fn guids_that_are_all_equal_or_change_do_no_harm() {
     assert_eq!(brings(&mut feeds, feed, &equal, NOON).len(), 20);
     let more: Vec<EntryRead> = (15..30).map(|n| entry(&url(n), "1", &format!("Title {n}"), NOON)).collect();
     assert_eq!(brings(&mut feeds, feed, &more, NOON + 60).len(), 10);
-    let changed: Vec<EntryRead> =
-        (15..30).map(|n| entry(&url(n), &format!("x{n}"), &format!("Title {n}"), NOON)).chain([entry(&url(31), "y", "Title 31", NOON)]).collect();
+    let changed: Vec<EntryRead> = (15..30)
+        .map(|n| entry(&url(n), &format!("x{n}"), &format!("Title {n}"), NOON))
+        .chain([entry(&url(31), "y", "Title 31", NOON)])
+        .collect();
     assert_eq!(brings(&mut feeds, feed, &changed, NOON + 120), [url(31)]);
     // One entry at a time, always with the same guid: the third is not believed.
     let single = add(&mut feeds, "http://b.example/feed", "b");
     let new: Vec<usize> = (0..10)
-        .map(|n| brings(&mut feeds, single, &[entry(&url(n), "same", &format!("Title {n}"), NOON)], NOON + n).len())
+        .map(|n| {
+            brings(&mut feeds, single, &[entry(&url(n), "same", &format!("Title {n}"), NOON)], NOON + n).len()
+        })
         .collect();
     assert_eq!(new, [1, 0, 0, 1, 1, 1, 1, 1, 1, 1]);
     assert!(feeds.feed(single).unwrap().polls().guids_bad());
     // Two feeds of a source that count their entries from one.
     let (c, d) = (add(&mut feeds, "http://c.example/1", "c"), add(&mut feeds, "http://c.example/2", "c"));
     let counted = |of: &str| -> Vec<EntryRead> {
-        (0..10).map(|n| entry(&format!("http://c.example/{of}/{n}"), &n.to_string(), &format!("{of} {n}"), NOON)).collect()
+        (0..10)
+            .map(|n| entry(&format!("http://c.example/{of}/{n}"), &n.to_string(), &format!("{of} {n}"), NOON))
+            .collect()
     };
     assert_eq!(brings(&mut feeds, c, &counted("sport"), NOON).len(), 10);
     assert_eq!(brings(&mut feeds, d, &counted("world"), NOON).len(), 10);
@@ -148,8 +157,10 @@ fn hostile_entries_are_bounded_and_dates_that_cannot_be_are_none() {
 fn stories_follow_their_downloads() {
     let folder = Folder::new("downloads");
     let mut feeds = folder.open(FeedRules::default());
-    let (a, b) = (add(&mut feeds, "http://a.example/feed", "a"), add(&mut feeds, "http://b.example/feed", "b"));
-    let one = [entry(&url(1), "", "One", NOON), entry(&url(2), "", "Two", NOON), entry(&url(3), "", "Three", NOON)];
+    let (a, b) =
+        (add(&mut feeds, "http://a.example/feed", "a"), add(&mut feeds, "http://b.example/feed", "b"));
+    let one =
+        [entry(&url(1), "", "One", NOON), entry(&url(2), "", "Two", NOON), entry(&url(3), "", "Three", NOON)];
     for feed in [a, b] {
         let (read, mut new) = (listing(&one), Vec::new());
         feeds.read(feed, &read, NOON, |story| new.push(story.story)).unwrap();

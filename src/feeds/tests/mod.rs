@@ -65,7 +65,8 @@ fn listing(entries: &[EntryRead]) -> FeedRead {
     let mut urls: Vec<&str> = entries.iter().map(|entry| &*entry.url).collect();
     urls.sort_unstable();
     let hash = |text: &str| xxhash_rust::xxh3::xxh3_64(text.as_bytes());
-    let all: String = entries.iter().map(|e| format!("{} {} {} {:?}\n", e.url, e.guid, e.title, e.published_s)).collect();
+    let all: String =
+        entries.iter().map(|e| format!("{} {} {} {:?}\n", e.url, e.guid, e.title, e.published_s)).collect();
     FeedRead {
         facts: FeedFacts { entries: entries.len() as u32, ..facts() },
         entries: entries.to_vec(),
@@ -86,7 +87,8 @@ fn brings(feeds: &mut Feeds, feed: FeedId, entries: &[EntryRead], now_s: u32) ->
 
 /// Nothing has changed.
 fn same(feeds: &mut Feeds, feed: FeedId, now_s: u32) -> NextPoll {
-    let outcome = PollOutcome { had_validators: true, ..PollOutcome::new(ResultCode::NotModified, 304, now_s) };
+    let outcome =
+        PollOutcome { had_validators: true, ..PollOutcome::new(ResultCode::NotModified, 304, now_s) };
     feeds.polled(feed, &outcome, now_s)
 }
 

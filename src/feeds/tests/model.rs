@@ -1,7 +1,7 @@
 //! The set of stories that feeds of one source come to, against a model of it.
 
-use super::super::title::normal;
 use super::*;
+use crate::proto::feed::title::normal;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
@@ -25,8 +25,7 @@ impl Model {
         }
         let week = |e: &EntryRead| Week::of(e.published_s.map_or(now_s, |at_s| at_s as u32));
         let title = |e: &EntryRead| (week(e), normal(&e.title, "source"));
-        let shared =
-            |e: &EntryRead| entries.iter().any(|other| other.guid == e.guid && other.url != e.url);
+        let shared = |e: &EntryRead| entries.iter().any(|other| other.guid == e.guid && other.url != e.url);
         let has_guid = |e: &EntryRead| !e.guid.is_empty() && e.guid != e.url && !shared(e);
         let by_guid_alone = entries.iter().filter(|e| {
             has_guid(e)

@@ -38,13 +38,20 @@ fn the_back_off_doubles_to_the_second_with_a_restart_before_each_poll() {
 fn who_never_said_304_is_asked_by_the_hour() {
     let mut feeds = in_memory();
     let feed = add(&mut feeds, "http://a.example/feed", "a");
-    assert_eq!(feeds.next(feed, NOON).unwrap(), NextPoll { due_s: NOON, why: PollReason::New, unconditional: false });
+    assert_eq!(
+        feeds.next(feed, NOON).unwrap(),
+        NextPoll { due_s: NOON, why: PollReason::New, unconditional: false }
+    );
     brings(&mut feeds, feed, &[entry("http://a.example/1", "", "One", 0)], NOON);
     let next = feeds.next(feed, NOON).unwrap();
     assert_eq!((next.due_s, next.why), (NOON + 3_600, PollReason::PollMinPlain));
     assert!(next.text(NOON).contains("never said that nothing has changed"), "{}", next.text(NOON));
     let unasked = PollOutcome::new(ResultCode::NotModified, 304, NOON + 3_600);
-    assert_eq!(feeds.polled(feed, &unasked, NOON + 3_600).why, PollReason::Failed, "a 304 that nobody asked for");
+    assert_eq!(
+        feeds.polled(feed, &unasked, NOON + 3_600).why,
+        PollReason::Failed,
+        "a 304 that nobody asked for"
+    );
     same(&mut feeds, feed, NOON + 3_601);
     brings(&mut feeds, feed, &[entry("http://a.example/2", "", "Two", 0)], NOON + 7_200);
     assert_eq!(feeds.next(feed, NOON).unwrap().due_s, NOON + 7_500);
@@ -61,7 +68,13 @@ fn hints_put_a_poll_off_up_to_their_cap_and_are_named() {
         (FeedHints::default(), Some(31_536_000), None, 86_400, PollReason::MaxAge),
         (FeedHints::default(), Some(900), Some(1_000), 1_000, PollReason::RetryAfter),
         (FeedHints::default(), None, Some(317_100), 86_400, PollReason::RetryAfter),
-        (FeedHints { skip_hours: 0b11 << 12, ..FeedHints::default() }, None, None, 2 * hour, PollReason::SkipHours),
+        (
+            FeedHints { skip_hours: 0b11 << 12, ..FeedHints::default() },
+            None,
+            None,
+            2 * hour,
+            PollReason::SkipHours,
+        ),
     ];
     for (hints, max_age_s, retry_after_s, wait_s, why) in cases {
         let mut feeds = in_memory();
@@ -105,7 +118,9 @@ fn a_failure_is_tried_again_with_the_next_poll_and_404_never_ends_a_feed() {
     assert_eq!((next.due_s, next.why), (0, PollReason::Gone));
     assert_eq!(feeds.feed(feed).unwrap().state(), FeedState::Gone);
     assert!(!feeds.poll(feed, at_s + 3), "it is not asked by a poll");
-    assert!(!feeds.add(&NewFeed { url: "http://a.example/feed", ..NewFeed::default() }, at_s + 9).unwrap().is_new);
+    assert!(
+        !feeds.add(&NewFeed { url: "http://a.example/feed", ..NewFeed::default() }, at_s + 9).unwrap().is_new
+    );
     assert_eq!(feeds.next(feed, at_s + 9).unwrap().due_s, at_s + 9, "added again, it gets another chance");
 }
 
@@ -171,16 +186,20 @@ fn ten_304s_over_a_long_silence_are_doubted_and_a_lie_is_found() {
     let mut feeds = in_memory();
     let feed = add(&mut feeds, "http://a.example/feed", "a");
     let at = |n: u32| NOON + n * 1_000;
-    (0..30).for_each(|n| assert!(!same(&mut feeds, feed, at(n)).unconditional, "nothing is known of its pace"));
+    (0..30)
+        .for_each(|n| assert!(!same(&mut feeds, feed, at(n)).unconditional, "nothing is known of its pace"));
 }
 
 #[test]
 fn a_listing_that_shares_nothing_with_the_one_before_is_a_gap() {
-    let mut feeds = Feeds::in_memory(FeedRules { schedule: FeedSchedule::Rate, ..FeedRules::default() }, 1).unwrap();
+    let mut feeds =
+        Feeds::in_memory(FeedRules { schedule: FeedSchedule::Rate, ..FeedRules::default() }, 1).unwrap();
     let feed = add(&mut feeds, "http://a.example/feed", "a");
     same(&mut feeds, feed, NOON - 1);
     let list = |from: u32| -> Vec<EntryRead> {
-        (from..from + 20).map(|n| entry(&format!("http://a.example/{n}"), "", "", NOON - 900_000 + n * 40_000)).collect()
+        (from..from + 20)
+            .map(|n| entry(&format!("http://a.example/{n}"), "", "", NOON - 900_000 + n * 40_000))
+            .collect()
     };
     brings(&mut feeds, feed, &list(0), NOON);
     brings(&mut feeds, feed, &list(15), NOON + 100_000);

@@ -105,7 +105,10 @@ fn a_byte_that_is_not_what_it_was_is_told_or_does_no_harm() {
             lay_out(&folder.0, &damaged.each_ref().map(Vec::as_slice));
             match Feeds::open(&folder.0, FeedRules::default()) {
                 Err(e) => {
-                    assert!(e.kind() == std::io::ErrorKind::InvalidData && e.to_string().contains('('), "{e}");
+                    assert!(
+                        e.kind() == std::io::ErrorKind::InvalidData && e.to_string().contains('('),
+                        "{e}"
+                    );
                     refused += 1;
                     continue;
                 }
@@ -125,7 +128,8 @@ fn a_byte_that_is_not_what_it_was_is_told_or_does_no_harm() {
 fn the_journal_is_made_anew_when_half_of_it_is_old() {
     let folder = Folder::new("compact");
     let mut feeds = folder.open(FeedRules::default());
-    let ids: Vec<FeedId> = (0..10).map(|n| add(&mut feeds, &format!("http://{n}.example/feed"), "")).collect();
+    let ids: Vec<FeedId> =
+        (0..10).map(|n| add(&mut feeds, &format!("http://{n}.example/feed"), "")).collect();
     let mut longest = 0;
     for round in 0..300 {
         for &feed in &ids {
@@ -150,7 +154,10 @@ fn a_feed_takes_300_bytes_of_memory_and_a_story_40() {
     let mut first = FeedId(0);
     for n in 0..20_000 {
         let url = format!("https://www.example-{n}.org/section/feeds/rss.xml");
-        first = feeds.add(&NewFeed { url: &url, source: "one", title: "Example news of today" }, NOON).unwrap().feed;
+        first = feeds
+            .add(&NewFeed { url: &url, source: "one", title: "Example news of today" }, NOON)
+            .unwrap()
+            .feed;
         feeds.bind(first, n + 1);
     }
     let of_feeds = feeds.ram_bytes().0;
@@ -171,7 +178,13 @@ fn a_feed_takes_300_bytes_of_memory_and_a_story_40() {
     };
     let (before, after) = (post(0), post(50_000));
     assert!(after - before <= 50_000 * 40, "{} bytes a story", (after - before) / 50_000);
-    let on_disk = fs::metadata(folder.0.join(FILES[1])).unwrap().len() + fs::metadata(folder.0.join(FILES[2])).unwrap().len();
-    let texts: usize = (0..100_000).map(|n| one(n).url.len() + one(n).guid.len() + one(n).title.len() + 2).sum();
-    assert!(on_disk - texts as u64 <= 100_000 * 60, "{} bytes a story on disk", (on_disk - texts as u64) / 100_000);
+    let on_disk = fs::metadata(folder.0.join(FILES[1])).unwrap().len()
+        + fs::metadata(folder.0.join(FILES[2])).unwrap().len();
+    let texts: usize =
+        (0..100_000).map(|n| one(n).url.len() + one(n).guid.len() + one(n).title.len() + 2).sum();
+    assert!(
+        on_disk - texts as u64 <= 100_000 * 60,
+        "{} bytes a story on disk",
+        (on_disk - texts as u64) / 100_000
+    );
 }

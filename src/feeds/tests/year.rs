@@ -49,7 +49,11 @@ impl Site {
             // A quarter of all posts come within minutes of another.
             self.next_s += match self.burst {
                 0 => {
-                    self.burst = if rng.chance(std::env::var("BURST").map_or(100, |t| t.parse().unwrap())) { 1 + rng.below(4) as u32 } else { 0 };
+                    self.burst = if rng.chance(std::env::var("BURST").map_or(100, |t| t.parse().unwrap())) {
+                        1 + rng.below(4) as u32
+                    } else {
+                        0
+                    };
                     -(1.0 - unit(rng)).ln() * self.gap_s
                 }
                 _ => {
@@ -62,7 +66,12 @@ impl Site {
 
     fn entries(&self) -> Vec<EntryRead> {
         let entry_of = |&(n, at_s): &(u32, u32)| {
-            entry(&format!("http://{}.example/{n}", self.feed), &format!("{n}@{}", self.feed), &format!("Post {n} of {}", self.feed), at_s)
+            entry(
+                &format!("http://{}.example/{n}", self.feed),
+                &format!("{n}@{}", self.feed),
+                &format!("Post {n} of {}", self.feed),
+                at_s,
+            )
         };
         self.listed.iter().rev().map(entry_of).collect()
     }
@@ -83,7 +92,8 @@ fn run(schedule: FeedSchedule, sites: usize, days: u32, seed: u64, folder: Optio
         let feed = add(&mut feeds, &format!("http://{n}.example/feed"), "");
         let gap_s = 30.0 * f64::from(DAY) * (1.0f64 / 1_500.0).powf(unit(&mut rng));
         let begin_s = f64::from(NOON) - unit(&mut rng) * gap_s * 20.0;
-        let mut site = Site { feed, gap_s, next_s: begin_s, burst: 0, posted: 0, listed: VecDeque::new(), seen: 0 };
+        let mut site =
+            Site { feed, gap_s, next_s: begin_s, burst: 0, posted: 0, listed: VecDeque::new(), seen: 0 };
         site.post(NOON, &mut rng);
         all.push(site);
         queue.push(Reverse((NOON + rng.below(600) as u32, n)));
@@ -125,7 +135,11 @@ fn run(schedule: FeedSchedule, sites: usize, days: u32, seed: u64, folder: Optio
             site.seen = site.posted;
             feeds.polled(
                 site.feed,
-                &PollOutcome { digest: read.digest, had_validators: true, ..PollOutcome::new(ResultCode::Ok, 200, now_s) },
+                &PollOutcome {
+                    digest: read.digest,
+                    had_validators: true,
+                    ..PollOutcome::new(ResultCode::Ok, 200, now_s)
+                },
                 now_s,
             )
         };
@@ -147,7 +161,8 @@ impl Figures {
     /// Polls a story; the delay of the median and of 95 in 100, in minutes; lost in 100.
     fn row(&mut self, name: &str, sites: usize, days: u32) -> (f64, u32, u32, f64) {
         self.delays_s.sort_unstable();
-        let at = |share: usize| self.delays_s.get(self.delays_s.len() * share / 100).copied().unwrap_or(0) / 60;
+        let at =
+            |share: usize| self.delays_s.get(self.delays_s.len() * share / 100).copied().unwrap_or(0) / 60;
         let per_story = self.polls as f64 / self.found as f64;
         let lost = 100.0 * self.lost as f64 / self.posted as f64;
         eprintln!(
