@@ -94,8 +94,8 @@ fn a_torn_tail_is_cut_and_written_over() {
     let dir = TestDir::new("torn");
     let mut texts = Texts::open(&dir.0).unwrap();
     let mut ends = vec![texts.end()];
-    for story in 1..=4 {
-        texts.append(&text(story, "some words ")).unwrap();
+    for story in 1..=2 {
+        texts.append(&text(story, "words ")).unwrap();
         ends.push(texts.end());
     }
     texts.sync().unwrap();
@@ -113,7 +113,7 @@ fn a_torn_tail_is_cut_and_written_over() {
             let expected: Vec<u32> = (1..=count as u32).chain([9]).collect();
             let found: Vec<u32> = all(&view).iter().map(|text| text.story).collect();
             assert_eq!(found, expected, "cut at {length}");
-            for story in 1..=4 {
+            for story in 1..=2 {
                 let is_there = story <= count as u32;
                 assert_eq!(view.by_story(story).unwrap().is_some(), is_there, "cut at {length}");
                 assert_eq!(texts.has(story, 0).unwrap(), is_there, "cut at {length}");

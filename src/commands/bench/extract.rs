@@ -113,7 +113,7 @@ impl ExtractBenchArgs {
                     text = extractor.extract(&page.html, url, &Hints::default()).text;
                     (thread_us() - begun) / 1_000.0
                 });
-                let cost = median(costs.collect::<Vec<f64>>().into_iter());
+                let cost = median(costs.collect::<Vec<f64>>());
                 read.push((text, cost));
             }
             read
