@@ -13,7 +13,7 @@
 //!
 //! | file         | holds                                                                           |
 //! |--------------|---------------------------------------------------------------------------------|
-//! | `extractor`  | from a page to what is kept of it                                               |
+//! | `page`       | from a page to what is kept of it                                               |
 //! | `text`       | the parsers that find the text; without the cargo feature `extract`, `no_text`  |
 //! | `page_date`  | when a page says that it was published, and where it says so                    |
 //! | `language`   | two-letter names of languages                                                   |
@@ -23,9 +23,9 @@
 //! | `texts`      | the one writer                                                                  |
 //! | `texts_view` | everybody else                                                                  |
 
-mod extractor;
 mod language;
 mod log;
+mod page;
 mod page_date;
 mod places;
 mod story_text;
@@ -36,7 +36,7 @@ mod text;
 mod texts;
 mod texts_view;
 
-pub use extractor::{ExtractDepth, Extracted, Extractor, Hints, RULES};
+pub use page::{ExtractDepth, Extracted, Extractor, Hints, RULES};
 pub use page_date::DateFrom;
 pub use story_text::StoryText;
 pub use texts::Texts;

@@ -1,6 +1,6 @@
 //! In place of `text` in a build without the parsers.
 
-use super::extractor::{ExtractDepth, Found};
+use super::page::{ExtractDepth, Found};
 
 pub(super) const IS_THERE: bool = false;
 

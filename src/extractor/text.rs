@@ -1,7 +1,7 @@
 //! The parsers that find the text of an article, and what they are told. No other file knows them.
 
-use super::extractor::{ExtractDepth, Found};
 use super::language::two_letters;
+use super::page::{ExtractDepth, Found};
 
 pub(super) const IS_THERE: bool = true;
 

@@ -138,7 +138,14 @@ impl ExtractBenchArgs {
         say("installing trafilatura…");
         let python = venv.join("bin/python");
         run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "trafilatura"]))?;
+        run(Command::new(&python).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "trafilatura",
+            "lxml_html_clean",
+        ]))?;
         let said = run(Command::new(&python).arg(&script).arg(&dir).arg(self.rounds.to_string()))?;
         let said: serde_json::Value = serde_json::from_str(&said).map_err(|cause| cause.to_string())?;
         let read: Vec<(String, f64)> = pages

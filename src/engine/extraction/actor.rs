@@ -218,10 +218,8 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
             self.open.remove(&text.story);
             self.keep(text, now)?;
         }
-        if let Err(cause) = read {
-            // The ledger has those that were not shown, for the next round.
-            return Err(cause);
-        }
+        // The ledger has those that were not shown, for the next round.
+        read?;
         Ok(true)
     }
 
