@@ -74,6 +74,7 @@
 //! | 3     | `url_server`              | queues, robots gate, niceness                                      |
 //! | 3     | `spider`                  | fetches as state machines, over TCP and TLS                        |
 //! | 3     | `handler`                 | links, scope, redirects, sitemaps                                  |
+//! | 3     | `extractor`               | the text of an article out of its page, and the texts that are kept |
 //! | 3     | `store_server`            | segments: append, commit, seal, recover, index, read, let go       |
 //! | 3     | `doc_index`               | every URL known: ledger, rows, seen-set, frontier, due times       |
 //! | 3     | `feeds`                   | sources and feeds, when each is polled and why then; stories, each once |
@@ -120,6 +121,7 @@ pub mod config;
 pub mod doc_index;
 pub mod driver;
 pub mod engine;
+pub mod extractor;
 pub mod farm;
 pub mod feeds;
 pub(crate) mod handler;

@@ -37,6 +37,7 @@
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
 //! | `inspect` | how things stand with a URL and a crawl; the desk where it is asked         | runtime                |
+//! | `extraction` | texts of stories out of their pages, on threads of their own               | runtime                |
 //! | `from_master` | URLs from a master: a node's queue, taken and acknowledged              | runtime links inspect  |
 //! | `crawl`   | a crawl in one process                                                      | runtime names links inspect from_master |
 //! | `master`  | the master: epochs, queues for nodes, the TCP line, its database            | runtime links inspect  |
@@ -45,6 +46,7 @@
 //! No wing uses one that uses it; the layers test fails on a circle.
 
 mod crawl;
+mod extraction;
 mod from_master;
 mod inspect;
 mod links;
@@ -61,6 +63,7 @@ pub(crate) use crawl::node_setup::SpiderSetup;
 pub use crawl::open_index::OpenIndex;
 pub(crate) use crawl::open_index::index_folder;
 pub(crate) use crawl::settings::scope_of;
+pub use extraction::{ExtractionSetup, TextsMade};
 pub(crate) use from_master::{MasterFeed, MasterPosition};
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub use inspect::desk::Desk;

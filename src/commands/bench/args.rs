@@ -1,4 +1,5 @@
 use super::crawl::CrawlBenchArgs;
+use super::extract::ExtractBenchArgs;
 use super::feeds::FeedsBenchArgs;
 use super::index::IndexBenchArgs;
 use super::long::LongArgs;
@@ -36,6 +37,7 @@ enum BenchWhat {
     Long(LongArgs),
     Store(StoreBenchArgs),
     Master(MasterBenchArgs),
+    Extract(ExtractBenchArgs),
 }
 
 impl BenchArgs {
@@ -51,6 +53,7 @@ impl BenchArgs {
             Some(BenchWhat::Long(long)) => long.run(),
             Some(BenchWhat::Store(store)) => store.run(),
             Some(BenchWhat::Master(master)) => master.run(),
+            Some(BenchWhat::Extract(extract)) => extract.run(),
         }
     }
 }

@@ -1,11 +1,12 @@
 use super::export::ExportArgs;
 use super::ls::LsArgs;
 use super::show::ShowArgs;
+use super::text::TextArgs;
 use super::why::WhyArgs;
 use crate::commands::shared::Failure;
 use clap::{Args, Subcommand};
 
-/// Stories that feeds have brought: list them, say why an entry is one or not, export them
+/// Stories that feeds have brought: list them, read their text, say why an entry is one or not, export them
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  nephila stories ls --data ./example --since 2h\n  nephila stories why --data ./example http://example.org/2026/a-story\n  nephila stories export --data ./example --csv > stories.csv"
@@ -20,6 +21,7 @@ enum StoriesWhat {
     Export(ExportArgs),
     Ls(LsArgs),
     Show(ShowArgs),
+    Text(TextArgs),
     Why(WhyArgs),
 }
 
@@ -29,6 +31,7 @@ impl StoriesArgs {
             StoriesWhat::Export(args) => args.run(),
             StoriesWhat::Ls(args) => args.run(),
             StoriesWhat::Show(args) => args.run(),
+            StoriesWhat::Text(args) => args.run(),
             StoriesWhat::Why(args) => args.run(),
         }
     }

@@ -5,6 +5,7 @@ mod export;
 mod ls;
 mod show;
 mod story_told;
+mod text;
 mod why;
 
 pub(super) use args::StoriesArgs;

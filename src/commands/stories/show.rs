@@ -35,7 +35,7 @@ impl ShowArgs {
 }
 
 /// A story as it was typed.
-fn find(views: &Views, text: &str, data: &DataArg) -> Result<Option<Story>, Failure> {
+pub(super) fn find(views: &Views, text: &str, data: &DataArg) -> Result<Option<Story>, Failure> {
     if let Ok(number) = text.parse::<u32>() {
         return Ok(views.stories.story(StoryId(number))?);
     }
