@@ -1,5 +1,6 @@
 use super::bench::FarmProcess;
 use super::crawl::{Attended, Start, crawl};
+use super::demo_feeds::FeedsDemo;
 use super::demo_master::MasterDemo;
 use super::shared::{CrawlReport, Failure, LogArgs, Signals, Verbosity, cores, print, read_urls};
 use crate::config::{Config, Rate};
@@ -13,7 +14,7 @@ use std::time::Instant;
 /// Start a farm on loopback, crawl it, and say how to look at what was stored
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila demo --hosts 2000 --req-host-per-sec 0\n  nephila demo --master --hosts 100 --lines 5000\n\nWith --master a log of URLs over the farm goes to a master, which deals it to two nodes; it ends when every page\nwas fetched, and with the audit of all three."
+    after_help = "Examples:\n  nephila demo --hosts 2000 --req-host-per-sec 0\n  nephila demo --master --hosts 100 --lines 5000\n  nephila demo --feeds 40 --seconds 120\n\nWith --master a log of URLs over the farm goes to a master, which deals it to two nodes; it ends when every page\nwas fetched, and with the audit of all three.\n\nWith --feeds the farm has feeds that post stories, and a crawl polls them: each story is shown when it has come, with\nits delay."
 )]
 pub struct DemoArgs {
     /// Hosts of the farm
@@ -28,6 +29,12 @@ pub struct DemoArgs {
     /// With --master: lines of the log
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "master", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     lines: u32,
+    /// Feeds that post stories by the clock, and a crawl that polls them [default: 20]
+    #[arg(long, value_name = "N", conflicts_with = "master", num_args = 0..=1, default_missing_value = "20", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    feeds: Option<u32>,
+    /// With --feeds: how long it runs
+    #[arg(long, value_name = "S", default_value_t = 60, requires = "feeds", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    seconds: u32,
     /// Requests per second and host; 0 = no limit
     #[arg(long, value_name = "F", default_value_t = 5.0)]
     req_host_per_sec: f64,
@@ -63,6 +70,16 @@ impl DemoArgs {
                 self.data.display()
             ))
         })?;
+        if let Some(feeds) = self.feeds {
+            let demo = FeedsDemo {
+                dir: &self.data,
+                hosts: self.hosts.min(feeds),
+                feeds,
+                seconds: self.seconds,
+                req_host_per_sec: self.req_host_per_sec,
+            };
+            return demo.run(&farm_cores, signals);
+        }
         if self.master {
             let demo = MasterDemo {
                 dir: &self.data,

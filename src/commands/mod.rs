@@ -12,6 +12,7 @@ mod completions;
 mod config;
 mod crawl;
 mod demo;
+mod demo_feeds;
 mod demo_master;
 mod explain;
 mod export;

@@ -1,6 +1,6 @@
 use super::section::{Value, settings};
 use super::units::Seconds;
-use crate::base::named_enum;
+use crate::extractor::ExtractDepth;
 use crate::feeds::{FeedRules, FeedSchedule, StoryScope};
 use crate::handler::Discover;
 
@@ -28,27 +28,16 @@ settings! {
         /// Where a story may be once: in each "source", or in "all" of them together.
         scope: StoryScope = StoryScope::Source;
         /// The text of stories: "off" is not extracted, "fast" by the quick extractor, "full" by the thorough one.
-        extract: ExtractChoice = ExtractChoice::Full;
+        extract: ExtractDepth = ExtractDepth::Full;
         /// Threads that extract it.
         extract_threads: usize = 1, in 1 to 256;
-    }
-}
-
-named_enum! {
-    /// How the text of a story is found.
-    #[derive(Default)]
-    pub enum ExtractChoice {
-        Off = "off",
-        Fast = "fast",
-        #[default]
-        Full = "full",
     }
 }
 
 impl Value for FeedSchedule {}
 impl Value for StoryScope {}
 impl Value for Discover {}
-impl Value for ExtractChoice {}
+impl Value for ExtractDepth {}
 
 impl FeedsSettings {
     /// What the role of feeds goes by.

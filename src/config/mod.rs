@@ -56,7 +56,7 @@ pub(crate) use config::{DriverChoice, Fault, Role};
 pub(crate) use crawl::NameServer;
 pub use crawl::{MasterAddress, Net};
 pub(crate) use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
-pub use feeds::{ExtractChoice, FeedsSettings};
+pub use feeds::FeedsSettings;
 pub(crate) use file::{ConfigError, Mistake, Reading};
 pub(crate) use kept::{FormerSettings, Kept, Layered};
 pub(crate) use listing::{Listed, picked};

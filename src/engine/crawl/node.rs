@@ -6,6 +6,7 @@ use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::seed_fates::SeedFates;
+use crate::engine::extraction::{CrawlExtraction, ExtractionSetup};
 use crate::engine::from_master::MasterFeed;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::desk::Desk;
@@ -56,6 +57,8 @@ pub struct Node {
     live: LiveConfig,
     /// What takes URLs from masters, and its links.
     master: Option<(ActorThread<MasterFeed>, LinksThread)>,
+    /// What makes the texts of stories.
+    extraction: Option<ActorThread<CrawlExtraction>>,
 }
 
 impl Node {
@@ -74,6 +77,7 @@ impl Node {
             LinksThread::start(dial, driver, started, owner, health).map(|(port, links, _)| (port, links))
         };
         let master = core.join_masters(config, Some(&config.store.data), wall_at(started), links)?;
+        let has_feeds = core.index.actor.provider().polls().is_some();
         let NodeCore { scheduler, index, stop, health, .. } = core;
         let scheduler_bell = scheduler.bell.door.clone();
         let (questions, live) = (scheduler.actor.questions(), scheduler.actor.live());
@@ -111,6 +115,12 @@ impl Node {
         let start =
             |(feed, links, _)| ActorThread::start("master", feed, started, &health).map(|feed| (feed, links));
         let master = master.map(start).transpose()?;
+        let extraction = match has_feeds {
+            true => extraction_of(config).seat().map_err(NodeError::Feeds)?,
+            false => None,
+        };
+        let start = |seated| ActorThread::start_unwatched("extraction", seated, started, &health);
+        let extraction = extraction.map(start).transpose()?;
         let stop = desk.stop_switch().clone();
         Ok(Node {
             started,
@@ -134,6 +144,7 @@ impl Node {
             questions,
             live,
             master,
+            extraction,
         })
     }
 
@@ -145,6 +156,15 @@ impl Node {
     /// What was stored by a process that was killed, and that the index did not know.
     pub fn resumed(&self) -> &Resumed {
         &self.resumed
+    }
+}
+
+fn extraction_of(config: &Config) -> ExtractionSetup<'_> {
+    ExtractionSetup {
+        data: &config.store.data,
+        depth: config.feeds.extract,
+        threads: config.feeds.extract_threads,
+        redo: false,
     }
 }
 
@@ -203,8 +223,13 @@ impl Running for Node {
         let kept = self.store.end();
         self.log_writer.end();
         let mut index_actor = self.index.end();
+        let has_texts = self.extraction.map(ActorThread::end).is_some();
         self.health.take()?;
         kept?;
+        // What a crawl leaves behind that ends by itself is whole.
+        if has_texts && matches!(scheduler.ended(), Some(Ended::Done)) {
+            extraction_of(&self.live.get()).make_texts().map_err(NodeError::Feeds)?;
+        }
         // Everything is told, unless the disk was waited for in vain. If it cannot be noted, the next start looks for
         // itself.
         let told = self.told.filter(|_| !scheduler.has_given_up());

@@ -30,4 +30,5 @@ mod stories;
 mod tests;
 mod waiting;
 
+pub(crate) use at_rest::CrawlExtraction;
 pub use at_rest::{ExtractionSetup, TextsMade};
