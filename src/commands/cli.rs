@@ -1,8 +1,8 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
     add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
-    master, metrics, parse, pause, reflog, robots, sim, spider, status, stop, store, storeserver, tune,
-    urlserver,
+    master, metrics, parse, pause, reflog, robots, search, sim, spider, status, stop, store, storeserver,
+    tune, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -43,6 +43,7 @@ enum Command {
     Add(add::AddArgs),
     Store(store::StoreArgs),
     Index(index::IndexArgs),
+    Search(search::SearchArgs),
     Explain(explain::ExplainArgs),
     Metrics(metrics::MetricsArgs),
     Audit(audit::AuditArgs),
@@ -66,9 +67,10 @@ enum Command {
 }
 
 /// The commands as they belong together. One that is not here is of the last group.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
     ("Look", &["store", "index", "explain", "audit", "help"]),
+    ("Feeds and stories", &["search"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver", "master", "reflog"]),
     ("Machine", &["tune", "config", "metrics", "man", "completions"]),
@@ -142,6 +144,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Tune(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Index(args) => args.run(),
+        Command::Search(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Metrics(args) => args.run(),
         Command::Export(args) => args.run(),

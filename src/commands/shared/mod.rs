@@ -49,6 +49,6 @@ pub(super) use runner::{Farewell, Leaving, announce_links, run_to_end};
 pub(super) use running::RunningCrawl;
 pub(super) use signals::{Interrupt, Signals};
 pub(super) use ticker::{Ticker, columns};
-pub(super) use times::{age, with_age};
+pub(super) use times::{age, read_since, with_age};
 pub(super) use url_list::{parse_url, read_urls};
 pub(super) use verbosity::Verbosity;
