@@ -74,8 +74,10 @@
 //! | 3     | `url_server`              | queues, robots gate, niceness                                      |
 //! | 3     | `spider`                  | fetches as state machines, over TCP and TLS                        |
 //! | 3     | `handler`                 | links, scope, redirects, sitemaps                                  |
+//! | 3     | `extractor`               | the text of an article out of its page, and the texts that are kept |
 //! | 3     | `store_server`            | segments: append, commit, seal, recover, index, read, let go       |
 //! | 3     | `doc_index`               | every URL known: ledger, rows, seen-set, frontier, due times       |
+//! | 3     | `feeds`                   | sources and feeds, when each is polled and why then; stories, each once |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 3     | `master`                  | URL logs in, the queue of every node out: epochs, current_log, domain map, queues |
 //! | 3     | `search`                  | full text over stories, derived from their texts; only with the feature `search` |
@@ -120,7 +122,9 @@ pub mod config;
 pub mod doc_index;
 pub mod driver;
 pub mod engine;
+pub mod extractor;
 pub mod farm;
+pub mod feeds;
 pub(crate) mod handler;
 pub mod limits;
 pub mod master;
@@ -128,7 +132,7 @@ pub mod proto;
 pub(crate) mod resolver;
 pub(crate) mod rings;
 #[cfg(feature = "search")]
-pub(crate) mod search;
+pub mod search;
 pub(crate) mod sim;
 pub(crate) mod spider;
 pub(crate) mod storage;

@@ -56,6 +56,10 @@ pub const SITEMAP_ELEMENTS_DEEP_MAX: usize = 32;
 /// Sitemaps of sitemaps, one after the other. The protocol allows one; more than a few are a chain without an end.
 pub const SITEMAPS_DEEP_MAX: u16 = 5;
 
+/// Entries taken from one feed, and the bytes of one title or guid.
+pub const FEED_ENTRIES_MAX: usize = 2_000;
+pub const FEED_TEXT_BYTES_MAX: usize = 16 * 1_024;
+
 /// Hops from a first URL before a chain of redirects is given up.
 pub const REDIRECTS_MAX: u8 = 10;
 /// The same for a chain that starts at /robots.txt.

@@ -1,8 +1,8 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
-    add, audit, bench, completions, config, crawl, demo, explain, export, farm, help, import, index, man,
-    master, metrics, parse, pause, reflog, robots, search, sim, spider, status, stop, store, storeserver,
-    tune, urlserver,
+    add, audit, bench, completions, config, crawl, demo, explain, export, farm, feeds, help, import, index,
+    man, master, metrics, parse, pause, reflog, robots, search, sim, spider, status, stop, store,
+    storeserver, stories, tune, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -48,6 +48,8 @@ enum Command {
     Metrics(metrics::MetricsArgs),
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
+    Feeds(feeds::FeedsArgs),
+    Stories(stories::StoriesArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Urlserver(Box<urlserver::UrlServerArgs>),
@@ -70,7 +72,7 @@ enum Command {
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
     ("Look", &["store", "index", "explain", "audit", "help"]),
-    ("Feeds and stories", &["search"]),
+    ("Feeds and stories", &["feeds", "stories", "search"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver", "master", "reflog"]),
     ("Machine", &["tune", "config", "metrics", "man", "completions"]),
@@ -147,6 +149,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Search(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Metrics(args) => args.run(),
+        Command::Feeds(args) => args.run(),
+        Command::Stories(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Import(args) => args.run(),
         Command::Audit(args) => args.run(),

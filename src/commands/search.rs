@@ -45,6 +45,14 @@ pub(super) struct AskArgs {
 
 #[derive(Subcommand)]
 enum SearchCommand {
+    /// Make the index anew from the texts that were extracted
+    #[command(
+        after_help = "Example:\n  nephila search reindex --data ./example\n\nThe index in use stays until the new one is whole. A crawl that writes it must be stopped first."
+    )]
+    Reindex {
+        #[command(flatten)]
+        data: DataArg,
+    },
     /// Count what is indexed, and compare every byte of the index with its checksum
     #[command(
         after_help = "Example:\n  nephila search stat --data ./example\n\nExit status 3 if the index is damaged."
@@ -61,9 +69,10 @@ enum SearchCommand {
 impl SearchArgs {
     #[cfg(feature = "search")]
     pub fn run(self) -> Result<(), Failure> {
-        use super::search_answers::{ask, stat};
+        use super::search_answers::{ask, reindex, stat};
         match self.command {
             None => ask(&self.ask),
+            Some(SearchCommand::Reindex { data }) => reindex(&data.path),
             Some(SearchCommand::Stat { data, json }) => stat(&data.path, json),
         }
     }

@@ -1,8 +1,8 @@
 use super::search::AskArgs;
-use super::shared::{Failure, sized, stream, tell, write_json};
+use super::shared::{Failure, say, sized, stream, tell, write_json};
 use crate::base::{rfc3339, shown};
-use crate::engine::search_folder;
-use crate::search::{FindError, Hit, Library, SearchFacts, SearchQuery};
+use crate::engine::{StoryTexts, search_folder};
+use crate::search::{FindError, Hit, Library, SearchFacts, SearchQuery, StoryIndex};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -82,6 +82,25 @@ pub(super) fn stat(data: &Path, json: bool) -> Result<(), Failure> {
             sized(*bytes)
         )
     })
+}
+
+pub(super) fn reindex(data: &Path) -> Result<(), Failure> {
+    quiet_panics();
+    let mut source = StoryTexts::open(data)?;
+    let made = StoryIndex::reindex(&search_folder(data), &mut source, |stories| {
+        if stories > 0 {
+            say(format!("search: {} so far", counted_stories(stories)));
+        }
+    })?;
+    say(format!("search: {} indexed", counted_stories(made.stories)));
+    Ok(())
+}
+
+fn counted_stories(stories: u64) -> String {
+    match stories {
+        1 => "1 story".to_string(),
+        _ => format!("{stories} stories"),
+    }
 }
 
 /// What the library underneath panics over is said by the line that says the damage.

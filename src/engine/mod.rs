@@ -37,6 +37,7 @@
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
 //! | `inspect` | how things stand with a URL and a crawl; the desk where it is asked         | runtime                |
+//! | `extraction` | texts of stories out of their pages, on threads of their own               | runtime                |
 //! | `from_master` | URLs from a master: a node's queue, taken and acknowledged              | runtime links inspect  |
 //! | `crawl`   | a crawl in one process                                                      | runtime names links inspect from_master |
 //! | `master`  | the master: epochs, queues for nodes, the TCP line, its database            | runtime links inspect  |
@@ -46,6 +47,7 @@
 //! No wing uses one that uses it; the layers test fails on a circle.
 
 mod crawl;
+mod extraction;
 mod from_master;
 mod inspect;
 mod links;
@@ -64,6 +66,7 @@ pub(crate) use crawl::node_setup::SpiderSetup;
 pub use crawl::open_index::OpenIndex;
 pub(crate) use crawl::open_index::index_folder;
 pub(crate) use crawl::settings::scope_of;
+pub use extraction::{ExtractionSetup, TextsMade};
 pub(crate) use from_master::{MasterFeed, MasterPosition};
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub use inspect::desk::Desk;
@@ -106,6 +109,8 @@ pub use runtime::settings_news::SettingsNews;
 pub(crate) use runtime::shard_thread::ShardMaker;
 #[cfg(feature = "search")]
 pub(crate) use searching::search_folder;
+#[cfg(feature = "search")]
+pub use searching::{IndexingActor, StoryTexts};
 pub(crate) use split::record_sender::RecordSender;
 pub use split::spider_assembly::StoreAt;
 pub(crate) use split::spider_assembly::{RecordActor, SpiderCore, SpiderSeat, SpiderShard, assemble_spider};

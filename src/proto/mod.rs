@@ -8,6 +8,7 @@
 //! | `robots`    | /robots.txt                 | which paths we may ask for, and how often     |
 //! | `charset`   | a document in any encoding  | its text, and what it was written in          |
 //! | `html`      | a document                  | links, base, refresh, robots directives       |
+//! | `feed`      | a feed in any format        | its entries, and when it wants to be asked    |
 //! | `sitemap`   | a sitemap or a feed         | URLs of pages, and when they changed          |
 //! | `tls`       | the wire and plain bytes    | plain bytes and the wire, certificates judged |
 //! | `auth`      | WWW-Authenticate            | the Authorization that answers it             |
@@ -27,6 +28,7 @@ pub mod coding;
 pub(crate) mod cookies;
 pub mod crawl_log;
 pub mod dns;
+pub mod feed;
 pub mod html;
 pub mod http1;
 pub(crate) mod job;

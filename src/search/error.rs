@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// Why an index cannot be used, each with its mend.
 #[derive(Debug, Error)]
-pub(crate) enum SearchError {
+pub enum SearchError {
     #[error(
         "{} has no search index (a crawl with feeds and extraction makes it; nephila search reindex makes it from what was extracted)", .0.display()
     )]

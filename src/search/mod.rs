@@ -38,8 +38,8 @@ mod story_index;
 mod tests;
 mod words;
 
-pub(crate) use error::SearchError;
+pub use error::SearchError;
 pub(crate) use library::{FindError, Hit, Library, SearchFacts};
 pub(crate) use query::SearchQuery;
-pub(crate) use source::{SearchDoc, SearchSource};
-pub(crate) use story_index::{Reindexed, StoryIndex};
+pub use source::{SearchDoc, SearchSource};
+pub use story_index::{Reindexed, StoryIndex};

@@ -2,7 +2,7 @@ use std::io;
 
 /// A story as it is indexed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SearchDoc {
+pub struct SearchDoc {
     pub story: u64,
     pub source: String,
     pub url: String,
@@ -16,7 +16,7 @@ pub(crate) struct SearchDoc {
 }
 
 /// Where stories come from, in one order for ever; what is added comes at the end.
-pub(crate) trait SearchSource {
+pub trait SearchSource {
     /// Goes to a place that a story told; 0 is the beginning. False if it has no such place: it was made anew.
     fn seek(&mut self, place: u64) -> io::Result<bool>;
     /// Where it is; at an end, behind what it passed over as well.

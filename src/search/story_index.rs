@@ -22,7 +22,7 @@ const NAME_BYTES_MAX: usize = 1 << 10;
 const STORIES_PER_COMMIT: u64 = 100_000;
 
 /// The index as its one writer has it.
-pub(crate) struct StoryIndex {
+pub struct StoryIndex {
     path: PathBuf,
     fields: Fields,
     writer: IndexWriter,
@@ -34,7 +34,7 @@ pub(crate) struct StoryIndex {
 
 /// What making an index anew came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Reindexed {
+pub struct Reindexed {
     pub stories: u64,
 }
 

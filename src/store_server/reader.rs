@@ -300,6 +300,43 @@ impl Reader {
         Ok(None)
     }
 
+    /// The newest records of document numbers that are a page, with their documents, shown by their index among `doc_ids`;
+    /// `None` for one that is not there. Segments without an index are read once for all.
+    pub fn find_pages(
+        &self,
+        doc_ids: &[u32],
+        mut show: impl FnMut(usize, Option<(Record, Document)>),
+    ) -> Result<(), ReadError> {
+        let mut places: RapidHashMap<u32, Vec<Place>> = RapidHashMap::default();
+        for &doc_id in doc_ids {
+            places.insert(doc_id, self.catalog()?.find(List::Document, u64::from(doc_id)));
+        }
+        self.skim_bare(|segment, header, _, offset| {
+            let summary = RecordSummary::of(header);
+            if let Some(places) = places.get_mut(&summary.doc_id) {
+                places.push(Place::of(summary, segment, offset));
+            }
+        })?;
+        for (index, doc_id) in doc_ids.iter().enumerate() {
+            let Some(places) = places.get_mut(doc_id) else { continue };
+            places.sort_unstable_by(|a, b| b.cmp(a));
+            let mut page = None;
+            for &place in places.iter() {
+                if let Some((located, bytes)) = self.read(place)?
+                    && located.record.doc_id == *doc_id
+                    && located.record.success
+                    && !located.record.is_unchanged()
+                    && let Some(document) = self.document_of(&located, &bytes)?
+                {
+                    page = Some((located.record, document));
+                    break;
+                }
+            }
+            show(index, page);
+        }
+        Ok(())
+    }
+
     /// The record at a place, and its bytes; `None` if it is not there.
     pub fn record_at(&self, segment: u64, offset: u64) -> Result<Option<(Located, Vec<u8>)>, ReadError> {
         self.read(Place::at(segment, offset))

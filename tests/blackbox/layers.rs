@@ -4,7 +4,7 @@
 //! ```text
 //!   5  commands, main
 //!   4  admin  engine  farm  sim  archive   (sim may use engine and farm, admin may use engine)
-//!   3  url_server  spider  handler  store_server  doc_index  audit  resolver  master  search
+//!   3  url_server  spider  handler  extractor  store_server  doc_index  audit  resolver  master  feeds  search
 //!      config                       (reads the enums of roles and protocols by name; none of them knows it)
 //!      tune                         (the machine; knows no role)
 //!   2  driver  rings  storage
@@ -31,11 +31,13 @@ const ROLES: &[&str] = &[
     "url_server",
     "spider",
     "handler",
+    "extractor",
     "store_server",
     "doc_index",
     "audit",
     "resolver",
     "master",
+    "feeds",
     "search",
 ];
 

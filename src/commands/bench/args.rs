@@ -1,4 +1,5 @@
 use super::crawl::CrawlBenchArgs;
+use super::extract::ExtractBenchArgs;
 use super::index::IndexBenchArgs;
 use super::long::LongArgs;
 use super::master::MasterBenchArgs;
@@ -38,6 +39,7 @@ enum BenchWhat {
     Long(LongArgs),
     Store(StoreBenchArgs),
     Master(MasterBenchArgs),
+    Extract(ExtractBenchArgs),
 }
 
 impl BenchArgs {
@@ -54,6 +56,7 @@ impl BenchArgs {
             Some(BenchWhat::Long(long)) => long.run(),
             Some(BenchWhat::Store(store)) => store.run(),
             Some(BenchWhat::Master(master)) => master.run(),
+            Some(BenchWhat::Extract(extract)) => extract.run(),
         }
     }
 }

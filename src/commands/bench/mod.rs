@@ -15,6 +15,8 @@ mod course;
 mod cpu;
 mod crawl;
 mod crawl_process;
+mod extract;
+mod extract_pages;
 mod farm_process;
 mod index;
 mod long;

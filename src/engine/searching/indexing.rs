@@ -20,7 +20,7 @@ const LAST_STORIES: u64 = 10_000;
 
 /// Indexes what a source has, as it comes. Nothing waits for it, and what it cannot do harms nobody else: whatever it did not
 /// commit it reads again.
-pub(crate) struct IndexingActor<S> {
+pub struct IndexingActor<S> {
     path: PathBuf,
     source: S,
     index: Option<StoryIndex>,

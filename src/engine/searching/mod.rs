@@ -4,11 +4,14 @@
 //! |-----------|----------------------------------------------|
 //! | `folder`  | where the index of a data directory is       |
 //! | `indexing`| the actor that fills it, on a thread of its own |
+//! | `story_texts` | where its stories come from: texts, ledger, book of feeds |
 
 mod folder;
 mod indexing;
+mod story_texts;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use folder::search_folder;
-pub(crate) use indexing::IndexingActor;
+pub use indexing::IndexingActor;
+pub use story_texts::StoryTexts;

@@ -20,19 +20,26 @@
 //!
 //! One pass, no recursion, no look at a byte twice but for a bounded number of bytes: a comment, tag or raw
 //! text that never closes ends the scan, as it ends the page in a browser.
+//!
+//! [`about`] and [`check_shape`] read the same tokens for whoever takes the text out of a page: what it says about
+//! itself, and what a tree of it would cost.
 
+mod about;
 mod fact;
 mod meta;
 #[cfg(test)]
 mod oracle;
 mod raw_text;
 mod scan;
+mod shape;
 mod tag;
 mod value;
 mod words;
 
+pub(crate) use about::{About, about};
 pub use fact::Fact;
 pub(crate) use fact::RobotsMeta;
 pub use meta::REFRESH_DELAY_S_MAX;
 pub use scan::scan;
 pub(crate) use scan::scan_as;
+pub(crate) use shape::{Misshapen, ShapeLimits, check_shape};

@@ -1,0 +1,313 @@
+use super::book::Book;
+use super::feed::{Feed, cut};
+use super::ids::{FeedId, SourceId, StoryId};
+use super::ledger::{DuplicateEntry, Ledger, StoryEntry};
+use super::polls::Polls;
+use super::prints::{NUMBER_MAX, PrintKind, Prints};
+use super::read::{EntryRead, FeedRead, NewStory, ReadTold, Redundant};
+use super::rows::{Row, RowState, Rows};
+use super::rules::{FeedRules, StoryScope};
+use super::week::Week;
+use crate::base::named_enum;
+use crate::proto::feed::title::normal;
+use crate::storage::seen::Answer;
+use rapidhash::fast::RapidHashMap;
+use std::io;
+
+named_enum! {
+    /// What makes an entry the same as a story that is known.
+    pub enum DuplicateBy {
+        Url = "url",
+        Guid = "guid",
+        Title = "title",
+    }
+}
+
+/// A listing, looked through. Kept for its memory.
+#[derive(Default)]
+pub(super) struct Entries {
+    prints: Vec<u64>,
+    answers: Vec<Answer>,
+    known: Vec<bool>,
+    /// Whose guid another entry of the listing has, with another URL.
+    shared: RapidHashMap<u64, u64>,
+}
+
+/// Prints of an entry, in this order: URL, guid, title. 0: it has none.
+const EACH: usize = 3;
+/// A date further ahead than this is wrong.
+const AHEAD_MAX_S: i64 = 7 * 86_400;
+/// Entries in a row that have the guid of another story, and neither its URL nor its title: guids that tell nothing.
+const GUID_ONLY_MAX: u32 = 3;
+/// A feed that lists fewer shares nothing with the listing before as a rule.
+const GAP_ENTRIES_MIN: usize = 3;
+/// What is kept of a guid and of a title, and compared.
+const GUID_BYTES_MAX: usize = 1_024;
+const TITLE_BYTES_MAX: usize = 1_024;
+
+/// What a listing is told to.
+pub(super) struct Desk<'a> {
+    pub prints: &'a mut Prints,
+    pub ledger: &'a mut Ledger,
+    pub rows: &'a mut Rows,
+    pub rules: &'a FeedRules,
+    pub now_s: u32,
+}
+
+impl Entries {
+    /// Looks through a listing of a feed. If the disk does not answer, nothing has changed.
+    pub fn read(
+        &mut self,
+        book: &mut Book,
+        feed: FeedId,
+        read: &FeedRead,
+        desk: &mut Desk<'_>,
+        mut new: impl FnMut(NewStory<'_>),
+    ) -> io::Result<ReadTold> {
+        let Some(of) = book.feed(feed) else { return Ok(ReadTold::default()) };
+        let count = read.entries.len() as u32;
+        if let Some(by) = redundant(&of.polls, read) {
+            let mut told = ReadTold::redundant(by, count, read.skipped);
+            if let Some(feed) = book.feed_mut(feed) {
+                told.has_changed = take_facts(feed, read);
+                feed.polls.digest = read.digest;
+            }
+            return Ok(told);
+        }
+        let source = match desk.rules.scope {
+            StoryScope::Source => of.source,
+            StoryScope::All => SourceId(0),
+        };
+        let name = book.source(of.source).map_or("", |source| &source.name);
+        let weeks = self.ask(source, name, read, desk)?;
+        let (of_source, language) = (of.source, language_of(&read.facts.language).to_string());
+        let mut polls = of.polls;
+        let mut told = ReadTold { entries: count, skipped: read.skipped, ..ReadTold::default() };
+        let guids_bad = polls.guids_bad || self.are_guids_bad(&polls, read);
+        for (at, entry) in read.entries.iter().enumerate() {
+            if is_home_page(&entry.url) || entry.url.is_empty() {
+                told.skipped += 1;
+                continue;
+            }
+            let [url, guid, title] = [0, 1, 2].map(|kind| self.prints[at * EACH + kind]);
+            let is_known = |kind: usize, print: u64| {
+                print != 0 && (self.known[at * EACH + kind] || desk.prints.is_fresh(print))
+            };
+            if is_known(0, url) {
+                told.dup_url += 1;
+                continue;
+            }
+            let by_guid = !guids_bad && !self.is_shared(guid) && is_known(1, guid);
+            let by_title = is_known(2, title);
+            let number = desk.ledger.next_number();
+            if number > NUMBER_MAX {
+                return Err(io::Error::other("there are more stories than have numbers"));
+            }
+            if by_guid || by_title {
+                let (by, print) = match by_guid {
+                    true => (DuplicateBy::Guid, guid),
+                    false => (DuplicateBy::Title, title),
+                };
+                let of_story = StoryId(desk.prints.find(print)?.unwrap_or(0));
+                let row = Row { at: desk.ledger.place(), state: RowState::Duplicate, ..Row::default() };
+                desk.rows.set(number, row);
+                desk.ledger.add_duplicate(&DuplicateEntry {
+                    of: of_story,
+                    by,
+                    source: of_source,
+                    feed,
+                    week: weeks[at],
+                    seen_s: desk.now_s,
+                    url: &entry.url,
+                });
+                desk.prints.insert(url, PrintKind::Url, number);
+                match by_guid {
+                    true => told.dup_guid += 1,
+                    false => told.dup_title += 1,
+                }
+                polls.guid_only = polls.guid_only.saturating_add(u8::from(by_guid && !by_title));
+                continue;
+            }
+            let published_s = published(entry, desk.now_s);
+            desk.rows.set(number, Row { at: desk.ledger.place(), ..Row::default() });
+            // What a guid tells nothing of, others are not to be known by.
+            let is_guid_new = guid != 0 && !guids_bad && !self.is_shared(guid) && !is_known(1, guid);
+            desk.ledger.add_story(&StoryEntry {
+                source: of_source,
+                feed,
+                seen_s: desk.now_s,
+                published_s,
+                url: &entry.url,
+                guid: cut(&entry.guid, GUID_BYTES_MAX),
+                title: cut(&entry.title, TITLE_BYTES_MAX),
+                language: &language,
+                by_guid: is_guid_new,
+            });
+            desk.prints.insert(url, PrintKind::Url, number);
+            if is_guid_new {
+                desk.prints.insert(guid, PrintKind::Guid, number);
+                polls.guid_only = 0;
+            }
+            if title != 0 {
+                desk.prints.insert(title, PrintKind::Title, number);
+            }
+            told.new += 1;
+            told.is_late_news |= published_s.is_none_or(|at_s| at_s < polls.success_s);
+            new(NewStory { story: StoryId(number), url: &entry.url });
+        }
+        polls.guids_bad = guids_bad;
+        let tops = tops(&read.entries);
+        let can_tell =
+            polls.tops.iter().filter(|&&top| top != 0).count().min(read.entries.len()) >= GAP_ENTRIES_MIN;
+        told.gap = told.new > 0 && can_tell && !shares(&polls.tops, &read.entries);
+        told.mean_gap_s = mean_gap(&read.entries, desk.now_s);
+        polls.tops = tops;
+        (polls.checksum, polls.digest) = (read.checksum, read.digest);
+        for (count, more) in [
+            (&mut polls.entries, told.entries),
+            (&mut polls.new, told.new),
+            (&mut polls.dup_url, told.dup_url),
+            (&mut polls.dup_guid, told.dup_guid),
+            (&mut polls.dup_title, told.dup_title),
+            (&mut polls.skipped, told.skipped),
+            (&mut polls.gaps, u32::from(told.gap)),
+        ] {
+            *count = count.saturating_add(more);
+        }
+        if let Some(feed) = book.feed_mut(feed) {
+            feed.polls = polls;
+            told.has_changed = take_facts(feed, read);
+        }
+        Ok(told)
+    }
+
+    /// Asks about all entries at once, and says the week of each.
+    fn ask(
+        &mut self,
+        source: SourceId,
+        name: &str,
+        read: &FeedRead,
+        desk: &mut Desk<'_>,
+    ) -> io::Result<Vec<Week>> {
+        self.prints.clear();
+        self.shared.clear();
+        let mut weeks = Vec::with_capacity(read.entries.len());
+        for entry in &read.entries {
+            let week = Week::of(published(entry, desk.now_s).unwrap_or(desk.now_s));
+            weeks.push(week);
+            let url = desk.prints.of_text(PrintKind::Url, source, &entry.url);
+            // A guid that is the URL says nothing more.
+            let guid = match entry.guid.is_empty() || entry.guid == entry.url {
+                true => 0,
+                false => desk.prints.of_text(PrintKind::Guid, source, cut(&entry.guid, GUID_BYTES_MAX)),
+            };
+            let title = match normal(cut(&entry.title, TITLE_BYTES_MAX), name) {
+                empty if empty.is_empty() => 0,
+                normal => desk.prints.of_title(source, week, &normal),
+            };
+            self.prints.extend([url, guid, title]);
+            if guid != 0 {
+                let first = self.shared.entry(guid).or_insert(url);
+                if *first != url {
+                    *first = 0;
+                }
+            }
+        }
+        desk.prints.ask(&self.prints, &mut self.answers, &mut self.known)?;
+        Ok(weeks)
+    }
+
+    /// Two entries of one listing have this guid, and not one URL.
+    fn is_shared(&self, guid: u64) -> bool {
+        self.shared.get(&guid) == Some(&0)
+    }
+
+    /// Whether guids say of too many entries that they are stories which nothing else takes them for.
+    fn are_guids_bad(&self, polls: &Polls, read: &FeedRead) -> bool {
+        let only_guid = |at: usize| {
+            let [url, guid, title] = [0, 1, 2].map(|kind| self.known[at * EACH + kind]);
+            guid && !url && !title && !self.is_shared(self.prints[at * EACH + 1])
+        };
+        let count = (0..read.entries.len()).filter(|&at| only_guid(at)).count() as u32;
+        count > 0 && count + u32::from(polls.guid_only) >= GUID_ONLY_MAX
+    }
+}
+
+fn redundant(polls: &Polls, read: &FeedRead) -> Option<Redundant> {
+    match polls {
+        _ if polls.polls == 0 || polls.checksum == 0 => None,
+        polls if polls.digest == read.digest && read.digest != 0 => Some(Redundant::Digest),
+        polls if polls.checksum == read.checksum => Some(Redundant::Checksum),
+        _ => None,
+    }
+}
+
+/// What a feed says of itself; and whether it says something new. Its title stays if it has one: people give them.
+fn take_facts(feed: &mut Feed, read: &FeedRead) -> bool {
+    let facts = &read.facts;
+    let format = feed.format.replace(facts.format);
+    feed.polls.take_hints(&facts.hints);
+    let title = Some(facts.title.as_str()).filter(|_| feed.title().is_empty());
+    let hub = facts.hub.as_deref().unwrap_or("");
+    feed.set_texts([None, title, Some(language_of(&facts.language)), Some(hub)]) || format != feed.format
+}
+
+fn language_of(language: &Option<String>) -> &str {
+    cut(language.as_deref().unwrap_or(""), 35)
+}
+
+/// Whether its guid was taken as something that a story is known by.
+pub(super) fn is_known_by_guid(story: &StoryEntry<'_>) -> bool {
+    story.by_guid
+}
+
+/// When an entry was published, by its feed. Dates before 1970 and far ahead are none.
+pub(super) fn published(entry: &EntryRead, now_s: u32) -> Option<u32> {
+    let at_s = entry.published_s.filter(|&at_s| at_s > 0 && at_s <= i64::from(now_s) + AHEAD_MAX_S)?;
+    u32::try_from(at_s).ok()
+}
+
+/// Whether a URL is the front page of its host: what a feed lists without a story behind it.
+pub fn is_home_page(url: &str) -> bool {
+    let Some((_, rest)) = url.split_once("://") else { return false };
+    let Some((_, path)) = rest.split_once('/') else { return true };
+    let path = path.trim_end_matches('/').to_ascii_lowercase();
+    path.is_empty()
+        || ["index.html", "index.htm", "index.php", "home", "home.html", "default.aspx"].contains(&&*path)
+}
+
+fn top_of(entry: &EntryRead) -> u16 {
+    (xxhash_rust::xxh3::xxh3_64(entry.url.as_bytes()) as u16).max(1)
+}
+
+/// Hashes of the entries that stay longest: the newest by their dates; without them the first and last two, as nobody
+/// knows in which order they are.
+fn tops(entries: &[EntryRead]) -> [u16; 4] {
+    let mut tops = [0; 4];
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    match entries.iter().any(|entry| entry.published_s.is_some()) {
+        true => order.sort_by_key(|&at| std::cmp::Reverse(entries[at].published_s)),
+        false => {
+            let ends = order.len().min(2);
+            order.rotate_right(ends);
+        }
+    }
+    for (top, at) in tops.iter_mut().zip(order) {
+        *top = top_of(&entries[at]);
+    }
+    tops
+}
+
+fn shares(tops: &[u16; 4], entries: &[EntryRead]) -> bool {
+    entries.iter().any(|entry| tops.contains(&top_of(entry)))
+}
+
+/// The mean time between entries, by their dates.
+fn mean_gap(entries: &[EntryRead], now_s: u32) -> Option<u32> {
+    let dates = entries.iter().filter_map(|entry| published(entry, now_s));
+    let (mut first, mut last, mut count) = (u32::MAX, 0, 0);
+    for at_s in dates {
+        (first, last, count) = (first.min(at_s), last.max(at_s), count + 1);
+    }
+    (count > 1).then(|| (last - first) / (count - 1)).filter(|&gap_s| gap_s > 0)
+}

@@ -1,0 +1,163 @@
+//! The form of a title in which two that mean the same are equal.
+
+use super::entities;
+use super::plain::plain;
+use std::borrow::Cow;
+
+/// A part of a title that is at least so long stands for the whole.
+const PART_CHARS_MIN: usize = 32;
+/// What is looked at of a title.
+const TITLE_BYTES_MAX: usize = 4_096;
+
+/// The normal form of a title: no markup, no case, no punctuation, one blank between words; of a title in parts
+/// (`Story | Section - Source`) the longest, if it is long enough to stand for a story and not the name of the source.
+///
+/// Empty if the title says nothing but the name of its source: such titles are equal and mean nothing by it.
+pub fn normal(title: &str, source: &str) -> String {
+    let title = cut(title);
+    let text = plain(Cow::Borrowed(title), true);
+    // Titles of feeds are escaped once too often as a rule.
+    let text = entities::decode(&text);
+    let source = words(&plain(Cow::Borrowed(cut(source)), true));
+    let whole = words(&text);
+    if whole == source {
+        return String::new();
+    }
+    let longest = parts(&text).map(words).max_by_key(|part| part.chars().count());
+    match longest {
+        Some(part) if part.chars().count() >= PART_CHARS_MIN && part != source => part,
+        _ => whole,
+    }
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TITLE_BYTES_MAX)]
+}
+
+/// What stands between marks that part a title: `|` anywhere, dashes and colons where a blank is beside them, so that
+/// `well-known` and `10:30` stay whole.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mark = text.char_indices().find(|&(at, c)| {
+            let after = &text[at + c.len_utf8()..];
+            let before_blank = after.is_empty() || after.starts_with(' ');
+            match c {
+                '|' | '｜' => true,
+                '-' | '–' | '—' => before_blank || text[..at].ends_with(' '),
+                ':' | '：' => before_blank || c == '：',
+                _ => false,
+            }
+        });
+        match mark {
+            Some((at, c)) => {
+                rest = Some(&text[at + c.len_utf8()..]);
+                Some(&text[..at])
+            }
+            None => rest.take(),
+        }
+    })
+}
+
+/// Letters and digits in lower case, with a blank wherever something else was.
+fn words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut blank = false;
+    for c in text.chars() {
+        if is_joined(c) {
+            // `don't` is one word, whichever apostrophe is in it.
+            continue;
+        }
+        if is_punctuation(c) {
+            blank = !out.is_empty();
+            continue;
+        }
+        if std::mem::take(&mut blank) {
+            out.push(' ');
+        }
+        out.extend(c.to_lowercase());
+    }
+    out
+}
+
+fn is_joined(c: char) -> bool {
+    matches!(c, '\'' | '’' | '‘' | '`' | '´' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{feff}')
+}
+
+/// Signs of other scripts count as letters: some write vowels with what is none by its kind.
+fn is_punctuation(c: char) -> bool {
+    match c {
+        '\0'..='\x7f' => !c.is_ascii_alphanumeric(),
+        '\u{80}'..='\u{bf}' => !c.is_alphanumeric(),
+        '\u{2000}'..='\u{206f}'
+        | '\u{2190}'..='\u{2bff}'
+        | '\u{3000}'..='\u{303f}'
+        | '\u{fe10}'..='\u{fe6f}' => true,
+        '\u{ff01}'..='\u{ff0f}'
+        | '\u{ff1a}'..='\u{ff20}'
+        | '\u{ff3b}'..='\u{ff40}'
+        | '\u{ff5b}'..='\u{ff65}' => true,
+        '؟' | '،' | '؛' | '۔' | '।' | '॥' | '×' | '÷' => true,
+        _ => c.is_whitespace() || c.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_that_mean_the_same_are_equal() {
+        for (title, expected) in [
+            ("Plain title", "plain title"),
+            ("  PLAIN,   Title! ", "plain title"),
+            ("<b>Plain</b> &#8220;title&#8221;", "plain title"),
+            ("&amp;lt;Plain&amp;gt; title", "plain title"),
+            ("Don’t stop", "dont stop"),
+            ("Don't stop", "dont stop"),
+            ("A well-known fact: 10:30", "a well known fact 10 30"),
+            (
+                "Fire in the old harbour destroys three ships - The Daily Web",
+                "fire in the old harbour destroys three ships",
+            ),
+            (
+                "The Daily Web | Fire in the old harbour destroys three ships",
+                "fire in the old harbour destroys three ships",
+            ),
+            (
+                "Breaking: fire in the old harbour destroys three ships",
+                "fire in the old harbour destroys three ships",
+            ),
+            ("Fire in the old harbour – The Daily Web", "fire in the old harbour the daily web"),
+            ("Daily briefing", "daily briefing"),
+            ("Straße in Köln", "straße in köln"),
+            ("東京で火事、三隻が沈没", "東京で火事 三隻が沈没"),
+            ("शिक्षा में नया क़ानून।", "शिक्षा में नया क़ानून"),
+            ("هل ينجح؟", "هل ينجح"),
+            ("The Daily Web", ""),
+            ("the daily web!", ""),
+            ("", ""),
+            ("!!! … ???", ""),
+        ] {
+            assert_eq!(normal(title, "The Daily Web"), expected, "{title}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_of_a_source_does_not_stand_for_its_stories() {
+        let source = "The Very Long Name of an Evening Newspaper";
+        assert_eq!(
+            normal(&format!("Rain | {source}"), source),
+            "rain the very long name of an evening newspaper"
+        );
+        assert_ne!(normal(&format!("Rain | {source}"), source), normal(&format!("Sun | {source}"), source));
+    }
+
+    #[test]
+    fn a_megabyte_of_title_is_cut() {
+        let long = "é ".repeat(500_000);
+        assert!(normal(&long, "x").len() <= TITLE_BYTES_MAX);
+        assert!(normal("x", &long) == "x");
+    }
+}
