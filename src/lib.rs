@@ -67,7 +67,7 @@
 //! |-------|---------------------------|--------------------------------------------------------------------|
 //! | 5     | `commands`                | what a user types; one file per sub-command                        |
 //! | 4     | `admin`                   | the listener of a process: HTTP over its socket and loopback; above `engine` |
-//! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `inspect` `from_master` `crawl` `master` `split` |
+//! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `inspect` `from_master` `crawl` `master` `searching` `split` |
 //! | 4     | `sim`                     | a whole node, or split processes, in virtual time against a misbehaving web |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
 //! | 4     | `archive`                 | WARC, CDXJ and WACZ out of a store, WARC into one                  |
@@ -80,6 +80,7 @@
 //! | 3     | `feeds`                   | sources and feeds, when each is polled and why then; stories, each once |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 3     | `master`                  | URL logs in, the queue of every node out: epochs, current_log, domain map, queues |
+//! | 3     | `search`                  | full text over stories, derived from their texts; only with the feature `search` |
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
 //! | 3     | `config`                  | settings: typed, checked, told in one place                        |
 //! | 3     | `tune`                    | settings of kernel and hardware: looked at, explained, changed and brought back |
@@ -130,6 +131,8 @@ pub mod master;
 pub mod proto;
 pub(crate) mod resolver;
 pub(crate) mod rings;
+#[cfg(feature = "search")]
+pub mod search;
 pub(crate) mod sim;
 pub(crate) mod spider;
 pub(crate) mod storage;

@@ -1,8 +1,8 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
     add, audit, bench, completions, config, crawl, demo, explain, export, farm, feeds, help, import, index,
-    man, master, metrics, parse, pause, reflog, robots, sim, spider, status, stop, store, storeserver,
-    stories, tune, urlserver,
+    man, master, metrics, parse, pause, reflog, robots, search, sim, spider, status, stop, store,
+    storeserver, stories, tune, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -43,6 +43,7 @@ enum Command {
     Add(add::AddArgs),
     Store(store::StoreArgs),
     Index(index::IndexArgs),
+    Search(search::SearchArgs),
     Explain(explain::ExplainArgs),
     Metrics(metrics::MetricsArgs),
     Audit(audit::AuditArgs),
@@ -145,6 +146,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Tune(args) => args.run(),
         Command::Store(args) => args.run(),
         Command::Index(args) => args.run(),
+        Command::Search(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Metrics(args) => args.run(),
         Command::Feeds(args) => args.run(),

@@ -32,6 +32,9 @@ mod pause;
 mod reflog;
 mod robots;
 mod roff;
+mod search;
+#[cfg(feature = "search")]
+mod search_answers;
 mod settings;
 mod shared;
 mod sim;

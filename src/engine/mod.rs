@@ -41,6 +41,7 @@
 //! | `from_master` | URLs from a master: a node's queue, taken and acknowledged              | runtime links inspect  |
 //! | `crawl`   | a crawl in one process                                                      | runtime names links inspect from_master |
 //! | `master`  | the master: epochs, queues for nodes, the TCP line, its database            | runtime links inspect  |
+//! | `searching` | the index of stories, and what fills it (feature `search`)                | runtime                |
 //! | `split`   | URL server, spider and store server as processes of their own               | runtime names links inspect crawl |
 //!
 //! No wing uses one that uses it; the layers test fails on a circle.
@@ -53,6 +54,8 @@ mod links;
 mod master;
 mod names;
 mod runtime;
+#[cfg(feature = "search")]
+mod searching;
 mod split;
 
 pub(crate) use crawl::assembly::{CrawlSeat, CrawlShard, NodeCore, assemble};
@@ -106,6 +109,10 @@ pub(crate) use runtime::readings::{Role, State};
 pub use runtime::running::Running;
 pub use runtime::settings_news::SettingsNews;
 pub(crate) use runtime::shard_thread::ShardMaker;
+#[cfg(feature = "search")]
+pub(crate) use searching::search_folder;
+#[cfg(feature = "search")]
+pub use searching::{IndexingActor, StoryTexts};
 pub(crate) use split::record_sender::RecordSender;
 pub use split::spider_assembly::StoreAt;
 pub(crate) use split::spider_assembly::{RecordActor, SpiderCore, SpiderSeat, SpiderShard, assemble_spider};

@@ -4,7 +4,7 @@
 //! ```text
 //!   5  commands, main
 //!   4  admin  engine  farm  sim  archive   (sim may use engine and farm, admin may use engine)
-//!   3  url_server  spider  handler  extractor  store_server  doc_index  audit  resolver  master  feeds
+//!   3  url_server  spider  handler  extractor  store_server  doc_index  audit  resolver  master  feeds  search
 //!      config                       (reads the enums of roles and protocols by name; none of them knows it)
 //!      tune                         (the machine; knows no role)
 //!   2  driver  rings  storage
@@ -38,6 +38,7 @@ const ROLES: &[&str] = &[
     "resolver",
     "master",
     "feeds",
+    "search",
 ];
 
 const UNSAFE_HOMES: [&str; 2] = ["driver/uring", "store_server/mmap"];
@@ -445,6 +446,14 @@ fn a_circle_is_found_through_groups_supers_and_re_exports() {
     let found = neighbours(&sample("fn f() { crate::engine::a::x::g(); }"));
     assert_eq!(circle(&found[&engine]).unwrap(), ["a", "b", "c", "a"]);
     assert_eq!(found[&engine]["c"]["a"].first().unwrap(), "engine/c/thing.rs");
+}
+
+/// A library that is as large as this one has one address.
+#[test]
+fn one_folder_knows_the_search_library() {
+    let knows = |source: &Source| word_at(&source.code, "tantivy").next().is_some();
+    let places: Vec<String> = sources().into_iter().filter(knows).map(|source| source.place).collect();
+    assert!(!places.is_empty() && places.iter().all(|place| place.starts_with("search/")), "{places:?}");
 }
 
 /// What is to be told goes out as values; commands decide where it is shown.

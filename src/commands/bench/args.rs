@@ -6,6 +6,8 @@ use super::long::LongArgs;
 use super::master::MasterBenchArgs;
 use super::parse::ParseBenchArgs;
 use super::queues::QueuesArgs;
+#[cfg(feature = "search")]
+use super::search::SearchBenchArgs;
 use super::slow::SlowArgs;
 use super::store::StoreBenchArgs;
 use super::tls::TlsArgs;
@@ -33,6 +35,8 @@ enum BenchWhat {
     Parse(ParseBenchArgs),
     Feeds(FeedsBenchArgs),
     Tls(TlsArgs),
+    #[cfg(feature = "search")]
+    Search(SearchBenchArgs),
     Slow(SlowArgs),
     Long(LongArgs),
     Store(StoreBenchArgs),
@@ -49,6 +53,8 @@ impl BenchArgs {
             Some(BenchWhat::Parse(parse)) => parse.run(),
             Some(BenchWhat::Feeds(feeds)) => feeds.run(),
             Some(BenchWhat::Tls(tls)) => tls.run(),
+            #[cfg(feature = "search")]
+            Some(BenchWhat::Search(search)) => search.run(),
             Some(BenchWhat::Slow(slow)) => slow.run(),
             Some(BenchWhat::Long(long)) => long.run(),
             Some(BenchWhat::Store(store)) => store.run(),

@@ -30,6 +30,10 @@ mod queues;
 mod record;
 mod rounds;
 mod sampler;
+#[cfg(feature = "search")]
+mod search;
+#[cfg(feature = "search")]
+mod search_texts;
 mod slow;
 mod stage;
 mod store;

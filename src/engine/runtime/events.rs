@@ -107,6 +107,9 @@ events! {
     SyncFailed "sync_failed" Warn ["cause"] "a commit failed and is tried again";
     MaintenanceFailed "maintenance_failed" Warn ["cause"] "segments could not be indexed or removed; reading goes on without";
 
+    SearchFails "search_fails" Warn ["cause"] "stories are not indexed for search, and why; the crawl goes on without";
+    SearchGoesOn "search_goes_on" Info [] "they are again";
+
     LogRotated "log_rotated" Info ["path", "part", "bytes"] "a part of crawl.log is finished, by its size or by SIGUSR1";
     LogPartsRemoved "log_parts_removed" Info ["parts"] "the oldest parts of crawl.log went, as log_parts_max asks";
     NoLog "no_log" Warn [] "SIGUSR1 came to a process that writes no crawl.log";

@@ -1,0 +1,297 @@
+use super::*;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Stories in memory; a place is the number of those before it.
+#[derive(Default)]
+struct Shelf {
+    stories: Vec<SearchDoc>,
+    at: usize,
+}
+
+impl Shelf {
+    fn of(stories: &[(u64, &str, &str, &str)]) -> Shelf {
+        let mut shelf = Shelf::default();
+        for (story, language, title, text) in stories {
+            shelf.put(*story, language, title, text);
+        }
+        shelf
+    }
+
+    fn put(&mut self, story: u64, language: &str, title: &str, text: &str) {
+        self.stories.push(SearchDoc {
+            story,
+            source: format!("Source{}.example", story % 2),
+            url: format!("http://example.org/{story}"),
+            title: title.to_string(),
+            text: text.to_string(),
+            language: language.to_string(),
+            published_s: (story != 4).then_some(story as i64 * 1_000),
+            after: self.stories.len() as u64 + 1,
+        });
+    }
+}
+
+impl SearchSource for Shelf {
+    fn place(&self) -> u64 {
+        self.at as u64
+    }
+
+    fn seek(&mut self, place: u64) -> io::Result<bool> {
+        self.at = place as usize;
+        Ok(self.at <= self.stories.len())
+    }
+
+    fn next(&mut self) -> io::Result<Option<SearchDoc>> {
+        let next = self.stories.get(self.at).cloned();
+        self.at += usize::from(next.is_some());
+        Ok(next)
+    }
+}
+
+/// A folder of its own, removed afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("nephila-search-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn index(&self) -> PathBuf {
+        self.0.join("search")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn index_all(path: &Path, shelf: &mut Shelf) {
+    let mut index = StoryIndex::open(path).unwrap();
+    while index.take(shelf, 2).unwrap() == 2 {}
+    index.commit().unwrap();
+}
+
+fn found(path: &Path, text: &str) -> Vec<u64> {
+    let mut stories = best(path, SearchQuery::parse(text).unwrap());
+    stories.sort_unstable();
+    stories
+}
+
+fn best(path: &Path, query: SearchQuery) -> Vec<u64> {
+    Library::open(path).unwrap().find(&query, 100).unwrap().iter().map(|hit| hit.story).collect()
+}
+
+fn library() -> Shelf {
+    Shelf::of(&[
+        (1, "en", "Rivers rise", "The rivers were rising quickly, and the dams of the valley held."),
+        (2, "deu", "Flüsse steigen", "Die Häuser am Fluss wurden geräumt. Sea level."),
+        (3, "en-GB", "Sea level", "The level of the sea rises; a dam does not help. Rivers too."),
+        (4, "ja", "東京の天気", "東京都で大雨。川が増水した。"),
+        (5, "th", "ข่าววันนี้", "น้ำท่วมกรุงเทพมหานคร"),
+        (6, "", "Unnamed", "Ein Wort, a word, 東京 and no language; running rivers"),
+        (7, "ru", "Реки", "Уровень рек поднимается"),
+        (8, "ar", "أنهار", "ارتفاع منسوب الأنهار"),
+        (9, "el", "Ποτάμια", "Η στάθμη των ποταμών ανεβαίνει"),
+    ])
+}
+
+#[test]
+fn words_are_found_by_their_stems_in_all_languages_at_once() {
+    let folder = Folder::new("languages");
+    let path = folder.index();
+    index_all(&path, &mut library());
+    for (text, expected) in [
+        ("river", &[1, 3][..]),
+        ("RIVERS", &[1, 3, 6]),
+        ("river dams", &[1, 3]),
+        ("haus", &[2]),
+        ("häuser", &[2]),
+        ("\"sea level\"", &[2, 3]),
+        ("\"level sea\"", &[]),
+        ("\"level of the sea\"", &[3]),
+        ("東京", &[4, 6]),
+        ("京都", &[4]),
+        ("東京都", &[4]),
+        ("東都", &[]),
+        ("川", &[4]),
+        ("水", &[4]),
+        ("น้ำท่วม", &[5]),
+        ("กรุงเทพ", &[5]),
+        ("реками", &[7]),
+        ("الأنهار", &[8]),
+        ("ποταμών", &[9]),
+        ("rivers lang:en", &[1, 3]),
+        ("rivers lang:en,de", &[1, 3]),
+        ("東京 lang:ja", &[4]),
+        ("東京 lang:zh", &[]),
+        ("level lang:de lang:en", &[2, 3]),
+        ("rivers source:source1.EXAMPLE", &[1, 3]),
+        ("rivers source:Source0.example source:nobody", &[6]),
+        ("rivers source:nobody", &[]),
+        ("nowhere", &[]),
+        ("rivers nowhere", &[]),
+    ] {
+        assert_eq!(found(&path, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_title_counts_for_more_and_times_leave_out() {
+    let folder = Folder::new("order");
+    let path = folder.index();
+    let mut shelf = Shelf::of(&[
+        (1, "en", "Weather", "A storm is told of here, among many other words that say little."),
+        (2, "en", "Storm over the sea", "Other words that say little, and of many other things."),
+        (4, "en", "No date", "A storm without a date."),
+    ]);
+    index_all(&path, &mut shelf);
+    let storm = SearchQuery::parse("storm").unwrap();
+    assert_eq!(best(&path, storm.clone())[0], 2);
+    for (since, until, expected) in [
+        (None, None, 3),
+        (Some(1_000), Some(2_000), 2),
+        (Some(1_001), None, 1),
+        (None, Some(1_999), 1),
+        (Some(i64::MIN), Some(i64::MAX), 2),
+        (Some(2_001), None, 0),
+    ] {
+        let query = storm.clone().published(since, until).unwrap();
+        assert_eq!(best(&path, query).len(), expected, "{since:?} {until:?}");
+    }
+    let hit = &Library::open(&path).unwrap().find(&storm, 1).unwrap()[0];
+    let told =
+        (hit.source.as_str(), hit.language.as_str(), hit.published_s, hit.title.as_str(), hit.url.as_str());
+    assert_eq!(told, ("Source0.example", "en", Some(2_000), "Storm over the sea", "http://example.org/2"));
+}
+
+#[test]
+fn what_a_kill_takes_is_read_again_and_nothing_is_there_twice() {
+    let folder = Folder::new("kill");
+    let path = folder.index();
+    let mut shelf = library();
+    let mut index = StoryIndex::open(&path).unwrap();
+    assert_eq!((index.place(), index.take(&mut shelf, 3).unwrap()), (0, 3));
+    index.commit().unwrap();
+    assert_eq!(index.take(&mut shelf, 3).unwrap(), 3);
+    // No commit: a kill.
+    drop(index);
+    assert_eq!(found(&path, "東京"), [0; 0]);
+    let mut index = StoryIndex::open(&path).unwrap();
+    assert_eq!((index.place(), index.take(&mut shelf, 100).unwrap()), (3, 6));
+    index.commit().unwrap();
+    drop(index);
+    assert_eq!((found(&path, "東京"), found(&path, "river")), (vec![4, 6], vec![1, 3]));
+    // A text that was extracted again takes the place of the one before, in the same commit and in a later one.
+    shelf.put(1, "de", "Neu", "Ganz andere Flüsse");
+    shelf.put(1, "en", "Newest", "Rivers once more");
+    index_all(&path, &mut shelf);
+    assert_eq!(
+        (found(&path, "flüsse"), found(&path, "rivers"), found(&path, "dam")),
+        (vec![2], vec![1, 3, 6], vec![3])
+    );
+    let facts = Library::open(&path).unwrap().checked().unwrap();
+    assert_eq!((facts.stories, facts.place), (9, 11));
+}
+
+#[test]
+fn an_index_is_made_anew_beside_the_one_in_use() {
+    let folder = Folder::new("anew");
+    let path = folder.index();
+    let mut shelf = library();
+    assert_eq!(StoryIndex::reindex(&path, &mut shelf, |_| ()).unwrap(), Reindexed { stories: 9 });
+    assert_eq!(found(&path, "river"), [1, 3]);
+    let reader = Library::open(&path).unwrap();
+    let writer = StoryIndex::open(&path).unwrap();
+    let refused = StoryIndex::reindex(&path, &mut shelf, |_| ()).unwrap_err().to_string();
+    assert!(refused.contains("another process writes the search index"), "{refused}");
+    drop(writer);
+    shelf.put(10, "en", "One more", "A river");
+    assert_eq!(StoryIndex::reindex(&path, &mut shelf, |_| ()).unwrap(), Reindexed { stories: 10 });
+    assert_eq!(found(&path, "river"), [1, 3, 10]);
+    assert_eq!(reader.find(&SearchQuery::parse("river").unwrap(), 9).unwrap().len(), 2);
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "nothing is left beside it");
+    // A source that was made anew is shorter than the place of the index.
+    let mut shorter = Shelf::of(&[(1, "en", "a", "b")]);
+    let error = StoryIndex::open(&path).unwrap().take(&mut shorter, 1).unwrap_err().to_string();
+    assert!(error.contains("of other texts") && error.contains("nephila search reindex"), "{error}");
+    assert_eq!(StoryIndex::reindex(&path, &mut shorter, |_| ()).unwrap(), Reindexed { stories: 1 });
+    assert_eq!(StoryIndex::reindex(&path, &mut Shelf::default(), |_| ()).unwrap(), Reindexed { stories: 0 });
+    assert_eq!(found(&path, "b"), [0; 0]);
+}
+
+/// Every file of an index, with a byte changed, cut or gone, one at a time.
+#[test]
+fn a_damaged_index_is_said_with_its_mend() {
+    let folder = Folder::new("damage");
+    let path = folder.index();
+    let missing = Library::open(&path).err().unwrap().to_string();
+    assert!(
+        missing.contains("has no search index") && missing.contains("nephila search reindex"),
+        "{missing}"
+    );
+    index_all(&path, &mut library());
+    let files: Vec<PathBuf> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut told = 0;
+    for file in files.iter().filter(|file| !file.to_string_lossy().contains(".lock")) {
+        let whole = fs::read(file).unwrap();
+        let mut turned = whole.clone();
+        turned[whole.len() / 2] ^= 0x55;
+        for damaged in [Some(turned), Some(whole[..whole.len() / 2].to_vec()), Some(Vec::new()), None] {
+            match damaged {
+                Some(bytes) => fs::write(file, bytes).unwrap(),
+                None => fs::remove_file(file).unwrap(),
+            }
+            let looked = Library::open(&path).and_then(|library| {
+                let _ = library.find(&SearchQuery::parse("river 東 \"sea level\"").unwrap(), 10);
+                library.checked()
+            });
+            if let Err(error) = looked {
+                assert!(error.to_string().contains("nephila search reindex"), "{}: {error}", file.display());
+                told += 1;
+            } else {
+                assert!(file.ends_with(".managed.json"), "{} was not missed", file.display());
+            }
+        }
+        fs::write(file, whole).unwrap();
+    }
+    assert!(told > 20, "{told}");
+    assert_eq!(found(&path, "river"), [1, 3]);
+    fs::write(path.join("meta.json"), b"{}").unwrap();
+    assert!(StoryIndex::open(&path).is_err());
+    assert_eq!(StoryIndex::reindex(&path, &mut library(), |_| ()).unwrap(), Reindexed { stories: 9 });
+    assert_eq!(found(&path, "river"), [1, 3]);
+}
+
+#[test]
+fn hostile_texts_and_questions_have_bounds() {
+    let folder = Folder::new("hostile");
+    let path = folder.index();
+    let long = "word ".repeat(400_000) + "behind";
+    let control: String = (0..0x3000).filter_map(char::from_u32).collect();
+    let mut shelf = Shelf::of(&[
+        (u64::MAX, "en", &"t".repeat(100_000), &long),
+        (7, "\u{0}", &control, &"\u{301}".repeat(10_000)),
+        (8, "el", "", &"ς".repeat(10_000)),
+    ]);
+    index_all(&path, &mut shelf);
+    assert_eq!(found(&path, "word"), [u64::MAX]);
+    assert_eq!(found(&path, "behind"), [0; 0]);
+    let library = Library::open(&path).unwrap();
+    // Pairs of characters are words, too.
+    let pairs = SearchQuery::parse(&"東京".repeat(100)).unwrap();
+    let error = library.find(&pairs, 10).unwrap_err().to_string();
+    assert!(error.starts_with("a question has at most"), "{error}");
+    for text in ["*", "a*b?", "[a TO b]", "body_en:x", "(((", "+-!^~", "a AND OR NOT b", ".*東", "\u{202e}x"]
+    {
+        if let Ok(query) = SearchQuery::parse(text) {
+            library.find(&query, usize::MAX).unwrap();
+        }
+    }
+}
