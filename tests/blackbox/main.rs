@@ -29,6 +29,7 @@
 //! | `codings`    | documents are stored without their coding, and bombs stay small   |
 //! | `redirects`  | hops, chains and loops end, and lead nowhere that is forbidden    |
 //! | `again`      | conditional requests and HEAD: what need not come does not        |
+//! | `search`     | stories are found by their words, and their index is made anew     |
 //! | `secrets`    | passwords and cookies work, and stay with their origin            |
 //! | `escapes`    | what servers write is shown as text, and URLs mean what they mean |
 //! | `database`   | two masters on one PostgreSQL: first writer wins, away, slow, another shape |
@@ -40,6 +41,7 @@
 //! | `edges`      | every failure has its exit status and one line that names it      |
 //! | `event_log`  | what is told is read by people, programs and systemd's journal    |
 //! | `excluded`   | what rules refuse is not failed, and comes back when they go      |
+//! | `no_search`  | a build without search says so                                    |
 //! | `no_seed`    | a crawl that had none of its seeds says why, and exits 1          |
 //! | `wrong_command_lines` | what cannot be meant is refused with cause and mend, and makes nothing |
 //! | `explain`    | of any URL it is said why it was, will or never will be fetched   |
@@ -177,6 +179,8 @@ mod name_server;
 mod niceness;
 mod no_names;
 mod no_ports;
+#[cfg(not(feature = "search"))]
+mod no_search;
 mod no_seed;
 mod one_address;
 mod operate;
@@ -209,6 +213,8 @@ mod round_trip;
 mod rules;
 mod runbooks;
 mod scripted_master;
+#[cfg(feature = "search")]
+mod search;
 mod secrets;
 mod services;
 mod settings_files;
