@@ -76,5 +76,6 @@ pub(crate) mod shutdown;
 pub(crate) mod stages;
 pub(crate) mod stored;
 pub(crate) mod stored_pages;
+mod story_threads;
 #[cfg(test)]
 mod tests;

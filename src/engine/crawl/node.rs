@@ -6,7 +6,7 @@ use crate::engine::crawl::node_setup::NodeSetup;
 use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::seed_fates::SeedFates;
-use crate::engine::extraction::{CrawlExtraction, ExtractionSetup};
+use crate::engine::crawl::story_threads::StoryThreads;
 use crate::engine::from_master::MasterFeed;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::desk::Desk;
@@ -57,8 +57,8 @@ pub struct Node {
     live: LiveConfig,
     /// What takes URLs from masters, and its links.
     master: Option<(ActorThread<MasterFeed>, LinksThread)>,
-    /// What makes the texts of stories.
-    extraction: Option<ActorThread<CrawlExtraction>>,
+    /// What becomes of stories, where there are feeds.
+    stories: Option<StoryThreads>,
 }
 
 impl Node {
@@ -115,12 +115,7 @@ impl Node {
         let start =
             |(feed, links, _)| ActorThread::start("master", feed, started, &health).map(|feed| (feed, links));
         let master = master.map(start).transpose()?;
-        let extraction = match has_feeds {
-            true => extraction_of(config).seat().map_err(NodeError::Feeds)?,
-            false => None,
-        };
-        let start = |seated| ActorThread::start_unwatched("extraction", seated, started, &health);
-        let extraction = extraction.map(start).transpose()?;
+        let stories = if has_feeds { StoryThreads::start(config, started, &health)? } else { None };
         let stop = desk.stop_switch().clone();
         Ok(Node {
             started,
@@ -144,7 +139,7 @@ impl Node {
             questions,
             live,
             master,
-            extraction,
+            stories,
         })
     }
 
@@ -156,15 +151,6 @@ impl Node {
     /// What was stored by a process that was killed, and that the index did not know.
     pub fn resumed(&self) -> &Resumed {
         &self.resumed
-    }
-}
-
-fn extraction_of(config: &Config) -> ExtractionSetup<'_> {
-    ExtractionSetup {
-        data: &config.store.data,
-        depth: config.feeds.extract,
-        threads: config.feeds.extract_threads,
-        redo: false,
     }
 }
 
@@ -223,13 +209,11 @@ impl Running for Node {
         let kept = self.store.end();
         self.log_writer.end();
         let mut index_actor = self.index.end();
-        let has_texts = self.extraction.map(ActorThread::end).is_some();
+        let is_over = matches!(scheduler.ended(), Some(Ended::Done));
+        let texts = self.stories.map_or(Ok(()), |stories| stories.end(&self.live.get(), is_over));
         self.health.take()?;
         kept?;
-        // What a crawl leaves behind that ends by itself is whole.
-        if has_texts && matches!(scheduler.ended(), Some(Ended::Done)) {
-            extraction_of(&self.live.get()).make_texts().map_err(NodeError::Feeds)?;
-        }
+        texts.map_err(NodeError::Feeds)?;
         // Everything is told, unless the disk was waited for in vain. If it cannot be noted, the next start looks for
         // itself.
         let told = self.told.filter(|_| !scheduler.has_given_up());
