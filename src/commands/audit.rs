@@ -321,6 +321,9 @@ fn to_text(report: &Report, missing: &[(String, Missing)], all: bool) -> String 
         counted(*runs, "run"),
         counted(files as u64, "file")
     );
+    if report.polls > 0 {
+        text += &format!("{} of feeds, each held to the time it was due\n", counted(report.polls, "poll"));
+    }
     for (file, lost) in missing {
         text += &format!("{lost} of {file}: what was asked then is not judged\n");
     }

@@ -64,6 +64,11 @@ pub(super) const TOPICS: [Topic; 14] = [
         text: include_str!("../manual/master.md"),
     },
     Topic {
+        name: "feeds",
+        about: "feeds polled when they are due, stories found once, their texts searched",
+        text: include_str!("../manual/feeds.md"),
+    },
+    Topic {
         name: "politeness",
         about: "pauses, robots.txt, back-off, audit",
         text: include_str!("../manual/politeness.md"),

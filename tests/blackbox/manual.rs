@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 14] = [
+const TOPICS: [&str; 15] = [
     "first-crawl",
     "crawling",
     "index",
@@ -20,6 +20,7 @@ const TOPICS: [&str; 14] = [
     "archives",
     "split",
     "master",
+    "feeds",
     "politeness",
     "monitoring",
     "services",
@@ -30,7 +31,7 @@ const TOPICS: [&str; 14] = [
 ];
 
 /// Ports that stand in the text; each test uses free ones in their place.
-const PORTS: [&str; 6] = ["7080", "7443", "7170", "7172", "7180", "7190"];
+const PORTS: [&str; 7] = ["7080", "7081", "7443", "7170", "7172", "7180", "7190"];
 
 fn source(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -490,6 +491,13 @@ fn the_session_of_master() {
     assert!(text.contains("every promise holds") && text.contains("no violation"), "{text}");
     assert!(text.contains("2000 lines") || text.contains("lines      2000"), "{text}");
     assert!(text.contains(" requests to 20 hosts "), "every host was dealt: {text}");
+}
+
+#[test]
+fn the_session_of_feeds() {
+    let text = session("feeds").text();
+    assert!(text.contains("10 new feeds") && text.contains("no violation"), "{text}");
+    assert!(text.contains("/story/"), "{text}");
 }
 
 #[test]

@@ -127,13 +127,13 @@ impl SearchBenchArgs {
 
     fn question(&self, kind: usize, texts: &SearchTexts, rng: &mut Rng) -> Result<SearchQuery, Failure> {
         let one = texts.asked(rng);
-        let two = || format!("{one} {}", texts.asked(&mut rng.clone()));
+        let two = format!("{one} {}", texts.asked(rng));
         let parse = |text: &str| SearchQuery::parse(text).map_err(Failure::usage);
         let tenth_s = texts.span_s() / 10;
         match KINDS[kind] {
-            "two words" => parse(&two()),
+            "two words" => parse(&two),
             "phrase" => parse(&format!("\"{}\"", texts.phrase(rng))),
-            "one language" => parse(&format!("{} lang:de", two())),
+            "one language" => parse(&format!("{two} lang:de")),
             "one source" => parse(&format!("{one} source:source{}.example", rng.below(200))),
             "a tenth of time" => {
                 let since_s = texts.first_s() + rng.below(9 * tenth_s.unsigned_abs()) as i64;

@@ -3,13 +3,14 @@
 use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::driver::Driver;
+use crate::engine::crawl::feeds_home::FeedsHome;
 use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::local_queues::LocalQueues;
 use crate::engine::crawl::messages::{FromShard, ToIndex, ToShard};
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
 use crate::engine::crawl::open_index::{OpenIndex, handler_of};
 use crate::engine::crawl::page_sink::PageSink;
-use crate::engine::crawl::provider::{Away, FeedsHome, Provider};
+use crate::engine::crawl::provider::{Away, Provider};
 use crate::engine::crawl::queues::{Queues, QueuesParts};
 use crate::engine::crawl::resume::{IndexedMark, Resumed, Resumption};
 use crate::engine::crawl::scheduler::Scheduler;

@@ -49,6 +49,7 @@ pub(crate) mod completion;
 pub(crate) mod ending;
 pub(crate) mod feed_counts;
 pub(crate) mod feed_polls;
+mod feeds_home;
 pub(crate) mod index_actor;
 pub(crate) mod index_link;
 pub(crate) mod linger;

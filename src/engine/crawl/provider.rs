@@ -5,6 +5,7 @@ use crate::doc_index::{
     TagHash,
 };
 use crate::engine::crawl::feed_polls::FeedPolls;
+use crate::engine::crawl::feeds_home::FeedsHome;
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::settings::index_rules;
 use crate::engine::crawl::stored_pages::StoredPages;
@@ -14,7 +15,7 @@ use crate::engine::inspect::feed_words::{FeedWord, FeedsTold, NamedFeed};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::handover::{HandoverWriter, write_handover};
 use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
-use crate::feeds::{FeedRules, Feeds, Told};
+use crate::feeds::Told;
 use crate::handler::{Discover, Scope, Verdict};
 use crate::proto::job::{Candidate, DocKind, Provenance};
 use crate::proto::lines::MasterWord;
@@ -49,28 +50,6 @@ struct NamedFeeds {
 
 /// Feeds that pages name are told of up to this many.
 const NAMED_FEEDS_MAX: usize = 10_000;
-
-/// Where the feeds of a crawl are kept, and what they go by.
-pub(crate) struct FeedsHome {
-    /// `None` leaves nothing behind.
-    pub directory: Option<PathBuf>,
-    pub rules: FeedRules,
-    pub discover: Discover,
-}
-
-impl FeedsHome {
-    /// Whether there are feeds from before.
-    pub fn has_feeds(&self) -> bool {
-        self.directory.as_ref().is_some_and(|directory| directory.join("feeds").exists())
-    }
-
-    fn open(&self) -> io::Result<(Feeds, Vec<Told>)> {
-        match &self.directory {
-            Some(directory) => Feeds::open(directory, self.rules.clone()),
-            None => Ok((Feeds::in_memory(self.rules.clone(), 0)?, Vec::new())),
-        }
-    }
-}
 
 /// Domains that are with other servers, or on their way there.
 #[derive(Default)]

@@ -1,9 +1,9 @@
 use crate::config::Config;
 use crate::engine::extraction::{CrawlExtraction, ExtractionSetup};
 use crate::engine::runtime::actor::ActorThread;
-use crate::engine::runtime::health::{Health, NodeError};
 #[cfg(feature = "search")]
 use crate::engine::runtime::actor::{ActorBell, Seated};
+use crate::engine::runtime::health::{Health, NodeError};
 #[cfg(feature = "search")]
 use crate::engine::searching::{IndexingActor, StoryTexts, search_folder};
 use std::io;
