@@ -56,15 +56,14 @@ impl ShardStore {
 
     /// Makes sure that a response of `bytes` bytes can be appended, whatever its URLs.
     pub fn make_room(&mut self, bytes: usize) -> Result<(), AppendError> {
+        // Here, and not when a record is appended: whoever made room has it. The keeper writes the records of such a segment
+        // again when it is dropped, also those that came after the disk refused it.
+        self.tidy();
         self.room_for(aligned(HEADER_BYTES + 2 * URL_BYTES_MAX + get_maximum_output_size(bytes)))
     }
 
     fn room_for(&mut self, bytes: usize) -> Result<(), AppendError> {
-        if self
-            .writer
-            .as_ref()
-            .is_some_and(|writer| writer.room() >= bytes && !writer.segment().is_condemned())
-        {
+        if self.writer.as_ref().is_some_and(|writer| writer.room() >= bytes) {
             return Ok(());
         }
         // Dropping the writer finishes its segment.
@@ -159,5 +158,30 @@ impl ShardStore {
     /// Ends writing: the keeper may seal the segment.
     pub fn finish(&mut self) {
         self.writer = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::new_record;
+    use super::super::{Keeper, Medium, StoreRules};
+    use super::*;
+
+    #[test]
+    fn who_made_room_has_it_though_the_disk_refuses_the_segment_meanwhile() {
+        let mut keeper = Keeper::new(Medium::Memory { next_number: 0 }, StoreRules::of_size(1 << 20), 1);
+        keeper.prepare(0).unwrap();
+        let mut store = ShardStore::new(keeper.share(0));
+        store.make_room(1_000).unwrap();
+        store.writer.as_ref().unwrap().segment().condemn();
+        // No other segment is ready.
+        while store.share.take_ready().is_some() {}
+        let first = store.append(&new_record("http://h/1", b"<p>page</p>", 0)).unwrap();
+        assert_eq!(store.make_room(1_000), Err(AppendError::NoSegment));
+        assert!(store.writer.is_none(), "it is dropped, so that its records are written again elsewhere");
+        keeper.prepare(0).unwrap();
+        store.make_room(1_000).unwrap();
+        let second = store.append(&new_record("http://h/2", b"<p>other</p>", 0)).unwrap();
+        assert!(second.segment > first.segment, "{first:?} {second:?}");
     }
 }

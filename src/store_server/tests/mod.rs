@@ -104,7 +104,7 @@ impl Written {
     }
 }
 
-fn new_record<'a>(url: &'a str, bytes: &'a [u8], head_len: usize) -> NewRecord<'a> {
+pub(super) fn new_record<'a>(url: &'a str, bytes: &'a [u8], head_len: usize) -> NewRecord<'a> {
     NewRecord {
         doc_id: 7,
         url,
