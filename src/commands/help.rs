@@ -27,7 +27,7 @@ pub(super) struct Topic {
     text: &'static str,
 }
 
-pub(super) const TOPICS: [Topic; 14] = [
+pub(super) const TOPICS: [Topic; 15] = [
     Topic {
         name: "first-crawl",
         about: "a first hour: try, crawl, stop, resume, look, crawl again",

@@ -79,15 +79,14 @@ impl PageDate {
             let date = str::from_utf8(text).ok().and_then(date::parse);
             date.filter(|date| window.contains(date))
         };
+        let is_date = |name: &[u8]| NAMES.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name));
         about(html, |about| {
             left = left.saturating_sub(1);
             match about {
                 _ if left == 0 => {}
                 About::JsonLd(json) if dates.json_ld.is_none() => dates.json_ld = in_json(json, &read),
-                About::Meta { name, content } if dates.meta.is_none() => {
-                    if NAMES.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name.trim_ascii())) {
-                        dates.meta = read(&content);
-                    }
+                About::Meta { name, content } if dates.meta.is_none() && is_date(name.trim_ascii()) => {
+                    dates.meta = read(&content);
                 }
                 About::Time(time) if dates.time.is_none() => dates.time = read(&time),
                 _ => {}

@@ -60,7 +60,9 @@ fn who_never_said_304_is_asked_by_the_hour() {
 #[test]
 fn hints_put_a_poll_off_up_to_their_cap_and_are_named() {
     let hour = 3_600;
-    let cases: [(FeedHints, Option<u32>, Option<u32>, u32, PollReason); 8] = [
+    /// Hints, max-age, Retry-After; seconds until the next poll, and why then.
+    type Case = (FeedHints, Option<u32>, Option<u32>, u32, PollReason);
+    let cases: [Case; 8] = [
         (FeedHints { ttl_s: Some(7_200), ..FeedHints::default() }, None, None, 7_200, PollReason::Ttl),
         (FeedHints { ttl_s: Some(u32::MAX), ..FeedHints::default() }, None, None, 86_400, PollReason::Ttl),
         (FeedHints { ttl_s: Some(60), ..FeedHints::default() }, None, None, 300, PollReason::Backoff),
