@@ -192,7 +192,8 @@ fn a_feed_is_read_where_it_leads_and_moves_when_that_is_for_good_twice() {
         }
     });
     let urls = [stage.url("old.test", "/feed"), stage.url("here.test", "/feed")];
-    (stage.url("new.test", "/"), stage.url("there.test", "/"));
+    stage.url("new.test", "/");
+    stage.url("there.test", "/");
     stage.settings(QUICK);
     let feeds = list(&stage, &urls.each_ref());
     let run = Running::start(&mut stage.command(["--feeds", &feeds, "--wait"]));
@@ -223,7 +224,7 @@ fn a_feed_that_lists_the_same_is_stored_as_a_word() {
         "/feed" => {
             let nth = turn.fetch_add(1, Ordering::SeqCst);
             let comment = format!("<!-- made at {nth} -->");
-            let text = rss(if nth % 2 == 0 { ["/a", "/b"] } else { ["/b", "/a"] });
+            let text = rss(if nth.is_multiple_of(2) { ["/a", "/b"] } else { ["/b", "/a"] });
             Reply::new("200 OK", "Content-Type: text/plain\r\n", &(text + &comment))
         }
         _ => Reply::html("a story"),

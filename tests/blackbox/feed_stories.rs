@@ -38,7 +38,7 @@ fn entries(feed: usize, story: usize) -> Vec<String> {
             title.to_uppercase(),
             13,
         )),
-        _ if story % 10 == 0 => {
+        _ if story.is_multiple_of(10) => {
             Some(entry(format!("/s/{story}/before"), String::new(), title, 3).replace("Nov", "Oct"))
         }
         _ => None,
