@@ -72,7 +72,7 @@ enum Command {
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
     ("Look", &["store", "index", "explain", "audit", "help"]),
-    ("Feeds and stories", &["feeds", "stories", "search"]),
+    ("Feeds and stories", &["feeds"]),
     ("Archives", &["export", "import"]),
     ("Split over processes", &["urlserver", "spider", "storeserver", "master", "reflog"]),
     ("Machine", &["tune", "config", "metrics", "man", "completions"]),

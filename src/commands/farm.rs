@@ -91,10 +91,10 @@ pub struct FarmArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub feeds: u32,
     /// Mean time from one story of a feed to the next, in seconds
-    #[arg(long, value_name = "S", default_value_t = 600.0)]
+    #[arg(long, value_name = "S", default_value_t = 600.0, requires = "feeds")]
     pub feed_every: f64,
     /// Feeds have the habits of real ones: no validators, lying ones, guids and titles that change, relative links
-    #[arg(long)]
+    #[arg(long, requires = "feeds")]
     pub feeds_rough: bool,
     /// Write the URL of every feed here
     #[arg(long, value_name = "FILE", requires = "feeds")]
@@ -180,7 +180,11 @@ impl FarmArgs {
         print(&match self.json {
             true => format!("{}\n", serde_json::json!({"port": port, "first": first, "hosts": hosts})),
             false => {
-                format!("farm of {hosts} hosts x {pages} pages on port {port}; the first page is {first}\n")
+                let feed =
+                    farm.feed_urls().next().map_or(String::new(), |feed| format!(", the first feed {feed}"));
+                format!(
+                    "farm of {hosts} hosts x {pages} pages on port {port}; the first page is {first}{feed}\n"
+                )
             }
         })?;
         if self.until_stdin_closes {

@@ -73,6 +73,20 @@ impl Domains {
     }
 }
 
+impl DomainBy {
+    /// Whether a line of a reflog has a URL of a domain. For one line and then another: [`Domains`] is for all of a log.
+    pub fn is_line_of(self, line: &[u8], domain: &str) -> bool {
+        let url = line.split(|byte| *byte == b'\t').nth(4);
+        let is_url = |url: &&[u8]| url.starts_with(b"http://") || url.starts_with(b"https://");
+        let host = url.filter(is_url).and_then(|url| str::from_utf8(&url[host_place(url)]).ok());
+        let is_it = |host: &str| match self {
+            DomainBy::Host => host == domain,
+            DomainBy::Registrable => registrable(host) == domain,
+        };
+        line.first().is_some_and(u8::is_ascii_digit) && host.is_some_and(is_it)
+    }
+}
+
 /// The host of a URL in normal form, without its port.
 fn host_place(url: &[u8]) -> Range<usize> {
     let from = if url.get(4) == Some(&b's') { 8 } else { 7 };

@@ -1,8 +1,9 @@
 use super::current_log::CurrentWriter;
 use super::row::{CurrentRow, ROW_BYTES};
+use super::row_set::RowSet;
 use super::sent::Sent;
 use super::spill_file::{Part, SpillFile};
-use crate::master::{EpochCounts, FilteredRow, RowPlace};
+use crate::master::{EpochCounts, FilteredRow};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -15,8 +16,8 @@ pub struct Joined {
     /// By partition.
     outputs: Vec<PartitionOutput>,
     spill: SpillFile,
-    /// Rows that cannot be sent: a bit each, by partition.
-    unsent: BTreeMap<u8, Vec<u64>>,
+    /// Rows that cannot be sent.
+    unsent: RowSet,
 }
 
 /// What came of a partition: rows of the next current_log, and those that are sent.
@@ -35,7 +36,7 @@ impl Joined {
         spill: SpillFile,
     ) -> Joined {
         assert_eq!(outputs.len(), 256);
-        Joined { counts, key_check, now_s, outputs, spill, unsent: BTreeMap::new() }
+        Joined { counts, key_check, now_s, outputs, spill, unsent: RowSet::default() }
     }
 
     /// As if all were sent that are to be; what is held is counted by whoever holds it.
@@ -61,15 +62,10 @@ impl Joined {
         Ok(())
     }
 
-    /// Says that a row cannot be sent now. Its row in current_log says again when it was sent before, and with which tag;
-    /// hits and tag come again with the line that is held.
-    pub fn unsend(&mut self, place: RowPlace) {
-        let bits = self.unsent.entry(place.partition).or_default();
-        let word = place.row as usize / 64;
-        if bits.len() <= word {
-            bits.resize(word + 1, 0);
-        }
-        bits[word] |= 1 << (place.row % 64);
+    /// Says which rows cannot be sent now. The row of each in current_log says again when it was sent before, and with which
+    /// tag; hits and tag come again with the line that is held.
+    pub fn unsend(&mut self, rows: RowSet) {
+        self.unsent = rows;
     }
 
     /// Writes the next current_log: durable when it comes back.
@@ -96,12 +92,13 @@ impl Joined {
     /// What rows said before, of those of a partition that cannot be sent.
     fn before_of_unsent(&self, partition: u8) -> io::Result<BTreeMap<u32, CurrentRow>> {
         let mut found = BTreeMap::new();
-        let Some(bits) = self.unsent.get(&partition) else { return Ok(found) };
+        if !self.unsent.has_of(partition) {
+            return Ok(found);
+        }
         self.sent_of(partition, |Sent { row, tag_before }| {
-            let at = row.at.row;
-            if bits.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1) {
+            if self.unsent.has(row.at) {
                 let (id, sent_s) = (row.id, row.sent_before_s);
-                found.insert(at, CurrentRow { id, sent_s, seen_s: 0, hits: 0, tag: tag_before });
+                found.insert(row.at.row, CurrentRow { id, sent_s, seen_s: 0, hits: 0, tag: tag_before });
             }
             Ok(())
         })?;

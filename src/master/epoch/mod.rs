@@ -28,6 +28,7 @@ mod known;
 mod line;
 mod partition;
 mod row;
+mod row_set;
 mod sent;
 mod spill_file;
 #[cfg(test)]
@@ -41,4 +42,5 @@ pub use job::{AHEAD_S, AsWritten, DomainBy, JoinJob, JoinRules, OneWorker, UrlCa
 pub use join::join;
 pub use joined::Joined;
 pub use row::{CurrentRow, TagMark};
+pub use row_set::RowSet;
 pub use text::{TextOut, join_text};

@@ -356,7 +356,9 @@ fn what_cannot_be_sent_is_as_if_it_had_not_come() {
         .unwrap();
     places.sort_by_key(|(_, sent_before_s)| *sent_before_s);
     assert_eq!(places.iter().map(|(_, before)| *before).collect::<Vec<_>>(), [0, T]);
-    places.iter().for_each(|(place, _)| joined.unsend(*place));
+    let mut unsent = RowSet::default();
+    places.iter().for_each(|(place, _)| unsent.add(*place));
+    joined.unsend(unsent);
     joined.write_current(&folder.join("current.2")).unwrap();
     let log = CurrentLog::open(&folder.join("current.2")).unwrap();
     let row = |url: &str| log.find(IdKey::from_seed(7).id(url.as_bytes())).unwrap().unwrap();

@@ -1,7 +1,8 @@
+use super::super::epoch::{Joined, RowSet};
 use super::super::map::{NewDomain, Placing, Server};
 use super::super::queue::{Batch, BlockKind, Queue};
 use super::super::{DatabaseError, EpochCounts, FilteredRow, MapRow, PartnerDomain, ServerId};
-use super::deal::{HeldRows, Holding, SentRows};
+use super::deal::Holding;
 use super::epoch_begun::Epoch;
 use super::files::about;
 use super::master::Master;
@@ -44,7 +45,7 @@ impl Master {
     pub fn commit(
         &mut self,
         epoch: Epoch,
-        joined: impl SentRows,
+        joined: Joined,
         table: Option<&mut dyn PartnerDomain>,
     ) -> io::Result<Committed> {
         self.usable()?;
@@ -79,7 +80,7 @@ impl Master {
         &mut self,
         begin: &Begin,
         epoch: Epoch,
-        mut joined: impl SentRows,
+        mut joined: Joined,
         table: Option<&mut dyn PartnerDomain>,
         committed: &mut Committed,
     ) -> io::Result<(Commit, Vec<(u32, u32)>)> {
@@ -95,7 +96,7 @@ impl Master {
         self.domains.append_sent(begin.now, &sent).map_err(about(&self.files.folder))?;
         let queues = self.seal_queues()?;
         let domains = self.domains.seal().map_err(about(&self.files.folder))?;
-        places.each(|place| joined.unsend(place));
+        joined.unsend(places);
         let current = self.files.current(begin.epoch);
         joined.write_current(&current).map_err(about(&current))?;
         let commit = Commit {
@@ -115,14 +116,14 @@ impl Master {
     fn place(
         &mut self,
         begin: &Begin,
-        joined: &impl SentRows,
+        joined: &Joined,
         table: Option<&mut dyn PartnerDomain>,
         committed: &mut Committed,
     ) -> io::Result<()> {
         let first = self.map.numbers();
         let mut urls: Vec<u32> = Vec::new();
         let map = &mut self.map;
-        joined.each(&mut |row| {
+        joined.for_each_sent(|row| {
             if map.find(row.domain).is_none() {
                 let index = (map.number(row.domain, page_of(&row), begin.now) - first) as usize;
                 if urls.len() <= index {
@@ -177,9 +178,9 @@ impl Master {
     fn deal(
         &mut self,
         begin: &Begin,
-        joined: &impl SentRows,
+        joined: &Joined,
         committed: &mut Committed,
-    ) -> io::Result<(Option<Held>, HeldRows, Vec<(u32, u32)>, u32)> {
+    ) -> io::Result<(Option<Held>, RowSet, Vec<(u32, u32)>, u32)> {
         let batch = Batch {
             epoch: begin.epoch,
             now_s: begin.now,
@@ -194,7 +195,7 @@ impl Master {
         let mut latest = self.state.latest;
         let mut nowhere: BTreeMap<ServerId, u64> = BTreeMap::new();
         let (map, mut line) = (&self.map, Vec::new());
-        joined.each(&mut |row| {
+        joined.for_each_sent(|row| {
             let Some(at) = map.find(row.domain) else { return holding.add(&row) };
             let Some(seat) = seats.get_mut(&at.server.0) else {
                 *nowhere.entry(at.server).or_default() += 1;
@@ -271,7 +272,7 @@ fn page_of(row: &FilteredRow<'_>) -> u64 {
 }
 
 /// Counts as they are without what is held.
-fn counts(counts: EpochCounts, held: Option<Held>, places: &HeldRows, committed: &Committed) -> EpochCounts {
+fn counts(counts: EpochCounts, held: Option<Held>, places: &RowSet, committed: &Committed) -> EpochCounts {
     let hits = held.map_or(0, |held| held.hits);
     debug_assert_eq!(
         committed.dealt.values().map(|dealt| dealt.urls).sum::<u64>() + places.count(),

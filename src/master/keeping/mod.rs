@@ -34,7 +34,6 @@ mod told;
 mod view;
 
 pub use commit::{Committed, Dealt};
-pub use deal::SentRows;
 pub use epoch_begun::Epoch;
 pub use master::{Kept, Master, MasterRules};
 pub use state::{EpochRules, Held, Totals};

@@ -1,3 +1,4 @@
+use super::super::epoch::DomainBy;
 use super::super::partner_domain::{MapRow, ServerId};
 use crate::proto::reflog::Stamp;
 use std::io;
@@ -15,6 +16,9 @@ pub trait MoveDesk {
 
     /// Whether a server is configured.
     fn knows(&self, server: ServerId) -> bool;
+
+    /// What domains are.
+    fn by(&self) -> DomainBy;
 
     /// Seconds since 1970.
     fn now_s(&self) -> u32;

@@ -1,3 +1,4 @@
+use super::super::epoch::DomainBy;
 use super::super::partner_domain::{By, DatabaseError, MapRow, PartnerDomain, ServerId};
 use super::desk::{MoveCommit, MoveDesk, QueueEntry};
 use super::handover::Handover;
@@ -466,7 +467,7 @@ impl Moves {
                 let handover = self.handed.get(&key).cloned().unwrap_or_default();
                 if row.server == *server || !handover.is_empty() {
                     let mut commit = MoveCommit::default();
-                    open(&handover, &row, &mut commit);
+                    open(&handover, &row, desk.by(), &mut commit);
                     desk.commit(&commit)?;
                 }
                 self.fenced(closed);
@@ -547,7 +548,7 @@ fn write_entries(
         entry(server, MasterWord::Close { domain: &told.domain, fence }, commit);
     }
     if let Some(arrival) = &change.arrives {
-        open(handover.unwrap_or(&Handover::default()), told, commit);
+        open(handover.unwrap_or(&Handover::default()), told, desk.by(), commit);
         if let Some(from) = arrival.lines_at.filter(|_| resend) {
             let mark = handover.and_then(Handover::mark);
             let since = mark.map(|mark| Stamp::from_s(mark.s().saturating_sub(MASTER_OVERLAP_S)));
@@ -564,12 +565,12 @@ fn write_entries(
 }
 
 /// NICE, OPEN, URLs.
-fn open(handover: &Handover, row: &MapRow, commit: &mut MoveCommit) {
+fn open(handover: &Handover, row: &MapRow, by: DomainBy, commit: &mut MoveCommit) {
     for line in handover.nice() {
         entry(row.server, MasterWord::Nice { domain: &row.domain, line }, commit);
     }
     entry(row.server, MasterWord::Open { domain: &row.domain, fence: arrived(row) }, commit);
-    for line in handover.urls(&row.domain) {
+    for line in handover.urls(&row.domain, by) {
         entry(row.server, MasterWord::Line(line), commit);
     }
 }

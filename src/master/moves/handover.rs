@@ -1,3 +1,4 @@
+use super::super::epoch::DomainBy;
 use crate::limits::MASTER_LINE_BYTES_MAX;
 use crate::proto::lines::Handed;
 use crate::proto::reflog::Stamp;
@@ -64,9 +65,8 @@ impl Handover {
     }
 
     /// Lines with URLs of the domain: a node cannot put those of another into a queue.
-    pub fn urls(&self, domain: &str) -> impl Iterator<Item = &[u8]> {
-        self.of(b"URL ")
-            .filter(move |line| line.first().is_some_and(u8::is_ascii_digit) && is_of(line, domain))
+    pub fn urls(&self, domain: &str, by: DomainBy) -> impl Iterator<Item = &[u8]> {
+        self.of(b"URL ").filter(move |line| by.is_line_of(line, domain))
     }
 
     /// Lines of a kind. They may come from a database: what no master would have written is passed over.
@@ -77,18 +77,6 @@ impl Handover {
             .filter_map(move |line| line.strip_prefix(word))
             .filter(is_line)
     }
-}
-
-fn is_of(line: &[u8], domain: &str) -> bool {
-    let url = line.split(|byte| *byte == b'\t').nth(4);
-    let host = url.and_then(|url| str::from_utf8(url).ok()).and_then(|url| Some(url.split_once("://")?.1));
-    let host = host.and_then(|rest| rest.split(['/', '?', '#']).next());
-    // A host may have a port; an IPv6 address has colons of its own.
-    let host = host.map(|host| match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    });
-    host.and_then(|host| host.strip_suffix(domain)).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 #[cfg(test)]
@@ -107,20 +95,22 @@ mod tests {
         lines.extend_from_slice(b"URL \nURL OPEN x\nWHAT\nMARK x");
         let read = Handover::from_lines(lines);
         assert_eq!(read.nice().collect::<Vec<_>>(), [b"{\"host\":\"a.ru\"}"]);
-        assert_eq!(read.urls("a.ru").count(), 1);
-        let handed = |url: &str| {
+        assert_eq!(read.urls("a.ru", DomainBy::Registrable).count(), 1);
+        let handed = |url: &str, by| {
             let line = format!("URL 1\t5\t20110727200841\t2\t{url}\t1\t\n");
-            Handover::from_lines(line.into_bytes()).urls("a.ru").count()
+            Handover::from_lines(line.into_bytes()).urls("a.ru", by).count()
         };
-        for (url, count) in [
-            ("http://a.ru:8080/x", 1),
-            ("https://www.a.ru?x", 1),
-            ("http://ba.ru/", 0),
-            ("http://b.ru/a.ru", 0),
-            ("http://a.ru.b.ru/", 0),
-            ("a.ru", 0),
+        for (url, counts) in [
+            ("http://a.ru:8080/x", [1, 1]),
+            ("https://www.a.ru/?x", [1, 0]),
+            ("http://ba.ru/", [0, 0]),
+            ("http://b.ru/a.ru", [0, 0]),
+            ("http://a.ru.b.ru/", [0, 0]),
+            ("ftp://a.ru/", [0, 0]),
+            ("a.ru", [0, 0]),
+            ("http://", [0, 0]),
         ] {
-            assert_eq!(handed(url), count, "{url}");
+            assert_eq!([DomainBy::Registrable, DomainBy::Host].map(|by| handed(url, by)), counts, "{url}");
         }
         assert_eq!((handover.mark(), read.mark()), (Some(Stamp::from_s(9)), None));
     }

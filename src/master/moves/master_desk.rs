@@ -1,4 +1,4 @@
-use super::super::epoch::{DomainBy, Domains};
+use super::super::epoch::DomainBy;
 use super::super::keeping::{Kept, Master};
 use super::super::map::{NewDomain, Placing, Server, ServerState};
 use super::super::partner_domain::{MapRow, ServerId};
@@ -31,6 +31,10 @@ impl MoveDesk for MasterDesk<'_> {
 
     fn knows(&self, server: ServerId) -> bool {
         self.master.servers().iter().any(|known| known.id == server)
+    }
+
+    fn by(&self) -> DomainBy {
+        self.by
     }
 
     fn now_s(&self) -> u32 {
@@ -68,11 +72,11 @@ impl MoveDesk for MasterDesk<'_> {
     ) -> io::Result<()> {
         let Some(mut reader) = self.master.reader(server) else { return Ok(()) };
         let mut seq = since.map_or(reader.position(), |since| reader.seq_since(since));
-        let (mut domains, finder) = (Domains::new(self.by), memmem::Finder::new(domain));
+        let finder = memmem::Finder::new(domain);
         while seq < reader.next_seq() {
             let read = reader.blocks(seq, |_, lines| {
                 for line in lines.split(|byte| *byte == b'\n') {
-                    if finder.find(line).is_some() && is_of(line, domain, &mut domains) {
+                    if finder.find(line).is_some() && self.by.is_line_of(line, domain) {
                         told(line);
                     }
                 }
@@ -93,13 +97,6 @@ impl MoveDesk for MasterDesk<'_> {
         let entries = commit.entries.iter().map(|entry| (entry.server, entry.line.clone())).collect();
         self.master.keep(&Kept { rows: commit.rows.clone(), entries, ..Kept::default() }, self.now_s)
     }
-}
-
-/// Whether an entry is a line of a reflog with a URL of the domain.
-fn is_of(line: &[u8], domain: &str, domains: &mut Domains) -> bool {
-    let url = line.split(|byte| *byte == b'\t').nth(4).filter(|url| url.starts_with(b"http"));
-    line.first().is_some_and(u8::is_ascii_digit)
-        && url.is_some_and(|url| url.len() > 8 && &url[domains.place(url)] == domain.as_bytes())
 }
 
 #[cfg(test)]

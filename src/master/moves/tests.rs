@@ -1,6 +1,7 @@
 //! Two masters, three nodes and a table that fails: whatever the order of things, no domain is open at two nodes at once,
 //! and no URL is lost.
 
+use super::super::epoch::DomainBy;
 use super::super::{By, DatabaseError, Fault, MapRow, MemoryTable, PartnerDomain, ServerId};
 use super::*;
 use crate::base::Rng;
@@ -91,6 +92,10 @@ impl MoveDesk for Desk {
 
     fn knows(&self, server: ServerId) -> bool {
         server.0 < SERVERS
+    }
+
+    fn by(&self) -> DomainBy {
+        DomainBy::Registrable
     }
 
     fn now_s(&self) -> u32 {
