@@ -53,6 +53,13 @@ impl TextsView {
         Ok(latest)
     }
 
+    /// Whether a story has a text that is synced. Only its place is asked: a list of many stories may.
+    pub fn has(&self, story: u32) -> io::Result<bool> {
+        let Told::At(at) = self.places.of(story)? else { return Ok(false) };
+        let read = log::record_at(&self.log, at)?;
+        Ok(read.is_some_and(|(text, _)| text.story == story && text.failed.is_none()))
+    }
+
     /// All texts from a position on, 0 for the first, each with the position behind it, by which a reader goes on later.
     /// What is damaged is passed over; one that is being written ends it.
     pub fn since(&self, position: u64) -> impl Iterator<Item = io::Result<(u64, StoryText)>> + '_ {

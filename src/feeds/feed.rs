@@ -8,7 +8,7 @@ named_enum! {
         Active = "active",
         /// Not asked until it is resumed.
         Paused = "paused",
-        /// Its server said so (410), or it has become one with another feed.
+        /// Its server said so (410), it has become one with another feed, or it is a page that names feeds.
         Gone = "gone",
         /// Taken out of the book. Its number stays its own.
         Removed = "removed",
@@ -30,6 +30,8 @@ pub struct Feed {
     pub(super) added_s: u32,
     /// The feed that it has become one with; 0: none.
     pub(super) merged: FeedId,
+    /// The page that it was found on, if somebody added that; 0: none.
+    pub(super) named_by: FeedId,
     pub(super) polls: Polls,
 }
 
@@ -50,6 +52,7 @@ impl Feed {
             doc_id: 0,
             added_s,
             merged: FeedId(0),
+            named_by: FeedId(0),
             polls: Polls { due_s: added_s, ..Polls::default() },
         }
     }
@@ -116,6 +119,11 @@ impl Feed {
     /// The feed that it has become one with.
     pub fn merged(&self) -> Option<FeedId> {
         Some(self.merged).filter(|feed| feed.0 > 0)
+    }
+
+    /// The page that it was found on, if somebody added that.
+    pub fn named_by(&self) -> Option<FeedId> {
+        Some(self.named_by).filter(|page| page.0 > 0)
     }
 
     pub fn polls(&self) -> &Polls {

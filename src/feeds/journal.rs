@@ -49,6 +49,8 @@ pub(super) struct FeedRecord {
     added_s: u32,
     #[serde(default)]
     merged: FeedId,
+    #[serde(default)]
+    named_by: FeedId,
     polls: Polls,
 }
 
@@ -80,6 +82,7 @@ impl FeedRecord {
             doc_id: feed.doc_id,
             added_s: feed.added_s,
             merged: feed.merged,
+            named_by: feed.named_by,
             polls: feed.polls,
         }
     }
@@ -96,7 +99,7 @@ impl FeedRecord {
         let mut feed = Feed::new(self.id, self.source, &self.url, &self.title, self.added_s);
         feed.set_texts([None, None, Some(&self.language), Some(&self.hub)]);
         (feed.state, feed.format, feed.doc_id) = (self.state, self.format, self.doc_id);
-        (feed.merged, feed.polls) = (self.merged, self.polls);
+        (feed.merged, feed.named_by, feed.polls) = (self.merged, self.named_by, self.polls);
         feed
     }
 }

@@ -25,6 +25,7 @@ named_enum! {
         Paused = "paused",
         Gone = "gone",
         Merged = "merged",
+        Page = "page",
     }
 }
 
@@ -55,6 +56,7 @@ impl PollReason {
             }
             PollReason::Paused => "it is paused",
             PollReason::Gone => "its server said that it is gone for good (410)",
+            PollReason::Page => "it is a page: the feeds that it names are asked instead",
             PollReason::Merged => "it has moved to a feed that is in the book, which is asked instead",
         }
     }

@@ -227,6 +227,42 @@ impl Feeds {
         }
     }
 
+    /// Whether something that is no feed may be a page that was added for the feeds that it names. What was a feed once is
+    /// one that is broken; and what a page named leads no further, as nobody asked for that.
+    pub fn may_be_page(&self, feed: FeedId) -> bool {
+        self.book.feed(feed).is_some_and(|feed| feed.polls.success_s == 0 && feed.named_by.0 == 0)
+    }
+
+    /// Takes the feeds that a page names in its place, as feeds of its source.
+    pub fn is_page<'a>(
+        &mut self,
+        page: FeedId,
+        named: impl Iterator<Item = (&'a str, &'a str)>,
+        now_s: u32,
+    ) -> io::Result<()> {
+        let Some(source) = self.book.feed(page).and_then(|page| self.book.source(page.source)) else {
+            return Ok(());
+        };
+        let source = source.name.clone();
+        let mut is_one = false;
+        for (url, title) in named {
+            let added = self.add(&NewFeed { url, source: &source, title }, now_s)?;
+            is_one |= added.feed != page;
+            if added.is_new
+                && let Some(feed) = self.book.feed_mut(added.feed)
+            {
+                feed.named_by = page;
+                self.changed.insert(added.feed);
+            }
+        }
+        if is_one && let Some(page) = self.book.feed_mut(page) {
+            page.state = FeedState::Gone;
+            (page.polls.due_s, page.polls.why) = (0, PollReason::Page);
+            self.changed.insert(page.id);
+        }
+        Ok(())
+    }
+
     fn alias(&mut self, url: &str, feed: FeedId) {
         self.book.add_alias(url, feed);
         self.records.push(Record::Alias { url: url.into(), feed });

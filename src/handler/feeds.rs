@@ -1,6 +1,6 @@
 //! Feeds: what the answer to a poll says, and the feeds that pages name.
 
-use super::handler::{Handled, Handler, Page};
+use super::handler::{Handled, Handler, Page, is_html};
 use crate::base::named_enum;
 use crate::proto::feed::discovery::{self, Discovered};
 use crate::proto::feed::{self, FeedError, FeedFacts, FeedLimits, FeedSource};
@@ -108,7 +108,13 @@ impl Handler {
                         answer.is_redundant = listing.checksum == checksum;
                         answer.listing = Some(listing);
                     }
-                    Err(fault) => answer.fault = Some(fault),
+                    Err(fault) => {
+                        answer.fault = Some(fault);
+                        // It may be a page that was taken for one of its feeds.
+                        if is_html(head.content_type.of(page.head_bytes), page.document) {
+                            self.find_feeds(page.document, page, head, handled);
+                        }
+                    }
                 }
             }
         }
@@ -221,7 +227,7 @@ mod tests {
         <item><link>http://b.test/a#x</link><title>One</title></item>\
         <item><title>None</title></item></channel></rss>";
 
-    fn answer(lines: &str, result: ResultCode, document: &str, poll: Poll) -> FeedAnswer {
+    fn handled(lines: &str, result: ResultCode, document: &str, poll: Poll) -> Handled {
         let text = format!("HTTP/1.1 200 OK\r\n{lines}\r\n");
         let parsed = HeadParser::new(HeadLimits::default(), Method::Get).parse(text.as_bytes());
         let Ok(HeadStep::Done(head)) = parsed else { panic!("{parsed:?}") };
@@ -238,7 +244,11 @@ mod tests {
             document: document.as_bytes(),
         });
         assert!(handled.links.is_empty() && handled.new_url.is_none() && !handled.into_scope);
-        *handled.feed.unwrap()
+        handled
+    }
+
+    fn answer(lines: &str, result: ResultCode, document: &str, poll: Poll) -> FeedAnswer {
+        *handled(lines, result, document, poll).feed.unwrap()
     }
 
     #[test]
@@ -265,6 +275,21 @@ mod tests {
         assert!(page.fault.is_some() && page.listing.is_none() && !page.is_redundant);
         let same = answer("Cache-Control: max-age=77\r\n", ResultCode::NotModified, "", Poll::default());
         assert_eq!((same.max_age_s, same.digest, same.fault), (Some(77), 0, None));
+    }
+
+    #[test]
+    fn a_page_in_place_of_a_feed_tells_the_feeds_that_it_names() {
+        let html =
+            "<html><head><link rel=alternate type='application/rss+xml' href=/rss title=News></head></html>";
+        let page = handled("Content-Type: text/html\r\n", ResultCode::Ok, html, Poll::default());
+        let named: Vec<(&str, &str)> =
+            page.feeds.iter().map(|link| (link.url.as_str(), &*link.title)).collect();
+        assert_eq!(named, [("http://a.test/rss", "News")]);
+        let feed = handled("Link: </rss>; rel=alternate\r\n", ResultCode::Ok, FEED, Poll::default());
+        assert!(
+            feed.feeds.is_empty() && feed.feed.unwrap().fault.is_none(),
+            "a feed is looked for nowhere else"
+        );
     }
 
     #[test]

@@ -393,7 +393,7 @@ fn add_directives(value: &[u8], product_token: &str, said: &mut RobotsMeta) {
 }
 
 /// By its type; a document without one is looked at.
-fn is_html(content_type: &[u8], document: &[u8]) -> bool {
+pub(super) fn is_html(content_type: &[u8], document: &[u8]) -> bool {
     let essence = content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
     if essence.is_empty() {
         // Before it may stand a byte order mark, and zeros are halves of characters in UTF-16.

@@ -325,3 +325,38 @@ fn what_is_done_with_feeds_is_done_at_rest_and_by_a_running_crawl() {
     assert_eq!(audit(&stage)["polls"], 4);
     assert!(stage.log().contains(",why=asked\n"), "{}", stage.log());
 }
+
+/// Who adds a site gets its feeds, under the same source; the site itself is not asked again.
+#[test]
+fn a_page_that_is_added_leads_to_its_feeds() {
+    let mut stage = Stage::new(|asked| match asked.target.as_str() {
+        "/" => Reply::html(
+            "<html><head><link rel=alternate type='application/rss+xml' href=/rss>\
+             <link rel=alternate type='application/atom+xml' href=/empty></head><body>no feed</body></html>",
+        ),
+        "/rss" => feed(&["/story"]).with("ETag: \"1\"\r\n"),
+        "/empty" => Reply::html("<link rel=alternate type='application/rss+xml' href=/further>"),
+        _ => Reply::html("a story"),
+    });
+    let site = stage.url("a.test", "/");
+    stage.settings(QUICK);
+    let data = path(stage.data.clone());
+    run(["feeds", "add", "--data", &data, "--source", "The Site", &site]).done();
+    let crawl = Running::start(&mut stage.command(["--wait"]));
+    let polls = |target: &str| stage.pages_of("a.test").iter().filter(|asked| asked.target == target).count();
+    wait_for("polls of both", PATIENCE, || (polls("/rss") >= 3 && polls("/empty") >= 2).then_some(()));
+    crawl.signal(Signal::SIGTERM);
+    crawl.wait(PATIENCE).ended();
+    assert_eq!((polls("/"), polls("/story"), polls("/further")), (1, 1, 0));
+    let shown = run(["feeds", "show", "--data", &data, "--json", &site]).json();
+    assert_eq!((shown["state"].as_str(), shown["why"].as_str()), (Some("gone"), Some("page")), "{shown}");
+    assert_eq!(shown["names"].as_array().unwrap().len(), 2, "{shown}");
+    let found = run(["feeds", "show", "--data", &data, "--json", &stage.url("a.test", "/rss")]).json();
+    assert_eq!(found["named_by"], shown["id"], "{found}");
+    assert_eq!(
+        (found["source"].as_str(), found["etag"].as_str()),
+        (Some("The Site"), Some("\"1\"")),
+        "{found}"
+    );
+    audit(&stage);
+}

@@ -237,6 +237,27 @@ const CRAWLING: &[Family] = &[
         "Feeds whose server said that nothing had changed when something had.",
         |readings, _, out| out.one(readings.all.get(Counter::FeedLies)),
     ),
+    counter(
+        "nephila_story_texts_total",
+        &["outcome"],
+        QUEUE,
+        "Stories whose page was looked through for its text: made, or failed for a reason that their text says.",
+        |readings, _, out| out.group(&readings.all, Group::Texts),
+    ),
+    counter(
+        "nephila_extraction_refused_total",
+        NONE,
+        QUEUE,
+        "Looks at stories or at the store that failed, each of which is repeated.",
+        |readings, _, out| out.one(readings.all.get(Counter::ExtractionRefused)),
+    ),
+    gauge(
+        "nephila_extractors_left",
+        NONE,
+        QUEUE,
+        "Threads that did not come back from a page within their deadline, and still run.",
+        |readings, _, out| out.one(readings.all.get(Counter::ExtractorsLeft)),
+    ),
     gauge(
         "nephila_index_memory_bytes",
         &["part"],

@@ -3,13 +3,13 @@ use crate::commands::index::typed;
 use crate::commands::shared::{DataArg, Failure, counted, tell};
 use clap::Args;
 
-/// Put feeds into the book; they are polled at once
+/// Put feeds into the book, or pages that name them; they are polled at once
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila feeds add --data ./example http://example.org/rss.xml\n  nephila feeds add --data ./example --source 'Example News' http://example.org/a.xml http://example.org/b.xml\n\nWithin a source a story is there once, whichever of its feeds lists it. A feed that is gone gets another chance.\nThey are on disk when this command ends."
+    after_help = "Examples:\n  nephila feeds add --data ./example http://example.org/rss.xml\n  nephila feeds add --data ./example --source 'Example News' http://example.org/a.xml http://example.org/b.xml\n  nephila feeds add --data ./example http://example.org/\n\nA page is looked through when it is polled: the feeds that it names (link rel=alternate, Link:) take its place.\nWithin a source a story is there once, whichever of its feeds lists it. A feed that is gone gets another chance.\nThey are on disk when this command ends."
 )]
 pub struct AddArgs {
-    /// URLs of feeds
+    /// URLs of feeds, or of pages that name theirs
     #[arg(required = true)]
     urls: Vec<String>,
     /// Whom they belong to; without it, the host of each

@@ -35,6 +35,10 @@ pub(super) struct FeedTold {
     pub guids_bad: bool,
     pub moved_from: Vec<String>,
     pub merged_into: Option<u32>,
+    /// The page that it was found on.
+    pub named_by: Option<u32>,
+    /// Feeds that were found on it.
+    pub names: Vec<u32>,
     pub counts: Counts,
 }
 
@@ -86,6 +90,14 @@ impl FeedTold {
             guids_bad: polls.guids_bad(),
             moved_from: view.moved_from(feed.id()).map(str::to_string).collect(),
             merged_into: feed.merged().map(|feed| feed.0),
+            named_by: feed.named_by().map(|page| page.0),
+            names: match polls.why() {
+                PollReason::Page => {
+                    let is_named = |found: &&Feed| found.named_by() == Some(feed.id());
+                    view.feeds().filter(is_named).map(|found| found.id().0).collect()
+                }
+                _ => Vec::new(),
+            },
             counts: Counts {
                 polls: polls.polls(),
                 not_modified: polls.not_modified(),

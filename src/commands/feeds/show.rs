@@ -3,6 +3,7 @@ use super::desk::book;
 use super::feed_told::{FeedTold, time};
 use crate::base::{shown, span};
 use crate::commands::shared::{DataArg, Failure, tell, with_age};
+use crate::doc_index::DocumentLine;
 use crate::feeds::{PollReason, Polls};
 use crate::proto::record::ResultCode;
 use clap::Args;
@@ -31,6 +32,9 @@ const LAST_POLLS: usize = 10;
 struct Shown {
     #[serde(flatten)]
     feed: FeedTold,
+    /// What the next poll says it has.
+    etag: Option<String>,
+    last_modified: Option<String>,
     last_polls: Vec<PollTold>,
 }
 
@@ -56,7 +60,18 @@ impl ShowArgs {
             why: polls.why(),
         };
         let last_polls = view.last_polls(id, LAST_POLLS).iter().map(told).collect();
-        tell(&Shown { feed: FeedTold::of(&view, feed), last_polls }, self.json, Shown::text)
+        let line = feed.doc_id().and_then(|doc_id| self.document(doc_id));
+        let (etag, last_modified) = line.map_or((None, None), |line| (line.etag, line.last_modified));
+        let shown = Shown { feed: FeedTold::of(&view, feed), etag, last_modified, last_polls };
+        tell(&shown, self.json, Shown::text)
+    }
+}
+
+impl ShowArgs {
+    /// What the doc index has it as. A book that no crawl has opened has none.
+    fn document(&self, doc_id: u32) -> Option<DocumentLine> {
+        let found = self.data.view().ok()?.document(doc_id).ok()??;
+        Some(DocumentLine::of(&found, None))
     }
 }
 
@@ -83,7 +98,8 @@ impl Shown {
             .filter(|(day, _)| feed.hints.skip_days >> day & 1 == 1)
             .map(|(_, name)| name)
             .collect();
-        let rows: [(&str, Option<String>); 29] = [
+        let names: Vec<String> = feed.names.iter().map(u32::to_string).collect();
+        let rows: [(&str, Option<String>); 33] = [
             ("id", Some(feed.id.to_string())),
             ("url", text(&feed.url)),
             ("title", text(&feed.title)),
@@ -95,6 +111,8 @@ impl Shown {
             ("doc_id", feed.doc_id.map(|doc_id| doc_id.to_string())),
             ("moved from", text(&feed.moved_from.join(" "))),
             ("merged into", feed.merged_into.map(|feed| feed.to_string())),
+            ("named by", feed.named_by.map(|page| format!("{page}, a page"))),
+            ("names", text(&names.join(" "))),
             ("added", at(&feed.added)),
             ("next poll", Some(feed.because.clone())),
             ("asked", feed.unconditional.then(|| "without conditions".to_string())),
@@ -109,6 +127,8 @@ impl Shown {
             ("max-age", lasting(feed.max_age_s)),
             ("skip hours", text(&hours.join(" "))),
             ("skip days", text(&days.join(" "))),
+            ("ETag", self.etag.as_deref().and_then(text)),
+            ("Last-Modified", self.last_modified.as_deref().and_then(text)),
             ("validators", feed.lies.then(|| "lie: only what comes is compared".to_string())),
             ("guids", feed.guids_bad.then(|| "tell nothing, and are not believed".to_string())),
             (

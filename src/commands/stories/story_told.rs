@@ -1,5 +1,6 @@
 use crate::base::rfc3339;
 use crate::commands::shared::Failure;
+use crate::extractor::TextsView;
 use crate::feeds::{DateFrom, FeedsView, SourceId, StoriesView, Story, StoryState};
 use serde::Serialize;
 use std::path::Path;
@@ -26,6 +27,7 @@ pub(super) struct StoryTold {
 pub(super) struct Views {
     pub feeds: FeedsView,
     pub stories: StoriesView,
+    pub texts: TextsView,
 }
 
 impl Views {
@@ -37,11 +39,21 @@ impl Views {
             ))
         };
         let feeds = FeedsView::open(data)?.ok_or_else(none)?;
-        Ok(Views { stories: StoriesView::open(data)?.ok_or_else(none)?, feeds })
+        let stories = StoriesView::open(data)?.ok_or_else(none)?;
+        Ok(Views { feeds, stories, texts: TextsView::open(&data.join("stories"))? })
     }
 
     pub fn source_name(&self, source: SourceId) -> String {
         self.feeds.source(source).map_or(String::new(), |source| source.name.to_string())
+    }
+
+    /// The ledger knows nothing of texts.
+    fn state(&self, story: &Story) -> StoryState {
+        let has_text = || self.texts.has(story.id.0).unwrap_or(false);
+        match story.state {
+            StoryState::Fetched if has_text() => StoryState::Extracted,
+            state => state,
+        }
     }
 
     pub fn told(&self, story: &Story) -> StoryTold {
@@ -56,7 +68,7 @@ impl Views {
             provenance: story.provenance,
             seen: time(story.seen_s),
             language: Some(story.language.to_string()).filter(|language| !language.is_empty()),
-            state: story.state,
+            state: self.state(story),
             doc_id: story.doc_id,
         }
     }

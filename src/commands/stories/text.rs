@@ -2,7 +2,7 @@ use super::show::find;
 use super::story_told::Views;
 use crate::base::{rfc3339, shown};
 use crate::commands::shared::{DataArg, Failure, tell};
-use crate::extractor::{DateFrom, Extractor, StoryText, TextsView};
+use crate::extractor::{DateFrom, Extractor, StoryText};
 use crate::feeds::{Story, StoryState};
 use clap::Args;
 use serde::Serialize;
@@ -44,8 +44,7 @@ impl TextArgs {
         let Some(story) = find(&views, &self.story, &self.data)? else {
             return Err(Failure::No(format!("there is no story {asked} (nephila stories ls lists them)")));
         };
-        let texts = TextsView::open(&self.data.path.join("stories"))?;
-        match texts.by_story(story.id.0)? {
+        match views.texts.by_story(story.id.0)? {
             Some(StoryText { failed: Some(why), .. }) => {
                 Err(Failure::No(format!("story {} has no text: {}", story.id, shown(&why, 300))))
             }

@@ -4,7 +4,7 @@ use crate::engine::crawl::messages::{Found, NewUrl};
 use crate::engine::inspect::feed_words::{FeedWord, FeedsTold, NamedFeed};
 use crate::engine::runtime::counters::Counters;
 use crate::feeds::{EntryRead, FeedId, FeedRead, FeedRules, Feeds, NewFeed, NextPoll, PollOutcome, StoryId};
-use crate::handler::{FeedAnswer, FeedListing};
+use crate::handler::{FeedAnswer, FeedLink, FeedListing};
 use crate::limits::REDIRECTS_MAX;
 use crate::proto::job::{Candidate, DocKind, Poll, Provenance};
 use crate::proto::record::ResultCode;
@@ -42,6 +42,8 @@ struct OpenPoll {
     answer: Option<Box<FeedAnswer>>,
     /// Where it leads, if that is to be asked.
     leads_to: Option<NewUrl>,
+    /// Feeds that it names, being a page.
+    named: Vec<FeedLink>,
 }
 
 /// A poll that came to a document by redirects.
@@ -252,8 +254,12 @@ impl FeedPolls {
         if let Some(listing) = answer.listing.take() {
             self.read(feed, found.doc_id, listing, answer.digest, index, now_s);
         }
+        let named = match answer.fault.is_some() && self.feeds.may_be_page(feed) {
+            true => std::mem::take(&mut found.feeds),
+            false => Vec::new(),
+        };
         let open = self.open.entry(found.doc_id).or_default();
-        (open.answer, open.leads_to) = (Some(answer), found.new_url.take());
+        (open.answer, open.leads_to, open.named) = (Some(answer), found.new_url.take(), named);
     }
 
     fn read(
@@ -284,7 +290,7 @@ impl FeedPolls {
     pub fn record(&mut self, outcome: &Outcome, index: &mut DocIndex, now_s: u32) -> bool {
         let doc_id = outcome.doc_id;
         let Some(feed) = self.feed_of(doc_id) else { return false };
-        let OpenPoll { asked, hop, answer, leads_to } = self.open.remove(&doc_id).unwrap_or_default();
+        let OpenPoll { asked, hop, answer, leads_to, named } = self.open.remove(&doc_id).unwrap_or_default();
         if !index.is_open(doc_id) {
             return true;
         }
@@ -323,7 +329,11 @@ impl FeedPolls {
                     ..PollOutcome::new(outcome.result, outcome.status, at_s)
                 };
                 self.counts.polled(&ended, answer.is_redundant);
-                Some(self.feeds.polled(feed, &ended, now_s))
+                let next = self.feeds.polled(feed, &ended, now_s);
+                match named.is_empty() {
+                    true => Some(next),
+                    false => self.take_page(feed, &named, index, now_s),
+                }
             }
         };
         let due_s = next.map_or(NEVER_S, due_of);
@@ -344,6 +354,21 @@ impl FeedPolls {
             self.place(feed, index, now_s);
         }
         true
+    }
+
+    /// What was added as a feed is a page: its feeds are asked from now on.
+    fn take_page(
+        &mut self,
+        page: FeedId,
+        named: &[FeedLink],
+        index: &mut DocIndex,
+        now_s: u32,
+    ) -> Option<NextPoll> {
+        let named = named.iter().map(|link| (link.url.as_str(), &*link.title));
+        let taken = self.feeds.is_page(page, named, now_s);
+        self.noted(taken);
+        self.settle(index, now_s);
+        self.feeds.next(page, now_s)
     }
 
     /// A download of a story ended, if it is one; where it leads is its download then.

@@ -94,6 +94,7 @@ impl Node {
         let log_writer = ActorThread::start("log", core.log_writer, started, &health)?;
         let index = ActorThread::start("index", index, started, &health)?;
         let scheduler = ActorThread::start("scheduler", scheduler, started, &health)?;
+        let story_counters = core.table.thread();
         let parts = MeterParts {
             role: Role::Crawl,
             driver,
@@ -115,7 +116,11 @@ impl Node {
         let start =
             |(feed, links, _)| ActorThread::start("master", feed, started, &health).map(|feed| (feed, links));
         let master = master.map(start).transpose()?;
-        let stories = if has_feeds { StoryThreads::start(config, started, &health)? } else { None };
+        // A crawl that waits may be given feeds later.
+        let stories = match has_feeds || config.crawl.wait {
+            true => StoryThreads::start(config, started, &health, story_counters)?,
+            false => None,
+        };
         let stop = desk.stop_switch().clone();
         Ok(Node {
             started,

@@ -626,7 +626,15 @@ impl Provider {
 
     /// What a feed told, and feeds that a page names.
     fn take_feeds(&mut self, found: &mut Found, now_s: u32) {
-        let discover = self.feeds_home.as_ref().map_or(Discover::Off, |home| home.discover);
+        let is_poll = found.feed.is_some();
+        if let Some(polls) = &mut self.polls {
+            polls.heard(found, &mut self.index, now_s);
+        }
+        // What a page names that was a feed once is proposed, and no more.
+        let discover = match is_poll {
+            true => Discover::Note,
+            false => self.feeds_home.as_ref().map_or(Discover::Off, |home| home.discover),
+        };
         if discover == Discover::Note {
             for link in found.feeds.drain(..) {
                 let NamedFeeds { told, untold } = &mut self.named_feeds;
@@ -645,9 +653,6 @@ impl Provider {
                     polls.add(&feed, &mut self.index, now_s);
                 }
             }
-        }
-        if let Some(polls) = &mut self.polls {
-            polls.heard(found, &mut self.index, now_s);
         }
     }
 

@@ -1,8 +1,9 @@
 use crate::config::Config;
 use crate::engine::extraction::{CrawlExtraction, ExtractionSetup};
-use crate::engine::runtime::actor::ActorThread;
 #[cfg(feature = "search")]
-use crate::engine::runtime::actor::{ActorBell, Seated};
+use crate::engine::runtime::actor::ActorBell;
+use crate::engine::runtime::actor::{ActorThread, Seated};
+use crate::engine::runtime::counters::Counters;
 use crate::engine::runtime::health::{Health, NodeError};
 #[cfg(feature = "search")]
 use crate::engine::searching::{IndexingActor, StoryTexts, search_folder};
@@ -23,8 +24,11 @@ impl StoryThreads {
         config: &Config,
         started: Instant,
         health: &Arc<Health>,
+        counters: Arc<Counters>,
     ) -> Result<Option<StoryThreads>, NodeError> {
-        let Some(extraction) = setup(config).seat().map_err(NodeError::Feeds)? else { return Ok(None) };
+        let seated = setup(config).seat().map_err(NodeError::Feeds)?;
+        let Some(Seated { actor, bell }) = seated else { return Ok(None) };
+        let extraction = Seated { actor: actor.counting_in(counters), bell };
         let extraction = ActorThread::start_unwatched("extraction", extraction, started, health)?;
         #[cfg(feature = "search")]
         let searching = {

@@ -3,13 +3,14 @@ use super::job::{Job, failed_text};
 use super::waiting::{FetchedStory, Ledger, Pages, StoryWork};
 use crate::base::Now;
 use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::counters::{Counter, Counters};
+use crate::engine::runtime::groups::Group;
 use crate::extractor::{StoryText, Texts};
 use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Makes the texts of stories, on the thread that waits for those who do it.
 pub(crate) struct Extraction<L, P, H> {
@@ -41,19 +42,7 @@ pub(crate) struct Extraction<L, P, H> {
     /// What could not be written.
     unwritten: Option<StoryText>,
     is_ending: bool,
-    figures: Arc<ExtractionFigures>,
-}
-
-/// How it goes, for whoever looks at it.
-#[derive(Debug, Default)]
-pub(crate) struct ExtractionFigures {
-    /// Texts made, and stories that have none for a reason.
-    pub extracted: AtomicU64,
-    pub failed: AtomicU64,
-    /// Threads that did not come back in time and still run.
-    pub left: AtomicU64,
-    /// Looks at the ledger or the store that failed.
-    pub refused: AtomicU64,
+    counters: Arc<Counters>,
 }
 
 /// Stories that are read ahead of the hands.
@@ -88,7 +77,7 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
             refusal: None,
             unwritten: None,
             is_ending: false,
-            figures: Arc::default(),
+            counters: Arc::default(),
         }
     }
 
@@ -108,8 +97,22 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
         self.refusal.take().unwrap_or_else(|| io::Error::other("nobody knows why"))
     }
 
-    pub fn figures(&self) -> Arc<ExtractionFigures> {
-        self.figures.clone()
+    /// Counts in the table of its thread.
+    pub fn counting_in(mut self, counters: Arc<Counters>) -> Self {
+        self.counters = counters;
+        self
+    }
+
+    /// Texts made, and stories that have none for a reason.
+    pub fn made(&self) -> (u64, u64) {
+        let figures = self.counters.figures();
+        let texts = figures.all(Group::Texts);
+        (texts[0], texts[1])
+    }
+
+    /// Looks at the ledger or the store that failed.
+    pub fn refused(&self) -> u64 {
+        self.counters.get(Counter::ExtractionRefused)
     }
 
     /// Takes what the hands have made.
@@ -120,7 +123,7 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
             self.keep(text, now)?;
             taken += 1;
         }
-        self.figures.left.store(self.hands.left().0 as u64, Ordering::Relaxed);
+        self.counters.set(Counter::ExtractorsLeft, self.hands.left().0 as u64);
         Ok(taken)
     }
 
@@ -129,8 +132,7 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
             self.unwritten = Some(text);
             return Err(cause);
         }
-        let figure = if text.failed.is_some() { &self.figures.failed } else { &self.figures.extracted };
-        figure.fetch_add(1, Ordering::Relaxed);
+        self.counters.add_one(Group::Texts, usize::from(text.failed.is_some()));
         self.unsynced += 1;
         self.sync_at.get_or_insert(now.plus_us(SYNC_US));
         Ok(())
@@ -244,7 +246,7 @@ impl<L: Ledger, P: Pages, H: Hands> Actor for Extraction<L, P, H> {
             Err(_) if self.is_ending => Turned::Finished,
             Err(cause) => {
                 self.refusal = Some(cause);
-                self.figures.refused.fetch_add(1, Ordering::Relaxed);
+                self.counters.add(Counter::ExtractionRefused, 1);
                 self.look_at = self.look_at.max(now.plus_us(LOOK_US));
                 Turned::Stuck
             }

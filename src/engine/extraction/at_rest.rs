@@ -7,7 +7,6 @@ use crate::extractor::{ExtractDepth, Extractor, RULES, Texts};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// What texts are made of, and how.
@@ -53,21 +52,18 @@ impl ExtractionSetup<'_> {
         let Some(Seated { mut actor, .. }) = self.seat()? else {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "this build has no extraction"));
         };
-        let figures = actor.figures();
         let started = Instant::now();
         while !actor.is_done() {
             if actor.turn(now_since(started)) != Turned::Busy {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            if figures.refused.load(Ordering::Relaxed) > 0 {
+            if actor.refused() > 0 {
                 return Err(actor.take_refusal());
             }
         }
         actor.end(now_since(started));
         actor.turn(now_since(started));
-        Ok(TextsMade {
-            texts: figures.extracted.load(Ordering::Relaxed),
-            failed: figures.failed.load(Ordering::Relaxed),
-        })
+        let (texts, failed) = actor.made();
+        Ok(TextsMade { texts, failed })
     }
 }

@@ -138,7 +138,6 @@ fn every_story_that_was_fetched_gets_a_text_once() {
     }));
     let mut now = Now::ZERO;
     let mut actor = extraction(&dir.0, &ledger, &pages, 1);
-    let figures = actor.figures();
     turn_for(&mut actor, &mut now, 60);
     let stories = |dir: &Path| {
         let view = TextsView::open(dir).unwrap();
@@ -150,7 +149,7 @@ fn every_story_that_was_fetched_gets_a_text_once() {
     let view = TextsView::open(&dir.0).unwrap();
     assert_eq!(view.by_story(4).unwrap().unwrap().failed.as_deref(), Some("its page is not in the store"));
     assert_eq!(view.by_story(7).unwrap().unwrap().text, "page 1007");
-    assert_eq!(figures.refused.load(Ordering::Relaxed), 3, "a store that could not be read was asked again");
+    assert_eq!(actor.refused(), 3, "a store that could not be read was asked again");
     // The rest arrives, the last first.
     for story in (0..600).rev().filter(|story| story % 3 == 2) {
         ledger.0.borrow_mut()[story as usize] = fetched(story);

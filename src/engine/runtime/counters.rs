@@ -70,6 +70,9 @@ pub enum Counter {
     /// Listings that share nothing with the one before, and feeds whose 304s were wrong.
     FeedGaps,
     FeedLies,
+    /// Threads of extractors that did not come back in time and still run, and looks at stories or store that failed.
+    ExtractorsLeft,
+    ExtractionRefused,
     /// Bytes of all segments, and commits that the disk refused.
     StoreDisk,
     SyncErrors,

@@ -49,6 +49,8 @@ groups! {
     /// Entries of feeds, by what was made of them.
     FeedEntries = &["new", "known_url", "known_guid", "known_title", "skipped"];
     Feeds = &["active", "paused", "gone"];
+    /// Stories that were fetched, by whether they got a text.
+    Texts = &["made", "failed"];
     IndexMemory = &["seen", "frontier", "other"];
     IndexDisk = &["ledger", "documents", "seen", "frontier"];
     /// Entries of a master's queue, by what the doc index made of them.

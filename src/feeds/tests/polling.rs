@@ -273,3 +273,38 @@ fn feeds_are_paused_resumed_asked_for_and_removed() {
     let told = feeds.apply(&op, NOON).unwrap();
     assert_eq!((told.feed, told.is_new), (FeedId(2), true), "numbers are not used again");
 }
+
+#[test]
+fn a_page_gives_way_to_the_feeds_that_it_names_and_they_lead_no_further() {
+    let folder = Folder::new("page");
+    let mut feeds = folder.open(FeedRules::default());
+    let page = add(&mut feeds, "http://a.example/", "A");
+    let not_a_feed = PollOutcome { not_a_feed: true, ..PollOutcome::new(ResultCode::Ok, 200, NOON) };
+    feeds.polled(page, &not_a_feed, NOON);
+    assert!(feeds.may_be_page(page));
+    let named = [("http://a.example/rss", "News"), ("http://b.example/atom", "")];
+    feeds.is_page(page, named.into_iter(), NOON).unwrap();
+    feeds.flush(true).unwrap();
+    drop(feeds);
+    let mut feeds = folder.open(FeedRules::default());
+    let next = feeds.next(page, NOON).unwrap();
+    assert_eq!((next.due_s, next.why), (0, PollReason::Page));
+    let rss = feeds.by_url("http://a.example/rss").unwrap();
+    let atom = feeds.by_url("http://b.example/atom").unwrap();
+    for found in [rss, atom] {
+        let known = feeds.feed(found).unwrap();
+        assert_eq!((known.named_by(), known.polls().due_s()), (Some(page), NOON));
+        assert_eq!(&*feeds.source(known.source()).unwrap().name, "A");
+        assert!(!feeds.may_be_page(found), "nobody asked for what it may lead to");
+    }
+    assert!(
+        !feeds.add(&NewFeed { url: "http://a.example/", ..NewFeed::default() }, NOON + 9).unwrap().is_new
+    );
+    assert_eq!(
+        feeds.next(page, NOON + 9).unwrap().due_s,
+        NOON + 9,
+        "who adds it again has it looked at again"
+    );
+    brings(&mut feeds, page, &[entry("http://a.example/1", "", "One", 0)], NOON + 9);
+    assert!(!feeds.may_be_page(page), "what was a feed once is one that is broken");
+}
