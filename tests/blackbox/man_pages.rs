@@ -186,7 +186,7 @@ fn each_shell_takes_its_script_and_completes_by_it() {
     };
     assert_eq!(
         by_bash(&["nephila", "stor"]).split_whitespace().collect::<Vec<_>>(),
-        ["store", "storeserver"]
+        ["store", "stories", "storeserver"]
     );
     assert_eq!(by_bash(&["nephila", "store", "ver"]).trim(), "verify");
     assert_eq!(by_bash(&["nephila", "crawl", "--scope", ""]).split_whitespace().count(), 4);

@@ -135,7 +135,9 @@ mod tests {
         nephila_queue_urls{shard} g · nephila_leftover_urls{where} g · nephila_host_slots{shard} g ·
         nephila_host_slots_limit{shard} g · nephila_index_urls{state} g · nephila_index_hosts g ·
         nephila_links_total{verdict} c · nephila_feed_polls_total{outcome} c · nephila_feed_entries_total{verdict} c ·
-        nephila_feed_gaps_total c · nephila_feeds{state} g · nephila_feeds_lying g · nephila_index_memory_bytes{part} g · nephila_index_memory_limit_bytes g ·
+        nephila_feed_gaps_total c · nephila_feeds{state} g · nephila_feeds_lying g · nephila_story_texts_total{outcome} c ·
+        nephila_extraction_refused_total c · nephila_extractors_left g ·
+        nephila_index_memory_bytes{part} g · nephila_index_memory_limit_bytes g ·
         nephila_index_disk_bytes{part} g
         nephila_store_records_total{kind} c · nephila_store_written_bytes_total c · nephila_store_segments{state} g ·
         nephila_store_disk_bytes g · nephila_store_unstored_documents{shard} g ·
