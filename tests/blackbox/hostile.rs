@@ -345,7 +345,7 @@ fn a_thousand_stalled_hosts_hold_nobody_up() {
         true if asked.target == "/" => Reply::links((1..20).map(|page| format!("/{page}"))),
         true => Reply::text(&asked.place()),
     });
-    stage.settings("[spider]\ntimeout_first_byte = 4000\n");
+    stage.settings("[spider]\ntimeout_first_byte = 8000\n");
     let stalled = (0..STALLED).map(|n| stage.url(&format!("stalled{n}.test"), "/")).collect::<Vec<_>>();
     let good = (0..20).map(|n| stage.url(&format!("good{n}.test"), "/")).collect::<Vec<_>>();
     let seeds = stage.dir.write("seeds", [stalled.clone(), good].concat().join("\n"));
@@ -353,12 +353,14 @@ fn a_thousand_stalled_hosts_hold_nobody_up() {
     assert_eq!(result_count(&report, "read_timeout"), STALLED as u64, "{report}");
     assert_eq!(result_count(&report, "ok"), 400, "{report}");
     let stored = stage.stored();
-    assert!(stalled.iter().all(|url| (4_000..20_000).contains(&stored[url].ms)), "{report}");
+    let odd: Vec<_> = stalled.iter().filter(|url| !(8_000..40_000).contains(&stored[*url].ms)).collect();
+    assert!(odd.is_empty(), "{odd:?} {report}");
     let asked = stage.server.asked();
     let (good, stalled): (Vec<&Asked>, _) = asked.iter().partition(|asked| asked.name().starts_with("good"));
     let last_good = good.iter().map(|asked| asked.answered_ns).max().unwrap();
     let last_stalled = stalled.iter().map(|asked| asked.at_ns).max().unwrap();
-    assert!(last_good < last_stalled + 4_000_000_000, "the good ones did not wait for the others' end");
+    let margin_ms = (last_stalled + 8_000_000_000 - last_good) / 1_000_000;
+    assert!(margin_ms > 0, "the good ones did not wait for the others' end: {margin_ms} ms");
 }
 
 // Bytes after a response ------------------------------------------------------------------------------------

@@ -348,7 +348,7 @@ fn slowed(running: &mut Running, until: impl Fn() -> bool) {
 #[test]
 fn a_slow_start_asks_for_time_as_long_as_it_gets_on() {
     let (dir, manager) = (TempDir::new(), Manager::new());
-    let urls: String = (0..60_000).map(|n| format!("http://h{}.test/{n}\n", n % 100)).collect();
+    let urls: String = (0..500_000).map(|n| format!("http://h{}.test/{n}\n", n % 100)).collect();
     let list = dir.write("list", urls);
     let data = dir.join("data");
     let (list, data) = (list.to_str().unwrap(), data.to_str().unwrap());

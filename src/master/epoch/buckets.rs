@@ -155,7 +155,7 @@ impl<'s> Buckets<'s> {
         blocks.push(mem::take(&mut bucket.open));
         let parts: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
         let mut groups = Groups::new();
-        groups.clear(self.depth + 1);
+        groups.clear(self.depth + 1, 0);
         parts.iter().for_each(|part| groups.add_all(part));
         let mut made = Bucket { chunk: (!self.has_chunks).then_some(0), ..Bucket::default() };
         let mut allocated = 0;

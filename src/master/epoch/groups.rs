@@ -53,11 +53,14 @@ impl Groups {
         Groups { depth: 0, bits: BITS_MIN, slots, groups, parts: 0, chunk: 0 }
     }
 
-    /// Forgets all, and is ready for about as many, whose ids share so many bytes.
-    pub fn clear(&mut self, depth: u32) {
+    /// Forgets all, and is ready for about as many, or for what so many bytes of lines can be if that is less, whose ids
+    /// share `depth` bytes.
+    pub fn clear(&mut self, depth: u32, bytes: usize) {
         self.depth = depth;
         self.groups.clear();
-        self.slots.fill(0);
+        self.bits = self.bits.min((bytes / HEAD_BYTES).max(1).ilog2() + 1).max(BITS_MIN);
+        self.slots.clear();
+        self.slots.resize((1 << self.bits) + BEHIND, 0);
         (self.parts, self.chunk) = (0, 0);
     }
 

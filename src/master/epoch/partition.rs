@@ -38,7 +38,7 @@ pub(super) struct PartitionJoin<'j, R, S> {
     pub rules: &'j JoinRules,
     pub horizon_s: u32,
     pub spill: &'j SpillFile,
-    /// More than this is dealt out by the next byte of ids before it is grouped.
+    /// More than this does not fit, and is dealt out by the next byte of ids before it is grouped.
     pub bytes_max: usize,
     pub groups: &'j mut Groups,
     pub rows: R,
@@ -50,6 +50,9 @@ pub(super) struct PartitionJoin<'j, R, S> {
 
 /// Ids are told apart by what follows their first bytes.
 const DEPTH_MAX: u32 = 6;
+/// A partition of more bytes is dealt out once, though it fits: groups and lines that lie further apart than the caches
+/// reach cost more than the copy.
+const NEAR_BYTES: usize = 6 << 20;
 /// Groups that are brought near at once.
 const TOUCHED: usize = 32;
 
@@ -65,7 +68,8 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
     /// Lines whose ids share `depth` bytes.
     fn join(&mut self, parts: Vec<Part>, depth: u32) -> io::Result<()> {
         let bytes = parts.iter().map(Part::bytes).sum::<usize>();
-        if bytes > self.bytes_max && depth <= DEPTH_MAX {
+        let is_far = depth == 1 && bytes > NEAR_BYTES;
+        if (is_far || bytes > self.bytes_max) && depth <= DEPTH_MAX {
             let mut buckets = Buckets::new(depth, self.bytes_max, true, self.spill);
             let mut scratch = Vec::new();
             for part in parts {
@@ -76,7 +80,7 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
         }
         let loaded = parts.into_iter().map(|part| self.spill.load(part)).collect::<io::Result<Vec<_>>>()?;
         let parts: Vec<&[u8]> = loaded.iter().map(Vec::as_slice).collect();
-        self.groups.clear(depth);
+        self.groups.clear(depth, bytes);
         parts.iter().for_each(|part| self.groups.add_all(part));
         let in_order = self.groups.in_order();
         for some in in_order.chunks(TOUCHED) {
