@@ -60,6 +60,7 @@ mod split;
 
 pub(crate) use crawl::assembly::{CrawlSeat, CrawlShard, NodeCore, assemble};
 pub use crawl::assembly::{CrawlStore, CrawlTask};
+pub(crate) use crawl::feed_polls::feed_read;
 pub use crawl::node::Node;
 pub use crawl::node_setup::NodeSetup;
 pub(crate) use crawl::node_setup::SpiderSetup;

@@ -53,6 +53,7 @@
 //! | `figures`    | figures for a monitor are those of summary, log and store         |
 //! | `feed_polls` | a feed is asked seldom, with conditions, when it is due, and where it has moved to |
 //! | `feed_stories`| a story is found once and fetched, through kills, however it is told |
+//! | `story_texts`| a story gets its text and is found by its words; a bad page harms no other |
 //! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
 //! | `hints`      | what a new user is told is true, and leads on                      |
 //! | `how_it_goes`| progress fits the terminal; why a crawl ended, and how to go on   |
@@ -226,6 +227,8 @@ mod stage;
 mod store;
 mod store_care;
 mod storeserver;
+#[cfg(all(feature = "extract", feature = "search"))]
+mod story_texts;
 mod support;
 mod take_from_master;
 mod telling;

@@ -10,6 +10,7 @@ use super::queues::QueuesArgs;
 use super::search::SearchBenchArgs;
 use super::slow::SlowArgs;
 use super::store::StoreBenchArgs;
+use super::stories::StoriesBenchArgs;
 use super::tls::TlsArgs;
 use crate::commands::shared::Failure;
 use clap::{Args, Subcommand};
@@ -40,6 +41,7 @@ enum BenchWhat {
     Slow(SlowArgs),
     Long(LongArgs),
     Store(StoreBenchArgs),
+    Stories(StoriesBenchArgs),
     Master(MasterBenchArgs),
     Extract(ExtractBenchArgs),
 }
@@ -58,6 +60,7 @@ impl BenchArgs {
             Some(BenchWhat::Slow(slow)) => slow.run(),
             Some(BenchWhat::Long(long)) => long.run(),
             Some(BenchWhat::Store(store)) => store.run(),
+            Some(BenchWhat::Stories(stories)) => stories.run(),
             Some(BenchWhat::Master(master)) => master.run(),
             Some(BenchWhat::Extract(extract)) => extract.run(),
         }

@@ -38,6 +38,7 @@ mod slow;
 mod stage;
 mod store;
 mod store_work;
+mod stories;
 mod tls;
 
 pub(super) use args::BenchArgs;

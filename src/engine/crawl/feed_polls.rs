@@ -427,7 +427,8 @@ fn moved_to(outcome: &Outcome, hop: Option<Hop>, for_good: bool, index: &mut Doc
     }
 }
 
-fn feed_read(listing: FeedListing, digest: u64) -> FeedRead {
+/// What a handler read, as the role takes it.
+pub(crate) fn feed_read(listing: FeedListing, digest: u64) -> FeedRead {
     let FeedListing { facts, items, checksum, skipped } = listing;
     let entry = |item: crate::handler::FeedItem| EntryRead {
         url: item.url,

@@ -35,19 +35,32 @@ impl StoryTexts {
         Ok(opened)
     }
 
-    /// Takes note of what was appended. It is made durable here: whoever appended may do so later, or never.
-    fn refresh(&mut self) -> io::Result<()> {
+    /// Takes note of what was appended; false if nothing was. It is made durable here: whoever appended may do so later, or
+    /// never.
+    fn refresh(&mut self) -> io::Result<bool> {
         let log = match File::open(self.data.join(STORIES).join(TEXTS)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             log => log?,
         };
         let len = log.metadata()?.len();
-        if len != self.durable {
-            log.sync_data()?;
-            self.texts.refresh()?;
-            self.durable = len;
+        if len == self.durable {
+            return Ok(false);
         }
-        Ok(())
+        log.sync_data()?;
+        self.texts.refresh()?;
+        self.durable = len;
+        Ok(true)
+    }
+
+    /// The next text that is durable, with the place behind it.
+    fn next_text(&mut self) -> io::Result<Option<(u64, StoryText)>> {
+        loop {
+            let next = self.texts.since(self.at).next().transpose()?;
+            let next = next.filter(|(end, _)| *end <= self.durable);
+            if next.is_some() || !self.refresh()? {
+                return Ok(next);
+            }
+        }
     }
 
     fn story(&mut self, story: StoryId) -> io::Result<Option<Story>> {
@@ -106,10 +119,7 @@ impl SearchSource for StoryTexts {
 
     fn next(&mut self) -> io::Result<Option<SearchDoc>> {
         loop {
-            let Some((end, text)) = self.texts.since(self.at).next().transpose()? else { return Ok(None) };
-            if end > self.durable {
-                return Ok(None);
-            }
+            let Some((end, text)) = self.next_text()? else { return Ok(None) };
             self.at = end;
             // What has no text is passed over, and so is its place with the next.
             if text.failed.is_none()

@@ -1,7 +1,10 @@
 use super::indexing::IndexingActor;
+use super::story_texts::StoryTexts;
 use crate::base::Now;
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::health::Health;
+use crate::extractor::{StoryText, Texts};
+use crate::feeds::{EntryRead, FeedFacts, FeedFormat, FeedHints, FeedRead, FeedRules, Feeds, NewFeed};
 use crate::search::{Library, SearchDoc, SearchQuery, SearchSource};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -121,4 +124,49 @@ fn what_may_pass_is_tried_again_and_damage_is_not() {
     actor.end(at(1));
     assert_eq!(turn_all(&mut actor, at(1)), Turned::Finished);
     std::fs::remove_dir_all(path).unwrap();
+}
+
+#[test]
+fn texts_that_come_after_it_has_begun_are_indexed() {
+    let data = folder("texts");
+    std::fs::create_dir_all(&data).unwrap();
+    let (mut feeds, _) = Feeds::open(&data, FeedRules::default()).unwrap();
+    let mut texts = Texts::open(&data.join("stories")).unwrap();
+    // It begins when there is nothing yet, as in the first crawl of a directory.
+    let mut source = StoryTexts::open(&data).unwrap();
+    assert!(source.seek(0).unwrap() && source.next().unwrap().is_none());
+    let feed = feeds.add(&NewFeed { url: "http://a.test/feed", source: "A", title: "" }, 9).unwrap().feed;
+    let entry = |number: u32| EntryRead {
+        url: format!("http://a.test/{number}").into(),
+        guid: "".into(),
+        title: format!("Story number {number}").into(),
+        published_s: None,
+    };
+    let facts = FeedFacts {
+        format: FeedFormat::Rss20,
+        title: String::new(),
+        link: None,
+        language: None,
+        hub: None,
+        hints: FeedHints::default(),
+        entries: 2,
+        damage: None,
+    };
+    let entries = vec![entry(1), entry(2)];
+    let read = FeedRead { facts, entries, checksum: 1, digest: 1, skipped: 0 };
+    feeds.read(feed, &read, 9, |_| {}).unwrap();
+    feeds.flush(true).unwrap();
+    for story in 1..=2 {
+        texts.append(&StoryText { story, text: "some words".to_string(), ..StoryText::default() }).unwrap();
+        texts.sync().unwrap();
+        let place = source.place();
+        assert!(source.seek(place).unwrap());
+        let found = source.next().unwrap().expect("it is there");
+        assert_eq!(
+            (found.story, &*found.url, &*found.source),
+            (story.into(), &*format!("http://a.test/{story}"), "A")
+        );
+        assert!(source.next().unwrap().is_none());
+    }
+    std::fs::remove_dir_all(data).unwrap();
 }
