@@ -83,11 +83,11 @@ pub(crate) use inspect::status::{
 };
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
-pub use master::{DatabaseUrl, Postgres, Stranger};
 pub(crate) use master::{
     MasterCore, MasterMeans, MasterNode, MasterSummary, OrderOf, TABLE_NOTE, Threads, assemble_master,
     drained, give_order,
 };
+pub use master::{Postgres, Stranger};
 pub(crate) use master::{join_rules, keep_pair_terms, master_rules};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
@@ -96,6 +96,7 @@ pub(crate) use runtime::counters::{
     Commits, Counter, Figures, SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
 };
 pub use runtime::counters::{Ended, Summary};
+pub use runtime::database_url::DatabaseUrl;
 pub(crate) use runtime::events::{Event, Level};
 pub(crate) use runtime::groups::Group;
 pub(crate) use runtime::health::{Health, NodeError, Part};
