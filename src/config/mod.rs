@@ -14,7 +14,7 @@
 //! | file         | holds                                                                          |
 //! |--------------|--------------------------------------------------------------------------------|
 //! | `config`     | everything a node is told, and the relations between settings                  |
-//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `feeds`, `master`, `admin` | a section each |
+//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `feeds`, `content`, `master`, `admin` | a section each |
 //! | `auth`, `recrawl` | an entry of a list each                                                   |
 //! | `database`   | where a database is, and how to get to it                                      |
 //! | `section`    | how a section is written down                                                  |
@@ -33,6 +33,7 @@ mod auth;
 mod change;
 #[expect(clippy::module_inception)]
 mod config;
+mod content;
 mod crawl;
 mod database;
 mod doc_index;
@@ -55,6 +56,8 @@ pub use admin::AdminSettings;
 pub(crate) use change::{Change, Changed};
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
+pub use content::ContentSettings;
+pub(crate) use content::{S3Access, S3Url};
 pub(crate) use crawl::NameServer;
 pub use crawl::{MasterAddress, Net};
 pub use database::DatabaseAccess;
