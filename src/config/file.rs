@@ -654,6 +654,7 @@ mod tests {
                     "\"host\"",
                     "\"down\"",
                     "\"postgres://a@b/c\"",
+                    "\"https://a/b\"",
                 ]
                 .iter()
                 .map(|value| format!("{} = {value}", setting.name))

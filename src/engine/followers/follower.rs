@@ -70,23 +70,14 @@ impl Follower {
             return Ok(Step::AllThere);
         }
         let batch = self.walk.next();
-        for trouble in self.walk.troubles() {
-            let cause = trouble.to_string();
-            let text =
-                format!("content: {cause}; {} gets the others, and this one with the next run", self.name());
+        for cause in self.walk.troubles() {
+            let text = format!("content: {}: {cause}", self.name());
             self.tell(Event::ContentTrouble, vec![("cause", cause.into())], text);
         }
         let Some(batch) = batch else {
             self.save();
             return Ok(Step::AllThere);
         };
-        if batch.lost > 0 {
-            let (segment, lost) = (batch.segment, counted(batch.lost, "document"));
-            let cause =
-                format!("{lost} of segment {segment} cannot be found (nephila store verify tells more)");
-            let text = format!("content: {cause}");
-            self.tell(Event::ContentTrouble, vec![("cause", cause.into())], text);
-        }
         let sent = self.target.send(&batch)?;
         for (at, cause) in &sent.refused {
             let url = &batch.documents[*at].located.record.url;

@@ -1,6 +1,7 @@
 use super::batch::{Batch, Outgoing};
 use super::schema;
 use super::target::{SendError, Sent, Target};
+use crate::base::shown;
 use crate::engine::runtime::database_url::DatabaseUrl;
 use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::error::SqlState;
@@ -124,6 +125,9 @@ fn copy_all(client: &mut Client, documents: &[Outgoing]) -> Result<(), Error> {
     transaction.commit()
 }
 
+/// So many documents are not refused for their own sake, one and all: the table is.
+const ALL_AT_LEAST: usize = 20;
+const PLACE_CHARS_MAX: usize = 400;
 /// The year 9999: what an import says of its time may be anything.
 const TIME_MAX_MS: u64 = 253_370_764_800_000;
 
@@ -132,8 +136,12 @@ impl Target for PostgresTarget {
         "postgres"
     }
 
+    /// A schema that the options choose is another place.
     fn place(&self) -> String {
-        self.url.to_string()
+        match self.url.config("").get_options() {
+            Some(options) => shown(&format!("{} {options}", self.url), PLACE_CHARS_MAX),
+            None => self.url.to_string(),
+        }
     }
 
     fn send(&mut self, batch: &Batch) -> Result<Sent, SendError> {
@@ -147,7 +155,8 @@ impl Target for PostgresTarget {
         }
         copied?;
         let count = batch.documents.len();
-        if let Some((_, cause)) = refused.first().filter(|_| refused.len() == count && count > 1) {
+        if let Some((_, cause)) = refused.first().filter(|_| refused.len() == count && count >= ALL_AT_LEAST)
+        {
             return Err(SendError::new(format!("the table content refuses every document: {cause}")));
         }
         Ok(Sent { refused })

@@ -1,5 +1,6 @@
 use super::batch::Batch;
 use super::cursor::{Cursor, CursorError};
+use crate::base::counted;
 use crate::storage::make_directory;
 use crate::store_server::{ReadError, Reader};
 use std::collections::BTreeSet;
@@ -17,8 +18,8 @@ pub(super) struct Walk {
     reader: Option<Reader>,
     /// Segments that could not be read; the next process tries again.
     unreadable: BTreeSet<u64>,
-    /// Told since they were last asked for.
-    troubles: Vec<ReadError>,
+    /// What could not be read, in words, since it was last asked for.
+    troubles: Vec<String>,
     /// The file lags behind.
     is_unsaved: bool,
     _lock: File,
@@ -71,8 +72,8 @@ impl Walk {
         &self.cursor
     }
 
-    /// Segments that could not be read, since this was last asked.
-    pub fn troubles(&mut self) -> Vec<ReadError> {
+    /// What could not be read, since this was last asked.
+    pub fn troubles(&mut self) -> Vec<String> {
         std::mem::take(&mut self.troubles)
     }
 
@@ -103,12 +104,15 @@ impl Walk {
             let passed = reader
                 .each_from(number, from, |located, bytes| batch.take(&reader, &self.data, located, bytes));
             match batch.failed.take().map_or(passed, Err) {
-                Ok(Some(passed)) => (batch.next, batch.is_end) = (passed.next, passed.is_end),
+                Ok(Some(passed)) => {
+                    (batch.next, batch.is_end) = (passed.next, passed.is_end);
+                    self.note(number, passed.damaged, batch.lost);
+                }
                 // Packed or dropped since: the next look tells.
                 Ok(None) => return None,
                 Err(error) => {
                     self.unreadable.insert(number);
-                    self.troubles.push(error);
+                    self.troubles.push(format!("{error}; it is left for the next run"));
                     continue;
                 }
             }
@@ -121,6 +125,17 @@ impl Walk {
         }
         self.reader = Some(reader);
         found
+    }
+
+    fn note(&mut self, number: u64, damaged: u64, lost: u64) {
+        for (count, noun, said) in [(damaged, "place", "damaged"), (lost, "document", "not to be found")] {
+            if count > 0 {
+                let (count, are) = (counted(count, noun), if count == 1 { "is" } else { "are" });
+                self.troubles.push(format!(
+                    "{count} of segment {number} {are} {said} (nephila store verify tells more)"
+                ));
+            }
+        }
     }
 
     /// The other side has a batch for good, but for what it refused.
