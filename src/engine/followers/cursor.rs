@@ -132,6 +132,11 @@ impl Cursor {
         self.at.take_if(|(at, _)| *at == number);
     }
 
+    /// Segments that there were when it last looked.
+    pub fn segments(&self) -> u64 {
+        self.segments.len() as u64
+    }
+
     /// Segments that are not copied, or not all of them.
     pub fn waiting(&self) -> u64 {
         self.segments.values().filter(|segment| !segment.is_done).count() as u64

@@ -115,6 +115,8 @@ impl Follower {
 
 /// How often it is looked for more.
 const LOOK_MS: u64 = 1_000;
+/// And at how many segments in a millisecond of it; a look takes some microseconds for each.
+const LOOKED_AT_PER_MS: u64 = 10;
 /// Pauses after the other side took nothing.
 const BACK_OFF_MIN_MS: u64 = 250;
 const BACK_OFF_MAX_MS: u64 = 30_000;
@@ -147,9 +149,14 @@ impl FollowerActor {
     }
 
     fn work(&mut self, now: Now) -> Result<Step, String> {
+        // Also while the other side is away: what goes meanwhile is seen to go.
         if self.look_at <= now || self.is_ending && self.follower.must_look() {
-            self.look_at = now.plus_ms(LOOK_MS);
+            let segments = self.follower.walk().cursor().segments();
+            self.look_at = now.plus_ms(LOOK_MS.max(segments / LOOKED_AT_PER_MS));
             self.follower.look().map_err(|error| error.to_string())?;
+        }
+        if !self.is_ending && self.retry_at.is_some_and(|at| at > now) {
+            return Ok(Step::AllThere);
         }
         self.follower.step().map_err(|SendError(cause)| cause)
     }
@@ -213,9 +220,6 @@ impl Actor for FollowerActor {
             self.publish();
             return self.finished();
         }
-        if !self.is_ending && self.retry_at.is_some_and(|at| at > now) {
-            return Turned::IDLE;
-        }
         let worked = self.work(now);
         let turned = match &worked {
             Ok(Step::Copied(_)) => {
@@ -224,7 +228,10 @@ impl Actor for FollowerActor {
             }
             Ok(Step::AllThere) if self.is_ending && self.follower.must_look() => Turned::Busy,
             Ok(Step::AllThere) if self.is_ending => self.finished(),
-            Ok(Step::AllThere) => Turned::IDLE,
+            Ok(Step::AllThere) => {
+                self.retry_at.take_if(|at| *at <= now);
+                Turned::IDLE
+            }
             Err(cause) => {
                 self.failed(now, cause);
                 if self.is_ending { self.finished() } else { Turned::IDLE }
@@ -235,7 +242,7 @@ impl Actor for FollowerActor {
     }
 
     fn next_due(&self) -> Option<Now> {
-        Some(self.retry_at.unwrap_or(self.look_at))
+        Some(self.retry_at.map_or(self.look_at, |at| at.min(self.look_at)))
     }
 
     fn has_messages(&self) -> bool {

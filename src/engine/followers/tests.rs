@@ -2,11 +2,14 @@
 //! the segments meanwhile.
 
 use super::batch::{BATCH_BYTES, BATCH_RECORDS, Batch};
-use super::follower::{Follower, Step};
+use super::follower::{Follower, FollowerActor, Step};
 use super::target::{SendError, Sent, Target};
 use super::walk::{Walk, WalkError};
-use crate::base::Rng;
+use crate::base::{Now, Rng};
+use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::counters::Counters;
 use crate::engine::runtime::events::Event;
+use crate::engine::runtime::health::Health;
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::store_server::{
     DataDir, Dedup, History, Keeper, Maintenance, Medium, NewRecord, Reader, Retention, RetentionRules,
@@ -15,6 +18,7 @@ use crate::store_server::{
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The other side: what it has, by key, and how it behaves.
@@ -349,4 +353,47 @@ fn one_process_has_a_follower_and_another_place_begins_anew() {
     fs::write(damaged, b"nephila content.cursor 1\n").unwrap();
     let error = Walk::open(&store.data, "shelf", "over there").err().unwrap().to_string();
     assert!(error.contains("is damaged") && error.contains("remove it"), "{error}");
+}
+
+#[test]
+fn an_actor_backs_off_tells_once_and_ends_with_all_of_it_or_in_haste() {
+    let (mut store, shelf, health) = (Store::new("actor"), Shelf::default(), Arc::<Health>::default());
+    let at = |ms: u64| Now::ZERO.plus_ms(ms);
+    let told = || health.notices.take().notices.into_iter().map(|notice| notice.event).collect::<Vec<_>>();
+    let actor = |store: &Store| {
+        FollowerActor::new(store.follower(&shelf), health.clone(), Arc::<Counters>::default())
+    };
+    let mut follower = actor(&store);
+    assert_eq!(follower.turn(at(0)), Turned::IDLE, "there is no store yet");
+    store.segment(&[(1, b"one".to_vec())]);
+    shelf.kept().lost_of_ten = 10;
+    assert_eq!(follower.turn(at(1_000)), Turned::IDLE);
+    assert_eq!((follower.next_due(), shelf.kept().draws), (Some(at(1_250)), 1));
+    follower.turn(at(1_200));
+    assert_eq!(shelf.kept().draws, 1, "not before its time");
+    follower.turn(at(1_250));
+    assert_eq!((shelf.kept().draws, told()), (2, vec![Event::ContentAway]));
+    shelf.kept().lost_of_ten = 0;
+    assert_eq!(follower.turn(at(1_750)), Turned::Busy);
+    assert_eq!((follower.turn(at(1_751)), told()), (Turned::IDLE, vec![Event::ContentBack]));
+    // What is sealed last is there, too.
+    store.segment(&[(2, b"two".to_vec())]);
+    follower.end(at(1_752));
+    assert_eq!(follower.turn(at(1_752)), Turned::Busy);
+    assert_eq!((follower.turn(at(1_753)), told()), (Turned::Finished, vec![]));
+    hold(&store, &shelf, "at the end");
+    // Somebody is in haste, or the other side is away: the rest waits.
+    drop(follower);
+    for in_haste in [false, true] {
+        store.segment(&[(3, vec![u8::from(in_haste); 10])]);
+        shelf.kept().lost_of_ten = 10;
+        health.in_haste.store(in_haste, Ordering::Release);
+        let mut follower = actor(&store);
+        follower.end(at(0));
+        assert_eq!(follower.turn(at(0)), Turned::Finished);
+        assert_eq!(told().last(), Some(&Event::ContentBehind));
+    }
+    shelf.kept().lost_of_ten = 0;
+    copy(&mut store.follower(&shelf)).unwrap();
+    hold(&store, &shelf, "in the next run");
 }
