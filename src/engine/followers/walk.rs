@@ -20,6 +20,8 @@ pub(super) struct Walk {
     unreadable: BTreeSet<u64>,
     /// What could not be read, in words, since it was last asked for.
     troubles: Vec<String>,
+    /// The batch that was last told of.
+    noted: Option<(u64, u64)>,
     /// The file lags behind.
     is_unsaved: bool,
     _lock: File,
@@ -63,6 +65,7 @@ impl Walk {
             reader: None,
             unreadable: BTreeSet::new(),
             troubles: Vec::new(),
+            noted: None,
             is_unsaved: false,
             _lock: lock,
         })
@@ -106,7 +109,10 @@ impl Walk {
             match batch.failed.take().map_or(passed, Err) {
                 Ok(Some(passed)) => {
                     (batch.next, batch.is_end) = (passed.next, passed.is_end);
-                    self.note(number, passed.damaged, batch.lost);
+                    // A batch that is sent again is told of once.
+                    if self.noted.replace((number, from)) != Some((number, from)) {
+                        self.note(number, passed.damaged, batch.lost);
+                    }
                 }
                 // Packed or dropped since: the next look tells.
                 Ok(None) => return None,
