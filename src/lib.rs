@@ -24,6 +24,7 @@
 //!   └─────┼────────────────────────────────────────────┘
 //!       keeper       makes segments ready, group-commits, seals                    (keeper thread)
 //!       maintenance  indexes sealed segments, keeps the store within its bounds    (maintenance thread)
+//!       followers    copy sealed segments into PostgreSQL and S3                   (a thread each)
 //!       log writer   crawl log, journal of hosts, leftovers beyond memory          (log thread)
 //!       admin        answers `nephila explain`, `status`, `stop`, Prometheus… over HTTP (control thread)
 //! ```
@@ -67,10 +68,10 @@
 //! |-------|---------------------------|--------------------------------------------------------------------|
 //! | 5     | `commands`                | what a user types; one file per sub-command                        |
 //! | 4     | `admin`                   | the listener of a process: HTTP over its socket and loopback; above `engine` |
-//! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `inspect` `from_master` `crawl` `master` `searching` `split` |
+//! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `inspect` `from_master` `crawl` `followers` `master` `searching` `split` |
 //! | 4     | `sim`                     | a whole node, or split processes, in virtual time against a misbehaving web |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
-//! | 4     | `archive`                 | WARC, CDXJ and WACZ out of a store, WARC into one                  |
+//! | 4     | `archive`                 | WARC, CDXJ and WACZ out of a store, WARC into one; below `engine`  |
 //! | 3     | `url_server`              | queues, robots gate, niceness                                      |
 //! | 3     | `spider`                  | fetches as state machines, over TCP and TLS                        |
 //! | 3     | `handler`                 | links, scope, redirects, sitemaps                                  |

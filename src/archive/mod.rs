@@ -18,6 +18,7 @@
 //! | `capture`          | a stored record as WARC records                                           |
 //! | `http_head`        | a response head as it stands in an archive                                |
 //! | `warc_files`       | records to files: names, sizes, compression                               |
+//! | `memory`           | records as a WARC file in memory                                          |
 //! | `output`           | where the bytes of files go: to disk, nowhere, into a ZIP                 |
 //! | `index`            | CDXJ lines, gathered and sorted                                           |
 //! | `wacz`             | a WARC, its index and its pages in one ZIP                                |
@@ -33,6 +34,7 @@ mod export;
 mod http_head;
 mod import;
 mod index;
+mod memory;
 mod originals;
 mod output;
 mod selection;
@@ -47,5 +49,6 @@ mod warc_source;
 pub use export::{ArchiveError, Export, Exported};
 pub use import::{Import, Imported};
 pub use index::{index_export, index_files};
+pub use memory::warc_of;
 pub use wacz::export_wacz;
 pub use warc_source::Fault;

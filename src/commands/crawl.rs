@@ -13,8 +13,8 @@ use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    CrawlStore, CrawlTask, Event, Health, MasterPosition, NamedFeed, Node, NodeError, NodeSetup, NodeStatus,
-    SeedsLost, SpiderSetup, Summary,
+    CrawlStore, CrawlTask, Event, FollowersSetup, Health, MasterPosition, NamedFeed, Node, NodeError,
+    NodeSetup, NodeStatus, SeedsLost, SpiderSetup, Summary,
 };
 use crate::feeds::FeedsView;
 use crate::proto::url::CrawlUrl;
@@ -187,6 +187,8 @@ pub(super) fn crawl(
         vec![("fetches_max", fetches_max.into()), ("seeds", seeds.len().into()), ("path", path.into())];
     tell_event(Event::FetchBounds, fields, text);
     let kit = SpiderSetup::with_files(&config).map_err(Failure::usage)?;
+    // What it names is there, before anything is opened.
+    FollowersSetup::of(&config).map_err(Failure::Usage)?;
     driver.announce(&config.cores);
     let directory = open_data(&config.store.data, "crawl")?;
     let mut note = OpenNote::begin(&directory);

@@ -43,6 +43,7 @@ mod status;
 mod stop;
 mod store;
 mod store_care;
+mod store_follow;
 mod storeserver;
 mod stories;
 mod tune;

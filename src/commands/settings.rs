@@ -393,11 +393,17 @@ fn faults_of(config: &mut Config) -> Vec<Fault> {
 
 /// Files that settings name and that cannot be read. Those of flags are told of by whoever reads them.
 fn missing_files(config: &Config, is_in_file: impl Fn(&str) -> bool) -> Vec<Fault> {
-    let (crawl, spider) = (&config.crawl, &config.spider);
+    let (crawl, spider, content) = (&config.crawl, &config.spider, &config.content);
     let named = [
         ("crawl.seeds_file", &crawl.seeds_file, "name a file of URLs, one a line"),
         ("crawl.hosts_file", &crawl.hosts_file, "name a file in the format of /etc/hosts"),
         ("spider.ca_file", &spider.ca_file, "name a file of certificates in PEM"),
+        ("content.postgres_password_file", &content.postgres_password_file, "its first line is the password"),
+        (
+            "content.s3_credentials_file",
+            &content.s3_credentials_file,
+            "it has aws_access_key_id and aws_secret_access_key",
+        ),
     ];
     let mut faults = Vec::new();
     for (key, path, mend) in named.into_iter().filter(|(key, ..)| is_in_file(key)) {

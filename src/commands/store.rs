@@ -3,6 +3,7 @@ use super::shared::{
     write_json,
 };
 use super::store_care::{self, ToGo};
+use super::store_follow::FollowArgs;
 use crate::base::{fingerprint, rfc3339, shown};
 use crate::config::size;
 use crate::proto::http1::Flags;
@@ -106,6 +107,7 @@ enum StoreCommand {
         #[command(flatten)]
         data: DataArg,
     },
+    Follow(FollowArgs),
     /// Print the result codes, the HTTP codes, and what is done about each HTTP code: kind, value, name
     #[command(after_help = "Example:\n  nephila store codes | grep redirect")]
     Codes,
@@ -180,6 +182,7 @@ impl StoreArgs {
             }
             StoreCommand::Repack { data } => store_care::let_go(&data, &ToGo::OutOfDate),
             StoreCommand::Stat { data, json } => stat(&data.reader()?, json),
+            StoreCommand::Follow(args) => args.run(),
             StoreCommand::Codes => codes(),
         }
     }

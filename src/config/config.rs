@@ -1,4 +1,5 @@
 use super::admin::AdminSettings;
+use super::content::ContentSettings;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
 use super::feeds::FeedsSettings;
@@ -25,6 +26,7 @@ pub struct Config {
     pub store: StoreSettings,
     pub doc_index: DocIndexSettings,
     pub feeds: FeedsSettings,
+    pub content: ContentSettings,
     pub master: MasterSettings,
     pub admin: AdminSettings,
     /// `[[auth]]`
@@ -91,6 +93,7 @@ impl Config {
         beyond_bounds(store, &mut faults);
         beyond_bounds(doc_index, &mut faults);
         beyond_bounds(&self.feeds, &mut faults);
+        beyond_bounds(&self.content, &mut faults);
         beyond_bounds(&self.master, &mut faults);
         if !faults.is_empty() {
             return faults;
@@ -224,7 +227,7 @@ impl Config {
         }
         let sections = of(&self.crawl).chain(of(&self.url_server)).chain(of(&self.spider));
         let sections = sections.chain(of(&self.store)).chain(of(&self.doc_index)).chain(of(&self.master));
-        let sections = sections.chain(of(&self.feeds)).chain(of(&self.admin));
+        let sections = sections.chain(of(&self.feeds)).chain(of(&self.content)).chain(of(&self.admin));
         let rules = Vec::from(self.recrawl.clone()).into_iter();
         let rules =
             rules.map(|(rule, every)| RecrawlEntry { r#match: Some(rule), every: Some(Seconds(every)) });
@@ -242,6 +245,7 @@ impl Config {
             StoreSettings::NAME => self.store.adopt(name, &from.store),
             DocIndexSettings::NAME => self.doc_index.adopt(name, &from.doc_index),
             FeedsSettings::NAME => self.feeds.adopt(name, &from.feeds),
+            ContentSettings::NAME => self.content.adopt(name, &from.content),
             AdminSettings::NAME => self.admin.adopt(name, &from.admin),
             MasterSettings::NAME => self.master.adopt(name, &from.master),
             RecrawlEntry::NAME => self.recrawl = from.recrawl.clone(),
@@ -254,6 +258,7 @@ impl Config {
     pub(super) fn make_paths_absolute(&mut self) {
         self.crawl.make_paths_absolute();
         self.spider.make_paths_absolute();
+        self.content.make_paths_absolute();
         self.master.make_paths_absolute();
     }
 }

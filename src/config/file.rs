@@ -1,6 +1,7 @@
 use super::admin::AdminSettings;
 use super::auth::AuthEntry;
 use super::config::{Config, Fault, key};
+use super::content::ContentSettings;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
 use super::feeds::FeedsSettings;
@@ -252,6 +253,7 @@ impl<'a> File<'a> {
                 StoreSettings::NAME => self.collect::<StoreSettings>(value, &mut sections),
                 DocIndexSettings::NAME => self.collect::<DocIndexSettings>(value, &mut sections),
                 FeedsSettings::NAME => self.collect::<FeedsSettings>(value, &mut sections),
+                ContentSettings::NAME => self.collect::<ContentSettings>(value, &mut sections),
                 MasterSettings::NAME => self.collect::<MasterSettings>(value, &mut sections),
                 AdminSettings::NAME => self.collect::<AdminSettings>(value, &mut sections),
                 AuthEntry::NAME => config.auth = self.auth(&key, value),
@@ -274,9 +276,11 @@ impl<'a> File<'a> {
         config.store = self.section(&mut sections);
         config.doc_index = self.section(&mut sections);
         config.feeds = self.section(&mut sections);
+        config.content = self.section(&mut sections);
         config.master = self.section(&mut sections);
         config.admin = self.section(&mut sections);
-        self.holds_password |= config.master.database.as_ref().is_some_and(|url| url.holds_password());
+        let databases = [&config.master.database, &config.content.postgres];
+        self.holds_password |= databases.into_iter().flatten().any(|url| url.holds_password());
         let mut seen = 0;
         self.mistakes.retain(|mistake| {
             seen += 1;
@@ -650,6 +654,7 @@ mod tests {
                     "\"host\"",
                     "\"down\"",
                     "\"postgres://a@b/c\"",
+                    "\"https://a/b\"",
                 ]
                 .iter()
                 .map(|value| format!("{} = {value}", setting.name))

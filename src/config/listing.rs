@@ -143,6 +143,7 @@ fn values_of(config: &Config) -> BTreeMap<String, Json> {
         ("store", serde_json::to_value(&config.store)),
         ("doc_index", serde_json::to_value(&config.doc_index)),
         ("feeds", serde_json::to_value(&config.feeds)),
+        ("content", serde_json::to_value(&config.content)),
         ("master", serde_json::to_value(&config.master)),
         ("admin", serde_json::to_value(&config.admin)),
     ];

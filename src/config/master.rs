@@ -1,12 +1,8 @@
-use super::auth::first_line;
+use super::database::{DatabaseAccess, DatabaseUrl};
 use super::section::{Value, settings};
 use super::units::{Bytes, Rate, Seconds};
-use crate::base::shown;
-use crate::limits::CREDENTIAL_BYTES_MAX;
 use crate::master::epoch::DomainBy;
 use crate::master::map::{Assign, ServerState};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -103,113 +99,16 @@ impl From<Server> for ServerEntry {
     }
 }
 
-/// Where a database is; a password in it is not shown, wherever it is printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct DatabaseUrl(String);
-
-/// How to get to a database, its password included; not shown, wherever it is printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct DatabaseAccess(pub String);
-
-impl DatabaseUrl {
-    fn new(text: String) -> Result<DatabaseUrl, &'static str> {
-        let is_url = text.starts_with("postgres://") || text.starts_with("postgresql://");
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() || !is_url && byte == b' ');
-        if !is_plain || text.len() > 2 * CREDENTIAL_BYTES_MAX || !is_url && !text.contains("host=") {
-            return Err(
-                "must be like \"postgres://nephila@db.example.org/nephila\", or \"host=/run/postgresql user=nephila dbname=nephila\"",
-            );
-        }
-        match text.contains("password") {
-            true => Err("must not name a password by its word (use database_password_file)"),
-            false => Ok(DatabaseUrl(text)),
-        }
-    }
-
-    /// From its beginning to the password, and what follows that, if it has one.
-    fn around_password(&self) -> Option<(&str, &str)> {
-        let start = self.0.find("://")? + 3;
-        let end = self.0[start..].find(['/', '?']).map_or(self.0.len(), |at| start + at);
-        let at = start + self.0[start..end].rfind('@')?;
-        let colon = start + self.0[start..at].find(':')?;
-        Some((&self.0[..colon], &self.0[at..]))
-    }
-
-    pub fn holds_password(&self) -> bool {
-        self.around_password().is_some()
-    }
-
-    fn without_password(&self) -> String {
-        match self.around_password() {
-            Some((before, after)) => format!("{before}{after}"),
-            None => self.0.clone(),
-        }
-    }
-}
-
-impl fmt::Display for DatabaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(&shown(&self.without_password(), 2 * CREDENTIAL_BYTES_MAX))
-    }
-}
-
-impl fmt::Debug for DatabaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{:?}", self.without_password())
-    }
-}
-
-impl fmt::Debug for DatabaseAccess {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("DatabaseAccess(…)")
-    }
-}
-
-impl Serialize for DatabaseUrl {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.without_password())
-    }
-}
-
-impl<'de> Deserialize<'de> for DatabaseUrl {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DatabaseUrl, D::Error> {
-        DatabaseUrl::new(String::deserialize(deserializer)?).map_err(de::Error::custom)
-    }
-}
-
-impl Value for DatabaseUrl {}
-
 impl MasterSettings {
     /// Where files are renamed in.
     pub fn spool(&self) -> PathBuf {
         self.spool.clone().unwrap_or_else(|| self.data.join("spool"))
     }
 
-    /// How to get to the database; its password may stand in its URL, in a file, or in the environment.
+    /// How to get to the database.
     pub fn database_access(&self, environment: Option<String>) -> Result<Option<DatabaseAccess>, String> {
-        let Some(url) = &self.database else { return Ok(None) };
-        let password = match (&self.database_password_file, url.holds_password()) {
-            (Some(_), true) => {
-                return Err(
-                    "database has a password, and so has database_password_file (keep one)".to_string()
-                );
-            }
-            (Some(file), false) => Some(first_line(file)?),
-            (None, true) => None,
-            (None, false) => environment,
-        };
-        let Some(password) = password else { return Ok(Some(DatabaseAccess(url.0.clone()))) };
-        Ok(Some(DatabaseAccess(match url.0.split_once("://") {
-            None => {
-                let escaped = password.replace('\\', "\\\\").replace('\'', "\\'");
-                format!("{} password='{escaped}'", url.0)
-            }
-            Some((_, rest)) => {
-                let mark = if rest.contains('?') { '&' } else { '?' };
-                let escaped: String = password.bytes().map(|byte| format!("%{byte:02X}")).collect();
-                format!("{}{mark}password={escaped}", url.0)
-            }
-        })))
+        let file = self.database_password_file.as_deref();
+        self.database.as_ref().map(|url| url.access("database", file, environment)).transpose()
     }
 }
 

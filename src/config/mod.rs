@@ -14,8 +14,9 @@
 //! | file         | holds                                                                          |
 //! |--------------|--------------------------------------------------------------------------------|
 //! | `config`     | everything a node is told, and the relations between settings                  |
-//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `feeds`, `master`, `admin` | a section each |
+//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `feeds`, `content`, `master`, `admin` | a section each |
 //! | `auth`, `recrawl` | an entry of a list each                                                   |
+//! | `database`   | where a database is, and how to get to it                                      |
 //! | `section`    | how a section is written down                                                  |
 //! | `units`      | times, sizes and rates                                                         |
 //! | `file`       | a settings file, and what is said about its mistakes                           |
@@ -32,7 +33,9 @@ mod auth;
 mod change;
 #[expect(clippy::module_inception)]
 mod config;
+mod content;
 mod crawl;
+mod database;
 mod doc_index;
 mod feeds;
 mod file;
@@ -53,14 +56,17 @@ pub use admin::AdminSettings;
 pub(crate) use change::{Change, Changed};
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
+pub use content::ContentSettings;
+pub(crate) use content::{S3Access, S3Url};
 pub(crate) use crawl::NameServer;
 pub use crawl::{MasterAddress, Net};
+pub use database::DatabaseAccess;
 pub(crate) use doc_index::{DocIndexSettings, MEMORY_BYTES_MIN};
 pub use feeds::FeedsSettings;
 pub(crate) use file::{ConfigError, Mistake, Reading};
 pub(crate) use kept::{FormerSettings, Kept, Layered};
 pub(crate) use listing::{Listed, picked};
-pub use master::{DatabaseAccess, MasterSettings, SERVER_ID_MAX, Server};
+pub use master::{MasterSettings, SERVER_ID_MAX, Server};
 pub(crate) use reference::{flag_help, flag_value, reference};
 pub(crate) use spider::{Contact, SpiderSettings};
 pub(crate) use store::StoreSettings;

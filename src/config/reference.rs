@@ -1,5 +1,6 @@
 use super::admin::AdminSettings;
 use super::auth::AuthEntry;
+use super::content::ContentSettings;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
 use super::feeds::FeedsSettings;
@@ -22,13 +23,14 @@ pub(super) struct Outline {
 }
 
 /// Every section, in the order of the reference.
-pub(super) const SECTIONS: [Outline; 11] = [
+pub(super) const SECTIONS: [Outline; 12] = [
     outline::<CrawlSettings>(),
     outline::<UrlServerSettings>(),
     outline::<SpiderSettings>(),
     outline::<StoreSettings>(),
     outline::<DocIndexSettings>(),
     outline::<FeedsSettings>(),
+    outline::<ContentSettings>(),
     outline::<MasterSettings>(),
     outline::<AdminSettings>(),
     outline::<RecrawlEntry>(),

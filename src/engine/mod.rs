@@ -18,7 +18,7 @@
 //!
 //! | process       | threads                                                                                  |
 //! |---------------|------------------------------------------------------------------------------------------|
-//! | `crawl`       | shards, scheduler, index, names, keeper, maintenance, log; with `--master` links and master |
+//! | `crawl`       | shards, scheduler, index, names, keeper, maintenance, log; with `--master` links and master; with `[content]` postgres and s3 |
 //! | `urlserver`   | one shard, links, scheduler, index, names, log                                           |
 //! | `spider`      | shards, links, dispatcher, log; keeper and maintenance, or with `--store` record-sender  |
 //! | `storeserver` | acceptor, workers, keeper, maintenance                                                   |
@@ -37,9 +37,10 @@
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
 //! | `inspect` | how things stand with a URL and a crawl; the desk where it is asked         | runtime                |
+//! | `followers` | documents of sealed segments, copied into PostgreSQL and S3               | runtime                |
 //! | `extraction` | texts of stories out of their pages, on threads of their own               | runtime                |
 //! | `from_master` | URLs from a master: a node's queue, taken and acknowledged              | runtime links inspect  |
-//! | `crawl`   | a crawl in one process                                                      | runtime names links inspect from_master |
+//! | `crawl`   | a crawl in one process                                                      | runtime names links inspect from_master extraction followers searching |
 //! | `master`  | the master: epochs, queues for nodes, the TCP line, its database            | runtime links inspect  |
 //! | `searching` | the index of stories, and what fills it (feature `search`)                | runtime                |
 //! | `split`   | URL server, spider and store server as processes of their own               | runtime names links inspect crawl |
@@ -48,6 +49,7 @@
 
 mod crawl;
 mod extraction;
+mod followers;
 mod from_master;
 mod inspect;
 mod links;
@@ -68,6 +70,7 @@ pub use crawl::open_index::OpenIndex;
 pub(crate) use crawl::open_index::index_folder;
 pub(crate) use crawl::settings::scope_of;
 pub use extraction::{ExtractionSetup, TextsMade};
+pub(crate) use followers::{Copied, FollowersSetup};
 pub(crate) use from_master::{MasterFeed, MasterPosition};
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub use inspect::desk::Desk;
@@ -84,11 +87,11 @@ pub(crate) use inspect::status::{
 };
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
-pub use master::{DatabaseUrl, Postgres, Stranger};
 pub(crate) use master::{
     MasterCore, MasterMeans, MasterNode, MasterSummary, OrderOf, TABLE_NOTE, Threads, assemble_master,
     drained, give_order,
 };
+pub use master::{Postgres, Stranger};
 pub(crate) use master::{join_rules, keep_pair_terms, master_rules};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
@@ -97,6 +100,7 @@ pub(crate) use runtime::counters::{
     Commits, Counter, Figures, SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
 };
 pub use runtime::counters::{Ended, Summary};
+pub use runtime::database_url::DatabaseUrl;
 pub(crate) use runtime::events::{Event, Level};
 pub(crate) use runtime::groups::Group;
 pub(crate) use runtime::health::{Health, NodeError, Part};

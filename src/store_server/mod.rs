@@ -34,6 +34,7 @@
 //! | `reader`         | every other process's side                                                 |
 //! | `holdings`       | which documents can be read, asked about many                              |
 //! | `tail`           | the newest part of a store                                                 |
+//! | `follow`         | sealed segments one after the other, for who copies them elsewhere         |
 //! | `verify`         | everything read, followed and compared                                     |
 //!
 //! A segment in use is called `NUMBER-SHARD.open`, a sealed one `NUMBER-SHARD.seg`, one that the disk refused
@@ -43,6 +44,7 @@
 mod data_dir;
 mod dedup;
 mod directory_lock;
+mod follow;
 mod holdings;
 mod index;
 mod keep_set;
@@ -70,6 +72,7 @@ mod verify;
 pub use data_dir::DataDir;
 pub(crate) use data_dir::OpenError;
 pub(crate) use directory_lock::Holder;
+pub(crate) use follow::SealedSegment;
 pub(crate) use holdings::Holdings;
 pub(crate) use reader::{Age, Damage, Located};
 pub use reader::{ReadError, Reader};

@@ -6,7 +6,7 @@ use super::record::{self, NotARecord, Record};
 use crate::limits::{RECORD_ALIGN, SEGMENT_HEADER_BYTES};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::FileExt;
 
 /// The result of a scan.
@@ -18,6 +18,8 @@ pub struct ScanResult {
     pub damaged: Vec<Range<u64>>,
     /// A segment in use has something behind its last whole record: a record that was being written.
     pub is_torn: bool,
+    /// A record was not taken, and nothing behind it was looked at.
+    pub is_left: bool,
 }
 
 /// What bytes that are no record mean to a scan.
@@ -37,8 +39,22 @@ pub fn scan(
     scan_mode: ScanMode,
     mut show: impl FnMut(Record, u64, &[u8]),
 ) -> io::Result<ScanResult> {
+    scan_from(file, segment, scan_mode, SEGMENT_HEADER_BYTES as u64, |record, offset, bytes| {
+        show(record, offset, bytes);
+        ControlFlow::Continue(())
+    })
+}
+
+/// The same from the end of a record on, up to one that is not taken, where it ends.
+pub fn scan_from(
+    file: &File,
+    segment: u64,
+    scan_mode: ScanMode,
+    from: u64,
+    mut show: impl FnMut(Record, u64, &[u8]) -> ControlFlow<()>,
+) -> io::Result<ScanResult> {
     let file_bytes = file.metadata()?.len();
-    let mut scanned = ScanResult { end: SEGMENT_HEADER_BYTES as u64, ..ScanResult::default() };
+    let mut scanned = ScanResult { end: from, ..ScanResult::default() };
     let mut reader = BufReader::with_capacity(1 << 18, file);
     let mut offset = scanned.end;
     reader.seek(SeekFrom::Start(offset))?;
@@ -55,7 +71,11 @@ pub fn scan(
             if bytes.len() == lengths.record
                 && let Ok(record) = record::parse(&bytes, segment)
             {
-                show(record, offset, &bytes);
+                if show(record, offset, &bytes).is_break() {
+                    scanned.end = offset;
+                    scanned.is_left = true;
+                    return Ok(scanned);
+                }
                 offset += lengths.record as u64;
                 scanned.end = offset;
                 continue;

@@ -58,12 +58,16 @@ impl SegmentFile {
         show: impl FnMut(Record, u64, &[u8]),
     ) -> io::Result<Option<(File, bool, ScanResult)>> {
         let Some((file, sealed)) = self.open()? else { return Ok(None) };
-        let mode = match sealed {
+        let scanned = scan::scan(&file, self.number, self.scan_mode(sealed), show)?;
+        Ok(Some((file, sealed, scanned)))
+    }
+
+    /// What bytes that are no record mean in it.
+    pub(super) fn scan_mode(&self, sealed: bool) -> ScanMode {
+        match sealed {
             true => ScanMode::Sealed { key: self.path.parent().and_then(key_of) },
             false => ScanMode::InUse,
-        };
-        let scanned = scan::scan(&file, self.number, mode, show)?;
-        Ok(Some((file, sealed, scanned)))
+        }
     }
 }
 

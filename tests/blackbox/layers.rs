@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   5  commands, main
-//!   4  admin  engine  farm  sim  archive   (sim may use engine and farm, admin may use engine)
+//!   4  admin  engine  farm  sim  archive   (sim may use engine and farm, admin may use engine, engine may use archive)
 //!   3  url_server  spider  handler  extractor  store_server  doc_index  audit  resolver  master  feeds  search
 //!      config                       (reads the enums of roles and protocols by name; none of them knows it)
 //!      tune                         (the machine; knows no role)
@@ -56,8 +56,10 @@ fn may_import(from: &str, to: &str) -> bool {
     let wants_mechanism = upper == 3 && ["driver", "rings"].contains(&to);
     let sim_uses = from == "sim" && ["engine", "farm"].contains(&to);
     let admin_uses = from == "admin" && to == "engine";
+    let engine_packs = from == "engine" && to == "archive";
     let config_reads = from == "config" && ROLES.contains(&to);
-    let among_equals = upper == lower && (upper == 0 || sim_uses || admin_uses || config_reads || upper == 5);
+    let among_equals = upper == lower
+        && (upper == 0 || sim_uses || admin_uses || engine_packs || config_reads || upper == 5);
     from == to || (upper > lower && !wants_mechanism) || among_equals
 }
 

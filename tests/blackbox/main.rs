@@ -113,6 +113,7 @@
 //! | `machine_tree`| a machine as files, right or wrong in one setting               |
 //! | `tuning`     | settings of the machine are told as they are, and come back as they were |
 //! | `let_go`     | what is asked about can be read, and what was let go comes whole   |
+//! | `followers`  | PostgreSQL and S3 have what is sealed, whoever is killed          |
 //! | `man_pages`  | every command and topic has a page, every shell its completions   |
 //! | `package`    | installed, upgraded, removed and purged as Debian promises        |
 
@@ -147,6 +148,7 @@ mod figures;
 mod file_limits;
 mod filters;
 mod first_hour;
+mod followers;
 mod full_disk;
 mod fuzz;
 mod hints;

@@ -143,6 +143,8 @@ mod tests {
         nephila_store_disk_bytes g · nephila_store_unstored_documents{shard} g ·
         nephila_store_commit_duration_seconds h · nephila_store_sync_errors_total c · nephila_disk_free_bytes g ·
         nephila_disk_free_limit_bytes g
+        nephila_content_documents_total{follower} c · nephila_content_refused_total{follower} c ·
+        nephila_content_segments_waiting{follower} g · nephila_content_segments_gone_total{follower} c
         nephila_dns_lookups_total{result} c · nephila_dns_cache_requests_total{result} c · nephila_dns_lookups_open g ·
         nephila_dns_cache_entries g · nephila_dns_lookup_duration_seconds h
         nephila_master_entries_total{made_of} c · nephila_master_changes_total c ·

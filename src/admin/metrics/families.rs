@@ -1,4 +1,4 @@
-use super::family::{ALL, FETCH, Family, Kind, NONE, QUEUE, STORE, Value, counter, gauge, histogram};
+use super::family::{ALL, CRAWL, FETCH, Family, Kind, NONE, QUEUE, STORE, Value, counter, gauge, histogram};
 use super::machine_families::MACHINE_ROOM;
 use super::master_families::MASTERS;
 use crate::engine::{Counter, Group, State};
@@ -343,6 +343,34 @@ const CRAWLING: &[Family] = &[
         STORE,
         "Bytes that stay free: below them no segment is made, and fetching waits.",
         |readings, _, out| out.one(readings.disk_free_min),
+    ),
+    counter(
+        "nephila_content_documents_total",
+        &["follower"],
+        CRAWL,
+        "Documents that were copied to a follower, since it began.",
+        |readings, _, out| out.group(&readings.all, Group::ContentCopied),
+    ),
+    counter(
+        "nephila_content_refused_total",
+        &["follower"],
+        CRAWL,
+        "Documents that the other side refused for their own sake, since it began.",
+        |readings, _, out| out.group(&readings.all, Group::ContentRefused),
+    ),
+    gauge(
+        "nephila_content_segments_waiting",
+        &["follower"],
+        CRAWL,
+        "Sealed segments that a follower has not copied yet.",
+        |readings, _, out| out.group(&readings.all, Group::ContentWaiting),
+    ),
+    counter(
+        "nephila_content_segments_gone_total",
+        &["follower"],
+        CRAWL,
+        "Segments that went before a follower had copied them, since it began.",
+        |readings, _, out| out.group(&readings.all, Group::ContentGone),
     ),
     // Names
     counter(

@@ -7,6 +7,8 @@ use crate::admin::Listener;
 use crate::engine::{Commits, Event, Level, Part, Running, messages_told};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What is said when a signal comes.
@@ -91,7 +93,14 @@ pub(crate) fn run_to_end<N: Running>(
     leaving(Leaving::InOrder { pages, commits });
     // Nothing answers from here on, and the directory may soon be another's.
     listener.into_iter().for_each(Listener::end);
-    let summary = node.finish()?;
+    let notices = node.health().notices.clone();
+    let over = Arc::new(AtomicBool::new(false));
+    hurry_when_asked(signals, node.health().in_haste.clone(), over.clone());
+    let finished = node.finish();
+    over.store(true, Ordering::Release);
+    progress.tell_more(notices.take());
+    settle(true);
+    let summary = finished?;
     let (warnings, errors) = (messages_told(Level::Warn), messages_told(Level::Error));
     let fields = vec![
         ("pages", pages.into()),
@@ -107,6 +116,18 @@ pub(crate) fn run_to_end<N: Running>(
     );
     tell_aside(Event::Ended, fields, text);
     Ok(summary)
+}
+
+/// A signal while everything is being finished: what can wait for the next run does.
+fn hurry_when_asked(mut signals: Signals, in_haste: Arc<AtomicBool>, over: Arc<AtomicBool>) {
+    // Without it the end takes as long as it takes.
+    let _ = std::thread::Builder::new().name("haste".to_string()).spawn(move || {
+        while !over.load(Ordering::Acquire) {
+            if matches!(signals.wait(), Interrupt::Stop | Interrupt::AtOnce) {
+                in_haste.store(true, Ordering::Release);
+            }
+        }
+    });
 }
 
 /// What was said of that the node waits for, and when. Figures in it change all the time, and are no news.

@@ -7,6 +7,7 @@ use crate::engine::crawl::resume::{IndexedMark, Resumed};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::seed_fates::SeedFates;
 use crate::engine::crawl::story_threads::StoryThreads;
+use crate::engine::followers::ContentThreads;
 use crate::engine::from_master::MasterFeed;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::desk::Desk;
@@ -59,6 +60,8 @@ pub struct Node {
     master: Option<(ActorThread<MasterFeed>, LinksThread)>,
     /// What becomes of stories, where there are feeds.
     stories: Option<StoryThreads>,
+    /// What copies documents elsewhere.
+    content: ContentThreads,
 }
 
 impl Node {
@@ -78,6 +81,8 @@ impl Node {
         };
         let master = core.join_masters(config, Some(&config.store.data), wall_at(started), links)?;
         let has_feeds = core.index.actor.provider().polls().is_some();
+        // Before maintenance has its thread: what it lets go is seen to go.
+        let content = ContentThreads::seat(config, &mut core.table, &core.health)?;
         let NodeCore { scheduler, index, stop, health, .. } = core;
         let scheduler_bell = scheduler.bell.door.clone();
         let (questions, live) = (scheduler.actor.questions(), scheduler.actor.live());
@@ -121,6 +126,7 @@ impl Node {
             true => StoryThreads::start(config, started, &health, story_counters)?,
             false => None,
         };
+        let content = ContentThreads::start(content, started, &health)?;
         let stop = desk.stop_switch().clone();
         Ok(Node {
             started,
@@ -145,6 +151,7 @@ impl Node {
             live,
             master,
             stories,
+            content,
         })
     }
 
@@ -216,6 +223,14 @@ impl Running for Node {
         let mut index_actor = self.index.end();
         let is_over = matches!(scheduler.ended(), Some(Ended::Done));
         let texts = self.stories.map_or(Ok(()), |stories| stories.end(&self.live.get(), is_over));
+        // A crawl that was stopped is not to wait for others.
+        let is_stopped = matches!(scheduler.ended(), Some(Ended::Signal) | None);
+        let catch_up = if !is_stopped {
+            Duration::from_secs(self.live.get().content.catch_up.0)
+        } else {
+            Duration::ZERO
+        };
+        self.content.end(catch_up, &self.health);
         self.health.take()?;
         kept?;
         texts.map_err(NodeError::Feeds)?;

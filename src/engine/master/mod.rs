@@ -39,7 +39,7 @@ mod spool;
 mod workers;
 
 pub(crate) use assembly::{MasterCore, MasterMeans, assemble_master};
-pub use database::{DatabaseUrl, Postgres, Stranger};
+pub use database::{Postgres, Stranger};
 pub(crate) use epoch_actor::{TABLE_NOTE, drained, join_rules, keep_pair_terms, master_rules};
 pub(crate) use node::{MasterNode, MasterSummary};
 pub(crate) use orders::{OrderOf, give_order};

@@ -1,5 +1,5 @@
 use super::assembly::{LinksFor, MasterCore, MasterMeans, assemble_master};
-use super::database::{DatabaseUrl, Postgres};
+use super::database::Postgres;
 use super::epoch_actor::EpochActor;
 use super::epoch_actor::keep_pair_terms;
 use super::intake_actor::IntakeActor;
@@ -10,6 +10,7 @@ use crate::engine::inspect::desk::Desk;
 use crate::engine::links::{LinksConfig, LinksThread};
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{Counter, CounterTable, Snapshot, cpu_us};
+use crate::engine::runtime::database_url::DatabaseUrl;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::log_writer::tell_no_log;

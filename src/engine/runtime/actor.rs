@@ -271,9 +271,14 @@ impl<A: Actor + Send + 'static> ActorThread<A> {
 
     /// Lets the actor work off what it has, and waits for that.
     pub fn end(self) -> A {
+        self.tell_end();
+        joined(self.thread)
+    }
+
+    /// Tells the actor that nothing more will come, and waits for nothing.
+    pub fn tell_end(&self) {
         self.end.store(true, Ordering::Release);
         self.bell.door.ring_if_asleep();
-        joined(self.thread)
     }
 }
 

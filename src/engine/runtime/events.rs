@@ -107,6 +107,12 @@ events! {
     SyncFailed "sync_failed" Warn ["cause"] "a commit failed and is tried again";
     MaintenanceFailed "maintenance_failed" Warn ["cause"] "segments could not be indexed or removed; reading goes on without";
 
+    ContentAway "content_away" Warn ["follower", "cause"] "the database or bucket that documents are copied to does not take them, and why; they wait in the store, and the crawl goes on";
+    ContentBack "content_back" Info ["follower"] "it takes them again";
+    ContentRefused "content_refused" Warn ["follower", "url", "cause"] "it refuses one document for its own sake, which is left out";
+    ContentGone "content_gone" Warn ["follower", "segments"] "segments went, by bytes_max, history or nephila store, before they were copied";
+    ContentTrouble "content_trouble" Warn ["follower", "cause"] "a segment cannot be read to be copied, or the cursor not be written";
+    ContentBehind "content_behind" Warn ["follower", "segments"] "a crawl ended before all was copied; the next one goes on, or nephila store follow does";
     SearchFails "search_fails" Warn ["cause"] "stories are not indexed for search, and why; the crawl goes on without";
     SearchGoesOn "search_goes_on" Info [] "they are again";
 

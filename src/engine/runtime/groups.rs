@@ -59,12 +59,21 @@ groups! {
     MasterReports = &["sent", "dropped"];
     Records = &["whole", "reference", "unchanged"];
     Segments = &["open", "sealed"];
+    /// Documents that each follower has copied, and that the other side refused; its segments that wait, and that went
+    /// before they were copied.
+    ContentCopied = FOLLOWERS;
+    ContentRefused = FOLLOWERS;
+    ContentWaiting = FOLLOWERS;
+    ContentGone = FOLLOWERS;
     CommitTimes = &DURATIONS;
     Lookups = &["ok", "no_such_name", "no_address", "servers_failed", "timed_out"];
     NameCache = &["hit", "miss"];
     LookupTimes = &DURATIONS;
     Stages = &["receive", "network", "parse", "compress", "record", "start"];
 }
+
+/// Where documents are copied to, beside the store.
+pub(crate) const FOLLOWERS: &[&str] = &["postgres", "s3"];
 
 /// Statuses that have a figure of their own.
 pub(crate) const STATUSES: [&str; 65] = [

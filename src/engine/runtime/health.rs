@@ -8,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
 /// How the threads of a process are: what keeps it from going on, what it waits for, and what users are told.
@@ -22,6 +22,8 @@ pub struct Health {
     waiting: Mutex<[Option<String>; Part::COUNT]>,
     pub(crate) notices: Notices,
     pub(crate) pulses: Pulses,
+    /// Somebody does not want to wait for what the next run could do as well.
+    pub(crate) in_haste: Arc<AtomicBool>,
 }
 
 /// A part of a process that may wait for a disk, or for name servers.
@@ -75,6 +77,8 @@ pub enum NodeError {
     Index(io::Error),
     #[error("feeds and stories: {0}{mend}", mend = mend(.0))]
     Feeds(io::Error),
+    #[error("{0}")]
+    Content(String),
     #[error(
         "the {0} thread died of a mistake in the program; what was counted is stored, and is found again"
     )]

@@ -32,6 +32,7 @@
 //! | `events`        | every event there is: name, level, fields, meaning                               |
 //! | `notices`       | what a user is told, from any thread                                             |
 //! | `counters`      | one table per thread, summed for progress, summary, JSON and metrics             |
+//! | `database_url`  | where a PostgreSQL is, without its password wherever that is shown               |
 //! | `master_status` | how a master is, for whoever asks                                                |
 //! | `groups`        | figures that come many at a time, and what each is called                        |
 //!
@@ -39,6 +40,7 @@
 
 pub(crate) mod actor;
 pub(crate) mod counters;
+pub(crate) mod database_url;
 pub(crate) mod driver_thread;
 pub(crate) mod events;
 pub(crate) mod groups;

@@ -1,7 +1,7 @@
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Appends the base64 of some bytes (RFC 4648, section 4), padded.
-pub(super) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     for three in bytes.chunks(3) {
         let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);

@@ -28,5 +28,6 @@ mod sites;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use base64::write_base64;
 pub use challenge::Challenge;
 pub use sites::{AuthKind, Credentials, Site, Sites};

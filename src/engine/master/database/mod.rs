@@ -22,8 +22,6 @@ mod errors;
 mod postgres_table;
 mod schema;
 mod session;
-mod url;
 
 pub use postgres_table::Postgres;
 pub use session::Stranger;
-pub use url::DatabaseUrl;

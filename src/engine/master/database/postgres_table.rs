@@ -1,5 +1,5 @@
 use super::session::{Ask, Said, Session, Stranger};
-use super::url::DatabaseUrl;
+use crate::engine::runtime::database_url::DatabaseUrl;
 use crate::master::{DatabaseError, MapRow, PartnerDomain};
 use std::io;
 use std::sync::Arc;

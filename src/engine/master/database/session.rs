@@ -1,6 +1,6 @@
 use super::errors::{lost_a_race, told};
 use super::schema;
-use super::url::DatabaseUrl;
+use crate::engine::runtime::database_url::DatabaseUrl;
 use crate::master::{By, DatabaseError, MapRow, ServerId};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{ToSql, Type};
@@ -121,7 +121,7 @@ impl Session {
     }
 
     fn opened(&self) -> Result<Client, DatabaseError> {
-        let mut client = self.url.config().connect(NoTls).map_err(|error| told(&error))?;
+        let mut client = self.url.config("nephila master").connect(NoTls).map_err(|error| told(&error))?;
         client.batch_execute(MANNERS).map_err(|error| told(&error))?;
         schema::complete(&mut client)?;
         Ok(client)

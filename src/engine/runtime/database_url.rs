@@ -35,13 +35,15 @@ impl DatabaseUrl {
             .ssl_mode(SslMode::Disable)
             .connect_timeout(CONNECT_MAX)
             .tcp_user_timeout(DEAD_AFTER)
-            .keepalives_idle(DEAD_AFTER)
-            .application_name("nephila master");
+            .keepalives_idle(DEAD_AFTER);
         Ok(DatabaseUrl { config, shown })
     }
 
-    pub(super) fn config(&self) -> &Config {
-        &self.config
+    /// How to connect, as whom among its other clients.
+    pub(crate) fn config(&self, application: &str) -> Config {
+        let mut config = self.config.clone();
+        config.application_name(application);
+        config
     }
 }
 
