@@ -39,7 +39,8 @@ struct JudgedFeed {
     /// Before the last answer, and when that was.
     before: (u64, Vec<Expected>),
     remembered: Remembered,
-    /// A kill has left more than one state at some time: counts may differ by one.
+    /// A kill came moments after the answer to its last poll, which was at this time. Counts may differ by one for good.
+    unsure_s: Option<u32>,
     was_unsure: bool,
     is_open: bool,
 }
@@ -111,6 +112,7 @@ impl FeedsJudge {
             states: vec![Expected::new(began_s)],
             before: (0, Vec::new()),
             remembered: Remembered::default(),
+            unsure_s: None,
             was_unsure: false,
             is_open: false,
         };
@@ -221,7 +223,8 @@ impl FeedsJudge {
         page.is_unsure = false;
         match busy_s {
             None => page.had_us = Some(at_us),
-            Some(_) => page.not_before_us = at_us + RETRY_S * 1_000_000,
+            // The doc index counts whole seconds.
+            Some(_) => page.not_before_us = (at_us / 1_000_000 + RETRY_S) * 1_000_000,
         }
         self.rests(asked.host, busy_s, at_us);
     }
@@ -255,23 +258,16 @@ impl FeedsJudge {
         let lost = |at_us: u64| now_us - at_us <= self.window_us;
         for feed in &mut self.feeds {
             feed.is_open = false;
-            if lost(feed.before.0) {
-                let before = std::mem::take(&mut feed.before.1);
-                feed.states.extend(before);
-                feed.was_unsure = true;
-            }
-            let without: Vec<Expected> =
-                feed.states.iter().filter(|state| state.hop.is_some()).map(Expected::without_hop).collect();
-            feed.states.extend(without);
+            let is_lost = lost(feed.before.0);
+            feed.unsure_s = is_lost.then_some((feed.before.0 / 1_000_000) as u32 + 1);
+            feed.was_unsure |= is_lost;
         }
         for page in self.stories.values_mut() {
             let is_coming = page.had_us.is_some_and(|had_us| had_us > now_us);
             page.is_unsure |= is_coming || page.had_us.is_some_and(lost);
-            page.not_before_us = if page.not_before_us > now_us + (RETRY_S * 1_000_000 - self.window_us) {
-                0
-            } else {
-                page.not_before_us
-            };
+            if page.not_before_us + self.window_us + 1_000_000 > now_us + RETRY_S * 1_000_000 {
+                page.not_before_us = 0;
+            }
         }
         for host in self.hosts.values_mut() {
             if now_us < host.said_us + JOURNAL_US {
@@ -280,9 +276,29 @@ impl FeedsJudge {
         }
     }
 
-    /// Another process has begun. `is_known` says whether a URL is in the book of a source on disk.
-    pub fn begun(&mut self, now_us: u64, died_us: u64, mut is_known: impl FnMut(usize, &str) -> bool) {
+    /// Another process has begun. What it knows of the last answers before the end of the one before it is read from its
+    /// files: `attempt_s` when a feed was polled last, `is_known` whether a URL is in the book of a source.
+    pub fn begun(
+        &mut self,
+        now_us: u64,
+        died_us: u64,
+        mut attempt_s: impl FnMut(usize) -> u32,
+        mut is_known: impl FnMut(usize, &str) -> bool,
+    ) {
         self.life_us = now_us;
+        for (number, feed) in self.feeds.iter_mut().enumerate() {
+            let before = std::mem::take(&mut feed.before.1);
+            let is_led = feed.states.iter().any(|state| state.hop.is_some());
+            match feed.unsure_s.take() {
+                // A poll that goes on elsewhere is noted nowhere.
+                Some(_) if is_led => feed.states.extend(before),
+                Some(at_s) if attempt_s(number) != at_s => feed.states = before,
+                _ => {}
+            }
+            let without: Vec<Expected> =
+                feed.states.iter().filter(|state| state.hop.is_some()).map(Expected::without_hop).collect();
+            feed.states.extend(without);
+        }
         for (source, book) in self.books.iter_mut().enumerate() {
             let Some((feed, url)) = book.last_addition() else { continue };
             if died_us.saturating_sub(self.feeds[feed].before.0) <= self.window_us && !is_known(source, url) {
