@@ -31,7 +31,7 @@ pub struct SimArgs {
     /// Simulate feeds and their stories: servers that lie, move, ask for pauses and renumber, and a node that is killed
     #[arg(long, conflicts_with_all = ["split", "pages", "master"])]
     feeds: bool,
-    /// So many feeds, in place of what a seed draws; their sources post from once a day to once in two months
+    /// So many feeds, in place of what a seed draws; their sources post from once in four days to once in four months
     #[arg(long, value_name = "N", requires = "feeds", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     count: Option<u32>,
     /// For so many days, with --count
@@ -51,9 +51,10 @@ impl SimArgs {
         let started = Instant::now();
         let until = self.seconds.map(|seconds| started + Duration::from_secs(seconds));
         let (run, which): (&(dyn Fn(u64) -> SimReport + RefUnwindSafe), _) = match (self.count, self.days) {
-            (Some(count), days) => {
-                (&move |seed| run_feeds_for(seed, count, days), format!("--feeds --count {count} --days {days} "))
-            }
+            (Some(count), days) => (
+                &move |seed| run_feeds_for(seed, count, days),
+                format!("--feeds --count {count} --days {days} "),
+            ),
             _ if self.feeds => (&run_feeds, "--feeds ".to_string()),
             _ if self.split => (&run_split, "--split ".to_string()),
             _ if self.master => (&run_master, "--master ".to_string()),

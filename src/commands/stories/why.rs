@@ -69,8 +69,7 @@ fn verdict(views: &Views, known: &Known) -> Verdict {
     match known {
         Known::Story(story) => {
             let (source, seen) = (views.source_name(story.source), time(story.seen_s));
-            let guid_ignored =
-                !story.is_known_by_guid && !story.guid.is_empty() && story.guid != story.url;
+            let guid_ignored = !story.is_known_by_guid && !story.guid.is_empty() && story.guid != story.url;
             let guid = match guid_ignored {
                 true => "; its guid was not looked at: other entries have it, too",
                 false => "",

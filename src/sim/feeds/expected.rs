@@ -34,7 +34,10 @@ pub enum Said {
     Page,
     Failed,
     Gone,
-    Leads { to: Place, for_good: bool },
+    Leads {
+        to: Place,
+        for_good: bool,
+    },
 }
 
 /// An answer, and what its head says of the time.
@@ -79,6 +82,10 @@ pub struct Expected {
     moves_to: Option<Place>,
     held: Vec<(u32, Validators)>,
     hints: Hints,
+    /// A process was killed over a poll that was led elsewhere: what it brought there may be lost, and is asked for whole.
+    is_cut: bool,
+    /// A listing with news was heard, and its process killed before it was noted how the poll ended.
+    pub has_news: bool,
 }
 
 const DAY_S: u32 = 86_400;
@@ -106,6 +113,8 @@ impl Expected {
             moves_to: None,
             held: Vec::new(),
             hints: Hints::default(),
+            is_cut: false,
+            has_news: false,
         }
     }
 
@@ -140,7 +149,9 @@ impl Expected {
             if !with.is_empty() {
                 return Err(format!("asked with {with:?}, and it has {held:?}"));
             }
-            if self.same_run >= SAME_RUN_MIN && !self.lies {
+            if self.is_cut && self.hop.is_some() {
+                next.is_cut = false;
+            } else if self.same_run >= SAME_RUN_MIN && !self.lies {
                 (next.in_doubt, next.same_run) = (true, 0);
             } else if !self.lies && !self.in_doubt {
                 return Err(format!("asked without {held:?}"));
@@ -153,7 +164,7 @@ impl Expected {
 
     /// The same without a poll that was under way: nobody knows of it any more.
     pub fn without_hop(&self) -> Expected {
-        Expected { hop: None, ..self.clone() }
+        Expected { hop: None, is_cut: true, ..self.clone() }
     }
 
     /// The answer to a question at `place` has come.
@@ -201,6 +212,7 @@ impl Expected {
                 leads_to = Some(*to).filter(|_| for_good && *step);
             }
         }
+        self.is_cut = false;
         let had = is_same || has_listing;
         if hop.is_some() && for_good && had {
             leads_to = Some(Place::Own(place));
@@ -227,7 +239,9 @@ impl Expected {
         if is_same || has_listing {
             self.success_s = at_s;
         }
-        if brought.new > 0 {
+        let had = is_same || has_listing;
+        if brought.new > 0 || (had && std::mem::take(&mut self.has_news)) {
+            self.has_news = false;
             self.since_s = at_s;
             self.halvings = match brought.gap {
                 true => (self.halvings + 1).min(HALVINGS_MAX),

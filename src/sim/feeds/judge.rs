@@ -1,9 +1,8 @@
 use super::expected::{Answer, Expected, PollRules, Said, Validators};
 use super::listing::Entry;
-use super::plan::{FeedsPlan, What};
-use super::story_book::{Remembered, StoryBook};
-use super::web::{address_of, is_rough};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use super::plan::{FeedPlan, FeedsPlan};
+use super::story_book::{Brought, Remembered, StoryBook};
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 /// Sees every request as the servers do, and holds the node to its promises.
@@ -17,8 +16,8 @@ pub struct FeedsJudge {
     gap_us: u64,
     /// What a kill may cost, from the moment of an answer on.
     window_us: u64,
-    /// Addresses whose servers never ask for a pause: there a poll is on time to the second.
-    calm: BTreeSet<IpAddr>,
+    /// Nothing holds a poll up: each is on time to the second.
+    is_prompt: bool,
     feeds: Vec<JudgedFeed>,
     books: Vec<StoryBook>,
     /// Answers of feeds that are on their way, by when they are there.
@@ -39,18 +38,23 @@ struct JudgedFeed {
     /// Before the last answer, and when that was.
     before: (u64, Vec<Expected>),
     remembered: Remembered,
+    /// The last answer had news.
+    had_news: bool,
     /// A kill came moments after the answer to its last poll, which was at this time. Counts may differ by one for good.
     unsure_s: Option<u32>,
     was_unsure: bool,
     is_open: bool,
 }
 
-struct Coming {
-    feed: usize,
-    place: u32,
-    answer: Answer,
-    entries: Vec<Entry>,
-    conditional: bool,
+/// An answer of a feed that is on its way.
+pub struct Coming {
+    pub feed: usize,
+    pub place: u32,
+    pub answer: Answer,
+    /// Of a listing.
+    pub entries: Vec<Entry>,
+    /// It was asked for with conditions.
+    pub conditional: bool,
 }
 
 #[derive(Default)]
@@ -98,20 +102,12 @@ const LATE_S_MAX: u32 = 2;
 impl FeedsJudge {
     pub fn new(plan: &FeedsPlan, began_s: u32) -> FeedsJudge {
         let per_sec = plan.config.url_server.req_host_per_sec.0;
-        let busy = |feed: &super::plan::FeedPlan| {
-            feed.phases.iter().any(|phase| matches!(phase.what, What::Busy { .. }))
-        };
-        let is_rude = |host: u32| {
-            is_rough(host) || plan.feeds.iter().any(|feed| feed.host == host && busy(feed))
-        };
-        let rude: BTreeSet<IpAddr> =
-            (0..plan.hosts).filter(|&host| is_rude(host)).map(|host| address_of(plan, host)).collect();
-        let all = (0..plan.hosts).map(|host| address_of(plan, host));
-        let judged = |feed: &super::plan::FeedPlan| JudgedFeed {
+        let judged = |feed: &FeedPlan| JudgedFeed {
             source: feed.source,
             states: vec![Expected::new(began_s)],
             before: (0, Vec::new()),
             remembered: Remembered::default(),
+            had_news: false,
             unsure_s: None,
             was_unsure: false,
             is_open: false,
@@ -121,7 +117,7 @@ impl FeedsJudge {
             rules: plan.rules(),
             gap_us: if per_sec > 0.0 { (1_000_000.0 / per_sec).ceil() as u64 } else { 0 },
             window_us: 2_000 * plan.commit_ms + WHOLE_US,
-            calm: all.filter(|ip| !rude.contains(ip)).collect(),
+            is_prompt: plan.is_prompt,
             feeds: plan.feeds.iter().map(judged).collect(),
             books: (0..plan.sources.len()).map(|n| StoryBook::new(&format!("source-{n}"))).collect(),
             coming: BTreeMap::new(),
@@ -143,9 +139,16 @@ impl FeedsJudge {
         let host = self.hosts.entry(number).or_default();
         let gap_us = now_us - host.last_us.max(self.life_us.min(now_us));
         let is_first = host.last_us < self.life_us;
-        assert!(is_first || gap_us >= self.gap_us, "{asked:?}: {gap_us} µs after the last request to its host");
+        assert!(
+            is_first || gap_us >= self.gap_us,
+            "{asked:?}: {gap_us} µs after the last request to its host"
+        );
         host.last_us = now_us;
-        assert!(now_us >= host.rests_until_us, "{asked:?}: its host asked for a pause until {}", host.rests_until_us);
+        assert!(
+            now_us >= host.rests_until_us,
+            "{asked:?}: its host asked for a pause until {}",
+            host.rests_until_us
+        );
         match asked.target == "/robots.txt" {
             true => host.has_robots = true,
             false => assert!(host.has_robots, "{asked:?}: before its robots.txt"),
@@ -172,34 +175,23 @@ impl FeedsJudge {
         assert!(!fit.is_empty(), "{asked:?} with {with:?}: {tried:?}, as it is known: {:#?}", feed.states);
         // To the second, where nothing holds a poll up.
         if let [state] = &feed.states[..]
-            && self.gap_us == 0
-            && !self.rules.by_rate
-            && self.calm.contains(&asked.ip)
+            && self.is_prompt
             && state.hop.is_none()
             && u64::from(state.due_s) * 1_000_000 > self.life_us + 1_000_000
         {
             let late_s = now_s - state.due_s;
-            assert!(late_s <= LATE_S_MAX, "{asked:?}: {late_s} s late, though nothing held it up: {state:#?}");
+            assert!(
+                late_s <= LATE_S_MAX,
+                "{asked:?}: {late_s} s late, though nothing held it up: {state:#?}"
+            );
             self.on_time += 1;
         }
         feed.states = fit;
     }
 
     /// The answer to it is whole at this time.
-    #[allow(clippy::too_many_arguments)]
-    pub fn feed_answers(
-        &mut self,
-        asked: &Asked,
-        feed: u32,
-        place: u32,
-        answer: Answer,
-        entries: Vec<Entry>,
-        conditional: bool,
-        at_us: u64,
-    ) {
-        self.rests(asked.host, answer.retry_after_s, at_us);
-        let coming = Coming { feed: feed as usize, place, answer, entries, conditional };
-        let mut at_us = at_us;
+    pub fn feed_answers(&mut self, asked: &Asked, coming: Coming, mut at_us: u64) {
+        self.rests(asked.host, coming.answer.retry_after_s, at_us);
         while self.coming.contains_key(&at_us) {
             at_us += 1;
         }
@@ -242,8 +234,9 @@ impl FeedsJudge {
                 Said::Listing(..) => {
                     self.books[feed.source].listed((number, &mut feed.remembered), &entries, at_s)
                 }
-                _ => super::story_book::Brought::default(),
+                _ => Brought::default(),
             };
+            feed.had_news = brought.new > 0;
             for state in &mut feed.states {
                 // A second that has begun counts whole.
                 state.answered(place, &answer, &brought, conditional, at_s + 1, &self.rules);
@@ -286,25 +279,28 @@ impl FeedsJudge {
         mut is_known: impl FnMut(usize, &str) -> bool,
     ) {
         self.life_us = now_us;
+        for (source, book) in self.books.iter_mut().enumerate() {
+            let Some((feed, url)) = book.last_addition() else { continue };
+            if died_us.saturating_sub(self.feeds[feed].before.0) <= self.window_us && !is_known(source, url) {
+                let Some((feed, before)) = book.forget_last() else { continue };
+                (self.feeds[feed].remembered, self.feeds[feed].had_news) = (before, false);
+            }
+        }
         for (number, feed) in self.feeds.iter_mut().enumerate() {
             let before = std::mem::take(&mut feed.before.1);
             let is_led = feed.states.iter().any(|state| state.hop.is_some());
             match feed.unsure_s.take() {
                 // A poll that goes on elsewhere is noted nowhere.
                 Some(_) if is_led => feed.states.extend(before),
-                Some(at_s) if attempt_s(number) != at_s => feed.states = before,
+                Some(at_s) if attempt_s(number) != at_s => {
+                    feed.states = before;
+                    feed.states.iter_mut().for_each(|state| state.has_news |= feed.had_news);
+                }
                 _ => {}
             }
             let without: Vec<Expected> =
                 feed.states.iter().filter(|state| state.hop.is_some()).map(Expected::without_hop).collect();
             feed.states.extend(without);
-        }
-        for (source, book) in self.books.iter_mut().enumerate() {
-            let Some((feed, url)) = book.last_addition() else { continue };
-            if died_us.saturating_sub(self.feeds[feed].before.0) <= self.window_us && !is_known(source, url) {
-                let Some((feed, before)) = book.forget_last() else { continue };
-                self.feeds[feed].remembered = before;
-            }
         }
     }
 

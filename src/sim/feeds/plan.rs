@@ -19,6 +19,8 @@ pub struct FeedsPlan {
     pub conns_max: usize,
     pub config: Config,
     pub commit_ms: u64,
+    /// No server asks for a pause, and nothing else holds a poll up: each is to be on time to the second.
+    pub is_prompt: bool,
     /// Mean seconds between two kills; 0: none.
     pub kill_s: u64,
     pub kills_max: u64,
@@ -87,10 +89,17 @@ pub struct Phase {
 pub enum What {
     Missing,
     Gone,
-    Busy { status: u16, retry_after_s: Option<u32> },
+    Busy {
+        status: u16,
+        retry_after_s: Option<u32>,
+    },
     Html,
     /// Leads elsewhere; in a chain of two if `far`.
-    Moved { to: Place, for_good: bool, far: bool },
+    Moved {
+        to: Place,
+        for_good: bool,
+        far: bool,
+    },
     /// Leads away and back.
     RoundTrip,
     /// 304 to whoever has validators.
@@ -122,9 +131,15 @@ impl FeedsPlan {
             conns_max: 16 + rng.below(48) as usize,
             config: config(&mut rng),
             commit_ms: 1 + rng.below(200),
+            is_prompt: false,
             kill_s: if rng.chance(800) { u64::from(days) * u64::from(DAY_S) / 15 } else { 0 },
             kills_max: 24,
         };
+        plan.is_prompt = rng.chance(350);
+        if plan.is_prompt {
+            plan.config.url_server.req_host_per_sec = Rate(0.0);
+            plan.config.feeds.schedule = FeedSchedule::Backoff;
+        }
         while plan.feeds.len() < feeds as usize {
             plan.draw_source(feeds, gaps, &mut rng);
         }
@@ -167,7 +182,9 @@ impl FeedsPlan {
             let what = match rng.below(12) {
                 0 => What::Missing,
                 1 if rng.chance(400) => What::Gone,
-                2..=4 => What::Busy { status: if rng.chance(500) { 429 } else { 503 }, retry_after_s },
+                2..=4 if !self.is_prompt => {
+                    What::Busy { status: if rng.chance(500) { 429 } else { 503 }, retry_after_s }
+                }
                 5 => What::Html,
                 6 | 7 if !is_led => What::Moved { to, for_good: rng.chance(800), far },
                 8 if !is_led => What::RoundTrip,
@@ -194,7 +211,10 @@ impl FeedsPlan {
         let source = self.feeds[feed].source;
         let is_fit = |&n: &usize| {
             self.feeds[n].source == source
-                && self.feeds[n].phases.iter().all(|phase| !matches!(phase.what, What::Moved { .. } | What::Gone))
+                && self.feeds[n]
+                    .phases
+                    .iter()
+                    .all(|phase| !matches!(phase.what, What::Moved { .. } | What::Gone))
         };
         let fit: Vec<usize> = (0..feed).filter(is_fit).collect();
         (!fit.is_empty()).then(|| fit[rng.below(fit.len() as u64) as usize] as u32)

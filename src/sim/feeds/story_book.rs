@@ -73,12 +73,7 @@ impl StoryBook {
 
     /// A feed of the source lists these. A guid that several of them have says nothing, and neither do those of a feed
     /// that gives the guids of stories to others again and again.
-    pub fn listed(
-        &mut self,
-        (feed, of): (usize, &mut Remembered),
-        entries: &[Entry],
-        now_s: u32,
-    ) -> Brought {
+    pub fn listed(&mut self, (feed, of): (usize, &mut Remembered), entries: &[Entry], now_s: u32) -> Brought {
         let mut undo = Undo { feed, before: of.clone(), ..Undo::default() };
         let mut urls: Vec<String> = entries.iter().map(|entry| entry.url.clone()).collect();
         urls.sort_unstable();

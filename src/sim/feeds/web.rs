@@ -1,7 +1,7 @@
 use super::expected::{Answer, Place, Said, Validators};
-use super::judge::{Asked, FeedsJudge};
+use super::judge::{Asked, Coming, FeedsJudge};
 use super::listing::{Entry, rss};
-use super::plan::{FeedPlan, FeedsPlan, Gives, Guids, SourcePlan, What};
+use super::plan::{DAY_S, FeedPlan, FeedsPlan, Gives, Guids, SourcePlan, What};
 use crate::base::{Now, Rng, Wall};
 use crate::driver::{ConnectFate, Reaction, SimWeb, Then};
 use crate::farm::{host_name, imf_date};
@@ -63,8 +63,8 @@ pub fn feed_url(plan: &FeedsPlan, feed: u32, place: u32) -> String {
 }
 
 /// Whether its servers now and then ask for a pause without being planned to.
-pub fn is_rough(host: u32) -> bool {
-    host % 3 == 2
+fn is_rough(plan: &FeedsPlan, host: u32) -> bool {
+    host % 3 == 2 && !plan.is_prompt
 }
 
 impl Newsroom {
@@ -131,10 +131,11 @@ impl NewsWeb {
         let source = &plan.sources[of.source];
         let room = &mut self.sources[of.source];
         // When all come to rest, nothing more is posted.
-        room.post(source.gap_s, now_s.min(self.judge.began_s + plan.days * super::plan::DAY_S));
+        room.post(source.gap_s, now_s.min(self.judge.began_s + plan.days * DAY_S));
         let hour = if of.rewords || of.guids == Guids::Renumbered { now_s / 3_600 } else { 0 };
         let carries = |n: usize| !source.is_shared || hash([plan.seed, u64::from(feed), n as u64]) % 10 < 7;
-        let listed: Vec<usize> = (0..room.posts.len()).rev().filter(|&n| carries(n)).take(of.listed).collect();
+        let listed: Vec<usize> =
+            (0..room.posts.len()).rev().filter(|&n| carries(n)).take(of.listed).collect();
         let newest_s = listed.first().map_or(0, |&n| room.posts[n].at_s).max(hour * 3_600);
         let version = format!("{}-{hour}", listed.first().map_or(0, |&n| n + 1));
         let entry = |&n: &usize| {
@@ -165,9 +166,9 @@ impl NewsWeb {
     fn answer_feed(&mut self, feed: u32, place: u32, with: &Validators, now_s: u32, rng: &mut Rng) -> Made {
         let plan = self.plan.clone();
         let of = &plan.feeds[feed as usize];
-        let is_rest = now_s >= self.judge.began_s + plan.days * super::plan::DAY_S;
+        let is_rest = now_s >= self.judge.began_s + plan.days * DAY_S;
         let mut what = phase_of(of, now_s - self.judge.began_s);
-        if what.is_none() && is_rough(of.host) && !is_rest && rng.chance(20) {
+        if what.is_none() && is_rough(&plan, of.host) && !is_rest && rng.chance(20) {
             what = Some(What::Busy { status: 503, retry_after_s: Some(rng.below(7_200) as u32) });
         }
         let leads = |to: Place, for_good: bool| {
@@ -242,7 +243,14 @@ impl NewsWeb {
         made
     }
 
-    fn feed_asked(&mut self, asked: &Asked, feed: u32, place: u32, with: Validators, rng: &mut Rng) -> (Vec<u8>, u64) {
+    fn feed_asked(
+        &mut self,
+        asked: &Asked,
+        feed: u32,
+        place: u32,
+        with: Validators,
+        rng: &mut Rng,
+    ) -> (Vec<u8>, u64) {
         self.judge.feed_asked(asked, feed, place, &with);
         let made = self.answer_feed(feed, place, &with, asked.now_s(), rng);
         let source = self.plan.feeds[feed as usize].source;
@@ -256,20 +264,20 @@ impl NewsWeb {
         }
         self.sources[source].last_us = at_us;
         self.answer_us = at_us;
-        self.judge.feed_answers(asked, feed, place, made.answer, made.entries, !with.is_empty(), at_us);
-        (made.bytes, at_us - asked.now_us)
+        let Made { answer, entries, bytes } = made;
+        let coming = Coming { feed: feed as usize, place, answer, entries, conditional: !with.is_empty() };
+        self.judge.feed_answers(asked, coming, at_us);
+        (bytes, at_us - asked.now_us)
     }
 
     fn story_asked(&mut self, asked: &Asked, source: usize, url: &str, rng: &mut Rng) -> (Vec<u8>, u64) {
         let after_us = 1_000 + rng.below(20_000);
-        let is_rest = asked.now_s() >= self.judge.began_s + self.plan.days * super::plan::DAY_S;
-        let busy = is_rough(asked.host) && !is_rest && rng.chance(30);
+        let is_rest = asked.now_s() >= self.judge.began_s + self.plan.days * DAY_S;
+        let busy = is_rough(&self.plan, asked.host) && !is_rest && rng.chance(30);
         let retry_after_s = busy.then(|| rng.below(7_200) as u32);
         self.judge.story_asked(asked, source, url, retry_after_s, asked.now_us + after_us);
         let made = match retry_after_s {
-            Some(seconds) => {
-                made(Said::Failed, format!("503 Busy\r\nRetry-After: {seconds}"), "later")
-            }
+            Some(seconds) => made(Said::Failed, format!("503 Busy\r\nRetry-After: {seconds}"), "later"),
             None => {
                 let text = format!("<!doctype html><title>Story</title><p>What happened: {url}");
                 made(Said::Page, "200 OK\r\nContent-Type: text/html".to_string(), &text)

@@ -71,9 +71,9 @@ pub fn run_feeds(seed: u64) -> SimReport {
     run_plan(FeedsPlan::from_seed(seed))
 }
 
-/// Runs so many feeds for so many days: sources post from once a day to once in two months.
+/// Runs so many feeds for so many days: sources post from once in four days to once in four months.
 pub fn run_feeds_for(seed: u64, feeds: u32, days: u32) -> SimReport {
-    run_plan(FeedsPlan::of(seed, feeds, days, (1.0, 60.0)))
+    run_plan(FeedsPlan::of(seed, feeds, days, (4.0, 120.0)))
 }
 
 fn run_plan(plan: FeedsPlan) -> SimReport {
@@ -253,7 +253,9 @@ impl FeedsWorld {
         };
         match (actor, turned) {
             (_, Turned::Stuck) => panic!("the disk does not fail"),
-            (_, Turned::Finished) => panic!("actor {actor} has ended at {now:?}: {:?}", life.node.health.take()),
+            (_, Turned::Finished) => {
+                panic!("actor {actor} has ended at {now:?}: {:?}", life.node.health.take())
+            }
             (_, Turned::Busy) => true,
             (1 | 2, Turned::Idle { messages }) => messages > 0,
             (_, Turned::Idle { .. }) => false,
@@ -360,7 +362,10 @@ mod tests {
 
     #[test]
     fn feeds_of_a_seed_keep_every_promise_and_replay_to_the_step() {
-        let run = || run_plan(FeedsPlan::of(16, 10, 12, (0.1, 5.0)));
+        let run = || {
+            let plan = FeedsPlan::of(16, 10, 12, (0.1, 5.0));
+            run_plan(FeedsPlan { kill_s: u64::from(DAY_S / 2), ..plan })
+        };
         let report = run();
         assert!(report.deaths > 3 && report.stories > 50 && report.polls > 300, "{report:?}");
         assert_eq!(report, run());
