@@ -96,8 +96,8 @@ const JOURNAL_US: u64 = 600_000;
 const WHOLE_US: u64 = 50_000;
 /// The first try of a page that failed again.
 const RETRY_S: u64 = 3_600;
-/// A poll that nothing holds up is this late at most.
-const LATE_S_MAX: u32 = 2;
+/// A poll that nothing holds up but slow answers at its address is this late at most.
+const LATE_S_MAX: u32 = 30;
 
 impl FeedsJudge {
     pub fn new(plan: &FeedsPlan, began_s: u32) -> FeedsJudge {
