@@ -111,7 +111,9 @@
 //! server, three spiders and a store server whose links break and which are killed; what it cannot hold a URL server to,
 //! because a request was left behind at a spider that it had to give up, is written in `sim/split/judge.rs`.
 //! `nephila sim --master` does so with two masters, their table and three nodes: no line is lost, no domain is with two nodes
-//! at once, nothing is fetched again without a change, and the audit of each master is clean.
+//! at once, nothing is fetched again without a change, and the audit of each master is clean. `nephila sim --feeds` checks
+//! what is promised of feeds, as their servers see it: never asked before they are due, which a model of its own computes,
+//! with their validators as they came, and nothing after 410; every story once, and all of it through kills.
 #![deny(unsafe_code)]
 
 pub mod admin;

@@ -1,13 +1,13 @@
 use super::shared::{Failure, print};
-use crate::sim::{SimReport, run, run_master, run_pages, run_split};
+use crate::sim::{SimReport, run, run_feeds, run_feeds_for, run_master, run_pages, run_split};
 use clap::Args;
-use std::panic::catch_unwind;
+use std::panic::{RefUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// Crawl made-up, misbehaving webs in virtual time, one per seed, and check every promise
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila sim --seeds 200\n  nephila sim --from 1000000 --seconds 3600\n  nephila sim --from 4711 --seeds 1      (replays one seed)\n  nephila sim --split --seeds 200        (a URL server, three spiders and a store server)\n  nephila sim --master --seeds 200       (two masters and three nodes)"
+    after_help = "Example:\n  nephila sim --seeds 200\n  nephila sim --from 1000000 --seconds 3600\n  nephila sim --from 4711 --seeds 1      (replays one seed)\n  nephila sim --split --seeds 200        (a URL server, three spiders and a store server)\n  nephila sim --master --seeds 200       (two masters and three nodes)\n  nephila sim --feeds --seeds 200        (feeds that are polled for weeks by a node that is killed)\n  nephila sim --feeds --count 1000 --days 365 --seeds 1    (a year of a thousand feeds)"
 )]
 pub struct SimArgs {
     /// How many seeds to run
@@ -28,6 +28,15 @@ pub struct SimArgs {
     /// Simulate two masters and the nodes that take URLs from them, whose links break and which are killed
     #[arg(long, conflicts_with_all = ["split", "pages"])]
     master: bool,
+    /// Simulate feeds and their stories: servers that lie, move, ask for pauses and renumber, and a node that is killed
+    #[arg(long, conflicts_with_all = ["split", "pages", "master"])]
+    feeds: bool,
+    /// So many feeds, in place of what a seed draws; their sources post from once in four days to once in four months
+    #[arg(long, value_name = "N", requires = "feeds", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    count: Option<u32>,
+    /// For so many days, with --count
+    #[arg(long, value_name = "N", requires = "count", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3_650))]
+    days: u32,
 }
 
 impl SimArgs {
@@ -41,10 +50,15 @@ impl SimArgs {
         }
         let started = Instant::now();
         let until = self.seconds.map(|seconds| started + Duration::from_secs(seconds));
-        let (run, which): (fn(u64) -> SimReport, _) = match () {
-            () if self.split => (run_split, "--split "),
-            () if self.master => (run_master, "--master "),
-            () => (run, ""),
+        let (run, which): (&(dyn Fn(u64) -> SimReport + RefUnwindSafe), _) = match (self.count, self.days) {
+            (Some(count), days) => (
+                &move |seed| run_feeds_for(seed, count, days),
+                format!("--feeds --count {count} --days {days} "),
+            ),
+            _ if self.feeds => (&run_feeds, "--feeds ".to_string()),
+            _ if self.split => (&run_split, "--split ".to_string()),
+            _ if self.master => (&run_master, "--master ".to_string()),
+            _ => (&run, String::new()),
         };
         let (mut count, mut total) = (0, SimReport::default());
         while until.map_or(count < self.seeds, |until| Instant::now() < until) {
@@ -61,6 +75,15 @@ impl SimArgs {
             requests, documents, success, deaths, pauses, changes, slots_reused, moved_on, ..
         } = total;
         let SimReport { broken, left_behind, stored, lines, fail_overs, moves, virtual_seconds, .. } = total;
+        let SimReport { polls, on_time, stories, gaps, liars, .. } = total;
+        if self.feeds {
+            return print(&format!(
+                "{count} seeds from {} in {:.1} s: {requests} requests, {polls} of them polls ({on_time} judged to the second), {stories} stories, {gaps} gaps, {liars} feeds that lie, {deaths} processes killed, {} virtual days; no promise was broken\n",
+                self.from,
+                started.elapsed().as_secs_f64(),
+                virtual_seconds / 86_400
+            ));
+        }
         let incidents = match () {
             () if self.master => format!(
                 "{lines} lines given to masters, {deaths} processes killed, links or table broken {broken} times, {fail_overs} changes to the other master, {moves} orders to move a domain"

@@ -64,6 +64,7 @@ mod tests;
 pub(crate) use farm::FarmError;
 pub use farm::{Farm, FarmOptions};
 pub use misbehaviour::Misbehaviour;
+pub(crate) use newsroom::imf_date;
 pub use newsroom::{FeedForm, FeedHabit, FeedQuestion, NewsSpec, Posted, STORIES_BEFORE, STORIES_LISTED};
 pub use reflog::{ReflogMade, ReflogSpec, write_lines};
 pub use site::{Breakage, PageKind, Site};

@@ -381,7 +381,7 @@ fn push_story_path(story: Posted, out: &mut Vec<u8>) {
 }
 
 /// A date as HTTP and RSS write it.
-fn imf_date(unix_s: u64) -> String {
+pub(crate) fn imf_date(unix_s: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -179,6 +179,7 @@ impl Entries {
             new(NewStory { story: StoryId(number), url: &entry.url });
         }
         polls.guids_bad = guids_bad;
+        polls.has_news |= told.new > 0;
         let tops = tops(&read.entries, &self.urls.prints);
         let can_tell =
             polls.tops.iter().filter(|&&top| top != 0).count().min(read.entries.len()) >= GAP_ENTRIES_MIN;

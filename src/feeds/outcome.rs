@@ -114,7 +114,7 @@ pub(super) fn note(
     if had {
         polls.success_s = at_s;
     }
-    if told.new > 0 {
+    if had && std::mem::take(&mut polls.has_news) {
         learn_rate(polls, &told, silence_s);
         polls.since_s = at_s;
         match told.gap {
@@ -178,7 +178,10 @@ fn learn_rate(polls: &mut Polls, told: &ReadTold, silence_s: u32) {
 /// When a feed is due by a clock that says `now_s`, if it was put off by one that was wrong.
 pub(super) fn mended(polls: &Polls, now_s: u32, rules: &FeedRules) -> Option<u32> {
     let latest_s = now_s.saturating_add(rules.poll_max_s);
-    let is_wrong = polls.attempt_s > now_s && polls.due_s > latest_s && u64::from(now_s) >= CLOCK_SET_S;
+    // The second in which a poll ended counts whole: the next one, at the latest, is not the future.
+    let is_wrong = polls.attempt_s > now_s.saturating_add(1)
+        && polls.due_s > latest_s
+        && u64::from(now_s) >= CLOCK_SET_S;
     is_wrong.then_some(latest_s)
 }
 

@@ -58,6 +58,8 @@ figures! {
         halvings: u8,
         /// Entries in a row that only their guid made duplicates.
         guid_only: u8,
+        /// A listing brought new stories, and how its poll ended was not noted yet: a kill may come between the two.
+        has_news: bool,
         /// Its guids tell nothing: all equal, or of another feed.
         guids_bad: bool,
         /// It was asked, or is to be asked, without conditions, to see whether its 304s are true.

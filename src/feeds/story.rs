@@ -31,6 +31,9 @@ pub struct Story {
     pub doc_id: Option<u32>,
     pub url: Box<str>,
     pub guid: Box<str>,
+    /// Other entries are known by its guid. Not by one that several entries of a listing have, or that tells nothing.
+    #[serde(skip)]
+    pub is_known_by_guid: bool,
     pub title: Box<str>,
     pub published_s: u32,
     pub provenance: DateFrom,

@@ -187,6 +187,7 @@ impl StoriesView {
             doc_id: Some(row.doc_id).filter(|&doc_id| doc_id > 0),
             url: story.url.into(),
             guid: story.guid.into(),
+            is_known_by_guid: story.by_guid,
             title: story.title.into(),
             published_s: story.published_s.unwrap_or(story.seen_s),
             provenance: if story.published_s.is_some() { DateFrom::Feed } else { DateFrom::Seen },

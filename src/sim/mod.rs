@@ -6,13 +6,15 @@
 //!                                     └──► Judge: sees every request, checks after every step and at the end
 //! ```
 //!
-//! Split over processes it is drawn in the folder `split`, and masters with their nodes in the folder `master`.
+//! Split over processes it is drawn in the folder `split`, masters with their nodes in the folder `master`, and feeds that are
+//! polled for weeks in the folder `feeds`.
 //!
 //! What is checked: no URL is lost, none is in flight twice, no host or address is asked too early, nothing is
 //! asked before robots.txt or against it, no slot is used again too soon, and all of it while connections are
 //! refused, reset, stalled, slowed and cut anywhere, while hosts have addresses at which nobody is, and while shards
 //! die.
 
+mod feeds;
 mod judge;
 mod master;
 mod misfortunes;
@@ -23,6 +25,7 @@ mod turning;
 mod web;
 mod world;
 
+pub use feeds::{run_feeds, run_feeds_for};
 pub use master::run_master;
 pub use report::SimReport;
 pub use split::run_split;

@@ -1,6 +1,6 @@
 use std::ops::AddAssign;
 
-/// What a run came to, of a crawl in one process, split over several, or with masters.
+/// What a run came to, of a crawl in one process, split over several, with masters, or of feeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimReport {
     pub requests: u64,
@@ -26,6 +26,13 @@ pub struct SimReport {
     pub fail_overs: u64,
     /// Orders to move a domain.
     pub moves: u64,
+    /// Questions for feeds; those that were due to the second, with nothing that could hold them up.
+    pub polls: u64,
+    pub on_time: u64,
+    /// Stories of all sources; polls that shared nothing with the one before; feeds whose 304s were found to lie.
+    pub stories: u64,
+    pub gaps: u64,
+    pub liars: u64,
     pub virtual_seconds: u64,
     pub steps: u64,
 }
@@ -46,6 +53,11 @@ impl AddAssign for SimReport {
         self.lines += other.lines;
         self.fail_overs += other.fail_overs;
         self.moves += other.moves;
+        self.polls += other.polls;
+        self.on_time += other.on_time;
+        self.stories += other.stories;
+        self.gaps += other.gaps;
+        self.liars += other.liars;
         self.virtual_seconds += other.virtual_seconds;
         self.steps += other.steps;
     }

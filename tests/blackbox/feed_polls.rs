@@ -174,7 +174,41 @@ fn what_a_server_asks_for_is_kept_and_a_failure_ends_no_feed() {
         assert!(gaps(&stage, host, "/feed")[0] >= 3.0, "{host}: {:?}", gaps(&stage, host, "/feed"));
     }
     assert_eq!(polls("gone.test"), 1, "gone for good");
+    // Also when it is named again.
+    let before = polls("lost.test");
+    let run = Running::start(&mut stage.command(["--feeds", &feeds, "--wait"]));
+    wait_for("the others go on", PATIENCE, || (polls("lost.test") > before).then_some(()));
+    run.signal(Signal::SIGTERM);
+    run.wait(PATIENCE).ended();
+    assert_eq!(polls("gone.test"), 1, "gone for good, whoever names it");
     audit(&stage);
+}
+
+/// Killed at any moment after a server has asked for a pause, the next process keeps it: it is in the store, if not yet in
+/// the book.
+#[test]
+fn a_pause_that_a_server_asked_for_outlives_a_kill() {
+    let mut stage = Stage::new(|asked| match asked.target.as_str() {
+        "/feed" => Reply::status("429 Too Many Requests").with("Retry-After: 5\r\n"),
+        _ => Reply::html("a story"),
+    });
+    let hosts: Vec<String> = (0..6).map(|n| format!("busy{n}.test")).collect();
+    let urls: Vec<String> = hosts.iter().map(|host| stage.url(host, "/feed")).collect();
+    stage.settings(QUICK);
+    let feeds = list(&stage, &urls.iter().collect::<Vec<_>>());
+    let polls = |host: &str| stage.pages_of(host).len();
+    for kill in 0..3 {
+        let run = Running::start(&mut stage.command(["--feeds", &feeds, "--wait"]));
+        wait_for("they were asked", PATIENCE, || hosts.iter().all(|host| polls(host) > kill).then_some(()));
+        std::thread::sleep(std::time::Duration::from_millis(1_500 * kill as u64));
+        run.signal(Signal::SIGKILL);
+        run.wait(PATIENCE);
+    }
+    for host in &hosts {
+        // The very last answer may be lost with the process.
+        let gaps = gaps(&stage, host, "/feed");
+        assert!(gaps.iter().skip(1).all(|&gap| gap >= 5.0), "{host}: {gaps:?}");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ const STORIES: usize = 120;
 
 /// What feed `feed` lists of story `story`: the story itself, and then the same told otherwise, which is no other story;
 /// and a namesake of three weeks before, which is.
-fn entries(feed: usize, story: usize) -> Vec<String> {
+fn entries(feed: usize, story: usize, nth: usize) -> Vec<String> {
     let entry = |url: String, guid: String, title: String, day: usize| {
         format!(
             "<item><title>{title}</title><link>{url}</link>{guid}<pubDate>{day:02} Nov 2026 10:00:00 GMT</pubDate></item>"
@@ -28,6 +28,8 @@ fn entries(feed: usize, story: usize) -> Vec<String> {
     let mut all = vec![match feed % 5 {
         // In lower case, with another date of the same week.
         0 => entry(url.clone(), guid(format!("g{story}")), title.to_lowercase(), 12),
+        // Under another number each time.
+        2 => entry(url.clone(), guid(format!("n{nth}-{story}")), title.clone(), 11),
         _ => told,
     }];
     all.extend(match feed % 5 {
@@ -77,7 +79,7 @@ fn fifty_feeds_of_one_source_tell_of_each_story_once_through_twenty_kills() {
             }
             false => (from..from + 12).map(|story| story % STORIES).collect(),
         };
-        let items: String = window.into_iter().flat_map(|story| entries(feed, story)).collect();
+        let items: String = window.into_iter().flat_map(|story| entries(feed, story, nth)).collect();
         let text = format!("<rss version='2.0'><channel><title>F{feed}</title>{items}</channel></rss>");
         Reply::new("200 OK", "Content-Type: application/rss+xml\r\n", &text)
     });

@@ -42,6 +42,16 @@ fn two_dozen_seeds_of_masters_and_their_nodes() {
 }
 
 #[test]
+fn feeds_for_weeks_through_kills() {
+    let line = sim(&["--feeds", "--seeds", "6"]);
+    print!("{line}");
+    assert!(line.starts_with("6 seeds from 0 in ") && line.ends_with("no promise was broken\n"), "{line}");
+    for none in [" 0 processes killed", "(0 judged", " 0 gaps", " 0 stories"] {
+        assert!(!line.contains(none), "{line}");
+    }
+}
+
+#[test]
 fn a_seed_replays() {
     let mut different = std::collections::BTreeSet::new();
     for seed in ["7", "4711", "18446744073709551"] {

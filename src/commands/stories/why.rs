@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Say what became of a URL that feeds listed: a story, or a duplicate of which one and by what
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila stories why --data ./example http://example.org/2026/a-story\n\nA story is new if neither its URL nor its guid is known for its source, and no story of the source has its title in\nthe same calendar week. Exit status 1 if no feed has listed the URL."
+    after_help = "Example:\n  nephila stories why --data ./example http://example.org/2026/a-story\n\nA story is new if neither its URL nor its guid is known for its source, and no story of the source has its title in\nthe same calendar week. A guid that several entries of one listing have says nothing, and is not looked at.\nExit status 1 if no feed has listed the URL."
 )]
 pub struct WhyArgs {
     /// The URL
@@ -39,6 +39,8 @@ struct Verdict {
     week: Option<String>,
     seen: String,
     state: Option<StoryState>,
+    /// It has a guid that says nothing: other entries have it, too.
+    guid_ignored: bool,
     text: String,
 }
 
@@ -67,8 +69,13 @@ fn verdict(views: &Views, known: &Known) -> Verdict {
     match known {
         Known::Story(story) => {
             let (source, seen) = (views.source_name(story.source), time(story.seen_s));
+            let guid_ignored = !story.is_known_by_guid && !story.guid.is_empty() && story.guid != story.url;
+            let guid = match guid_ignored {
+                true => "; its guid was not looked at: other entries have it, too",
+                false => "",
+            };
             let text = format!(
-                "new: story {} of {}, found {seen} in feed {}, {}",
+                "new: story {} of {}, found {seen} in feed {}, {}{guid}",
                 story.id,
                 shown(&source, 200),
                 story.feed,
@@ -83,6 +90,7 @@ fn verdict(views: &Views, known: &Known) -> Verdict {
                 week: None,
                 seen,
                 state: Some(story.state),
+                guid_ignored,
                 text,
             }
         }
@@ -106,6 +114,7 @@ fn verdict(views: &Views, known: &Known) -> Verdict {
                 week,
                 seen,
                 state: None,
+                guid_ignored: false,
                 text,
             }
         }

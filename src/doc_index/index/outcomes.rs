@@ -89,9 +89,10 @@ impl DocIndex {
         self.due.put(doc_id, due_s);
     }
 
-    /// When a document was last answered for, seconds since 1970; 0 if it never was.
+    /// When a document was last answered for, seconds since 1970; 0 if it never was, or only led elsewhere then.
     pub fn answered_s(&mut self, doc_id: u32) -> u32 {
-        self.row(doc_id).fetched_s
+        let row = self.row(doc_id);
+        if row.result == Some(ResultCode::Redirect) { 0 } else { row.fetched_s }
     }
 
     /// The links of a document that has not changed were read by the rules of today, and told.

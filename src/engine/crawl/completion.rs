@@ -177,14 +177,19 @@ pub(crate) fn reported_ms(span: Span) -> u32 {
 
 /// How long the server asks us to wait, whether it said so in seconds or by a date; more than a day is a day.
 pub(crate) fn retry_after_s(fetched: &Fetched, wall: Wall) -> Option<u32> {
-    let text = fetched.head?.retry_after.of(&fetched.bytes).trim_ascii();
+    let ended_ms = wall.unix_ms(fetched.started) + fetched.took_us / 1_000;
+    retry_after_of(fetched.head.as_ref()?, &fetched.bytes, ended_ms)
+}
+
+/// The same of an answer that ended at this time, in milliseconds since 1970.
+pub(crate) fn retry_after_of(head: &Head, head_bytes: &[u8], ended_ms: u64) -> Option<u32> {
+    let text = head.retry_after.of(head_bytes).trim_ascii();
     if !text.is_empty() && text.iter().all(u8::is_ascii_digit) {
         let seconds: u64 = str::from_utf8(text).ok()?.parse().unwrap_or(u64::MAX);
         return Some(seconds.min(RETRY_AFTER_S_MAX) as u32);
     }
-    let now_ms = wall.unix_ms(fetched.started) + fetched.took_us / 1_000;
     // Rounded up, so that we do not come before the second that was named.
-    let wait_ms = (http_date(text)? * 1_000).checked_sub(now_ms)?;
+    let wait_ms = (http_date(text)? * 1_000).checked_sub(ended_ms)?;
     Some(wait_ms.div_ceil(1_000).min(RETRY_AFTER_S_MAX) as u32)
 }
 

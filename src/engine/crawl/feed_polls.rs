@@ -138,6 +138,13 @@ impl FeedPolls {
         Some((added.feed, added.is_new))
     }
 
+    /// A list or a page names a feed. One that is known stays as it is: what is gone is not asked again at every start.
+    pub fn learn(&mut self, new: &NamedFeed, index: &mut DocIndex, now_s: u32) {
+        if self.feeds.by_url(new.url.as_str()).is_none() {
+            self.add(new, index, now_s);
+        }
+    }
+
     /// Does what somebody asks of a feed.
     pub fn obey(&mut self, word: &FeedWord, index: &mut DocIndex, now_s: u32) -> FeedsTold {
         self.is_dirty = true;

@@ -208,7 +208,7 @@ impl Provider {
         let told = self.open_feeds(now_s)?;
         if let Some(polls) = &mut self.polls {
             for feed in new {
-                polls.add(feed, &mut self.index, now_s);
+                polls.learn(feed, &mut self.index, now_s);
             }
         }
         self.flush(true)?;
@@ -650,7 +650,7 @@ impl Provider {
             {
                 for link in found.feeds.drain(..) {
                     let feed = NamedFeed { url: link.url, source: String::new(), title: link.title.into() };
-                    polls.add(&feed, &mut self.index, now_s);
+                    polls.learn(&feed, &mut self.index, now_s);
                 }
             }
         }

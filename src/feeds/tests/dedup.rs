@@ -123,6 +123,26 @@ fn guids_that_are_all_equal_or_change_do_no_harm() {
     assert_eq!(brings(&mut feeds, d, &counted("world"), NOON).len(), 10);
 }
 
+/// Neither of two entries that have one guid is known by it, nor a later one because of them; readers are told so.
+#[test]
+fn a_guid_that_is_listed_twice_says_nothing_and_a_story_tells_whether_its_own_counts() {
+    let folder = Folder::new("twice");
+    let mut feeds = folder.open(FeedRules::default());
+    let feed = add(&mut feeds, "http://a.example/feed", "a");
+    let one = [
+        entry(&url(1), "same", "One", NOON),
+        entry(&url(2), "same", "Two", NOON),
+        entry(&url(3), "own", "Three", NOON),
+        entry(&url(4), &url(4), "Four", NOON),
+    ];
+    assert_eq!(brings(&mut feeds, feed, &one, NOON).len(), 4);
+    let later = [entry(&url(5), "same", "Five", NOON), entry(&url(6), "own", "Six", NOON)];
+    assert_eq!(brings(&mut feeds, feed, &later, NOON + 400), [url(5)]);
+    feeds.flush(false).unwrap();
+    let counts: Vec<bool> = stories(&folder.0).iter().map(|story| story.is_known_by_guid).collect();
+    assert_eq!(counts, [false, false, true, false, true], "a guid that is the URL says nothing more");
+}
+
 #[test]
 fn hostile_entries_are_bounded_and_dates_that_cannot_be_are_none() {
     let folder = Folder::new("hostile");

@@ -230,6 +230,17 @@ fn a_listing_that_shares_nothing_with_the_one_before_is_a_gap() {
     }
 }
 
+/// A poll is noted as of the end of its second; whoever asks within that second has no wrong clock.
+#[test]
+fn the_second_in_which_a_poll_ended_is_not_the_future() {
+    let mut feeds = in_memory();
+    let feed = conditional(&mut feeds);
+    let due_s = same(&mut feeds, feed, NOON + 30 * 86_400).due_s;
+    assert_eq!(due_s, NOON + 30 * 86_400 + WEEK);
+    let next = feeds.next(feed, NOON + 30 * 86_400 - 1).unwrap();
+    assert_eq!((next.due_s, next.why), (due_s, PollReason::PollMax));
+}
+
 #[test]
 fn a_clock_that_was_wrong_puts_nothing_off_for_long() {
     let mut feeds = in_memory();

@@ -188,3 +188,20 @@ fn a_feed_takes_300_bytes_of_memory_and_a_story_40() {
         (on_disk - texts as u64) / 100_000
     );
 }
+
+/// Killed between what a poll brought and how it ended: the back-off begins anew all the same.
+#[test]
+fn a_poll_that_brought_news_counts_as_one_though_it_is_noted_by_the_next_process() {
+    let folder = Folder::new("news");
+    let mut feeds = folder.open(FeedRules::default());
+    let a = add(&mut feeds, "http://a.example/feed", "a");
+    brings(&mut feeds, a, &[one(1)], NOON);
+    same(&mut feeds, a, NOON + 3_600);
+    let later_s = NOON + 10 * 3_600;
+    feeds.read(a, &listing(&[one(1), one(2)]), later_s, |_| {}).unwrap();
+    feeds.flush(false).unwrap();
+    drop(feeds);
+    let mut feeds = folder.open(FeedRules::default());
+    assert_eq!(brings(&mut feeds, a, &[one(1), one(2)], later_s), [""; 0], "they are known");
+    assert_eq!(feeds.feed(a).unwrap().polls().due_s(), later_s + 300);
+}

@@ -1,5 +1,5 @@
 use crate::doc_index::DocIndex;
-use crate::engine::crawl::completion::{Completion, result_of, validators_of};
+use crate::engine::crawl::completion::{Completion, result_of, retry_after_of, validators_of};
 use crate::engine::crawl::messages::ToIndex;
 use crate::engine::crawl::provider::Provider;
 use crate::engine::crawl::stored_pages::StoredPage;
@@ -98,7 +98,11 @@ impl<'a> Resumption<'a> {
             return Ok(());
         }
         let result = as_fetched(record.result);
-        let handled = page.handle(&mut self.handler, &candidate, result);
+        let mut handled = page.handle(&mut self.handler, &candidate, result);
+        if let (Some(feed), Some(head)) = (&mut handled.feed, &page.head) {
+            let ended_ms = record.fetched_unix_ms.saturating_add(u64::from(record.took_ms));
+            feed.retry_after_s = retry_after_of(head, &page.document.head, ended_ms);
+        }
         let answered = Completion {
             candidate: &candidate,
             result: result_of(&candidate, result, &handled),

@@ -2,9 +2,12 @@
 
 use super::resumption::{Resumed, Resumption};
 use crate::doc_index::{DocIndex, DocState, DocumentInfo, IndexRules, Note, Origin, Outcome, RejectList};
+use crate::engine::crawl::feeds_home::FeedsHome;
 use crate::engine::crawl::open_index::index_folder;
 use crate::engine::crawl::provider::{Provider, ProviderRules};
-use crate::handler::{Handler, Scope, ScopeKind};
+use crate::engine::inspect::feed_words::NamedFeed;
+use crate::feeds::{FeedId, FeedRules, FeedsView, PollReason};
+use crate::handler::{Discover, Handler, Scope, ScopeKind};
 use crate::proto::http1::{Flags, Validators};
 use crate::proto::job::{Held, Provenance};
 use crate::proto::record::{HttpCode, ResultCode};
@@ -294,4 +297,25 @@ fn a_seed_that_leads_elsewhere_widens_the_scope_again() {
     assert_eq!(taken.pages, 2);
     assert_eq!(taken.into_scope.iter().map(CrawlUrl::as_str).collect::<Vec<_>>(), [elsewhere]);
     assert_eq!(pending(&mut provider), ["http://b.test/in"]);
+}
+
+#[test]
+fn a_pause_that_the_server_of_a_feed_asked_for_is_kept_though_nobody_was_told_of_it() {
+    let (stage, url) = (Stage::new("feed"), "http://a.test/feed");
+    let with_feeds = |named: &[NamedFeed]| {
+        let (rules, discover) = (FeedRules::default(), Discover::Off);
+        let mut provider = stage.provider();
+        let home = FeedsHome { directory: Some(stage.0.clone()), rules, discover };
+        provider.begin_feeds(home, named, NOW_S).unwrap();
+        provider
+    };
+    let named = NamedFeed { url: CrawlUrl::parse(url).unwrap(), source: String::new(), title: String::new() };
+    drop(with_feeds(&[named]));
+    let bytes = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 7200\r\n\r\nlater";
+    stage.stores(&[&[record(1, url, ResultCode::HttpError, 429, bytes)]]);
+    let mut provider = with_feeds(&[]);
+    assert_eq!(stage.takes_up(&mut provider).pages, 1);
+    let view = FeedsView::open(&stage.0).unwrap().unwrap();
+    let polls = view.feed(FeedId(1)).unwrap().polls();
+    assert_eq!((polls.due_s(), polls.why()), (NOW_S + 2 + 7_200, PollReason::RetryAfter));
 }
