@@ -2,6 +2,7 @@ use super::search::AskArgs;
 use super::shared::{Failure, say, sized, stream, tell, write_json};
 use crate::base::{rfc3339, shown};
 use crate::engine::{StoryTexts, search_folder};
+use crate::feeds::StoriesView;
 use crate::search::{FindError, Hit, Library, SearchFacts, SearchQuery, StoryIndex};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -86,6 +87,10 @@ pub(super) fn stat(data: &Path, json: bool) -> Result<(), Failure> {
 
 pub(super) fn reindex(data: &Path) -> Result<(), Failure> {
     quiet_panics();
+    if StoriesView::open(data)?.is_none() {
+        let text = format!("{} has no stories (nephila crawl --feeds brings some)", data.display());
+        return Err(Failure::CannotRun(text));
+    }
     let mut source = StoryTexts::open(data)?;
     let made = StoryIndex::reindex(&search_folder(data), &mut source, |stories| {
         if stories > 0 {

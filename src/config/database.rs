@@ -23,6 +23,11 @@ impl DatabaseUrl {
                 "must be like \"postgres://nephila@db.example.org/nephila\", or \"host=/run/postgresql user=nephila dbname=nephila\"",
             );
         }
+        // The driver reads all before the @ as the user and its password; so does whoever hides that.
+        let before_at = text.split_once("://").and_then(|(_, rest)| Some(rest.rsplit_once('@')?.0));
+        if before_at.is_some_and(|before| before.contains(['/', '?', '@'])) {
+            return Err("must have every / ? and @ of a user or password written as %2F, %3F and %40");
+        }
         match text.contains("password") {
             true => Err("must not name a password by its word (name a file of it in its password_file)"),
             false => Ok(DatabaseUrl(text)),
@@ -112,3 +117,18 @@ impl<'de> Deserialize<'de> for DatabaseUrl {
 }
 
 impl Value for DatabaseUrl {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_be_a_password_is_never_shown() {
+        let url =
+            DatabaseUrl::new("postgres://u:geheim%2Fgeheim@h/d?application_name=x".to_string()).unwrap();
+        assert!(url.holds_password() && !format!("{url} {url:?}").contains("geheim"));
+        for odd in ["postgres://u:geh/eim@h/d", "postgres://u:geh?eim@h/d", "postgres://u:geh@eim@h/d"] {
+            assert!(DatabaseUrl::new(odd.to_string()).unwrap_err().contains("%2F"), "{odd}");
+        }
+    }
+}

@@ -19,7 +19,7 @@ settings! {
         poll_max: Seconds = Seconds(604_800), in 1 to YEAR_S, live now;
         /// The least time between two polls of a feed whose server has never answered that nothing has changed (304).
         poll_min_plain: Seconds = Seconds(3_600), in 1 to YEAR_S, live now;
-        /// What a feed or its server asks for between two polls counts up to this time.
+        /// What a feed or its server asks for between two polls counts up to this time; Retry-After up to a day.
         hint_max: Seconds = Seconds(86_400), in 0 to YEAR_S, live now;
         /// Feeds that pages name: "off" are not looked for, "note" are told of in the log, "add" are polled from then on.
         discover: Discover = Discover::Off;

@@ -288,7 +288,7 @@ impl DocIndex {
     /// Counts a document by its row, and notes when it is due.
     fn count(&mut self, doc_id: u32, host: u32, row: &Row) {
         self.books.count(self.frontier.counts(host), row.state);
-        if row.due_s > 0 {
+        if row.due_s > 0 && row.due_s != NEVER_S {
             self.due.put(doc_id, row.due_s);
         }
     }

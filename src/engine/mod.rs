@@ -69,6 +69,7 @@ pub(crate) use crawl::node_setup::SpiderSetup;
 pub use crawl::open_index::OpenIndex;
 pub(crate) use crawl::open_index::index_folder;
 pub(crate) use crawl::settings::scope_of;
+pub(crate) use extraction::EXTRACTOR_THREAD;
 pub use extraction::{ExtractionSetup, TextsMade};
 pub(crate) use followers::{Copied, FollowersSetup};
 pub(crate) use from_master::{MasterFeed, MasterPosition};

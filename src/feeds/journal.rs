@@ -192,7 +192,10 @@ fn put_line(record: &Record, out: &mut Vec<u8>) -> io::Result<()> {
 /// Reads a journal, and changes nothing; `None` if there is none.
 pub(super) fn read(path: &Path, ledger_end: u64) -> io::Result<Option<JournalRead>> {
     let bytes = match std::fs::read(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // Whoever needs the directory says what is wrong with it.
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
         bytes => bytes.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?,
     };
     parse(&bytes, ledger_end, |_| {}).map(Some).map_err(|what| {

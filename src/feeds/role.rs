@@ -127,6 +127,11 @@ impl Feeds {
         self.book.feeds()
     }
 
+    /// Feeds that there are or were.
+    pub fn count(&self) -> usize {
+        self.book.all().len()
+    }
+
     pub fn source(&self, source: SourceId) -> Option<&Source> {
         self.book.source(source)
     }
@@ -207,7 +212,7 @@ impl Feeds {
         let Some(from) = self.book.feed(feed).map(|feed| Box::<str>::from(feed.url())) else { return };
         self.changed.insert(feed);
         match self.book.by_url(to) {
-            Some(other) if other == feed => {}
+            Some(other) if other == feed || !self.is_asked(other) => {}
             Some(other) => {
                 self.book.change(feed, |feed| {
                     (feed.state, feed.merged, feed.doc_id) = (FeedState::Gone, other, 0);
@@ -261,6 +266,14 @@ impl Feeds {
             self.changed.insert(page.id);
         }
         Ok(())
+    }
+
+    /// Whether a feed can stand for another: it was one, and somebody asks it, or will. Servers in trouble send everybody to
+    /// their front page.
+    fn is_asked(&self, feed: FeedId) -> bool {
+        self.book.feed(feed).is_some_and(|feed| {
+            matches!(feed.state, FeedState::Active | FeedState::Paused) && feed.polls.success_s > 0
+        })
     }
 
     fn alias(&mut self, url: &str, feed: FeedId) {
@@ -317,7 +330,7 @@ impl Feeds {
     }
 
     /// The ledger has lost stories that it brought: it is asked at once, and without conditions.
-    pub(super) fn read_again(&mut self, feed: FeedId) {
+    pub fn read_again(&mut self, feed: FeedId) {
         let Some(known) = self.book.feed_mut(feed) else { return };
         let polls = &mut known.polls;
         (polls.checksum, polls.digest, polls.in_doubt) = (0, 0, true);

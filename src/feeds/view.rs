@@ -30,7 +30,9 @@ impl FeedsView {
     pub fn open(dir: &Path) -> io::Result<Option<FeedsView>> {
         let path = Files::of(dir).journal();
         let bytes = match std::fs::read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
             bytes => bytes?,
         };
         let read = journal::parse(&bytes, u64::MAX, |_| {}).map_err(|what| {

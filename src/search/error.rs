@@ -43,6 +43,8 @@ impl SearchError {
             TantivyError::OpenReadError(OpenReadError::IoError { io_error, .. }) => {
                 SearchError::of_disk(path, &io_error)
             }
+            // A thread of the writer ends over what the disk refuses, and does not say what that was.
+            TantivyError::ErrorInThread(said) => SearchError::Disk(path, io::Error::other(shown(&said, 200))),
             TantivyError::OpenDirectoryError(OpenDirectoryError::DoesNotExist(_)) => SearchError::None(path),
             TantivyError::IncompatibleIndex(_) | TantivyError::SchemaError(_) => {
                 SearchError::OtherVersion(path)

@@ -151,7 +151,26 @@ impl StoryIndex {
             .map_err(|error| SearchError::told(path, TantivyError::LockFailure(error, None)))?;
         let beside = path.with_extension("new");
         absent(&beside).map_err(disk)?;
-        let mut index = StoryIndex::open(&beside)?;
+        let stories = StoryIndex::make(&beside, source, &mut progress).inspect_err(|_| {
+            // On a disk that is full, it would only be in the way.
+            let _ = absent(&beside);
+        })?;
+        // Between the two there is none, which is said with its mend.
+        let gone = path.with_extension("old");
+        absent(&gone).map_err(disk)?;
+        fs::rename(path, &gone).and_then(|()| fs::rename(&beside, path)).map_err(disk)?;
+        drop(held);
+        absent(&gone).map_err(disk)?;
+        Ok(Reindexed { stories })
+    }
+
+    /// Makes an index where there is none; says of how many stories.
+    fn make(
+        path: &Path,
+        source: &mut dyn SearchSource,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64, SearchError> {
+        let mut index = StoryIndex::open(path)?;
         let mut stories = 0;
         loop {
             let taken = index.take(source, STORIES_PER_COMMIT)?;
@@ -166,13 +185,7 @@ impl StoryIndex {
         index.is_ahead = true;
         index.commit()?;
         index.close()?;
-        // Between the two there is none, which is said with its mend.
-        let gone = path.with_extension("old");
-        absent(&gone).map_err(disk)?;
-        fs::rename(path, &gone).and_then(|()| fs::rename(&beside, path)).map_err(disk)?;
-        drop(held);
-        absent(&gone).map_err(disk)?;
-        Ok(Reindexed { stories })
+        Ok(stories)
     }
 }
 

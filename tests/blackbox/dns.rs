@@ -188,11 +188,17 @@ fn where_no_server_listens_the_next_is_asked() {
         let (dir, web) = (TempDir::new(), web());
         let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let server = ScriptedServer::start(|asked| at_once(asked.addresses(&WEB)));
-        let from = Instant::now();
-        let servers = [nobody, server.flag()];
-        let report = crawl_names(driver, &dir.join("data"), &servers, &["www.dns.test"], web.port());
-        assert_eq!(report["success"], 1, "{driver}: {report}");
-        assert!(from.elapsed() < Duration::from_millis(1_900), "the refusal is not waited out");
+        let took = |name: &str, servers: &[String]| {
+            let from = Instant::now();
+            let report = crawl_names(driver, &dir.join(name), servers, &["www.dns.test"], web.port());
+            assert_eq!(report["success"], 1, "{driver}: {report}");
+            from.elapsed()
+        };
+        // What a crawl takes on this machine, and no name server is asked in vain.
+        let usual = took("usual", &[server.flag()]);
+        let refused = took("refused", &[nobody, server.flag()]);
+        let waited_out = Duration::from_millis(1_900);
+        assert!(refused < usual + waited_out, "the refusal is not waited out: {refused:?}, {usual:?}");
     }
 }
 

@@ -493,6 +493,7 @@ fn the_session_of_master() {
     assert!(text.contains(" requests to 20 hosts "), "every host was dealt: {text}");
 }
 
+#[cfg(all(feature = "extract", feature = "search"))]
 #[test]
 fn the_session_of_feeds() {
     let text = session("feeds").text();

@@ -50,7 +50,7 @@ pub(super) fn added(told: &Told) -> String {
     let refused = if *refused > 0 { format!(", {refused} refused") } else { String::new() };
     let where_to = match running {
         true => "the running crawl has them",
-        false => "the next crawl with --feeds or --wait polls them",
+        false => "the next crawl of this directory polls them",
     };
     format!("{feeds}{known}{refused}; {where_to}\n")
 }

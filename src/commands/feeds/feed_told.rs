@@ -33,11 +33,14 @@ pub(super) struct FeedTold {
     pub max_age_s: Option<u32>,
     pub lies: bool,
     pub guids_bad: bool,
+    /// Told of one feed alone, as all of the book is looked through for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub moved_from: Vec<String>,
     pub merged_into: Option<u32>,
     /// The page that it was found on.
     pub named_by: Option<u32>,
-    /// Feeds that were found on it.
+    /// Feeds that were found on it; of one feed alone, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<u32>,
     pub counts: Counts,
 }
@@ -58,6 +61,16 @@ pub(super) struct Counts {
 }
 
 impl FeedTold {
+    /// With what all of the book is looked through for.
+    pub fn in_full(view: &FeedsView, feed: &Feed) -> FeedTold {
+        let is_named = |found: &&Feed| found.named_by() == Some(feed.id());
+        FeedTold {
+            moved_from: view.moved_from(feed.id()).map(str::to_string).collect(),
+            names: view.feeds().filter(is_named).map(|found| found.id().0).collect(),
+            ..FeedTold::of(view, feed)
+        }
+    }
+
     pub fn of(view: &FeedsView, feed: &Feed) -> FeedTold {
         let polls = feed.polls();
         let text = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
@@ -88,16 +101,10 @@ impl FeedTold {
             max_age_s: Some(polls.max_age_s()).filter(|&age_s| age_s > 0),
             lies: polls.lies(),
             guids_bad: polls.guids_bad(),
-            moved_from: view.moved_from(feed.id()).map(str::to_string).collect(),
+            moved_from: Vec::new(),
             merged_into: feed.merged().map(|feed| feed.0),
             named_by: feed.named_by().map(|page| page.0),
-            names: match polls.why() {
-                PollReason::Page => {
-                    let is_named = |found: &&Feed| found.named_by() == Some(feed.id());
-                    view.feeds().filter(is_named).map(|found| found.id().0).collect()
-                }
-                _ => Vec::new(),
-            },
+            names: Vec::new(),
             counts: Counts {
                 polls: polls.polls(),
                 not_modified: polls.not_modified(),

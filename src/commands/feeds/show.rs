@@ -62,7 +62,7 @@ impl ShowArgs {
         let last_polls = view.last_polls(id, LAST_POLLS).iter().map(told).collect();
         let line = feed.doc_id().and_then(|doc_id| self.document(doc_id));
         let (etag, last_modified) = line.map_or((None, None), |line| (line.etag, line.last_modified));
-        let shown = Shown { feed: FeedTold::of(&view, feed), etag, last_modified, last_polls };
+        let shown = Shown { feed: FeedTold::in_full(&view, feed), etag, last_modified, last_polls };
         tell(&shown, self.json, Shown::text)
     }
 }

@@ -67,10 +67,16 @@ fn csv_line(story: &StoryTold) -> String {
     fields.join(",") + "\r\n"
 }
 
+/// A field of a line. It was written by strangers: a table calculates nothing from it, and a terminal obeys it in nothing.
 fn quoted(field: &str) -> String {
+    let field: String = field.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+    let field = match field.starts_with(['=', '+', '-', '@']) {
+        true => format!("'{field}"),
+        false => field,
+    };
     match field.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field.to_string(),
+        false => field,
     }
 }
 
@@ -163,6 +169,7 @@ mod tests {
             assert!(read_day(wrong).is_err(), "{wrong}");
         }
         assert_eq!(quoted("a \"b\", c"), "\"a \"\"b\"\", c\"");
+        assert_eq!(quoted("=HYPERLINK(\u{1b}1)"), "'=HYPERLINK(1)");
         assert_eq!(escaped("<a & \u{1b}\"b\">"), "&lt;a &amp;  &quot;b&quot;&gt;");
     }
 }

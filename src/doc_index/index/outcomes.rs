@@ -86,7 +86,9 @@ impl DocIndex {
             self.documents.put(doc_id, Row { due_s, ..row });
         }
         // A crawl that does not look again has let go of it, whatever the row says.
-        self.due.put(doc_id, due_s);
+        if due_s != NEVER_S {
+            self.due.put(doc_id, due_s);
+        }
     }
 
     /// When a document was last answered for, seconds since 1970; 0 if it never was, or only led elsewhere then.
@@ -289,6 +291,7 @@ mod tests {
         assert_eq!(at(&mut index, NOW_S + 8_000).len(), 1);
         index.defer(doc_id, NEVER_S);
         assert!(at(&mut index, NEVER_S - 1).is_empty());
+        assert_eq!((index.stats().waiting, index.stats().next_due_s), (0, None), "nobody waits for it");
         index.set_due(doc_id, NOW_S + 9_000);
         assert_eq!(at(&mut index, NOW_S + 9_000).len(), 1);
         assert_eq!((index.stats().known, index.stats().handed_out), (1, 1));

@@ -1,4 +1,4 @@
-use crate::doc_index::{DocIndex, NEVER_S, Named, Origin, Outcome, PRIORITY_USUAL};
+use crate::doc_index::{DocIndex, DocState, NEVER_S, Named, Origin, Outcome, PRIORITY_USUAL};
 use crate::engine::crawl::feed_counts::FeedCounts;
 use crate::engine::crawl::messages::{Found, NewUrl};
 use crate::engine::inspect::feed_words::{FeedWord, FeedsTold, NamedFeed};
@@ -9,7 +9,7 @@ use crate::limits::REDIRECTS_MAX;
 use crate::proto::job::{Candidate, DocKind, Poll, Provenance};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use rapidhash::fast::RapidHashMap;
+use rapidhash::fast::{RapidHashMap, RapidHashSet};
 use std::io;
 
 /// The feeds of a crawl, between the role that knows them and the doc index that has them asked for.
@@ -29,6 +29,8 @@ pub(crate) struct FeedPolls {
     is_dirty: bool,
     /// What the disk refused.
     trouble: Option<io::Error>,
+    /// Feeds whose listing the disk did not let us look up.
+    unread: RapidHashSet<FeedId>,
     /// Kept for its memory.
     scratch: Vec<(StoryId, Named)>,
 }
@@ -70,6 +72,7 @@ impl FeedPolls {
             counts: FeedCounts::default(),
             is_dirty: true,
             trouble: None,
+            unread: RapidHashSet::default(),
             scratch: Vec::new(),
         };
         polls.feeds.take_moved_due();
@@ -79,29 +82,47 @@ impl FeedPolls {
         polls
     }
 
-    /// Stories that a process was killed over have a download from now on.
+    /// Stories that a process was killed over have a download from now on. Also those that have one: a loss of power may have
+    /// left them with the number of a document that the index does not know as theirs.
     fn take_up_stories(&mut self, index: &mut DocIndex, now_s: u32) {
-        let mut lost = Vec::new();
-        let read = self.feeds.pending(|story, url, doc_id| {
-            if doc_id.is_none() {
-                lost.extend(CrawlUrl::from_normal(url).ok().map(|url| (story, url)));
-            }
+        let mut pending = Vec::new();
+        let read = self.feeds.pending(|story, url, _| {
+            pending.extend(CrawlUrl::from_normal(url).ok().map(|url| (story, url)));
         });
         self.noted(read);
-        for (story, url) in lost {
+        for (story, url) in pending {
             let origin = Origin { priority: PRIORITY_STORY, ..Origin::new(0, Provenance::link(0)) };
             if let Some(named) = index.name(&url, origin, now_s) {
-                self.downloads(story, named);
+                self.downloads(story, named, index);
             }
         }
     }
 
-    fn downloads(&mut self, story: StoryId, Named { doc_id, had, .. }: Named) {
+    fn downloads(&mut self, story: StoryId, Named { doc_id, had, .. }: Named, index: &DocIndex) {
         let downloads = self.feeds.downloads(story, doc_id);
         self.noted(downloads);
-        if let Some((result, at_s)) = had {
-            self.fetched(doc_id, result, at_s);
+        if had.is_some() {
+            self.follow(doc_id, index);
         }
+    }
+
+    /// Stories whose download was answered before go where it was led, and end as that did.
+    fn follow(&mut self, mut doc_id: u32, index: &DocIndex) {
+        for _ in 0..=REDIRECTS_MAX {
+            let Some(found) = self.noted(index.document(doc_id)).flatten() else { return };
+            let Some((row, result)) = found.row.and_then(|row| Some((row, row.result?))) else { return };
+            // What is asked for tells by itself how it ends.
+            if !matches!(row.state, DocState::Success | DocState::Error) {
+                return;
+            }
+            let led_to = found.note.new_url.filter(|_| result == ResultCode::Redirect);
+            let there = led_to.and_then(|url| self.noted(index.look(&url)).flatten());
+            let Some(there) = there else { return self.fetched(doc_id, result, row.fetched_s) };
+            let follows = self.feeds.follows(doc_id, there.doc_id);
+            self.noted(follows);
+            doc_id = there.doc_id;
+        }
+        self.fetched(doc_id, ResultCode::RedirectLoop, 0);
     }
 
     /// Files are not asked for it, but every feed is looked at: not too often.
@@ -126,6 +147,11 @@ impl FeedPolls {
 
     pub fn set_rules(&mut self, rules: FeedRules) {
         self.feeds.set_rules(rules);
+    }
+
+    /// Feeds that the book has or had.
+    pub fn count(&self) -> usize {
+        self.feeds.count()
     }
 
     /// Takes in a feed; it is due at once if it is new.
@@ -249,6 +275,9 @@ impl FeedPolls {
         candidate.poll =
             Some(Box::new(Poll { due_s, why, digest: polls.digest(), checksum: polls.checksum() }));
         (candidate.provenance.kind, candidate.provenance.head_only) = (DocKind::Feed, false);
+        // How it was found once is no part of this poll.
+        let hops = self.open.get(&doc_id).and_then(|open| open.hop).map_or(0, |hop| hop.hops);
+        (candidate.provenance.hops, candidate.chain) = (hops, None);
         self.open.entry(doc_id).or_default().asked = Some(candidate.held.is_some());
         true
     }
@@ -286,10 +315,11 @@ impl FeedPolls {
             let url = CrawlUrl::from_normal(new.url).ok();
             named.extend(url.and_then(|url| Some((new.story, index.name(&url, origin, now_s)?))));
         });
-        if let Some(told) = self.noted(told) {
-            self.counts.read(&told);
+        match self.noted(told) {
+            Some(told) => self.counts.read(&told),
+            None => drop(self.unread.insert(feed)),
         }
-        named.drain(..).for_each(|(story, named)| self.downloads(story, named));
+        named.drain(..).for_each(|(story, named)| self.downloads(story, named, index));
         self.scratch = named;
     }
 
@@ -308,8 +338,13 @@ impl FeedPolls {
         if let Some(new) = leads_to.filter(|_| hops < REDIRECTS_MAX) {
             let origin = Origin { priority: PRIORITY_FEED, ..Origin::new(doc_id, new.provenance) };
             let named = index.name(&new.url, origin, now_s);
-            // Where another feed is, that one is asked when it is due.
-            if let Some(named) = named.filter(|named| self.feeds.at(named.doc_id).is_none()) {
+            // Where another feed is, that one is asked when it is due; and where another poll was led, that one has it.
+            let is_free = |named: &Named| {
+                self.feeds.at(named.doc_id).is_none()
+                    && !self.open.contains_key(&named.doc_id)
+                    && !is_page_to_be(named, index)
+            };
+            if let Some(named) = named.filter(is_free) {
                 index.record_poll(outcome, NEVER_S);
                 index.set_due(named.doc_id, now_s);
                 let origin = hop.map_or(doc_id, |hop| hop.doc_id);
@@ -336,7 +371,11 @@ impl FeedPolls {
                     ..PollOutcome::new(outcome.result, outcome.status, at_s)
                 };
                 self.counts.polled(&ended, answer.is_redundant);
-                let next = self.feeds.polled(feed, &ended, now_s);
+                let mut next = self.feeds.polled(feed, &ended, now_s);
+                if self.unread.remove(&feed) {
+                    self.feeds.read_again(feed);
+                    next = self.feeds.next(feed, now_s).unwrap_or(next);
+                }
                 match named.is_empty() {
                     true => Some(next),
                     false => self.take_page(feed, &named, index, now_s),
@@ -390,11 +429,7 @@ impl FeedPolls {
         let Some(there) = there else { return self.fetched(outcome.doc_id, outcome.result, outcome.at_s) };
         let follows = self.feeds.follows(outcome.doc_id, there.doc_id);
         self.noted(follows);
-        if let Some((row, result)) = there.row.and_then(|row| Some((row, row.result?)))
-            && result.is_success()
-        {
-            self.fetched(there.doc_id, result, row.fetched_s);
-        }
+        self.follow(there.doc_id, index);
     }
 
     fn fetched(&mut self, doc_id: u32, result: ResultCode, at_s: u32) {
@@ -402,8 +437,15 @@ impl FeedPolls {
         self.noted(fetched);
     }
 
-    /// The rules of this crawl keep a story out.
-    pub fn left_out(&mut self, doc_id: u32, now_s: u32) {
+    /// The rules of this crawl keep a story out, or the place that a poll was led to.
+    pub fn left_out(&mut self, doc_id: u32, index: &mut DocIndex, now_s: u32) {
+        if let Some(hop) = self.open.get(&doc_id).and_then(|open| open.hop) {
+            self.open.remove(&doc_id);
+            self.is_dirty = true;
+            let ended = PollOutcome::new(ResultCode::Other, 0, now_s);
+            let next = self.feeds.polled(hop.feed, &ended, now_s);
+            index.set_due(hop.doc_id, due_of(next));
+        }
         if self.feeds.awaits(doc_id) {
             self.is_dirty = true;
             self.fetched(doc_id, ResultCode::Other, now_s);
@@ -419,6 +461,16 @@ impl FeedPolls {
             }
         }
     }
+}
+
+/// Whether a document is to be fetched as a page, whose links would not be read if it were asked for as a feed.
+fn is_page_to_be(named: &Named, index: &DocIndex) -> bool {
+    let found = if named.is_new { None } else { index.document(named.doc_id).ok().flatten() };
+    found.is_some_and(|found| {
+        let is_waiting =
+            found.row.is_none_or(|row| matches!(row.state, DocState::Pending | DocState::HandedOut));
+        is_waiting && found.discovered.origin.provenance.kind != DocKind::Feed
+    })
 }
 
 fn due_of(next: NextPoll) -> u32 {

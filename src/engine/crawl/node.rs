@@ -31,6 +31,7 @@ use crate::rings::Doorbell;
 use crate::store_server::HeldDirectory;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A crawl in one process: a thread for every actor of a [`NodeCore`].
@@ -222,7 +223,9 @@ impl Running for Node {
         self.log_writer.end();
         let mut index_actor = self.index.end();
         let is_over = matches!(scheduler.ended(), Some(Ended::Done));
-        let texts = self.stories.map_or(Ok(()), |stories| stories.end(&self.live.get(), is_over));
+        let is_in_haste = || self.health.in_haste.load(Ordering::Acquire);
+        let texts =
+            self.stories.map_or(Ok(()), |stories| stories.end(&self.live.get(), is_over, is_in_haste));
         // A crawl that was stopped is not to wait for others.
         let is_stopped = matches!(scheduler.ended(), Some(Ended::Signal) | None);
         let catch_up = if !is_stopped {

@@ -50,6 +50,8 @@ struct NamedFeeds {
 
 /// Feeds that pages name are told of up to this many.
 const NAMED_FEEDS_MAX: usize = 10_000;
+/// Feeds in a book that pages add to.
+const DISCOVERED_FEEDS_MAX: usize = 100_000;
 
 /// Domains that are with other servers, or on their way there.
 #[derive(Default)]
@@ -648,7 +650,9 @@ impl Provider {
             if opened.is_ok()
                 && let Some(polls) = &mut self.polls
             {
-                for link in found.feeds.drain(..) {
+                // Pages without end may name feeds without end.
+                let room = DISCOVERED_FEEDS_MAX.saturating_sub(polls.count());
+                for link in found.feeds.drain(..).take(room) {
                     let feed = NamedFeed { url: link.url, source: String::new(), title: link.title.into() };
                     polls.learn(&feed, &mut self.index, now_s);
                 }
@@ -666,7 +670,7 @@ impl Provider {
         if outcome.result == ResultCode::BlockedAddress {
             let reason = outcome.note.as_ref().and_then(|note| note.reason.as_deref());
             self.index.exclude(outcome.doc_id, reason.unwrap_or("its address is not allowed"), now_s);
-            self.polls.iter_mut().for_each(|polls| polls.left_out(outcome.doc_id, now_s));
+            self.left_out(outcome.doc_id, now_s);
             return;
         }
         let fixed_s = self.fixed_interval(outcome.doc_id);
@@ -746,8 +750,15 @@ impl Provider {
         };
         let Some(why) = why.filter(|why| !why.is_in()) else { return true };
         self.index.exclude(candidate.doc_id, &why.reason(), now_s);
-        self.polls.iter_mut().for_each(|polls| polls.left_out(candidate.doc_id, now_s));
+        self.left_out(candidate.doc_id, now_s);
         false
+    }
+
+    /// Feeds are told that the rules of this crawl keep a document out.
+    fn left_out(&mut self, doc_id: u32, now_s: u32) {
+        if let Some(polls) = &mut self.polls {
+            polls.left_out(doc_id, &mut self.index, now_s);
+        }
     }
 
     fn sitemaps(&mut self, origin: &str, urls: &[Box<str>], now_s: u32) {

@@ -47,9 +47,9 @@ impl StoryThreads {
 
     /// Ends them. A crawl that ends by itself leaves no story without its text: then nothing may be written to the store any
     /// more.
-    pub fn end(self, config: &Config, is_over: bool) -> io::Result<()> {
+    pub fn end(self, config: &Config, is_over: bool, is_in_haste: impl Fn() -> bool) -> io::Result<()> {
         self.extraction.end();
-        let made = if is_over { setup(config).make_texts().map(drop) } else { Ok(()) };
+        let made = if is_over { setup(config).make_texts(is_in_haste).map(drop) } else { Ok(()) };
         #[cfg(feature = "search")]
         self.searching.end();
         made

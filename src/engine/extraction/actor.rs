@@ -92,6 +92,11 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
         self.is_idle && self.waiting.is_empty() && self.open.is_empty() && self.unwritten.is_none()
     }
 
+    /// Whether there is nobody left to do anything: too many threads did not come back.
+    pub fn is_stuck(&self) -> bool {
+        self.hands.left().1 && self.hands.free() == 0 && self.open.is_empty()
+    }
+
     /// Why it was last refused something.
     pub fn take_refusal(&mut self) -> io::Error {
         self.refusal.take().unwrap_or_else(|| io::Error::other("nobody knows why"))
@@ -210,14 +215,15 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
         let mut missing = Vec::new();
         let read = pages.read(&stories, &mut |index, page| {
             let story = stories[index].clone();
-            open.insert(story.story);
             match page {
-                Some(page) => hands.give(Job { story, page }, now),
+                Some(page) => {
+                    open.insert(story.story);
+                    hands.give(Job { story, page }, now);
+                }
                 None => missing.push(failed_text(&story, "its page is not in the store")),
             }
         });
         for text in missing {
-            self.open.remove(&text.story);
             self.keep(text, now)?;
         }
         // The ledger has those that were not shown, for the next round.

@@ -47,13 +47,14 @@ impl ExtractionSetup<'_> {
         Ok(Some(Seated { actor, bell }))
     }
 
-    /// Makes the texts of a directory at rest: of all stories that were fetched and have none.
-    pub fn make_texts(&self) -> io::Result<TextsMade> {
+    /// Makes the texts of a directory at rest: of all stories that were fetched and have none, unless it is to hurry, or too
+    /// many pages hold up their threads. The next run makes the rest.
+    pub fn make_texts(&self, is_in_haste: impl Fn() -> bool) -> io::Result<TextsMade> {
         let Some(Seated { mut actor, .. }) = self.seat()? else {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "this build has no extraction"));
         };
         let started = Instant::now();
-        while !actor.is_done() {
+        while !actor.is_done() && !actor.is_stuck() && !is_in_haste() {
             if actor.turn(now_since(started)) != Turned::Busy {
                 std::thread::sleep(Duration::from_millis(2));
             }

@@ -62,6 +62,8 @@ struct Done {
     text: StoryText,
 }
 
+/// What the threads are called.
+pub(crate) const EXTRACTOR_THREAD: &str = "extract";
 /// Parsers walk down a page's tree by recursion in places; `extractor` bounds its depth. Only what is used of it takes memory.
 pub(crate) const STACK_BYTES: usize = 64 << 20;
 /// A page takes milliseconds, the worst of a thousand a twentieth of a second.
@@ -114,7 +116,7 @@ impl ThreadHands {
                 bell.ring_if_asleep();
             }
         };
-        let builder = std::thread::Builder::new().name("extract".to_string()).stack_size(STACK_BYTES);
+        let builder = std::thread::Builder::new().name(EXTRACTOR_THREAD.to_string()).stack_size(STACK_BYTES);
         Ok(Worker { number, jobs, thread: builder.spawn(body)? })
     }
 

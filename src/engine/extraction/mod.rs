@@ -32,3 +32,4 @@ mod waiting;
 
 pub(crate) use at_rest::CrawlExtraction;
 pub use at_rest::{ExtractionSetup, TextsMade};
+pub(crate) use hands::EXTRACTOR_THREAD;

@@ -12,6 +12,15 @@ impl StorePages {
     pub fn new(data: PathBuf) -> StorePages {
         StorePages { data }
     }
+
+    fn find(&self, doc_ids: &[u32], mut show: impl FnMut(usize, Option<Page>)) -> io::Result<()> {
+        // What was written since is found by opening it again.
+        let reader = Reader::open(&self.data).map_err(io::Error::other)?;
+        let shown = reader.find_pages(doc_ids, |index, found| {
+            show(index, found.map(|(record, document)| page(&record, document)))
+        });
+        shown.map_err(io::Error::other)
+    }
 }
 
 impl Pages for StorePages {
@@ -21,13 +30,17 @@ impl Pages for StorePages {
         show: &mut dyn FnMut(usize, Option<Page>),
     ) -> io::Result<()> {
         let doc_ids: Vec<u32> = stories.iter().map(|story| story.doc_id).collect();
-        // What was written since is found by opening it again.
-        let reader = Reader::open(&self.data).map_err(io::Error::other)?;
-        reader
-            .find_pages(&doc_ids, |index, found| {
-                show(index, found.map(|(record, document)| page(&record, document)))
-            })
-            .map_err(io::Error::other)
+        let mut missing: Vec<usize> = Vec::new();
+        self.find(&doc_ids, |index, found| match found {
+            Some(page) => show(index, Some(page)),
+            None => missing.push(index),
+        })?;
+        // Segments may have been packed into others meanwhile.
+        let again: Vec<u32> = missing.iter().map(|&index| doc_ids[index]).collect();
+        match again.is_empty() {
+            true => Ok(()),
+            false => self.find(&again, |nth, found| show(missing[nth], found)),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::proto::tls::{TlsClient, TlsConn};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use url::Url;
 
 /// What the other side said.
@@ -17,6 +17,8 @@ pub(super) struct Answer {
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// Between two pieces.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// For all of it.
+const PUT_MAX: Duration = Duration::from_secs(600);
 const HEAD_BYTES_MAX: usize = 32 << 10;
 const TEXT_BYTES_MAX: usize = 4 << 10;
 const HEADERS_MAX: usize = 64;
@@ -79,20 +81,20 @@ struct Line {
     tcp: TcpStream,
     tls: Option<TlsConn>,
     buffer: Vec<u8>,
+    until: Instant,
 }
 
 impl Line {
     fn open(host: &str, port: u16, tls: Option<&TlsClient>) -> io::Result<Line> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let until = Instant::now() + PUT_MAX;
         let mut last = io::Error::new(ErrorKind::NotFound, "its name has no address");
         for addr in (bare, port).to_socket_addrs()? {
             match TcpStream::connect_timeout(&addr, CONNECT_MAX) {
                 Ok(tcp) => {
-                    tcp.set_read_timeout(Some(SILENCE_MAX))?;
-                    tcp.set_write_timeout(Some(SILENCE_MAX))?;
                     tcp.set_nodelay(true)?;
                     let tls = tls.map(|tls| tls.open(bare)).transpose().map_err(io::Error::other)?;
-                    let mut line = Line { tcp, tls, buffer: vec![0; PIECE_BYTES] };
+                    let mut line = Line { tcp, tls, buffer: vec![0; PIECE_BYTES], until };
                     line.greet()?;
                     return Ok(line);
                 }
@@ -121,23 +123,42 @@ impl Line {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         let mut out = Vec::new();
         tls.take_output(&mut out);
-        self.tcp.write_all(&out)
+        self.write(&out)
     }
 
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Some(tls) = &mut self.tls else { return self.tcp.write_all(bytes) };
         let mut out = Vec::new();
         for piece in bytes.chunks(PIECE_BYTES) {
-            out.clear();
-            tls.send(piece, &mut out);
-            self.tcp.write_all(&out)?;
+            match &mut self.tls {
+                None => self.write(piece)?,
+                Some(tls) => {
+                    out.clear();
+                    tls.send(piece, &mut out);
+                    self.write(&out)?;
+                }
+            }
         }
         Ok(())
     }
 
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.tcp.set_write_timeout(Some(self.rest()?))?;
+        self.tcp.write_all(bytes)
+    }
+
+    /// How long the next piece may take.
+    fn rest(&self) -> io::Result<Duration> {
+        let rest = self.until.saturating_duration_since(Instant::now());
+        match rest.is_zero() {
+            true => Err(io::Error::new(ErrorKind::TimedOut, "it takes too long")),
+            false => Ok(rest.min(SILENCE_MAX)),
+        }
+    }
+
     /// Appends what came; 0 if the other side has ended. Of TLS a record may hold nothing that is shown.
     fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
-        let got = self.tcp.read(&mut self.buffer)?;
+        self.tcp.set_read_timeout(Some(self.rest()?))?;
+        let (got, before) = (self.tcp.read(&mut self.buffer)?, into.len());
         match &mut self.tls {
             None => into.extend_from_slice(&self.buffer[..got]),
             Some(tls) => {
@@ -145,7 +166,8 @@ impl Line {
                 let closed = tls.peer_closed();
                 self.flush()?;
                 received.map_err(io::Error::other)?;
-                return Ok(if closed { 0 } else { got });
+                // What is said last comes with the farewell.
+                return Ok(if closed && into.len() == before { 0 } else { got });
             }
         }
         Ok(got)

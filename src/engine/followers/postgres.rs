@@ -89,7 +89,8 @@ impl PostgresTarget {
 fn is_of_a_row(error: &Error) -> bool {
     // Data, constraints, limits of the program; what a trigger raises.
     error.code().is_some_and(|code| {
-        ["22", "23", "54"].contains(&&code.code()[..2]) || *code == SqlState::RAISE_EXCEPTION
+        ["22", "23", "54"].iter().any(|class| code.code().starts_with(class))
+            || *code == SqlState::RAISE_EXCEPTION
     })
 }
 

@@ -319,3 +319,22 @@ fn a_page_gives_way_to_the_feeds_that_it_names_and_they_lead_no_further() {
     brings(&mut feeds, page, &[entry("http://a.example/1", "", "One", 0)], NOON + 9);
     assert!(!feeds.may_be_page(page), "what was a feed once is one that is broken");
 }
+
+#[test]
+fn a_front_page_that_everybody_is_sent_to_ends_no_feed() {
+    let mut feeds = in_memory();
+    let page = add(&mut feeds, "http://a.example/", "A");
+    let feed = add(&mut feeds, "http://a.example/rss", "A");
+    brings(&mut feeds, feed, &[entry("http://a.example/1", "", "One", 0)], NOON);
+    feeds.is_page(page, [("http://a.example/rss", "")].into_iter(), NOON).unwrap();
+    let moved = |at_s| PollOutcome {
+        moved_to: Some("http://a.example/"),
+        ..PollOutcome::new(ResultCode::Redirect, 301, at_s)
+    };
+    for nth in 1..=3 {
+        feeds.polled(feed, &moved(NOON + nth * 3_600), NOON + nth * 3_600);
+    }
+    let known = feeds.feed(feed).unwrap();
+    assert_eq!((known.state(), known.merged()), (FeedState::Active, None));
+    assert!(known.polls().due_s() > 0);
+}

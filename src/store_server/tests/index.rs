@@ -72,6 +72,33 @@ fn by_document_number() {
     assert!(store.reader().find_document(4).unwrap().is_none());
 }
 
+/// A failure after a page does not hide it, and neither does an index that is missing.
+#[test]
+fn pages_of_many_document_numbers() {
+    let store = Written::new("pages", Dedup::Url);
+    let page = |doc_id, url, bytes| NewRecord { doc_id, ..new_record(url, bytes, 0) };
+    let failure = |doc_id, url| NewRecord {
+        success: false,
+        result: ResultCode::ReadTimeout,
+        status: 0,
+        ..page(doc_id, url, b"")
+    };
+    store.segment_of(&[page(1, "http://h/1", b"old"), page(2, "http://h/2", b"two")]);
+    store.segment_of(&[page(1, "http://h/1", b"new"), failure(2, "http://h/2"), failure(3, "http://h/3")]);
+    let found = || {
+        let mut found = Vec::new();
+        let told =
+            |index, page: Option<(Record, Document)>| found.push((index, page.map(|(_, page)| page.body)));
+        store.reader().find_pages(&[2, 9, 1, 3, 2], told).unwrap();
+        found
+    };
+    let (two, new) = (Some(b"two".to_vec()), Some(b"new".to_vec()));
+    let expected = vec![(0, two.clone()), (1, None), (2, new), (3, None), (4, two)];
+    assert_eq!(found(), expected);
+    index_files(&store, "idx").into_iter().for_each(|path| fs::remove_file(path).unwrap());
+    assert_eq!(found(), expected);
+}
+
 /// Whatever an index says, what is shown was read and checked; and verify tells that it is wrong.
 #[test]
 fn a_broken_index_hides_at_most() {

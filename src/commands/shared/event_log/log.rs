@@ -3,7 +3,7 @@ use super::journal::{self, Journal};
 use super::limiter::Limiter;
 use crate::commands::shared::output::{put_line, say_failure};
 use crate::commands::shared::{Verbosity, now_ms};
-use crate::engine::{Event, Fields, Level, Notice, Untaken, count_messages};
+use crate::engine::{EXTRACTOR_THREAD, Event, Fields, Level, Notice, Untaken, count_messages};
 use clap::{Args, ValueEnum};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -50,15 +50,31 @@ impl LogArgs {
             LogFormat::Json => Form::Json,
             LogFormat::Journal => Form::Journal(Journal::open()),
             LogFormat::Auto if journal::has_stderr() => Form::Journal(Journal::open()),
-            LogFormat::Auto | LogFormat::Text => return,
+            LogFormat::Auto | LogFormat::Text => {
+                let usual = std::panic::take_hook();
+                std::panic::set_hook(Box::new(move |panic| {
+                    if !is_of_a_page() {
+                        usual(panic);
+                    }
+                }));
+                return;
+            }
         };
         log().form = form;
         // The one line that would not be an event.
         std::panic::set_hook(Box::new(|panic| {
+            if is_of_a_page() {
+                return;
+            }
             let thread = std::thread::current().name().unwrap_or("without a name").to_string();
             tell(Event::Panicked, vec![("thread", thread.into())], panic.to_string());
         }));
     }
+}
+
+/// A parser that panics over a page is caught, and the page marked with what it said, which may be the page's own text.
+fn is_of_a_page() -> bool {
+    std::thread::current().name() == Some(EXTRACTOR_THREAD)
 }
 
 /// Tells of an event.
