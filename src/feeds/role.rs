@@ -268,11 +268,11 @@ impl Feeds {
         Ok(())
     }
 
-    /// Whether a feed can stand for another: it was one, and somebody asks it, or will. Servers in trouble send everybody to
-    /// their front page.
+    /// Whether a feed can stand for another: it does not fail, and somebody asks it, or will. Servers in trouble send
+    /// everybody to their front page.
     fn is_asked(&self, feed: FeedId) -> bool {
         self.book.feed(feed).is_some_and(|feed| {
-            matches!(feed.state, FeedState::Active | FeedState::Paused) && feed.polls.success_s > 0
+            matches!(feed.state, FeedState::Active | FeedState::Paused) && feed.polls.failures == 0
         })
     }
 
