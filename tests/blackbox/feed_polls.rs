@@ -127,12 +127,14 @@ fn a_restart_asks_nothing_before_it_is_due() {
         Running::start(&mut stage.command(["--again"])).wait(PATIENCE).ended();
     }
     let polls = || stage.pages_of("a.test").iter().filter(|asked| asked.target == "/feed").count();
-    assert_eq!(polls(), 1, "{:#?}", stage.pages_of("a.test"));
+    // A slow machine takes longer than that over the starts.
+    let before = polls();
     let run = Running::start(&mut stage.command(["--wait"]));
-    wait_for("the next poll", PATIENCE, || (polls() >= 2).then_some(()));
+    wait_for("the next poll", PATIENCE, || (polls() > before).then_some(()));
     run.signal(Signal::SIGTERM);
     run.wait(PATIENCE).ended();
-    assert!(gaps(&stage, "a.test", "/feed")[0] >= 4.0, "{:?}", gaps(&stage, "a.test", "/feed"));
+    let gaps = gaps(&stage, "a.test", "/feed");
+    assert!(gaps.iter().all(|gap| *gap >= 4.0), "{gaps:?}");
     audit(&stage);
 }
 
