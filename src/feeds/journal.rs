@@ -3,7 +3,7 @@ use super::feed::{Feed, FeedState};
 use super::ids::{FeedId, SourceId};
 use super::polls::Polls;
 use crate::proto::feed::FeedFormat;
-use crate::storage::{Bytes, NewFile};
+use crate::storage::{Bytes, JournalLines, NewFile, put_line};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -179,16 +179,6 @@ impl Journal {
     }
 }
 
-fn put_line(record: &Record, out: &mut Vec<u8>) -> io::Result<()> {
-    let begin = out.len();
-    out.extend_from_slice(b"00000000 ");
-    serde_json::to_writer(&mut *out, record)?;
-    let crc = format!("{:08x}", crc32c::crc32c(&out[begin + 9..]));
-    out[begin..begin + 8].copy_from_slice(crc.as_bytes());
-    out.push(b'\n');
-    Ok(())
-}
-
 /// Reads a journal, and changes nothing; `None` if there is none.
 pub(super) fn read(path: &Path, ledger_end: u64) -> io::Result<Option<JournalRead>> {
     let bytes = match std::fs::read(path) {
@@ -210,33 +200,25 @@ pub(super) fn parse(
     ledger_end: u64,
     mut each: impl FnMut(&Record),
 ) -> Result<JournalRead, String> {
-    let Some(mut rest) = bytes.strip_prefix(HEAD) else {
+    let Some(rest) = bytes.strip_prefix(HEAD) else {
         return Err("it is not a journal of feeds, or of another version".to_string());
     };
     let mut read =
         JournalRead { book: Book::default(), end: 0, torn_bytes: 0, records: 0, again: Vec::new() };
     let mut is_ahead = false;
-    while !rest.is_empty() {
-        let line_end = memchr::memchr(b'\n', rest);
-        let line = &rest[..line_end.unwrap_or(rest.len())];
-        let Some(record) = line_end.and_then(|_| record_of(line)) else {
-            if is_torn(rest, line_end) {
-                break;
-            }
-            return Err(format!("line {} is damaged", read.records + 2));
-        };
+    let mut lines = JournalLines::new(rest);
+    while let Some(record) = lines.next()? {
         each(&record);
         let touched = apply(&mut read.book, &record, &mut is_ahead, ledger_end)
-            .map_err(|e| format!("line {} does not follow those before: {e}", read.records + 2))?;
+            .map_err(|e| format!("line {} does not follow those before: {e}", lines.line().0))?;
         if let Some(feed) = touched.filter(|_| is_ahead) {
             read.again.push(feed);
         }
         read.records += 1;
-        rest = &rest[line.len() + 1..];
     }
     read.again.sort_unstable();
     read.again.dedup();
-    (read.torn_bytes, read.end) = (rest.len() as u64, (bytes.len() - rest.len()) as u64);
+    (read.torn_bytes, read.end) = (lines.rest_bytes(), bytes.len() as u64 - lines.rest_bytes());
     Ok(read)
 }
 
@@ -264,23 +246,4 @@ fn apply(
         Record::Ledger(bytes) => *is_ahead = *bytes > ledger_end,
     }
     Ok(None)
-}
-
-/// Whether the last line is what a crash left: it has not come to its end, or not to the disk. One whose end is another
-/// byte than it was is damaged.
-fn is_torn(rest: &[u8], line_end: Option<usize>) -> bool {
-    let is_unwritten = rest.windows(UNWRITTEN_BYTES).any(|bytes| bytes.iter().all(|byte| *byte == 0));
-    match line_end {
-        None => is_unwritten || record_of(&rest[..rest.len() - 1]).is_none(),
-        Some(at) => is_unwritten && at + 1 == rest.len(),
-    }
-}
-
-/// So many zeros in a row were never written.
-const UNWRITTEN_BYTES: usize = 16;
-
-fn record_of(line: &[u8]) -> Option<Record> {
-    let (crc, json) = line.split_at_checked(9)?;
-    let crc = crc.strip_suffix(b" ")?;
-    (crc == format!("{:08x}", crc32c::crc32c(json)).as_bytes()).then(|| serde_json::from_slice(json).ok())?
 }

@@ -107,7 +107,8 @@ fn crawl_of(dir: &TempDir, config: &Path) -> Command {
 #[test]
 fn a_crawl_says_what_holds_it_back_and_when_it_ends() {
     let (dir, manager, farm) = (TempDir::new(), Manager::new(), farm(10));
-    let config = settings(&dir, &farm, "req_host_per_sec = 10\n");
+    // So slow that even a busy machine has all of them wait.
+    let config = settings(&dir, &farm, "req_host_per_sec = 1\n");
     let crawl = Running::start(manager.told_by(&mut crawl_of(&dir, &config), 400));
     let held = " pages/s. Held back by politeness: 10 of 10 hosts wait for their rate.";
     let says_so = |line: &String| line.starts_with("STATUS=") && line.contains(held);

@@ -1,4 +1,4 @@
-use crate::storage::replace;
+use crate::storage::{checked, checked_lines, replace};
 use crate::store_server::SealedSegment;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -152,30 +152,12 @@ impl Cursor {
         if let Some((number, offset)) = self.at {
             let _ = writeln!(text, "at {number} {offset}");
         }
-        let crc = crc32c::crc32c(text.as_bytes());
-        let _ = writeln!(text, "crc32c {crc:08x}");
-        text
+        checked(text)
     }
 
     fn parse(text: &[u8]) -> Result<Cursor, &'static str> {
-        let text = str::from_utf8(text).map_err(|_| "it is no text")?;
-        let end = text.rfind("crc32c ").ok_or("its end is missing")?;
-        let (said, crc) = text.split_at(end);
-        let crc = crc.strip_prefix("crc32c ").and_then(|crc| crc.strip_suffix('\n'));
-        let crc = crc.and_then(|crc| u32::from_str_radix(crc, 16).ok()).ok_or("its end is missing")?;
-        let mut lines = said.lines();
-        match lines.next() {
-            Some(HEAD) => {}
-            Some(head) if head.starts_with("nephila content.cursor ") => {
-                return Err("it is of another version of nephila");
-            }
-            _ => return Err("it is another file"),
-        }
-        if crc32c::crc32c(said.as_bytes()) != crc {
-            return Err("its checksum does not match");
-        }
         let mut cursor = Cursor::default();
-        for line in lines {
+        for line in checked_lines(text, HEAD)? {
             cursor.take(line).ok_or("a line cannot be read")?;
         }
         Ok(cursor)

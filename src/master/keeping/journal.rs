@@ -1,6 +1,6 @@
 use super::files::about;
 use super::state::{Record, State};
-use crate::storage::{Bytes, NewFile};
+use crate::storage::{Bytes, JournalLines, NewFile, put_line};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,8 @@ impl Journal {
     /// Adds a record, durably. One that could not be made durable is taken back; if even that fails, nobody knows what
     /// the disk has, and the second error says so.
     pub fn append(&mut self, record: &Record) -> Result<(), AppendError> {
-        let line = line_of(record).map_err(AppendError::TakenBack)?;
+        let mut line = Vec::new();
+        put_line(record, &mut line).map_err(AppendError::TakenBack)?;
         let written = self.bytes.write_at(&line, self.end).and_then(|()| self.bytes.sync());
         if let Err(e) = written {
             let e = about(&self.path)(e);
@@ -79,7 +80,8 @@ impl Journal {
         if self.end < COMPACT_BYTES_MIN.max(4 * self.checkpoint_bytes) {
             return Ok(false);
         }
-        let line = line_of(&Record::Checkpoint(Box::new(state.clone())))?;
+        let mut line = Vec::new();
+        put_line(&Record::Checkpoint(Box::new(state.clone())), &mut line)?;
         let new = NewFile::create(&self.path)?;
         new.file().write_all(HEAD)?;
         new.file().write_all(&line)?;
@@ -99,14 +101,6 @@ pub(super) enum AppendError {
     InDoubt(io::Error),
 }
 
-fn line_of(record: &Record) -> io::Result<Vec<u8>> {
-    let json = serde_json::to_vec(record)?;
-    let mut line = format!("{:08x} ", crc32c::crc32c(&json)).into_bytes();
-    line.extend_from_slice(&json);
-    line.push(b'\n');
-    Ok(line)
-}
-
 /// Reads a journal, and changes nothing; `None` if there is none.
 pub(super) fn read(path: &Path) -> io::Result<Option<JournalRead>> {
     let bytes = match std::fs::read(path) {
@@ -121,22 +115,14 @@ pub(super) fn read(path: &Path) -> io::Result<Option<JournalRead>> {
 
 /// What a journal says, up to a torn end.
 pub(super) fn parse(bytes: &[u8]) -> Result<JournalRead, String> {
-    let Some(mut rest) = bytes.strip_prefix(HEAD) else {
+    let Some(rest) = bytes.strip_prefix(HEAD) else {
         return Err("it is not the journal of a master, or of another version".to_string());
     };
     let mut state = State::default();
-    let (mut number, mut checkpoint_bytes) = (1, 0);
-    while !rest.is_empty() {
-        number += 1;
-        let line_end = memchr::memchr(b'\n', rest);
-        let line = &rest[..line_end.unwrap_or(rest.len())];
-        let record = line_end.and_then(|_| record_of(line));
-        let Some(record) = record else {
-            if is_torn(rest, line_end) {
-                break;
-            }
-            return Err(format!("line {number} is damaged"));
-        };
+    let mut checkpoint_bytes = 0;
+    let mut lines = JournalLines::new(rest);
+    while let Some(record) = lines.next()? {
+        let (number, line_bytes) = lines.line();
         let follows = match &record {
             Record::Checkpoint(_) => number == 2,
             Record::Begin(begin) => begin.epoch == state.epoch + 1,
@@ -147,30 +133,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<JournalRead, String> {
             return Err(format!("line {number} does not follow the one before"));
         }
         if matches!(record, Record::Checkpoint(_)) {
-            checkpoint_bytes = line.len() as u64 + 1;
+            checkpoint_bytes = line_bytes;
         }
         state.apply(record);
-        rest = &rest[line.len() + 1..];
     }
-    let (torn_bytes, end) = (rest.len() as u64, (bytes.len() - rest.len()) as u64);
+    let (torn_bytes, end) = (lines.rest_bytes(), bytes.len() as u64 - lines.rest_bytes());
     Ok(JournalRead { state, end, torn_bytes, checkpoint_bytes })
-}
-
-/// Whether the last line is what a crash left: it has not come to its end, or not to the disk. One whose end is another
-/// byte than it was is damaged.
-fn is_torn(rest: &[u8], line_end: Option<usize>) -> bool {
-    let is_unwritten = rest.windows(UNWRITTEN_BYTES).any(|bytes| bytes.iter().all(|byte| *byte == 0));
-    match line_end {
-        None => is_unwritten || record_of(&rest[..rest.len() - 1]).is_none(),
-        Some(at) => is_unwritten && at + 1 == rest.len(),
-    }
-}
-
-/// So many zeros in a row were never written.
-const UNWRITTEN_BYTES: usize = 16;
-
-fn record_of(line: &[u8]) -> Option<Record> {
-    let (crc, json) = line.split_at_checked(9)?;
-    let crc = crc.strip_suffix(b" ")?;
-    (crc == format!("{:08x}", crc32c::crc32c(json)).as_bytes()).then(|| serde_json::from_slice(json).ok())?
 }
