@@ -11,6 +11,7 @@
 //! | `json`      | JSON in which only text is text                                  |
 //! | `key`       | a slab index with a generation, and how it packs into a token    |
 //! | `le`        | little-endian numbers at a place in bytes                        |
+//! | `listed`    | lines of lists that people write: comments and marks of editors |
 //! | `net`       | what a role asks of the network, and the events it gets          |
 //! | `named`     | enums whose variants have names that people write                |
 //! | `slots`     | a bounded slab whose keys go stale when a slot is reused         |
@@ -26,6 +27,7 @@ mod guard;
 mod json;
 mod key;
 mod le;
+mod listed;
 mod named;
 mod net;
 mod now;
@@ -41,6 +43,7 @@ pub(crate) use guard::{AddressGuard, canonical};
 pub(crate) use json::write_json;
 pub use key::Key;
 pub(crate) use le::{u16_at, u32_at, u64_at};
+pub(crate) use listed::{bytes_without_mark, listed, without_mark};
 pub(crate) use named::named_enum;
 pub(crate) use named::variant_by_name;
 pub(crate) use net::{Accepted, NetAsk, NetError, Socket};

@@ -1,5 +1,5 @@
 use super::crawl::admitted;
-use super::shared::{DataArg, Failure, Intake, parse_url, read_urls, say, tell};
+use super::shared::{DataArg, Failure, Intake, hint, parse_url, read_urls, tell};
 use crate::doc_index::Import;
 use crate::engine::{CrawlRules, Taken, index_folder};
 use clap::Args;
@@ -47,7 +47,7 @@ impl AddArgs {
         let is_new = !self.data.path.exists();
         let mut intake = Intake::open(&self.data.path, true)?;
         if is_new {
-            say(format_args!("{} was not there, and was made", self.data.path.display()));
+            hint(format_args!("{} was not there, and was made", self.data.path.display()));
         }
         let running = intake.is_running();
         for url in urls {

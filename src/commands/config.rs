@@ -1,5 +1,5 @@
 use super::settings::{Before, checked, read_layers};
-use super::shared::{Failure, counted, print, say, stream, write_json};
+use super::shared::{Failure, counted, hint, print, stream, write_json};
 use crate::base::shown;
 use crate::config::{ConfigError, Listed, Mistake, Reading, Role, picked, template};
 use clap::builder::PossibleValue;
@@ -146,9 +146,9 @@ impl CheckArgs {
             }
         })?;
         if file.holds_password() && is_open_to_others(&file.path) {
-            say(format_args!("{name}: holds a password, and others may read it (chmod o-r {name})"));
+            hint(format_args!("{name}: holds a password, and others may read it (chmod o-r {name})"));
         }
-        file.config.auth.notice().iter().for_each(say);
+        file.config.auth.notice().iter().for_each(hint);
         Ok(mistakes.len())
     }
 }

@@ -78,7 +78,7 @@ impl CrawlArgs {
         is_its_server(&config)?;
         let seeds = self.read_seeds(&config)?;
         let seeds = admitted(seeds, &config)?;
-        let feeds = self.feeds.as_ref().map_or(Ok(Vec::new()), |path| read_feeds(path, "--feeds"))?;
+        let feeds = self.read_feeds(&config)?;
         let data = config.store.data.clone();
         let reload = Reload::new(&config, true, || self.shared.layered(&flags, Before::Holds));
         let summary = crawl(
@@ -94,6 +94,14 @@ impl CrawlArgs {
         lost.map_or(Ok(()), |lost| Err(Failure::No(lost)))
     }
 
+    fn read_feeds(&self, config: &Config) -> Result<Vec<NamedFeed>, Failure> {
+        let mut feeds = Vec::new();
+        for path in [&self.feeds, &config.crawl.feeds_file].into_iter().flatten() {
+            feeds.extend(read_feeds(path, "--feeds")?);
+        }
+        Ok(feeds)
+    }
+
     fn read_seeds(&self, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
         let mut seeds = self.urls.iter().map(|url| parse_url(url)).collect::<Result<Vec<_>, Failure>>()?;
         seeds.extend(config.crawl.seeds.iter().map(|seed| seed.0.clone()));
@@ -102,7 +110,8 @@ impl CrawlArgs {
             read_urls(path, "--seeds", &mut seeds)?;
         }
         let book = FeedsView::open(&config.store.data)?;
-        let has_feeds = self.feeds.is_some() || book.is_some_and(|book| book.feeds().next().is_some());
+        let names_feeds = self.feeds.is_some() || config.crawl.feeds_file.is_some();
+        let has_feeds = names_feeds || book.is_some_and(|book| book.feeds().next().is_some());
         if !seeds.is_empty() || config.crawl.has_master() || has_feeds {
             return Ok(seeds);
         }

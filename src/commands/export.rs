@@ -197,7 +197,7 @@ pub(super) fn failure(error: ArchiveError) -> Failure {
 pub(super) fn report_faults(faults: &[(PathBuf, Fault)], total: u64) -> Result<(), Failure> {
     for (path, Fault { offset, cause, .. }) in faults {
         let (path, cause) = (shown(&path.display().to_string(), 1_000), shown(cause, 500));
-        say_failure(format_args!("{path}: byte {offset}: {cause}"));
+        say_failure(format_args!("nephila: {path}: byte {offset}: {cause}"));
     }
     match total {
         0 => Ok(()),

@@ -2,7 +2,7 @@ use super::index_hosts::hosts;
 use super::index_import::import;
 use super::index_stat::stat;
 use super::shared::{
-    DataArg, Failure, FilterArgs, now_ms, parse_url, say, stream, tell, with_age, write_json,
+    DataArg, Failure, FilterArgs, hint, now_ms, parse_url, stream, tell, with_age, write_json,
 };
 use crate::base::{rfc3339, shown};
 use crate::doc_index::{Discovered, DocState, DocumentInfo, DocumentLine, IndexView, Row};
@@ -234,7 +234,7 @@ fn pending(view: &IndexView, filter: &FilterArgs, waiting: bool, json: bool) -> 
         Ok(ControlFlow::Continue(()))
     });
     if is_none && filter.is_set() && listed.is_ok() {
-        say("no pending URL matches");
+        hint("no pending URL matches");
     }
     listed
 }

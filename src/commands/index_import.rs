@@ -1,5 +1,5 @@
-use super::shared::{Failure, Intake, Ticker, say, tell};
-use crate::base::shown;
+use super::shared::{Failure, Intake, Ticker, hint, tell};
+use crate::base::{bytes_without_mark, listed, shown};
 use crate::doc_index::{Import, ImportError};
 use crate::engine::Taken;
 use crate::proto::reflog::{ReflogReader, Reject, Told};
@@ -69,9 +69,10 @@ fn take(
             input.skip_until(b'\n')?;
         }
         let is_end = read == 0;
+        let line = if number == 1 { bytes_without_mark(&bytes) } else { &bytes };
         match (is_end, whole) {
             (true, _) => lines.end(number),
-            (false, true) => lines.take(number, &bytes),
+            (false, true) => lines.take(number, line),
             (false, false) => {
                 let cause = format!("longer than {LINE_BYTES_MAX} bytes");
                 lines.told.push((number, String::from_utf8_lossy(&bytes).into_owned(), Err(cause)));
@@ -85,12 +86,9 @@ fn take(
                     *bad += 1;
                     if *bad <= NAMED_MAX {
                         let (line, cause) = (shown(line.trim_end(), 100), shown(&cause, 200));
-                        say(format_args!("nephila: {}:{number}: skipped: {line}: {cause}", file.display()));
+                        hint(format_args!("{}:{number}: skipped: {line}: {cause}", file.display()));
                     } else if *bad == NAMED_MAX + 1 {
-                        say(format_args!(
-                            "nephila: {}: more bad lines are counted, not named",
-                            file.display()
-                        ));
+                        hint(format_args!("{}: more bad lines are counted, not named", file.display()));
                     }
                 }
             }
@@ -119,7 +117,9 @@ impl Lines {
     fn take(&mut self, number: u64, bytes: &[u8]) {
         let tabs = memchr::memchr_iter(b'\t', bytes).take(RECORD_TABS).count();
         let is_json = bytes.trim_ascii_start().starts_with(b"{");
-        if tabs == RECORD_TABS || is_json || (tabs == 0 && !self.reflog.is_open()) {
+        // The tab before a comment is none of a record.
+        let is_plain = || tabs == 0 || !listed(&String::from_utf8_lossy(bytes)).contains('\t');
+        if tabs == RECORD_TABS || is_json || (!self.reflog.is_open() && is_plain()) {
             self.end(number);
             return self.read(number, bytes);
         }

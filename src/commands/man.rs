@@ -3,7 +3,7 @@
 use super::Cli;
 use super::help::{TOPICS, Topic, unknown};
 use super::roff::{control, roff};
-use super::shared::{Failure, counted, print, say};
+use super::shared::{Failure, counted, hint, print};
 use crate::base::shown;
 use clap::{Arg, Args, Command, CommandFactory};
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ fn write_all(dir: &Path, pages: &[Page]) -> Result<(), Failure> {
         let path = dir.join(format!("{name}.{section}"));
         std::fs::write(&path, text).map_err(|e| failed(&path, e))?;
     }
-    say(format_args!("{} in {}", counted(pages.len() as u64, "page"), dir.display()));
+    hint(format_args!("{} in {}", counted(pages.len() as u64, "page"), dir.display()));
     Ok(())
 }
 

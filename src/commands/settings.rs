@@ -43,6 +43,7 @@ const LIMITS: &str = "Limits";
 const NETWORK: &str = "Network";
 pub const MACHINE: &str = "Machine";
 const STORAGE: &str = "Storage";
+const SETTINGS: &str = "Settings";
 const MASTER: &str = "Master";
 
 /// Defines flags for settings, by section and name; their help and what they take is written where the setting is. A
@@ -272,7 +273,7 @@ impl Overlay for AdminFlags {
 #[derive(Args)]
 pub struct SharedArgs {
     /// A file of settings in TOML (see nephila help settings)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = SETTINGS)]
     config: Option<PathBuf>,
     #[command(flatten)]
     run: RunFlags,
@@ -290,7 +291,7 @@ pub struct SharedArgs {
 #[derive(Args)]
 pub struct KeptArgs {
     /// Forget what this data directory was told before, and keep what this command says
-    #[arg(long, help_heading = STORAGE)]
+    #[arg(long, help_heading = SETTINGS)]
     fresh_settings: bool,
 }
 
@@ -396,6 +397,7 @@ fn missing_files(config: &Config, is_in_file: impl Fn(&str) -> bool) -> Vec<Faul
     let (crawl, spider, content) = (&config.crawl, &config.spider, &config.content);
     let named = [
         ("crawl.seeds_file", &crawl.seeds_file, "name a file of URLs, one a line"),
+        ("crawl.feeds_file", &crawl.feeds_file, "name a list of feeds, one URL a line, CSV or OPML"),
         ("crawl.hosts_file", &crawl.hosts_file, "name a file in the format of /etc/hosts"),
         ("spider.ca_file", &spider.ca_file, "name a file of certificates in PEM"),
         ("content.postgres_password_file", &content.postgres_password_file, "its first line is the password"),

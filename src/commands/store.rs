@@ -1,5 +1,5 @@
 use super::shared::{
-    DataArg, Failure, FilterArgs, age, counted, now_ms, parse_url, print, say, sized, stream, tell,
+    DataArg, Failure, FilterArgs, age, counted, hint, now_ms, parse_url, print, sized, stream, tell,
     write_json,
 };
 use super::store_care::{self, ToGo};
@@ -208,7 +208,7 @@ fn ls(reader: &Reader, filter: &FilterArgs, all: bool, json: bool) -> Result<(),
         done
     })?;
     if is_none && filter.is_set() {
-        say(filter.why_none());
+        hint(filter.why_none());
     }
     report_damage(&damaged?)
 }

@@ -1,5 +1,5 @@
 use super::settings::{Before, read_layers};
-use super::shared::{Failure, counted, open_data, print, say, stream, tell_event, write_json};
+use super::shared::{Failure, counted, hint, open_data, print, stream, tell_event, write_json};
 use crate::engine::{Copied, FollowersSetup, Notice};
 use crate::store_server::{Holder, Reader};
 use clap::Args;
@@ -50,7 +50,7 @@ impl FollowArgs {
         match Holder::of(data)? {
             // Seals what a process that was killed left open.
             None => drop(open_data(data, "process")?),
-            Some(by) => say(format!("{} is written by {by}: what it has sealed is copied", data.display())),
+            Some(by) => hint(format!("{} is written by {by}: what it has sealed is copied", data.display())),
         }
         let all = setup.catch_up(data, |Notice { event, fields, text }| tell_event(event, fields, text));
         if self.json {

@@ -1,4 +1,4 @@
-use super::shared::{DataArg, Failure, counted, for_node, now_ms, print, say, stream, tell, write_json};
+use super::shared::{DataArg, Failure, counted, for_node, hint, now_ms, print, stream, tell, write_json};
 use super::tune_change::{apply, revert};
 use crate::base::{rfc3339, shown};
 use crate::config::MEMORY_BYTES_MIN;
@@ -312,7 +312,7 @@ fn disk(data: &Path, seconds: u64, json: bool) -> Result<(), Failure> {
         )));
     }
     if let Ok(Some(holder)) = Holder::of(data) {
-        say(format_args!("{at} is in use by {holder}: what it writes meanwhile is in the figures"));
+        hint(format_args!("{at} is in use by {holder}: what it writes meanwhile is in the figures"));
     }
     let bounds = Bounds { time: Duration::from_secs(seconds), bytes: DISK_BYTES_MAX };
     let failed = |cause| Failure::CannotRun(format!("{at}: {cause}{}", mend(&cause)));

@@ -1,6 +1,6 @@
 //! `nephila tune apply` and `nephila tune revert`.
 
-use super::shared::{Failure, counted, print, say, say_failure, tell};
+use super::shared::{Failure, counted, hint, print, say_failure, tell};
 use super::tune::{ChangeLine, MachineArgs, RootArg, UndoArg};
 use crate::base::shown;
 use crate::tune::{Change, Finding, Report, Status, Undo};
@@ -152,7 +152,7 @@ pub(super) fn revert(root: &RootArg, undo: &UndoArg, force: bool, json: bool) ->
         failed: failed.collect(),
     };
     for Foreign { path, was, set, now } in &went.changed_by_others {
-        say(format_args!(
+        hint(format_args!(
             "{path} is left as it is: it was {}, apply set {}, and somebody else {} (--force brings {} back)",
             shown(was, 100),
             shown(set, 100),

@@ -14,7 +14,7 @@ use super::url_server::UrlServerSettings;
 use crate::base::named_enum;
 use crate::limits::{MASTERS_MAX, NAME_SERVERS_MAX, SEGMENT_HEADER_BYTES, URL_BYTES_MAX};
 use crate::master::map::Assign;
-use crate::proto::auth::Sites;
+use crate::proto::auth::{MissingAuth, Sites};
 use crate::proto::url::RecrawlRules;
 
 /// Everything a node is told: the sections of the settings file, with the flags laid over them.
@@ -31,6 +31,8 @@ pub struct Config {
     pub admin: AdminSettings,
     /// `[[auth]]`
     pub auth: Sites,
+    /// Credentials that earlier runs on the data directory had, and this one has not.
+    pub auth_missing: MissingAuth,
     /// `[[recrawl]]`
     pub recrawl: RecrawlRules,
     /// `[[server]]`, no two of one id.

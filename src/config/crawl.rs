@@ -19,6 +19,8 @@ settings! {
         seeds: Vec<Seed> = Vec::new(), told once;
         /// A file of URLs to start from, one a line, as `--seeds` takes it.
         seeds_file: Option<PathBuf> = None, told once;
+        /// A list of feeds to poll, as `--feeds` takes it: one URL a line, CSV or OPML.
+        feeds_file: Option<PathBuf> = None, told once;
         /// How far to go from the seeds: "host" their hosts, "domain" their domains, "prefix" below their directories, or "any".
         scope: ScopeKind = ScopeKind::default(), flag "SCOPE";
         /// How many links to follow from a seed; unset, any number.

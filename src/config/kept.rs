@@ -2,6 +2,7 @@ use super::config::Config;
 use super::file::{ConfigError, Reading, text_of};
 use super::reference::is_kept;
 use crate::base::shown;
+use crate::proto::auth::{AuthPlace, MissingAuth};
 use crate::storage::replace;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +20,8 @@ pub struct Kept {
     config: Config,
     /// Every setting that is kept, `section.name`, and who said it.
     from: BTreeMap<String, Source>,
-    /// Origins that there were credentials for.
-    credentials: BTreeSet<String>,
+    /// Where there were credentials for, in whichever run.
+    credentials: BTreeSet<AuthPlace>,
 }
 
 /// Settings that others have taken the place of.
@@ -48,6 +49,8 @@ const VERSION: u32 = 1;
 const FLAG: &str = "flag";
 /// What is shown of a value.
 const VALUE_CHARS_MAX: usize = 200;
+/// Places without their credentials that are named; the rest is counted.
+const PLACES_NAMED: usize = 3;
 
 /// `[kept]`, beside the sections that every settings file may have.
 #[derive(Debug, Serialize, Deserialize)]
@@ -121,12 +124,13 @@ impl Kept {
         }
         let table =
             table.unwrap_or(Table { version: VERSION, credentials: BTreeSet::new(), from: BTreeMap::new() });
+        let credentials = table.credentials.iter().filter_map(|place| AuthPlace::parse(place)).collect();
         let source = |setting: &str| match table.from.get(setting).map(String::as_str) {
             None | Some(FLAG) => Source::Flag,
             Some(file) => Source::File(file.into()),
         };
         let from = reading.settings().map(|setting| (setting.to_string(), source(setting))).collect();
-        Ok(Kept { from, config: reading.config, credentials: table.credentials })
+        Ok(Kept { from, config: reading.config, credentials })
     }
 
     /// Puts it in place of what the directory kept before, whole or not at all, and hands that back if it is another.
@@ -180,8 +184,8 @@ impl Kept {
             let _ = writeln!(text, "{name} = {value}");
         }
         let quoted = |text: &str| serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f");
-        let origins: Vec<String> = self.credentials.iter().map(|origin| quoted(origin)).collect();
-        let _ = write!(text, "\n[{TABLE}]\nversion = {VERSION}\ncredentials = [{}]\n", origins.join(", "));
+        let places: Vec<String> = self.credentials.iter().map(|place| quoted(&place.to_string())).collect();
+        let _ = write!(text, "\n[{TABLE}]\nversion = {VERSION}\ncredentials = [{}]\n", places.join(", "));
         let _ = write!(text, "\n[{TABLE}.from]\n");
         for setting in written.iter().map(|(setting, _)| setting) {
             let source = match &self.from[setting] {
@@ -240,7 +244,11 @@ impl Layered {
         from.extend(
             by_flags.iter().filter(|setting| is_kept(setting)).map(|setting| (setting.clone(), Source::Flag)),
         );
-        let credentials = config.auth.iter().map(|site| site.origin().to_string()).collect();
+        let given: BTreeSet<AuthPlace> = config.auth.iter().map(|site| site.place().clone()).collect();
+        let known = before.iter().flat_map(|before| before.credentials.iter().cloned());
+        config.auth_missing = MissingAuth::new(known, given.clone());
+        // Until they are forgotten, a run without them fetches nothing there.
+        let credentials = given.into_iter().chain(config.auth_missing.iter().cloned()).collect();
         let mut kept = Kept { config: config.clone(), from, credentials };
         kept.config.make_paths_absolute();
         let mut said = Vec::new();
@@ -292,14 +300,15 @@ impl Story<'_> {
                 shown(Some(*text))
             ));
         }
-        let gone: Vec<&str> =
-            self.before.credentials.difference(&self.kept.credentials).map(String::as_str).collect();
-        if !gone.is_empty() {
-            let (named, more) = (&gone[..gone.len().min(3)], gone.len().saturating_sub(3));
+        let missing = self.kept.config.auth_missing.iter();
+        if missing.len() > 0 {
+            let more = missing.len().saturating_sub(PLACES_NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let named = missing.take(PLACES_NAMED);
+            let named = named.map(|place| crate::base::shown(&place.to_string(), VALUE_CHARS_MAX));
             lines.push(format!(
-                "  credentials are not kept: the last run had some for {}{more} (give the file with [[auth]] again by --config)",
-                named.iter().map(|origin| crate::base::shown(origin, VALUE_CHARS_MAX)).collect::<Vec<_>>().join(", ")
+                "  credentials are not kept: an earlier run had some for {}{more}, and nothing is fetched there without them (give the file with [[auth]] again by --config; --fresh-settings goes on without)",
+                named.collect::<Vec<_>>().join(", ")
             ));
         }
         if lines.first().is_some_and(|line| line.starts_with(' ')) {

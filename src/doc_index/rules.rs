@@ -8,6 +8,8 @@ pub struct IndexRules {
     pub schedule: Schedule,
     /// Everything that was ever fetched is due at once.
     pub again: bool,
+    /// What robots.txt refused is pending: it was refused to another name than ours.
+    pub denied_anew: bool,
     /// URLs taken in of one host, and of all hosts of one domain; 0 for no limit.
     pub pages_per_host: u32,
     pub pages_per_domain: u32,
@@ -41,6 +43,7 @@ impl Default for IndexRules {
             memory_bytes: 1 << 30,
             schedule: Schedule::default(),
             again: false,
+            denied_anew: false,
             pages_per_host: 0,
             pages_per_domain: 0,
             query_variants_max: 0,

@@ -28,9 +28,9 @@ impl Texts {
     pub fn open(dir: &Path) -> io::Result<Texts> {
         make_data_directory(dir)?;
         let path = dir.join(LOG);
-        let log = Bytes::open(&path)?;
+        let log = Bytes::open_secret(&path)?;
         log::check_file_head(&log, &path)?;
-        let places = Places::over(Bytes::open(&dir.join(PLACES))?);
+        let places = Places::over(Bytes::open_secret(&dir.join(PLACES))?);
         let texts = Texts::over(log, places)?;
         sync_directory(dir)?;
         Ok(texts)

@@ -116,7 +116,7 @@ impl Journal {
         let read = match read(path, ledger_end)? {
             Some(read) => read,
             None => {
-                let new = NewFile::create(path)?;
+                let new = NewFile::create_secret(path)?;
                 new.file().write_all(HEAD)?;
                 new.commit()?;
                 JournalRead {
@@ -128,7 +128,7 @@ impl Journal {
                 }
             }
         };
-        let mut bytes = Bytes::open(path)?;
+        let mut bytes = Bytes::open_secret(path)?;
         if bytes.len() > read.end {
             bytes.truncate(read.end)?;
             bytes.sync()?;
@@ -157,7 +157,7 @@ impl Journal {
         if self.records < 2 * live + OLD_RECORDS_MIN {
             return Ok(false);
         }
-        let new = NewFile::create(&self.path)?;
+        let new = NewFile::create_secret(&self.path)?;
         let mut out = io::BufWriter::with_capacity(1 << 20, new.file());
         out.write_all(HEAD)?;
         let (mut line, mut count) = (Vec::new(), 0);
@@ -173,7 +173,7 @@ impl Journal {
         out.flush()?;
         drop(out);
         new.commit()?;
-        self.bytes = Bytes::open(&self.path)?;
+        self.bytes = Bytes::open_secret(&self.path)?;
         (self.end, self.records) = (self.bytes.len(), count);
         Ok(true)
     }

@@ -61,20 +61,20 @@ impl Feeds {
         make_directory(&dir.join("stories"))?;
         let mut told = Vec::new();
         let path = files.ledger();
-        let bytes = Bytes::open(&path).map_err(about(&path))?;
+        let bytes = Bytes::open_secret(&path).map_err(about(&path))?;
         let seed = match read_header(&bytes).map_err(about(&path))? {
             Some(seed) => seed,
             None => {
                 remove_all(&files.seen())?;
                 remove(&files.rows())?;
-                let ledger = Ledger::begin(Bytes::open(&path)?, random_u64())?;
+                let ledger = Ledger::begin(Bytes::open_secret(&path)?, random_u64())?;
                 crate::storage::sync_parent(&path)?;
                 ledger.seed()
             }
         };
-        let bytes = Bytes::open(&path).map_err(about(&path))?;
+        let bytes = Bytes::open_secret(&path).map_err(about(&path))?;
         let path_rows = files.rows();
-        let mut rows = Bytes::open(&path_rows).and_then(Rows::open).map_err(about(&path_rows))?;
+        let mut rows = Bytes::open_secret(&path_rows).and_then(Rows::open).map_err(about(&path_rows))?;
         let open_prints = || Prints::open(&files.seen(), print_seed(seed, rules.scope), rules.memory_bytes);
         let mut prints = open_prints()?;
         let mut is_rebuilt = prints.removed() > 0;

@@ -31,6 +31,13 @@ impl NewFile {
         NewFile::create_with(path, FOR_ALL)
     }
 
+    /// The same for its owner alone.
+    pub fn create_secret(path: &Path) -> io::Result<NewFile> {
+        let new = NewFile::create_with(path, FOR_OWNER)?;
+        keep_secret(new.file());
+        Ok(new)
+    }
+
     fn create_with(path: &Path, mode: u32) -> io::Result<NewFile> {
         let names = Names { fresh: path.with_extension(FRESH), path: path.to_path_buf() };
         let mut options = File::options();
@@ -69,8 +76,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// The same for a secret, which only its owner may read.
 pub(crate) fn replace_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = NewFile::create_with(path, FOR_OWNER)?;
-    keep_secret(new.file());
+    let new = NewFile::create_secret(path)?;
     new.file().write_all(bytes)?;
     new.commit().map(drop)
 }

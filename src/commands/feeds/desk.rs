@@ -1,6 +1,6 @@
 //! Where the book of feeds is changed: in the crawl that runs on a directory, or in the directory itself.
 
-use crate::commands::shared::{Failure, RunningCrawl, now_ms, open_data, say};
+use crate::commands::shared::{Failure, RunningCrawl, hint, now_ms, open_data};
 use crate::feeds::{FeedId, FeedOp, Feeds, FeedsView};
 use crate::store_server::DataDir;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ impl Desk {
         let is_new = !data.exists();
         let held = open_data(data, "crawl")?;
         if is_new {
-            say(format_args!("{} was not there, and was made", data.display()));
+            hint(format_args!("{} was not there, and was made", data.display()));
         }
         let feeds = Feeds::open_book(data, true)?.map(Box::new);
         feeds

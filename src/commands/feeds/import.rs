@@ -3,7 +3,7 @@ use super::desk::{Desk, NamedFeed, Told, Word};
 use super::list::{Listed, listed};
 use crate::base::shown;
 use crate::commands::index::typed;
-use crate::commands::shared::{DataArg, Failure, counted, say, tell};
+use crate::commands::shared::{DataArg, Failure, counted, hint, tell};
 use clap::Args;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -63,17 +63,17 @@ impl ImportArgs {
                     skipped += 1;
                     if skipped <= NAMED_MAX {
                         let (Failure::Usage(why) | Failure::CannotRun(why) | Failure::No(why)) = failure;
-                        say(format_args!("nephila: {name}:{line}: skipped: {why}"));
+                        hint(format_args!("{name}:{line}: skipped: {why}"));
                     }
                 }
             }
         });
         let damage = damage.map_err(|why| Failure::Usage(format!("{name}: {why}")))?;
         if let Some(damage) = damage {
-            say(format_args!("nephila: {name}: {}: what came before is taken", shown(damage, 200)));
+            hint(format_args!("{name}: {}: what came before is taken", shown(damage, 200)));
         }
         if skipped > NAMED_MAX {
-            say(format_args!("nephila: {name}: {} more skipped", skipped - NAMED_MAX));
+            hint(format_args!("{name}: {} more skipped", skipped - NAMED_MAX));
         }
         if feeds.is_empty() {
             return Err(Failure::No(format!("there is no feed in {name}")));

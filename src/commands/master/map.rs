@@ -1,6 +1,6 @@
 use super::command::MasterData;
 use crate::base::{named_enum, rfc3339, shown};
-use crate::commands::shared::{Failure, counted, now_ms, say, stream, tell, write_json};
+use crate::commands::shared::{Failure, counted, hint, now_ms, stream, tell, write_json};
 use crate::engine::{OrderOf, TABLE_NOTE, drained, give_order};
 use crate::master::keeping::{Kept, Master, MasterRules};
 use crate::master::map::{DomainMap, Server};
@@ -272,7 +272,7 @@ fn order(data: &MasterData, what: OrderOf) -> Result<(), Failure> {
         ),
     };
     give(data, what)?;
-    say(text);
+    hint(text);
     Ok(())
 }
 

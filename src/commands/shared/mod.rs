@@ -39,7 +39,7 @@ pub(super) use machine::{
 };
 pub(super) use names::NameSource;
 pub(super) use output::{
-    mb, print, say, say_failure, sized, stream, tell, tell_summary, write_json, written,
+    hint, mb, print, say, say_failure, sized, stream, tell, tell_summary, write_json, written,
 };
 pub(super) use product_driver::{ChosenDriver, ProductDriver};
 pub(super) use reload::Reload;

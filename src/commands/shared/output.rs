@@ -19,6 +19,12 @@ pub(crate) fn say(line: impl Display) {
     }
 }
 
+/// Says what leads on or was not looked for, in the voice of all messages of a command: behind its name, unless `-q` was
+/// given.
+pub(crate) fn hint(line: impl Display) {
+    say(format_args!("nephila: {line}"));
+}
+
 /// Says why a command failed. A line that cannot be written is counted: telling is never a reason to stop.
 pub(crate) fn say_failure(line: impl Display) {
     let untold = UNTOLD.load(Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::event_log::tell;
-use crate::base::{AddressGuard, shown};
+use crate::base::{AddressGuard, listed, shown};
 use crate::engine::Event;
 use crate::proto::url::{CrawlUrl, UrlError};
 use std::path::Path;
@@ -67,36 +67,9 @@ pub(crate) fn read_urls(path: &Path, flag: &str, urls: &mut Vec<CrawlUrl>) -> Re
     Ok(())
 }
 
-/// What a line lists: without its comment, which begins the line or follows a blank, and without the byte order mark that
-/// some editors put first. The `#` of a fragment has no blank before it.
-fn listed(line: &str) -> &str {
-    let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
-    let line = line.trim_matches(is_blank);
-    let comment =
-        line.match_indices('#').find(|(at, _)| line[..*at].chars().next_back().is_none_or(is_blank));
-    comment.map_or(line, |(at, _)| line[..at].trim_end_matches(is_blank))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_comment_follows_a_blank() {
-        for (line, url) in [
-            ("http://a/", "http://a/"),
-            ("\u{feff}http://a/\r", "http://a/"),
-            ("http://a/ # why", "http://a/"),
-            ("http://a/\t#why", "http://a/"),
-            ("http://a/p#frag", "http://a/p#frag"),
-            ("http://a/p#frag # why", "http://a/p#frag"),
-            ("# http://a/", ""),
-            ("  #", ""),
-            ("\u{feff}", ""),
-        ] {
-            assert_eq!(listed(line), url, "{line:?}");
-        }
-    }
 
     #[test]
     fn what_lacks_a_scheme_is_asked_about() {

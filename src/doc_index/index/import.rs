@@ -3,6 +3,7 @@ use super::super::documents::{DocState, Note, Row};
 use super::super::ledger::{Origin, PRIORITY_MAX};
 use super::super::said::Word;
 use super::DocIndex;
+use crate::base::{listed, without_mark};
 use crate::proto::reflog::{RejectReason, fields, number};
 use crate::proto::url::{CrawlUrl, UrlError};
 use std::io;
@@ -100,14 +101,16 @@ impl Import {
         self.origin.provenance.is_seed()
     }
 
-    /// A line of a file: a URL, a line of an export or of a reflog. `None` where it is blank or a comment.
+    /// A line of a file: a URL, which a comment may follow, a line of an export or of a reflog. `None` where it is blank or
+    /// a comment.
     pub fn read(line: &str) -> Result<Option<Import>, ImportError> {
-        let line = line.trim_end_matches(['\r', '\n']);
-        match line.trim_start().chars().next() {
-            None | Some('#') => Ok(None),
+        let line = without_mark(line).trim_end_matches(['\r', '\n']);
+        let bare = listed(line);
+        match bare.chars().next() {
+            None => Ok(None),
             Some('{') => Import::exported(line).map(Some),
-            Some(_) if line.contains('\t') => Import::reflog(line).map(Some),
-            Some(_) => Ok(Some(Import::seed(CrawlUrl::parse(line)?))),
+            Some(_) if bare.contains('\t') => Import::reflog(line).map(Some),
+            Some(_) => Ok(Some(Import::seed(CrawlUrl::parse(bare)?))),
         }
     }
 

@@ -233,6 +233,14 @@ impl Replay<'_> {
             (DocState::Excluded | DocState::HandedOut, _) => true,
             // Earlier builds took an address that was not allowed for an error.
             (DocState::Error, _) if row.result == Some(ResultCode::BlockedAddress) => true,
+            // The name is known to be another for this once: what comes of it is for the disk to remember.
+            (DocState::Error, _)
+                if index.rules.denied_anew && row.result == Some(ResultCode::RobotsDenied) =>
+            {
+                (row.state, row.due_s) = (DocState::Pending, 0);
+                index.documents.put(doc_id, *row);
+                true
+            }
             (DocState::Pending, _) => index.rules.again || row.due_s <= now_s,
             _ if index.rules.again => true,
             // This crawl does not look again.

@@ -9,6 +9,7 @@ use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::handler::{FeedReading, Handler, Scope};
 use crate::proto::feed::FeedLimits;
+use crate::proto::robots::product_token;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::DataDir;
 use std::path::{Path, PathBuf};
@@ -48,8 +49,9 @@ impl OpenIndex {
         now_s: u32,
         seed: impl FnMut(&CrawlUrl),
     ) -> Result<OpenIndex, IndexError> {
-        let index = OpenIndex::open_quietly(config, directory, now_s, seed)?;
         let folder = index_folder(directory.path());
+        let rules = IndexRules { denied_anew: !was_opened_as(config, &folder), ..index_rules(config) };
+        let index = OpenIndex::open_quietly(config, rules, directory, now_s, seed)?;
         let noted = CrawlRules::of(config).write(&folder);
         noted.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
         Ok(index)
@@ -61,16 +63,17 @@ impl OpenIndex {
         let rules = CrawlRules::read(&folder);
         let rules = rules.map_err(|cause| IndexError::Unusable { path: folder, cause })?;
         let config = rules.map(|rules| rules.config()).unwrap_or_default();
-        OpenIndex::open_quietly(&config, directory, present_s(), |_| {})
+        OpenIndex::open_quietly(&config, index_rules(&config), directory, present_s(), |_| {})
     }
 
     fn open_quietly(
         config: &Config,
+        rules: IndexRules,
         directory: &DataDir,
         now_s: u32,
         mut seed: impl FnMut(&CrawlUrl),
     ) -> Result<OpenIndex, IndexError> {
-        let rules = IndexRules { segments: segments_of(directory), ..index_rules(config) };
+        let rules = IndexRules { segments: segments_of(directory), ..rules };
         let (folder, mut scope) = (index_folder(directory.path()), scope_of(config, []));
         let (index, opened) = DocIndex::open_telling(&folder, rules, now_s, |url| {
             seed(&url);
@@ -116,8 +119,17 @@ impl OpenIndex {
             first_new: self.opened.first_new,
             sitemaps: config.doc_index.sitemaps,
             recrawl: config.recrawl.clone(),
+            locked: config.auth_missing.clone(),
         }
     }
+}
+
+/// Whether the last process on an index had the same name in robots.txt. One that is not known is another.
+fn was_opened_as(config: &Config, folder: &Path) -> bool {
+    let before = CrawlRules::read(folder).ok().flatten();
+    before.is_some_and(|before| {
+        product_token(&before.user_agent).eq_ignore_ascii_case(&our_product_token(config))
+    })
 }
 
 fn present_s() -> u32 {

@@ -17,6 +17,7 @@ use crate::engine::inspect::handover::{HandoverWriter, write_handover};
 use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
 use crate::feeds::Told;
 use crate::handler::{Discover, Scope, Verdict};
+use crate::proto::auth::MissingAuth;
 use crate::proto::job::{Candidate, DocKind, Provenance};
 use crate::proto::lines::MasterWord;
 use crate::proto::record::ResultCode;
@@ -96,6 +97,8 @@ pub struct ProviderRules {
     pub sitemaps: Sitemaps,
     /// Fixed intervals.
     pub recrawl: RecrawlRules,
+    /// Where nothing is fetched, for want of credentials.
+    pub locked: MissingAuth,
 }
 
 /// A sitemap tells of many pages at once: it is read before them.
@@ -179,6 +182,7 @@ impl ProviderRules {
             first_new: 0,
             sitemaps: Sitemaps::Off,
             recrawl: RecrawlRules::default(),
+            locked: MissingAuth::default(),
         }
     }
 }
@@ -666,11 +670,9 @@ impl Provider {
         {
             return;
         }
-        // The rules of this run refused it. That is no failure: with other rules it is pending.
         if outcome.result == ResultCode::BlockedAddress {
             let reason = outcome.note.as_ref().and_then(|note| note.reason.as_deref());
-            self.index.exclude(outcome.doc_id, reason.unwrap_or("its address is not allowed"), now_s);
-            self.left_out(outcome.doc_id, now_s);
+            self.keep_out(outcome.doc_id, reason.unwrap_or("its address is not allowed"), now_s);
             return;
         }
         let fixed_s = self.fixed_interval(outcome.doc_id);
@@ -726,10 +728,18 @@ impl Provider {
         candidate.held.is_none_or(|held| !stored_pages.stands(&candidate.url, &held))
     }
 
-    /// What an earlier process found may be out of the scope of this one.
+    /// What an earlier process found may be out of the scope of this one, or need what this one was not given.
     fn is_in_scope(&mut self, candidate: &Candidate, now_s: u32) -> bool {
         if self.away.closed.holds(&candidate.url) {
             self.index.exclude(candidate.doc_id, MOVED, now_s);
+            return false;
+        }
+        let url = &candidate.url;
+        if let Some(place) = self.rules.locked.of(url.origin(), url.path_and_query()) {
+            let place = shown(&place.to_string(), 200);
+            let why =
+                format!("credentials for {place} are missing (give the file with [[auth]] by --config)");
+            self.keep_out(candidate.doc_id, &why, now_s);
             return false;
         }
         let Some(scope) = &self.rules.scope else { return true };
@@ -749,9 +759,14 @@ impl Provider {
             }
         };
         let Some(why) = why.filter(|why| !why.is_in()) else { return true };
-        self.index.exclude(candidate.doc_id, &why.reason(), now_s);
-        self.left_out(candidate.doc_id, now_s);
+        self.keep_out(candidate.doc_id, &why.reason(), now_s);
         false
+    }
+
+    /// The rules of this run refuse a document. That is no failure: with other rules it is pending.
+    fn keep_out(&mut self, doc_id: u32, reason: &str, now_s: u32) {
+        self.index.exclude(doc_id, reason, now_s);
+        self.left_out(doc_id, now_s);
     }
 
     /// Feeds are told that the rules of this crawl keep a document out.

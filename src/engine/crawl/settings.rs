@@ -136,6 +136,7 @@ pub fn index_rules(config: &Config) -> IndexRules {
             fixed_s_max: seconds(config.recrawl.every_s_max()),
         },
         again: config.crawl.again,
+        denied_anew: false,
         pages_per_host: settings.pages_per_host,
         pages_per_domain: settings.pages_per_domain,
         query_variants_max: settings.query_variants_max,

@@ -1,5 +1,5 @@
 use super::names::Addresses;
-use crate::base::canonical;
+use crate::base::{canonical, without_mark};
 use crate::limits::ADDRESSES_PER_NAME_MAX;
 use rapidhash::fast::RapidHashMap;
 use std::io;
@@ -23,7 +23,7 @@ impl HostsFile {
     /// no sense are passed over, as the system does.
     pub fn parse(text: &str) -> HostsFile {
         let mut hosts: RapidHashMap<Box<str>, Addresses> = RapidHashMap::default();
-        for line in text.lines() {
+        for line in without_mark(text).lines() {
             let mut words = line.split('#').next().unwrap_or("").split_whitespace();
             let Some(ip) = words.next().and_then(|word| word.parse().ok()).map(canonical) else {
                 continue;
@@ -52,12 +52,13 @@ mod tests {
     #[test]
     fn a_hosts_file_names_addresses() {
         let hosts = HostsFile::parse(
-            "# c\n127.1.0.1 A.test b.test # x\nbad line\n::1 v6.test a.test\n1.2.3.4 a.test\n::ffff:1.2.3.4 a.test\n",
+            "\u{feff}127.9.0.1 first.test # x\n# c\n127.1.0.1 A.test b.test # x\nbad line\n::1 v6.test a.test\n1.2.3.4 a.test\n::ffff:1.2.3.4 a.test\n",
         );
         let get = |name: &str| {
             hosts.get(name).map(|all| all.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" "))
         };
         assert_eq!(get("a.test").as_deref(), Some("127.1.0.1 ::1 1.2.3.4"), "all of them, as they came");
+        assert_eq!(get("first.test").as_deref(), Some("127.9.0.1"), "behind the mark of an editor");
         assert_eq!(get("b.test").as_deref(), Some("127.1.0.1"));
         assert_eq!(get("v6.test").as_deref(), Some("::1"));
         assert_eq!(get("line"), None);

@@ -15,7 +15,7 @@
 //!
 //! Where Basic is configured the first request carries it already ([`Challenge::preemptive`]); otherwise nothing
 //! is sent before the site has asked. Which credentials a request may carry is for [`Sites`] to say, by origin
-//! and path.
+//! and path. Of credentials that were there once, [`MissingAuth`] knows the places.
 //!
 //! What a site sends comes back to it inside our request, so a challenge with a control character in it is not
 //! answered: nothing that we write holds one.
@@ -24,10 +24,12 @@ mod base64;
 mod challenge;
 mod digest;
 mod items;
+mod places;
 mod sites;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use base64::write_base64;
 pub use challenge::Challenge;
+pub use places::{AuthPlace, MissingAuth};
 pub use sites::{AuthKind, Credentials, Site, Sites};

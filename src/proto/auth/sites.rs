@@ -1,3 +1,4 @@
+use super::places::AuthPlace;
 use crate::base::{named_enum, shown};
 use crate::limits::{CREDENTIAL_BYTES_MAX, SITES_MAX, URL_BYTES_MAX};
 use std::fmt;
@@ -36,10 +37,7 @@ pub struct Site {
     pub number: usize,
     pub credentials: Credentials,
     pub kind: AuthKind,
-    /// Scheme, host and port in normal form, as they begin a URL; a default port is not written.
-    origin: Box<str>,
-    /// Begins with a slash; in normal form.
-    path: Box<str>,
+    place: AuthPlace,
 }
 
 impl Site {
@@ -62,19 +60,15 @@ impl Site {
         if credentials.user.contains(':') && kind != AuthKind::Digest {
             return Err("user has a colon, which basic cannot carry (set scheme = \"digest\")".to_string());
         }
-        Ok(Site { number: 0, credentials, kind, origin, path })
+        Ok(Site { number: 0, credentials, kind, place: AuthPlace { origin, path } })
     }
 
     pub fn origin(&self) -> &str {
-        &self.origin
+        self.place.origin()
     }
 
-    /// Whether a path, with or without a query, is this site's path or lies below it. `/private` is not the
-    /// beginning of `/privateer`.
-    fn covers(&self, target: &str) -> bool {
-        let path = target.split('?').next().unwrap_or_default();
-        path.strip_prefix(&*self.path)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || self.path.ends_with('/'))
+    pub fn place(&self) -> &AuthPlace {
+        &self.place
     }
 }
 
@@ -93,19 +87,21 @@ impl Sites {
             return Err((SITES_MAX, format!("at most {SITES_MAX} entries are read (drop some)")));
         }
         for (at, site) in sites.iter().enumerate() {
-            let same = |other: &Site| (&other.origin, &other.path) == (&site.origin, &site.path);
+            let same = |other: &Site| other.place == site.place;
             if let Some(first) = sites[..at].iter().position(same) {
-                let (path, first) = (shown(&site.path, 100), first + 1);
+                let (path, first) = (shown(&site.place.path, 100), first + 1);
                 return Err((
                     at,
                     format!(
                         "{} with path {path} is entry {first} already (drop one, or give it another path)",
-                        site.origin
+                        site.origin()
                     ),
                 ));
             }
         }
-        sites.sort_by(|a, b| a.origin.cmp(&b.origin).then(b.path.len().cmp(&a.path.len())));
+        sites.sort_by(|Site { place: a, .. }, Site { place: b, .. }| {
+            a.origin.cmp(&b.origin).then(b.path.len().cmp(&a.path.len()))
+        });
         for (number, site) in sites.iter_mut().enumerate() {
             site.number = number;
         }
@@ -115,8 +111,9 @@ impl Sites {
     /// The site that a request belongs to: `origin` as it begins the normal form of a URL, `target` the path and
     /// query that follow. Of several paths of one origin the longest wins.
     pub fn of(&self, origin: &str, target: &str) -> Option<&Site> {
-        let from = self.sites.partition_point(|site| *site.origin < *origin);
-        self.sites[from..].iter().take_while(|site| *site.origin == *origin).find(|site| site.covers(target))
+        let from = self.sites.partition_point(|site| site.origin() < origin);
+        let mut ours = self.sites[from..].iter().take_while(|site| site.origin() == origin);
+        ours.find(|site| site.place.covers(target))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Site> {
@@ -129,7 +126,7 @@ impl Sites {
         let readable: Vec<&str> = self
             .sites
             .iter()
-            .filter(|site| site.kind != AuthKind::Digest && site.origin.starts_with("http://"))
+            .filter(|site| site.kind != AuthKind::Digest && site.origin().starts_with("http://"))
             .map(Site::origin)
             .collect();
         let more = match readable.len().saturating_sub(NOTICE_SITES) {
