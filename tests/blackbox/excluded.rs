@@ -153,3 +153,90 @@ fn a_url_server_excludes_as_a_crawl_does() {
     let (report, _) = crawl_bare(&data, &ALLOW);
     assert_eq!(report["success"], PAGES - 1, "{report}");
 }
+
+/// Narrowed, a scope leaves out what was found before; widened again, it brings it back.
+#[test]
+fn what_a_narrower_scope_leaves_out_comes_back_with_a_wider_one() {
+    let server = LogServer::start(|asked| match asked.target.as_str() {
+        "/robots.txt" => Reply::status("404 Not Found"),
+        "/a/" => Reply::links(["/b/1", "/b/2", "/b/3", "/a/1", "/a/2"]),
+        _ => Reply::text("x"),
+    });
+    let dir = TempDir::new();
+    let (data, seed) = (dir.join("data"), server.url("/a/"));
+    crawl_bare(&data, &[&ALLOW[..], &[&seed, "--scope", "any", "--max-pages", "1"]].concat());
+    let (report, _) = crawl_bare(&data, &["--scope", "prefix"]);
+    assert_eq!((&report["success"], &report["excluded"]), (&2.into(), &3.into()), "{report}");
+    let there = || server.targets().iter().filter(|target| target.starts_with("/b/")).count();
+    assert_eq!(there(), 0, "nothing is asked for that is out of scope");
+    let counted = stat(&data);
+    assert_eq!((&counted["errors"], &counted["excluded"]), (&0.into(), &3.into()), "{counted}");
+    let (report, _) = crawl_bare(&data, &["--scope", "host"]);
+    assert_eq!((&report["success"], &report["excluded"]), (&3.into(), &0.into()), "{report}");
+    assert_eq!(there(), 3);
+}
+
+/// A site that is open, but for what lies below `/private/`: that needs a password. New pages there are found by the way.
+fn with_private_pages() -> LogServer {
+    LogServer::start(|asked| match asked.target.as_str() {
+        "/robots.txt" => Reply::status("404 Not Found"),
+        "/" => Reply::links(["/private/1", "/private/2", "/open"]),
+        "/open" => Reply::links(["/private/3", "/privateer"]),
+        target if target.starts_with("/private/") && asked.header("authorization").is_none() => {
+            Reply::new("401 Unauthorized", "WWW-Authenticate: Basic realm=\"x\"\r\n", "who?")
+        }
+        _ => Reply::text("x"),
+    })
+}
+
+/// Pages that an earlier run had a password for wait until it is given again; without it nobody is asked, and nothing has
+/// failed.
+#[test]
+fn what_needs_credentials_waits_for_them() {
+    let (dir, server) = (TempDir::new(), with_private_pages());
+    let (data, seed) = (dir.join("data"), server.url("/"));
+    let origin = seed.trim_end_matches('/');
+    let job = dir.write(
+        "job.toml",
+        format!(
+            "[[auth]]\nsite = \"{origin}\"\npath = \"/private/\"\nuser = \"mallory\"\npassword = \"hunter2\"\n"
+        ),
+    );
+    let job = ["--config", job.to_str().unwrap()];
+    crawl_bare(&data, &[&ALLOW[..], &job, &[&seed, "--max-pages", "1"]].concat());
+    let kept = || std::fs::read_to_string(data.join("settings.toml")).unwrap();
+    assert!(!kept().contains("mallory") && !kept().contains("hunter2"), "{}", kept());
+
+    let private = |server: &LogServer| {
+        server.targets().into_iter().filter(|target| target.starts_with("/private/")).count()
+    };
+    let had = private(&server);
+    assert_eq!(had, 0, "the first page is open");
+    let place = format!("{origin}/private/");
+    // A second run without them remembers as well as the first.
+    for (success, excluded) in [(2, 3), (0, 3)] {
+        let (report, run) = crawl_bare(&data, &[]);
+        assert_eq!(
+            (&report["success"], &report["excluded"]),
+            (&success.into(), &excluded.into()),
+            "{report}"
+        );
+        assert_eq!(private(&server), 0, "nobody is asked without them");
+        let told = run.stderr.lines().find(|line| line.contains("credentials")).expect(&run.stderr);
+        let flags = told.contains("--config") && told.contains("--fresh-settings");
+        assert!(told.contains(&place) && flags, "{told}");
+        let counted = stat(&data);
+        assert_eq!((&counted["errors"], &counted["excluded"]), (&0.into(), &excluded.into()), "{counted}");
+        let why = format!("credentials for {place} are missing (give the file with [[auth]] by --config)");
+        assert_eq!(counted["excluded_reasons"][&why], excluded, "{counted}");
+    }
+    let (report, run) = crawl_bare(&data, &job);
+    assert_eq!((&report["success"], &report["excluded"]), (&3.into(), &0.into()), "{report}");
+    assert!(!run.stderr.contains("credentials"), "{}", run.stderr);
+    assert_eq!(stat(&data)["success"], 6);
+
+    // Forgotten, they are not waited for.
+    let forgetful = [&ALLOW[..], &["--fresh-settings", "--again"]].concat();
+    let (report, _) = crawl_bare(&data, &forgetful);
+    assert_eq!((result_count(&report, "http_error"), &report["excluded"]), (3, &0.into()), "{report}");
+}

@@ -170,6 +170,13 @@ fn commands_that_found_or_made_something_unexpected_say_so() {
     let made = dir.join("nodir");
     let run = say(&["add", "http://example.org/"], &made).done();
     assert!(run.stderr.contains("nodir was not there, and was made"), "{}", run.stderr);
+    // In one voice with all other messages.
+    let one_voice = |run: &Run| run.stderr.starts_with("nephila: ") && run.stderr.lines().count() == 1;
+    assert!(one_voice(&run), "{}", run.stderr);
+    let run = say(&["feeds", "add", "http://example.org/rss"], &dir.join("nofeeds")).done();
+    assert!(one_voice(&run), "{}", run.stderr);
+    let run = say(&["index", "pending", "--host", "nosuch"], &made).done();
+    assert!(one_voice(&run), "{}", run.stderr);
     assert_eq!(say(&["add", "http://example.org/"], &made).done().stderr, "");
     shown(&data, &[&ALLOW[..], &[&server.url("/")]].concat()).done();
     for (args, said) in [
@@ -179,6 +186,7 @@ fn commands_that_found_or_made_something_unexpected_say_so() {
     ] {
         let run = say(&[&["store", "ls"][..], args].concat(), &data).done();
         assert!(run.stderr.contains(said) && run.stdout.is_empty(), "{args:?}: {}", run.stderr);
+        assert!(one_voice(&run), "{args:?}: {}", run.stderr);
     }
     assert_eq!(say(&["store", "ls", "--result", "ok"], &data).done().stderr, "");
     let run = say(&["store", "ls", "--result", "foo"], &data);

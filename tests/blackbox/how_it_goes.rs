@@ -261,3 +261,39 @@ fn flags_and_commands_come_in_groups() {
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{help}");
     assert!(help.lines().all(|line| line.chars().count() <= 110), "{help}");
 }
+
+/// Below the plain heading stands what every command has, and nothing else.
+#[test]
+fn every_option_of_crawl_stands_in_a_group() {
+    let help = run(["crawl", "--help"]).done().text();
+    let plain = help.split_once("\nOptions:\n").expect(&help).1;
+    let plain = plain.lines().take_while(|line| line.is_empty() || line.starts_with(' '));
+    let plain: Vec<&str> = plain.map(str::trim).filter(|line| line.starts_with('-')).collect();
+    assert_eq!(plain.len(), 1, "{plain:?}");
+    assert!(plain[0].starts_with("-h, --help"), "{plain:?}");
+    let settings = help.split_once("\nSettings:\n").expect(&help).1;
+    assert!(settings.contains("--config <FILE>") && settings.contains("--fresh-settings"), "{help}");
+}
+
+/// Hosts wait for different things, and the line says for what most of them do.
+#[test]
+fn progress_says_what_hosts_wait_for() {
+    for (robots, rate, said) in [
+        ("User-agent: *\nCrawl-delay: 30\n", "0", "1 of 1 host waits for its Crawl-delay"),
+        ("", "0.02", "1 of 1 host waits for its rate"),
+    ] {
+        let server = LogServer::start(move |asked| match asked.target.as_str() {
+            "/robots.txt" => Reply::text(robots),
+            "/" => Reply::links((1..9).map(|page| format!("/{page}"))),
+            _ => Reply::text("leaf"),
+        });
+        let dir = TempDir::new();
+        let data = dir.join("data");
+        let mut command = crawl_command(&data);
+        command.args([&server.url("/"), "--req-host-per-sec", rate]);
+        let crawl = Running::start(&mut command);
+        wait_for(said, PATIENCE, || crawl.stderr().contains(said).then_some(()));
+        crawl.signal(Signal::SIGINT);
+        crawl.wait(PATIENCE).done();
+    }
+}

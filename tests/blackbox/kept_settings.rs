@@ -190,7 +190,8 @@ fn credentials_are_never_kept_and_missed_when_they_are_gone() {
     ended(bare(&data).arg(server.url("/")).arg("--config").arg(&file));
     let text = kept(&data);
     assert!(!text.contains("hunter2") && !text.contains("mallory") && !text.contains("auth"), "{text}");
-    let missed = format!("credentials are not kept: the last run had some for {origin} (");
+    let missed =
+        format!("credentials are not kept: an earlier run had some for {origin}, and nothing is fetched");
     let run = ended(bare(&data).arg("--config").arg(&file));
     assert!(!run.stderr.contains("credentials are not kept"), "{}", run.stderr);
     let run = ended(&mut bare(&data));

@@ -113,3 +113,52 @@ fn rules_are_told_in_plain_json() {
         assert_plain(args[1], &run.stdout);
     }
 }
+
+/// What a feed tells, and what its list calls it, is a stranger's as well.
+#[test]
+fn feeds_are_told_in_plain_json() {
+    let rss = format!(
+        "<rss version='2.0'><channel><title>{EVIL}</title><language>{EVIL}</language><item><title>{EVIL}</title>\
+         <link>/story</link><guid isPermaLink='false'>{EVIL}</guid><author>{EVIL}</author></item></channel></rss>"
+    );
+    let rss = rss.replace('"', "&quot;");
+    let of_feed = rss.clone();
+    let web = LogServer::start(move |asked| match asked.target.as_str() {
+        "/robots.txt" => Reply::status("404 Not Found"),
+        "/rss" => Reply::new("200 OK", "Content-Type: application/rss+xml; charset=utf-8\r\n", &of_feed),
+        _ => Reply::html(&format!("<title>{EVIL}</title><p>{EVIL}")),
+    });
+    let dir = TempDir::new();
+    let data = dir.join("data");
+    let named = EVIL.replace('"', "\"\"");
+    let list =
+        dir.write("feeds.csv", format!("url,source,title\n{},\"{named}\",\"{named}\"\n", web.url("/rss")));
+    let file = dir.write("feed.xml", &rss);
+    let feeds = |args: &[&str], more: &[&std::ffi::OsStr]| {
+        let mut command = nephila();
+        command.args(args);
+        if args[1] != "parse" {
+            command.arg("--data").arg(&data);
+        }
+        let run = Running::start(command.args(more)).wait(PATIENCE).done();
+        assert_plain(&args.join(" "), &run.stdout);
+        assert_plain(&args.join(" "), run.stderr.as_bytes());
+        run
+    };
+    feeds(&["feeds", "import", "--json"], &[list.as_os_str()]);
+    let (report, _) = crawl(&data, ["--req-host-per-sec", "0"]);
+    assert_eq!(report["success"], 2, "{report}");
+    let listed = feeds(&["feeds", "ls", "--json"], &[]).json();
+    assert_eq!(listed["source"], EVIL, "the same text is read back");
+    for json in [&["--json"][..], &[]] {
+        for args in
+            [&["feeds", "ls"][..], &["feeds", "show", "1"], &["feeds", "poll", "1"], &["stories", "ls"]]
+        {
+            feeds(&[args, json].concat(), &[]);
+        }
+        feeds(&["feeds", "parse"], &[file.as_os_str()]);
+        feeds(&[&["stories", "why"], json].concat(), &[web.url("/story").as_ref()]);
+        feeds(&[&["feeds", "pause"], json].concat(), &["1".as_ref()]);
+        feeds(&[&["feeds", "resume"], json].concat(), &["1".as_ref()]);
+    }
+}

@@ -47,6 +47,46 @@ fn keys_are_for_their_owner_alone() {
     }
 }
 
+/// What feeds told is for the owner alone, too: it begins with a key, and the URL of a feed may be a secret.
+#[test]
+fn feeds_and_stories_are_for_their_owner_alone() {
+    let web = LogServer::start(|asked| match asked.target.as_str() {
+        "/robots.txt" => Reply::status("404 Not Found"),
+        "/rss" => Reply::new(
+            "200 OK",
+            "Content-Type: application/rss+xml\r\n",
+            "<rss version='2.0'><channel><item><title>A story</title><link>/story</link></item></channel></rss>",
+        ),
+        _ => Reply::html("a story"),
+    });
+    const FILES: [&str; 3] = ["feeds/journal", "stories/ledger", "stories/rows"];
+    for umask in ["022", "000"] {
+        let dir = TempDir::new();
+        let data = dir.join("data");
+        let list = dir.write("feeds.txt", web.url("/rss"));
+        let mut crawl = crawl_command(&data);
+        crawl.arg("--feeds").arg(&list).args(["--req-host-per-sec", "0"]);
+        with_umask(umask, &crawl).done();
+        for file in FILES {
+            assert_eq!(mode(&data.join(file)), 0o600, "{file} with umask {umask}");
+        }
+        // No file that is there beside them is for others.
+        for folder in ["feeds", "stories"] {
+            for file in std::fs::read_dir(data.join(folder)).unwrap().map(|file| file.unwrap().path()) {
+                assert!(file.is_dir() || mode(&file) == 0o600, "{}: {:o}", file.display(), mode(&file));
+            }
+        }
+        // Those of before are tightened.
+        for file in FILES {
+            std::fs::set_permissions(data.join(file), PermissionsExt::from_mode(0o644)).unwrap();
+        }
+        with_umask(umask, &crawl_command(&data)).done();
+        for file in FILES {
+            assert_eq!(mode(&data.join(file)), 0o600, "{file} again");
+        }
+    }
+}
+
 /// Every command that makes a data directory makes it so.
 #[test]
 fn a_new_data_directory_is_not_for_everybody() {

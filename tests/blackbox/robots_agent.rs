@@ -77,3 +77,25 @@ fn what_a_page_says_to_our_name_is_for_us() {
     let flags = |url: &str| stored[url].flags.contains(&"noindex".to_string());
     assert_eq!(urls.each_ref().map(|url| flags(url)), [true, false, false, false]);
 }
+
+/// What was refused to one name is asked for under another, also if that run ends before its turn; under the same name it
+/// stays refused.
+#[test]
+fn what_was_refused_to_another_name_is_asked_again() {
+    let mut stage = Stage::with_robots(web);
+    let urls = ["/a", "/b", "/c"].map(|path| stage.url("a.test", path));
+    let run = |args: &[&str]| Running::start(&mut stage.command(args)).wait(PATIENCE).ended().json();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let report = run(&[&urls[..], &["--user-agent", "otherbot/1.0"]].concat());
+    assert_eq!((result_count(&report, "robots_denied"), &report["pages"]), (3, &0.into()), "{report}");
+    let report = run(&["--user-agent", "OtherBot/2.0"]);
+    assert_eq!((result_count(&report, "robots_denied"), &report["pending"]), (0, &0.into()), "{report}");
+
+    let report = run(&["--user-agent", "goodbot/1.0", "--max-pages", "1"]);
+    assert_eq!((&report["success"], &report["pending"]), (&1.into(), &2.into()), "{report}");
+    let report = run(&["--user-agent", "goodbot/1.0"]);
+    assert_eq!((&report["success"], &report["pending"]), (&2.into(), &0.into()), "{report}");
+    let pages = stage.pages_of("a.test");
+    assert!(pages.iter().all(|asked| asked.user_agent == "goodbot/1.0"), "{pages:?}");
+    stage.assert_proved();
+}

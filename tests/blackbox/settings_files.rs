@@ -1,6 +1,7 @@
 //! The promise: a settings file can say everything that a flag of `crawl` can, sizes and times with their units, and every
 //! mistake in it is told at once, with line, key, cause and mend, before anything is made on disk.
 
+use crate::stage::Stage;
 use crate::support::*;
 use std::path::Path;
 use std::process::Command;
@@ -271,4 +272,60 @@ fn a_flag_that_is_wrong_is_not_held_against_the_file() {
         assert!(!ended.stderr.contains("c.toml"), "{flag}: {}", ended.stderr);
         assert!(!data.exists(), "{flag}");
     }
+}
+
+/// Flags of `crawl` that are about the command itself, and not about a crawl.
+const OF_THE_COMMAND: [&str; 7] =
+    ["config", "fresh-settings", "json", "log-format", "quiet", "verbose", "help"];
+
+/// Every flag is a key of `[crawl]`, or of the section that is named here.
+#[test]
+fn every_flag_of_crawl_is_a_key_of_the_file() {
+    let help = run(["crawl", "--help"]).done().text();
+    let flags: Vec<&str> = help
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with('-'))
+        .filter_map(|line| line.split([' ', ',', '=', '[']).find_map(|word| word.strip_prefix("--")))
+        .filter(|flag| !OF_THE_COMMAND.contains(flag))
+        .collect();
+    assert!(flags.len() > 30 && flags.contains(&"feeds"), "{flags:?}");
+    let dir = TempDir::new();
+    for flag in flags {
+        let (section, key) = match flag {
+            "seeds" | "feeds" => ("crawl", format!("{flag}_file")),
+            "admin" => ("admin", "listen".to_string()),
+            _ => ("crawl", flag.replace('-', "_")),
+        };
+        // What is known is told to be of another type; what is not is told to be unknown.
+        let file = dir.write("c.toml", format!("[{section}]\n{key} = {{}}\n"));
+        let run = run(["config", "check", file.to_str().unwrap()]);
+        let told = run.text();
+        assert!(run.code() == 1 && told.contains(&format!(".{key}: must be")), "--{flag}: {told}");
+    }
+}
+
+/// What `--feeds` says, a file can say, beside it and with the same care.
+#[test]
+fn a_file_names_the_feeds_of_a_crawl() {
+    let mut stage = Stage::new(|asked| match asked.target.as_str() {
+        "/rss" => Reply::new(
+            "200 OK",
+            "Content-Type: application/rss+xml\r\n",
+            "<rss version='2.0'><channel><item><title>A story</title><link>/story</link></item></channel></rss>",
+        ),
+        _ => Reply::html("a story"),
+    });
+    let feed = stage.url("a.test", "/rss");
+    // As an editor leaves it.
+    let list = stage.dir.write("feeds.txt", format!("\u{feff}{feed} # the only one\r\n"));
+    stage.settings(&format!("[crawl]\nfeeds_file = {list:?}\n"));
+    let report = Running::start(&mut stage.command([""; 0])).wait(PATIENCE).done().json();
+    assert_eq!(report["success"], 2, "{report}");
+    assert_eq!(stage.pages_of("a.test").len(), 2);
+    let none = stage.dir.join("none.txt");
+    stage.settings(&format!("[crawl]\nfeeds_file = {none:?}\n"));
+    let run = Running::start(&mut stage.command([""; 0])).wait(PATIENCE);
+    assert_eq!(run.code(), 2);
+    assert!(run.stderr.contains("c.toml:2:crawl.feeds_file: cannot read"), "{}", run.stderr);
 }

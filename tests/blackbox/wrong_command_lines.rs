@@ -139,3 +139,42 @@ fn seeds_as_editors_leave_them() {
     targets.sort();
     assert_eq!(targets, ["/first", "/fourth", "/robots.txt", "/second", "/third"]);
 }
+
+/// The same of a list that is imported, whether a crawl runs or not, and of a file of hosts.
+#[test]
+fn lists_as_editors_leave_them() {
+    let dir = TempDir::new();
+    let data = dir.join("data");
+    let list = dir.write(
+        "the.list",
+        "\u{feff}http://a.test/first\r\nhttp://a.test/second   # the second\r\nhttp://a.test/third\t#third\r\n\
+         http://a.test/fourth#frag\r\n# none\r\nb\t5\t0\t0\thttp://a.test/fifth\t1\tv1\r\n",
+    );
+    let import = || {
+        let mut command = nephila();
+        command.args(["index", "import", "--json", "--data"]).arg(&data).arg(&list);
+        Running::start(&mut command).wait(PATIENCE).done()
+    };
+    let run = import();
+    let told = run.json();
+    assert_eq!((&told["new"], &told["bad"]), (&5.into(), &0.into()), "{told} {}", run.stderr);
+    assert_eq!(run.stderr, "");
+    let mut command = nephila();
+    command.args(["index", "pending", "--data"]).arg(&data);
+    let pending = Running::start(&mut command).wait(PATIENCE).done().text();
+    let mut pending: Vec<&str> = pending.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    pending.sort();
+    let paths = ["fifth", "first", "fourth", "second", "third"].map(|path| format!("http://a.test/{path}"));
+    assert_eq!(pending, paths);
+
+    let server = LogServer::start(|asked| match asked.target.as_str() {
+        "/robots.txt" => Reply::status("404 Not Found"),
+        _ => Reply::text("x"),
+    });
+    let hosts =
+        dir.write("hosts", "\u{feff}127.0.0.1 first.test # the first\r\n127.0.0.1 second.test\t#second\r\n");
+    let urls = ["first", "second"].map(|name| format!("http://{name}.test:{}/", server.port()));
+    let flags = [&urls[0], &urls[1], "--hosts-file", hosts.to_str().unwrap(), "--req-host-per-sec", "0"];
+    let (report, run) = crawl(&dir.join("crawled"), flags);
+    assert_eq!(report["success"], 2, "{}", run.stderr);
+}
