@@ -65,7 +65,7 @@ const GUID_ONLY_MAX: u32 = 3;
 /// A feed that lists fewer shares nothing with the listing before as a rule.
 const GAP_ENTRIES_MIN: usize = 3;
 /// Entries of a listing that are remembered until the next.
-const TOPS: usize = 4;
+const NEWEST: usize = 4;
 /// What is kept of a guid and of a title, and compared.
 const GUID_BYTES_MAX: usize = 1_024;
 const TITLE_BYTES_MAX: usize = 1_024;
@@ -180,12 +180,12 @@ impl Entries {
         }
         polls.guids_bad = guids_bad;
         polls.has_news |= told.new > 0;
-        let tops = tops(&read.entries, &self.urls.prints);
-        let can_tell =
-            polls.tops.iter().filter(|&&top| top != 0).count().min(read.entries.len()) >= GAP_ENTRIES_MIN;
-        told.gap = told.new > 0 && can_tell && !shares(&polls.tops, &self.urls.prints);
+        let before = polls.newest;
+        let known = before.iter().filter(|&&hash| hash != 0).count();
+        let can_tell = known.min(read.entries.len()) >= GAP_ENTRIES_MIN;
+        told.gap = told.new > 0 && can_tell && !shares(&before, &self.urls.prints);
         told.mean_gap_s = mean_gap(&read.entries, desk.now_s);
-        polls.tops = tops;
+        polls.newest = newest(&read.entries, &self.urls.prints);
         (polls.checksum, polls.digest) = (read.checksum, read.digest);
         for (count, more) in [
             (&mut polls.entries, told.entries),
@@ -303,38 +303,39 @@ pub fn is_home_page(url: &str) -> bool {
         || ["index.html", "index.htm", "index.php", "home", "home.html", "default.aspx"].contains(&&*path)
 }
 
-/// What is kept of the print of a URL to know it in the next listing.
-fn top_of(print: u64) -> u16 {
-    (print as u16).max(1)
+/// What is kept of the print of a URL to know it in the next listing. With 16 bits, one listing of a hundred entries in 160
+/// would share one with the listing before by chance, and a gap go unseen.
+fn hash_of(print: u64) -> u32 {
+    (print as u32).max(1)
 }
 
 /// Of the entries that stay longest: the newest by their dates; without them the first and last two, as nobody knows in
 /// which order they are.
-fn tops(entries: &[EntryRead], prints: &[u64]) -> [u16; TOPS] {
-    let mut newest: Vec<usize> = Vec::with_capacity(TOPS + 1);
+fn newest(entries: &[EntryRead], prints: &[u64]) -> [u32; NEWEST] {
+    let mut newest: Vec<usize> = Vec::with_capacity(NEWEST + 1);
     match entries.iter().any(|entry| entry.published_s.is_some()) {
         true => {
             for at in 0..entries.len() {
                 let is_older = |&&other: &&usize| entries[other].published_s >= entries[at].published_s;
                 let place = newest.iter().take_while(is_older).count();
-                if place < TOPS {
+                if place < NEWEST {
                     newest.insert(place, at);
-                    newest.truncate(TOPS);
+                    newest.truncate(NEWEST);
                 }
             }
         }
         false => {
-            let ends = entries.len().saturating_sub(TOPS / 2).max(TOPS / 2);
-            newest.extend((0..entries.len()).filter(|&at| at < TOPS / 2 || at >= ends));
+            let ends = entries.len().saturating_sub(NEWEST / 2).max(NEWEST / 2);
+            newest.extend((0..entries.len()).filter(|&at| at < NEWEST / 2 || at >= ends));
         }
     }
-    let mut tops = [0; TOPS];
-    tops.iter_mut().zip(newest).for_each(|(top, at)| *top = top_of(prints[at]));
-    tops
+    let mut hashes = [0; NEWEST];
+    hashes.iter_mut().zip(newest).for_each(|(hash, at)| *hash = hash_of(prints[at]));
+    hashes
 }
 
-fn shares(tops: &[u16; TOPS], prints: &[u64]) -> bool {
-    prints.iter().any(|&print| tops.contains(&top_of(print)))
+fn shares(newest: &[u32; NEWEST], prints: &[u64]) -> bool {
+    prints.iter().any(|&print| newest.contains(&hash_of(print)))
 }
 
 /// The mean time between entries, by their dates.

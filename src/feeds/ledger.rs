@@ -1,4 +1,4 @@
-use super::block::{Block, HEADER_BYTES, Scan, scan, sealed};
+use super::block::{Block, Blocks, HEADER_BYTES, Scan, scan, sealed};
 use super::entries::DuplicateBy;
 use super::ids::{FeedId, SourceId, StoryId};
 use super::week::Week;
@@ -174,6 +174,11 @@ impl Ledger {
             self.unwritten.shrink_to(256 << 10);
         }
         if sync { self.bytes.sync() } else { Ok(()) }
+    }
+
+    /// The next block of the file, and its place.
+    pub fn next_block(&self, blocks: &mut Blocks) -> io::Result<Option<(u64, Block)>> {
+        blocks.next(&self.bytes)
     }
 
     /// The block at a place of the file, if there is one.

@@ -41,7 +41,7 @@ pub(super) fn next_poll(polls: &Polls, said: &Said, rules: &FeedRules) -> (u32, 
 }
 
 /// Servers that do not say when nothing has changed send everything each time.
-fn plain_s(polls: &Polls, rules: &FeedRules) -> Option<u32> {
+pub(super) fn plain_s(polls: &Polls, rules: &FeedRules) -> Option<u32> {
     (polls.not_modified == 0 || polls.lies).then_some(rules.poll_min_plain_s)
 }
 

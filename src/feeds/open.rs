@@ -1,5 +1,6 @@
 //! How the role is opened on a directory, after whatever end the last process came to; and how it is flushed.
 
+use super::block::{Block, Blocks};
 use super::entries::is_known_by_guid;
 use super::ids::{SourceId, StoryId};
 use super::journal::{Journal, Record};
@@ -103,7 +104,7 @@ impl Feeds {
         rows.cut(scanned.last)?;
         let ledger = Ledger::resume(bytes, seed, scanned.end, scanned.last + 1)?;
         let mut feeds = Feeds::of_parts(rules, read.book, prints, ledger, rows, Some(journal));
-        feeds.take_up(&scanned)?;
+        feeds.take_up(scanned.from)?;
         if !read.again.is_empty() {
             told.push(Told::ReadAgain { feeds: read.again.len() as u64 });
             read.again.iter().for_each(|feed| feeds.read_again(*feed));
@@ -128,20 +129,32 @@ impl Feeds {
         Ok(Some(feeds))
     }
 
-    /// Takes up what the runs do not cover, and the stories that wait for their download.
-    fn take_up(&mut self, scanned: &Tail) -> io::Result<()> {
-        let covered = self.prints.covered();
-        for (place, number, entry) in &scanned.entries {
-            if self.rows.get(*number)?.is_none() {
-                let state = if matches!(entry, Kept::Duplicate(..)) {
-                    RowState::Duplicate
-                } else {
-                    RowState::Pending
-                };
-                self.rows.set(*number, Row { at: *place, state, ..Row::default() });
+    /// Takes up what the runs do not cover, from a block of the ledger on, and the stories that wait for their download. One
+    /// block is in memory at a time, however much of the ledger is to be read.
+    fn take_up(&mut self, from: u64) -> io::Result<()> {
+        let (covered, mut last) = (self.prints.covered(), 0);
+        let mut blocks = Blocks::from(from);
+        let mut untold = 0;
+        while let Some((place, block)) = self.ledger.next_block(&mut blocks)? {
+            for (number, entry) in entries(&block) {
+                if number <= covered.max(last) {
+                    continue;
+                }
+                if self.rows.get(number)?.is_none() {
+                    let state = match entry {
+                        LedgerEntry::Duplicate(_) => RowState::Duplicate,
+                        LedgerEntry::Story(_) => RowState::Pending,
+                    };
+                    self.rows.set(number, Row { at: place, state, ..Row::default() });
+                }
+                self.know_again(number, &entry)?;
+                untold += 1;
             }
-            if *number > covered {
-                self.know_again(*number, entry)?;
+            last = last.max(block.first.saturating_add(block.count).saturating_sub(1));
+            if untold >= TAKEN_UP_AT_ONCE {
+                untold = 0;
+                self.prints.settle()?;
+                self.rows.write(false)?;
             }
         }
         self.prints.settle()?;
@@ -157,27 +170,30 @@ impl Feeds {
         Ok(())
     }
 
-    fn know_again(&mut self, number: u32, entry: &Kept) -> io::Result<()> {
+    fn know_again(&mut self, number: u32, entry: &LedgerEntry<'_>) -> io::Result<()> {
         let scoped = |source: SourceId| match self.rules.scope {
             StoryScope::Source => source,
             StoryScope::All => SourceId(0),
         };
-        let (source, url) = match entry {
-            Kept::Duplicate(source, url) => (scoped(*source), url),
-            Kept::Story { source, url, .. } => (scoped(*source), url),
+        let (of, url) = match entry {
+            LedgerEntry::Duplicate(duplicate) => (duplicate.source, duplicate.url),
+            LedgerEntry::Story(story) => (story.source, story.url),
         };
-        let mut found = vec![(PrintKind::Url, self.prints.of_text(PrintKind::Url, source, url))];
-        if let Kept::Story { source: of, guid, title, week, .. } = entry {
-            let name = self.book.source(*of).map_or("", |source| &source.name);
-            if let Some(guid) = guid {
-                found.push((PrintKind::Guid, self.prints.of_text(PrintKind::Guid, source, guid)));
+        let source = scoped(of);
+        let mut found =
+            [Some((PrintKind::Url, self.prints.of_text(PrintKind::Url, source, url))), None, None];
+        if let LedgerEntry::Story(story) = entry {
+            if is_known_by_guid(story) {
+                found[1] = Some((PrintKind::Guid, self.prints.of_text(PrintKind::Guid, source, story.guid)));
             }
-            let normal = normal(title, name);
+            let name = self.book.source(of).map_or("", |source| &source.name);
+            let normal = normal(story.title, name);
             if !normal.is_empty() {
-                found.push((PrintKind::Title, self.prints.of_title(source, *week, &normal)));
+                let week = Week::of(story.published_s.unwrap_or(story.seen_s));
+                found[2] = Some((PrintKind::Title, self.prints.of_title(source, week, &normal)));
             }
         }
-        for (kind, print) in found {
+        for (kind, print) in found.into_iter().flatten() {
             if self.prints.find(print)?.is_none() {
                 self.prints.insert(print, kind, number);
             }
@@ -244,59 +260,35 @@ impl Feeds {
     }
 }
 
-/// What an opening takes up of an entry.
-enum Kept {
-    Story { source: SourceId, url: Box<str>, guid: Option<Box<str>>, title: Box<str>, week: Week },
-    Duplicate(SourceId, Box<str>),
-}
+/// Entries after which an opening hands what it took up to the set and the rows.
+const TAKEN_UP_AT_ONCE: u32 = 16 << 10;
 
 /// The end of a ledger.
 struct Tail {
+    /// Where it was read from.
+    from: u64,
     /// The number of the last entry.
     last: u32,
     end: u64,
     torn_bytes: u64,
     damaged: Vec<(u64, u64)>,
-    entries: Vec<(u64, u32, Kept)>,
 }
 
-/// Reads a ledger from the block of the entry `covered` on, or all of it.
+/// Reads a ledger from the block of the entry `covered` on, or all of it, and keeps nothing of its entries.
 fn scan_tail(bytes: &Bytes, rows: &Rows, covered: u32) -> io::Result<Tail> {
     let mut from = FILE_HEADER_BYTES;
     if covered > 0
         && let Some(row) = rows.get(covered)?
-        && let Some(block) = super::block::Block::read(bytes, row.at)?
+        && let Some(block) = Block::read(bytes, row.at)?
         && (block.first..block.first.saturating_add(block.count)).contains(&covered)
     {
         from = row.at;
     }
-    let (mut last, mut kept) = (0, Vec::new());
-    let scan = scan_ledger(bytes, from, |place, block| {
-        let before = last;
-        for (number, entry) in entries(block) {
-            if number <= covered.max(before) {
-                continue;
-            }
-            kept.push((
-                place,
-                number,
-                match entry {
-                    LedgerEntry::Duplicate(duplicate) => {
-                        Kept::Duplicate(duplicate.source, duplicate.url.into())
-                    }
-                    LedgerEntry::Story(story) => Kept::Story {
-                        source: story.source,
-                        url: story.url.into(),
-                        guid: Some(story.guid).filter(|_| is_known_by_guid(&story)).map(Box::from),
-                        title: story.title.into(),
-                        week: Week::of(story.published_s.unwrap_or(story.seen_s)),
-                    },
-                },
-            ));
-        }
+    let mut last = 0;
+    let scan = scan_ledger(bytes, from, |_, block| {
         last = last.max(block.first.saturating_add(block.count).saturating_sub(1));
     })?;
-    Ok(Tail { last, end: scan.end, torn_bytes: scan.torn_bytes, damaged: scan.damaged, entries: kept })
+    Ok(Tail { from, last, end: scan.end, torn_bytes: scan.torn_bytes, damaged: scan.damaged })
 }
 
 fn about(path: &Path) -> impl FnOnce(io::Error) -> io::Error + '_ {

@@ -1,8 +1,9 @@
-use super::next_poll::{HALVINGS_MAX, Said, next_poll};
+use super::next_poll::{HALVINGS_MAX, Said, next_poll, plain_s};
 use super::polls::Polls;
 use super::read::{ReadTold, Redundant};
 use super::reason::PollReason;
 use super::rules::FeedRules;
+use super::windows::outside;
 use crate::base::CLOCK_SET_S;
 use crate::proto::record::ResultCode;
 
@@ -24,6 +25,8 @@ pub struct PollOutcome<'a> {
     pub had_validators: bool,
     /// A document came, and it is no feed.
     pub not_a_feed: bool,
+    /// The rules of this crawl keep out the place that it led to: no fault of the feed.
+    pub is_refused: bool,
 }
 
 impl PollOutcome<'_> {
@@ -38,6 +41,7 @@ impl PollOutcome<'_> {
             moved_to: None,
             had_validators: false,
             not_a_feed: false,
+            is_refused: false,
         }
     }
 }
@@ -68,6 +72,9 @@ pub(super) fn note(
     read: Option<&ReadTold>,
     rules: &FeedRules,
 ) -> Effect {
+    if outcome.is_refused {
+        return note_refused(polls, outcome, rules);
+    }
     let at_s = outcome.at_s;
     let was_in_doubt = std::mem::take(&mut polls.in_doubt);
     // Nobody asked whether something had changed: such a 304 says nothing.
@@ -175,14 +182,66 @@ fn learn_rate(polls: &mut Polls, told: &ReadTold, silence_s: u32) {
     polls.mean_gap_s = (mean as u32).max(1);
 }
 
-/// When a feed is due by a clock that says `now_s`, if it was put off by one that was wrong.
-pub(super) fn mended(polls: &Polls, now_s: u32, rules: &FeedRules) -> Option<u32> {
-    let latest_s = now_s.saturating_add(rules.poll_max_s);
+/// Notes a poll that the rules of this crawl ended. It neither failed nor succeeded, and the next one is as far away as this
+/// one was.
+fn note_refused(polls: &mut Polls, outcome: &PollOutcome<'_>, rules: &FeedRules) -> Effect {
+    let wait_s = interval_s(polls, rules);
+    polls.attempt_s = outcome.at_s;
+    (polls.result, polls.status) = (outcome.result as u8, outcome.status);
+    polls.polls = polls.polls.saturating_add(1);
+    (polls.moves, polls.moves_to) = (0, 0);
+    let (due_s, _) = outside(outcome.at_s.saturating_add(wait_s), &polls.hints());
+    (polls.due_s, polls.why) = (due_s, PollReason::Refused);
+    Effect::None
+}
+
+/// The time between the last poll and the next, within the bounds of today.
+pub(super) fn interval_s(polls: &Polls, rules: &FeedRules) -> u32 {
+    let interval_s = match polls.attempt_s {
+        0 => 0,
+        attempt_s => polls.due_s.saturating_sub(attempt_s),
+    };
+    let least_s = rules.poll_min_s.max(plain_s(polls, rules).unwrap_or(0));
+    interval_s.min(rules.poll_max_s).max(least_s)
+}
+
+/// Mends what a clock that was ahead has written: nothing is dated after now, and no poll is further away than it would be
+/// by the figures of today. False if there is nothing to mend, or the clock was never set.
+pub(super) fn mend(polls: &mut Polls, now_s: u32, rules: &FeedRules) -> bool {
     // The second in which a poll ended counts whole: the next one, at the latest, is not the future.
-    let is_wrong = polls.attempt_s > now_s.saturating_add(1)
-        && polls.due_s > latest_s
-        && u64::from(now_s) >= CLOCK_SET_S;
-    is_wrong.then_some(latest_s)
+    let is_ahead = |at_s: u32| at_s > now_s.saturating_add(1);
+    if u64::from(now_s) < CLOCK_SET_S {
+        return false;
+    }
+    // These are due from the moment that they are told.
+    let is_at_once = matches!(polls.why, PollReason::New | PollReason::Asked | PollReason::Again);
+    let is_wrong = is_at_once && is_ahead(polls.due_s);
+    if is_wrong {
+        polls.due_s = now_s;
+    }
+    if !is_ahead(polls.attempt_s) {
+        return is_wrong;
+    }
+    let interval_s = polls.due_s.saturating_sub(polls.attempt_s);
+    if is_ahead(polls.since_s) {
+        // By one clock, right or wrong, a silence is as long as it is.
+        polls.since_s = now_s.saturating_sub(polls.attempt_s.saturating_sub(polls.since_s));
+    }
+    polls.attempt_s = now_s;
+    polls.success_s = polls.success_s.min(now_s);
+    polls.failing_s = polls.failing_s.min(now_s);
+    // What is never due stays so.
+    if polls.due_s > 0 && !is_at_once {
+        let said = Said {
+            failed: polls.failures > 0,
+            max_age_s: Some(polls.max_age_s),
+            retry_after_s: Some(interval_s).filter(|_| polls.why == PollReason::RetryAfter),
+        };
+        let (latest_s, _) = next_poll(polls, &said, rules);
+        polls.due_s = now_s.saturating_add(interval_s).min(latest_s);
+        polls.why = PollReason::Clock;
+    }
+    true
 }
 
 impl ReadTold {

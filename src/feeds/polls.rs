@@ -66,8 +66,9 @@ figures! {
         in_doubt: bool,
         /// Its 304s were wrong: only digests count.
         lies: bool,
-        /// Hashes of the newest entries of the last listing.
-        tops: [u16; 4],
+        /// Hashes of the newest entries of the last listing. `tops`, in records of earlier builds, are the same of 16 bits:
+        /// they are passed by, and the first listing after them is compared with nothing.
+        newest: [u32; 4],
         /// `ttl`, `sy:update*`, `skipHours` and `skipDays`.
         ttl_s: u32,
         period_s: u32,

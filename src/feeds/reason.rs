@@ -18,6 +18,7 @@ named_enum! {
         PollMinPlain = "poll_min_plain",
         PollMax = "poll_max",
         Failed = "failed",
+        Refused = "refused",
         Moved = "moved",
         Asked = "asked",
         Again = "again",
@@ -48,11 +49,14 @@ impl PollReason {
             }
             PollReason::PollMax => "no feed waits for longer (poll_max)",
             PollReason::Failed => "the last poll failed, and the next one is its retry",
+            PollReason::Refused => {
+                "the rules of this crawl keep out the place that it led to, and it is asked as often as before"
+            }
             PollReason::Moved => "it has moved, and is asked at its new place",
             PollReason::Asked => "somebody asked for it",
             PollReason::Again => "stories of its last poll were lost with the end of a process",
             PollReason::Clock => {
-                "the clock was wrong when it was put off, and it waits no longer than poll_max"
+                "the clock was wrong when it was put off, and it waits no longer than it would from now on"
             }
             PollReason::Paused => "it is paused",
             PollReason::Gone => "its server said that it is gone for good (410)",

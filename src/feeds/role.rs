@@ -4,7 +4,7 @@ use super::feed::{Feed, FeedState};
 use super::ids::{FeedId, SourceId, StoryId};
 use super::journal::{Journal, Record};
 use super::ledger::Ledger;
-use super::outcome::{Effect, PollOutcome, mended, note};
+use super::outcome::{Effect, PollOutcome, interval_s, mend, note};
 use super::prints::Prints;
 use super::read::{FeedRead, NewStory, ReadTold};
 use super::reason::{NextPoll, PollReason};
@@ -140,14 +140,27 @@ impl Feeds {
         self.book.sources()
     }
 
-    /// When a feed is asked next. One that was put off by a clock that was wrong waits no longer than any other.
+    /// When a feed is asked next. One that was put off by a clock that was wrong waits no longer than it would from now on.
     pub fn next(&mut self, feed: FeedId, now_s: u32) -> Option<NextPoll> {
         let known = self.book.feed_mut(feed)?;
-        if let Some(due_s) = mended(&known.polls, now_s, &self.rules) {
-            (known.polls.due_s, known.polls.why) = (due_s, PollReason::Clock);
+        if mend(&mut known.polls, now_s, &self.rules) {
             self.polled.insert(feed);
         }
         Some(known.polls.next())
+    }
+
+    /// Mends what a clock that was ahead has written of any feed.
+    pub fn mend(&mut self, now_s: u32) {
+        for feed in 1..=self.book.all().len() as u32 {
+            self.next(FeedId(feed), now_s);
+        }
+    }
+
+    /// When a feed that the rules of this crawl do not let be asked is looked at again: as far from now as its polls are from
+    /// one another. Nothing was asked, and nothing is noted: with other rules it is due as it was.
+    pub fn refused_until(&self, feed: FeedId, now_s: u32) -> u32 {
+        let wait_s = self.book.feed(feed).map_or(0, |feed| interval_s(&feed.polls, &self.rules));
+        now_s.saturating_add(wait_s.max(1))
     }
 
     /// Feeds whose next poll was changed by other than a poll since this was asked last: the doc index is to be told.

@@ -19,11 +19,13 @@ const RESPONSE_PAUSE_US_MAX: u64 = 30_000_000;
 const CRAWL_DELAY_MS_MAX: u32 = 300_000;
 /// Retry-After is honoured up to here.
 const RETRY_AFTER_S_MAX: u32 = 86_400;
-/// 429 and 503 double the pause from at least the first to at most the second; each good answer takes back a
-/// tenth of the first.
+/// 429 and 503 double the pause from at least the first to at most the second. Each good answer takes back a tenth of what
+/// it is, and at least a tenth of the first: from an hour, less than a hundred answers lead to the usual pause. A recovery by
+/// steps of one size would lose against doubling, and an address that refuses one request in fifty would end at the hour.
 const PENALTY_US_MIN: u64 = 1_000_000;
 const PENALTY_US_MAX: u64 = 3_600_000_000;
-const PENALTY_RECOVERY_US: u64 = PENALTY_US_MIN / 10;
+const PENALTY_RECOVERY_SHARE: u32 = 10;
+const PENALTY_RECOVERY_US_MIN: u32 = PENALTY_US_MIN as u32 / PENALTY_RECOVERY_SHARE;
 /// A host that has failed this often in a row is left alone for the second, doubled with each further failure up
 /// to the third.
 const FAILURES_FREE: u8 = 3;
@@ -171,7 +173,8 @@ impl Pace {
             self.penalty_us = doubled.min(u64::from(u32::MAX)) as u32;
             self.put_off(now.plus_us(self.gap_us(rules)));
         } else if report.status != 0 {
-            self.penalty_us = self.penalty_us.saturating_sub(PENALTY_RECOVERY_US as u32);
+            let recovery_us = (self.penalty_us / PENALTY_RECOVERY_SHARE).max(PENALTY_RECOVERY_US_MIN);
+            self.penalty_us = self.penalty_us.saturating_sub(recovery_us);
         }
         if report.status != 0 {
             self.set_failures(0);
@@ -218,6 +221,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Rng;
 
     const OK: Report = Report { result: ResultCode::Ok, status: 200, took_us: 0, retry_after_s: None };
 
@@ -273,5 +277,41 @@ mod tests {
             pace.answered(&rules, &OK, Now::from_us(9));
         }
         assert_eq!(pace.gap_us(&rules), 0, "recovered, slowly");
+    }
+
+    #[test]
+    fn an_hour_is_taken_back_within_a_hundred_answers() {
+        let rules = Niceness::from_rate(1.0, 1, 1.0);
+        let mut pace = Pace { penalty_us: PENALTY_US_MAX as u32, ..Pace::default() };
+        pace.answered(&rules, &OK, Now::from_us(9));
+        assert_eq!(pace.gap_us(&rules), PENALTY_US_MAX / 10 * 9, "a tenth of it");
+        let answers = (1..).take_while(|_| {
+            pace.answered(&rules, &OK, Now::from_us(9));
+            pace.penalty_us > 0
+        });
+        assert!(answers.count() < 98);
+        assert_eq!(pace.gap_us(&rules), rules.gap_us);
+    }
+
+    /// A year of polls, of which one in fifty is refused: the pause comes back again and again, and is short as a rule.
+    #[test]
+    fn an_address_that_refuses_now_and_then_keeps_its_pace_for_a_year() {
+        let rules = Niceness::from_rate(1.0, 1, 1.0);
+        let busy = Report { status: 503, ..OK };
+        let (mut pace, mut rng) = (Pace::default(), Rng::new(16));
+        let (mut now, year) = (Now::from_us(5), Now::from_us(5).plus_ms(365 * 86_400_000));
+        let (mut requests, mut recovered, mut had_penalty) = (0u32, 0u32, false);
+        while now < year {
+            // Feeds of the address want something every minute.
+            now = now.plus_ms(60_000).max(pace.due());
+            pace.asked(&rules, now);
+            pace.answered(&rules, if rng.chance(20) { &busy } else { &OK }, now.plus_ms(100));
+            requests += 1;
+            recovered += u32::from(had_penalty && pace.penalty_us == 0);
+            had_penalty = pace.penalty_us > 0;
+        }
+        let minutes = 365 * 24 * 60;
+        assert!(requests > minutes / 100 * 98, "{requests} requests in {minutes} minutes");
+        assert!(recovered > 1_000, "it came back {recovered} times");
     }
 }

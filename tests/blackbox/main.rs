@@ -52,6 +52,7 @@
 //! | `feeds_book` | feeds are added, imported, looked at and changed without a crawl   |
 //! | `figures`    | figures for a monitor are those of summary, log and store         |
 //! | `feed_polls` | a feed is asked seldom, with conditions, when it is due, and where it has moved to |
+//! | `feed_redirects` | a feed moves where it is led for good; rings fail, and what our rules refuse does not |
 //! | `feed_stories`| a story is found once and fetched, through kills, however it is told |
 //! | `story_texts`| a story gets its text and is found by its words; a bad page harms no other |
 //! | `filters`    | lists of documents and of pending URLs are narrowed as asked      |
@@ -140,6 +141,7 @@ mod excluded;
 mod explain;
 mod export;
 mod feed_polls;
+mod feed_redirects;
 mod feed_stories;
 mod feeds_book;
 mod feeds_parse;

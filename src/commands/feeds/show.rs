@@ -3,7 +3,7 @@ use super::desk::book;
 use super::feed_told::{FeedTold, time};
 use crate::base::{shown, span};
 use crate::commands::shared::{DataArg, Failure, tell, with_age};
-use crate::doc_index::DocumentLine;
+use crate::doc_index::{DocState, DocumentLine};
 use crate::feeds::{PollReason, Polls};
 use crate::proto::record::ResultCode;
 use clap::Args;
@@ -35,6 +35,8 @@ struct Shown {
     /// What the next poll says it has.
     etag: Option<String>,
     last_modified: Option<String>,
+    /// Why the rules of the last crawl did not let it be asked.
+    left_out: Option<String>,
     last_polls: Vec<PollTold>,
 }
 
@@ -61,8 +63,12 @@ impl ShowArgs {
         };
         let last_polls = view.last_polls(id, LAST_POLLS).iter().map(told).collect();
         let line = feed.doc_id().and_then(|doc_id| self.document(doc_id));
-        let (etag, last_modified) = line.map_or((None, None), |line| (line.etag, line.last_modified));
-        let shown = Shown { feed: FeedTold::in_full(&view, feed), etag, last_modified, last_polls };
+        let (etag, last_modified, left_out) = line.map_or((None, None, None), |line| {
+            let is_left_out = line.state == Some(DocState::Excluded);
+            (line.etag, line.last_modified, line.reason.filter(|_| is_left_out))
+        });
+        let feed = FeedTold::in_full(&view, feed);
+        let shown = Shown { feed, etag, last_modified, left_out, last_polls };
         tell(&shown, self.json, Shown::text)
     }
 }
@@ -99,7 +105,7 @@ impl Shown {
             .map(|(_, name)| name)
             .collect();
         let names: Vec<String> = feed.names.iter().map(u32::to_string).collect();
-        let rows: [(&str, Option<String>); 33] = [
+        let rows: [(&str, Option<String>); 34] = [
             ("id", Some(feed.id.to_string())),
             ("url", text(&feed.url)),
             ("title", text(&feed.title)),
@@ -115,6 +121,7 @@ impl Shown {
             ("names", text(&names.join(" "))),
             ("added", at(&feed.added)),
             ("next poll", Some(feed.because.clone())),
+            ("left out", self.left_out.as_deref().and_then(text)),
             ("asked", feed.unconditional.then(|| "without conditions".to_string())),
             ("last poll", at(&feed.last_attempt)),
             ("result", last),

@@ -97,6 +97,9 @@ impl DocIndex {
         let origin = row.raise(discovered.origin);
         if let Some(host) = self.frontier.push_url(&discovered.url, doc_id, origin) {
             self.uncount(host, &row);
+            if row.state == DocState::Excluded {
+                self.books.uncount_excluded();
+            }
             self.books.make_pending(doc_id);
         }
         Ok(())

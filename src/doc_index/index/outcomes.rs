@@ -136,8 +136,13 @@ impl DocIndex {
 
     /// The rules of this crawl keep out what was handed out.
     pub fn exclude(&mut self, doc_id: u32, reason: &str, now_s: u32) {
+        self.exclude_until(doc_id, reason, now_s, 0);
+    }
+
+    /// The same until then, when it is pending again: what a name leads to may change. 0 stands for never.
+    pub fn exclude_until(&mut self, doc_id: u32, reason: &str, now_s: u32, due_s: u32) {
         let Some(host) = self.books.close(doc_id) else { return };
-        let mut row = Row { state: DocState::Excluded, due_s: 0, ..self.row(doc_id) };
+        let mut row = Row { state: DocState::Excluded, due_s, ..self.row(doc_id) };
         row.fetched_s = if row.fetched_s == 0 { now_s } else { row.fetched_s };
         let mut note = self.note(doc_id, &row);
         note.reason = Some(reason.into());

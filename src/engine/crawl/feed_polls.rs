@@ -6,7 +6,7 @@ use crate::engine::runtime::counters::Counters;
 use crate::feeds::{EntryRead, FeedId, FeedRead, FeedRules, Feeds, NewFeed, NextPoll, PollOutcome, StoryId};
 use crate::handler::{FeedAnswer, FeedLink, FeedListing};
 use crate::limits::REDIRECTS_MAX;
-use crate::proto::job::{Candidate, DocKind, Poll, Provenance};
+use crate::proto::job::{Candidate, Chain, DocKind, Poll, Provenance};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
@@ -49,14 +49,21 @@ struct OpenPoll {
 }
 
 /// A poll that came to a document by redirects.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Hop {
     feed: FeedId,
     /// The document of the feed itself.
     doc_id: u32,
-    hops: u8,
+    /// The URLs that led here.
+    chain: Chain,
     /// All of them were for good.
     for_good: bool,
+}
+
+impl Hop {
+    fn hops(&self) -> u8 {
+        self.chain.0.len().min(usize::from(u8::MAX)) as u8
+    }
 }
 
 /// Stories go before what links lead to, and feeds before them.
@@ -76,6 +83,7 @@ impl FeedPolls {
             scratch: Vec::new(),
         };
         polls.feeds.take_moved_due();
+        polls.feeds.mend(now_s);
         let all: Vec<FeedId> = polls.feeds.feeds().map(|feed| feed.id()).collect();
         all.into_iter().for_each(|feed| polls.place(feed, index, now_s));
         polls.take_up_stories(index, now_s);
@@ -237,7 +245,7 @@ impl FeedPolls {
 
     /// The feed that a document is, or that a poll led from to it.
     fn feed_of(&self, doc_id: u32) -> Option<FeedId> {
-        let hop = || self.open.get(&doc_id)?.hop.map(|hop| hop.feed);
+        let hop = || self.open.get(&doc_id)?.hop.as_ref().map(|hop| hop.feed);
         self.feeds.at(doc_id).or_else(hop)
     }
 
@@ -266,8 +274,10 @@ impl FeedPolls {
             return false;
         };
         let polls = known.polls();
-        // What the index was told of later was lost by the role with the end of its files.
-        let is_lost = index.answered_s(doc_id) > polls.attempt_s();
+        // What the index was told of later was lost by the role with the end of its files; what a wrong clock dates after now
+        // says nothing of that.
+        let answered_s = index.answered_s(doc_id);
+        let is_lost = answered_s > polls.attempt_s() && answered_s <= now_s;
         if is_lost || next.unconditional {
             candidate.held = None;
         }
@@ -276,9 +286,10 @@ impl FeedPolls {
             Some(Box::new(Poll { due_s, why, digest: polls.digest(), checksum: polls.checksum() }));
         (candidate.provenance.kind, candidate.provenance.head_only) = (DocKind::Feed, false);
         // How it was found once is no part of this poll.
-        let hops = self.open.get(&doc_id).and_then(|open| open.hop).map_or(0, |hop| hop.hops);
-        (candidate.provenance.hops, candidate.chain) = (hops, None);
-        self.open.entry(doc_id).or_default().asked = Some(candidate.held.is_some());
+        let open = self.open.entry(doc_id).or_default();
+        candidate.provenance.hops = open.hop.as_ref().map_or(0, Hop::hops);
+        candidate.chain = open.hop.as_ref().map(|hop| Box::new(hop.chain.clone()));
+        open.asked = Some(candidate.held.is_some());
         true
     }
 
@@ -333,8 +344,8 @@ impl FeedPolls {
         }
         self.is_dirty = true;
         let answer = answer.unwrap_or_default();
-        let for_good = hop.is_none_or(|hop| hop.for_good) && answer.has_moved;
-        let hops = hop.map_or(0, |hop| hop.hops);
+        let for_good = hop.as_ref().is_none_or(|hop| hop.for_good) && answer.has_moved;
+        let hops = hop.as_ref().map_or(0, Hop::hops);
         if let Some(new) = leads_to.filter(|_| hops < REDIRECTS_MAX) {
             let origin = Origin { priority: PRIORITY_FEED, ..Origin::new(doc_id, new.provenance) };
             let named = index.name(&new.url, origin, now_s);
@@ -345,13 +356,29 @@ impl FeedPolls {
                     && !is_page_to_be(named, index)
             };
             if let Some(named) = named.filter(is_free) {
+                let url = index.url(doc_id);
                 index.record_poll(outcome, NEVER_S);
                 index.set_due(named.doc_id, now_s);
-                let origin = hop.map_or(doc_id, |hop| hop.doc_id);
-                let hop = Hop { feed, doc_id: origin, hops: hops + 1, for_good };
+                let (origin, mut chain) =
+                    hop.map_or((doc_id, Chain::default()), |hop| (hop.doc_id, hop.chain));
+                chain.0.push(url.map_or(0, |url| url.fingerprint()));
+                let hop = Hop { feed, doc_id: origin, chain, for_good };
                 self.open.entry(named.doc_id).or_default().hop = Some(hop);
                 return true;
             }
+        }
+        // The rules of this crawl are no fault of a feed.
+        if outcome.result == ResultCode::BlockedAddress {
+            let due_s = match hop {
+                None => self.feeds.refused_until(feed, now_s),
+                Some(_) => 0,
+            };
+            let reason = outcome.note.as_ref().and_then(|note| note.reason.as_deref());
+            index.exclude_until(doc_id, reason.unwrap_or("its address is not allowed"), now_s, due_s);
+            if let Some(hop) = hop {
+                self.refused(&hop, outcome.result, index, now_s);
+            }
+            return true;
         }
         let told_s = self.feeds.feed(feed).map_or(0, |feed| feed.polls().attempt_s());
         // A second that has begun counts whole: what is asked for in seconds is kept to the last of them.
@@ -360,7 +387,8 @@ impl FeedPolls {
             // A process that was killed told the role, and not the index.
             true => self.feeds.next(feed, now_s),
             false => {
-                let moved_to = moved_to(outcome, hop.filter(|hop| hop.for_good), for_good, index);
+                let moved_to =
+                    moved_to(outcome, hop.as_ref().is_some_and(|hop| hop.for_good), for_good, index);
                 let ended = PollOutcome {
                     digest: answer.digest,
                     max_age_s: answer.max_age_s,
@@ -383,11 +411,7 @@ impl FeedPolls {
             }
         };
         let due_s = next.map_or(NEVER_S, due_of);
-        match hop {
-            None if outcome.result == ResultCode::BlockedAddress => {
-                let reason = outcome.note.as_ref().and_then(|note| note.reason.as_deref());
-                index.exclude(doc_id, reason.unwrap_or("its address is not allowed"), now_s);
-            }
+        match &hop {
             None => drop(index.record_poll(outcome, due_s)),
             Some(hop) => {
                 index.record_poll(outcome, NEVER_S);
@@ -396,7 +420,7 @@ impl FeedPolls {
         }
         // It has moved: from now on it is another document.
         if self.feeds.feed(feed).is_some_and(|known| known.doc_id().is_none()) {
-            index.set_due(hop.map_or(doc_id, |hop| hop.doc_id), NEVER_S);
+            index.set_due(hop.as_ref().map_or(doc_id, |hop| hop.doc_id), NEVER_S);
             self.place(feed, index, now_s);
         }
         true
@@ -439,17 +463,22 @@ impl FeedPolls {
 
     /// The rules of this crawl keep a story out, or the place that a poll was led to.
     pub fn left_out(&mut self, doc_id: u32, index: &mut DocIndex, now_s: u32) {
-        if let Some(hop) = self.open.get(&doc_id).and_then(|open| open.hop) {
+        if let Some(hop) = self.open.get_mut(&doc_id).and_then(|open| open.hop.take()) {
             self.open.remove(&doc_id);
-            self.is_dirty = true;
-            let ended = PollOutcome::new(ResultCode::Other, 0, now_s);
-            let next = self.feeds.polled(hop.feed, &ended, now_s);
-            index.set_due(hop.doc_id, due_of(next));
+            self.refused(&hop, ResultCode::Other, index, now_s);
         }
         if self.feeds.awaits(doc_id) {
             self.is_dirty = true;
             self.fetched(doc_id, ResultCode::Other, now_s);
         }
+    }
+
+    /// The rules of this crawl keep out the place that a poll was led to.
+    fn refused(&mut self, hop: &Hop, result: ResultCode, index: &mut DocIndex, now_s: u32) {
+        self.is_dirty = true;
+        let ended = PollOutcome { is_refused: true, ..PollOutcome::new(result, 0, now_s) };
+        let next = self.feeds.polled(hop.feed, &ended, now_s);
+        index.set_due(hop.doc_id, due_of(next));
     }
 
     fn noted<T>(&mut self, result: io::Result<T>) -> Option<T> {
@@ -478,11 +507,12 @@ fn due_of(next: NextPoll) -> u32 {
 }
 
 /// Where redirects for good led a poll: all of them, up to this document, or from it to where nobody follows.
-fn moved_to(outcome: &Outcome, hop: Option<Hop>, for_good: bool, index: &mut DocIndex) -> Option<String> {
+fn moved_to(outcome: &Outcome, led_for_good: bool, for_good: bool, index: &mut DocIndex) -> Option<String> {
     let new_url = outcome.note.as_ref().and_then(|note| note.new_url.as_deref());
     match (outcome.result, new_url) {
         (ResultCode::Redirect, Some(new_url)) => for_good.then(|| new_url.to_string()),
-        _ => hop.and_then(|_| index.url(outcome.doc_id)).map(|url| url.to_string()),
+        _ if led_for_good => index.url(outcome.doc_id).map(|url| url.to_string()),
+        _ => None,
     }
 }
 

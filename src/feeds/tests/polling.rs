@@ -54,7 +54,7 @@ fn who_never_said_304_is_asked_by_the_hour() {
     );
     same(&mut feeds, feed, NOON + 3_601);
     brings(&mut feeds, feed, &[entry("http://a.example/2", "", "Two", 0)], NOON + 7_200);
-    assert_eq!(feeds.next(feed, NOON).unwrap().due_s, NOON + 7_500);
+    assert_eq!(feeds.next(feed, NOON + 7_200).unwrap().due_s, NOON + 7_500);
 }
 
 #[test]
@@ -245,14 +245,122 @@ fn the_second_in_which_a_poll_ended_is_not_the_future() {
 fn a_clock_that_was_wrong_puts_nothing_off_for_long() {
     let mut feeds = in_memory();
     let feed = conditional(&mut feeds);
-    same(&mut feeds, feed, NOON + 400 * 86_400);
+    let wrong = same(&mut feeds, feed, NOON + 400 * 86_400);
+    assert_eq!(wrong.why, PollReason::PollMax);
     let next = feeds.next(feed, NOON + 300).unwrap();
-    assert_eq!((next.due_s, next.why), (NOON + 300 + WEEK, PollReason::Clock));
+    assert_eq!((next.due_s, next.why), (NOON + 300 + 600, PollReason::Clock), "as if it had been asked now");
     // Set back between two polls: the silence is not less than nothing.
     assert_eq!(same(&mut feeds, feed, NOON - 100).due_s, NOON - 100 + 300);
     // Never set.
     assert_eq!(same(&mut feeds, feed, 40).due_s, 340);
     assert_eq!(feeds.next(feed, 50).unwrap().due_s, 340);
+}
+
+/// A clock that was ahead wrote all of a book; the next process has the right one.
+#[test]
+fn what_a_clock_that_was_ahead_has_written_is_mended_at_the_next_opening() {
+    for ahead_s in [3 * 86_400, 365 * 86_400] {
+        let folder = Folder::new("ahead");
+        let mut feeds = folder.open(FeedRules::default());
+        let then_s = NOON + ahead_s;
+        let url = |name: &str| format!("http://{name}.example/feed");
+        let new = |feeds: &mut Feeds, name: &str| {
+            feeds.add(&NewFeed { url: &url(name), ..NewFeed::default() }, then_s).unwrap().feed
+        };
+        let [quick, silent, failing, waits, unasked, wished, paused] =
+            ["quick", "silent", "failing", "waits", "unasked", "wished", "paused"]
+                .map(|name| new(&mut feeds, name));
+        for feed in [quick, silent, failing, waits, wished, paused] {
+            same(&mut feeds, feed, then_s - 80_000);
+            brings(&mut feeds, feed, &[entry(&url("story"), "", "One", 0)], then_s - 40_000);
+        }
+        brings(&mut feeds, quick, &[entry(&url("two"), "", "Two", 0)], then_s);
+        same(&mut feeds, silent, then_s);
+        polled(&mut feeds, failing, ResultCode::DnsFailed, 0, then_s);
+        let asks = PollOutcome {
+            retry_after_s: Some(80_000),
+            ..PollOutcome::new(ResultCode::HttpError, 429, then_s)
+        };
+        feeds.polled(waits, &asks, then_s);
+        feeds.poll(wished, then_s);
+        feeds.pause(paused);
+        feeds.flush(true).unwrap();
+        drop(feeds);
+        let mut feeds = folder.open(FeedRules::default());
+        feeds.mend(NOON);
+        for (feed, wait_s, what) in [
+            (quick, 300, "news a moment ago"),
+            (silent, 40_300, "a silence is as long as it was"),
+            (failing, 40_300, "so is one that fails"),
+            (waits, 80_000, "what its server asked for is kept"),
+            (unasked, 0, "never asked"),
+            (wished, 0, "asked for by somebody"),
+        ] {
+            let polls = feeds.feed(feed).unwrap().polls();
+            assert_eq!(polls.due_s(), NOON + wait_s, "{what}: {polls:?}");
+            for at_s in [polls.attempt_s(), polls.success_s(), polls.since_s(), polls.failing_s()] {
+                assert!(at_s <= NOON, "{what}: {polls:?}");
+            }
+        }
+        assert_eq!(feeds.feed(paused).unwrap().polls().due_s(), 0, "what is paused stays so");
+        // It is on the disk, and mended once.
+        feeds.flush(true).unwrap();
+        drop(feeds);
+        let mut feeds = folder.open(FeedRules::default());
+        feeds.mend(NOON + 100);
+        assert_eq!(feeds.feed(quick).unwrap().polls().due_s(), NOON + 300);
+    }
+}
+
+/// A fault of our rules is none of the feed: it does not fail, and its interval stays as it is.
+#[test]
+fn what_the_rules_of_a_crawl_refuse_is_no_failure_and_puts_nothing_off() {
+    let mut feeds = in_memory();
+    let feed = conditional(&mut feeds);
+    let mut at_s = same(&mut feeds, feed, NOON + 300).due_s;
+    assert_eq!(at_s, NOON + 900);
+    let before = *feeds.feed(feed).unwrap().polls();
+    assert_eq!(feeds.refused_until(feed, at_s), at_s + 600);
+    assert_eq!(*feeds.feed(feed).unwrap().polls(), before, "nothing was asked, nothing is noted");
+    for _ in 0..50 {
+        let refused =
+            PollOutcome { is_refused: true, ..PollOutcome::new(ResultCode::BlockedAddress, 0, at_s) };
+        let next = feeds.polled(feed, &refused, at_s);
+        assert_eq!((next.due_s, next.why), (at_s + 600, PollReason::Refused));
+        at_s = next.due_s;
+    }
+    let known = feeds.feed(feed).unwrap();
+    let polls = known.polls();
+    assert_eq!((polls.failures(), polls.failed(), polls.failing_s()), (0, 0, 0));
+    assert_eq!((known.state(), polls.polls()), (FeedState::Active, before.polls() + 50));
+    let never = add(&mut feeds, "http://never.example/feed", "n");
+    assert_eq!(feeds.refused_until(never, NOON), NOON + 3_600);
+}
+
+/// A listing of other entries is another one, also where some bits of their prints are equal.
+#[test]
+fn entries_that_share_sixteen_bits_are_not_the_same() {
+    let mut feeds = in_memory();
+    let feed = add(&mut feeds, "http://a.example/feed", "a");
+    let source = feeds.feed(feed).unwrap().source();
+    let mut scratch = Vec::new();
+    let mut print = |url: &str| {
+        crate::feeds::prints::print_of(7, crate::feeds::prints::PrintKind::Url, source, 0, url, &mut scratch)
+    };
+    let url = |n: u32| format!("http://a.example/{n}");
+    let first: Vec<u64> = (0..4).map(|n| print(&url(n))).collect();
+    let alike = (4..).find(|&n| first.iter().any(|first| *first as u16 == print(&url(n)) as u16)).unwrap();
+    let listed = |numbers: [u32; 4]| numbers.map(|n| entry(&url(n), "", "", 0));
+    brings(&mut feeds, feed, &listed([0, 1, 2, 3]), NOON);
+    brings(&mut feeds, feed, &listed([alike, 1_000_001, 1_000_002, 1_000_003]), NOON + 4_000);
+    assert_eq!(feeds.feed(feed).unwrap().polls().gaps(), 1);
+}
+
+/// Hashes of 16 bits are of no use; a listing is compared with none of them.
+#[test]
+fn records_with_hashes_of_sixteen_bits_are_read_and_make_no_gap() {
+    let polls: Polls = serde_json::from_str(r#"{"polls":3,"tops":[1,2,3,4]}"#).unwrap();
+    assert_eq!((polls.polls(), polls.newest()), (3, [0; 4]));
 }
 
 #[test]

@@ -23,36 +23,34 @@ pub fn normal(title: &str, source: &str) -> String {
     if whole == source {
         return String::new();
     }
-    let longest = parts(&text).map(words).max_by_key(|part| part.chars().count());
+    // Most titles have no mark in them, and are their only part.
+    if whole.len() < PART_CHARS_MIN || mark(&text).is_none() {
+        return whole;
+    }
+    let longest = parts(&text).map(words).max_by_key(|part| chars(part));
     match longest {
-        Some(part) if part.chars().count() >= PART_CHARS_MIN && part != source => part,
+        Some(part) if chars(&part) >= PART_CHARS_MIN && part != source => part,
         _ => whole,
     }
+}
+
+fn chars(text: &str) -> usize {
+    // Continuation bytes begin no character.
+    text.bytes().filter(|octet| octet & 0xc0 != 0x80).count()
 }
 
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(TITLE_BYTES_MAX)]
 }
 
-/// What stands between marks that part a title: `|` anywhere, dashes and colons where a blank is beside them, so that
-/// `well-known` and `10:30` stay whole.
+/// What stands between marks that part a title.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;
-        let mark = text.char_indices().find(|&(at, c)| {
-            let after = &text[at + c.len_utf8()..];
-            let before_blank = after.is_empty() || after.starts_with(' ');
-            match c {
-                '|' | '｜' => true,
-                '-' | '–' | '—' => before_blank || text[..at].ends_with(' '),
-                ':' | '：' => before_blank || c == '：',
-                _ => false,
-            }
-        });
-        match mark {
-            Some((at, c)) => {
-                rest = Some(&text[at + c.len_utf8()..]);
+        match mark(text) {
+            Some((at, bytes)) => {
+                rest = Some(&text[at + bytes..]);
                 Some(&text[..at])
             }
             None => rest.take(),
@@ -60,11 +58,44 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Letters and digits in lower case, with a blank wherever something else was.
+/// The first mark that parts a title, and its bytes: `|` anywhere, dashes and colons where a blank is beside them, so that
+/// `well-known` and `10:30` stay whole. It is looked for by the bytes that marks begin with.
+fn mark(text: &str) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().filter(|(_, octet)| matches!(octet, b'|' | b'-' | b':' | 0xe2 | 0xef)).find_map(
+        |(at, _)| {
+            let c = text[at..].chars().next()?;
+            let after = bytes.get(at + c.len_utf8());
+            let before_blank = after.is_none_or(|&octet| octet == b' ');
+            let after_blank = at > 0 && bytes[at - 1] == b' ';
+            let is_mark = match c {
+                '|' | '｜' | '：' => true,
+                '-' | '–' | '—' => before_blank || after_blank,
+                ':' => before_blank,
+                _ => false,
+            };
+            is_mark.then_some((at, c.len_utf8()))
+        },
+    )
+}
+
+/// Letters and digits in lower case, with a blank wherever something else was. ASCII, which is most of it, is gone through
+/// by bytes.
 fn words(text: &str) -> String {
+    let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
-    let mut blank = false;
-    for c in text.chars() {
+    let (mut blank, mut at) = (false, 0);
+    while let Some(&octet) = bytes.get(at) {
+        if octet.is_ascii_alphanumeric() {
+            if std::mem::take(&mut blank) {
+                out.push(' ');
+            }
+            out.push(char::from(octet.to_ascii_lowercase()));
+            at += 1;
+            continue;
+        }
+        let Some(c) = text[at..].chars().next() else { break };
+        at += c.len_utf8();
         if is_joined(c) {
             // `don't` is one word, whichever apostrophe is in it.
             continue;
@@ -152,6 +183,34 @@ mod tests {
             "rain the very long name of an evening newspaper"
         );
         assert_ne!(normal(&format!("Rain | {source}"), source), normal(&format!("Sun | {source}"), source));
+    }
+
+    /// The same by characters, as the rules say it.
+    fn by_chars(title: &str) -> String {
+        let mut out = String::new();
+        for c in title.chars().filter(|&c| !is_joined(c)) {
+            match is_punctuation(c) {
+                true if out.is_empty() || out.ends_with(' ') => {}
+                true => out.push(' '),
+                false => out.extend(c.to_lowercase()),
+            }
+        }
+        out.trim_end().to_string()
+    }
+
+    #[test]
+    fn by_bytes_words_are_what_they_are_by_characters() {
+        let signs: Vec<char> = "aB9 -:|'’–—｜：éßИ東。ि\u{200b}\u{a0}".chars().collect();
+        let mut rng = crate::base::Rng::new(16);
+        for _ in 0..20_000 {
+            let count = rng.below(24);
+            let text: String = (0..count).map(|_| signs[rng.below(signs.len() as u64) as usize]).collect();
+            assert_eq!(words(&text), by_chars(&text), "{text:?}");
+            assert_eq!(chars(&text), text.chars().count());
+            let marks: usize = parts(&text).count() - 1;
+            let whole: String = parts(&text).collect();
+            assert_eq!(whole.chars().count() + marks, text.chars().count(), "{text:?}");
+        }
     }
 
     #[test]

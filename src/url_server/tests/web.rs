@@ -52,7 +52,7 @@ impl Manners {
             self.penalty_us = (2 * before.max(self.gap(rules))).clamp(SECOND, 3_600 * SECOND);
             self.promised = self.promised.max(now + self.penalty_us);
         } else if report.status != 0 {
-            self.penalty_us = self.penalty_us.saturating_sub(SECOND / 10);
+            self.penalty_us = self.penalty_us.saturating_sub((self.penalty_us / 10).max(SECOND / 10));
         }
         if let Some(seconds) = report.retry_after_s {
             self.promised = self.promised.max(now + u64::from(seconds.min(86_400)) * SECOND);
