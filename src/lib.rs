@@ -81,6 +81,7 @@
 //! | 3     | `feeds`                   | sources and feeds, when each is polled and why then; stories, each once |
 //! | 3     | `audit`                   | the crawl log read again, and each promise held against it         |
 //! | 3     | `master`                  | URL logs in, the queue of every node out: epochs, current_log, domain map, queues |
+//! | 3     | `peer`                  | who owns which partition: table, council, rights that end by themselves, tickets, quiet |
 //! | 3     | `search`                  | full text over stories, derived from their texts; only with the feature `search` |
 //! | 3     | `resolver`                | names to addresses over DNS, with a cache                          |
 //! | 3     | `config`                  | settings: typed, checked, told in one place                        |
@@ -131,6 +132,7 @@ pub mod feeds;
 pub(crate) mod handler;
 pub mod limits;
 pub mod master;
+pub mod peer;
 pub mod proto;
 pub(crate) mod resolver;
 pub(crate) mod rings;

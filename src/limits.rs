@@ -45,6 +45,24 @@ pub const UNCOUNTED_BYTES_MAX: u64 = 64 << 20;
 /// Records in the ring from a shard to the thread that sends them.
 pub const RECORD_RING_WORDS: usize = 4_096;
 
+/// Bits of a hash that name a partition of the crawl of a cluster, and how many partitions that makes: enough that a hundred
+/// nodes get shares that differ little, and few enough that the table of their owners is one small value.
+pub const PARTITION_BITS: u32 = 12;
+pub const PARTITIONS: usize = 1 << PARTITION_BITS;
+/// Bytes of a frame between nodes, behind its header: what one node makes another hold before a checksum was seen.
+pub const PEER_FRAME_BYTES_MAX: usize = 1 << 20;
+/// URLs in one batch from node to node, and its bytes: a batch is durable within milliseconds, and is sent again whole.
+pub const URL_BATCH_ITEMS_MAX: usize = 500;
+pub const URL_BATCH_BYTES_MAX: usize = 256 << 10;
+/// Bytes of a version, of an address with its port (a name has 253), and of the line that says why a node is refused.
+pub const PEER_VERSION_BYTES_MAX: usize = 64;
+pub const PEER_LISTEN_BYTES_MAX: usize = 262;
+pub const PEER_WHY_BYTES_MAX: usize = 512;
+/// Bytes of the key file of a cluster: certificate and key have a few hundred each.
+pub const CLUSTER_KEY_BYTES_MAX: usize = 64 << 10;
+/// Plain bytes that wait until the handshake with a peer is over: the first frames, and a large one among them.
+pub const PEER_EARLY_BYTES_MAX: usize = 2 << 20;
+
 /// Links taken from one page; the rest of a link farm is not worth its memory.
 pub const LINKS_PER_PAGE_MAX: usize = 10_000;
 
@@ -175,6 +193,25 @@ pub const STRIKES_MAX: u8 = 2;
 /// How often a shard may be restarted before the node stops.
 pub const SHARD_RESTARTS_MAX: u32 = 100;
 
+/// Nodes that one table names, and those of them that vote.
+pub const PEER_NODES_MAX: usize = 1_024;
+pub const VOTERS_MAX: usize = 5;
+/// Bytes of the address that a node is reached at: its length is told in one byte.
+pub const PEER_ADDRESS_BYTES_MAX: usize = 255;
+/// Takeovers that a table remembers, and ranges of partitions in one of them.
+pub const TAKINGS_MAX: usize = 16;
+pub const TAKING_RANGES_MAX: usize = 64;
+/// Registers that a voter keeps (the table, and the beat of every node that there was), and bytes of one value: a table with
+/// every node and the longest addresses fits.
+pub const REGISTERS_MAX: usize = 4_096;
+pub const REGISTER_BYTES_MAX: usize = 512 << 10;
+/// Changes of the table that a node wants and that wait for the one before.
+pub const TABLE_CHANGES_MAX: usize = 64;
+/// Addresses that a keeper has lent or is asked for, nodes that wait for one of them, and bytes of what an address is owed.
+pub const TICKETS_KEPT_MAX: usize = 1 << 20;
+pub const TICKET_WAITERS_MAX: usize = 1_024;
+pub const TICKET_LINE_BYTES_MAX: usize = 1_024;
+
 /// After the first interrupt open fetches may take this long to end.
 pub const DRAIN_US: u64 = 5_000_000;
 
@@ -193,3 +230,16 @@ const _: () =
     assert!(COOKIE_HOSTS_MAX * 256 <= COOKIE_JAR_BYTES_MAX, "the jar has memory for that many hosts");
 const _: () = assert!(COOKIE_BYTES_MAX <= COOKIE_HEADER_BYTES_MAX, "every cookie that is kept can be sent");
 const _: () = assert!(SEGMENT_HEADER_BYTES.is_multiple_of(RECORD_ALIGN));
+const _: () = assert!(PARTITIONS <= u16::MAX as usize + 1, "a partition has 16 bits on the wire");
+const _: () = assert!(URL_BATCH_BYTES_MAX >= 2 * URL_BYTES_MAX, "the longest URL has room in a batch");
+const _: () = assert!(URL_BATCH_ITEMS_MAX <= u16::MAX as usize, "items of a batch are counted in 16 bits");
+const _: () = assert!(URL_BATCH_BYTES_MAX + 64 <= PEER_FRAME_BYTES_MAX, "a batch is one frame");
+const _: () = assert!(REGISTER_BYTES_MAX + 64 <= PEER_FRAME_BYTES_MAX, "a value is one frame");
+const _: () = assert!(
+    16 * 1_024 + PEER_NODES_MAX * (PEER_ADDRESS_BYTES_MAX + 18) + TAKINGS_MAX * (TAKING_RANGES_MAX * 4 + 32)
+        < REGISTER_BYTES_MAX,
+    "the largest table is a value of a register"
+);
+const _: () = assert!(REGISTERS_MAX > PEER_NODES_MAX, "every node has a beat, and there is the table");
+const _: () = assert!(TICKET_WAITERS_MAX >= PEER_NODES_MAX, "every node may wait for an address");
+const _: () = assert!(PEER_FRAME_BYTES_MAX + 64 <= PEER_EARLY_BYTES_MAX, "a frame may wait for a handshake");

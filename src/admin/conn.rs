@@ -32,6 +32,9 @@ const REQUEST_MAX: Duration = Duration::from_secs(10);
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// No answer takes longer; each has a patience of its own.
 const ANSWER_MAX: Duration = Duration::from_secs(90);
+/// The other end has so long to read the last answer and to close, while what it still sends is thrown away: a socket that
+/// is closed with unread bytes takes the answer back.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What a connection is doing, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,23 +81,42 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(SILENCE_MAX).max_header_size(HEAD_BYTES_MAX);
     http.max_buf_size(HEAD_BYTES_MAX + 4_096).half_close(true);
-    let mut conn = pin!(http.serve_connection(io, service));
+    let mut conn = http.serve_connection(io, service);
     let mut alarm = pin!(tokio::time::sleep_until(phase.get().until().into()));
-    poll_fn(|cx| {
+    let is_answered = poll_fn(|cx| {
         // An error is the end of a connection, and of nothing else.
-        if conn.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
+        if Pin::new(&mut conn).poll(cx).is_ready() {
+            return Poll::Ready(true);
         }
         while alarm.as_mut().poll(cx).is_ready() {
             let until = phase.get().until();
             if until <= Instant::now() {
-                return Poll::Ready(());
+                return Poll::Ready(false);
             }
             alarm.as_mut().reset(until.into());
         }
         Poll::Pending
     })
     .await;
+    if is_answered {
+        let stream = conn.into_parts().io.into_inner().stream;
+        let _ = tokio::time::timeout(LAST_WORDS, farewell(stream)).await;
+    }
+}
+
+/// Says that nothing more comes, and reads until the other end says the same.
+async fn farewell<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
+    if poll_fn(|cx| Pin::new(&mut stream).poll_shutdown(cx)).await.is_err() {
+        return;
+    }
+    let mut room = [0; 4_096];
+    loop {
+        let mut unread = ReadBuf::new(&mut room);
+        let read = poll_fn(|cx| Pin::new(&mut stream).poll_read(cx, &mut unread)).await;
+        if read.is_err() || unread.filled().is_empty() {
+            return;
+        }
+    }
 }
 
 async fn respond(
@@ -209,5 +231,32 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use tokio::net::TcpStream;
+
+    /// More comes while the last answer is on its way: whoever sends it reads the answer, and then the end.
+    #[test]
+    fn the_last_answer_is_read_though_more_was_sent() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut asker = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut ours, _) = listener.accept().unwrap();
+        ours.write_all(b"the last answer").unwrap();
+        ours.set_nonblocking(true).unwrap();
+        asker.write_all(&[b'x'; 10_000]).unwrap();
+        let asker = std::thread::spawn(move || {
+            let _ = asker.write_all(&[b'x'; 100_000]);
+            let mut heard = Vec::new();
+            asker.read_to_end(&mut heard).map(|_| heard)
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { farewell(TcpStream::from_std(ours).unwrap()).await });
+        assert_eq!(asker.join().unwrap().unwrap(), b"the last answer");
     }
 }

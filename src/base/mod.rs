@@ -3,26 +3,29 @@
 //! Nothing here knows of crawling, and nothing here reads a clock: a [`Now`] is handed down from the engine,
 //! which gets it from a driver, which may be the real one or the simulated one.
 //!
-//! | file        | holds                                                            |
-//! |-------------|------------------------------------------------------------------|
-//! | `now`       | monotonic and wall time as plain numbers                         |
-//! | `civil`     | days as dates, and back                                          |
-//! | `durations` | how long things took, by buckets                                |
-//! | `json`      | JSON in which only text is text                                  |
-//! | `key`       | a slab index with a generation, and how it packs into a token    |
-//! | `le`        | little-endian numbers at a place in bytes                        |
-//! | `listed`    | lines of lists that people write: comments and marks of editors |
-//! | `net`       | what a role asks of the network, and the events it gets          |
-//! | `named`     | enums whose variants have names that people write                |
-//! | `slots`     | a bounded slab whose keys go stale when a slot is reused         |
-//! | `wheel`     | a hierarchical timer wheel, one millisecond a tick               |
-//! | `guard`     | addresses and ports we never connect to                          |
-//! | `random`    | a number from the system that cannot be foreseen                 |
-//! | `rng`       | a small seeded generator for the simulation and the driver seeds |
-//! | `text`      | what came from the network, made safe for a terminal; edit distance |
+//! | file         | holds                                                               |
+//! |--------------|---------------------------------------------------------------------|
+//! | `now`        | monotonic and wall time as plain numbers                            |
+//! | `civil`      | days as dates, and back                                             |
+//! | `durations`  | how long things took, by buckets                                    |
+//! | `front_code` | texts by what differs from the one before                           |
+//! | `json`       | JSON in which only text is text                                     |
+//! | `key`        | a slab index with a generation, and how it packs into a token       |
+//! | `le`         | little-endian numbers at a place in bytes                           |
+//! | `listed`     | lines of lists that people write: comments and marks of editors     |
+//! | `net`        | what a role asks of the network, and the events it gets             |
+//! | `named`      | enums whose variants have names that people write                   |
+//! | `slots`      | a bounded slab whose keys go stale when a slot is reused            |
+//! | `wheel`      | a hierarchical timer wheel, one millisecond a tick                  |
+//! | `guard`      | addresses and ports we never connect to                             |
+//! | `random`     | a number from the system that cannot be foreseen                    |
+//! | `rng`        | a small seeded generator for the simulation and the driver seeds    |
+//! | `text`       | what came from the network, made safe for a terminal; edit distance |
+//! | `varint`     | numbers in seven bits a byte                                        |
 
 mod civil;
 mod durations;
+pub(crate) mod front_code;
 mod guard;
 mod json;
 mod key;
@@ -35,6 +38,7 @@ mod random;
 mod rng;
 mod slots;
 mod text;
+pub(crate) mod varint;
 mod wheel;
 
 pub(crate) use civil::Civil;

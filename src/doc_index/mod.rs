@@ -62,7 +62,6 @@ mod schedule;
 mod tests;
 mod trouble;
 mod unresolved;
-mod varint;
 
 pub(crate) use document_info::DocumentInfo;
 pub(crate) use document_line::DocumentLine;

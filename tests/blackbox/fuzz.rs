@@ -117,6 +117,11 @@ fn reflogs() {
 }
 
 #[test]
+fn words_of_peers() {
+    fuzz("peer", 20_000);
+}
+
+#[test]
 fn urls() {
     fuzz("url", 20_000);
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   5  commands, main
 //!   4  admin  engine  farm  sim  archive   (sim may use engine and farm, admin may use engine, engine may use archive)
-//!   3  url_server  spider  handler  extractor  store_server  doc_index  audit  resolver  master  feeds  search
+//!   3  url_server  spider  handler  extractor  store_server  doc_index  audit  resolver  master  feeds  search  peer
 //!      config                       (reads the enums of roles and protocols by name; none of them knows it)
 //!      tune                         (the machine; knows no role)
 //!   2  driver  rings  storage
@@ -39,6 +39,7 @@ const ROLES: &[&str] = &[
     "master",
     "feeds",
     "search",
+    "peer",
 ];
 
 const UNSAFE_HOMES: [&str; 2] = ["driver/uring", "store_server/mmap"];

@@ -12,6 +12,14 @@ fn config_of(dir: &TempDir, settings: &str, servers: &str) -> PathBuf {
     dir.write("master.toml", format!("[master]\ndata = \"{data}\"\nepoch_max = 1\n{settings}{servers}"))
 }
 
+/// Before it has its directory, and its socket there, nobody can be asked how it is.
+#[track_caller]
+fn runs(dir: &TempDir, running: &Running) {
+    wait_for(&format!("it can be asked: {}", running.stderr()), PATIENCE, || {
+        (dir.join("data").is_dir() && status(&dir.join("data")).status.success()).then_some(())
+    });
+}
+
 #[test]
 fn the_servers_of_a_pair_without_a_database_do_not_change() {
     let dir = TempDir::new();
@@ -45,6 +53,9 @@ fn masters_that_deal_by_other_terms_hold_new_domains_until_they_agree() {
     let second = start(&two, &config_of(&two, &settings(1), other));
     let state = |dir: &TempDir| status(&dir.join("data")).json();
     for (dir, running) in [(&one, &first), (&two, &second)] {
+        runs(dir, running);
+    }
+    for (dir, running) in [(&one, &first), (&two, &second)] {
         wait_for("they differ", PATIENCE, || {
             (state(dir)["peer"]["agrees"] == false && running.stderr().contains("new domains wait"))
                 .then_some(())
@@ -63,6 +74,7 @@ fn masters_that_deal_by_other_terms_hold_new_domains_until_they_agree() {
     second.wait(PATIENCE);
     std::fs::remove_dir_all(two.join("data")).unwrap();
     let second = start(&two, &config_of(&two, &settings(1), both));
+    runs(&two, &second);
     wait_for("they agree, and the line is sent", PATIENCE, || {
         let state = state(&one);
         (state["peer"]["agrees"] == true && state["sent"] == 1 && state["held"] == 0).then_some(())

@@ -1,4 +1,4 @@
-use crate::doc_index::varint::{put, take, take_bytes};
+use crate::base::varint::{put, take, take_bytes};
 use crate::proto::http1::Validators;
 use crate::proto::job::Held;
 

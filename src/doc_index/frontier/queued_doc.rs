@@ -1,5 +1,5 @@
+use crate::base::varint::{put, take, take_bytes};
 use crate::doc_index::ledger::{DOC, Origin};
-use crate::doc_index::varint::{put, take, take_bytes};
 
 /// A document in a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]

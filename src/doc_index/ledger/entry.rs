@@ -1,5 +1,6 @@
 use super::origin::Origin;
-use crate::doc_index::varint::{put, take, take_bytes};
+use crate::base::front_code::{put_text, take_text};
+use crate::base::varint::take_bytes;
 
 /// One thing that the ledger tells. The first byte of each has a tag in its three lowest bits, and for URLs the kind
 /// and flags above.
@@ -30,12 +31,12 @@ impl Entry<'_> {
         match self {
             Entry::Doc { origin, url } | Entry::Unresolved { origin, url } => {
                 origin.write(out, if matches!(self, Entry::Doc { .. }) { DOC } else { UNRESOLVED });
-                write_url(out, url, last);
+                put_text(out, url, last);
             }
             Entry::Resolved => out.push(RESOLVED),
             Entry::Scope { url } => {
                 out.push(SCOPE);
-                write_url(out, url, last);
+                put_text(out, url, last);
             }
             Entry::Run { rules } => {
                 out.push(RUN);
@@ -50,38 +51,15 @@ impl Entry<'_> {
         Some(match first & TAG {
             tag @ (DOC | UNRESOLVED) => {
                 let origin = Origin::read(first, bytes)?;
-                let url = read_url(bytes, last)?;
+                let url = take_text(bytes, last)?;
                 if tag == DOC { Entry::Doc { origin, url } } else { Entry::Unresolved { origin, url } }
             }
             RESOLVED => Entry::Resolved,
-            SCOPE => Entry::Scope { url: read_url(bytes, last)? },
+            SCOPE => Entry::Scope { url: take_text(bytes, last)? },
             RUN => Entry::Run { rules: u64::from_le_bytes(take_bytes(bytes, 8)?.try_into().ok()?) },
             _ => return None,
         })
     }
-}
-
-fn write_url(out: &mut Vec<u8>, url: &str, last: &mut String) {
-    let same = url.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
-    // A URL in normal form is ASCII; of any other the cut must not fall into a character.
-    let same = (0..=same).rev().find(|&at| url.is_char_boundary(at)).unwrap_or(0);
-    put(out, same as u64);
-    put(out, (url.len() - same) as u64);
-    out.extend_from_slice(&url.as_bytes()[same..]);
-    last.truncate(same);
-    last.push_str(&url[same..]);
-}
-
-fn read_url<'a>(bytes: &mut &[u8], last: &'a mut String) -> Option<&'a str> {
-    let same = take(bytes)? as usize;
-    let count = take(bytes)? as usize;
-    let rest = str::from_utf8(take_bytes(bytes, count)?).ok()?;
-    if !last.is_char_boundary(same) {
-        return None;
-    }
-    last.truncate(same);
-    last.push_str(rest);
-    Some(last.as_str())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use crate::doc_index::varint::{put, take, take_bytes, take_u32};
+use crate::base::varint::{put, take, take_bytes, take_u32};
 use crate::proto::job::{DocKind, Provenance};
 
 /// Where a URL was found, and how much it is wanted.

@@ -1,7 +1,6 @@
 use super::job::DomainBy;
 use crate::base::fingerprint;
-use crate::proto::url::registrable;
-use memchr::{memchr, memchr2};
+use crate::proto::url::{host_place, registrable};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -85,16 +84,6 @@ impl DomainBy {
         };
         line.first().is_some_and(u8::is_ascii_digit) && host.is_some_and(is_it)
     }
-}
-
-/// The host of a URL in normal form, without its port.
-fn host_place(url: &[u8]) -> Range<usize> {
-    let from = if url.get(4) == Some(&b's') { 8 } else { 7 };
-    let end = match url.get(from) {
-        Some(b'[') => memchr(b']', &url[from..]).map(|bracket| bracket + 1),
-        _ => memchr2(b'/', b':', &url[from..]),
-    };
-    from..end.map_or(url.len(), |end| from + end)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! TLS by rustls. No other file of the crawler knows it.
+//! TLS to hosts of the web by rustls. Beside it only `peer_tls` knows the library, for links between nodes.
 //!
 //! The library's unbuffered form is used: the only buffers of a connection are ours, and they are freed whenever they
 //! are empty, which is nearly always.

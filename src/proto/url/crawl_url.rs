@@ -2,7 +2,9 @@ use super::escapes;
 use super::surt::is_address;
 use crate::base::fingerprint;
 use crate::limits::URL_BYTES_MAX;
+use memchr::{memchr, memchr2};
 use std::fmt;
+use std::ops::Range;
 use thiserror::Error;
 
 /// An absolute URL in normal form, with the places of its parts. Cheap to carry: one allocation.
@@ -87,7 +89,7 @@ impl CrawlUrl {
             .ok_or_else(|| UrlError::Scheme(text.chars().take(20).collect()))?;
         let syntax = |what: &str| UrlError::Syntax(what.to_string());
         let authority_start = scheme.prefix().len();
-        let path_start = memchr::memchr(b'/', &text.as_bytes()[authority_start..])
+        let path_start = memchr(b'/', &text.as_bytes()[authority_start..])
             .map(|at| authority_start + at)
             .ok_or_else(|| syntax("no path"))?;
         let authority = &text[authority_start..path_start];
@@ -155,7 +157,7 @@ impl CrawlUrl {
     /// The path without a query; it begins with a slash.
     pub fn path(&self) -> &str {
         let text = self.path_and_query();
-        &text[..memchr::memchr(b'?', text.as_bytes()).unwrap_or(text.len())]
+        &text[..memchr(b'?', text.as_bytes()).unwrap_or(text.len())]
     }
 
     /// The part of the host that somebody registered, by the list of public suffixes; the host itself where there is
@@ -187,6 +189,17 @@ pub fn registrable(host: &str) -> &str {
         return host;
     }
     psl::domain_str(host).unwrap_or(host)
+}
+
+/// The place of the host in a URL in normal form: without its port, an IPv6 address in brackets. Of any other text it is
+/// some place in it.
+pub fn host_place(url: &[u8]) -> Range<usize> {
+    let from = if url.get(4) == Some(&b's') { 8 } else { 7 }.min(url.len());
+    let end = match url.get(from) {
+        Some(b'[') => memchr(b']', &url[from..]).map(|bracket| bracket + 1),
+        _ => memchr2(b'/', b':', &url[from..]),
+    };
+    from..end.map_or(url.len(), |end| from + end)
 }
 
 impl fmt::Debug for CrawlUrl {

@@ -21,7 +21,7 @@ mod surt;
 
 pub(crate) use canon::{Canon, QueryDrop};
 pub use crawl_url::CrawlUrl;
-pub(crate) use crawl_url::{Scheme, UrlError, registrable};
+pub(crate) use crawl_url::{Scheme, UrlError, host_place, registrable};
 pub use link_base::{LinkBase, LinkError};
 pub(crate) use normal::is_normal;
 pub(crate) use rules::{RecrawlRules, RuleList, RuleRef, UrlRules};

@@ -10,6 +10,7 @@
 //! | `lines`    | a stream of spider or master protocol   | cuts change nothing; what is written is read the same    |
 //! | `reflog`   | a reflog                                | cuts change nothing; what is written is read the same    |
 //! | `record`   | a stream of records for a store server  | cuts change nothing; what is read is what was written    |
+//! | `peer`     | a mode, then frames between nodes       | cuts change nothing; what is written is read the same    |
 //! | `url`      | a URL, LF, a link                       | a normal form is its own; links resolve by the standard  |
 //! | `html`     | a page                                  | a page cut short has fewer facts and no others           |
 //! | `sitemap`  | a sitemap or a feed                     | limits hold; a cut takes entries away, and changes none  |
@@ -39,6 +40,7 @@ mod html;
 mod lines;
 mod log;
 mod opml;
+mod peer;
 mod queue;
 mod record;
 mod reflog;
@@ -52,7 +54,7 @@ mod warc;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 21] = [
+pub const TARGETS: [(&str, Target); 22] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
@@ -61,6 +63,7 @@ pub const TARGETS: [(&str, Target); 21] = [
     ("lines", lines::run),
     ("record", record::run),
     ("reflog", reflog::run),
+    ("peer", peer::run),
     ("url", url::run),
     ("html", html::run),
     ("sitemap", sitemap::run),

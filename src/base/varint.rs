@@ -1,6 +1,6 @@
 //! Numbers in seven bits a byte, the lowest first; what is small is short.
 
-pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
+pub fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -9,7 +9,7 @@ pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Takes a number off the front.
-pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
+pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for (at, &byte) in bytes.iter().enumerate().take(10) {
         number |= u64::from(byte & 0x7f).checked_shl(7 * at as u32)?;
@@ -22,12 +22,12 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// A number that fits in 32 bits.
-pub(super) fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
+pub fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     take(bytes)?.try_into().ok()
 }
 
 /// Takes `count` bytes off the front.
-pub(super) fn take_bytes<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+pub fn take_bytes<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(count)?;
     *bytes = rest;
     Some(taken)

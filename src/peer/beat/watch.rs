@@ -1,0 +1,146 @@
+//! The beats of the others: who is silent for how long, and who may seal it when.
+
+use super::{Beat, Timing};
+use crate::base::{Now, Rng};
+use crate::peer::assign::steps_on_ring;
+use crate::peer::register::{Change, Outcome};
+use crate::peer::table::{NodeState, Table};
+use crate::peer::table_change::TableChange;
+use std::collections::BTreeMap;
+
+/// What was asked of a node's register.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Read,
+    Seal(Beat),
+}
+
+/// A node as it was seen.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// The latest beat, and when it was seen first.
+    beat: Option<Beat>,
+    since: Now,
+    /// What this watcher waits beyond its steps on the ring, if it is not the heir.
+    late_us: u64,
+    /// Whether this watcher sealed it.
+    mine: bool,
+    asked: Option<Asked>,
+    ask_at: Now,
+}
+
+/// Watches the other nodes of the table.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    me: u16,
+    timing: Timing,
+    /// As many as the table has nodes.
+    seen: BTreeMap<u16, Seen>,
+}
+
+impl Watch {
+    pub fn new(me: u16, timing: Timing) -> Watch {
+        Watch { me, timing, seen: BTreeMap::new() }
+    }
+
+    /// Takes a beat from wherever it was heard: it was in the register before, so its wait may start. An older one tells nothing.
+    pub fn heard(&mut self, node: u16, beat: Beat, now: Now, rng: &mut Rng) {
+        let Some(seen) = self.seen.get_mut(&node) else { return };
+        if seen.beat.is_none_or(|known| known < beat) {
+            seen.beat = Some(beat);
+            seen.since = now;
+            seen.late_us = rng.below(self.timing.stagger_us);
+            seen.mine = false;
+        }
+    }
+
+    /// How long a node has been silent: its beat was seen first so long ago.
+    pub fn silent_us(&self, node: u16, now: Now) -> Option<u64> {
+        let seen = self.seen.get(&node)?;
+        seen.beat.map(|_| now.since_us(seen.since))
+    }
+
+    /// What is to be asked of the registers of other nodes.
+    pub fn tick(&mut self, table: &Table, now: Now) -> Vec<(u16, Change)> {
+        self.seen.retain(|&node, seen| table.is_member(node) || seen.asked.is_some());
+        let able = table.node(self.me).is_some_and(|node| node.state == NodeState::Member);
+        let mut wishes = Vec::new();
+        for node in table.nodes().iter().filter(|node| node.state != NodeState::Left) {
+            if node.number == self.me {
+                continue;
+            }
+            let unseen =
+                Seen { beat: None, since: now, late_us: 0, mine: false, asked: None, ask_at: Now::ZERO };
+            let seen = self.seen.entry(node.number).or_insert(unseen);
+            if seen.asked.is_some() || now < seen.ask_at {
+                continue;
+            }
+            let (asked, change) = match seen.beat {
+                None => (Asked::Read, Change::Read),
+                Some(beat) if beat.sealed || !able || table.frozen() => continue,
+                Some(beat) => {
+                    let due = seen.since.plus_us(self.timing.wait_us);
+                    if now < due
+                        || now < due.plus_us(later_us(&self.timing, table, node.number, self.me, seen))
+                    {
+                        continue;
+                    }
+                    let swap = Change::Swap { expect: beat.value(), new: beat.sealed().value() };
+                    (Asked::Seal(beat), swap)
+                }
+            };
+            seen.asked = Some(asked);
+            wishes.push((node.number, change));
+        }
+        wishes
+    }
+
+    pub fn answered(&mut self, node: u16, outcome: &Outcome, now: Now, rng: &mut Rng) {
+        let Some(seen) = self.seen.get_mut(&node) else { return };
+        match (seen.asked.take(), outcome) {
+            (Some(Asked::Seal(beat)), Outcome::Swapped) => {
+                self.heard(node, beat.sealed(), now, rng);
+                if let Some(seen) = self.seen.get_mut(&node).filter(|seen| seen.beat == Some(beat.sealed())) {
+                    seen.mine = true;
+                }
+            }
+            (Some(_), Outcome::Read(value) | Outcome::Differs(value)) => {
+                seen.ask_at = now.plus_us(self.timing.again_us());
+                if let Some(beat) = Beat::of(value) {
+                    self.heard(node, beat, now, rng);
+                }
+            }
+            // What is not known is asked again: a seal by the same swap, as it compares the beat.
+            _ => seen.ask_at = now.plus_us(self.timing.again_us()),
+        }
+    }
+
+    /// Nodes that are sealed and still in the table: who sealed one takes it over at once, the others one after the other, in
+    /// case that one died on the way.
+    pub fn takeovers(&self, table: &Table, now: Now, stamp_ms: u64) -> Vec<TableChange> {
+        let taker = self.me;
+        if table.frozen() || table.node(taker).is_none_or(|node| node.state != NodeState::Member) {
+            return Vec::new();
+        }
+        let due = self.seen.iter().filter_map(|(&node, seen)| {
+            let beat = seen.beat.filter(|beat| beat.sealed)?;
+            let known = table.node(node).filter(|known| known.state != NodeState::Left)?;
+            if known.generation > beat.generation {
+                return None;
+            }
+            let later = later_us(&self.timing, table, node, taker, seen).saturating_add(self.timing.step_us);
+            let due = seen.mine || now >= seen.since.plus_us(later);
+            due.then_some(TableChange::TakeOver { node, generation: beat.generation, taker, stamp_ms })
+        });
+        due.collect()
+    }
+}
+
+/// How much longer than the heir a watcher waits.
+fn later_us(timing: &Timing, table: &Table, node: u16, me: u16, seen: &Seen) -> u64 {
+    match steps_on_ring(table, node, me) {
+        Some(1) => 0,
+        Some(steps) => (steps as u64 - 1) * timing.step_us + seen.late_us,
+        None => u64::MAX,
+    }
+}

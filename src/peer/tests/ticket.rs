@@ -1,0 +1,359 @@
+//! Tickets in true time: two of one address never overlap, and the gap is kept when another process asks. Messages are lost, late,
+//! doubled and in any order; holders and the keeper are killed; clocks are 1 % fast or slow.
+
+use super::clock::Clock;
+use super::{SeedNote, seeds};
+use crate::base::{Now, Rng};
+use crate::peer::ticket::{
+    Back, CLOSED_US, Grant, Keeper, SLICE_US, Said, TICKET_US, Tickets, Want, kept_us, owed_us,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+const S: u64 = 1_000_000;
+const KEY: u32 = 7;
+const HOLDERS: usize = 4;
+
+enum Event {
+    Turn(usize),
+    Want(usize, Want<u32>),
+    Back(usize, Back<u32>),
+    Said(usize, Said<u32>),
+    Mischief,
+}
+
+struct Holder {
+    tickets: Tickets<u32>,
+    clock: Clock,
+    life: u64,
+    /// When this process sent last, by its own clock: what it would keep without any cluster.
+    sent: Option<Now>,
+    busy: bool,
+    /// The end of its ticket in true time.
+    until: u64,
+}
+
+struct World {
+    rng: Rng,
+    now: u64,
+    events: BinaryHeap<Reverse<(u64, u64)>>,
+    payload: BTreeMap<u64, Event>,
+    pushed: u64,
+    keeper: Keeper<u32>,
+    keeper_clock: Clock,
+    kept: fn(u64) -> u64,
+    pause_us: u64,
+    holders: Vec<Holder>,
+    /// The last request: which process, when.
+    last: Option<((usize, u64), u64)>,
+    rough: bool,
+    changes: u64,
+    requests: u64,
+    wrong: Option<String>,
+}
+
+impl World {
+    fn new(seed: u64, kept: fn(u64) -> u64) -> World {
+        let mut rng = Rng::new(seed ^ 0x71c_4e7);
+        let keeper_clock = Clock::new(&mut rng);
+        let pause_us = [S / 2, 2 * S, 20 * S][rng.below(3) as usize];
+        let mut keeper = Keeper::open(2, pause_us, keeper_clock.local(0));
+        keeper.set_kept(kept, keeper_clock.local(0));
+        let holders = (0..HOLDERS).map(|at| Holder {
+            tickets: Tickets::new(1 << 32 | at as u64),
+            clock: Clock::new(&mut rng),
+            life: 1,
+            sent: None,
+            busy: false,
+            until: 0,
+        });
+        let holders = holders.collect();
+        let mut world = World {
+            now: 0,
+            events: BinaryHeap::new(),
+            payload: BTreeMap::new(),
+            pushed: 0,
+            keeper,
+            keeper_clock,
+            kept,
+            pause_us,
+            holders,
+            last: None,
+            rough: rng.chance(600),
+            changes: 0,
+            requests: 0,
+            wrong: None,
+            rng,
+        };
+        for at in 0..HOLDERS {
+            world.push(at as u64, Event::Turn(at));
+        }
+        world.push(S, Event::Mischief);
+        world
+    }
+
+    fn push(&mut self, delay: u64, event: Event) {
+        self.pushed += 1;
+        self.events.push(Reverse((self.now + delay, self.pushed)));
+        self.payload.insert(self.pushed, event);
+    }
+
+    fn travel(&mut self, event: impl Fn() -> Event) {
+        let copies = match self.rng.below(100) {
+            0..5 if self.rough => 0,
+            5..10 if self.rough => 2,
+            _ => 1,
+        };
+        for _ in 0..copies {
+            let most = match self.rng.below(100) {
+                0 if self.rough => 90 * S,
+                1..5 if self.rough => 5 * S,
+                _ => 2_000,
+            };
+            let delay = 1 + self.rng.below(most);
+            self.push(delay, event());
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Turn(at) => {
+                self.turn(at);
+                let delay = self.rng.below(S / 4);
+                self.push(delay, Event::Turn(at));
+            }
+            Event::Want(from, want) => {
+                let now = self.keeper_clock.local(self.now);
+                let said = self.keeper.want(from as u16 + 1, want, 0, Now::NEVER, now);
+                self.travel(|| Event::Said(from, said.clone()));
+            }
+            Event::Back(from, back) => {
+                self.keeper.back(from as u16 + 1, back, self.keeper_clock.local(self.now));
+            }
+            Event::Said(to, said) => {
+                let holder = &mut self.holders[to];
+                let now = holder.clock.local(self.now);
+                let back = match &said {
+                    Said::Grant(grant) => holder.tickets.granted(grant, now),
+                    Said::Wait(wait) => {
+                        holder.tickets.waits(wait, now);
+                        None
+                    }
+                };
+                if let Some(back) = back {
+                    self.travel(|| Event::Back(to, back.clone()));
+                }
+                self.judge(to);
+            }
+            Event::Mischief => {
+                let delay = self.rng.below(60 * S);
+                self.push(delay, Event::Mischief);
+                let at = self.rng.below(HOLDERS as u64) as usize;
+                match self.rng.below(10) {
+                    0 => {
+                        self.keeper_clock = Clock::new(&mut self.rng);
+                        let now = self.keeper_clock.local(self.now);
+                        self.keeper = Keeper::open(2, self.pause_us, now);
+                        self.keeper.set_kept(self.kept, now);
+                    }
+                    1 => {
+                        // The keeper hands over to another, on the way of which time passes.
+                        let handed = self.keeper.hand_over(0, self.keeper_clock.local(self.now));
+                        self.keeper_clock = Clock::new(&mut self.rng);
+                        let now = self.keeper_clock.local(self.now);
+                        self.keeper = Keeper::open(2, self.pause_us, Now::ZERO);
+                        self.keeper.set_kept(self.kept, Now::ZERO);
+                        self.keeper.take_over(0, handed, now);
+                    }
+                    2..4 => {
+                        let life = self.holders[at].life + 1;
+                        let clock = Clock::new(&mut self.rng);
+                        let tickets = Tickets::new(life << 32 | at as u64);
+                        self.holders[at] = Holder { tickets, clock, life, sent: None, busy: false, until: 0 };
+                    }
+                    _ => self.holders[at].busy = !self.holders[at].busy,
+                }
+            }
+        }
+    }
+
+    fn turn(&mut self, at: usize) {
+        let holder = &mut self.holders[at];
+        let now = holder.clock.local(self.now);
+        if holder.busy {
+            let paced = holder.sent.is_none_or(|sent| now.since_us(sent) >= self.pause_us);
+            if paced && holder.tickets.may_send(&KEY, now) {
+                holder.tickets.sent(&KEY, now);
+                holder.sent = Some(now);
+                self.request(at);
+            }
+            let holder = &mut self.holders[at];
+            if let Some(want) = holder.tickets.want(&KEY, now) {
+                self.travel(|| Event::Want(at, want.clone()));
+            }
+        } else if let Some(back) = holder.tickets.back(&KEY, self.pause_us, Box::default(), now) {
+            self.travel(|| Event::Back(at, back.clone()));
+        }
+        self.judge(at);
+    }
+
+    fn request(&mut self, at: usize) {
+        let process = (at, self.holders[at].life);
+        if let Some((last, time)) = self.last.filter(|(last, _)| *last != process) {
+            self.changes += 1;
+            if self.now - time < self.pause_us {
+                let gap = self.now - time;
+                self.wrong = Some(format!("{process:?} {gap} µs after {last:?}, pause {}", self.pause_us));
+            }
+        }
+        self.last = Some((process, self.now));
+        self.requests += 1;
+    }
+
+    fn judge(&mut self, at: usize) {
+        let holder = &mut self.holders[at];
+        let window = holder.tickets.window(&KEY, holder.clock.local(self.now));
+        holder.until = window.map_or(0, |(_, until)| holder.clock.truth(until));
+        let has = |holder: &Holder| holder.until > self.now;
+        let others = self.holders.iter().enumerate().filter(|(other, holder)| *other != at && has(holder));
+        if has(&self.holders[at])
+            && let Some((other, _)) = others.into_iter().next()
+        {
+            self.wrong = Some(format!("holders {at} and {other} have a ticket at {}", self.now));
+        }
+    }
+
+    fn run(&mut self) {
+        while let Some(Reverse((time, key))) = self.events.pop() {
+            if time > 1_800 * S || self.wrong.is_some() {
+                return;
+            }
+            self.now = time;
+            let event = self.payload.remove(&key).unwrap();
+            self.handle(event);
+        }
+    }
+}
+
+#[test]
+fn tickets_never_overlap_and_the_gap_is_kept() {
+    let (mut changes, mut requests, mut runs) = (0, 0, 0);
+    for seed in seeds(60) {
+        let _note = SeedNote(seed);
+        let mut world = World::new(seed, kept_us);
+        world.run();
+        assert_eq!(world.wrong, None);
+        changes += world.changes;
+        requests += world.requests;
+        runs += 1;
+    }
+    eprintln!("{runs} runs: {requests} requests, {changes} of them by another than the one before");
+    assert!(runs < 20 || changes > 10 * runs, "a model in which nothing is handed on would pass");
+}
+
+fn found(kept: fn(u64) -> u64) -> Option<u64> {
+    (0..2_000).find(|&seed| {
+        let mut world = World::new(seed, kept);
+        world.run();
+        world.wrong.is_some()
+    })
+}
+
+#[test]
+fn a_keeper_that_counts_as_the_holder_does_is_found() {
+    let seed = found(|lent_us| lent_us);
+    eprintln!("found with seed {seed:?}");
+    assert!(seed.is_some());
+}
+
+#[test]
+fn a_second_more_is_too_little_for_clocks_at_both_ends() {
+    let seed = found(|lent_us| lent_us + S);
+    eprintln!("found with seed {seed:?}");
+    assert!(seed.is_some());
+}
+
+fn at(s: u64) -> Now {
+    Now::from_us(s * S)
+}
+
+fn want(ask: u64) -> Want<u32> {
+    Want { key: KEY, ask, renews: false }
+}
+
+fn granted(said: Said<u32>) -> Grant<u32> {
+    match said {
+        Said::Grant(grant) => grant,
+        Said::Wait(wait) => panic!("{wait:?}"),
+    }
+}
+
+fn waits(said: &Said<u32>) -> bool {
+    matches!(said, Said::Wait(_))
+}
+
+#[test]
+fn a_keeper_lends_nothing_when_it_began_or_has_no_right_and_then_in_turn() {
+    let mut keeper = Keeper::open(2, S, at(100));
+    let ask =
+        |keeper: &mut Keeper<u32>, node, number, now| keeper.want(node, want(number), 5, Now::NEVER, now);
+    assert!(waits(&ask(&mut keeper, 1, 1, at(101))));
+    assert!(waits(&ask(&mut keeper, 1, 2, at(161))), "61 s are not enough");
+    let open = at(100).plus_us(CLOSED_US);
+    assert!(waits(&keeper.want(1, want(3), 5, open, open)), "without a right nothing is lent");
+    let first = granted(ask(&mut keeper, 1, 4, open));
+    assert_eq!((first.for_us, first.due_in_us, first.slots), (TICKET_US, owed_us(S), 2));
+    assert!(waits(&ask(&mut keeper, 2, 1, at(170))));
+    assert!(waits(&ask(&mut keeper, 3, 1, at(170))));
+    let renew = Want { key: KEY, ask: 5, renews: true };
+    assert!(waits(&keeper.want(1, renew, 5, Now::NEVER, at(180))), "others wait, and its slice is over");
+    let back = |ask, sent_ago_us| Back { key: KEY, ask, sent_ago_us, pause_us: 3 * S, line: Box::new(*b"x") };
+    keeper.back(1, back(3, None), at(181));
+    assert!(waits(&ask(&mut keeper, 2, 2, at(181))), "an earlier ticket was meant");
+    keeper.back(1, back(5, Some(S)), at(182));
+    assert!(waits(&ask(&mut keeper, 3, 2, at(182))), "the other one came before");
+    let second = granted(ask(&mut keeper, 2, 3, at(183)));
+    assert_eq!(second.for_us, SLICE_US, "another one waits");
+    assert_eq!(second.due_in_us, owed_us(3 * S) - 2 * S);
+    assert_eq!(&*second.line, b"x");
+    keeper.close(5, at(300));
+    assert!(waits(&ask(&mut keeper, 2, 9, at(361))));
+    assert!(!waits(&ask(&mut keeper, 2, 10, at(362))));
+}
+
+#[test]
+fn a_ticket_counts_from_the_sending_and_one_that_is_not_wanted_goes_back() {
+    let mut tickets: Tickets<u32> = Tickets::new(10);
+    let first = tickets.want(&KEY, at(1)).unwrap();
+    assert_eq!((first.ask, first.renews), (11, false));
+    assert_eq!(tickets.want(&KEY, at(2)), None);
+    let second = tickets.want(&KEY, at(3)).unwrap();
+    let grant = |ask, due_in_us| Grant {
+        key: KEY,
+        ask,
+        for_us: TICKET_US,
+        due_in_us,
+        slots: 1,
+        pause_us: S,
+        line: Box::default(),
+    };
+    assert_eq!(tickets.granted(&grant(first.ask, 0), at(4)), None);
+    assert!(!tickets.may_send(&KEY, at(4)), "only the last ask counts");
+    assert_eq!(tickets.granted(&grant(second.ask, 2 * S), at(5)), None);
+    assert_eq!(tickets.window(&KEY, at(5)), Some((at(7), at(63))));
+    assert!(!tickets.may_send(&KEY, at(6)) && tickets.may_send(&KEY, at(7)));
+    assert!(tickets.may_send(&KEY, at(62)) && !tickets.may_send(&KEY, at(63)));
+    tickets.sent(&KEY, at(20));
+    assert_eq!(tickets.want(&KEY, at(32)), None);
+    assert_eq!(tickets.ending(at(33)).count(), 1);
+    let renewal = tickets.want(&KEY, at(33)).unwrap();
+    assert!(renewal.renews);
+    let back = tickets.back(&KEY, S, Box::default(), at(34)).unwrap();
+    assert_eq!((back.ask, back.sent_ago_us), (renewal.ask, Some(14 * S)));
+    let late = tickets.granted(&grant(renewal.ask, 0), at(35)).unwrap();
+    assert_eq!((late.ask, late.sent_ago_us), (renewal.ask, Some(0)), "the first BACK may be lost");
+    assert!(!tickets.may_send(&KEY, at(35)));
+    let unheard = tickets.want(&KEY, at(36)).unwrap();
+    let back = tickets.back(&KEY, S, Box::default(), at(37)).unwrap();
+    assert_eq!((back.ask, back.sent_ago_us), (unheard.ask, Some(0)), "it ends what was lent before, too");
+}

@@ -1,0 +1,264 @@
+//! Who lends addresses.
+
+use super::{Back, CLOSED_US, Grant, SLICE_US, TICKET_US, Wait, Want, kept_us, owed_us};
+use crate::base::Now;
+use crate::limits::{TICKET_LINE_BYTES_MAX, TICKET_WAITERS_MAX, TICKETS_KEPT_MAX};
+use std::collections::{BTreeMap, VecDeque};
+
+/// One who waits and has not asked again for so long has gone.
+const GONE_US: u64 = 30_000_000;
+/// One who may ask again soon.
+const SOON_US: u64 = 1_000_000;
+
+/// What a keeper answers to WANT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said<K> {
+    Grant(Grant<K>),
+    Wait(Wait<K>),
+}
+
+/// Everything of a partition, as it is handed to another keeper: times are microseconds from now, since clocks differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandedOver<K> {
+    /// Nothing may be lent for so long: this keeper does not know what the one before it lent.
+    pub closed_us: u64,
+    pub tickets: Vec<Handed<K>>,
+}
+
+/// What was lent to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handed<K> {
+    pub key: K,
+    /// The holder, its ask, and how long the ticket has to be counted yet.
+    pub lent: Option<(u16, u64, u64)>,
+    pub due_in_us: u64,
+    pub pause_us: u64,
+    pub line: Box<[u8]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lent {
+    node: u16,
+    ask: u64,
+    /// When this holder got it first, and when the last of its grants is over.
+    since: Now,
+    until: Now,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    partition: u16,
+    lent: Option<Lent>,
+    /// No request before.
+    due: Now,
+    pause_us: u64,
+    line: Box<[u8]>,
+    /// Who asked while it was lent, and when last; in the order of their first asking.
+    waiting: VecDeque<(u16, Now)>,
+}
+
+/// Keeps the tickets of the partitions that a node owns.
+#[derive(Clone, Debug)]
+pub struct Keeper<K> {
+    slots: u16,
+    pause_us: u64,
+    entries: BTreeMap<K, Entry>,
+    /// Nothing is lent before: of everything, and of single partitions.
+    closed_until: Now,
+    closed: BTreeMap<u16, Now>,
+    kept_us: fn(u64) -> u64,
+}
+
+impl<K: Clone + Ord> Keeper<K> {
+    /// A keeper that begins: of what was lent before it knows nothing, so it waits until that is over.
+    pub fn open(slots: u16, pause_us: u64, now: Now) -> Keeper<K> {
+        Keeper {
+            slots,
+            pause_us,
+            entries: BTreeMap::new(),
+            closed_until: now.plus_us(CLOSED_US),
+            closed: BTreeMap::new(),
+            kept_us,
+        }
+    }
+
+    /// Lends nothing of a partition until what another keeper may have lent is over: after a takeover, if
+    /// [`crate::peer::beat::Timing::new_keeper_waits`].
+    pub fn close(&mut self, partition: u16, now: Now) {
+        self.close_until(partition, now.plus_us((self.kept_us)(TICKET_US)), now);
+    }
+
+    fn close_until(&mut self, partition: u16, until: Now, now: Now) {
+        self.closed.retain(|_, until| *until > now);
+        if until > now {
+            let closed = self.closed.entry(partition).or_insert(until);
+            *closed = until.max(*closed);
+        }
+    }
+
+    fn closed_until(&self, partition: u16) -> Now {
+        self.closed_until.max(self.closed.get(&partition).copied().unwrap_or(Now::ZERO))
+    }
+
+    /// Answers WANT. `right_until` is that of this node to the partition: without a right nothing is lent.
+    pub fn want(&mut self, node: u16, want: Want<K>, partition: u16, right_until: Now, now: Now) -> Said<K> {
+        let Want { key, ask, renews } = want;
+        let wait = |key, wait_us| Said::Wait(Wait { key, ask, wait_us });
+        let closed = self.closed_until(partition);
+        if now >= right_until {
+            return wait(key, SOON_US);
+        }
+        if now < closed {
+            return wait(key, closed.since_us(now));
+        }
+        if !self.entries.contains_key(&key) {
+            if self.entries.len() >= TICKETS_KEPT_MAX {
+                self.sweep(now);
+            }
+            if self.entries.len() >= TICKETS_KEPT_MAX {
+                return wait(key, SLICE_US);
+            }
+        }
+        let pause_us = self.pause_us;
+        let entry =
+            self.entries.entry(key.clone()).or_insert_with(|| Entry::new(partition, pause_us, closed));
+        entry.expire(now);
+        entry.waiting.retain(|(_, asked)| now.since_us(*asked) < GONE_US);
+        let others = entry.waiting.iter().any(|(waits, _)| *waits != node);
+        let since = match entry.lent {
+            Some(lent) if lent.node == node => {
+                if ask <= lent.ask || others && now.since_us(lent.since) >= SLICE_US {
+                    return wait(key, lent.until.since_us(now).min(SLICE_US));
+                }
+                if !renews {
+                    // A process that began again does not know when the one before it sent last.
+                    entry.due = entry.due.max(now.plus_us(owed_us(entry.pause_us)));
+                }
+                lent.since
+            }
+            Some(lent) => {
+                entry.line_up(node, now);
+                return wait(key, lent.until.since_us(now).min(SLICE_US));
+            }
+            None if entry.waiting.front().is_some_and(|(first, _)| *first != node) => {
+                entry.line_up(node, now);
+                return wait(key, SOON_US);
+            }
+            None => now,
+        };
+        entry.waiting.retain(|(waits, _)| *waits != node);
+        let for_us = if others { SLICE_US } else { TICKET_US };
+        let until = now.plus_us((self.kept_us)(for_us));
+        // A shorter grant ends no longer one.
+        let until = entry.lent.map_or(until, |lent| lent.until.max(until));
+        entry.lent = Some(Lent { node, ask, since, until });
+        Said::Grant(Grant {
+            key,
+            ask,
+            for_us,
+            due_in_us: entry.due.since_us(now),
+            slots: self.slots,
+            pause_us: entry.pause_us,
+            line: entry.line.clone(),
+        })
+    }
+
+    /// Takes a ticket back. One that was lent after the last ask of BACK is not meant.
+    pub fn back(&mut self, node: u16, back: Back<K>, now: Now) {
+        let Some(entry) = self.entries.get_mut(&back.key) else { return };
+        if !entry.lent.is_some_and(|lent| lent.node == node && lent.ask <= back.ask) {
+            return;
+        }
+        entry.lent = None;
+        entry.pause_us = back.pause_us.max(self.pause_us);
+        if back.line.len() <= TICKET_LINE_BYTES_MAX {
+            entry.line = back.line;
+        }
+        if let Some(ago_us) = back.sent_ago_us {
+            let due = now.plus_us(owed_us(entry.pause_us).saturating_sub(ago_us));
+            entry.due = entry.due.max(due);
+        }
+    }
+
+    /// Everything of a partition that goes to another keeper. Nothing of it is kept.
+    pub fn hand_over(&mut self, partition: u16, now: Now) -> HandedOver<K> {
+        let of_it: Vec<K> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.partition == partition)
+            .map(|(key, _)| key.clone())
+            .collect();
+        let handed = of_it.into_iter().filter_map(|key| {
+            let mut entry = self.entries.remove(&key)?;
+            entry.expire(now);
+            let lent = entry.lent.map(|lent| (lent.node, lent.ask, lent.until.since_us(now)));
+            let due_in_us = entry.due.since_us(now);
+            Some(Handed { key, lent, due_in_us, pause_us: entry.pause_us, line: entry.line })
+        });
+        let tickets = handed.collect();
+        HandedOver { closed_us: self.closed_until(partition).since_us(now), tickets }
+    }
+
+    /// Takes what another keeper handed over.
+    pub fn take_over(&mut self, partition: u16, handed: HandedOver<K>, now: Now) {
+        self.close_until(partition, now.plus_us(handed.closed_us), now);
+        for Handed { key, lent, due_in_us, pause_us, line } in handed.tickets {
+            if self.entries.len() >= TICKETS_KEPT_MAX {
+                // What cannot be kept is waited for.
+                self.close(partition, now);
+                return;
+            }
+            let lent =
+                lent.map(|(node, ask, left_us)| Lent { node, ask, since: now, until: now.plus_us(left_us) });
+            let due = now.plus_us(due_in_us);
+            self.entries
+                .insert(key, Entry { partition, lent, due, pause_us, line, waiting: VecDeque::new() });
+        }
+    }
+
+    /// Forgets what is not lent, not wanted and owes nothing.
+    fn sweep(&mut self, now: Now) {
+        self.entries.retain(|_, entry| {
+            entry.expire(now);
+            entry.waiting.retain(|(_, asked)| now.since_us(*asked) < GONE_US);
+            entry.lent.is_some() || entry.due > now || !entry.waiting.is_empty()
+        });
+    }
+
+    /// For a test: another way to count.
+    #[cfg(test)]
+    pub(in crate::peer) fn set_kept(&mut self, kept_us: fn(u64) -> u64, now: Now) {
+        self.kept_us = kept_us;
+        self.closed_until = now.plus_us(kept_us(TICKET_US));
+    }
+}
+
+impl Entry {
+    /// What was lent before the keeper was closed may have been in use until that ended.
+    fn new(partition: u16, pause_us: u64, closed: Now) -> Entry {
+        Entry {
+            partition,
+            lent: None,
+            due: closed.plus_us(owed_us(pause_us)),
+            pause_us,
+            line: Box::default(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// A ticket that ran out was in use until its end, for all that is known.
+    fn expire(&mut self, now: Now) {
+        if let Some(lent) = self.lent.filter(|lent| lent.until <= now) {
+            self.due = self.due.max(lent.until.plus_us(owed_us(self.pause_us)));
+            self.lent = None;
+        }
+    }
+
+    fn line_up(&mut self, node: u16, now: Now) {
+        if let Some((_, asked)) = self.waiting.iter_mut().find(|(waits, _)| *waits == node) {
+            *asked = now;
+        } else if self.waiting.len() < TICKET_WAITERS_MAX {
+            self.waiting.push_back((node, now));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+use super::{PARTITIONS, Partition, Partitioner};
+
+/// Which partitions are whose, as one node of a cluster goes by it.
+#[derive(Clone, Debug)]
+pub struct Share {
+    partitioner: Partitioner,
+    node: u16,
+    epoch: u64,
+    owners: Box<[u16]>,
+}
+
+impl Share {
+    /// The share of `node`: `owners` has the number of a node for each partition, 0 for nobody.
+    pub fn new(partitioner: Partitioner, node: u16, epoch: u64, owners: &[u16]) -> Share {
+        debug_assert_eq!(owners.len(), PARTITIONS);
+        Share { partitioner, node, epoch, owners: owners.into() }
+    }
+
+    pub fn node(&self) -> u16 {
+        self.node
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    pub fn partition_of(&self, url: &str) -> Partition {
+        self.partitioner.of(url)
+    }
+
+    /// The node that a partition belongs to; 0 for none.
+    pub fn owner(&self, partition: Partition) -> u16 {
+        self.owners.get(partition.index()).copied().unwrap_or(0)
+    }
+
+    pub fn is_ours(&self, url: &str) -> bool {
+        self.owner(self.partition_of(url)) == self.node
+    }
+
+    /// Partitions that this node has here and has not in `next`.
+    pub fn lost_in<'a>(&'a self, next: &'a Share) -> impl Iterator<Item = Partition> + 'a {
+        let is_lost =
+            |&partition: &Partition| self.owner(partition) == self.node && next.owner(partition) != next.node;
+        Partition::all().filter(is_lost)
+    }
+}

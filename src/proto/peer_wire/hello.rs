@@ -1,0 +1,53 @@
+use super::FrameError;
+use super::fields::{Fields, put_text};
+use crate::limits::{PEER_LISTEN_BYTES_MAX, PEER_VERSION_BYTES_MAX};
+
+/// How a node introduces itself. What differs between two of them is for the one who answers to judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello<'a> {
+    /// The cluster's id, as its key file has it.
+    pub cluster: [u8; 16],
+    pub node: u16,
+    /// Grows whenever a node of this number begins anew.
+    pub generation: u32,
+    /// Of the table that it knows; 0 without one.
+    pub epoch: u64,
+    /// Of its program. At most [`PEER_VERSION_BYTES_MAX`] bytes.
+    pub version: &'a str,
+    /// A digest of the rules that it crawls by.
+    pub rules: u64,
+    /// Where other nodes reach it, an address with a port. At most [`PEER_LISTEN_BYTES_MAX`] bytes.
+    pub listen: &'a str,
+    /// Its share of the partitions, in relation to the weights of the others.
+    pub weight: u16,
+    /// It is in no table yet and asks to be.
+    pub joining: bool,
+}
+
+impl<'a> Hello<'a> {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.cluster);
+        out.extend_from_slice(&self.node.to_le_bytes());
+        out.extend_from_slice(&self.generation.to_le_bytes());
+        out.extend_from_slice(&self.epoch.to_le_bytes());
+        put_text(out, self.version, PEER_VERSION_BYTES_MAX);
+        out.extend_from_slice(&self.rules.to_le_bytes());
+        put_text(out, self.listen, PEER_LISTEN_BYTES_MAX);
+        out.extend_from_slice(&self.weight.to_le_bytes());
+        out.push(u8::from(self.joining));
+    }
+
+    pub(super) fn read(fields: &mut Fields<'a>) -> Result<Hello<'a>, FrameError> {
+        Ok(Hello {
+            cluster: fields.array()?,
+            node: fields.u16()?,
+            generation: fields.u32()?,
+            epoch: fields.u64()?,
+            version: fields.text(PEER_VERSION_BYTES_MAX)?,
+            rules: fields.u64()?,
+            listen: fields.text(PEER_LISTEN_BYTES_MAX)?,
+            weight: fields.u16()?,
+            joining: fields.yes_or_no()?,
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! What nodes of a cluster say to each other over a stream: words, each in a frame.
+//!
+//! ```text
+//!   PeerWord ── write ──► bytes, however cut ──► FrameBuffer ──► Frame ── word ──► PeerWord
+//! ```
+//!
+//! | word                            | says                                          | is answered by               |
+//! |---------------------------------|-----------------------------------------------|------------------------------|
+//! | `HELLO`                         | who this is, of which cluster and by which rules | `HELLO` or `REFUSED`      |
+//! | `TABLE_ASK`                     | the epoch of the table that is known here     | `TABLE`                      |
+//! | `PREPARE`, `ACCEPT`             | a ballot for a register, by a request's id    | `PROMISE`, `ACCEPTED`, `LATER` |
+//! | `URLS`                          | a batch of URLs that are the receiver's       | `COUNTED` or `NOT_MINE`      |
+//! | `STATUS`                        | how far a node is                             | –                            |
+//!
+//! `COUNTED` stands for its batch and all before it. Numbers are little-endian and of fixed size, texts and values have
+//! their length before them; only the items of a batch are coded more tightly. A word is whole and right or it is an
+//! error, and an error is for good: the link is closed.
+
+mod fields;
+mod frame;
+mod frame_buffer;
+mod frame_error;
+mod hello;
+mod peer_word;
+mod register;
+mod status;
+#[cfg(test)]
+mod tests;
+mod url_batch;
+mod url_item;
+
+pub use frame::{FRAME_HEADER_BYTES, Frame, FrameKind};
+pub use frame_buffer::FrameBuffer;
+pub use frame_error::FrameError;
+pub use hello::Hello;
+pub use peer_word::PeerWord;
+pub use register::{Ballot, RegisterId};
+pub use status::{NodeState, STATUS_BYTES, Status};
+pub use url_batch::{UrlBatch, UrlBatchBuilder, UrlItems};
+pub use url_item::{Found, UrlItem, UrlNews};

@@ -1,0 +1,510 @@
+use super::*;
+use crate::limits::{
+    PEER_FRAME_BYTES_MAX, PEER_LISTEN_BYTES_MAX, PEER_VERSION_BYTES_MAX, PEER_WHY_BYTES_MAX,
+    REGISTER_BYTES_MAX, URL_BATCH_BYTES_MAX, URL_BATCH_ITEMS_MAX, URL_BYTES_MAX,
+};
+use crate::proto::job::{DocKind, Provenance};
+use crate::proto::partition::Partition;
+use proptest::prelude::*;
+
+fn written(word: &PeerWord<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    word.write(&mut out);
+    out
+}
+
+fn framed(kind: FrameKind, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Frame { kind, body }.write(&mut out);
+    out
+}
+
+/// Every word of a stream that comes in these pieces, written anew; and how it ends.
+fn words<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, Result<usize, FrameError>) {
+    let (mut buffer, mut words) = (FrameBuffer::default(), Vec::new());
+    for piece in pieces {
+        buffer.push(piece);
+        loop {
+            match buffer.next_frame() {
+                Ok(Some(frame)) => match frame.word() {
+                    Ok(word) => words.push(written(&word)),
+                    Err(error) => return (words, Err(error)),
+                },
+                Ok(None) => break,
+                Err(error) => {
+                    buffer.push(b"more");
+                    assert_eq!(buffer.next_frame(), Err(error), "for good");
+                    assert_eq!(buffer.held(), 0);
+                    return (words, Err(error));
+                }
+            }
+        }
+    }
+    (words, Ok(buffer.held()))
+}
+
+/// The one word in some bytes, or what is wrong with them.
+fn only_word(bytes: &[u8], check: impl FnOnce(PeerWord<'_>)) -> Result<(), FrameError> {
+    let mut buffer = FrameBuffer::default();
+    buffer.push(bytes);
+    check(buffer.next_frame()?.expect("a whole frame").word()?);
+    Ok(())
+}
+
+fn partition(number: u16) -> Partition {
+    Partition::new(number).unwrap()
+}
+
+fn item(number: u16, url: &str) -> UrlItem<'_> {
+    let news = UrlNews::Found(Found { provenance: Provenance::link(2), priority: 5, hits: 0 });
+    UrlItem { partition: partition(number), url, news }
+}
+
+fn odd_item(number: u16, url: &str) -> UrlItem<'_> {
+    let provenance =
+        Provenance { kind: DocKind::Sitemap, depth: u16::MAX, hops: 10, seed_chain: true, head_only: true };
+    let news = UrlNews::Found(Found { provenance, priority: u8::MAX, hits: u32::MAX });
+    UrlItem { news, ..item(number, url) }
+}
+
+/// A word of every kind, most of them with something in every field.
+fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
+    let (id, register, ballot) = (u64::MAX - 1, RegisterId::Beat(7), Ballot { round: 9, node: 3 });
+    let mut builder = UrlBatchBuilder::default();
+    assert!(builder.push(&item(4_095, "http://a.example/one")));
+    assert!(builder.push(&UrlItem { news: UrlNews::Scope, ..item(4_095, "http://a.example/") }));
+    assert!(builder.push(&odd_item(0, "https://b.example/two")));
+    let hello = Hello {
+        cluster: *b"0123456789abcdef",
+        node: 2,
+        generation: 3,
+        epoch: 4,
+        version: "0.1.0",
+        rules: 5,
+        listen: "10.0.0.1:7174",
+        weight: 100,
+        joining: true,
+    };
+    let status = Status {
+        state: NodeState::ReadyToServe,
+        epoch: 1,
+        pending: 2,
+        open: 3,
+        sent: 4,
+        counted: 5,
+        received: 6,
+        outbox: 7,
+        copied: 8,
+        right_left_ms: 9,
+        pages: 10,
+    };
+    let table: Vec<u8> = (0..2_000u32).flat_map(|row| ((row / 100) as u16).to_le_bytes()).collect();
+    for word in [
+        PeerWord::Hello(hello),
+        PeerWord::Refused { why: "req_host_per_sec is 2 here and 1 in the cluster" },
+        PeerWord::TableAsk { epoch_known: 17 },
+        PeerWord::Table { epoch: 18, bytes: (&table).into() },
+        PeerWord::Prepare { id, register: RegisterId::Table, ballot },
+        PeerWord::Accept { id, register, ballot, value: b"value" },
+        PeerWord::Promise { id, register, ballot, accepted: None },
+        PeerWord::Promise { id, register, ballot, accepted: Some((Ballot { round: 8, node: 1 }, b"value")) },
+        PeerWord::Accepted { id, register, ballot },
+        PeerWord::Later { id, register, ballot },
+        PeerWord::Urls(builder.batch(12)),
+        PeerWord::Counted { batch: 13 },
+        PeerWord::NotMine { batch: 14, epoch: 15, partitions: vec![partition(1), partition(4_095)] },
+        PeerWord::Status(status),
+    ] {
+        each(&word);
+    }
+}
+
+#[test]
+fn a_frame_is_these_bytes() {
+    let bytes = written(&PeerWord::Counted { batch: 0x0102 });
+    assert_eq!(bytes[..8], [8, 0, 0, 0, 11, 0, 0, 0]);
+    assert_eq!(bytes[12..], [2, 1, 0, 0, 0, 0, 0, 0]);
+    let checked = [&bytes[..8], &bytes[12..]].concat();
+    assert_eq!(bytes[8..12], crc32c::crc32c(&checked).to_le_bytes(), "of header and body");
+    let numbers = FrameKind::ALL.map(|kind| (kind as u8, FrameKind::from_u8(kind as u8)));
+    assert_eq!(numbers, std::array::from_fn(|at| (at as u8 + 1, Some(FrameKind::ALL[at]))));
+    assert_eq!([0, 14, 255].map(FrameKind::from_u8), [None; 3]);
+}
+
+#[test]
+fn every_word_comes_back_as_it_went() {
+    let mut kinds = Vec::new();
+    with_samples(|word| {
+        kinds.push(word.kind());
+        let bytes = written(word);
+        only_word(&bytes, |read| assert_eq!(&read, word)).unwrap();
+        assert_eq!(words([&bytes[..]]), (vec![bytes], Ok(0)));
+    });
+    kinds.dedup();
+    assert_eq!(kinds, FrameKind::ALL);
+}
+
+#[test]
+fn cut_anywhere_a_word_is_never_another() {
+    with_samples(|word| {
+        let bytes = written(word);
+        for cut in 0..bytes.len() {
+            assert_eq!(words([&bytes[..cut]]), (vec![], Ok(cut)), "{word:?}");
+            let (head, tail) = bytes.split_at(cut);
+            assert_eq!(words([head, tail]), (vec![bytes.clone()], Ok(0)), "{word:?}");
+        }
+        // A body that is shorter, or longer, under a checksum that is right.
+        let body = &bytes[FRAME_HEADER_BYTES..];
+        for cut in 0..body.len() {
+            let (said, end) = words([&framed(word.kind(), &body[..cut])[..]]);
+            assert!(
+                said.is_empty() && matches!(end, Err(FrameError::Unreadable { .. })),
+                "{word:?}: {end:?}"
+            );
+        }
+        for more in [0, 1, 0x40, 255] {
+            let longer = framed(word.kind(), &[body, &[more]].concat());
+            let (said, end) = words([&longer[..]]);
+            assert!(said.is_empty() && end.is_err(), "{word:?}: {end:?}");
+        }
+    });
+}
+
+#[test]
+fn every_flipped_bit_is_refused() {
+    with_samples(|word| {
+        let bytes = written(word);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            // A length that is too large waits for what is not there; whatever comes then is refused.
+            let length = crate::base::u32_at(&flipped, 0) as usize;
+            let awaited = FRAME_HEADER_BYTES + length.min(PEER_FRAME_BYTES_MAX);
+            flipped.resize(awaited.max(bytes.len()), 0xa5);
+            let (said, end) = words([&flipped[..]]);
+            assert!(said.is_empty() && end.is_err(), "bit {bit} of {word:?}: {end:?}");
+            if bit / 8 == 5 || bit / 8 == 6 || bit / 8 == 7 {
+                assert!(matches!(end, Err(FrameError::Flags { .. })), "{end:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_bad_header_is_seen_when_its_last_byte_is_there() {
+    let good = written(&PeerWord::Counted { batch: 1 });
+    let with = |at: usize, byte: u8| {
+        let mut header = good[..FRAME_HEADER_BYTES].to_vec();
+        header[at] = byte;
+        header
+    };
+    for (header, error, text) in [
+        (
+            with(2, 17),
+            FrameError::TooLong { bytes: 0x11_0008 },
+            "a frame of 1114120 bytes, over the 1048576 that a node may send",
+        ),
+        (with(4, 99), FrameError::UnknownKind(99), "a frame of kind 99, which this version does not know"),
+        (
+            with(5, 1),
+            FrameError::Flags { flags: 1, unused: 0 },
+            "a frame with flags 0x01 and 0x0000, which this version does not know",
+        ),
+    ] {
+        let stream = [&good[..], &header].concat();
+        assert_eq!(words([&stream[..stream.len() - 1]]).1, Ok(FRAME_HEADER_BYTES - 1));
+        assert_eq!(words(stream.chunks(5)), (vec![good.clone()], Err(error)));
+        assert_eq!(error.to_string(), text);
+    }
+    let mut wrong = good.clone();
+    wrong[12] ^= 1;
+    let error = words([&wrong[..]]).1.unwrap_err();
+    assert_eq!(error.to_string(), "COUNTED frame whose checksum does not match");
+    let error = words([&framed(FrameKind::Counted, &[0; 9])[..]]).1.unwrap_err();
+    assert_eq!(error.to_string(), "COUNTED frame with 1 bytes behind its last field");
+    let error = words([&framed(FrameKind::Counted, &[0; 7])[..]]).1.unwrap_err();
+    assert_eq!(error.to_string(), "COUNTED frame that ends within its fields");
+}
+
+#[test]
+fn memory_is_what_came_and_is_given_back() {
+    let mut buffer = FrameBuffer::default();
+    let body = vec![7; PEER_FRAME_BYTES_MAX];
+    let largest = framed(FrameKind::Accept, &body);
+    let mut most = 0;
+    for _ in 0..3 {
+        for piece in largest.chunks(16 * 1_024) {
+            buffer.push(piece);
+            while buffer.next_frame().unwrap().is_some() {}
+            most = most.max(buffer.held());
+        }
+    }
+    assert!(most <= largest.len(), "{most}");
+    assert_eq!(buffer.held(), 0);
+    // A header that promises much, and little behind it.
+    buffer.push(&largest[..100]);
+    assert_eq!(buffer.next_frame(), Ok(None));
+    assert_eq!(buffer.held(), 100);
+}
+
+#[test]
+fn bounds_hold_at_both_ends() {
+    let value = vec![1; REGISTER_BYTES_MAX];
+    let (id, register, ballot) = (1, RegisterId::Table, Ballot { round: 1, node: 1 });
+    let longest = PeerWord::Accept { id, register, ballot, value: &value };
+    only_word(&written(&longest), |read| assert_eq!(read, longest)).unwrap();
+    // What nothing can be packed of.
+    let mut state = 1u64;
+    let noise: Vec<u8> = (0..REGISTER_BYTES_MAX)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .collect();
+    for table in [&noise[..], &value[..], b""] {
+        let word = PeerWord::Table { epoch: 1, bytes: table.into() };
+        only_word(&written(&word), |read| assert_eq!(read, word)).unwrap();
+    }
+    let said = |kind, body: &[u8]| words([&framed(kind, body)[..]]).1.unwrap_err().to_string();
+    let head = &written(&longest)[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + 21];
+    let over = [head, &(REGISTER_BYTES_MAX as u32 + 1).to_le_bytes(), &value, &[1]].concat();
+    assert_eq!(said(FrameKind::Accept, &over), "ACCEPT frame with a value over its bound");
+    // A table that says to be large, with nothing behind it to be large by.
+    let bomb = [&[0; 8][..], &(128u32 << 10).to_le_bytes(), &2u32.to_le_bytes(), &[0, 0]].concat();
+    assert_eq!(said(FrameKind::Table, &bomb), "TABLE frame with a table over its bound");
+    let wrong = [&[0; 8][..], &100u32.to_le_bytes(), &2u32.to_le_bytes(), &[0x10, b'x']].concat();
+    assert_eq!(said(FrameKind::Table, &wrong), "TABLE frame with a table that cannot be unpacked");
+    let many = [&[0; 16][..], &501u16.to_le_bytes(), &[0; 1_002]].concat();
+    assert_eq!(said(FrameKind::NotMine, &many), "NOT_MINE frame with more partitions than a batch has items");
+    let far = [&[0; 16][..], &1u16.to_le_bytes(), &4_096u16.to_le_bytes()].concat();
+    assert_eq!(said(FrameKind::NotMine, &far), "NOT_MINE frame with a partition out of range");
+    let long = [&513u16.to_le_bytes()[..], &[b'x'; 513]].concat();
+    assert_eq!(said(FrameKind::Refused, &long), "REFUSED frame with a text over its bound");
+    assert_eq!(said(FrameKind::Refused, &[1, 0, 0xff]), "REFUSED frame with a text that is not UTF-8");
+    assert!(said(FrameKind::Prepare, &[9; 21]).contains("a register that this version does not know"));
+    assert!(said(FrameKind::Status, &[8; STATUS_BYTES]).contains("a state that this version does not know"));
+    assert!(said(FrameKind::Status, &[0; STATUS_BYTES]).contains("a state that this version does not know"));
+}
+
+#[test]
+fn a_reason_is_cut_where_a_character_ends() {
+    let why = "ü".repeat(PEER_WHY_BYTES_MAX);
+    let bytes = written(&PeerWord::Refused { why: &why });
+    only_word(&bytes, |read| assert_eq!(read, PeerWord::Refused { why: &why[..512] })).unwrap();
+    let why = format!("x{why}");
+    let bytes = written(&PeerWord::Refused { why: &why });
+    only_word(&bytes, |read| assert_eq!(read, PeerWord::Refused { why: &why[..511] })).unwrap();
+}
+
+#[test]
+fn a_status_is_the_same_in_a_datagram() {
+    with_samples(|word| {
+        if let PeerWord::Status(status) = word {
+            assert_eq!(Status::from_bytes(&status.to_bytes()), Ok(*status));
+            assert!(Status::from_bytes(&status.to_bytes()[1..]).is_err());
+            assert!(Status::from_bytes(&[&status.to_bytes()[..], &[0]].concat()).is_err());
+        }
+    });
+    let names: Vec<&str> = NodeState::ALL.iter().map(|state| state.name()).collect();
+    assert_eq!(
+        names,
+        ["joining", "standing", "crawling", "ready_to_serve", "draining", "left", "fenced"],
+        "in the order of their numbers"
+    );
+}
+
+#[test]
+fn ballots_are_ordered_by_round_then_node() {
+    let ballot = |round, node| Ballot { round, node };
+    assert!(ballot(1, 9) < ballot(2, 0) && ballot(2, 0) < ballot(2, 1));
+    assert_eq!(
+        (ballot(3, 4).to_string(), RegisterId::Beat(5).to_string()),
+        ("3.4".to_string(), "beat/5".to_string())
+    );
+}
+
+#[test]
+fn a_batch_is_full_by_items_or_by_bytes() {
+    let mut builder = UrlBatchBuilder::default();
+    assert!(builder.is_empty());
+    for number in 0..URL_BATCH_ITEMS_MAX {
+        assert!(builder.push(&item(number as u16, &format!("http://a.example/{number:03}"))));
+    }
+    assert!(!builder.push(&item(1, "http://a.example/")), "all items");
+    assert_eq!(builder.count(), URL_BATCH_ITEMS_MAX);
+    let urls = builder.bytes();
+    assert!(urls < URL_BATCH_ITEMS_MAX * 12, "front-coded: {urls}");
+    builder.clear();
+
+    // URLs that share nothing, of the greatest length.
+    let long = |number: usize| format!("http://{}/{}", number % 10, "x".repeat(URL_BYTES_MAX - 9));
+    let mut count = 0;
+    while builder.push(&odd_item(count as u16, &long(count))) {
+        count += 1;
+    }
+    assert!(count >= 31 && builder.bytes() <= URL_BATCH_BYTES_MAX, "{count} in {}", builder.bytes());
+    let word = PeerWord::Urls(builder.batch(1));
+    only_word(&written(&word), |read| {
+        let PeerWord::Urls(batch) = read else { panic!("{read:?}") };
+        let (mut items, mut number) = (batch.items(), 0);
+        while let Some(read) = items.next() {
+            assert_eq!(read, odd_item(number as u16, &long(number)));
+            number += 1;
+        }
+        assert_eq!((number, batch.count(), items.next()), (count, count, None));
+    })
+    .unwrap();
+    builder.clear();
+    assert!(builder.push(&odd_item(0, &long(0))) && builder.count() == 1, "used again");
+}
+
+#[test]
+fn items_that_are_wrong_are_refused() {
+    let said = |count: u16, items: &[u8]| {
+        let body = [&[0; 8][..], &count.to_le_bytes(), items].concat();
+        words([&framed(FrameKind::Urls, &body)[..]]).1.map_err(|error| error.to_string())
+    };
+    let url = b"http://a/";
+    let good = [&[0, 7, 0, 9][..], url, &[2, 0, 5]].concat();
+    assert_eq!(said(1, &good), Ok(0));
+    assert_eq!(said(0, &[]), Ok(0));
+    let is = |count, items: &[u8], what: &str| {
+        assert_eq!(said(count, items), Err(format!("URLS frame {what}")), "{items:?}");
+    };
+    let with = |at: usize, byte: u8| {
+        let mut items = good.clone();
+        items[at] = byte;
+        items
+    };
+    is(0, &good, "with bytes behind its last item");
+    is(2, &good, "that ends within an item, or with one out of range");
+    is(501, &good, "with more items or bytes than a batch may have");
+    is(1, &vec![0; URL_BATCH_BYTES_MAX], "with more items or bytes than a batch may have");
+    is(1, &with(0, 0x80), "with an item that this version does not know");
+    is(1, &with(0, 0x09), "with an item that this version does not know");
+    is(1, &with(0, 0x40), "with an item whose partition is not told");
+    is(1, &with(2, 1), "that ends within an item, or with one out of range");
+    is(1, &with(12, b' '), "with a URL that is not in normal form");
+    is(1, &with(4, b'f'), "with a URL that is not in normal form");
+    is(1, &with(14, 11), "with a URL behind too many redirects");
+    let far = [&[0, 0x80, 0x20, 0, 9][..], url, &[2, 0, 5]].concat();
+    is(1, &far, "with a partition out of range");
+    let long = [&[0, 7, 0, 0x81, 0x40][..], url, &[b'x'; URL_BYTES_MAX - 8], &[2, 0, 5]].concat();
+    is(1, &long, "with a URL over its bound");
+}
+
+#[test]
+#[should_panic(expected = "a batch with a URL that is not in normal form")]
+fn a_builder_takes_normal_urls_only() {
+    UrlBatchBuilder::default().push(&item(0, "ftp://a.example/"));
+}
+
+fn any_found() -> impl Strategy<Value = UrlNews> {
+    let provenance = (0..4u8, any::<u16>(), 0..=10u8, any::<bool>(), any::<bool>());
+    let found = (provenance, any::<u8>(), prop_oneof![Just(0), any::<u32>()]).prop_map(
+        |((kind, depth, hops, seed_chain, head_only), priority, hits)| {
+            let kind = DocKind::from_bits(kind);
+            let provenance = Provenance { kind, depth, hops, seed_chain, head_only };
+            UrlNews::Found(Found { provenance, priority, hits })
+        },
+    );
+    prop_oneof![4 => found, 1 => Just(UrlNews::Scope)]
+}
+
+fn any_ballot() -> impl Strategy<Value = Ballot> {
+    any::<(u64, u16)>().prop_map(|(round, node)| Ballot { round, node })
+}
+
+fn any_register() -> impl Strategy<Value = RegisterId> {
+    prop_oneof![Just(RegisterId::Table), any::<u16>().prop_map(RegisterId::Beat)]
+}
+
+fn comes_back(word: &PeerWord<'_>) {
+    only_word(&written(word), |read| assert_eq!(&read, word)).unwrap();
+}
+
+proptest! {
+    #[test]
+    fn batches_come_back(
+        batch: u64,
+        items in prop::collection::vec(
+            (0..4_096u16, "https?://[a-c]{1,2}\\.example/[a-b/?%0-9]{0,20}", any_found()), 0..60),
+    ) {
+        let mut builder = UrlBatchBuilder::default();
+        for (number, url, news) in &items {
+            let taken = UrlItem { partition: partition(*number), url, news: *news };
+            prop_assert!(builder.push(&taken));
+        }
+        let word = PeerWord::Urls(builder.batch(batch));
+        only_word(&written(&word), |read| {
+            let PeerWord::Urls(read) = read else { panic!("{read:?}") };
+            assert_eq!((read.batch, read.count()), (batch, items.len()));
+            let mut rest = read.items();
+            for (number, url, news) in &items {
+                assert_eq!(rest.next(), Some(UrlItem { partition: partition(*number), url, news: *news }));
+            }
+            assert_eq!(rest.next(), None);
+        }).unwrap();
+    }
+
+    #[test]
+    fn hellos_come_back(
+        cluster: [u8; 16], numbers: (u16, u32, u64, u64, u16), joining: bool,
+        version in "\\PC{0,16}", listen in "\\PC{0,60}",
+    ) {
+        prop_assume!(version.len() <= PEER_VERSION_BYTES_MAX && listen.len() <= PEER_LISTEN_BYTES_MAX);
+        let (node, generation, epoch, rules, weight) = numbers;
+        let (version, listen) = (version.as_str(), listen.as_str());
+        comes_back(&PeerWord::Hello(Hello {
+            cluster, node, generation, epoch, version, rules, listen, weight, joining,
+        }));
+    }
+
+    #[test]
+    fn words_of_the_council_come_back(
+        id: u64, register in any_register(), ballot in any_ballot(), other in any_ballot(),
+        value in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let value = &value[..];
+        comes_back(&PeerWord::Prepare { id, register, ballot });
+        comes_back(&PeerWord::Accept { id, register, ballot, value });
+        comes_back(&PeerWord::Promise { id, register, ballot, accepted: None });
+        comes_back(&PeerWord::Promise { id, register, ballot, accepted: Some((other, value)) });
+        comes_back(&PeerWord::Accepted { id, register, ballot });
+        comes_back(&PeerWord::Later { id, register, ballot });
+        comes_back(&PeerWord::Table { epoch: id, bytes: value.into() });
+    }
+
+    #[test]
+    fn small_words_come_back(
+        numbers: [u64; 9], right_left_ms: u32, state in 0..7usize,
+        partitions in prop::collection::vec(0..4_096u16, 0..500), why in "\\PC{0,100}",
+    ) {
+        let [epoch, pending, open, sent, counted, received, outbox, copied, pages] = numbers;
+        let state = NodeState::ALL[state];
+        comes_back(&PeerWord::Status(Status {
+            state, epoch, pending, open, sent, counted, received, outbox, copied, right_left_ms, pages,
+        }));
+        comes_back(&PeerWord::TableAsk { epoch_known: epoch });
+        comes_back(&PeerWord::Counted { batch: sent });
+        comes_back(&PeerWord::Refused { why: &why });
+        let partitions = partitions.into_iter().map(partition).collect();
+        comes_back(&PeerWord::NotMine { batch: sent, epoch, partitions });
+    }
+
+    /// Any body under a checksum that is right: what is read is read the same when it is written again.
+    #[test]
+    fn any_bytes_are_a_word_or_an_error(
+        kind in 0..13usize,
+        body in prop::collection::vec(prop_oneof![3 => 0..9u8, 1 => any::<u8>()], 0..200),
+        piece in 1..40usize,
+    ) {
+        let stream = framed(FrameKind::ALL[kind], &body);
+        let whole = words([&stream[..]]);
+        prop_assert_eq!(&words(stream.chunks(piece)), &whole);
+        for word in &whole.0 {
+            prop_assert_eq!(words([&word[..]]).0, vec![word.clone()]);
+        }
+        prop_assert_eq!(words(body.chunks(piece)), words([&body[..]]));
+    }
+}
