@@ -18,6 +18,11 @@ pub const MASTER_NEWS_WORDS: usize = 1_024;
 pub const MASTER_REPORT_WORDS: usize = 4_096;
 /// Files may come to one master so many seconds later than to the other.
 pub const MASTER_OVERLAP_S: u32 = 120;
+/// The clocks of two masters, or of a master and a sender or a node, may be so far apart: no time that is further ahead of
+/// one's own clock is believed.
+pub const MASTER_AHEAD_S: u32 = 660;
+/// Bytes of lines that a node hands over of one domain before it says CLOSED; the rest follows when they are durable.
+pub const HANDED_BYTES_MAX: usize = 64 << 20;
 /// Entries that one TAKE brings at most, whatever it asks for; and those of one that does not say.
 pub const TAKE_ENTRIES_MAX: u32 = 100_000;
 pub const TAKE_ENTRIES: u32 = 10_000;

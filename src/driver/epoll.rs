@@ -8,7 +8,7 @@ use mio::net::{TcpListener, TcpStream, UdpSocket};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -256,6 +256,10 @@ impl EpollDriver {
 impl Driver for EpollDriver {
     fn now(&self) -> Now {
         Now::from_us(self.started.elapsed().as_micros() as u64)
+    }
+
+    fn has_way(&self, ip: IpAddr) -> bool {
+        super::route::has_way(ip)
     }
 
     fn connect(&mut self, key: Key, addr: SocketAddr, transport: Transport) {

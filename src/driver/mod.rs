@@ -25,6 +25,7 @@
 mod epoll;
 mod errno;
 mod listener;
+mod route;
 mod sim;
 #[cfg(test)]
 mod tests;
@@ -36,13 +37,18 @@ pub use uring::UringDriver;
 
 use crate::base::{Key, NetAsk, NetEvent, Now, Socket, Transport};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// A completion-shaped network. Keys in, events out.
 pub trait Driver {
     /// Reads the clock. The loop does so once a turn and hands the time down.
     fn now(&self) -> Now;
+
+    /// Whether there is a way to an address at all, as far as this machine knows. Nothing is sent.
+    fn has_way(&self, _: IpAddr) -> bool {
+        true
+    }
 
     /// Opens a connection under a key whose slot is free. Receiving starts with `Connected`.
     fn connect(&mut self, conn: Key, addr: SocketAddr, transport: Transport);

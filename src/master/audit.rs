@@ -6,6 +6,7 @@ use super::epoch::{CurrentRows, Domains, TagMark};
 use super::keeping::{EpochTold, MasterView};
 use super::queue::{BlockHeader, BlockKind, Entry, QueueError};
 use crate::base::{fingerprint, named_enum, rfc3339, shown};
+use crate::proto::reflog::Stamp;
 use rapidhash::fast::RapidHashMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -64,6 +65,8 @@ struct Sending {
     at_s: u32,
     server: u16,
     tag: u64,
+    /// When the epoch was made.
+    made_s: u32,
 }
 
 /// The time in which a server had a domain, as epochs.
@@ -186,6 +189,7 @@ impl MasterAudit {
                         at_s: record.at.s(),
                         server,
                         tag: TagMark::of(record.tag).word(),
+                        made_s: header.at_s,
                     });
                 }
             })?;
@@ -194,6 +198,8 @@ impl MasterAudit {
             for pair in sendings.windows(2) {
                 let [one, two] = pair else { continue };
                 let is_again = one.url == two.url && (two.tag == none || two.tag == one.tag);
+                // A time from the future says nothing of how long ago it was sent.
+                let is_again = is_again && Stamp::from_s(one.at_s).is_credible(two.made_s);
                 if is_again && two.at_s.saturating_sub(one.at_s) <= resend_after_s {
                     let text = format!(
                         "a URL was sent at {} in epoch {} to server {}, and again at {} in epoch {} to server {}",

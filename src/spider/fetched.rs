@@ -20,6 +20,8 @@ pub enum Retry {
     Stopped,
     /// This machine had no port, descriptor or memory for a connection, which says nothing of its server: it was never made.
     NoSocket,
+    /// No way was found to its server, or the network broke off: whether our own network is down is for the shard to say.
+    NoWay,
 }
 
 /// A fetch that has ended, successfully or not.

@@ -251,11 +251,13 @@ impl Spider {
                     | NetError::Other(_) => ResultCode::ConnectFailed,
                 };
                 self.finish(fetch, result, now, out);
-                if let Some(Action::Finished(fetched)) = out.last_mut()
-                    && (error == NetError::Exhausted
-                        || error == NetError::NoAddress && fetched.addr.is_ipv4())
-                {
-                    fetched.retry = Some(Retry::NoSocket);
+                if let Some(Action::Finished(fetched)) = out.last_mut() {
+                    fetched.retry = match error {
+                        NetError::Exhausted => Some(Retry::NoSocket),
+                        NetError::NoAddress if fetched.addr.is_ipv4() => Some(Retry::NoSocket),
+                        NetError::NoAddress | NetError::Unreachable => Some(Retry::NoWay),
+                        _ => fetched.retry,
+                    };
                 }
             }
             (FetchState::Handshake, NetEvent::Ended | NetEvent::Failed(_)) => {

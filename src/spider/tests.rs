@@ -124,7 +124,8 @@ fn a_connection_that_this_machine_has_no_room_for_is_to_be_made_again() {
     for (error, retry) in [
         (NetError::Exhausted, Some(Retry::NoSocket)),
         (NetError::NoAddress, Some(Retry::NoSocket)),
-        (NetError::Unreachable, None),
+        (NetError::Unreachable, Some(Retry::NoWay)),
+        (NetError::Refused, None),
     ] {
         let (mut spider, mut out) = (spider(4), Vec::new());
         spider.take(order(1), Now::ZERO, &mut out);

@@ -13,10 +13,10 @@ const HOUR_S: i64 = 3_600;
 const DAY_S: i64 = 24 * HOUR_S;
 
 /// Processes whose calendar is ahead, or behind.
-struct Clock(PathBuf);
+pub struct Clock(PathBuf);
 
 impl Clock {
-    fn new(dir: &TempDir) -> Clock {
+    pub fn new(dir: &TempDir) -> Clock {
         let library = dir.join("clock.so");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/blackbox/scripts/clock.c");
         let made =
@@ -25,9 +25,13 @@ impl Clock {
         Clock(library)
     }
 
-    fn run(&self, ahead_s: i64, command: &mut Command) -> Run {
+    pub fn start(&self, ahead_s: i64, command: &mut Command) -> Running {
         command.env("LD_PRELOAD", &self.0).env("CLOCK_AHEAD_S", ahead_s.to_string());
-        Running::start(command).wait(PATIENCE)
+        Running::start(command)
+    }
+
+    fn run(&self, ahead_s: i64, command: &mut Command) -> Run {
+        self.start(ahead_s, command).wait(PATIENCE)
     }
 }
 

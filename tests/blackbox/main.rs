@@ -169,6 +169,7 @@ mod log_server;
 mod machine_tree;
 mod man_pages;
 mod manual;
+mod master_clock;
 mod master_diff;
 mod master_epochs;
 mod master_held;
@@ -183,6 +184,7 @@ mod move_domain;
 mod name_server;
 mod niceness;
 mod no_names;
+mod no_network;
 mod no_ports;
 #[cfg(not(feature = "search"))]
 mod no_search;

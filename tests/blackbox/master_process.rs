@@ -112,7 +112,7 @@ pub fn start(dir: &TempDir, config: &Path) -> Running {
 }
 
 #[track_caller]
-fn said(running: &Running, text: &str) -> SocketAddr {
+pub fn said(running: &Running, text: &str) -> SocketAddr {
     wait_for(&format!("{text}…: {}", running.stderr()), PATIENCE, || {
         let stderr = running.stderr();
         let rest = stderr.split_once(text)?.1;

@@ -72,6 +72,7 @@ pub(crate) fn run_to_end<N: Running>(
             Some(News::IsOver(part)) => {
                 let text = match part {
                     Part::Names => "names are resolved again, and the work goes on",
+                    Part::Network => "the network is there again, and the work goes on",
                     _ => "the disk takes what is written again, and the work goes on",
                 };
                 progress.tell(Event::WaitOver, vec![("part", part.name().into())], text);

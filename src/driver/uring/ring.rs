@@ -11,7 +11,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{SockaddrIn, SockaddrIn6, SockaddrLike};
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -372,6 +372,10 @@ enum Digest {
 impl Driver for UringDriver {
     fn now(&self) -> Now {
         Now::from_us(self.started.elapsed().as_micros() as u64)
+    }
+
+    fn has_way(&self, ip: IpAddr) -> bool {
+        super::super::route::has_way(ip)
     }
 
     fn connect(&mut self, key: Key, addr: SocketAddr, transport: Transport) {

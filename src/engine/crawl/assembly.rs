@@ -32,6 +32,7 @@ use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::log_writer::{LogMedium, LogWriter, LogWriterPort, MemoryFiles, PreviousRun};
+use crate::engine::runtime::network::Network;
 use crate::engine::runtime::shard_thread::{ShardMaker, ShardSeat, send_up};
 use crate::engine::runtime::store_actors::KeeperActor;
 use crate::engine::runtime::wiring::{ShardWire, Wiring};
@@ -376,5 +377,6 @@ pub(crate) fn shard_parts<M, R>(
         wall: wire.wall,
         number: wire.number,
         log: wire.log.clone(),
+        network: Network::new(wire.health.clone(), wire.health.without_network.clone()),
     }
 }

@@ -225,7 +225,9 @@ impl Queues {
         let is_page = self.url_server.doc_id(fetched.trans).is_some();
         match fetched.retry {
             // It is pending in the next process, and the pause of its host counts from here.
-            Some(Retry::StaleConnection | Retry::Stopped) => self.url_server.put_back(fetched.trans, now),
+            Some(Retry::StaleConnection | Retry::Stopped | Retry::NoWay) => {
+                self.url_server.put_back(fetched.trans, now)
+            }
             Some(Retry::NoSocket) => {
                 self.url_server.put_back(fetched.trans, now);
                 self.tell_no_socket(out, now);

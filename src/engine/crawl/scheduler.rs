@@ -46,6 +46,8 @@ pub struct Scheduler {
     log: ShardLog,
     strikes: RapidHashMap<u32, u8>,
     scope: ScopeNews,
+    /// It was said that names are waited for.
+    waits_for_names: bool,
     /// URLs were typed.
     has_seeds: bool,
     /// It was said that an address is not allowed.
@@ -93,6 +95,7 @@ impl Scheduler {
     pub(crate) fn new(config: SchedulerConfig, parts: SchedulerParts) -> Scheduler {
         let side = |lane| ShardSide { lane, open: RapidHashMap::default(), wants: true };
         Scheduler {
+            waits_for_names: false,
             placement: Placement::new(parts.lanes.len(), config.queue_len),
             ending: Ending::new(&config, parts.stop),
             config,
@@ -431,17 +434,19 @@ impl Scheduler {
         let mut busy = false;
         while let Some((waiters, addresses)) = self.resolution.answer() {
             busy = true;
-            if addresses.is_some() && self.config.wait {
+            if addresses.is_some() && std::mem::take(&mut self.waits_for_names) {
                 self.health.wait_for(Part::Names, None);
             }
             for waiter in waiters {
                 self.resolved(waiter, addresses.as_ref());
             }
         }
-        match self.resolution.judged(self.config.wait, self.now) {
+        // Without a network nobody can say anything of names.
+        let wait = self.config.wait || self.health.lacks_network();
+        match self.resolution.judged(wait, self.now) {
             None => {}
             Some(Judged::Theirs(waiters)) => {
-                if self.config.wait {
+                if std::mem::take(&mut self.waits_for_names) {
                     self.health.wait_for(Part::Names, None);
                 }
                 waiters.into_iter().for_each(|waiter| self.resolved(waiter, None));
@@ -453,7 +458,8 @@ impl Scheduler {
             }
             // It ends for a better reason.
             Some(Judged::Ours(_)) if self.ending.has_begun() => {}
-            Some(Judged::Ours(fault)) if self.config.wait => {
+            Some(Judged::Ours(fault)) if wait => {
+                self.waits_for_names = true;
                 self.health.wait_for(Part::Names, Some(format!("fetching waits: {fault}")));
             }
             // What waits for names stays as it is, and is pending in the next process.

@@ -7,10 +7,12 @@ use crate::engine::runtime::actor::{Actor, Networked, Turned};
 use crate::engine::runtime::counters::{Counter, Counters, ShardStats, fetch_histogram};
 use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::log_writer::LogWriterPort;
+use crate::engine::runtime::network::Network;
 use crate::engine::runtime::outbox::Outbox;
 use crate::engine::runtime::shard_lane::LaneEnd;
 use crate::limits::{DONE_BACKLOG_MAX, DRAIN_US};
 use crate::proto::job::TransId;
+use crate::proto::record::Fault;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Receiver};
 use crate::spider::{Action, FetchOrder, Fetched, Retry, Spider, SpiderConfig};
@@ -49,6 +51,7 @@ pub struct Shard<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply =
     drain_by: Option<Now>,
     /// The machine had no room for another connection: nothing is started before.
     starved_until: Now,
+    network: Network,
     is_drained: bool,
     bytes: u64,
     /// As the network brought them.
@@ -215,6 +218,7 @@ pub struct ShardParts<M, R> {
     /// Which of the shards it is.
     pub number: usize,
     pub log: LogWriterPort,
+    pub network: Network,
 }
 
 /// Counters are published this often.
@@ -243,6 +247,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
             unstored: VecDeque::new(),
             drain_by: None,
             starved_until: Now::ZERO,
+            network: parts.network,
             is_drained: false,
             bytes: 0,
             wire_bytes: 0,
@@ -318,7 +323,8 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
     }
 
     /// A fetch has ended: its place is freed, and what it brought is stored.
-    fn finished(&mut self, fetched: Box<Fetched>, now: Now) {
+    fn finished(&mut self, mut fetched: Box<Fetched>, now: Now) {
+        self.judge_network(&mut fetched, now);
         self.stats.busy_with(self.source.suspect(fetched.trans));
         let (bytes, took_us) = (fetched.bytes.len() as u64, fetched.took_us);
         if fetched.retry == Some(Retry::NoSocket) {
@@ -332,6 +338,20 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
         }
         self.settle(ended);
         self.stats.busy_with(0);
+    }
+
+    /// Tells a host that cannot be reached from a network of our own that is down: what that cuts is to be made again.
+    fn judge_network(&mut self, fetched: &mut Fetched, now: Now) {
+        let ip = fetched.addr.ip();
+        let is_broken = fetched.retry == Some(Retry::NoWay)
+            || fetched.retry.is_none() && fetched.result.fault() == Fault::Network;
+        if is_broken {
+            let driver = &self.driver;
+            let is_ours = self.network.failed(ip, now, |ip| driver.has_way(ip));
+            fetched.retry = is_ours.then_some(Retry::NoWay);
+        } else if fetched.retry.is_none() {
+            self.network.reached(ip);
+        }
     }
 
     /// Stores what is to be stored, unless it must wait, and gives every body's buffer back to the spider.
@@ -369,7 +389,11 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
     /// Starts what may be started. True if there is more to start at once.
     fn start_fetches(&mut self, now: Now) -> bool {
         for _ in 0..W::ORDERS_PER_TURN {
-            if !self.may_start() || self.starved_until > now {
+            let driver = &self.driver;
+            if !self.may_start()
+                || self.starved_until > now
+                || !self.network.may_start(now, |ip| driver.has_way(ip))
+            {
                 return false;
             }
             let mut start = Start {
@@ -480,7 +504,7 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
         let start_due = (self.may_start() && !self.spider.is_full() && !is_out_of_memory)
             .then(|| self.source.next_due())
             .flatten()
-            .map(|due| due.max(self.starved_until));
+            .map(|due| due.max(self.starved_until).max(self.network.next_look().unwrap_or(Now::ZERO)));
         let log_due = self.out.log.next_due(now);
         let publish_due = self.is_unpublished.then(|| self.published_at.plus_us(PUBLISH_US));
         [publish_due, start_due, self.spider.next_due(), soon, log_due, self.drain_by]

@@ -369,7 +369,8 @@ impl MasterFeed {
         let address = self.address().to_string();
         let mut position = self.position.clone();
         position.seqs.insert(address.clone(), upto.seq);
-        position.mark = upto.mark.or(position.mark);
+        let now_s = self.unix_s();
+        position.mark = upto.mark.filter(|mark| mark.is_credible(now_s)).or(self.mark());
         position.used = Some(address);
         let moved = position.seqs != self.position.seqs || position.used != self.position.used;
         if !self.write_closed() {
@@ -413,6 +414,16 @@ impl MasterFeed {
                 vec![("master", address.into()), ("server", u64::from(server).into()), ("seq", first.into())];
             self.health.tell(Event::MasterUsed, fields, text);
         }
+    }
+
+    fn unix_s(&self) -> u32 {
+        u32::try_from(self.wall.unix_ms(self.now) / 1_000).unwrap_or(u32::MAX)
+    }
+
+    /// The time up to which everything is durable here, unless it is from the future: one that a clock ahead made would
+    /// pass over what another master has.
+    fn mark(&self) -> Option<Stamp> {
+        self.position.mark.filter(|mark| mark.is_credible(self.unix_s()))
     }
 
     fn seq(&self) -> u64 {
@@ -495,7 +506,7 @@ impl MasterFeed {
         };
         let (server, seq) = (self.server, self.seq());
         let goes_on = self.position.used.as_deref() == Some(self.address()) && !side.lost_place;
-        let from = match self.position.mark {
+        let from = match self.mark() {
             Some(mark) if !goes_on => TakeFrom::Since(before(mark)),
             _ if side.lost_place => TakeFrom::Seq(0),
             _ => TakeFrom::Seq(seq),
@@ -567,7 +578,7 @@ impl MasterFeed {
         let links = self.sides.iter().enumerate().filter_map(|(at, side)| Some((at, side.link?)));
         // Both place new domains by it. One that is not used hears how far we are by no DONE, but by the time.
         for (at, link) in links.collect::<Vec<_>>() {
-            let mark = self.position.mark.filter(|_| at != self.used && self.departures.is_empty());
+            let mark = self.mark().filter(|_| at != self.used && self.departures.is_empty());
             self.send(link, NodeWord::Load { server: self.server, pending, mark });
         }
     }

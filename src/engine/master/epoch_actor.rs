@@ -9,7 +9,7 @@ use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError, Part};
 use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::master_status::{MasterBoard, Neighbour, ServerStatus};
-use crate::limits::MASTER_REPORT_WORDS;
+use crate::limits::{MASTER_AHEAD_S, MASTER_REPORT_WORDS};
 use crate::master::args::Args;
 use crate::master::epoch::{AHEAD_S, JoinRules, Workers};
 use crate::master::keeping::{Committed, Kept, Master, MasterRules, Told};
@@ -139,6 +139,7 @@ fn pair_terms(config: &Config) -> PairTerms {
 const APART_S: u32 = 600;
 /// A file may be on its way for so long.
 const LATE_S: u32 = 600;
+const _: () = assert!(MASTER_AHEAD_S == APART_S + AHEAD_S);
 
 /// How its epochs are told them.
 pub(crate) fn join_rules(config: &Config) -> JoinRules {
@@ -146,7 +147,7 @@ pub(crate) fn join_rules(config: &Config) -> JoinRules {
     JoinRules {
         resend_after_s: master.resend_after.0 as u32,
         late_s: APART_S + LATE_S,
-        ahead_s: APART_S + AHEAD_S,
+        ahead_s: MASTER_AHEAD_S,
         keep_repeats_s: master.keep_repeats.0 as u32,
         by: master.by,
         memory_bytes: usize::try_from(master.memory.0).unwrap_or(usize::MAX),

@@ -18,6 +18,8 @@ pub(super) struct NodeLink {
     /// Below it entries were given on this link, or were the node's already.
     pub upto: Option<u64>,
     pub heard_at: Now,
+    /// Bytes that were handed over since the last CLOSED.
+    pub handed: usize,
     /// Why it is turned away has been told.
     pub is_told: bool,
 }
@@ -44,6 +46,7 @@ impl NodeLink {
             unsent: 0,
             upto: None,
             heard_at: now,
+            handed: 0,
             is_told: false,
         }
     }

@@ -9,7 +9,7 @@ use crate::engine::runtime::events::Event;
 use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::master_status::{MasterBoard, Neighbour};
 use crate::engine::runtime::notices::Notices;
-use crate::limits::{LINK_UNSENT_MAX, MASTER_LINE_BYTES_MAX, TAKE_ENTRIES_MAX};
+use crate::limits::{HANDED_BYTES_MAX, LINK_UNSENT_MAX, MASTER_LINE_BYTES_MAX, TAKE_ENTRIES_MAX};
 use crate::master::queue::{QueueError, QueueReader};
 use crate::proto::lines::{Handed, LineBuffer, MasterWord, NodeWord, TakeFrom};
 use crate::rings::{Doorbell, Receiver, Sender};
@@ -217,6 +217,7 @@ impl QueueServer {
                 Err(error) => return Err(self.bad_line(link, &error.to_string())),
             };
             if let NodeWord::Hand { domain, handed: said } = word {
+                self.count_handed(link, line.len())?;
                 let (_, gathered) = match &mut handed {
                     Some(handed) if handed.0 == domain => handed,
                     slot => {
@@ -244,13 +245,28 @@ impl QueueServer {
         }
     }
 
+    /// A node that hands over more at once than there is memory for is refused before any of it is left out: it begins anew.
+    fn count_handed(&mut self, link: Key, bytes: usize) -> Result<(), Refused> {
+        let Some(found) = self.links.get_mut(&link.pack(0)) else { return Ok(()) };
+        found.handed += bytes + 1;
+        match found.handed > HANDED_BYTES_MAX {
+            true => Err(Refused(format!(
+                "a domain is handed over in parts of {HANDED_BYTES_MAX} bytes, each with its CLOSED"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     fn take_word(&mut self, link: Key, word: NodeWord<'_>, now: Now) -> Result<(), Refused> {
         match word {
             NodeWord::Take { server, from, max, marked } => {
+                let now_s = self.unix_s(now);
                 let seat = self.hold(link, server, now)?;
                 let next = match from {
                     TakeFrom::Seq(seq) => seq,
-                    TakeFrom::Since(stamp) => seat.reader.seq_since(stamp),
+                    TakeFrom::Since(stamp) if stamp.is_credible(now_s) => seat.reader.seq_since(stamp),
+                    // By a clock that was ahead: whatever is there may be missing.
+                    TakeFrom::Since(_) => seat.reader.first_seq(),
                 };
                 let end = seat.reader.next_seq();
                 if next > end {
@@ -278,15 +294,19 @@ impl QueueServer {
                 self.keeps_position(server, seq, heard)?;
             }
             NodeWord::Load { server, pending, mark } => {
+                let now_s = self.unix_s(now);
                 let seat = self.hold(link, server, now)?;
                 seat.pending = Some(pending);
-                if let Some(mark) = mark {
+                if let Some(mark) = mark.filter(|mark| mark.is_credible(now_s)) {
                     let seq = seat.reader.had_elsewhere(mark);
                     let heard = seat.reader.done(seq);
                     self.keeps_position(server, seq, heard)?;
                 }
             }
-            NodeWord::Closed { domain } => self.report(link, Said::Closed { domain: domain.to_string() })?,
+            NodeWord::Closed { domain } => {
+                self.links.get_mut(&link.pack(0)).into_iter().for_each(|found| found.handed = 0);
+                self.report(link, Said::Closed { domain: domain.to_string() })?;
+            }
             NodeWord::Page { status, digest, canonical, url } => {
                 let (canonical, url) = (canonical.map(str::to_string), url.to_string());
                 self.report(link, Said::Page { status, digest, canonical, url })?;
@@ -310,6 +330,10 @@ impl QueueServer {
             NodeWord::Hand { .. } => unreachable!("it is gathered"),
         }
         Ok(())
+    }
+
+    fn unix_s(&self, now: Now) -> u32 {
+        u32::try_from(self.parts.wall.unix_ms(now) / 1_000).unwrap_or(u32::MAX)
     }
 
     /// Whether a node's position could be kept. What the disk refused is said again with the next one, and more is kept
@@ -501,7 +525,8 @@ fn serve(
         if !is_over {
             return Ok(());
         }
-        let mark = take.marked.then(|| seat.reader.mark(take.next));
+        let now_s = u32::try_from(parts.wall.unix_ms(now) / 1_000).unwrap_or(u32::MAX);
+        let mark = take.marked.then(|| seat.reader.believed_mark(take.next, now_s));
         let mut line = Vec::new();
         let _ = MasterWord::Upto { seq: take.next, mark }.write(&mut line);
         link.unsent += line.len();

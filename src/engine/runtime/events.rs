@@ -86,7 +86,7 @@ events! {
     Paused "paused" Info [] "no new requests go out until nephila resume";
     Resumed "resumed" Info [] "requests go out again";
     ReasonGiven "reason_given" Info ["state", "reason"] "why it was paused or resumed, as somebody said";
-    Waiting "waiting" Warn ["part", "cause"] "a part of the process waits for its disk, or for name servers";
+    Waiting "waiting" Warn ["part", "cause"] "a part of the process waits for its disk, for name servers, or for the network of this machine";
     WaitOver "wait_over" Info ["part"] "what was waited for is there again";
     Stopping "stopping" Info ["by"] "a stop was asked for, by a signal or by nephila stop; what is open may end";
     StoppedAtOnce "stopped_at_once" Warn [] "a second signal ended the process";

@@ -7,7 +7,7 @@ use crate::store_server::KeeperError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
@@ -20,27 +20,30 @@ pub struct Health {
     log_part_asked: AtomicBool,
     /// What each part of the process waits for, in words for a user.
     waiting: Mutex<[Option<String>; Part::COUNT]>,
+    /// Shards that wait for the network.
+    pub(crate) without_network: Arc<AtomicUsize>,
     pub(crate) notices: Notices,
     pub(crate) pulses: Pulses,
     /// Somebody does not want to wait for what the next run could do as well.
     pub(crate) in_haste: Arc<AtomicBool>,
 }
 
-/// A part of a process that may wait for a disk, or for name servers.
+/// A part of a process that may wait for a disk, for name servers, or for the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Store,
     Log,
     Index,
+    Network,
     Names,
     Master,
     Epoch,
 }
 
 impl Part {
-    const COUNT: usize = 6;
+    const COUNT: usize = 7;
     const ALL: [Part; Part::COUNT] =
-        [Part::Store, Part::Log, Part::Index, Part::Names, Part::Master, Part::Epoch];
+        [Part::Store, Part::Log, Part::Index, Part::Network, Part::Names, Part::Master, Part::Epoch];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -48,6 +51,7 @@ impl Part {
             Part::Log => "log",
             Part::Index => "index",
             Part::Names => "names",
+            Part::Network => "network",
             Part::Master => "master",
             Part::Epoch => "epoch",
         }
@@ -143,6 +147,11 @@ impl Health {
     pub fn waiting(&self) -> Option<(Part, String)> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         Part::ALL.into_iter().find_map(|part| Some((part, waiting[part as usize].clone()?)))
+    }
+
+    /// Whether a shard waits for the network of this machine.
+    pub(crate) fn lacks_network(&self) -> bool {
+        self.without_network.load(Ordering::Acquire) > 0
     }
 
     pub(crate) fn tell(&self, event: Event, fields: Fields, text: impl Into<String>) {

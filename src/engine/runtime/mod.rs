@@ -25,6 +25,7 @@
 //! | `log_writer`    | crawl log, journal of hosts, leftovers that memory has no room for               |
 //! | `store_actors`  | the keeper, and maintenance (indexes, retention), which no shard waits for       |
 //! | `health`        | what keeps a process from going on, and what it waits for                        |
+//! | `network`       | whether it is our own network that fails, for which no URL is to blame           |
 //! | `readings`      | everything that a process counts, at one moment, and where it is read            |
 //! | `process`       | what the kernel says of this process and its threads                             |
 //! | `pulse`         | whether threads still turn, for a watchdog                                       |
@@ -49,6 +50,7 @@ pub(crate) mod live_config;
 pub(crate) mod log_file;
 pub(crate) mod log_writer;
 pub(crate) mod master_status;
+pub(crate) mod network;
 pub(crate) mod notices;
 pub(crate) mod outbox;
 mod process;

@@ -40,6 +40,7 @@ pub(crate) struct ShardWire<M, R> {
     pub owner: Arc<Doorbell>,
     pub log: LogWriterPort,
     pub wall: Wall,
+    pub health: Arc<Health>,
 }
 
 impl Wiring {
@@ -83,6 +84,7 @@ impl Wiring {
             owner: self.dealer.door.clone(),
             log: self.log.clone(),
             wall: self.wall,
+            health: self.health.clone(),
         };
         (lane, wire)
     }

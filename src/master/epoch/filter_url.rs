@@ -108,6 +108,13 @@ mod tests {
         };
         assert!(stays_until(0, T + 3_600) && stays_until(1, T + 9 + 36_000));
         assert!(stays(&row(0, ""), T - 1_000, &rules), "a clock that went back");
+        // A clock that was a year ahead, and is right again.
+        for hits in [0, 1] {
+            let row = row(hits, "").believed(T - 31_536_000, rules.ahead_s);
+            assert_eq!((row.sent_s, row.seen_s), (T - 31_536_000, T - 31_536_000));
+            assert!(!stays(&row, T - 31_536_000 + 36_001, &rules));
+        }
+        assert_eq!(row(0, "").believed(T - 60, 60).sent_s, T, "clocks that are a little apart");
         let rules = JoinRules { late_s: 600, ..rules };
         assert!(
             stays(&row(0, ""), T + 4_200, &rules) && !stays(&row(0, ""), T + 4_201, &rules),

@@ -65,7 +65,7 @@ pub(super) fn each_partition<K: Known, S: Sink>(
     let parts: Vec<Mutex<Vec<Part>>> = taken.parts.into_iter().map(Mutex::new).collect();
     let next = AtomicUsize::new(0);
     let told = Mutex::new(Ok(taken.counts));
-    let (rules, horizon_s): (&JoinRules, u32) = (&job.rules, job.horizon_s);
+    let (rules, now_s, horizon_s): (&JoinRules, u32, u32) = (&job.rules, job.now_s, job.horizon_s);
     let workers = job.workers.count().max(1);
     let bytes_max = (rules.memory_bytes / 8 / workers).max(PARTITION_BYTES_MIN);
     job.workers.each(&|_| {
@@ -79,6 +79,7 @@ pub(super) fn each_partition<K: Known, S: Sink>(
                 let rows = known.rows(partition)?;
                 let join = PartitionJoin {
                     rules,
+                    now_s,
                     horizon_s,
                     spill,
                     bytes_max,

@@ -36,6 +36,7 @@ pub(super) struct SentNow<'a> {
 /// The join of one partition.
 pub(super) struct PartitionJoin<'j, R, S> {
     pub rules: &'j JoinRules,
+    pub now_s: u32,
     pub horizon_s: u32,
     pub spill: &'j SpillFile,
     /// More than this does not fit, and is dealt out by the next byte of ids before it is grouped.
@@ -59,10 +60,16 @@ const TOUCHED: usize = 32;
 impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
     pub fn run(mut self, parts: Vec<Part>) -> io::Result<(S, EpochCounts)> {
         self.join(parts, 1)?;
-        while let Some(row) = self.rows.peek()? {
+        while let Some(row) = self.peek()? {
             self.only_known(&row)?;
         }
         Ok((self.sink, self.counts))
+    }
+
+    /// The next row that is known, without times from the future.
+    fn peek(&mut self) -> io::Result<Option<CurrentRow>> {
+        let (now_s, ahead_s) = (self.now_s, self.rules.ahead_s);
+        Ok(self.rows.peek()?.map(|row| row.believed(now_s, ahead_s)))
     }
 
     /// Lines whose ids share `depth` bytes.
@@ -87,10 +94,10 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
             self.groups.touch(some, &parts);
             for number in some {
                 let came = self.groups.grouped(*number, &parts);
-                while let Some(row) = self.rows.peek()?.filter(|row| row.id < came.id()) {
+                while let Some(row) = self.peek()?.filter(|row| row.id < came.id()) {
                     self.only_known(&row)?;
                 }
-                let before = self.rows.peek()?.filter(|row| row.id == came.id());
+                let before = self.peek()?.filter(|row| row.id == came.id());
                 self.came(&came, before.as_ref())?;
             }
         }

@@ -78,7 +78,7 @@ impl Master {
 
     /// How far logs have come: the latest time of what was sent, which is behind the clock while old logs are caught up with.
     fn horizon_s(&self, now_s: u32) -> u32 {
-        match self.state.latest {
+        match self.state.latest_by(now_s) {
             0 => now_s,
             latest_s => latest_s.min(now_s),
         }

@@ -148,7 +148,7 @@ impl Master {
             self.map.forget_from(first);
             let why = self.no_new.as_deref().unwrap_or("no server takes new domains");
             let cause = DatabaseError::Away(why.to_string());
-            committed.unplaced = Some((cause, self.state.unplaced_since.unwrap_or(begin.now)));
+            committed.unplaced = Some((cause, self.unplaced_since_s_by(begin.now)));
             return Ok(());
         };
         let mut rows: Vec<MapRow> =
@@ -158,7 +158,7 @@ impl Master {
                 Ok(settled) => rows = settled.into_iter().map(resting).collect(),
                 Err(e) => {
                     self.map.forget_from(first);
-                    committed.unplaced = Some((e, self.state.unplaced_since.unwrap_or(begin.now)));
+                    committed.unplaced = Some((e, self.unplaced_since_s_by(begin.now)));
                     return Ok(());
                 }
             }
@@ -173,6 +173,10 @@ impl Master {
         Ok(())
     }
 
+    fn unplaced_since_s_by(&self, now_s: u32) -> u32 {
+        self.state.unplaced_since.map_or(now_s, |since_s| since_s.min(now_s))
+    }
+
     /// Puts every row into the queue of its domain's server, or holds it.
     #[allow(clippy::type_complexity)]
     fn deal(
@@ -184,7 +188,7 @@ impl Master {
         let batch = Batch {
             epoch: begin.epoch,
             now_s: begin.now,
-            before_s: self.state.latest,
+            before_s: self.state.latest_by(begin.now),
             kind: BlockKind::Epoch,
         };
         let mut seats = seats(&self.servers(), &mut self.queues, begin, self.rules.queue_bytes_max);
@@ -192,7 +196,7 @@ impl Master {
         let (held_folder, queues) = (self.files.held(), self.files.folder.join("queue"));
         let mut holding = Holding::new(&held_folder, begin.epoch);
         let mut sent = vec![0u32; self.map.numbers() as usize];
-        let mut latest = self.state.latest;
+        let mut latest = self.state.latest_by(begin.now);
         let mut nowhere: BTreeMap<ServerId, u64> = BTreeMap::new();
         let (map, mut line) = (&self.map, Vec::new());
         joined.for_each_sent(|row| {

@@ -266,8 +266,8 @@ impl Master {
     }
 
     fn stage(&mut self, kept: &Kept, now_s: u32) -> io::Result<Keep> {
-        let batch =
-            Batch { epoch: self.state.epoch, now_s, before_s: self.state.latest, kind: BlockKind::Control };
+        let before_s = self.state.latest_by(now_s);
+        let batch = Batch { epoch: self.state.epoch, now_s, before_s, kind: BlockKind::Control };
         for (server, _) in &kept.entries {
             self.open_queue(*server)?;
         }

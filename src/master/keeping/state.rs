@@ -2,6 +2,7 @@ use super::super::EpochCounts;
 use super::super::epoch::{DomainBy, JoinRules};
 use super::super::map::{DomainsEnd, ServerState};
 use super::super::queue::QueueEnd;
+use crate::proto::reflog::Stamp;
 use rapidhash::fast::RapidHashSet;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -189,8 +190,18 @@ impl State {
         }
     }
 
+    /// The latest time of what was sent; 0 if it is from the future, as after a run with a clock that was ahead: then it is
+    /// not known what was sent up to now.
+    pub fn latest_by(&self, now_s: u32) -> u32 {
+        if Stamp::from_s(self.latest).is_credible(now_s) { self.latest } else { 0 }
+    }
+
     fn commit(&mut self, commit: Commit) {
         let begun = self.begun.take().unwrap_or_default();
+        // What was taken before was taken before now, whatever the clock said then.
+        if self.digests.back().is_some_and(|(_, at)| *at > begun.now) {
+            self.digests.iter_mut().for_each(|(_, at)| *at = (*at).min(begun.now));
+        }
         (self.epoch, self.now) = (commit.epoch, begun.now);
         self.queues.extend(commit.queues.iter().map(|(server, end)| (*server, *end)));
         (self.domains, self.held, self.latest) = (commit.domains, commit.held, commit.latest);

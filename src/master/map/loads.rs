@@ -1,4 +1,5 @@
 use super::super::ServerId;
+use crate::proto::reflog::Stamp;
 use std::collections::BTreeMap;
 
 /// How many URLs an hour go to each server: averages in which what was sent half a day ago counts half.
@@ -25,10 +26,12 @@ impl Loads {
 
     /// Sets the base if there is none or it is long ago; says by how much all weights are to be multiplied.
     pub(super) fn rebase(&mut self, now_s: u32) -> Option<f64> {
-        if self.base_s != 0 && now_s.saturating_sub(self.base_s) <= REBASE_S {
+        let is_ahead = !Stamp::from_s(self.base_s).is_credible(now_s);
+        if self.base_s != 0 && !is_ahead && now_s.saturating_sub(self.base_s) <= REBASE_S {
             return None;
         }
-        let factor = if self.base_s == 0 { 1.0 } else { 1.0 / self.weight(now_s) };
+        // After a clock that was ahead, everything counts as sent now.
+        let factor = if self.base_s == 0 || is_ahead { 1.0 } else { 1.0 / self.weight(now_s) };
         self.base_s = now_s;
         self.totals.values_mut().for_each(|total| *total *= factor);
         Some(factor)
@@ -68,6 +71,10 @@ mod tests {
         let before = loads.per_hour(ServerId(1), later);
         assert!(loads.rebase(later).is_some());
         assert!((loads.per_hour(ServerId(1), later) / before - 1.0).abs() < 1e-9);
+        // The clock is right again.
+        assert_eq!(loads.rebase(1_000), Some(1.0));
+        let right = loads.per_hour(ServerId(1), 1_000);
+        assert!((loads.per_hour(ServerId(1), 1_000 + 43_200) / right - 0.5).abs() < 1e-9);
     }
 
     #[test]

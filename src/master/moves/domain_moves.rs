@@ -444,6 +444,10 @@ impl Moves {
                 let left_out = handover.left_out();
                 match table {
                     Some(table) => {
+                        // A part of it is kept already: the rest goes to where the domain is, as soon as it is there.
+                        if table.handover(domain, row.fence)?.is_some() {
+                            return Ok(false);
+                        }
                         table.keep_handover(domain, row.fence, handover.lines())?;
                         self.fenced(closed);
                         // If this is not heard, any master finds the handover and does it.

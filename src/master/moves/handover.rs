@@ -1,5 +1,5 @@
 use super::super::epoch::DomainBy;
-use crate::limits::MASTER_LINE_BYTES_MAX;
+use crate::limits::{HANDED_BYTES_MAX, MASTER_LINE_BYTES_MAX};
 use crate::proto::lines::Handed;
 use crate::proto::reflog::Stamp;
 
@@ -10,8 +10,8 @@ pub struct Handover {
     left_out: u64,
 }
 
-/// Some two and a half million URLs.
-const HANDOVER_BYTES_MAX: usize = 256 << 20;
+/// A part as a node sends it, and the mark. Links with longer ones are refused.
+const HANDOVER_BYTES_MAX: usize = HANDED_BYTES_MAX + 2 * MASTER_LINE_BYTES_MAX;
 /// The longest word that stands before a line.
 const WORD_BYTES_MAX: usize = 5;
 

@@ -60,7 +60,7 @@ impl MoveDesk for MasterDesk<'_> {
 
     fn mark(&self, server: ServerId) -> Stamp {
         let reader = self.master.reader(server);
-        reader.map_or(Stamp::from_s(0), |reader| reader.mark(reader.position()))
+        reader.map_or(Stamp::from_s(0), |reader| reader.believed_mark(reader.position(), self.now_s))
     }
 
     fn lines_of(

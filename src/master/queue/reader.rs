@@ -208,6 +208,13 @@ impl QueueReader {
         self.shelf.mark(seq)
     }
 
+    /// The same, unless that is from the future by this clock: then nothing is known to be below, and everything is asked
+    /// for again where it counts.
+    pub fn believed_mark(&self, seq: u64, now_s: u32) -> Stamp {
+        let mark = self.mark(seq);
+        if mark.is_credible(now_s) { mark } else { Stamp::from_s(0) }
+    }
+
     /// The numbers of what an epoch sent, from and up to; `None` if that was nothing, or was let go.
     pub fn of_epoch(&self, epoch: u64) -> Option<(u64, u64)> {
         self.shelf.of_epoch(epoch)

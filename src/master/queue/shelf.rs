@@ -132,7 +132,9 @@ impl Shelf {
         let (position, mut gone) = (shelved.position, 0);
         while shelved.segments.len() > 1 {
             let first = &shelved.segments[0];
-            let at_s = first.blocks.last().map_or(0, |block| block.header.at_s);
+            // It was full before any later one was, whatever the clock said then.
+            let full_s = |segment: &Segment| segment.blocks.last().map(|block| block.header.at_s);
+            let at_s = shelved.segments.iter().filter_map(full_s).min().unwrap_or(0);
             if first.end_seq() > position || now_s.saturating_sub(at_s) <= keep_s {
                 break;
             }

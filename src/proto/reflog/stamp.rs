@@ -1,4 +1,5 @@
 use crate::base::Civil;
+use crate::limits::MASTER_AHEAD_S;
 
 /// A time as a reflog writes it, `20110727200841`, in UTC; kept as seconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +15,12 @@ impl Stamp {
     /// Seconds since 1970.
     pub const fn s(self) -> u32 {
         self.0
+    }
+
+    /// Whether it may be a time of this world: one that is further ahead than clocks are apart was made by a clock that is
+    /// wrong.
+    pub const fn is_credible(self, now_s: u32) -> bool {
+        self.0 <= now_s.saturating_add(MASTER_AHEAD_S)
     }
 
     /// Fourteen digits of a moment that there is; `None` otherwise. Second 60 is the last of its minute.
