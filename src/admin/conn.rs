@@ -56,6 +56,14 @@ impl Phase {
         }
     }
 
+    /// When the connection is let go. A request that does not come whole is answered first.
+    fn ends(self) -> Instant {
+        match self {
+            Phase::Receiving(_) => self.until() + LAST_WORDS,
+            Phase::Fresh(_) | Phase::Answering(_) | Phase::Silent(_) => self.until(),
+        }
+    }
+
     /// Since when nothing is asked on it.
     pub fn idle_since(self) -> Option<Instant> {
         match self {
@@ -82,18 +90,18 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     http.timer(TokioTimer::new()).header_read_timeout(SILENCE_MAX).max_header_size(HEAD_BYTES_MAX);
     http.max_buf_size(HEAD_BYTES_MAX + 4_096).half_close(true);
     let mut conn = http.serve_connection(io, service);
-    let mut alarm = pin!(tokio::time::sleep_until(phase.get().until().into()));
+    let mut alarm = pin!(tokio::time::sleep_until(phase.get().ends().into()));
     let is_answered = poll_fn(|cx| {
         // An error is the end of a connection, and of nothing else.
         if Pin::new(&mut conn).poll(cx).is_ready() {
             return Poll::Ready(true);
         }
         while alarm.as_mut().poll(cx).is_ready() {
-            let until = phase.get().until();
-            if until <= Instant::now() {
+            let ends = phase.get().ends();
+            if ends <= Instant::now() {
                 return Poll::Ready(false);
             }
-            alarm.as_mut().reset(until.into());
+            alarm.as_mut().reset(ends.into());
         }
         Poll::Pending
     })
