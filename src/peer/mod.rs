@@ -17,6 +17,7 @@
 //! | `table_change` | what may be done to a table, each change as a value                                     |
 //! | `assign`       | owners to be with the fewest moves; the ring of nodes                                   |
 //! | `beat`         | the right of a node: renewed by its beat, sealed by its heir, given away by its owner    |
+//! | `council`      | what a node asks the voters, and what it answers as one of them                         |
 //! | `exchange`     | the way of URLs to their owners: the ledger read in stretches, batches kept until counted |
 //! | `ticket`       | who may ask an address: keeper and holder                                               |
 //! | `quiet`        | whether all is done everywhere: four counters, twice                                    |
@@ -24,6 +25,7 @@
 
 mod assign;
 pub mod beat;
+pub mod council;
 pub mod exchange;
 mod quiet;
 pub mod register;
@@ -35,7 +37,7 @@ mod tests;
 pub mod ticket;
 
 pub use assign::{assign, next_on_ring, planned_owners, ring, steps_on_ring};
-pub use quiet::{Member, Quiet, Status};
+pub use quiet::{Counters, Member, Quiet};
 pub use table::{NOBODY, NodeState, PartitionRange, Table, TableError, TableNode, Taken, Taking};
 pub use table_bytes::TABLE_VERSION;
 pub use table_change::TableChange;

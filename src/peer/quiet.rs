@@ -6,12 +6,13 @@
 //! is not enough: who is asked early may be woken by one who is asked late and idle by then.
 
 use crate::limits::PEER_NODES_MAX;
+use crate::proto::peer_wire::Status;
 use std::collections::BTreeMap;
 
 /// How a member stands, all of it read at one moment. `received` grows before the work that it makes is done, and before it is
 /// counted at the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct Counters {
     /// Nothing is pending and nothing open.
     pub idle: bool,
     /// Messages sent, and those of them that their receivers counted as durable.
@@ -21,6 +22,14 @@ pub struct Status {
     pub received: u64,
     /// What is still to be sent.
     pub outbox: u64,
+}
+
+impl Counters {
+    /// What a status says of them.
+    pub fn of(status: &Status) -> Counters {
+        let Status { pending, open, sent, counted, received, outbox, .. } = *status;
+        Counters { idle: pending == 0 && open == 0, sent, counted, received, outbox }
+    }
 }
 
 /// A member, as the table knows it.
@@ -34,7 +43,7 @@ pub struct Member {
 #[derive(Clone, Debug, Default)]
 pub struct Quiet {
     round: u64,
-    /// By node: its generation, and its status in the round before and in this one.
+    /// By node: its generation, and its counters in the round before and in this one.
     members: BTreeMap<u16, Rounds>,
     quiet: bool,
 }
@@ -42,8 +51,8 @@ pub struct Quiet {
 #[derive(Clone, Copy, Debug)]
 struct Rounds {
     generation: u32,
-    before: Option<Status>,
-    current: Option<Status>,
+    before: Option<Counters>,
+    current: Option<Counters>,
 }
 
 impl Quiet {
@@ -77,18 +86,24 @@ impl Quiet {
         self.members.iter().filter(|(_, rounds)| rounds.current.is_none()).map(|(node, _)| *node)
     }
 
-    /// Takes the status that a member had when it was asked in `round`. True if a round has ended with it, so that the next one
+    /// Takes a status that answers `STATUS_ASK`; one that was not asked for changes nothing. True as in [`Quiet::heard`].
+    pub fn told(&mut self, status: &Status) -> bool {
+        let member = Member { node: status.node, generation: status.generation };
+        self.heard(member, status.round, Counters::of(status))
+    }
+
+    /// Takes the counters that a member had when it was asked in `round`. True if a round has ended with it, so that the next one
     /// may be asked.
-    pub fn heard(&mut self, member: Member, round: u64, status: Status) -> bool {
+    pub fn heard(&mut self, member: Member, round: u64, counters: Counters) -> bool {
         let Some(rounds) = self.members.get_mut(&member.node) else { return false };
         if round != self.round || rounds.generation != member.generation || rounds.current.is_some() {
             return false;
         }
-        rounds.current = Some(status);
+        rounds.current = Some(counters);
         if self.missing().next().is_some() {
             return false;
         }
-        let done = |status: Status| status.idle && status.outbox == 0 && status.sent == status.counted;
+        let done = |at: Counters| at.idle && at.outbox == 0 && at.sent == at.counted;
         self.quiet = self
             .members
             .values()

@@ -19,9 +19,9 @@ mod timing;
 mod value;
 mod watch;
 
+pub use crate::proto::peer_wire::Beat;
 pub use holder::Holder;
 pub use rights::{Rights, Wish};
 pub use table_writer::TableWriter;
 pub use timing::{Timing, TimingError};
-pub use value::Beat;
 pub use watch::Watch;

@@ -1,19 +1,12 @@
 use crate::base::{u32_at, u64_at};
 use crate::peer::register::Value;
+use crate::proto::peer_wire::Beat;
 use std::sync::Arc;
-
-/// The beat of a node, in the order in which it grows: each start has the next generation, each renewal the next `n`, and a
-/// sealed one is the last of its generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Beat {
-    pub generation: u32,
-    pub n: u64,
-    pub sealed: bool,
-}
 
 const VERSION: u8 = 1;
 const BYTES: usize = 14;
 
+/// A beat as it is kept in its register, and what follows it.
 impl Beat {
     /// The beat after this one.
     #[must_use]
@@ -40,13 +33,13 @@ impl Beat {
         Some(Arc::from(bytes))
     }
 
-    /// Nothing if it is no beat that this program knows. Numbers at their end are no beat: nothing comes after them.
+    /// Nothing if it is no beat that this program knows.
     pub fn decode(bytes: &[u8]) -> Option<Beat> {
         if bytes.len() != BYTES || bytes[0] != VERSION || bytes[1] > 1 {
             return None;
         }
-        let (generation, n) = (u32_at(bytes, 2), u64_at(bytes, 6));
-        (generation < u32::MAX && n < u64::MAX).then_some(Beat { generation, n, sealed: bytes[1] == 1 })
+        let beat = Beat { generation: u32_at(bytes, 2), n: u64_at(bytes, 6), sealed: bytes[1] == 1 };
+        beat.is_beat().then_some(beat)
     }
 
     pub fn of(value: &Value) -> Option<Beat> {

@@ -50,8 +50,8 @@ impl Kept {
         let value = self.accepted.value.as_deref();
         let mut out = vec![VERSION, u8::from(value.is_some())];
         for ballot in [self.promise, self.accepted.ballot] {
-            out.extend(ballot.round().to_le_bytes());
-            out.extend(ballot.node().to_le_bytes());
+            out.extend(ballot.round.to_le_bytes());
+            out.extend(ballot.node.to_le_bytes());
         }
         out.extend(value.unwrap_or_default());
         out
@@ -64,7 +64,7 @@ impl Kept {
         if bytes.len() < HEAD_BYTES || bytes.len() > HEAD_BYTES + REGISTER_BYTES_MAX {
             return Err(KeptError::Length);
         }
-        let ballot = |at| Ballot::from_parts(u64_at(bytes, at), u16_at(bytes, at + 8));
+        let ballot = |at| Ballot { round: u64_at(bytes, at), node: u16_at(bytes, at + 8) };
         let (promise, accepted) = (ballot(2), ballot(12));
         let value: Value = match bytes[1] {
             0 if bytes.len() == HEAD_BYTES => None,

@@ -10,46 +10,21 @@
 //! ```
 //!
 //! The interface is that of any store with a compare-and-swap: [`Change::Read`] and [`Change::Swap`]. Voters are fixed: each is
-//! a node and the number of its disk, and an acceptor with another disk answers nothing, since it forgot what it promised.
+//! a node and the number of its disk, and an acceptor with another disk has no vote, since it forgot what it promised.
 
 mod acceptor;
 mod ballot;
 mod proposer;
+mod words;
 
+pub use crate::proto::peer_wire::{Ballot, Register};
 pub use acceptor::{Accepted, Acceptor, Kept, KeptError, Spoken};
-pub use ballot::Ballot;
 pub use proposer::{Busy, Change, Outcome, Pace, Proposer, Step, Voter};
 
 use std::sync::Arc;
 
 /// The bytes of a register; nothing before the first swap.
 pub type Value = Option<Arc<[u8]>>;
-
-/// Which register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Register {
-    /// The table of partitions.
-    Table,
-    /// The beat of a node.
-    Beat(u16),
-}
-
-impl Register {
-    /// As a number: 0 for the table, which no node has.
-    pub fn number(self) -> u16 {
-        match self {
-            Register::Table => 0,
-            Register::Beat(node) => node,
-        }
-    }
-
-    pub fn from_number(number: u16) -> Register {
-        match number {
-            0 => Register::Table,
-            node => Register::Beat(node),
-        }
-    }
-}
 
 /// What a proposer asks of an acceptor.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 mod assign;
 mod beat;
 mod clock;
+mod council;
 mod linear;
 mod quiet;
 mod register;
@@ -12,6 +13,7 @@ mod rights;
 mod table;
 mod ticket;
 mod voting;
+mod words;
 
 use crate::peer::{NodeState, Table, TableNode};
 use crate::proto::partition::Spread;

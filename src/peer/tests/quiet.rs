@@ -2,7 +2,8 @@
 
 use super::{SeedNote, seeds};
 use crate::base::Rng;
-use crate::peer::{Member, Quiet, Status};
+use crate::peer::{Counters, Member, Quiet};
+use crate::proto::peer_wire::{NodeState, Status};
 
 struct Node {
     generation: u32,
@@ -22,7 +23,7 @@ enum Message {
     Url { from: usize, to: usize, number: u64 },
     Counted { from: usize, to: usize, number: u64 },
     Ask { to: usize, round: u64 },
-    Answer { member: Member, round: u64, status: Status },
+    Answer { member: Member, round: u64, status: Counters },
 }
 
 struct World {
@@ -136,7 +137,7 @@ impl World {
             }
             Message::Ask { to, round } => {
                 let node = &self.nodes[to];
-                let status = Status {
+                let status = Counters {
                     idle: node.work == 0,
                     sent: node.sent,
                     counted: node.counted,
@@ -190,7 +191,7 @@ fn one_round_is_not_enough() {
                     heard[usize::from(member.node) - 1].get_or_insert(*status);
                 }
             }
-            let still = |status: &Option<Status>| {
+            let still = |status: &Option<Counters>| {
                 status
                     .is_some_and(|status| status.idle && status.outbox == 0 && status.sent == status.counted)
             };
@@ -206,7 +207,7 @@ fn one_round_is_not_enough() {
 
 #[test]
 fn answers_of_other_rounds_generations_and_strangers_are_not_taken() {
-    let still = Status { idle: true, sent: 3, counted: 3, received: 9, outbox: 0 };
+    let still = Counters { idle: true, sent: 3, counted: 3, received: 9, outbox: 0 };
     let member = |node, generation| Member { node, generation };
     let mut quiet = Quiet::new();
     quiet.members(&[member(1, 1), member(2, 1)]);
@@ -216,16 +217,52 @@ fn answers_of_other_rounds_generations_and_strangers_are_not_taken() {
     assert!(!quiet.heard(member(3, 1), round, still));
     assert_eq!(quiet.missing().collect::<Vec<_>>(), [1, 2]);
     assert!(!quiet.heard(member(1, 1), round, still));
-    assert!(!quiet.heard(member(1, 1), round, Status { received: 10, ..still }), "the first answer counts");
+    assert!(!quiet.heard(member(1, 1), round, Counters { received: 10, ..still }), "the first answer counts");
     assert!(quiet.heard(member(2, 1), round, still));
     assert!(!quiet.is_quiet(), "once is not enough");
     quiet.heard(member(1, 1), round + 1, still);
-    quiet.heard(member(2, 1), round + 1, Status { received: 10, ..still });
+    quiet.heard(member(2, 1), round + 1, Counters { received: 10, ..still });
     assert!(!quiet.is_quiet(), "something came in between");
     quiet.heard(member(1, 1), round + 2, still);
-    quiet.heard(member(2, 1), round + 2, Status { received: 10, ..still });
+    quiet.heard(member(2, 1), round + 2, Counters { received: 10, ..still });
     assert!(quiet.is_quiet());
     quiet.members(&[member(1, 1), member(2, 2)]);
     assert!(!quiet.is_quiet(), "who began again is another");
     assert!(!Quiet::new().is_quiet());
+}
+
+#[test]
+fn a_status_tells_who_answers_which_round_and_whether_it_is_idle() {
+    let status = |round, node, pending, open| Status {
+        node,
+        generation: 1,
+        round,
+        state: NodeState::Crawling,
+        epoch: 7,
+        pending,
+        open,
+        sent: 3,
+        counted: 3,
+        received: 9,
+        outbox: 0,
+        copied: 5,
+        right_left_ms: round as u32,
+        pages: 8,
+    };
+    assert_eq!(
+        Counters::of(&status(1, 1, 0, 0)),
+        Counters { idle: true, sent: 3, counted: 3, received: 9, outbox: 0 }
+    );
+    assert!(!Counters::of(&status(1, 1, 1, 0)).idle && !Counters::of(&status(1, 1, 0, 1)).idle);
+    let mut quiet = Quiet::new();
+    quiet.members(&[1, 2].map(|node| Member { node, generation: 1 }));
+    let round = quiet.round();
+    assert!(round > 0, "a status that was not asked for says 0");
+    for round in [round, round + 1] {
+        assert!(!quiet.told(&status(0, 1, 0, 0)), "not asked for");
+        assert!(!quiet.told(&status(round, 1, 0, 0)));
+        assert!(!quiet.told(&Status { generation: 2, ..status(round, 2, 0, 0) }), "another generation");
+        assert!(quiet.told(&status(round, 2, 0, 0)));
+    }
+    assert!(quiet.is_quiet(), "what else a status says may differ");
 }

@@ -357,3 +357,15 @@ fn a_ticket_counts_from_the_sending_and_one_that_is_not_wanted_goes_back() {
     let back = tickets.back(&KEY, S, Box::default(), at(37)).unwrap();
     assert_eq!((back.ask, back.sent_ago_us), (unheard.ask, Some(0)), "it ends what was lent before, too");
 }
+
+#[test]
+fn a_pause_without_end_is_none_that_is_over() {
+    assert_eq!(owed_us(u64::MAX), u64::MAX);
+    let mut keeper = Keeper::open(1, S, Now::ZERO);
+    let now = Now::ZERO.plus_us(CLOSED_US);
+    let first = granted(keeper.want(1, want(1), 5, Now::NEVER, now));
+    let back =
+        Back { key: KEY, ask: first.ask, sent_ago_us: Some(0), pause_us: u64::MAX, line: Box::default() };
+    keeper.back(1, back, now);
+    assert!(granted(keeper.want(2, want(1), 5, Now::NEVER, now)).due_in_us > TICKET_US);
+}

@@ -129,6 +129,6 @@ fn ballots_of_two_starts_never_meet() {
     let old = Ballot::NONE.above(4, 7);
     let new = Ballot::NONE.above(4, 8);
     assert!(old != new && old.above(4, 7) > new && new.above(4, 8) > old);
-    let top = Ballot::from_parts(u64::MAX, u16::MAX);
+    let top = Ballot { round: u64::MAX, node: u16::MAX };
     assert!(top.above(1, 1) <= top, "at the end of all rounds nothing wraps");
 }

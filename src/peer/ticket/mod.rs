@@ -10,11 +10,12 @@
 //! may run at 0.99, that of the second at 1.01. Every ask has a number of its own, and BACK ends all up to its own, so that a
 //! message that comes late ends nothing that was lent after it.
 //!
-//! `K` is what is lent: an address, or a host where one site is spread over many nodes.
+//! `K` is what is lent: a [`TicketKey`], for all that travels.
 
 mod holder;
 mod keeper;
 
+pub use crate::proto::peer_wire::{Back, Grant, TicketKey, Wait, Want};
 pub use holder::Tickets;
 pub use keeper::{Handed, HandedOver, Keeper, Said};
 
@@ -32,7 +33,7 @@ pub const fn kept_us(lent_us: u64) -> u64 {
 
 /// A pause as the fastest clock has to count it, and what is added between two holders.
 pub const fn owed_us(pause_us: u64) -> u64 {
-    pause_us + pause_us / 99 + 1 + HANDED_ON_US
+    pause_us.saturating_add(pause_us / 99).saturating_add(1 + HANDED_ON_US)
 }
 
 /// A keeper that began again lends nothing for so long: whatever was lent before is over.
@@ -41,46 +42,3 @@ pub const CLOSED_US: u64 = kept_us(TICKET_US);
 const _: () =
     assert!(CLOSED_US * 99 >= TICKET_US * 101, "the clock of a holder may be 1 % slow, a keeper's 1 % fast");
 const _: () = assert!(SLICE_US <= TICKET_US / 2, "a slice ends before a renewal");
-
-/// A node wants a ticket, or wants to keep the one it has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Want<K> {
-    pub key: K,
-    pub ask: u64,
-    /// The sender has the ticket and knows when it sent last.
-    pub renews: bool,
-}
-
-/// The ticket is the asker's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant<K> {
-    pub key: K,
-    pub ask: u64,
-    pub for_us: u64,
-    /// The first request may be sent so long after this came.
-    pub due_in_us: u64,
-    /// Requests that may be open, and the pause between two.
-    pub slots: u16,
-    pub pause_us: u64,
-    /// What the address is owed besides, as the holder before told it.
-    pub line: Box<[u8]>,
-}
-
-/// Not yet: to be asked for again after a while.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wait<K> {
-    pub key: K,
-    pub ask: u64,
-    pub wait_us: u64,
-}
-
-/// The ticket, and every one that was asked for before, is given back: nothing is open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Back<K> {
-    pub key: K,
-    pub ask: u64,
-    /// How long ago the last request was sent; nothing if none was.
-    pub sent_ago_us: Option<u64>,
-    pub pause_us: u64,
-    pub line: Box<[u8]>,
-}

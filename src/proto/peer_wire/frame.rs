@@ -44,10 +44,17 @@ pub enum FrameKind {
     Counted = 11,
     NotMine = 12,
     Status = 13,
+    NoVote = 14,
+    Want = 15,
+    Grant = 16,
+    Wait = 17,
+    Back = 18,
+    Beat = 19,
+    StatusAsk = 20,
 }
 
 impl FrameKind {
-    pub const ALL: [FrameKind; 13] = [
+    pub const ALL: [FrameKind; 20] = [
         FrameKind::Hello,
         FrameKind::Refused,
         FrameKind::TableAsk,
@@ -61,6 +68,13 @@ impl FrameKind {
         FrameKind::Counted,
         FrameKind::NotMine,
         FrameKind::Status,
+        FrameKind::NoVote,
+        FrameKind::Want,
+        FrameKind::Grant,
+        FrameKind::Wait,
+        FrameKind::Back,
+        FrameKind::Beat,
+        FrameKind::StatusAsk,
     ];
 
     pub fn from_u8(number: u8) -> Option<FrameKind> {
@@ -82,6 +96,13 @@ impl FrameKind {
             FrameKind::Counted => "COUNTED",
             FrameKind::NotMine => "NOT_MINE",
             FrameKind::Status => "STATUS",
+            FrameKind::NoVote => "NO_VOTE",
+            FrameKind::Want => "WANT",
+            FrameKind::Grant => "GRANT",
+            FrameKind::Wait => "WAIT",
+            FrameKind::Back => "BACK",
+            FrameKind::Beat => "BEAT",
+            FrameKind::StatusAsk => "STATUS_ASK",
         }
     }
 }

@@ -8,14 +8,19 @@
 //! |---------------------------------|-----------------------------------------------|------------------------------|
 //! | `HELLO`                         | who this is, of which cluster and by which rules | `HELLO` or `REFUSED`      |
 //! | `TABLE_ASK`                     | the epoch of the table that is known here     | `TABLE`                      |
-//! | `PREPARE`, `ACCEPT`             | a ballot for a register, by a request's id    | `PROMISE`, `ACCEPTED`, `LATER` |
+//! | `PREPARE`, `ACCEPT`             | a ballot for a register, to a disk of a voter | `PROMISE`, `ACCEPTED`, `LATER`, `NO_VOTE` |
 //! | `URLS`                          | a batch of URLs that are the receiver's       | `COUNTED` or `NOT_MINE`      |
-//! | `STATUS`                        | how far a node is                             | –                            |
+//! | `WANT`                          | addresses that are to be asked, by asks       | `GRANT` or `WAIT`, for each  |
+//! | `BACK`                          | addresses that are given back                 | –                            |
+//! | `BEAT`                          | the last beat of a node that is known         | –                            |
+//! | `STATUS_ASK`                    | how far a node is, in a round                 | `STATUS`, which also comes unasked |
 //!
 //! `COUNTED` stands for its batch and all before it. Numbers are little-endian and of fixed size, texts and values have
 //! their length before them; only the items of a batch are coded more tightly. A word is whole and right or it is an
 //! error, and an error is for good: the link is closed.
 
+mod ballot;
+mod beat;
 mod fields;
 mod frame;
 mod frame_buffer;
@@ -26,15 +31,21 @@ mod register;
 mod status;
 #[cfg(test)]
 mod tests;
+mod ticket;
+mod ticket_key;
 mod url_batch;
 mod url_item;
 
+pub use ballot::Ballot;
+pub use beat::Beat;
 pub use frame::{FRAME_HEADER_BYTES, Frame, FrameKind};
 pub use frame_buffer::FrameBuffer;
 pub use frame_error::FrameError;
 pub use hello::Hello;
 pub use peer_word::PeerWord;
-pub use register::{Ballot, RegisterId};
+pub use register::Register;
 pub use status::{NodeState, STATUS_BYTES, Status};
-pub use url_batch::{UrlBatch, UrlBatchBuilder, UrlItems};
+pub use ticket::{Back, Grant, Wait, Want};
+pub use ticket_key::TicketKey;
+pub use url_batch::{PushError, UrlBatch, UrlBatchBuilder, UrlItems};
 pub use url_item::{Found, UrlItem, UrlNews};

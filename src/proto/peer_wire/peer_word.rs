@@ -1,6 +1,10 @@
 use super::fields::{Fields, put_text, put_value};
 use super::frame::write_framed;
-use super::{Ballot, Frame, FrameError, FrameKind, Hello, RegisterId, Status, UrlBatch};
+use super::ticket::{read_tickets, write_tickets};
+use super::{
+    Back, Ballot, Beat, Frame, FrameError, FrameKind, Grant, Hello, Register, Status, TicketKey, UrlBatch,
+    Wait, Want,
+};
 use crate::limits::{PEER_FRAME_BYTES_MAX, PEER_WHY_BYTES_MAX, REGISTER_BYTES_MAX, URL_BATCH_ITEMS_MAX};
 use crate::proto::partition::Partition;
 use std::borrow::Cow;
@@ -21,34 +25,43 @@ pub enum PeerWord<'a> {
         epoch: u64,
         bytes: Cow<'a, [u8]>,
     },
+    /// Asks the voter that has this disk to take no ballot below.
     Prepare {
         id: u64,
-        register: RegisterId,
+        register: Register,
         ballot: Ballot,
+        disk: u64,
     },
-    /// A value has at most [`REGISTER_BYTES_MAX`] bytes.
+    /// Asks the voter that has this disk to keep a value, and to promise the ballot `then` with it. Nothing is a value too;
+    /// others have at most [`REGISTER_BYTES_MAX`] bytes.
     Accept {
         id: u64,
-        register: RegisterId,
+        register: Register,
         ballot: Ballot,
-        value: &'a [u8],
+        disk: u64,
+        then: Ballot,
+        value: Option<&'a [u8]>,
     },
+    /// No ballot below is taken; `value` was accepted last, under the ballot `accepted`.
     Promise {
         id: u64,
-        register: RegisterId,
+        register: Register,
         ballot: Ballot,
-        accepted: Option<(Ballot, &'a [u8])>,
+        accepted: Ballot,
+        value: Option<&'a [u8]>,
     },
+    /// The value is on disk.
     Accepted {
         id: u64,
-        register: RegisterId,
+        register: Register,
         ballot: Ballot,
     },
-    /// Refuses a ballot, as this higher one was promised.
+    /// Does not take the ballot, as a higher one was promised.
     Later {
         id: u64,
-        register: RegisterId,
+        register: Register,
         ballot: Ballot,
+        promised: Ballot,
     },
     Urls(UrlBatch<'a>),
     /// This batch and all before it are durable.
@@ -62,6 +75,25 @@ pub enum PeerWord<'a> {
         partitions: Vec<Partition>,
     },
     Status(Status),
+    /// Has no vote on the ballot: the disk is another one, or has no room. It is not counted, for or against.
+    NoVote {
+        id: u64,
+        register: Register,
+        ballot: Ballot,
+    },
+    /// At most [`TICKETS_PER_WORD_MAX`](crate::limits::TICKETS_PER_WORD_MAX), as in the next three.
+    Want(Vec<Want<TicketKey>>),
+    Grant(Vec<Grant<TicketKey>>),
+    Wait(Vec<Wait<TicketKey>>),
+    Back(Vec<Back<TicketKey>>),
+    /// The beat of a node, of the sender or of another one, that was in its register.
+    Beat {
+        node: u16,
+        beat: Beat,
+    },
+    StatusAsk {
+        round: u64,
+    },
 }
 
 impl PeerWord<'_> {
@@ -80,6 +112,13 @@ impl PeerWord<'_> {
             PeerWord::Counted { .. } => FrameKind::Counted,
             PeerWord::NotMine { .. } => FrameKind::NotMine,
             PeerWord::Status(_) => FrameKind::Status,
+            PeerWord::NoVote { .. } => FrameKind::NoVote,
+            PeerWord::Want(_) => FrameKind::Want,
+            PeerWord::Grant(_) => FrameKind::Grant,
+            PeerWord::Wait(_) => FrameKind::Wait,
+            PeerWord::Back(_) => FrameKind::Back,
+            PeerWord::Beat { .. } => FrameKind::Beat,
+            PeerWord::StatusAsk { .. } => FrameKind::StatusAsk,
         }
     }
 
@@ -98,7 +137,9 @@ impl PeerWord<'_> {
             PeerWord::Refused { why } => {
                 put_text(out, &why[..why.floor_char_boundary(PEER_WHY_BYTES_MAX)], PEER_WHY_BYTES_MAX);
             }
-            PeerWord::TableAsk { epoch_known: number } | PeerWord::Counted { batch: number } => {
+            PeerWord::TableAsk { epoch_known: number }
+            | PeerWord::Counted { batch: number }
+            | PeerWord::StatusAsk { round: number } => {
                 out.extend_from_slice(&number.to_le_bytes());
             }
             PeerWord::Table { epoch, bytes } => {
@@ -107,20 +148,27 @@ impl PeerWord<'_> {
                 out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
                 put_value(out, &lz4_flex::block::compress(bytes), PACKED_BYTES_MAX);
             }
-            PeerWord::Prepare { id, register, ballot }
-            | PeerWord::Accepted { id, register, ballot }
-            | PeerWord::Later { id, register, ballot } => write_ballot(out, *id, *register, *ballot),
-            PeerWord::Accept { id, register, ballot, value } => {
+            PeerWord::Prepare { id, register, ballot, disk } => {
                 write_ballot(out, *id, *register, *ballot);
-                put_value(out, value, REGISTER_BYTES_MAX);
+                out.extend_from_slice(&disk.to_le_bytes());
             }
-            PeerWord::Promise { id, register, ballot, accepted } => {
+            PeerWord::Accept { id, register, ballot, disk, then, value } => {
                 write_ballot(out, *id, *register, *ballot);
-                out.push(u8::from(accepted.is_some()));
-                if let Some((ballot, value)) = accepted {
-                    ballot.write(out);
-                    put_value(out, value, REGISTER_BYTES_MAX);
-                }
+                out.extend_from_slice(&disk.to_le_bytes());
+                then.write(out);
+                write_register_value(out, *value);
+            }
+            PeerWord::Promise { id, register, ballot, accepted, value } => {
+                write_ballot(out, *id, *register, *ballot);
+                accepted.write(out);
+                write_register_value(out, *value);
+            }
+            PeerWord::Later { id, register, ballot, promised } => {
+                write_ballot(out, *id, *register, *ballot);
+                promised.write(out);
+            }
+            PeerWord::Accepted { id, register, ballot } | PeerWord::NoVote { id, register, ballot } => {
+                write_ballot(out, *id, *register, *ballot);
             }
             PeerWord::Urls(batch) => batch.write(out),
             PeerWord::NotMine { batch, epoch, partitions } => {
@@ -135,6 +183,14 @@ impl PeerWord<'_> {
                 out.extend(partitions.iter().flat_map(|partition| partition.get().to_le_bytes()));
             }
             PeerWord::Status(status) => out.extend_from_slice(&status.to_bytes()),
+            PeerWord::Want(tickets) => write_tickets(out, tickets),
+            PeerWord::Grant(tickets) => write_tickets(out, tickets),
+            PeerWord::Wait(tickets) => write_tickets(out, tickets),
+            PeerWord::Back(tickets) => write_tickets(out, tickets),
+            PeerWord::Beat { node, beat } => {
+                out.extend_from_slice(&node.to_le_bytes());
+                beat.write(out);
+            }
         }
     }
 }
@@ -152,19 +208,17 @@ impl<'a> Frame<'a> {
             }
             FrameKind::Prepare => {
                 let (id, register, ballot) = read_ballot(&mut fields)?;
-                PeerWord::Prepare { id, register, ballot }
+                PeerWord::Prepare { id, register, ballot, disk: fields.u64()? }
             }
             FrameKind::Accept => {
                 let (id, register, ballot) = read_ballot(&mut fields)?;
-                PeerWord::Accept { id, register, ballot, value: fields.value(REGISTER_BYTES_MAX)? }
+                let (disk, then) = (fields.u64()?, Ballot::read(&mut fields)?);
+                PeerWord::Accept { id, register, ballot, disk, then, value: register_value(&mut fields)? }
             }
             FrameKind::Promise => {
                 let (id, register, ballot) = read_ballot(&mut fields)?;
-                let accepted = match fields.yes_or_no()? {
-                    true => Some((Ballot::read(&mut fields)?, fields.value(REGISTER_BYTES_MAX)?)),
-                    false => None,
-                };
-                PeerWord::Promise { id, register, ballot, accepted }
+                let accepted = Ballot::read(&mut fields)?;
+                PeerWord::Promise { id, register, ballot, accepted, value: register_value(&mut fields)? }
             }
             FrameKind::Accepted => {
                 let (id, register, ballot) = read_ballot(&mut fields)?;
@@ -172,7 +226,7 @@ impl<'a> Frame<'a> {
             }
             FrameKind::Later => {
                 let (id, register, ballot) = read_ballot(&mut fields)?;
-                PeerWord::Later { id, register, ballot }
+                PeerWord::Later { id, register, ballot, promised: Ballot::read(&mut fields)? }
             }
             FrameKind::Urls => PeerWord::Urls(UrlBatch::read(&mut fields)?),
             FrameKind::Counted => PeerWord::Counted { batch: fields.u64()? },
@@ -182,6 +236,16 @@ impl<'a> Frame<'a> {
                 partitions: read_partitions(&mut fields)?,
             },
             FrameKind::Status => PeerWord::Status(Status::read(&mut fields)?),
+            FrameKind::NoVote => {
+                let (id, register, ballot) = read_ballot(&mut fields)?;
+                PeerWord::NoVote { id, register, ballot }
+            }
+            FrameKind::Want => PeerWord::Want(read_tickets(&mut fields)?),
+            FrameKind::Grant => PeerWord::Grant(read_tickets(&mut fields)?),
+            FrameKind::Wait => PeerWord::Wait(read_tickets(&mut fields)?),
+            FrameKind::Back => PeerWord::Back(read_tickets(&mut fields)?),
+            FrameKind::Beat => PeerWord::Beat { node: fields.u16()?, beat: Beat::read(&mut fields)? },
+            FrameKind::StatusAsk => PeerWord::StatusAsk { round: fields.u64()? },
         };
         fields.end()?;
         Ok(word)
@@ -208,14 +272,26 @@ fn unpacked(fields: &mut Fields<'_>) -> Result<Vec<u8>, FrameError> {
     }
 }
 
-fn write_ballot(out: &mut Vec<u8>, id: u64, register: RegisterId, ballot: Ballot) {
+fn write_ballot(out: &mut Vec<u8>, id: u64, register: Register, ballot: Ballot) {
     out.extend_from_slice(&id.to_le_bytes());
     register.write(out);
     ballot.write(out);
 }
 
-fn read_ballot(fields: &mut Fields<'_>) -> Result<(u64, RegisterId, Ballot), FrameError> {
-    Ok((fields.u64()?, RegisterId::read(fields)?, Ballot::read(fields)?))
+fn read_ballot(fields: &mut Fields<'_>) -> Result<(u64, Register, Ballot), FrameError> {
+    Ok((fields.u64()?, Register::read(fields)?, Ballot::read(fields)?))
+}
+
+/// Whether there is a value, and the value.
+fn write_register_value(out: &mut Vec<u8>, value: Option<&[u8]>) {
+    out.push(u8::from(value.is_some()));
+    if let Some(value) = value {
+        put_value(out, value, REGISTER_BYTES_MAX);
+    }
+}
+
+fn register_value<'a>(fields: &mut Fields<'a>) -> Result<Option<&'a [u8]>, FrameError> {
+    fields.yes_or_no()?.then(|| fields.value(REGISTER_BYTES_MAX)).transpose()
 }
 
 fn read_partitions(fields: &mut Fields<'_>) -> Result<Vec<Partition>, FrameError> {

@@ -4,64 +4,52 @@ use std::fmt;
 
 /// A register of the council: a value that is changed by compare-and-swap only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum RegisterId {
+pub enum Register {
     /// Who owns which partition.
     Table,
-    /// The beat of a node.
+    /// The beat of a node, which is never 0.
     Beat(u16),
-}
-
-/// The right to change a register: the higher wins, and no two nodes have the same one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ballot {
-    pub round: u64,
-    pub node: u16,
 }
 
 const TABLE: u8 = 0;
 const BEAT: u8 = 1;
 
-impl RegisterId {
-    pub(super) fn write(self, out: &mut Vec<u8>) {
-        let (tag, node) = match self {
-            RegisterId::Table => (TABLE, 0),
-            RegisterId::Beat(node) => (BEAT, node),
-        };
-        out.push(tag);
-        out.extend_from_slice(&node.to_le_bytes());
+impl Register {
+    /// As a number: 0 for the table, which no node has.
+    pub fn number(self) -> u16 {
+        match self {
+            Register::Table => 0,
+            Register::Beat(node) => node,
+        }
     }
 
-    pub(super) fn read(fields: &mut Fields<'_>) -> Result<RegisterId, FrameError> {
+    pub fn from_number(number: u16) -> Register {
+        match number {
+            0 => Register::Table,
+            node => Register::Beat(node),
+        }
+    }
+
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        out.push(if self == Register::Table { TABLE } else { BEAT });
+        out.extend_from_slice(&self.number().to_le_bytes());
+    }
+
+    /// The beat of node 0 is refused: its number is the table's.
+    pub(super) fn read(fields: &mut Fields<'_>) -> Result<Register, FrameError> {
         match (fields.u8()?, fields.u16()?) {
-            (TABLE, 0) => Ok(RegisterId::Table),
-            (BEAT, node) => Ok(RegisterId::Beat(node)),
+            (TABLE, 0) => Ok(Register::Table),
+            (BEAT, node) if node != 0 => Ok(Register::Beat(node)),
             _ => fields.unreadable("with a register that this version does not know"),
         }
     }
 }
 
-impl fmt::Display for RegisterId {
+impl fmt::Display for Register {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RegisterId::Table => f.write_str("table"),
-            RegisterId::Beat(node) => write!(f, "beat/{node}"),
+            Register::Table => f.write_str("table"),
+            Register::Beat(node) => write!(f, "beat/{node}"),
         }
-    }
-}
-
-impl Ballot {
-    pub(super) fn write(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.round.to_le_bytes());
-        out.extend_from_slice(&self.node.to_le_bytes());
-    }
-
-    pub(super) fn read(fields: &mut Fields<'_>) -> Result<Ballot, FrameError> {
-        Ok(Ballot { round: fields.u64()?, node: fields.u16()? })
-    }
-}
-
-impl fmt::Display for Ballot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.round, self.node)
     }
 }

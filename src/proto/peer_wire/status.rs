@@ -26,6 +26,11 @@ impl fmt::Display for NodeState {
 /// How far a node is, as it tells the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
+    /// Who tells it, in which generation of its beat; 0 without one.
+    pub node: u16,
+    pub generation: u32,
+    /// Of the `STATUS_ASK` that it answers; 0 if it was not asked.
+    pub round: u64,
     pub state: NodeState,
     /// Of the table that it goes by.
     pub epoch: u64,
@@ -48,13 +53,16 @@ pub struct Status {
     pub pages: u64,
 }
 
-/// Bytes of a status: one for the state, nine numbers of eight, one of four.
-pub const STATUS_BYTES: usize = 1 + 9 * 8 + 4;
+/// Bytes of a status: node, generation, state, ten numbers of eight, one of four.
+pub const STATUS_BYTES: usize = 2 + 4 + 1 + 10 * 8 + 4;
 
 impl Status {
     /// Its bytes, for a frame or for a datagram.
     pub fn to_bytes(&self) -> [u8; STATUS_BYTES] {
         let Status {
+            node,
+            generation,
+            round,
             state,
             epoch,
             pending,
@@ -68,9 +76,11 @@ impl Status {
             pages,
         } = *self;
         let mut bytes = [0; STATUS_BYTES];
-        bytes[0] = state as u8 + 1;
-        let numbers = [epoch, pending, open, sent, counted, received, outbox, copied, pages];
-        let (places, right) = bytes[1..].split_at_mut(9 * 8);
+        bytes[..2].copy_from_slice(&node.to_le_bytes());
+        bytes[2..6].copy_from_slice(&generation.to_le_bytes());
+        bytes[6] = state as u8 + 1;
+        let numbers = [round, epoch, pending, open, sent, counted, received, outbox, copied, pages];
+        let (places, right) = bytes[7..].split_at_mut(10 * 8);
         for (place, number) in places.chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -87,12 +97,16 @@ impl Status {
     }
 
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Status, FrameError> {
+        let (node, generation) = (fields.u16()?, fields.u32()?);
         let state = usize::from(fields.u8()?).checked_sub(1).and_then(|at| NodeState::ALL.get(at));
         let Some(&state) = state else {
             return fields.unreadable("with a state that this version does not know");
         };
         Ok(Status {
+            node,
+            generation,
             state,
+            round: fields.u64()?,
             epoch: fields.u64()?,
             pending: fields.u64()?,
             open: fields.u64()?,

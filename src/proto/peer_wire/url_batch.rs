@@ -2,6 +2,7 @@ use super::fields::Fields;
 use super::url_item::{ITEM_BYTES_BESIDE_URL, LastItem};
 use super::{FrameError, UrlItem};
 use crate::limits::{URL_BATCH_BYTES_MAX, URL_BATCH_ITEMS_MAX, URL_BYTES_MAX};
+use thiserror::Error;
 
 /// URLs on their way to the node that owns them, under a number that it counts them by. Its items were looked at: all of
 /// them can be read.
@@ -80,6 +81,21 @@ impl UrlItems<'_> {
     }
 }
 
+/// Why a batch does not take an item.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum PushError {
+    /// It is the first of the next batch.
+    #[error("a batch without room for another URL")]
+    Room,
+    /// It is the first of the next batch.
+    #[error("a batch with all of its URLs")]
+    Full,
+    /// The receiver would refuse it, in any batch: a URL that is too long or not in normal form, or behind too many
+    /// redirects.
+    #[error("an item {0}")]
+    Fault(&'static str),
+}
+
 /// Takes items until a batch is full. Items are told by the one before, so that sorted URLs take the least room.
 #[derive(Default)]
 pub struct UrlBatchBuilder {
@@ -89,23 +105,20 @@ pub struct UrlBatchBuilder {
 }
 
 impl UrlBatchBuilder {
-    /// Whether there was room for the item. One that had none is the first of the next batch.
-    ///
-    /// # Panics
-    ///
-    /// If the receiver would refuse it: a URL that is too long or not in normal form, or behind too many redirects. The doc
-    /// index holds none of those.
-    pub fn push(&mut self, item: &UrlItem<'_>) -> bool {
+    /// Takes an item, or says why it does not; the batch is then as it was.
+    pub fn push(&mut self, item: &UrlItem<'_>) -> Result<(), PushError> {
         if let Some(fault) = item.fault() {
-            panic!("a batch {fault}");
+            return Err(PushError::Fault(fault));
         }
-        let bytes_max = HEAD_BYTES + self.items.len() + ITEM_BYTES_BESIDE_URL + item.url.len();
-        if self.count() == URL_BATCH_ITEMS_MAX || bytes_max > URL_BATCH_BYTES_MAX {
-            return false;
+        if self.count() == URL_BATCH_ITEMS_MAX {
+            return Err(PushError::Full);
+        }
+        if HEAD_BYTES + self.items.len() + ITEM_BYTES_BESIDE_URL + item.url.len() > URL_BATCH_BYTES_MAX {
+            return Err(PushError::Room);
         }
         item.write(&mut self.items, &mut self.last);
         self.count += 1;
-        true
+        Ok(())
     }
 
     pub fn count(&self) -> usize {

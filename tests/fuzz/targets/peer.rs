@@ -66,7 +66,7 @@ fn check(stream: &[u8]) -> Result<usize, FrameError> {
                 let (mut items, mut count, mut builder) = (batch.items(), 0, UrlBatchBuilder::default());
                 while let Some(item) = items.next() {
                     assert!(item.url.len() <= URL_BYTES_MAX && item.partition.index() < 4_096);
-                    assert!(builder.push(&item));
+                    assert_eq!(builder.push(&item), Ok(()));
                     count += 1;
                 }
                 assert!(count == batch.count() && count <= URL_BATCH_ITEMS_MAX);

@@ -5,7 +5,11 @@ use crate::limits::{
 };
 use crate::proto::job::{DocKind, Provenance};
 use crate::proto::partition::Partition;
-use proptest::prelude::*;
+use std::net::IpAddr;
+
+mod batches;
+mod come_back;
+mod tickets;
 
 fn written(word: &PeerWord<'_>) -> Vec<u8> {
     let mut out = Vec::new();
@@ -69,11 +73,12 @@ fn odd_item(number: u16, url: &str) -> UrlItem<'_> {
 
 /// A word of every kind, most of them with something in every field.
 fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
-    let (id, register, ballot) = (u64::MAX - 1, RegisterId::Beat(7), Ballot { round: 9, node: 3 });
+    let (id, register, ballot) = (u64::MAX - 1, Register::Beat(7), Ballot { round: 9, node: 3 });
+    let then = Ballot { round: 10, node: 4 };
     let mut builder = UrlBatchBuilder::default();
-    assert!(builder.push(&item(4_095, "http://a.example/one")));
-    assert!(builder.push(&UrlItem { news: UrlNews::Scope, ..item(4_095, "http://a.example/") }));
-    assert!(builder.push(&odd_item(0, "https://b.example/two")));
+    builder.push(&item(4_095, "http://a.example/one")).unwrap();
+    builder.push(&UrlItem { news: UrlNews::Scope, ..item(4_095, "http://a.example/") }).unwrap();
+    builder.push(&odd_item(0, "https://b.example/two")).unwrap();
     let hello = Hello {
         cluster: *b"0123456789abcdef",
         node: 2,
@@ -86,6 +91,9 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
         joining: true,
     };
     let status = Status {
+        node: 11,
+        generation: 12,
+        round: 13,
         state: NodeState::ReadyToServe,
         epoch: 1,
         pending: 2,
@@ -98,22 +106,39 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
         right_left_ms: 9,
         pages: 10,
     };
+    let [v4, v6] = ["192.0.2.7", "2001:db8::7"].map(|ip| TicketKey::of_address(ip.parse().unwrap()));
+    let host = TicketKey::of_host("a.example").unwrap();
+    let (line, key) = (Box::from(*b"line"), host.clone());
+    let grant = Grant { key, ask: 3, for_us: 4, due_in_us: 5, slots: 6, pause_us: 7, line };
+    let back =
+        |sent_ago_us| Back { key: host.clone(), ask: 7, sent_ago_us, pause_us: 9, line: Box::from(*b"x") };
     let table: Vec<u8> = (0..2_000u32).flat_map(|row| ((row / 100) as u16).to_le_bytes()).collect();
     for word in [
         PeerWord::Hello(hello),
         PeerWord::Refused { why: "req_host_per_sec is 2 here and 1 in the cluster" },
         PeerWord::TableAsk { epoch_known: 17 },
         PeerWord::Table { epoch: 18, bytes: (&table).into() },
-        PeerWord::Prepare { id, register: RegisterId::Table, ballot },
-        PeerWord::Accept { id, register, ballot, value: b"value" },
-        PeerWord::Promise { id, register, ballot, accepted: None },
-        PeerWord::Promise { id, register, ballot, accepted: Some((Ballot { round: 8, node: 1 }, b"value")) },
+        PeerWord::Prepare { id, register: Register::Table, ballot, disk: 5 },
+        PeerWord::Accept { id, register, ballot, disk: 6, then, value: None },
+        PeerWord::Accept { id, register, ballot, disk: 6, then, value: Some(b"value") },
+        PeerWord::Promise { id, register, ballot, accepted: Ballot::NONE, value: None },
+        PeerWord::Promise { id, register, ballot, accepted: then, value: Some(b"value") },
         PeerWord::Accepted { id, register, ballot },
-        PeerWord::Later { id, register, ballot },
+        PeerWord::Later { id, register, ballot, promised: then },
         PeerWord::Urls(builder.batch(12)),
         PeerWord::Counted { batch: 13 },
         PeerWord::NotMine { batch: 14, epoch: 15, partitions: vec![partition(1), partition(4_095)] },
         PeerWord::Status(status),
+        PeerWord::NoVote { id, register, ballot },
+        PeerWord::Want(vec![
+            Want { key: v4.clone(), ask: 1, renews: true },
+            Want { key: v6, ask: 2, renews: false },
+        ]),
+        PeerWord::Grant(vec![grant]),
+        PeerWord::Wait(vec![Wait { key: v4, ask: 5, wait_us: 6 }]),
+        PeerWord::Back(vec![back(Some(8)), back(None)]),
+        PeerWord::Beat { node: 7, beat: Beat { generation: 3, n: 4, sealed: true } },
+        PeerWord::StatusAsk { round: 19 },
     ] {
         each(&word);
     }
@@ -128,7 +153,7 @@ fn a_frame_is_these_bytes() {
     assert_eq!(bytes[8..12], crc32c::crc32c(&checked).to_le_bytes(), "of header and body");
     let numbers = FrameKind::ALL.map(|kind| (kind as u8, FrameKind::from_u8(kind as u8)));
     assert_eq!(numbers, std::array::from_fn(|at| (at as u8 + 1, Some(FrameKind::ALL[at]))));
-    assert_eq!([0, 14, 255].map(FrameKind::from_u8), [None; 3]);
+    assert_eq!([0, FrameKind::ALL.len() as u8 + 1, 255].map(FrameKind::from_u8), [None; 3]);
 }
 
 #[test]
@@ -250,8 +275,8 @@ fn memory_is_what_came_and_is_given_back() {
 #[test]
 fn bounds_hold_at_both_ends() {
     let value = vec![1; REGISTER_BYTES_MAX];
-    let (id, register, ballot) = (1, RegisterId::Table, Ballot { round: 1, node: 1 });
-    let longest = PeerWord::Accept { id, register, ballot, value: &value };
+    let (id, register, ballot) = (1, Register::Table, Ballot { round: 1, node: 1 });
+    let longest = PeerWord::Accept { id, register, ballot, disk: 1, then: ballot, value: Some(&value) };
     only_word(&written(&longest), |read| assert_eq!(read, longest)).unwrap();
     // What nothing can be packed of.
     let mut state = 1u64;
@@ -266,7 +291,7 @@ fn bounds_hold_at_both_ends() {
         only_word(&written(&word), |read| assert_eq!(read, word)).unwrap();
     }
     let said = |kind, body: &[u8]| words([&framed(kind, body)[..]]).1.unwrap_err().to_string();
-    let head = &written(&longest)[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + 21];
+    let head = &written(&longest)[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + 21 + 8 + 10 + 1];
     let over = [head, &(REGISTER_BYTES_MAX as u32 + 1).to_le_bytes(), &value, &[1]].concat();
     assert_eq!(said(FrameKind::Accept, &over), "ACCEPT frame with a value over its bound");
     // A table that says to be large, with nothing behind it to be large by.
@@ -281,7 +306,11 @@ fn bounds_hold_at_both_ends() {
     let long = [&513u16.to_le_bytes()[..], &[b'x'; 513]].concat();
     assert_eq!(said(FrameKind::Refused, &long), "REFUSED frame with a text over its bound");
     assert_eq!(said(FrameKind::Refused, &[1, 0, 0xff]), "REFUSED frame with a text that is not UTF-8");
-    assert!(said(FrameKind::Prepare, &[9; 21]).contains("a register that this version does not know"));
+    let unknown = "a register that this version does not know";
+    for register in [[9, 9, 9], [0, 1, 0], [1, 0, 0]] {
+        let body = [&[0; 8][..], &register, &[1; 18]].concat();
+        assert!(said(FrameKind::Prepare, &body).contains(unknown), "{register:?}");
+    }
     assert!(said(FrameKind::Status, &[8; STATUS_BYTES]).contains("a state that this version does not know"));
     assert!(said(FrameKind::Status, &[0; STATUS_BYTES]).contains("a state that this version does not know"));
 }
@@ -318,193 +347,7 @@ fn ballots_are_ordered_by_round_then_node() {
     let ballot = |round, node| Ballot { round, node };
     assert!(ballot(1, 9) < ballot(2, 0) && ballot(2, 0) < ballot(2, 1));
     assert_eq!(
-        (ballot(3, 4).to_string(), RegisterId::Beat(5).to_string()),
+        (ballot(3, 4).to_string(), Register::Beat(5).to_string()),
         ("3.4".to_string(), "beat/5".to_string())
     );
-}
-
-#[test]
-fn a_batch_is_full_by_items_or_by_bytes() {
-    let mut builder = UrlBatchBuilder::default();
-    assert!(builder.is_empty());
-    for number in 0..URL_BATCH_ITEMS_MAX {
-        assert!(builder.push(&item(number as u16, &format!("http://a.example/{number:03}"))));
-    }
-    assert!(!builder.push(&item(1, "http://a.example/")), "all items");
-    assert_eq!(builder.count(), URL_BATCH_ITEMS_MAX);
-    let urls = builder.bytes();
-    assert!(urls < URL_BATCH_ITEMS_MAX * 12, "front-coded: {urls}");
-    builder.clear();
-
-    // URLs that share nothing, of the greatest length.
-    let long = |number: usize| format!("http://{}/{}", number % 10, "x".repeat(URL_BYTES_MAX - 9));
-    let mut count = 0;
-    while builder.push(&odd_item(count as u16, &long(count))) {
-        count += 1;
-    }
-    assert!(count >= 31 && builder.bytes() <= URL_BATCH_BYTES_MAX, "{count} in {}", builder.bytes());
-    let word = PeerWord::Urls(builder.batch(1));
-    only_word(&written(&word), |read| {
-        let PeerWord::Urls(batch) = read else { panic!("{read:?}") };
-        let (mut items, mut number) = (batch.items(), 0);
-        while let Some(read) = items.next() {
-            assert_eq!(read, odd_item(number as u16, &long(number)));
-            number += 1;
-        }
-        assert_eq!((number, batch.count(), items.next()), (count, count, None));
-    })
-    .unwrap();
-    builder.clear();
-    assert!(builder.push(&odd_item(0, &long(0))) && builder.count() == 1, "used again");
-}
-
-#[test]
-fn items_that_are_wrong_are_refused() {
-    let said = |count: u16, items: &[u8]| {
-        let body = [&[0; 8][..], &count.to_le_bytes(), items].concat();
-        words([&framed(FrameKind::Urls, &body)[..]]).1.map_err(|error| error.to_string())
-    };
-    let url = b"http://a/";
-    let good = [&[0, 7, 0, 9][..], url, &[2, 0, 5]].concat();
-    assert_eq!(said(1, &good), Ok(0));
-    assert_eq!(said(0, &[]), Ok(0));
-    let is = |count, items: &[u8], what: &str| {
-        assert_eq!(said(count, items), Err(format!("URLS frame {what}")), "{items:?}");
-    };
-    let with = |at: usize, byte: u8| {
-        let mut items = good.clone();
-        items[at] = byte;
-        items
-    };
-    is(0, &good, "with bytes behind its last item");
-    is(2, &good, "that ends within an item, or with one out of range");
-    is(501, &good, "with more items or bytes than a batch may have");
-    is(1, &vec![0; URL_BATCH_BYTES_MAX], "with more items or bytes than a batch may have");
-    is(1, &with(0, 0x80), "with an item that this version does not know");
-    is(1, &with(0, 0x09), "with an item that this version does not know");
-    is(1, &with(0, 0x40), "with an item whose partition is not told");
-    is(1, &with(2, 1), "that ends within an item, or with one out of range");
-    is(1, &with(12, b' '), "with a URL that is not in normal form");
-    is(1, &with(4, b'f'), "with a URL that is not in normal form");
-    is(1, &with(14, 11), "with a URL behind too many redirects");
-    let far = [&[0, 0x80, 0x20, 0, 9][..], url, &[2, 0, 5]].concat();
-    is(1, &far, "with a partition out of range");
-    let long = [&[0, 7, 0, 0x81, 0x40][..], url, &[b'x'; URL_BYTES_MAX - 8], &[2, 0, 5]].concat();
-    is(1, &long, "with a URL over its bound");
-}
-
-#[test]
-#[should_panic(expected = "a batch with a URL that is not in normal form")]
-fn a_builder_takes_normal_urls_only() {
-    UrlBatchBuilder::default().push(&item(0, "ftp://a.example/"));
-}
-
-fn any_found() -> impl Strategy<Value = UrlNews> {
-    let provenance = (0..4u8, any::<u16>(), 0..=10u8, any::<bool>(), any::<bool>());
-    let found = (provenance, any::<u8>(), prop_oneof![Just(0), any::<u32>()]).prop_map(
-        |((kind, depth, hops, seed_chain, head_only), priority, hits)| {
-            let kind = DocKind::from_bits(kind);
-            let provenance = Provenance { kind, depth, hops, seed_chain, head_only };
-            UrlNews::Found(Found { provenance, priority, hits })
-        },
-    );
-    prop_oneof![4 => found, 1 => Just(UrlNews::Scope)]
-}
-
-fn any_ballot() -> impl Strategy<Value = Ballot> {
-    any::<(u64, u16)>().prop_map(|(round, node)| Ballot { round, node })
-}
-
-fn any_register() -> impl Strategy<Value = RegisterId> {
-    prop_oneof![Just(RegisterId::Table), any::<u16>().prop_map(RegisterId::Beat)]
-}
-
-fn comes_back(word: &PeerWord<'_>) {
-    only_word(&written(word), |read| assert_eq!(&read, word)).unwrap();
-}
-
-proptest! {
-    #[test]
-    fn batches_come_back(
-        batch: u64,
-        items in prop::collection::vec(
-            (0..4_096u16, "https?://[a-c]{1,2}\\.example/[a-b/?%0-9]{0,20}", any_found()), 0..60),
-    ) {
-        let mut builder = UrlBatchBuilder::default();
-        for (number, url, news) in &items {
-            let taken = UrlItem { partition: partition(*number), url, news: *news };
-            prop_assert!(builder.push(&taken));
-        }
-        let word = PeerWord::Urls(builder.batch(batch));
-        only_word(&written(&word), |read| {
-            let PeerWord::Urls(read) = read else { panic!("{read:?}") };
-            assert_eq!((read.batch, read.count()), (batch, items.len()));
-            let mut rest = read.items();
-            for (number, url, news) in &items {
-                assert_eq!(rest.next(), Some(UrlItem { partition: partition(*number), url, news: *news }));
-            }
-            assert_eq!(rest.next(), None);
-        }).unwrap();
-    }
-
-    #[test]
-    fn hellos_come_back(
-        cluster: [u8; 16], numbers: (u16, u32, u64, u64, u16), joining: bool,
-        version in "\\PC{0,16}", listen in "\\PC{0,60}",
-    ) {
-        prop_assume!(version.len() <= PEER_VERSION_BYTES_MAX && listen.len() <= PEER_LISTEN_BYTES_MAX);
-        let (node, generation, epoch, rules, weight) = numbers;
-        let (version, listen) = (version.as_str(), listen.as_str());
-        comes_back(&PeerWord::Hello(Hello {
-            cluster, node, generation, epoch, version, rules, listen, weight, joining,
-        }));
-    }
-
-    #[test]
-    fn words_of_the_council_come_back(
-        id: u64, register in any_register(), ballot in any_ballot(), other in any_ballot(),
-        value in prop::collection::vec(any::<u8>(), 0..300),
-    ) {
-        let value = &value[..];
-        comes_back(&PeerWord::Prepare { id, register, ballot });
-        comes_back(&PeerWord::Accept { id, register, ballot, value });
-        comes_back(&PeerWord::Promise { id, register, ballot, accepted: None });
-        comes_back(&PeerWord::Promise { id, register, ballot, accepted: Some((other, value)) });
-        comes_back(&PeerWord::Accepted { id, register, ballot });
-        comes_back(&PeerWord::Later { id, register, ballot });
-        comes_back(&PeerWord::Table { epoch: id, bytes: value.into() });
-    }
-
-    #[test]
-    fn small_words_come_back(
-        numbers: [u64; 9], right_left_ms: u32, state in 0..7usize,
-        partitions in prop::collection::vec(0..4_096u16, 0..500), why in "\\PC{0,100}",
-    ) {
-        let [epoch, pending, open, sent, counted, received, outbox, copied, pages] = numbers;
-        let state = NodeState::ALL[state];
-        comes_back(&PeerWord::Status(Status {
-            state, epoch, pending, open, sent, counted, received, outbox, copied, right_left_ms, pages,
-        }));
-        comes_back(&PeerWord::TableAsk { epoch_known: epoch });
-        comes_back(&PeerWord::Counted { batch: sent });
-        comes_back(&PeerWord::Refused { why: &why });
-        let partitions = partitions.into_iter().map(partition).collect();
-        comes_back(&PeerWord::NotMine { batch: sent, epoch, partitions });
-    }
-
-    /// Any body under a checksum that is right: what is read is read the same when it is written again.
-    #[test]
-    fn any_bytes_are_a_word_or_an_error(
-        kind in 0..13usize,
-        body in prop::collection::vec(prop_oneof![3 => 0..9u8, 1 => any::<u8>()], 0..200),
-        piece in 1..40usize,
-    ) {
-        let stream = framed(FrameKind::ALL[kind], &body);
-        let whole = words([&stream[..]]);
-        prop_assert_eq!(&words(stream.chunks(piece)), &whole);
-        for word in &whole.0 {
-            prop_assert_eq!(words([&word[..]]).0, vec![word.clone()]);
-        }
-        prop_assert_eq!(words(body.chunks(piece)), words([&body[..]]));
-    }
 }
