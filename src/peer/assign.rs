@@ -6,6 +6,7 @@
 
 use super::table::{NOBODY, NodeState, Table};
 use crate::limits::PARTITIONS;
+use crate::proto::partition::Partition;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// A member, what it has and what it is to have.
@@ -21,7 +22,7 @@ struct Share {
 
 /// Who is to own each partition, once everything that moves has moved. Nobody where no member has a weight.
 pub fn planned_owners(table: &Table) -> Vec<u16> {
-    let mut planned: Vec<u16> = (0..PARTITIONS as u16).map(|partition| heading(table, partition)).collect();
+    let mut planned: Vec<u16> = Partition::all().map(|partition| heading(table, partition)).collect();
     let mut shares = shares(table, &planned);
     // What nobody has, and what a node has above its share: of that, the partitions that its hash likes least.
     let mut moving: Vec<usize> = (0..PARTITIONS).filter(|&at| planned[at] == NOBODY).collect();
@@ -52,11 +53,11 @@ pub fn assign(table: &Table) -> Option<Table> {
         return None;
     }
     let mut next = table.clone();
-    for (partition, to) in (0u16..).zip(planned_owners(table)) {
+    for (partition, to) in Partition::all().zip(planned_owners(table)) {
         match table.owner(partition) {
             owner if owner == to => next.moves(partition, NOBODY),
             NOBODY => {
-                next.owners[usize::from(partition)] = to;
+                next.owners[partition.index()] = to;
                 next.moves(partition, NOBODY);
             }
             _ => next.moves(partition, to),
@@ -98,7 +99,7 @@ fn after(table: &Table, node: u16) -> Vec<u16> {
 }
 
 /// The member that has a partition, or is about to; nobody if that is none that gets any.
-fn heading(table: &Table, partition: u16) -> u16 {
+fn heading(table: &Table, partition: Partition) -> u16 {
     let gets = |number: u16| {
         table.node(number).is_some_and(|node| node.state == NodeState::Member && node.weight > 0)
     };

@@ -1,7 +1,7 @@
 //! The table: which node owns which partition at one epoch.
 
 use crate::limits::{PARTITIONS, PEER_ADDRESS_BYTES_MAX, PEER_NODES_MAX, TAKING_RANGES_MAX, TAKINGS_MAX};
-use crate::proto::partition::Spread;
+use crate::proto::partition::{Partition, Spread};
 use thiserror::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -85,9 +85,9 @@ pub enum TableError {
     #[error("nodes {0} and {1} have the same id")]
     SameId(u16, u16),
     #[error("partition {partition} belongs to node {node}, which is not a member")]
-    Owner { partition: u16, node: u16 },
+    Owner { partition: Partition, node: u16 },
     #[error("partition {partition} is to go to node {node}, which is not a member")]
-    Next { partition: u16, node: u16 },
+    Next { partition: Partition, node: u16 },
     #[error("{0} voters; there are 1, 3 or 5")]
     Voters(usize),
     #[error("voter {0} is not in the table, or stands there twice")]
@@ -145,13 +145,13 @@ impl Table {
     }
 
     /// The node that owns a partition, or [`NOBODY`].
-    pub fn owner(&self, partition: u16) -> u16 {
-        self.owners[usize::from(partition)]
+    pub fn owner(&self, partition: Partition) -> u16 {
+        self.owners[partition.index()]
     }
 
     /// The node that a partition is on its way to.
-    pub fn next_owner(&self, partition: u16) -> Option<u16> {
-        let next = self.next.as_ref()?[usize::from(partition)];
+    pub fn next_owner(&self, partition: Partition) -> Option<u16> {
+        let next = self.next.as_ref()?[partition.index()];
         (next != NOBODY).then_some(next)
     }
 
@@ -161,8 +161,8 @@ impl Table {
     }
 
     /// Partitions of a node.
-    pub fn owned_by(&self, node: u16) -> impl Iterator<Item = u16> + '_ {
-        (0u16..).zip(&self.owners).filter(move |(_, owner)| **owner == node).map(|(partition, _)| partition)
+    pub fn owned_by(&self, node: u16) -> impl Iterator<Item = Partition> + '_ {
+        Partition::all().filter(move |&partition| self.owner(partition) == node)
     }
 
     pub fn nodes(&self) -> &[TableNode] {
@@ -230,12 +230,12 @@ impl Table {
         if let Some(pair) = ids.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(TableError::SameId(pair[0].1, pair[1].1));
         }
-        for (partition, &node) in (0..).zip(&self.owners) {
+        for (partition, &node) in Partition::all().zip(&self.owners) {
             if node != NOBODY && !self.is_member(node) {
                 return Err(TableError::Owner { partition, node });
             }
         }
-        for (partition, &node) in (0..).zip(self.next.iter().flat_map(|next| next.iter())) {
+        for (partition, &node) in Partition::all().zip(self.next.iter().flat_map(|next| next.iter())) {
             if node != NOBODY && !self.is_member(node) {
                 return Err(TableError::Next { partition, node });
             }

@@ -3,6 +3,7 @@
 use super::assign::assign;
 use super::table::{NOBODY, NodeState, Table, TableNode, Taken, Taking};
 use crate::limits::{PARTITIONS, TAKINGS_MAX};
+use crate::proto::partition::Partition;
 
 /// A change of the table. Applied to a table it makes the next one, or nothing where it has no place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,13 +27,13 @@ pub enum TableChange {
     /// The owner of partitions, which has stopped asking for them, gives them to another node. Nobody else may want this: on
     /// another table it would take what its owner has kept since.
     Give {
-        partitions: Vec<u16>,
+        partitions: Vec<Partition>,
         from: u16,
         to: u16,
     },
     /// The owner takes back what it was to give: whatever was offered under the epoch before cannot be given any more.
     Keep {
-        partitions: Vec<u16>,
+        partitions: Vec<Partition>,
         owner: u16,
     },
     /// Owners to be, with the fewest moves.
@@ -70,20 +71,20 @@ impl TableChange {
                 next.takings.drain(..old);
             }
             TableChange::Give { partitions, from, to } => {
-                let given = partitions.iter().filter(|&&partition| table.owns(*from, partition));
+                let given = partitions.iter().filter(|&&partition| table.owner(partition) == *from);
                 if !table.is_member(*to) || from == to {
                     return None;
                 }
                 for &partition in given {
-                    next.owners[usize::from(partition)] = *to;
+                    next.owners[partition.index()] = *to;
                     next.moves(partition, NOBODY);
                 }
             }
             TableChange::Keep { partitions, owner } => {
-                if !partitions.iter().any(|&partition| table.owns(*owner, partition)) {
+                if !partitions.iter().any(|&partition| table.owner(partition) == *owner) {
                     return None;
                 }
-                for &partition in partitions.iter().filter(|&&partition| table.owns(*owner, partition)) {
+                for &partition in partitions.iter().filter(|&&partition| table.owner(partition) == *owner) {
                     next.moves(partition, NOBODY);
                 }
                 // The epoch is what counts, so that this is a change even where nothing moves.
@@ -103,11 +104,6 @@ impl TableChange {
 }
 
 impl Table {
-    /// Whether this partition, of which any number may be told, is this node's.
-    fn owns(&self, node: u16, partition: u16) -> bool {
-        self.owners.get(usize::from(partition)) == Some(&node)
-    }
-
     fn join(&mut self, node: &TableNode) -> Option<()> {
         match self.nodes.binary_search_by_key(&node.number, |known| known.number) {
             Ok(at) => {
@@ -134,10 +130,9 @@ impl Table {
     fn vacate(&mut self, number: u16, heir: u16) -> Option<()> {
         let node = self.nodes.iter_mut().find(|node| node.number == number)?;
         node.state = NodeState::Left;
-        for partition in 0..PARTITIONS as u16 {
-            let at = usize::from(partition);
-            if self.owners[at] == number {
-                self.owners[at] = heir;
+        for partition in Partition::all() {
+            if self.owner(partition) == number {
+                self.owners[partition.index()] = heir;
                 if heir == NOBODY || self.next_owner(partition) == Some(heir) {
                     self.moves(partition, NOBODY);
                 }
@@ -150,12 +145,12 @@ impl Table {
     }
 
     /// Notes where a partition is to go; nothing moves if none does.
-    pub(super) fn moves(&mut self, partition: u16, to: u16) {
+    pub(super) fn moves(&mut self, partition: Partition, to: u16) {
         if self.next.is_none() && to == NOBODY {
             return;
         }
         let next = self.next.get_or_insert_with(|| vec![NOBODY; PARTITIONS].into_boxed_slice());
-        next[usize::from(partition)] = to;
+        next[partition.index()] = to;
         if to == NOBODY && next.iter().all(|&node| node == NOBODY) {
             self.next = None;
         }

@@ -5,6 +5,7 @@ use crate::base::{Now, Rng};
 use crate::peer::register::{Change, Outcome, Register};
 use crate::peer::table::{NodeState, Table, TableNode};
 use crate::peer::table_change::TableChange;
+use crate::proto::partition::Partition;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub struct Rights {
     watch: Watch,
     writer: TableWriter,
     /// Partitions that are handed over, or were offered without an answer yet.
-    stopped: BTreeSet<u16>,
+    stopped: BTreeSet<Partition>,
 }
 
 impl Rights {
@@ -49,7 +50,7 @@ impl Rights {
     }
 
     /// Partitions that this node has stopped asking for, though they may be its own.
-    pub fn stopped(&self) -> &BTreeSet<u16> {
+    pub fn stopped(&self) -> &BTreeSet<Partition> {
         &self.stopped
     }
 
@@ -62,7 +63,7 @@ impl Rights {
     }
 
     /// Whether a partition may be asked for until [`Rights::right_until`].
-    pub fn owns(&self, partition: u16) -> bool {
+    pub fn owns(&self, partition: Partition) -> bool {
         self.standing().is_some_and(|table| table.owner(partition) == self.me.number)
             && !self.stopped.contains(&partition)
     }
@@ -90,12 +91,12 @@ impl Rights {
     }
 
     /// Stops asking for partitions: the first step of handing them over. They are asked for again after [`Rights::keep`] only.
-    pub fn stop(&mut self, partitions: &[u16]) {
+    pub fn stop(&mut self, partitions: &[Partition]) {
         self.stopped.extend(partitions);
     }
 
     /// Gives partitions away that were stopped and handed over. False if too many changes wait: they stay stopped.
-    pub fn give(&mut self, partitions: Vec<u16>, to: u16) -> bool {
+    pub fn give(&mut self, partitions: Vec<Partition>, to: u16) -> bool {
         self.stop(&partitions);
         self.writer.want(TableChange::Give { partitions, from: self.me.number, to })
     }
@@ -103,8 +104,8 @@ impl Rights {
     /// Takes partitions back that were stopped, with whatever was to be given together with them. They are asked for again once
     /// the table says so in a later epoch, so that no swap that gives them away can land any more. False if too many changes
     /// wait: they stay stopped.
-    pub fn keep(&mut self, mut partitions: Vec<u16>) -> bool {
-        let overlaps = |given: &[u16]| given.iter().any(|partition| partitions.contains(partition));
+    pub fn keep(&mut self, mut partitions: Vec<Partition>) -> bool {
+        let overlaps = |given: &[Partition]| given.iter().any(|partition| partitions.contains(partition));
         let gone = self.writer.forget(
             |change| matches!(change, TableChange::Give { partitions: given, .. } if overlaps(given)),
         );
@@ -202,7 +203,7 @@ fn same_takeover(one: &TableChange, other: &TableChange) -> bool {
 
 /// What a swap was for may have gone while it was under way: a join of a generation that has ended, a gift of partitions that are
 /// asked for again since.
-fn still_wanted(change: &TableChange, generation: Option<u32>, stopped: &BTreeSet<u16>) -> bool {
+fn still_wanted(change: &TableChange, generation: Option<u32>, stopped: &BTreeSet<Partition>) -> bool {
     match change {
         TableChange::Join(node) => Some(node.generation) == generation,
         TableChange::Give { partitions, .. } => {

@@ -174,7 +174,7 @@ fn what_was_offered_is_asked_for_again_in_a_later_epoch_only() {
     assert!(rights.owns(partition));
     assert_eq!(rights.table().unwrap().epoch(), gone.epoch() + 1);
     // What was to be given together is kept together.
-    let others: Vec<u16> = table.owned_by(1).skip(1).take(2).collect();
+    let others: Vec<_> = table.owned_by(1).skip(1).take(2).collect();
     assert!(rights.give(others.clone(), 3) && rights.keep(vec![others[0]]));
     let kept = rights.tick(at(7), 0).into_iter().find(|wish| wish.register == Register::Table).unwrap();
     assert!(matches!(kept.change, Change::Swap { .. }));

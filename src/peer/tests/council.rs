@@ -8,6 +8,7 @@ use crate::peer::beat::{Rights, Timing};
 use crate::peer::council::{Action, Council, Seat};
 use crate::peer::register::{Acceptor, Answer, Kept, Pace, Register, Request, Voter};
 use crate::peer::{Table, TableChange};
+use crate::proto::partition::Partition;
 use std::collections::{BTreeMap, BTreeSet};
 
 const S: u64 = 1_000_000;
@@ -209,7 +210,7 @@ impl World {
         if deals {
             council.rights_mut().want(TableChange::Assign);
         }
-        let mut moving: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
+        let mut moving: BTreeMap<u16, Vec<Partition>> = BTreeMap::new();
         for partition in table.owned_by(number).filter(|partition| council.rights().owns(*partition)) {
             if let Some(next) = table.next_owner(partition) {
                 moving.entry(next).or_default().push(partition);
@@ -223,7 +224,7 @@ impl World {
     /// No two nodes have the right to a partition, and two tables of one epoch are equal.
     fn judge(&mut self) {
         let truth = self.truth;
-        let mut owned: BTreeMap<u16, u16> = BTreeMap::new();
+        let mut owned: BTreeMap<Partition, u16> = BTreeMap::new();
         for number in 1..=NODES {
             let peer = &self.peers[usize::from(number) - 1];
             let Some(rights) = peer.council.as_ref().map(Council::rights) else { continue };
@@ -238,7 +239,7 @@ impl World {
             if peer.clock.local(truth) >= rights.right_until() {
                 continue;
             }
-            for partition in (0..4_096).step_by(256).filter(|partition| rights.owns(*partition)) {
+            for partition in Partition::all().step_by(256).filter(|partition| rights.owns(*partition)) {
                 if let Some(other) = owned.insert(partition, number) {
                     panic!("{number} and {other} both have partition {partition} at {truth}");
                 }

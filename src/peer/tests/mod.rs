@@ -16,7 +16,7 @@ mod voting;
 mod words;
 
 use crate::peer::{NodeState, Table, TableNode};
-use crate::proto::partition::Spread;
+use crate::proto::partition::{Partition, Spread};
 use std::ops::Range;
 
 /// The seeds that a model runs: a few, or as the environment says.
@@ -37,6 +37,10 @@ impl Drop for SeedNote {
             eprintln!("failed with NEPHILA_PEER_SEED={}", self.0);
         }
     }
+}
+
+pub(super) fn partition(number: u16) -> Partition {
+    Partition::new(number).unwrap()
 }
 
 pub(super) fn node(number: u16) -> TableNode {

@@ -260,6 +260,7 @@ fn a_status_tells_who_answers_which_round_and_whether_it_is_idle() {
     assert!(round > 0, "a status that was not asked for says 0");
     for round in [round, round + 1] {
         assert!(!quiet.told(&status(0, 1, 0, 0)), "not asked for");
+        assert_eq!(quiet.missing().count(), 2);
         assert!(!quiet.told(&status(round, 1, 0, 0)));
         assert!(!quiet.told(&Status { generation: 2, ..status(round, 2, 0, 0) }), "another generation");
         assert!(quiet.told(&status(round, 2, 0, 0)));

@@ -9,6 +9,7 @@ use crate::limits::PARTITIONS;
 use crate::peer::beat::{Beat, Rights, Timing};
 use crate::peer::register::{Change, Outcome, Register, Value};
 use crate::peer::{Table, TableChange, assign};
+use crate::proto::partition::Partition;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
@@ -44,7 +45,7 @@ struct Member {
     /// What is asked of each register: a number, when it is given up, whether it may have changed something.
     open: BTreeMap<Register, (u64, Now, bool)>,
     /// What the judge knows: under which epoch, generation and stops the set was made, and until when it is claimed.
-    made_of: (u64, Option<u32>, Vec<u16>),
+    made_of: (u64, Option<u32>, Vec<Partition>),
     set: Box<Set>,
     until: u64,
     /// Rights of generations that ended while requests were open.
@@ -285,7 +286,7 @@ impl World {
             }
         }
         // What is on its way to another is wanted back.
-        let stopped: Vec<u16> = self.members[at].rights.stopped().iter().copied().collect();
+        let stopped: Vec<Partition> = self.members[at].rights.stopped().iter().copied().collect();
         if !stopped.is_empty() && self.rng.chance(50) {
             self.members[at].rights.keep(stopped);
             self.judge(at);
@@ -305,7 +306,7 @@ impl World {
             return;
         };
         let to = table.next_owner(first).unwrap();
-        let group: Vec<u16> = table
+        let group: Vec<Partition> = table
             .owned_by(me)
             .filter(|&partition| table.next_owner(partition) == Some(to))
             .take(256)
@@ -339,10 +340,9 @@ impl World {
             }
             60..70 => {
                 let to = 1 + self.rng.below(NODES as u64) as u16;
-                let owned: Vec<u16> = (0..PARTITIONS as u16)
-                    .filter(|&partition| self.members[at].rights.owns(partition))
-                    .collect();
-                let some: Vec<u16> = owned.into_iter().filter(|_| self.rng.chance(50)).collect();
+                let owned: Vec<Partition> =
+                    Partition::all().filter(|&partition| self.members[at].rights.owns(partition)).collect();
+                let some: Vec<Partition> = owned.into_iter().filter(|_| self.rng.chance(50)).collect();
                 if !some.is_empty() && to != at as u16 + 1 {
                     self.members[at].rights.give(some.clone(), to);
                     if self.rng.chance(300) {
@@ -376,8 +376,8 @@ impl World {
                 member.ghosts.push((set, member.until));
             }
             let mut set = empty();
-            for partition in (0..PARTITIONS as u16).filter(|&partition| rights.owns(partition)) {
-                set[usize::from(partition / 64)] |= 1 << (partition % 64);
+            for partition in Partition::all().filter(|&partition| rights.owns(partition)) {
+                set[partition.index() / 64] |= 1 << (partition.index() % 64);
             }
             member.set = set;
             member.made_of = made_of;

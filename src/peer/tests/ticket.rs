@@ -2,7 +2,7 @@
 //! doubled and in any order; holders and the keeper are killed; clocks are 1 % fast or slow.
 
 use super::clock::Clock;
-use super::{SeedNote, seeds};
+use super::{SeedNote, partition, seeds};
 use crate::base::{Now, Rng};
 use crate::peer::ticket::{
     Back, CLOSED_US, Grant, Keeper, SLICE_US, Said, TICKET_US, Tickets, Want, kept_us, owed_us,
@@ -124,7 +124,7 @@ impl World {
             }
             Event::Want(from, want) => {
                 let now = self.keeper_clock.local(self.now);
-                let said = self.keeper.want(from as u16 + 1, want, 0, Now::NEVER, now);
+                let said = self.keeper.want(from as u16 + 1, want, partition(0), Now::NEVER, now);
                 self.travel(|| Event::Said(from, said.clone()));
             }
             Event::Back(from, back) => {
@@ -158,12 +158,12 @@ impl World {
                     }
                     1 => {
                         // The keeper hands over to another, on the way of which time passes.
-                        let handed = self.keeper.hand_over(0, self.keeper_clock.local(self.now));
+                        let handed = self.keeper.hand_over(partition(0), self.keeper_clock.local(self.now));
                         self.keeper_clock = Clock::new(&mut self.rng);
                         let now = self.keeper_clock.local(self.now);
                         self.keeper = Keeper::open(2, self.pause_us, Now::ZERO);
                         self.keeper.set_kept(self.kept, Now::ZERO);
-                        self.keeper.take_over(0, handed, now);
+                        self.keeper.take_over(partition(0), handed, now);
                     }
                     2..4 => {
                         let life = self.holders[at].life + 1;
@@ -295,18 +295,22 @@ fn waits(said: &Said<u32>) -> bool {
 #[test]
 fn a_keeper_lends_nothing_when_it_began_or_has_no_right_and_then_in_turn() {
     let mut keeper = Keeper::open(2, S, at(100));
-    let ask =
-        |keeper: &mut Keeper<u32>, node, number, now| keeper.want(node, want(number), 5, Now::NEVER, now);
+    let ask = |keeper: &mut Keeper<u32>, node, number, now| {
+        keeper.want(node, want(number), partition(5), Now::NEVER, now)
+    };
     assert!(waits(&ask(&mut keeper, 1, 1, at(101))));
     assert!(waits(&ask(&mut keeper, 1, 2, at(161))), "61 s are not enough");
     let open = at(100).plus_us(CLOSED_US);
-    assert!(waits(&keeper.want(1, want(3), 5, open, open)), "without a right nothing is lent");
+    assert!(waits(&keeper.want(1, want(3), partition(5), open, open)), "without a right nothing is lent");
     let first = granted(ask(&mut keeper, 1, 4, open));
     assert_eq!((first.for_us, first.due_in_us, first.slots), (TICKET_US, owed_us(S), 2));
     assert!(waits(&ask(&mut keeper, 2, 1, at(170))));
     assert!(waits(&ask(&mut keeper, 3, 1, at(170))));
     let renew = Want { key: KEY, ask: 5, renews: true };
-    assert!(waits(&keeper.want(1, renew, 5, Now::NEVER, at(180))), "others wait, and its slice is over");
+    assert!(
+        waits(&keeper.want(1, renew, partition(5), Now::NEVER, at(180))),
+        "others wait, and its slice is over"
+    );
     let back = |ask, sent_ago_us| Back { key: KEY, ask, sent_ago_us, pause_us: 3 * S, line: Box::new(*b"x") };
     keeper.back(1, back(3, None), at(181));
     assert!(waits(&ask(&mut keeper, 2, 2, at(181))), "an earlier ticket was meant");
@@ -316,7 +320,7 @@ fn a_keeper_lends_nothing_when_it_began_or_has_no_right_and_then_in_turn() {
     assert_eq!(second.for_us, SLICE_US, "another one waits");
     assert_eq!(second.due_in_us, owed_us(3 * S) - 2 * S);
     assert_eq!(&*second.line, b"x");
-    keeper.close(5, at(300));
+    keeper.close(partition(5), at(300));
     assert!(waits(&ask(&mut keeper, 2, 9, at(361))));
     assert!(!waits(&ask(&mut keeper, 2, 10, at(362))));
 }
@@ -363,9 +367,9 @@ fn a_pause_without_end_is_none_that_is_over() {
     assert_eq!(owed_us(u64::MAX), u64::MAX);
     let mut keeper = Keeper::open(1, S, Now::ZERO);
     let now = Now::ZERO.plus_us(CLOSED_US);
-    let first = granted(keeper.want(1, want(1), 5, Now::NEVER, now));
+    let first = granted(keeper.want(1, want(1), partition(5), Now::NEVER, now));
     let back =
         Back { key: KEY, ask: first.ask, sent_ago_us: Some(0), pause_us: u64::MAX, line: Box::default() };
     keeper.back(1, back, now);
-    assert!(granted(keeper.want(2, want(1), 5, Now::NEVER, now)).due_in_us > TICKET_US);
+    assert!(granted(keeper.want(2, want(1), partition(5), Now::NEVER, now)).due_in_us > TICKET_US);
 }

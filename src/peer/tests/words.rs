@@ -1,5 +1,6 @@
 //! What the role says and what travels are one: every value comes back from its word as it went.
 
+use super::partition;
 use crate::base::Now;
 use crate::peer::beat::Beat;
 use crate::peer::register::{Answer, Ask, Ballot, Register, Reply, Request, Value};
@@ -68,7 +69,7 @@ fn tickets_are_lent_and_given_back_by_words() {
     });
     let (mut grants, mut waits) = (Vec::new(), Vec::new());
     for (want, node) in wants.into_iter().zip([1, 1, 1]) {
-        match keeper.want(node, want, 5, Now::NEVER, now) {
+        match keeper.want(node, want, partition(5), Now::NEVER, now) {
             Said::Grant(grant) => grants.push(grant),
             Said::Wait(wait) => waits.push(wait),
         }
@@ -90,12 +91,14 @@ fn tickets_are_lent_and_given_back_by_words() {
     let mut next = Tickets::new(1);
     for (key, due_in_us) in keys.iter().zip([owed_us(9_000_000), 0, 0]) {
         let want = next.want(key, due).unwrap();
-        let Said::Grant(grant) = keeper.want(2, want, 5, Now::NEVER, due) else {
+        let Said::Grant(grant) = keeper.want(2, want, partition(5), Now::NEVER, due) else {
             panic!("{key} was given back")
         };
         assert_eq!((grant.due_in_us, grant.pause_us, grant.line), (due_in_us, 9_000_000, line()));
         let want = tickets.want(key, due).unwrap();
-        let Said::Wait(wait) = keeper.want(1, want, 5, Now::NEVER, due) else { panic!("{key} is lent") };
+        let Said::Wait(wait) = keeper.want(1, want, partition(5), Now::NEVER, due) else {
+            panic!("{key} is lent")
+        };
         travels(&PeerWord::Wait(vec![wait.clone()]), |word| assert_eq!(word, &PeerWord::Wait(vec![wait])));
     }
 }

@@ -3,6 +3,7 @@
 use super::{Back, CLOSED_US, Grant, SLICE_US, TICKET_US, Wait, Want, kept_us, owed_us};
 use crate::base::Now;
 use crate::limits::{TICKET_LINE_BYTES_MAX, TICKET_WAITERS_MAX, TICKETS_KEPT_MAX};
+use crate::proto::partition::Partition;
 use std::collections::{BTreeMap, VecDeque};
 
 /// One who waits and has not asked again for so long has gone.
@@ -47,7 +48,7 @@ struct Lent {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    partition: u16,
+    partition: Partition,
     lent: Option<Lent>,
     /// No request before.
     due: Now,
@@ -65,7 +66,7 @@ pub struct Keeper<K> {
     entries: BTreeMap<K, Entry>,
     /// Nothing is lent before: of everything, and of single partitions.
     closed_until: Now,
-    closed: BTreeMap<u16, Now>,
+    closed: BTreeMap<Partition, Now>,
     kept_us: fn(u64) -> u64,
 }
 
@@ -84,11 +85,11 @@ impl<K: Clone + Ord> Keeper<K> {
 
     /// Lends nothing of a partition until what another keeper may have lent is over: after a takeover, if
     /// [`crate::peer::beat::Timing::new_keeper_waits`].
-    pub fn close(&mut self, partition: u16, now: Now) {
+    pub fn close(&mut self, partition: Partition, now: Now) {
         self.close_until(partition, now.plus_us((self.kept_us)(TICKET_US)), now);
     }
 
-    fn close_until(&mut self, partition: u16, until: Now, now: Now) {
+    fn close_until(&mut self, partition: Partition, until: Now, now: Now) {
         self.closed.retain(|_, until| *until > now);
         if until > now {
             let closed = self.closed.entry(partition).or_insert(until);
@@ -96,12 +97,19 @@ impl<K: Clone + Ord> Keeper<K> {
         }
     }
 
-    fn closed_until(&self, partition: u16) -> Now {
+    fn closed_until(&self, partition: Partition) -> Now {
         self.closed_until.max(self.closed.get(&partition).copied().unwrap_or(Now::ZERO))
     }
 
     /// Answers WANT. `right_until` is that of this node to the partition: without a right nothing is lent.
-    pub fn want(&mut self, node: u16, want: Want<K>, partition: u16, right_until: Now, now: Now) -> Said<K> {
+    pub fn want(
+        &mut self,
+        node: u16,
+        want: Want<K>,
+        partition: Partition,
+        right_until: Now,
+        now: Now,
+    ) -> Said<K> {
         let Want { key, ask, renews } = want;
         let wait = |key, wait_us| Said::Wait(Wait { key, ask, wait_us });
         let closed = self.closed_until(partition);
@@ -181,7 +189,7 @@ impl<K: Clone + Ord> Keeper<K> {
     }
 
     /// Everything of a partition that goes to another keeper. Nothing of it is kept.
-    pub fn hand_over(&mut self, partition: u16, now: Now) -> HandedOver<K> {
+    pub fn hand_over(&mut self, partition: Partition, now: Now) -> HandedOver<K> {
         let of_it: Vec<K> = self
             .entries
             .iter()
@@ -200,7 +208,7 @@ impl<K: Clone + Ord> Keeper<K> {
     }
 
     /// Takes what another keeper handed over.
-    pub fn take_over(&mut self, partition: u16, handed: HandedOver<K>, now: Now) {
+    pub fn take_over(&mut self, partition: Partition, handed: HandedOver<K>, now: Now) {
         self.close_until(partition, now.plus_us(handed.closed_us), now);
         for Handed { key, lent, due_in_us, pause_us, line } in handed.tickets {
             if self.entries.len() >= TICKETS_KEPT_MAX {
@@ -235,7 +243,7 @@ impl<K: Clone + Ord> Keeper<K> {
 
 impl Entry {
     /// What was lent before the keeper was closed may have been in use until that ended.
-    fn new(partition: u16, pause_us: u64, closed: Now) -> Entry {
+    fn new(partition: Partition, pause_us: u64, closed: Now) -> Entry {
         Entry {
             partition,
             lent: None,
