@@ -192,10 +192,10 @@ fn more_hosts_than_slots_and_more_work_than_room() {
 #[test]
 fn working_is_said_every_timeout_update() {
     let server = LogServer::start(|asked| {
-        Reply::text("at last").after_ms(if asked.target == "/slow" { 1_300 } else { 0 })
+        Reply::text("at last").after_ms(if asked.target == "/slow" { 3_300 } else { 0 })
     });
-    let dir = TempDir::new();
-    let (spider, addr) = listening(spider_command(&dir.join("data")).args(["--timeout-update", "250"]));
+    let (dir, every) = (TempDir::new(), Duration::from_millis(1_000));
+    let (spider, addr) = listening(spider_command(&dir.join("data")).args(["--timeout-update", "1000"]));
     for (line, working, done) in [
         (pull(7, 1, &server, "/slow"), "WORKING 7", "DONE 7"),
         (push(8, 1, &server, "/slow"), "8 WORKING", "8 DONE"),
@@ -212,16 +212,16 @@ fn working_is_said_every_timeout_update() {
             assert_eq!(word, working);
             times.push(sent.elapsed());
         }
-        assert!(sent.elapsed() >= Duration::from_millis(1_300));
-        assert!(times.len() <= 5, "{times:?}");
+        let took = sent.elapsed();
+        assert!(took >= Duration::from_millis(3_300));
         // Never early, and always within the least patience that a URL server may have: twice as long.
         let mut before = Duration::ZERO;
         for (count, time) in times.iter().enumerate() {
-            assert!(*time >= Duration::from_millis(250) * (count as u32 + 1), "{times:?}");
-            assert!(*time - before < Duration::from_millis(500), "{times:?}");
+            assert!(*time >= every * (count as u32 + 1), "{times:?}");
+            assert!(*time - before < 2 * every, "{times:?}");
             before = *time;
         }
-        assert!(sent.elapsed() - before < Duration::from_millis(500), "{times:?}");
+        assert!(took - before < 2 * every, "{times:?}");
         // A fast one needs none.
         link.send(&line.replace("/slow", "/fast"));
         assert_eq!(link.word(), done);
