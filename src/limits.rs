@@ -29,6 +29,10 @@ pub const TAKE_ENTRIES: u32 = 10_000;
 
 /// Connections between URL servers and spiders that one process holds.
 pub const LINKS_MAX: usize = 1_024;
+/// Peers that one process dials, if it adds to those that it begins with, and names of them that are looked up at one time:
+/// each takes a thread.
+pub const LINK_DIALS_MAX: usize = 2_048;
+pub const LINK_NAMES_MAX: usize = 16;
 /// Masters that a node may take from.
 pub const MASTERS_MAX: usize = 8;
 /// Words in the rings to and from the thread that holds them; one may carry a receive buffer.
@@ -203,6 +207,8 @@ pub const PEER_NODES_MAX: usize = 1_024;
 pub const VOTERS_MAX: usize = 5;
 /// Bytes of the address that a node is reached at: its length is told in one byte.
 pub const PEER_ADDRESS_BYTES_MAX: usize = 255;
+/// Bytes on their way to one node before it is given no more batches.
+pub const PEER_UNSENT_MAX: usize = 1 << 20;
 /// Takeovers that a table remembers, and ranges of partitions in one of them.
 pub const TAKINGS_MAX: usize = 16;
 pub const TAKING_RANGES_MAX: usize = 64;
@@ -252,3 +258,11 @@ const _: () = assert!(
 const _: () = assert!(REGISTERS_MAX > PEER_NODES_MAX, "every node has a beat, and there is the table");
 const _: () = assert!(TICKET_WAITERS_MAX >= PEER_NODES_MAX, "every node may wait for an address");
 const _: () = assert!(PEER_FRAME_BYTES_MAX + 64 <= PEER_EARLY_BYTES_MAX, "a frame may wait for a handshake");
+const _: () = assert!(
+    LINK_DIALS_MAX >= 2 * PEER_NODES_MAX,
+    "every node is dialed, and as many that were named by hand"
+);
+const _: () = assert!(
+    PEER_UNSENT_MAX + 4 * PEER_FRAME_BYTES_MAX <= LINK_OUT_BYTES_MAX,
+    "what a node is given at the bound is not what its link is given up for"
+);

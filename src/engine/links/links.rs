@@ -1,4 +1,5 @@
-use super::dial::{Dial, DialState};
+use super::dial::DialState;
+use super::dials::Dials;
 use super::link::{Link, Phase};
 use super::port::{Command, LinkEvent, LinkPort};
 use crate::base::{Accepted, Key, NetError, NetEvent, Now, Rng, Slots, Transport};
@@ -6,7 +7,7 @@ use crate::driver::ServerDriver;
 use crate::engine::runtime::actor::{Actor, Networked, Turned};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::notices::Notices;
-use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS};
+use crate::limits::{LINK_NAMES_MAX, LINK_OUT_BYTES_MAX, LINK_RING_WORDS};
 use crate::rings::{Doorbell, Receiver, Sender, ring};
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -19,7 +20,7 @@ use std::sync::mpsc;
 pub struct LinksConfig {
     /// Where peers may dial in; port 0 takes a free one.
     pub listen: Option<SocketAddr>,
-    /// `host:port` of peers to dial, for ever.
+    /// `host:port` of peers to dial, until they are undialed. More may be added.
     pub dial: Vec<String>,
     pub links_max: usize,
     /// A peer that has said all of it hears answers: its end is told, and the owner closes the link.
@@ -33,7 +34,9 @@ pub struct Links<D: ServerDriver> {
     answers_end: bool,
     /// When the next connection is asked for; none while it is.
     accept_at: Option<Now>,
-    dials: Vec<Dial>,
+    dials: Dials,
+    /// Names that are being looked up, forgotten ones among them.
+    names_open: usize,
     resolved: mpsc::Receiver<Resolved>,
     resolver: mpsc::Sender<Resolved>,
     links: Slots<Link>,
@@ -65,6 +68,8 @@ const LISTENER: Key = Key::new(0, 0);
 const CONNECT_US: u64 = 5_000_000;
 /// A link that is let go, and at the end all of them, have this long for what is still to be sent.
 const END_US: u64 = 1_000_000;
+/// A name waits this long while too many are being looked up.
+const NAME_US: u64 = 100_000;
 /// With a full event ring, or without descriptors, it looks again after this: nobody rings for those.
 const STUCK_US: u64 = 2_000;
 /// An owner that had no room is to have this much before it hears more from peers.
@@ -85,11 +90,13 @@ impl<D: ServerDriver> Links<D> {
         let (commands_out, commands) = ring(LINK_RING_WORDS);
         let (resolver, resolved) = mpsc::channel();
         let now = driver.now();
+        let port = LinkPort::new(events_in, commands_out, bell, config.dial.len());
         let links = Links {
             listens: bound.is_some(),
             answers_end: config.answers_end,
             accept_at: bound.map(|_| now),
-            dials: dials_of(config.dial, now),
+            dials: Dials::new(config.dial, now),
+            names_open: 0,
             resolved,
             resolver,
             links: Slots::new(config.links_max.min(driver.conns_max())),
@@ -107,7 +114,7 @@ impl<D: ServerDriver> Links<D> {
             said_full: false,
             driver,
         };
-        Ok((links, LinkPort::new(events_in, commands_out, bell), bound))
+        Ok((links, port, bound))
     }
 
     // From the owner --------------------------------------------------------------------------------------
@@ -117,6 +124,8 @@ impl<D: ServerDriver> Links<D> {
             match command {
                 Command::Send { link, bytes } => self.send(link, bytes),
                 Command::Close { link } => self.leave(link),
+                Command::Dial { number, address } => self.dials.add(number, address, self.now),
+                Command::Undial { number } => self.undial(number),
             }
         }
     }
@@ -168,6 +177,18 @@ impl<D: ServerDriver> Links<D> {
         self.send_on(key);
     }
 
+    /// What is being made for that peer, or stands, goes; a look-up of its name is of no interest any more.
+    fn undial(&mut self, number: usize) {
+        self.dials.remove(number);
+        let of_it = self.links.iter().filter(|(_, link)| link.dial == Some(number)).map(|(key, _)| key);
+        for key in of_it.collect::<Vec<_>>() {
+            match self.links.get(key).map(|link| &link.phase) {
+                Some(Phase::Opening { .. }) => self.close(key, None),
+                _ => self.leave(key),
+            }
+        }
+    }
+
     // From the driver -------------------------------------------------------------------------------------
 
     fn take_completions(&mut self) {
@@ -186,10 +207,11 @@ impl<D: ServerDriver> Links<D> {
                 (Phase::Closing { .. }, _) => {}
                 (Phase::Opening { .. }, NetEvent::Connected) => {
                     let peer = link.peer;
-                    if let Some(line) = link.dial.and_then(|dial| self.dials[dial].stands(peer)) {
+                    let dial = link.dial;
+                    let of_it = dial.and_then(|dial| self.dials.get_mut(dial));
+                    if let Some(line) = of_it.and_then(|dial| dial.stands(peer)) {
                         self.notices.tell(Event::LinkStands, vec![("peer", peer.into())], line);
                     }
-                    let dial = link.dial;
                     self.stand(key, peer, dial);
                 }
                 (Phase::Opening { .. }, NetEvent::Failed(error)) => self.attempt_failed(key, &error),
@@ -284,8 +306,8 @@ impl<D: ServerDriver> Links<D> {
             }
             self.tell(LinkEvent::Down { link: key, why });
             // Not before, so that the owner hears of one link at a time.
-            if let Some(dial) = link.dial {
-                self.dials[dial].lost(link.received, self.now, &mut self.rng);
+            if let Some(dial) = link.dial.and_then(|dial| self.dials.get_mut(dial)) {
+                dial.lost(link.received, self.now, &mut self.rng);
             }
         }
     }
@@ -294,11 +316,8 @@ impl<D: ServerDriver> Links<D> {
 
     /// Dials whoever is due.
     fn dial(&mut self) {
-        for index in 0..self.dials.len() {
-            match self.dials[index].state {
-                DialState::Resting { until } if until <= self.now => self.resolve(index),
-                DialState::Resting { .. } | DialState::Resolving | DialState::Linked => {}
-            }
+        for number in self.dials.due(self.now) {
+            self.resolve(number);
         }
     }
 
@@ -317,59 +336,69 @@ impl<D: ServerDriver> Links<D> {
     }
 
     /// An address is dialed at once; a name is looked up where waiting for it holds nobody up.
-    fn resolve(&mut self, index: usize) {
-        let address = self.dials[index].address.clone();
-        if let Ok(addr) = address.parse() {
-            return self.connect(index, addr);
+    fn resolve(&mut self, number: usize) {
+        let Some(dial) = self.dials.get_mut(number) else { return };
+        if let Ok(addr) = dial.address.parse() {
+            return self.connect(number, addr);
         }
-        self.dials[index].state = DialState::Resolving;
+        if self.names_open >= LINK_NAMES_MAX {
+            dial.state = DialState::Resting { until: self.now.plus_us(NAME_US) };
+            return;
+        }
+        dial.state = DialState::Resolving;
+        let address = dial.address.clone();
         let (answers, bell) = (self.resolver.clone(), self.driver.bell());
         let spawned = std::thread::Builder::new().name("links-name".to_string()).spawn(move || {
             let found = address.to_socket_addrs().map(Iterator::collect);
-            let _ = answers.send((index, found));
+            let _ = answers.send((number, found));
             bell.ring();
         });
-        if let Err(e) = spawned {
-            self.dial_failed(index, &e);
+        match spawned {
+            Ok(_) => self.names_open += 1,
+            Err(e) => self.dial_failed(number, &e),
         }
     }
 
     fn take_resolved(&mut self) {
-        while let Ok((index, found)) = self.resolved.try_recv() {
+        while let Ok((number, found)) = self.resolved.try_recv() {
+            self.names_open -= 1;
+            let Some(dial) = self.dials.get_mut(number) else { continue };
             match found {
                 Ok(addrs) if !addrs.is_empty() => {
-                    self.connect(index, addrs[self.dials[index].attempts % addrs.len()]);
+                    let addr = addrs[dial.attempts % addrs.len()];
+                    self.connect(number, addr);
                 }
-                Ok(_) => self.dial_failed(index, &"the name has no address"),
-                Err(e) => self.dial_failed(index, &e),
+                Ok(_) => self.dial_failed(number, &"the name has no address"),
+                Err(e) => self.dial_failed(number, &e),
             }
         }
     }
 
-    fn connect(&mut self, index: usize, addr: SocketAddr) {
-        self.dials[index].attempts += 1;
+    fn connect(&mut self, number: usize, addr: SocketAddr) {
+        let Some(dial) = self.dials.get_mut(number) else { return };
+        dial.attempts += 1;
         let phase = Phase::Opening { by: self.now.plus_us(CONNECT_US) };
-        match self.links.insert(Link::new(addr, Some(index), phase)) {
+        match self.links.insert(Link::new(addr, Some(number), phase)) {
             Some(link) => {
-                self.dials[index].state = DialState::Linked;
+                dial.state = DialState::Linked;
                 self.timed.push(link);
                 self.driver.connect(link, addr, Transport::Link);
             }
-            None => self.dial_failed(index, &"too many links stand already"),
+            None => self.dial_failed(number, &"too many links stand already"),
         }
     }
 
     fn attempt_failed(&mut self, key: Key, cause: &dyn Display) {
-        if let Some(index) = self.links.get(key).and_then(|link| link.dial) {
-            self.dial_failed(index, cause);
+        if let Some(number) = self.links.get(key).and_then(|link| link.dial) {
+            self.dial_failed(number, cause);
         }
         self.close(key, None);
     }
 
-    fn dial_failed(&mut self, index: usize, cause: &dyn Display) {
-        if let Some(line) = self.dials[index].failed(cause, self.now, &mut self.rng) {
-            let address = &self.dials[index].address;
-            let fields = vec![("peer", address.into()), ("cause", cause.to_string().into())];
+    fn dial_failed(&mut self, number: usize, cause: &dyn Display) {
+        let Some(dial) = self.dials.get_mut(number) else { return };
+        if let Some(line) = dial.failed(cause, self.now, &mut self.rng) {
+            let fields = vec![("peer", (&dial.address).into()), ("cause", cause.to_string().into())];
             self.notices.tell(Event::LinkFails, fields, line);
         }
     }
@@ -446,11 +475,7 @@ impl<D: ServerDriver> Actor for Links<D> {
         if is_stuck || self.end_by.is_some() {
             return due;
         }
-        let dials = self.dials.iter().filter_map(|dial| match dial.state {
-            DialState::Resting { until } => Some(until),
-            DialState::Resolving | DialState::Linked => None,
-        });
-        dials.chain(self.accept_at).chain(due).min()
+        self.dials.next_due().into_iter().chain(self.accept_at).chain(due).min()
     }
 
     fn has_messages(&self) -> bool {
@@ -481,14 +506,4 @@ impl<D: ServerDriver> Networked for Links<D> {
     fn driver(&mut self) -> &mut D {
         &mut self.driver
     }
-}
-
-/// A peer may be dialed more than once; then one of the dials tells the user how it goes.
-fn dials_of(addresses: Vec<String>, now: Now) -> Vec<Dial> {
-    let mut dials = Vec::<Dial>::new();
-    for address in addresses {
-        let is_mute = dials.iter().any(|dial| dial.address == address);
-        dials.push(Dial::new(address, is_mute, now));
-    }
-    dials
 }

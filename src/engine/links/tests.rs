@@ -5,7 +5,7 @@ use crate::base::{Key, Now, Rng};
 use crate::driver::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, UringDriver};
 use crate::engine::runtime::notices::Notices;
 use crate::engine::{Actor, Health};
-use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS, RECV_BUFFER_BYTES};
+use crate::limits::{LINK_DIALS_MAX, LINK_OUT_BYTES_MAX, LINK_RING_WORDS, RECV_BUFFER_BYTES};
 use crate::rings::{Doorbell, ThreadBell};
 use std::cell::{Cell, RefCell};
 use std::io::{Read, Write};
@@ -276,6 +276,61 @@ fn the_last_words_arrive() {
     });
 }
 
+#[test]
+fn peers_are_dialed_and_undialed_while_it_runs() {
+    on_each_driver(|| {
+        let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [a, b, c] = [0, 1, 2].map(|n| listeners[n].local_addr().unwrap().to_string());
+        let mut end = End::start(false, vec![a], 8);
+        assert!(matches!(end.next(), LinkEvent::Up { dial: Some(0), .. }));
+        let b = end.port.dial(b).unwrap();
+        let c = end.port.dial(c.replace("127.0.0.1", "localhost")).unwrap();
+        assert_eq!((b, c), (1, 2));
+        let mut up = || match end.next() {
+            LinkEvent::Up { link, dial, .. } => (dial, link),
+            other => panic!("{other:?}"),
+        };
+        let mut links = [up(), up()];
+        links.sort_by_key(|(dial, _)| *dial);
+        assert_eq!(links.map(|(dial, _)| dial), [Some(b), Some(c)]);
+        let (mut peer, _) = listeners[1].accept().unwrap();
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        end.port.send(links[0].1, b"last words".to_vec());
+        end.port.undial(b);
+        end.port.undial(b);
+        peer.write_all(b"unheard").unwrap();
+        let mut heard = Vec::new();
+        peer.read_to_end(&mut heard).unwrap();
+        assert_eq!(heard, b"last words");
+        drop(peer);
+        assert_eq!(end.next(), LinkEvent::Down { link: links[0].1, why: "closed".to_string() });
+        listeners[1].set_nonblocking(true).unwrap();
+        end.is_quiet_for(Duration::from_millis(400));
+        assert!(listeners[1].accept().is_err(), "it is dialed no more");
+        let again = end.port.dial(listeners[1].local_addr().unwrap().to_string()).unwrap();
+        assert_eq!(again, 3, "a number is not used again");
+        assert!(matches!(end.next(), LinkEvent::Up { dial: Some(3), .. }));
+        // One of the list is undialed like the others.
+        end.port.undial(0);
+        assert_eq!(end.down().1, "closed");
+    });
+}
+
+#[test]
+fn dials_have_a_bound() {
+    on_each_driver(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let nobody = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let mut end = End::start(false, vec![nobody.clone()], 8);
+        let numbers: Vec<usize> =
+            (1..LINK_DIALS_MAX).map(|_| end.port.dial(nobody.clone()).unwrap()).collect();
+        assert_eq!(end.port.dial(nobody.clone()), None);
+        end.port.undial(numbers[7]);
+        assert_eq!(end.port.dial(nobody), Some(LINK_DIALS_MAX));
+    });
+}
+
 /// A web that nobody asks.
 struct NoWeb;
 
@@ -403,4 +458,83 @@ fn links_survive_cuts_resets_and_deaths() {
         assert_eq!((a.said, b.said), (b.heard.len(), a.heard.len()), "seed {seed}: all of it arrived");
     }
     assert!(deaths > 10, "{deaths}");
+}
+
+/// Whatever a dial is at (resting, connecting, standing), when it is undialed it is over: at most a link that the owner knows
+/// goes down, and nothing comes to stand.
+#[test]
+fn an_undialed_peer_is_left_alone_whatever_it_was_at() {
+    let (mut unseen, mut seen) = (0, 0);
+    for at_us in (0..6_000).step_by(40) {
+        let net = SimNet::new(at_us, 2, Box::new(NoWeb));
+        let mut server = Process::new(&net, 0);
+        let mut client = Process::new(&net, 1);
+        let step = |processes: &mut [&mut Process]| {
+            let now = net.borrow().now();
+            processes.iter_mut().for_each(|process| process.turn(now));
+            net.borrow_mut().advance(now.plus_us(20));
+        };
+        client.port.undial(0);
+        step(&mut [&mut client]);
+        let number = client.port.dial(SERVER.to_string()).unwrap();
+        while net.borrow().now() < Now::from_us(at_us) {
+            step(&mut [&mut server, &mut client]);
+        }
+        // What happens from here on is told, and not heard before the peer is undialed.
+        for _ in 0..25 {
+            let now = net.borrow().now();
+            client.links.turn(now);
+            step(&mut [&mut server]);
+        }
+        let known = client.ups;
+        client.port.undial(number);
+        for _ in 0..20_000 {
+            step(&mut [&mut server, &mut client]);
+        }
+        assert_eq!((client.ups, client.downs), (known, known), "{at_us}");
+        assert_eq!((server.ups, server.link), (server.downs, None), "{at_us}");
+        assert!(client.links.next_due().is_none(), "{at_us}: nothing is to be done");
+        *if known == 0 { &mut unseen } else { &mut seen } += 1;
+    }
+    assert!(unseen > 10 && seen > 10, "{unseen} {seen}");
+}
+
+/// A web that remembers which ports were asked for.
+struct Asked(Rc<RefCell<Vec<u16>>>);
+
+impl SimWeb for Asked {
+    fn connect(&mut self, addr: SocketAddr, _: Now, _: &mut Rng) -> ConnectFate {
+        self.0.borrow_mut().push(addr.port());
+        ConnectFate::Refuse { after_us: 100 }
+    }
+
+    fn request(&mut self, _: u64, _: SocketAddr, _: &[u8], _: Now, _: &mut Rng) -> Vec<Reaction> {
+        Vec::new()
+    }
+
+    fn closed(&mut self, _: u64) {}
+}
+
+#[test]
+fn a_name_that_is_undialed_while_it_is_looked_up_is_forgotten() {
+    let asked = Rc::new(RefCell::new(Vec::new()));
+    let net = SimNet::new(1, 2, Box::new(Asked(asked.clone())));
+    let mut client = Process::new(&net, 1);
+    client.port.undial(0);
+    let [forgotten, kept] = [9, 10].map(|port| client.port.dial(format!("localhost:{port}")).unwrap());
+    client.turn(Now::ZERO);
+    client.port.undial(forgotten);
+    client.turn(Now::ZERO);
+    let until = Instant::now() + PATIENCE;
+    while asked.borrow().is_empty() {
+        assert!(Instant::now() < until, "nobody was asked");
+        std::thread::sleep(Duration::from_millis(1));
+        client.turn(Now::ZERO);
+    }
+    for _ in 0..50 {
+        std::thread::sleep(Duration::from_millis(1));
+        client.turn(Now::ZERO);
+    }
+    client.port.undial(kept);
+    assert_eq!(*asked.borrow(), [10]);
 }
