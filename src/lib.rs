@@ -68,7 +68,7 @@
 //! |-------|---------------------------|--------------------------------------------------------------------|
 //! | 5     | `commands`                | what a user types; one file per sub-command                        |
 //! | 4     | `admin`                   | the listener of a process: HTTP over its socket and loopback; above `engine` |
-//! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `inspect` `from_master` `extraction` `followers` `crawl` `master` `searching` `split` |
+//! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `peers` `inspect` `from_master` `extraction` `followers` `crawl` `master` `searching` `split` |
 //! | 4     | `sim`                     | a whole node, or split processes, in virtual time against a misbehaving web |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
 //! | 4     | `archive`                 | WARC, CDXJ and WACZ out of a store, WARC into one; below `engine`  |

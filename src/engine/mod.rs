@@ -36,6 +36,7 @@
 //! | `runtime` | actors, threads, lanes to shards, log writer, keeper, counters, notices     |                        |
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
+//! | `peers`   | links between the nodes of a cluster                                        | links                  |
 //! | `inspect` | how things stand with a URL and a crawl; the desk where it is asked         | runtime                |
 //! | `followers` | documents of sealed segments, copied into PostgreSQL and S3               | runtime                |
 //! | `extraction` | texts of stories out of their pages, on threads of their own               | runtime                |
@@ -55,6 +56,7 @@ mod inspect;
 mod links;
 mod master;
 mod names;
+mod peers;
 mod runtime;
 #[cfg(feature = "search")]
 mod searching;
@@ -96,6 +98,7 @@ pub use master::{Postgres, Stranger};
 pub(crate) use master::{join_rules, keep_pair_terms, master_rules};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
+pub use peers::{Introduction, Peer, PeerEvent, PeerOwner, Wires};
 pub(crate) use runtime::actor::{Actor, Networked, Seated, Turned};
 pub(crate) use runtime::counters::{
     Commits, Counter, Figures, SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,
