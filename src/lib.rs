@@ -64,12 +64,23 @@
 //! Imports go down only, and folders of one folder do not import each other in a circle; a test reads every file and
 //! checks it.
 //!
+//! Many nodes are one crawl (`nephila node`, [`engine::Node`] with peers): every URL belongs to one of them by a table that all
+//! have, and goes there out of the ledger of whoever found it, again until it is on its owner's disk:
+//!
+//! ```text
+//!   node 1: ledger ──── URLs of node 2's partitions, in batches ───► node 2: index, ledger
+//!                  ◄── counted up to batch 41 · how far are you? ──
+//! ```
+//!
+//! From three nodes on, three of them vote ([`peer`]): a node renews its right to ask hosts with them, the right ends by itself,
+//! and who is silent for too long is taken over. Until then nothing moves without its owner's word.
+//!
 //! | layer | folder                    | holds                                                              |
 //! |-------|---------------------------|--------------------------------------------------------------------|
 //! | 5     | `commands`                | what a user types; one file per sub-command                        |
 //! | 4     | `admin`                   | the listener of a process: HTTP over its socket and loopback; above `engine` |
 //! | 4     | `engine`                  | actors, threads, clocks, links: where roles meet mechanism. Wings: `runtime` `names` `links` `peers` `inspect` `from_master` `extraction` `followers` `crawl` `master` `searching` `split` |
-//! | 4     | `sim`                     | a whole node, or split processes, in virtual time against a misbehaving web |
+//! | 4     | `sim`                     | a whole node, split processes, masters or a cluster, in virtual time against a misbehaving web |
 //! | 4     | `farm`                    | a made-up web on loopback, for tests and benches                   |
 //! | 4     | `archive`                 | WARC, CDXJ and WACZ out of a store, WARC into one; below `engine`  |
 //! | 3     | `url_server`              | queues, robots gate, niceness                                      |
@@ -112,9 +123,11 @@
 //! server, three spiders and a store server whose links break and which are killed; what it cannot hold a URL server to,
 //! because a request was left behind at a spider that it had to give up, is written in `sim/split/judge.rs`.
 //! `nephila sim --master` does so with two masters, their table and three nodes: no line is lost, no domain is with two nodes
-//! at once, nothing is fetched again without a change, and the audit of each master is clean. `nephila sim --feeds` checks
-//! what is promised of feeds, as their servers see it: never asked before they are due, which a model of its own computes,
-//! with their validators as they came, and nothing after 410; every story once, and all of it through kills.
+//! at once, nothing is fetched again without a change, and the audit of each master is clean. `nephila sim --cluster` does so
+//! with nodes that join, are cut off, stand still, are killed and taken over: a host and an address have one node at a time,
+//! nothing is lost, and *ready* is true. `nephila sim --feeds` checks what is promised of feeds, as their servers see it:
+//! never asked before they are due, which a model of its own computes, with their validators as they came, and nothing
+//! after 410; every story once, and all of it through kills.
 #![deny(unsafe_code)]
 
 pub mod admin;

@@ -63,6 +63,8 @@ pub const PEER_FRAME_BYTES_MAX: usize = 1 << 20;
 /// URLs in one batch from node to node, and its bytes: a batch is durable within milliseconds, and is sent again whole.
 pub const URL_BATCH_ITEMS_MAX: usize = 500;
 pub const URL_BATCH_BYTES_MAX: usize = 256 << 10;
+/// Batches of one node that are held until the index takes them: twice what it may have uncounted.
+pub const URL_BATCHES_HELD_MAX: usize = 128;
 /// Bytes of a version, of an address with its port (a name has 253), and of the line that says why a node is refused.
 pub const PEER_VERSION_BYTES_MAX: usize = 64;
 pub const PEER_LISTEN_BYTES_MAX: usize = 262;

@@ -2,11 +2,11 @@ use super::metrics::{Format, exposition};
 use super::now::Now;
 use super::office::Office;
 use super::problem::{Kind, Problem};
-use super::routes::Verb;
+use super::routes::{ROUTES, Route, Verb};
 use crate::base::{shown, write_json};
 use crate::engine::{
-    Ask, Circumstances, CrawlRules, Event, Explained, FEEDS_PER_WORD_MAX, FeedWord, Handed, PIECE_LINES_MAX,
-    Reply, State, Status, Taken, index_folder,
+    Ask, Circumstances, ClusterReport, CrawlRules, Event, Explained, FEEDS_PER_WORD_MAX, FeedWord, Handed,
+    PIECE_LINES_MAX, Reply, State, Status, Taken, index_folder,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
@@ -53,6 +53,8 @@ pub async fn answer(office: Arc<Office>, verb: Verb, request: Request) -> Respon
         Verb::Explain => explain(&office, &head).await,
         Verb::Urls => take(&office, &head, body).await,
         Verb::Feeds => feeds(&office, &head, &body).await,
+        Verb::Cluster => cluster(&office).map(|cluster| said(&*cluster.get())),
+        Verb::Owner => owner(&office, &head).await,
         Verb::Pause => pause(&office, &head, &body, true).await,
         Verb::Resume => pause(&office, &head, &body, false).await,
         Verb::Stop => stop(&office, &head, &body),
@@ -110,14 +112,7 @@ fn parameter(head: &Parts, name: &str) -> Option<String> {
 }
 
 async fn explain(office: &Office, head: &Parts) -> Answer {
-    let Some(url) = parameter(head, "url") else {
-        let detail = "name the URL: /api/v1/explain?url=https%3A%2F%2Fexample.org%2F";
-        return Err(Problem::new(Kind::BadRequest, detail));
-    };
-    let url = CrawlUrl::parse(&url).map_err(|e| {
-        let what = format!("\"{}\" is no URL to crawl: {e}", shown(&url, 200));
-        Problem::new(Kind::BadValue, &what).with(json!({ "key": "url", "value": shown(&url, URL_BYTES_MAX) }))
-    })?;
+    let url = url_of(head)?;
     let looked = look(office, &url).await?;
     let there = match looked.target() {
         Some(target) => {
@@ -130,6 +125,33 @@ async fn explain(office: &Office, head: &Parts) -> Answer {
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
     let around = Circumstances { rules: &rules, now_ms, is_paused: office.desk.snapshot().is_paused };
     Ok(said(&Explained::of(&url, looked, there, &around)))
+}
+
+/// The URL that a request is about.
+fn url_of(head: &Parts) -> Result<CrawlUrl, Problem> {
+    let Some(url) = parameter(head, "url") else {
+        let detail = format!("name the URL: {}?url=https%3A%2F%2Fexample.org%2F", head.uri.path());
+        return Err(Problem::new(Kind::BadRequest, &detail));
+    };
+    CrawlUrl::parse(&url).map_err(|e| {
+        let what = format!("\"{}\" is no URL to crawl: {e}", shown(&url, 200));
+        Problem::new(Kind::BadValue, &what).with(json!({ "key": "url", "value": shown(&url, URL_BYTES_MAX) }))
+    })
+}
+
+fn cluster(office: &Office) -> Result<&ClusterReport, Problem> {
+    let detail = "this process is no node of a cluster: nephila node starts one";
+    office.desk.cluster().ok_or_else(|| Problem::new(Kind::NotFound, detail))
+}
+
+/// Who owns a URL, in the form that the crawl gives to URLs.
+async fn owner(office: &Office, head: &Parts) -> Answer {
+    let cluster = cluster(office)?;
+    let (url, rules) = (url_of(head)?, rules(office).await?);
+    let mut scratch = String::new();
+    let owner = cluster.owner(rules.doc_index.canon().apply(url.as_str(), &mut scratch));
+    let detail = "this node has no table yet: it is not taken in by a cluster";
+    owner.map(|owner| said(&owner)).ok_or_else(|| Problem::new(Kind::Busy, detail))
 }
 
 async fn look(office: &Office, url: &CrawlUrl) -> Result<Status, Problem> {
@@ -294,7 +316,13 @@ fn metrics(office: &Office, head: &Parts) -> Response {
         head.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     let format = Format::asked_for(&accepts.join(", "));
     let mut beside = (office.beside)();
-    beside.admin_requests = office.traffic.requests().collect();
+    beside.is_among_nodes = office.desk.cluster().is_some();
+    let is_of_it = |handler: &str| {
+        let route = ROUTES.iter().find(|route| route.name == handler);
+        beside.is_among_nodes || !route.is_some_and(Route::is_of_cluster)
+    };
+    let requests = office.traffic.requests().filter(|(handler, ..)| is_of_it(handler));
+    beside.admin_requests = requests.collect();
     beside.admin_connections = office.traffic.connections.load(Ordering::Relaxed);
     of_type(format.content_type(), exposition(&office.desk.readings(), &beside, format))
 }

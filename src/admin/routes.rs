@@ -18,6 +18,13 @@ pub struct Route {
     pub is_open: bool,
 }
 
+impl Route {
+    /// Only a node of a cluster has an answer.
+    pub fn is_of_cluster(&self) -> bool {
+        matches!(self.verb, Verb::Cluster | Verb::Owner)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Now,
@@ -25,6 +32,8 @@ pub enum Verb {
     Explain,
     Urls,
     Feeds,
+    Cluster,
+    Owner,
     Pause,
     Resume,
     Stop,
@@ -35,12 +44,14 @@ pub enum Verb {
 }
 
 /// Everything that can be asked. The router, the guard, the tests of who may ask and the check of `openapi.json` read it.
-pub const ROUTES: [Route; 12] = [
+pub const ROUTES: [Route; 14] = [
     route("GET", "/api/v1/now", "now", Verb::Now),
     route("GET", "/api/v1/status", "status", Verb::Status),
     route("GET", "/api/v1/explain", "explain", Verb::Explain),
     route("POST", "/api/v1/urls", "urls", Verb::Urls),
     route("POST", "/api/v1/feeds", "feeds", Verb::Feeds),
+    route("GET", "/api/v1/cluster", "cluster", Verb::Cluster),
+    route("GET", "/api/v1/cluster/owner", "owner", Verb::Owner),
     route("POST", "/api/v1/pause", "pause", Verb::Pause),
     route("POST", "/api/v1/resume", "resume", Verb::Resume),
     route("POST", "/api/v1/stop", "stop", Verb::Stop),

@@ -1,10 +1,11 @@
 use super::crawl::admitted;
 use super::shared::{DataArg, Failure, Intake, hint, parse_url, read_urls, tell};
 use crate::doc_index::Import;
-use crate::engine::{CrawlRules, Taken, index_folder};
+use crate::engine::{CrawlRules, NodeFiles, Taken, index_folder};
+use crate::proto::url::CrawlUrl;
 use clap::Args;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Add URLs to a running crawl, or to a directory for its next one
 #[derive(Args)]
@@ -27,6 +28,8 @@ pub struct AddArgs {
 #[derive(Serialize)]
 struct Added {
     running: bool,
+    #[serde(skip)]
+    is_node: bool,
     #[serde(flatten)]
     taken: Taken,
 }
@@ -40,32 +43,40 @@ impl AddArgs {
         if urls.is_empty() {
             return Err(Failure::Usage("nothing to add: give a URL, or a file of them with --seeds".into()));
         }
-        let given = urls.len();
-        let rules = CrawlRules::read(&index_folder(&self.data.path))?.unwrap_or_default();
-        let urls = admitted(urls, &rules.config())?;
-        let denied = (given - urls.len()) as u64;
-        let is_new = !self.data.path.exists();
-        let mut intake = Intake::open(&self.data.path, true)?;
-        if is_new {
-            hint(format_args!("{} was not there, and was made", self.data.path.display()));
-        }
-        let running = intake.is_running();
-        for url in urls {
-            let line = url.to_string();
-            intake.hand(&line, &Import::seed(url))?;
-        }
-        let mut taken = intake.close()?;
-        taken.refused += denied;
-        tell(&Added { running, taken }, self.json, Added::text)
+        add(urls, &self.data.path, self.json)
     }
+}
+
+/// Adds URLs as seeds, and tells what became of them.
+pub(super) fn add(urls: Vec<CrawlUrl>, data: &Path, json: bool) -> Result<(), Failure> {
+    let given = urls.len();
+    let rules = CrawlRules::read(&index_folder(data))?.unwrap_or_default();
+    let urls = admitted(urls, &rules.config())?;
+    let denied = (given - urls.len()) as u64;
+    let is_new = !data.exists();
+    let mut intake = Intake::open(data, true)?;
+    if is_new {
+        hint(format_args!("{} was not there, and was made", data.display()));
+    }
+    let running = intake.is_running();
+    for url in urls {
+        let line = url.to_string();
+        intake.hand(&line, &Import::seed(url))?;
+    }
+    let mut taken = intake.close()?;
+    taken.refused += denied;
+    let is_node = NodeFiles::are_in(data);
+    tell(&Added { running, is_node, taken }, json, Added::text)
 }
 
 impl Added {
     fn text(&self) -> String {
         let Taken { new, known, due, refused, .. } = self.taken;
-        let where_to = match self.running {
-            true => "the running crawl has them",
-            false => "the next crawl begins with them",
+        let where_to = match (self.running, self.is_node) {
+            (true, false) => "the running crawl has them",
+            (false, false) => "the next crawl begins with them",
+            (true, true) => "the running node has them, and tells others of theirs",
+            (false, true) => "the node begins with them when it is started, and tells others of theirs",
         };
         let known = known + due;
         format!("{new} new, {known} known, {refused} refused; {where_to}\n")

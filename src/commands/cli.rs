@@ -1,8 +1,8 @@
 use super::shared::{Failure, Verbosity, columns, tell_event, written};
 use super::{
-    add, audit, bench, completions, config, crawl, demo, explain, export, farm, feeds, help, import, index,
-    man, master, metrics, parse, pause, reflog, robots, search, sim, spider, status, stop, store,
-    storeserver, stories, tune, urlserver,
+    add, audit, bench, cluster, completions, config, crawl, demo, explain, export, farm, feeds, help, import,
+    index, man, master, metrics, node, parse, pause, reflog, robots, search, sim, spider, status, stop,
+    store, storeserver, stories, tune, urlserver,
 };
 use crate::engine::Event;
 use clap::{Parser, Subcommand};
@@ -36,6 +36,8 @@ pub struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Crawl(Box<crawl::CrawlArgs>),
+    Node(Box<node::NodeArgs>),
+    Cluster(cluster::ClusterArgs),
     Status(status::StatusArgs),
     Stop(stop::StopArgs),
     Pause(pause::PauseArgs),
@@ -69,11 +71,12 @@ enum Command {
 }
 
 /// The commands as they belong together. One that is not here is of the last group.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     ("Crawl", &["demo", "crawl", "status", "stop", "pause", "resume", "add", "set"]),
     ("Look", &["store", "index", "explain", "audit", "help"]),
     ("Feeds and stories", &["feeds"]),
     ("Archives", &["export", "import"]),
+    ("Many nodes", &["node", "cluster"]),
     ("Split over processes", &["urlserver", "spider", "storeserver", "master", "reflog"]),
     ("Machine", &["tune", "config", "metrics", "man", "completions"]),
     ("Lab", &["farm", "robots", "parse", "sim", "bench"]),
@@ -133,6 +136,8 @@ pub fn run(cli: Cli) -> ExitCode {
     let ran = match cli.command {
         Command::Demo(args) => args.run(),
         Command::Crawl(args) => args.run(),
+        Command::Node(args) => args.run(),
+        Command::Cluster(args) => args.run(),
         Command::Status(args) => args.run(),
         Command::Stop(args) => args.run(),
         Command::Pause(args) => args.run(),

@@ -1,20 +1,21 @@
 use super::feeds::read_feeds;
+use super::node::{ClusterFlags, begin_anew, cluster_of};
 use super::settings::{
     AdminFlags, Before, DataFlags, KeptArgs, LinkFlags, MasterFlags, Overlay, QueueFlags, ReachFlags,
     SharedArgs, WHAT_TO_CRAWL, say_settings,
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, Reload,
-    RunningCrawl, Signals, WithParent, announce_tuning, counted, free_data, keep_settings, lacks, listen,
-    open_data, open_index, parse_url, read_urls, run_to_end, take_doors, tell_event, tell_slow_commits,
-    tell_summary,
+    RunningCrawl, Signals, WithParent, announce_tuning, counted, free_data, is_no_node, keep_settings, lacks,
+    listen, open_data, open_index, parse_url, read_urls, run_to_end, take_doors, tell_event,
+    tell_slow_commits, tell_summary,
 };
 use crate::base::shown;
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
 use crate::engine::{
-    CrawlStore, CrawlTask, Event, FollowersSetup, Health, MasterPosition, NamedFeed, Node, NodeError,
-    NodeSetup, NodeStatus, SeedsLost, SpiderSetup, Summary,
+    ClusterTold, CrawlStore, CrawlTask, Event, FollowersSetup, Health, MasterPosition, NamedFeed, Node,
+    NodeError, NodeSetup, NodeStatus, PeersSetup, SeedsLost, SpiderSetup, Summary,
 };
 use crate::feeds::FeedsView;
 use crate::proto::url::CrawlUrl;
@@ -64,19 +65,33 @@ pub struct CrawlArgs {
 
 impl CrawlArgs {
     pub fn run(self) -> Result<(), Failure> {
+        self.run_among(None)
+    }
+
+    /// The same for a node of a cluster, which has flags of its own.
+    pub(super) fn run_among(self, cluster: Option<&ClusterFlags>) -> Result<(), Failure> {
         self.shared.log.begin();
         let signals = Signals::of_service()?;
         self.parent.heed(&signals)?;
         let started = Instant::now();
-        let flags: [&dyn Overlay; 6] =
-            [&self.queues, &self.data, &self.reach, &self.links, &self.master, &self.admin];
+        let mut flags: Vec<&dyn Overlay> =
+            vec![&self.queues, &self.data, &self.reach, &self.links, &self.master, &self.admin];
+        flags.extend(cluster.map(|cluster| cluster as &dyn Overlay));
         let layered = self.shared.layered(&flags, self.kept.before())?;
         let names_urls = !self.urls.is_empty() || self.seeds.is_some() || self.feeds.is_some();
         is_free(&layered.config.store.data, names_urls)?;
         say_settings(&layered);
-        let Layered { config, kept, .. } = layered;
+        let Layered { mut config, kept, .. } = layered;
         is_its_server(&config)?;
-        let seeds = self.read_seeds(&config)?;
+        let command = if cluster.is_some() { "node" } else { "crawl" };
+        let cluster = match cluster {
+            Some(_) => Some(cluster_of(&mut config, self.feeds.is_some())?),
+            None => {
+                is_no_node(&config.store.data)?;
+                None
+            }
+        };
+        let seeds = self.read_seeds(&config, cluster.is_some())?;
         let seeds = admitted(seeds, &config)?;
         let feeds = self.read_feeds(&config)?;
         let data = config.store.data.clone();
@@ -84,12 +99,12 @@ impl CrawlArgs {
         let summary = crawl(
             config,
             Some(&kept),
-            Start { seeds, feeds },
+            Start { seeds, feeds, cluster },
             Attended { signals, reload: Some(reload) },
             started,
         )?;
         let report = CrawlReport::new(&summary);
-        tell_summary(&report, self.json, |report| report.table(&data) + &report.end(&data))?;
+        tell_summary(&report, self.json, |report| report.table(&data) + &report.end(command, &data))?;
         let lost = summary.seeds_lost.as_ref().map(said_of).or_else(|| report.all_excluded(&data));
         lost.map_or(Ok(()), |lost| Err(Failure::No(lost)))
     }
@@ -102,7 +117,7 @@ impl CrawlArgs {
         Ok(feeds)
     }
 
-    fn read_seeds(&self, config: &Config) -> Result<Vec<CrawlUrl>, Failure> {
+    fn read_seeds(&self, config: &Config, waits: bool) -> Result<Vec<CrawlUrl>, Failure> {
         let mut seeds = self.urls.iter().map(|url| parse_url(url)).collect::<Result<Vec<_>, Failure>>()?;
         seeds.extend(config.crawl.seeds.iter().map(|seed| seed.0.clone()));
         let files = [&self.seeds, &config.crawl.seeds_file];
@@ -112,7 +127,7 @@ impl CrawlArgs {
         let book = FeedsView::open(&config.store.data)?;
         let names_feeds = self.feeds.is_some() || config.crawl.feeds_file.is_some();
         let has_feeds = names_feeds || book.is_some_and(|book| book.feeds().next().is_some());
-        if !seeds.is_empty() || config.crawl.has_master() || has_feeds {
+        if !seeds.is_empty() || config.crawl.has_master() || has_feeds || waits {
             return Ok(seeds);
         }
         let lack = match files == [&None, &None] {
@@ -175,13 +190,15 @@ pub(super) struct Attended<'a> {
 pub(super) struct Start {
     pub seeds: Vec<CrawlUrl>,
     pub feeds: Vec<NamedFeed>,
+    /// Of a node: its cluster.
+    pub cluster: Option<ClusterTold>,
 }
 
 /// Runs a crawl to its end, with progress on stderr. Its settings are kept, if they are to be.
 pub(super) fn crawl(
     mut config: Config,
     kept: Option<&Kept>,
-    Start { seeds, feeds }: Start,
+    Start { seeds, feeds, cluster }: Start,
     Attended { signals, reload }: Attended<'_>,
     started: Instant,
 ) -> Result<Summary, Failure> {
@@ -199,11 +216,13 @@ pub(super) fn crawl(
     // What it names is there, before anything is opened.
     FollowersSetup::of(&config).map_err(Failure::Usage)?;
     driver.announce(&config.cores);
-    let directory = open_data(&config.store.data, "crawl")?;
+    let directory = open_data(&config.store.data, if cluster.is_some() { "node" } else { "crawl" })?;
     let mut note = OpenNote::begin(&directory);
     let named = seeds.iter().chain(feeds.iter().map(|feed| &feed.url));
     let mut public: Option<CrawlUrl> = named.into_iter().find(|url| !names.is_private(url)).cloned();
-    let index = open_index(&config, &directory, |url| {
+    let peers = cluster.map(|told| PeersSetup::open(told, directory.path())).transpose()?;
+    let share = peers.as_ref().map(PeersSetup::share);
+    let index = open_index(&config, &directory, share, |url| {
         if public.is_none() && !names.is_private(url) {
             public = Some(url.clone());
         }
@@ -239,8 +258,8 @@ pub(super) fn crawl(
     let data = setup.config.store.data.clone();
     let task = CrawlTask { seeds, feeds, store: CrawlStore::Directory(directory), index };
     let node = match driver.is_uring {
-        true => start::<UringDriver>(&setup, task, names, started),
-        false => start::<EpollDriver>(&setup, task, names, started),
+        true => start::<UringDriver>(&setup, task, peers, names, started),
+        false => start::<EpollDriver>(&setup, task, peers, names, started),
     };
     let node = node.inspect_err(|_| keep_former())?;
     let machine = announce_tuning(&data, driver.refused);
@@ -252,6 +271,7 @@ pub(super) fn crawl(
     }
     let listener = listen(doors, node.desk(), machine);
     let mut had = 0;
+    let desk = node.desk();
     let ended = run_to_end(node, listener, signals, &FAREWELL, reload, |leaving| match leaving {
         Leaving::AtOnce { pages } => note.stopped_at_once(pages),
         Leaving::InOrder { pages, commits } => {
@@ -263,6 +283,13 @@ pub(super) fn crawl(
         keep_former();
     }
     note.end(&ended);
+    if let Err(Failure::CannotRun(text)) = &ended
+        && desk.cluster().is_some_and(|cluster| cluster.get().taken_over)
+    {
+        tell_event(Event::TakenOver, Vec::new(), text.clone());
+        drop(desk);
+        return Err(begin_anew());
+    }
     ended
 }
 
@@ -296,10 +323,11 @@ fn is_free(data: &Path, has_urls: bool) -> Result<(), Failure> {
 fn start<D: ProductDriver>(
     setup: &NodeSetup,
     task: CrawlTask,
+    peers: Option<PeersSetup>,
     names: NameSource,
     started: Instant,
 ) -> Result<Node, NodeError> {
     let fetches_max = setup.config.spider.fetches_max;
     let names = |bell, health: Arc<Health>| names.open::<D>(bell, &health, started);
-    Node::start(setup, task, names, D::NAME, move |_| D::open(fetches_max, started), started)
+    Node::start_among(setup, task, peers, names, D::NAME, move |_| D::open(fetches_max, started), started)
 }

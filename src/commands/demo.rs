@@ -2,6 +2,7 @@ use super::bench::FarmProcess;
 use super::crawl::{Attended, Start, crawl};
 use super::demo_feeds::FeedsDemo;
 use super::demo_master::MasterDemo;
+use super::demo_nodes::NodesDemo;
 use super::shared::{CrawlReport, Failure, LogArgs, Signals, Verbosity, cores, print, read_urls};
 use crate::config::{Config, Rate};
 use crate::farm::SiteSpec;
@@ -14,12 +15,12 @@ use std::time::Instant;
 /// Start a farm on loopback, crawl it, and say how to look at what was stored
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila demo --hosts 2000 --req-host-per-sec 0\n  nephila demo --master --hosts 100 --lines 5000\n  nephila demo --feeds 40 --seconds 120\n\nWith --master a log of URLs over the farm goes to a master, which deals it to two nodes; it ends when every page\nwas fetched, and with the audit of all three.\n\nWith --feeds the farm has feeds that post stories, and a crawl polls them: each story is shown when it has come, with\nits delay."
+    after_help = "Examples:\n  nephila demo --hosts 2000 --req-host-per-sec 0\n  nephila demo --master --hosts 100 --lines 5000\n  nephila demo --nodes 3\n  nephila demo --feeds 40 --seconds 120\n\nWith --master a log of URLs over the farm goes to a master, which deals it to two nodes; it ends when every page\nwas fetched, and with the audit of all three.\n\nWith --nodes a cluster of so many nodes crawls the farm, one process each. URLs go in at one of them, another is killed\non the way and started again; it ends when all is done everywhere, with every page stored once, and with the audit of\nall of them.\n\nWith --feeds the farm has feeds that post stories, and a crawl polls them: each story is shown when it has come, with\nits delay."
 )]
 pub struct DemoArgs {
-    /// Hosts of the farm
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    hosts: u32,
+    /// Hosts of the farm [default: 1000; with --nodes 200]
+    #[arg(long, value_name = "N")]
+    hosts: Option<u32>,
     /// Pages per host
     #[arg(long, value_name = "N", default_value_t = 20)]
     pages: u32,
@@ -29,6 +30,9 @@ pub struct DemoArgs {
     /// With --master: lines of the log
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "master", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     lines: u32,
+    /// So many nodes, one crawl: a cluster in as many processes
+    #[arg(long, value_name = "N", conflicts_with_all = ["master", "feeds"], value_parser = clap::value_parser!(u16).range(2..=9))]
+    nodes: Option<u16>,
     /// Feeds that post stories by the clock, and a crawl that polls them [default: 20]
     #[arg(long, value_name = "N", conflicts_with = "master", num_args = 0..=1, default_missing_value = "20", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     feeds: Option<u32>,
@@ -49,7 +53,8 @@ impl DemoArgs {
     pub fn run(self) -> Result<(), Failure> {
         self.log.begin();
         let signals = Signals::take()?;
-        let spec = SiteSpec { hosts: self.hosts, pages: self.pages, ..SiteSpec::default() };
+        let hosts = self.hosts.unwrap_or(if self.nodes.is_some() { 200 } else { 1_000 });
+        let spec = SiteSpec { hosts, pages: self.pages, ..SiteSpec::default() };
         spec.check().map_err(Failure::usage)?;
         let mut config = Config::default();
         config.store.data = self.data.clone();
@@ -61,7 +66,7 @@ impl DemoArgs {
             1 => (all.clone(), all.clone()),
             n => (all[..n - 1].to_vec(), all[n - 1..].to_vec()),
         };
-        config.cores = crawl_cores;
+        config.cores = crawl_cores.clone();
         config.check().map_err(Failure::usage)?;
         self.clear_earlier()?;
         make_data_directory(&self.data).map_err(|e| {
@@ -73,7 +78,7 @@ impl DemoArgs {
         if let Some(feeds) = self.feeds {
             let demo = FeedsDemo {
                 dir: &self.data,
-                hosts: self.hosts.min(feeds),
+                hosts: hosts.min(feeds),
                 feeds,
                 seconds: self.seconds,
                 req_host_per_sec: self.req_host_per_sec,
@@ -83,19 +88,24 @@ impl DemoArgs {
         if self.master {
             let demo = MasterDemo {
                 dir: &self.data,
-                hosts: self.hosts,
+                hosts,
                 pages: self.pages,
                 lines: self.lines,
                 req_host_per_sec: self.req_host_per_sec,
             };
             return demo.run(&farm_cores, signals);
         }
-        let figures = [("--hosts", self.hosts), ("--pages", self.pages)];
+        if let Some(nodes) = self.nodes {
+            let (dir, pages, req_host_per_sec) = (&*self.data, self.pages, self.req_host_per_sec);
+            let demo = NodesDemo { dir, nodes, hosts, pages, req_host_per_sec };
+            return demo.run(&crawl_cores, &farm_cores, signals);
+        }
+        let figures = [("--hosts", hosts), ("--pages", self.pages)];
         let farm = FarmProcess::start(&figures, &[], &farm_cores, &self.data)?;
         print(&format!(
             "a farm of {} hosts x {} pages is up on 127.16.0.0 and following, port {}\n\
              crawling it with one request at a time and {} to each host, into {}\n",
-            self.hosts,
+            hosts,
             self.pages,
             farm.port,
             rate(self.req_host_per_sec),
@@ -138,7 +148,7 @@ impl DemoArgs {
     fn clear_earlier(&self) -> Result<(), Failure> {
         let data = self.data.display();
         let has = |name: &str| self.data.join(name).exists();
-        let ran = ["segments", "master"].into_iter().any(has);
+        let ran = ["segments", "master", "node1"].into_iter().any(has);
         if !ran {
             return Ok(());
         }
@@ -147,7 +157,8 @@ impl DemoArgs {
                 "{data} holds a crawl, not a demo: choose another with --data"
             )));
         }
-        for part in ["", "master", "node1", "node2"] {
+        let nodes = (1..=9).map(|number| format!("node{number}"));
+        for part in ["".to_string(), "master".to_string()].into_iter().chain(nodes) {
             let part = self.data.join(part);
             if part.exists()
                 && let Some(by) = Holder::of(&part)?

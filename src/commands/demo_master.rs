@@ -59,6 +59,12 @@ impl Player {
         Ok(running.get("/api/v1/status").ok().flatten().unwrap_or_default())
     }
 
+    /// Ends it as power loss would.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Asks it to stop, and waits.
     pub fn stop(&mut self) {
         if let Ok(Some(mut running)) = RunningCrawl::at(&self.data) {

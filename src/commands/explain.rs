@@ -1,11 +1,12 @@
+use super::cluster::AskedNode;
 use super::index::{line_of, typed};
 use super::index_stat::origin_of;
 use super::shared::{DataArg, Failure, RunningCrawl, now_ms, tell, with_age};
 use crate::base::{Wall, shown};
 use crate::doc_index::{DocumentLine, IndexView, QueryVariants};
 use crate::engine::{
-    Circumstances, CrawlRules, Explained, HostLine, NodeState, NodeStatus, RobotsLine, RobotsState, Said,
-    ScopeLine, Status, index_folder, remembered, scope_of,
+    Circumstances, CrawlRules, Explained, HostLine, NodeState, NodeStatus, OwnerView, RobotsLine,
+    RobotsState, Said, ScopeLine, Status, index_folder, remembered, scope_of,
 };
 use crate::feeds::{FeedState, FeedsView, Known, PollReason, StoriesView, Story, StoryState};
 use crate::limits::URL_BYTES_MAX;
@@ -48,7 +49,8 @@ impl ExplainArgs {
         let explained = Explained::of(&url, status, there, &around);
         let is_no = explained.answer.is_no;
         let (feed, stories) = of_feeds(&url, &self.data.path)?;
-        tell(&Told { explained, feed, stories }, self.json, text_of)?;
+        let owner = AskedNode::at(&self.data.path).ok().and_then(|node| node.try_owner(&url));
+        tell(&Told { explained, owner, feed, stories }, self.json, text_of)?;
         match is_no {
             true => Err(Failure::No(String::new())),
             false => Ok(()),
@@ -61,6 +63,9 @@ impl ExplainArgs {
 struct Told {
     #[serde(flatten)]
     explained: Explained,
+    /// Of a node that runs: the node that the URL belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<OwnerView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     feed: Option<FeedAtUrl>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -218,6 +223,7 @@ fn text_of(told: &Told) -> String {
     let explained = &told.explained;
     let status = &explained.status;
     let mut rows = vec![("url", explained.url.clone()), ("answer", explained.answer.said.clone())];
+    rows.extend(told.owner.as_ref().map(|owner| ("owner", owner_text(owner))));
     if let Some(Said { url: Some(target), said, .. }) = &explained.redirect {
         rows.push(("there", format!("{target}: {said}")));
     }
@@ -250,6 +256,14 @@ fn text_of(told: &Told) -> String {
     let by = if status.live { "the running crawl" } else { "the files of the crawl" };
     rows.push(("source", by.to_string()));
     rows.iter().map(|(name, said)| format!("{name:<10} {}\n", shown(said, 2 * URL_BYTES_MAX))).collect()
+}
+
+fn owner_text(owner: &OwnerView) -> String {
+    match owner.node {
+        0 => "nobody, at this moment".to_string(),
+        node if owner.here => format!("this node, {node}"),
+        node => format!("node {node} at {}: what becomes of it is decided and known there", owner.address),
+    }
 }
 
 /// A URL as the value of a query.

@@ -27,7 +27,7 @@ pub(super) struct Topic {
     text: &'static str,
 }
 
-pub(super) const TOPICS: [Topic; 15] = [
+pub(super) const TOPICS: [Topic; 16] = [
     Topic {
         name: "first-crawl",
         about: "a first hour: try, crawl, stop, resume, look, crawl again",
@@ -62,6 +62,11 @@ pub(super) const TOPICS: [Topic; 15] = [
         name: "master",
         about: "logs of URLs in, the queue of every node out; two masters",
         text: include_str!("../manual/master.md"),
+    },
+    Topic {
+        name: "cluster",
+        about: "many nodes, one crawl: keys, shares, what is promised, what to do",
+        text: include_str!("../manual/cluster.md"),
     },
     Topic {
         name: "feeds",

@@ -112,7 +112,7 @@ impl IndexArgs {
             IndexCommand::Hosts { data, limit, host, json } => hosts(&data, limit, host.as_deref(), json),
             IndexCommand::Show { data, url, json } => show(&data.view()?, &typed(&url, &data.path)?, json),
             IndexCommand::Pending { data, filter, waiting, json } => {
-                pending(&data.view()?, &filter, waiting, json)
+                pending(&data.view_of_pending()?, &filter, waiting, json)
             }
             IndexCommand::Import { data, file, json } => import(&data.path, &file, json),
             IndexCommand::Export { data, json: _ } => export(&data.view()?),

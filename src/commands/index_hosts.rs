@@ -34,7 +34,7 @@ struct Counts {
 }
 
 pub(super) fn hosts(data: &DataArg, limit: usize, host: Option<&str>, json: bool) -> Result<(), Failure> {
-    let (view, now_ms) = (data.view()?, now_ms());
+    let (view, now_ms) = (data.view_of_pending()?, now_ms());
     let mut hosts: RapidHashMap<Box<str>, Counts> = RapidHashMap::default();
     view.each(|_, discovered, row| {
         let origin = origin_of(&discovered.url);

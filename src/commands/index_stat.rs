@@ -34,7 +34,7 @@ struct Counted {
 }
 
 pub(super) fn stat(data: &DataArg, json: bool) -> Result<(), Failure> {
-    let view = data.view()?;
+    let view = data.view_of_pending()?;
     let now_s = now_ms() / 1_000;
     let (mut counted, mut hosts, mut next_due_s) = (Counted::default(), RapidHashSet::default(), u32::MAX);
     view.each(|doc_id, discovered, row| {

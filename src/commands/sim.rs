@@ -1,13 +1,18 @@
 use super::shared::{Failure, print};
-use crate::sim::{SimReport, run, run_feeds, run_feeds_for, run_master, run_pages, run_split};
+use crate::base::shown;
+use crate::sim::{
+    CLUSTER_NODES_MAX, SimReport, run, run_cluster, run_feeds, run_feeds_for, run_master, run_pages,
+    run_split,
+};
 use clap::Args;
+use std::ops::RangeInclusive;
 use std::panic::{RefUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// Crawl made-up, misbehaving webs in virtual time, one per seed, and check every promise
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila sim --seeds 200\n  nephila sim --from 1000000 --seconds 3600\n  nephila sim --from 4711 --seeds 1      (replays one seed)\n  nephila sim --split --seeds 200        (a URL server, three spiders and a store server)\n  nephila sim --master --seeds 200       (two masters and three nodes)\n  nephila sim --feeds --seeds 200        (feeds that are polled for weeks by a node that is killed)\n  nephila sim --feeds --count 1000 --days 365 --seeds 1    (a year of a thousand feeds)"
+    after_help = "Example:\n  nephila sim --seeds 200\n  nephila sim --from 1000000 --seconds 3600\n  nephila sim --from 4711 --seeds 1      (replays one seed)\n  nephila sim --split --seeds 200        (a URL server, three spiders and a store server)\n  nephila sim --master --seeds 200       (two masters and three nodes)\n  nephila sim --cluster 3..7 --seeds 200 (nodes of a cluster, which join, are cut off, stalled, killed and taken over)\n  nephila sim --feeds --seeds 200        (feeds that are polled for weeks by a node that is killed)\n  nephila sim --feeds --count 1000 --days 365 --seeds 1    (a year of a thousand feeds)"
 )]
 pub struct SimArgs {
     /// How many seeds to run
@@ -28,6 +33,9 @@ pub struct SimArgs {
     /// Simulate two masters and the nodes that take URLs from them, whose links break and which are killed
     #[arg(long, conflicts_with_all = ["split", "pages"])]
     master: bool,
+    /// Simulate the nodes of a cluster, so many or a number of these, whose links break and which are killed
+    #[arg(long, value_name = "N|A..B", value_parser = nodes_of, conflicts_with_all = ["split", "pages", "master", "feeds"])]
+    cluster: Option<RangeInclusive<usize>>,
     /// Simulate feeds and their stories: servers that lie, move, ask for pauses and renumber, and a node that is killed
     #[arg(long, conflicts_with_all = ["split", "pages", "master"])]
     feeds: bool,
@@ -55,6 +63,10 @@ impl SimArgs {
                 &move |seed| run_feeds_for(seed, count, days),
                 format!("--feeds --count {count} --days {days} "),
             ),
+            _ if let Some(nodes) = &self.cluster => {
+                let (least, most) = (*nodes.start(), *nodes.end());
+                (&move |seed| run_cluster(seed, least..=most), format!("--cluster {least}..{most} "))
+            }
             _ if self.feeds => (&run_feeds, "--feeds ".to_string()),
             _ if self.split => (&run_split, "--split ".to_string()),
             _ if self.master => (&run_master, "--master ".to_string()),
@@ -75,7 +87,7 @@ impl SimArgs {
             requests, documents, success, deaths, pauses, changes, slots_reused, moved_on, ..
         } = total;
         let SimReport { broken, left_behind, stored, lines, fail_overs, moves, virtual_seconds, .. } = total;
-        let SimReport { polls, on_time, stories, gaps, liars, .. } = total;
+        let SimReport { polls, on_time, stories, gaps, liars, stalls, takeovers, begun_anew, .. } = total;
         if self.feeds {
             return print(&format!(
                 "{count} seeds from {} in {:.1} s: {requests} requests, {polls} of them polls ({on_time} judged to the second), {stories} stories, {gaps} gaps, {liars} feeds that lie, {deaths} processes killed, {} virtual days; no promise was broken\n",
@@ -85,6 +97,9 @@ impl SimArgs {
             ));
         }
         let incidents = match () {
+            () if self.cluster.is_some() => format!(
+                "{lines} URLs typed, {deaths} nodes killed, {stalls} stalled, links broken {broken} times, {moves} tables, addresses went from node to node {fail_overs} times, {takeovers} hosts taken over, {begun_anew} nodes came back to that"
+            ),
             () if self.master => format!(
                 "{lines} lines given to masters, {deaths} processes killed, links or table broken {broken} times, {fail_overs} changes to the other master, {moves} orders to move a domain"
             ),
@@ -101,5 +116,16 @@ impl SimArgs {
             started.elapsed().as_secs_f64(),
             virtual_seconds / 3_600
         ))
+    }
+}
+
+/// `5`, or `3..7` with both ends.
+fn nodes_of(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    match (least.parse::<usize>(), most.trim_start_matches('=').parse::<usize>()) {
+        (Ok(least @ 2..=CLUSTER_NODES_MAX), Ok(most @ 2..=CLUSTER_NODES_MAX)) if least <= most => {
+            Ok(least..=most)
+        }
+        _ => Err(format!("must be 2 to {CLUSTER_NODES_MAX}, like 5 or 3..7, not \"{}\"", shown(text, 40))),
     }
 }

@@ -102,7 +102,7 @@ impl StatusArgs {
                 }
                 None => {
                     found.running = false;
-                    found.left = Some(Left::of(&self.data.view()?, data)?);
+                    found.left = Some(Left::of(&self.data.view_of_pending()?, data)?);
                 }
             }
         }
@@ -233,6 +233,7 @@ fn running_rows(node: &NodeStatus) -> Vec<(&'static str, String)> {
         rows.push(("URLs", format!("{known} known, {pending} pending{due}")));
     }
     rows.extend(node.master.as_ref().map(|master| ("master", master.said())));
+    rows.extend(node.cluster.as_ref().map(|cluster| ("cluster", cluster.said())));
     rows.extend(node.waiting_for.clone().map(|what| ("waits", what)));
     rows
 }

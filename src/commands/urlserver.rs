@@ -3,8 +3,8 @@ use super::settings::{
 };
 use super::shared::{
     ChosenDriver, Failure, Farewell, NameSource, ProductDriver, Reload, Signals, UrlReport, announce_links,
-    announce_tuning, free_data, keep_settings, lacks, links_possible, listen, open_data, open_index,
-    read_urls, run_to_end, take_doors, tell_summary,
+    announce_tuning, free_data, is_no_node, keep_settings, lacks, links_possible, listen, open_data,
+    open_index, read_urls, run_to_end, take_doors, tell_summary,
 };
 use crate::config::{Config, Kept, Layered};
 use crate::driver::{EpollDriver, UringDriver};
@@ -62,6 +62,7 @@ impl UrlServerArgs {
         }
         let urls = self.urls.clone().or_else(|| layered.config.url_server.urls.take());
         free_data(&layered.config.store.data)?;
+        is_no_node(&layered.config.store.data)?;
         say_settings(&layered);
         let Layered { config, kept, .. } = layered;
         let settings = &config.url_server;
@@ -130,7 +131,7 @@ fn serve(
     let mut former = None;
     let index = match urls.is_empty() {
         true => {
-            let index = open_index(&config, &directory, |_| {})?;
+            let index = open_index(&config, &directory, None, |_| {})?;
             former = keep_settings(kept, &config)?;
             index
         }

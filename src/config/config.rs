@@ -1,4 +1,5 @@
 use super::admin::AdminSettings;
+use super::cluster::ClusterSettings;
 use super::content::ContentSettings;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
@@ -28,6 +29,7 @@ pub struct Config {
     pub feeds: FeedsSettings,
     pub content: ContentSettings,
     pub master: MasterSettings,
+    pub cluster: ClusterSettings,
     pub admin: AdminSettings,
     /// `[[auth]]`
     pub auth: Sites,
@@ -72,6 +74,7 @@ named_enum! {
         Spider = "spider",
         StoreServer = "storeserver",
         Master = "master",
+        Node = "node",
     }
 }
 
@@ -97,6 +100,7 @@ impl Config {
         beyond_bounds(&self.feeds, &mut faults);
         beyond_bounds(&self.content, &mut faults);
         beyond_bounds(&self.master, &mut faults);
+        beyond_bounds(&self.cluster, &mut faults);
         if !faults.is_empty() {
             return faults;
         }
@@ -230,6 +234,7 @@ impl Config {
         let sections = of(&self.crawl).chain(of(&self.url_server)).chain(of(&self.spider));
         let sections = sections.chain(of(&self.store)).chain(of(&self.doc_index)).chain(of(&self.master));
         let sections = sections.chain(of(&self.feeds)).chain(of(&self.content)).chain(of(&self.admin));
+        let sections = sections.chain(of(&self.cluster));
         let rules = Vec::from(self.recrawl.clone()).into_iter();
         let rules =
             rules.map(|(rule, every)| RecrawlEntry { r#match: Some(rule), every: Some(Seconds(every)) });
@@ -250,6 +255,7 @@ impl Config {
             ContentSettings::NAME => self.content.adopt(name, &from.content),
             AdminSettings::NAME => self.admin.adopt(name, &from.admin),
             MasterSettings::NAME => self.master.adopt(name, &from.master),
+            ClusterSettings::NAME => self.cluster.adopt(name, &from.cluster),
             RecrawlEntry::NAME => self.recrawl = from.recrawl.clone(),
             ServerEntry::NAME => self.servers.clone_from(&from.servers),
             _ => {}
@@ -262,6 +268,7 @@ impl Config {
         self.spider.make_paths_absolute();
         self.content.make_paths_absolute();
         self.master.make_paths_absolute();
+        self.cluster.make_paths_absolute();
     }
 }
 

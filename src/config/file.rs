@@ -1,5 +1,6 @@
 use super::admin::AdminSettings;
 use super::auth::AuthEntry;
+use super::cluster::ClusterSettings;
 use super::config::{Config, Fault, key};
 use super::content::ContentSettings;
 use super::crawl::CrawlSettings;
@@ -256,6 +257,7 @@ impl<'a> File<'a> {
                 ContentSettings::NAME => self.collect::<ContentSettings>(value, &mut sections),
                 MasterSettings::NAME => self.collect::<MasterSettings>(value, &mut sections),
                 AdminSettings::NAME => self.collect::<AdminSettings>(value, &mut sections),
+                ClusterSettings::NAME => self.collect::<ClusterSettings>(value, &mut sections),
                 AuthEntry::NAME => config.auth = self.auth(&key, value),
                 RecrawlEntry::NAME => config.recrawl = self.recrawl(&key, value),
                 ServerEntry::NAME => config.servers = self.servers(&key, value),
@@ -279,6 +281,7 @@ impl<'a> File<'a> {
         config.content = self.section(&mut sections);
         config.master = self.section(&mut sections);
         config.admin = self.section(&mut sections);
+        config.cluster = self.section(&mut sections);
         let databases = [&config.master.database, &config.content.postgres];
         self.holds_password |= databases.into_iter().flatten().any(|url| url.holds_password());
         let mut seen = 0;
@@ -634,6 +637,7 @@ mod tests {
                     "64000000",
                     "\"x\"",
                     "9",
+                    "\"5min\"",
                     "5000",
                     "true",
                     "\"push\"",

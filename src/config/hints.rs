@@ -8,7 +8,7 @@ pub(super) fn line_at(text: &str, at: usize) -> usize {
 }
 
 /// Names that are listed when none of them is near.
-const LISTED_MAX: usize = 12;
+const LISTED_MAX: usize = 13;
 
 /// A hint at the known name that is closest to what was typed, if it is near: a slip or two of the keyboard away.
 pub(super) fn nearest(typed: &str, known: &[&str]) -> String {

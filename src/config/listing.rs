@@ -146,6 +146,7 @@ fn values_of(config: &Config) -> BTreeMap<String, Json> {
         ("content", serde_json::to_value(&config.content)),
         ("master", serde_json::to_value(&config.master)),
         ("admin", serde_json::to_value(&config.admin)),
+        ("cluster", serde_json::to_value(&config.cluster)),
     ];
     let mut values = BTreeMap::new();
     for (section, found) in sections {

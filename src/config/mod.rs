@@ -14,7 +14,7 @@
 //! | file         | holds                                                                          |
 //! |--------------|--------------------------------------------------------------------------------|
 //! | `config`     | everything a node is told, and the relations between settings                  |
-//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `feeds`, `content`, `master`, `admin` | a section each |
+//! | `crawl`, `url_server`, `spider`, `store`, `doc_index`, `feeds`, `content`, `master`, `cluster`, `admin` | a section each |
 //! | `auth`, `recrawl` | an entry of a list each                                                   |
 //! | `database`   | where a database is, and how to get to it                                      |
 //! | `section`    | how a section is written down                                                  |
@@ -31,6 +31,7 @@
 mod admin;
 mod auth;
 mod change;
+mod cluster;
 #[expect(clippy::module_inception)]
 mod config;
 mod content;
@@ -54,6 +55,7 @@ mod url_server;
 
 pub use admin::AdminSettings;
 pub(crate) use change::{Change, Changed};
+pub use cluster::{ClusterSettings, PeerAddress, Takeover};
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
 pub use content::ContentSettings;

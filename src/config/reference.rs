@@ -1,5 +1,6 @@
 use super::admin::AdminSettings;
 use super::auth::AuthEntry;
+use super::cluster::ClusterSettings;
 use super::content::ContentSettings;
 use super::crawl::CrawlSettings;
 use super::doc_index::DocIndexSettings;
@@ -23,7 +24,7 @@ pub(super) struct Outline {
 }
 
 /// Every section, in the order of the reference.
-pub(super) const SECTIONS: [Outline; 12] = [
+pub(super) const SECTIONS: [Outline; 13] = [
     outline::<CrawlSettings>(),
     outline::<UrlServerSettings>(),
     outline::<SpiderSettings>(),
@@ -32,6 +33,7 @@ pub(super) const SECTIONS: [Outline; 12] = [
     outline::<FeedsSettings>(),
     outline::<ContentSettings>(),
     outline::<MasterSettings>(),
+    outline::<ClusterSettings>(),
     outline::<AdminSettings>(),
     outline::<RecrawlEntry>(),
     outline::<AuthEntry>(),

@@ -3,11 +3,13 @@ mod import;
 mod inspect;
 mod memory;
 mod outcomes;
+mod peers;
 mod replay;
 mod seeds;
 
 pub use import::{Import, ImportError, Imported, MOVED, Mention, TagHash};
 pub use outcomes::NEVER_S;
+pub use peers::{OutItem, Outbox, Shares, StillOurs, ToTell};
 pub use replay::{IndexError, Opened};
 pub use seeds::Named;
 
@@ -42,6 +44,7 @@ pub struct DocIndex {
     asked: Asked,
     links: LinkCounts,
     said: Said,
+    shares: Shares,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +60,8 @@ pub struct IndexStats {
     pub errors: u64,
     /// Kept out by the rules of this crawl.
     pub excluded: u64,
+    /// Of other nodes: known here, and never fetched.
+    pub foreign: u64,
     /// Not taken in: over the budget of a host or domain, or one variant of a query too many.
     pub refused: u64,
     pub hosts: u64,
@@ -139,6 +144,7 @@ impl DocIndex {
         seen: Seen,
         spill: Spill,
     ) -> DocIndex {
+        let shares = Shares::of(rules.share.clone());
         DocIndex {
             known: KnownUrls::new(seed, seen, rules.memory_bytes / 8),
             frontier: Frontier::new(spill, seed),
@@ -152,6 +158,7 @@ impl DocIndex {
             asked: Asked::default(),
             links: LinkCounts::default(),
             said: Said::default(),
+            shares,
         }
     }
 
@@ -234,6 +241,13 @@ impl DocIndex {
         if host_origin.is_empty() || doc_id == u32::MAX || self.known.holds(fingerprint) {
             self.links.known += 1;
             return;
+        }
+        if !self.shares.admit(url) {
+            self.links.new += 1;
+            self.ledger.push(&Entry::Doc { origin, url }, now_s);
+            self.place_foreign(doc_id);
+            let inserted = self.known.insert(fingerprint, doc_id);
+            return self.trouble.or_default(inserted);
         }
         let host = self.frontier.host_of(cut.host_fingerprint, host_origin);
         let of_host = self.frontier.counts(host);

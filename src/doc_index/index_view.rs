@@ -105,7 +105,9 @@ impl IndexView {
         let mut urls = Vec::new();
         self.ledger.each_from(0, |told| {
             match told.entry {
-                Entry::Scope { url } => urls.extend(CrawlUrl::from_normal(url).ok()),
+                Entry::Scope { url } | Entry::PeerScope { url } => {
+                    urls.extend(CrawlUrl::from_normal(url).ok())
+                }
                 Entry::Doc { origin, url } if origin.provenance.is_seed() => {
                     urls.extend(CrawlUrl::from_normal(url).ok());
                 }

@@ -1,4 +1,6 @@
 use super::schedule::Schedule;
+use crate::proto::partition::Share;
+use std::sync::Arc;
 
 /// What a doc index is told.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct IndexRules {
     pub signature: u64,
     /// Segments of the store that are there. What is in no segment cannot be referred to.
     pub segments: Segments,
+    /// Of a node of a cluster: which URLs are its own.
+    pub share: Option<Arc<Share>>,
 }
 
 /// Which segments a stored document can be in.
@@ -49,6 +53,7 @@ impl Default for IndexRules {
             query_variants_max: 0,
             signature: 0,
             segments: Segments::default(),
+            share: None,
         }
     }
 }

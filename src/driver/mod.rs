@@ -32,6 +32,8 @@ mod tests;
 mod uring;
 
 pub use epoll::EpollDriver;
+#[cfg(test)]
+pub(crate) use sim::NoWeb;
 pub(crate) use sim::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, Then};
 pub use uring::UringDriver;
 

@@ -19,6 +19,7 @@
 //! | process       | threads                                                                                  |
 //! |---------------|------------------------------------------------------------------------------------------|
 //! | `crawl`       | shards, scheduler, index, names, keeper, maintenance, log; with `--master` links and master; with `[content]` postgres and s3 |
+//! | `node`        | those of `crawl`, links and peers                                                        |
 //! | `urlserver`   | one shard, links, scheduler, index, names, log                                           |
 //! | `spider`      | shards, links, dispatcher, log; keeper and maintenance, or with `--store` record-sender  |
 //! | `storeserver` | acceptor, workers, keeper, maintenance                                                   |
@@ -36,12 +37,12 @@
 //! | `runtime` | actors, threads, lanes to shards, log writer, keeper, counters, notices     |                        |
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
-//! | `peers`   | links between the nodes of a cluster                                        | links                  |
+//! | `peers`   | a node among others: links between them, URLs, the table                     | runtime links inspect  |
 //! | `inspect` | how things stand with a URL and a crawl; the desk where it is asked         | runtime                |
 //! | `followers` | documents of sealed segments, copied into PostgreSQL and S3               | runtime                |
 //! | `extraction` | texts of stories out of their pages, on threads of their own               | runtime                |
 //! | `from_master` | URLs from a master: a node's queue, taken and acknowledged              | runtime links inspect  |
-//! | `crawl`   | a crawl in one process                                                      | runtime names links inspect from_master extraction followers searching |
+//! | `crawl`   | a crawl in one process                                                      | runtime names links inspect from_master peers extraction followers searching |
 //! | `master`  | the master: epochs, queues for nodes, the TCP line, its database            | runtime links inspect  |
 //! | `searching` | the index of stories, and what fills it (feature `search`)                | runtime                |
 //! | `split`   | URL server, spider and store server as processes of their own               | runtime names links inspect crawl |
@@ -75,6 +76,7 @@ pub(crate) use extraction::EXTRACTOR_THREAD;
 pub use extraction::{ExtractionSetup, TextsMade};
 pub(crate) use followers::{Copied, FollowersSetup};
 pub(crate) use from_master::{MasterFeed, MasterPosition};
+pub(crate) use inspect::cluster_view::{ClusterReport, ClusterView, NodeTold, NodeView, OwnerView};
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub use inspect::desk::Desk;
 pub(crate) use inspect::explained::{Circumstances, Explained, Said};
@@ -98,7 +100,8 @@ pub use master::{Postgres, Stranger};
 pub(crate) use master::{join_rules, keep_pair_terms, master_rules};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
-pub use peers::{Introduction, Peer, PeerEvent, PeerOwner, Wires};
+pub(crate) use peers::PeerActor;
+pub use peers::{ClusterTold, NodeFiles, PeersSetup};
 pub(crate) use runtime::actor::{Actor, Networked, Seated, Turned};
 pub(crate) use runtime::counters::{
     Commits, Counter, Figures, SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,

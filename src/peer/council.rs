@@ -1,7 +1,10 @@
 //! A node's part in the council: what it asks the voters about the registers, and what it answers as one of them.
 
 use super::beat::{Beat, Rights, Wish};
-use super::register::{Acceptor, Answer, Kept, Outcome, Pace, Proposer, Register, Request, Step, Voter};
+use super::growth::{Growth, voter_name, voters_of};
+use super::register::{
+    Acceptor, Answer, Ask, Kept, Outcome, Pace, Proposer, Register, Reply, Request, Step, Voter,
+};
 use super::table::Table;
 use crate::base::{Now, Rng};
 use std::collections::BTreeMap;
@@ -16,6 +19,8 @@ pub struct Council {
     acceptor: Option<Acceptor>,
     /// One for each register that was ever asked for.
     proposers: BTreeMap<Register, Proposer>,
+    /// Of the sole voter, while it gets others to vote with it.
+    growth: Option<Growth>,
     rng: Rng,
 }
 
@@ -23,8 +28,11 @@ pub struct Council {
 #[derive(Clone, Debug)]
 pub struct Seat {
     pub node: u16,
+    /// Of its disk.
+    pub id: u64,
     /// A number that this node never had before: it counts its starts on disk.
     pub start: u32,
+    /// Those of the table that it begins with; later tables have theirs.
     pub voters: Vec<Voter>,
     pub pace: Pace,
     /// A change has its outcome within this.
@@ -41,9 +49,9 @@ pub enum Action {
 }
 
 impl Council {
-    /// `acceptor` is there for a voter, with everything that its disk has.
+    /// `acceptor` is there for whoever votes or may come to, with everything that its disk has.
     pub fn new(seat: Seat, rights: Rights, acceptor: Option<Acceptor>, rng: Rng) -> Council {
-        Council { seat, rights, acceptor, proposers: BTreeMap::new(), rng }
+        Council { seat, rights, acceptor, proposers: BTreeMap::new(), growth: None, rng }
     }
 
     pub fn rights(&self) -> &Rights {
@@ -55,14 +63,24 @@ impl Council {
         &mut self.rights
     }
 
+    /// The disk refused what was promised: this node has no vote until it begins anew.
+    pub fn lose_vote(&mut self) {
+        self.acceptor = None;
+    }
+
+    pub fn has_vote(&self) -> bool {
+        self.acceptor.is_some()
+    }
+
     /// The beat of another node, as it was told.
     pub fn heard(&mut self, node: u16, beat: Beat, now: Now) {
         self.rights.heard(node, beat, now, &mut self.rng);
     }
 
     /// A table that was in the register, as it was told.
-    pub fn told(&mut self, table: Arc<Table>) {
+    pub fn told(&mut self, table: Arc<Table>, now: Now) {
         self.rights.told(table);
+        self.look_at_voters(now);
     }
 
     /// Goes on with everything whose time has come. `stamp_ms` is the calendar's time, to be told with a takeover.
@@ -74,25 +92,99 @@ impl Council {
             self.take(register, step.unwrap_or_default(), now, out);
         }
         for Wish { register, change } in self.rights.tick(now, stamp_ms) {
-            let Seat { node, start, voters, pace, patience_us } = &self.seat;
+            let Seat { node, start, voters, pace, patience_us, .. } = &self.seat;
             let new = || Proposer::new(register, *node, *start, voters.clone(), *pace);
             let proposer = self.proposers.entry(register).or_insert_with(new);
             // There is one question to a register at a time.
             let step = proposer.begin(change, now, now.plus_us(*patience_us)).unwrap_or_default();
             self.take(register, step, now, out);
         }
+        self.grow(now, out);
     }
 
     /// A proposer asks this node. Who is no voter, or none that was meant, says nothing: it has nothing to say.
-    pub fn asked(&mut self, from: u16, request: Request, out: &mut Vec<Action>) {
+    pub fn asked(&mut self, from: u16, request: Request, now: Now, out: &mut Vec<Action>) {
         let Some(acceptor) = &mut self.acceptor else { return };
+        let Some(table) = offered(&request) else { return self.answer(from, request, None, out) };
+        let me = self.seat.node;
+        let name = voter_name(self.seat.id, table.voters());
+        if request.disk == name && table.voters().contains(&me) {
+            return self.answer(from, request, Some(name), out);
+        }
+        let grows = request.disk == acceptor.disk() && sole_voter(acceptor) == Some(me);
+        if !grows || table.voters().len() == 1 {
+            return self.answer(from, request, None, out);
+        }
+        let Ask::Accept { ballot, .. } = request.ask else { return };
+        if self.growth.as_ref().is_none_or(|growth| !growth.is_of(ballot)) {
+            let deadline = now.plus_us(self.seat.patience_us);
+            self.growth = Growth::new(me, from, request, &table, deadline);
+        }
+        self.grow(now, out);
+    }
+
+    /// Answers as a voter, under another name from now on if it is so and the answer is yes.
+    fn answer(&mut self, from: u16, request: Request, name: Option<u64>, out: &mut Vec<Action>) {
+        let Some(acceptor) = &mut self.acceptor else { return };
+        let before = acceptor.disk();
+        acceptor.set_disk(name.unwrap_or(before));
         let spoken = acceptor.handle(request);
+        if spoken.answer.reply != Reply::Accepted {
+            acceptor.set_disk(before);
+        }
         out.extend(spoken.durable.map(|(register, kept)| Action::Keep { register, kept }));
         out.push(Action::Answer { to: from, answer: spoken.answer });
     }
 
+    /// Goes on with what the sole voter holds back.
+    fn grow(&mut self, now: Now, out: &mut Vec<Action>) {
+        let Some(growth) = &mut self.growth else { return };
+        if growth.is_over(now) {
+            // Whoever proposed it asks again, or not.
+            self.growth = None;
+        } else if growth.is_complete() {
+            let (from, request) = (growth.from, growth.request.clone());
+            let name = offered(&request).map(|table| voter_name(self.seat.id, table.voters()));
+            self.growth = None;
+            let said = out.len();
+            self.answer(from, request, None, out);
+            let is_accepted = |action: &Action| matches!(action, Action::Answer { answer, .. } if answer.reply == Reply::Accepted);
+            if let (Some(acceptor), Some(name)) = (&mut self.acceptor, name)
+                && out[said..].iter().any(is_accepted)
+            {
+                acceptor.set_disk(name);
+            }
+        } else {
+            let asks = growth.ask(now, self.seat.pace.resend_us);
+            out.extend(asks.into_iter().map(|(to, request)| Action::Ask { to, request }));
+        }
+    }
+
+    /// Whoever votes by the table is asked from now on. What was asked of others has no outcome that is known.
+    fn look_at_voters(&mut self, now: Now) {
+        let Some(table) = self.rights.table() else { return };
+        let nodes = || self.seat.voters.iter().map(|voter| voter.node);
+        if nodes().eq(table.voters().iter().copied()) {
+            return;
+        }
+        self.seat.voters = voters_of(table);
+        let mut unknown = Vec::new();
+        for (register, proposer) in &mut self.proposers {
+            if !proposer.is_idle() {
+                unknown.push(*register);
+            }
+            *proposer = proposer.among(self.seat.voters.clone());
+        }
+        for register in unknown {
+            self.ended(register, &Outcome::Unknown, now);
+        }
+    }
+
     /// A voter answers this node.
     pub fn answered(&mut self, from: u16, answer: Answer, now: Now, out: &mut Vec<Action>) {
+        if self.growth.as_mut().is_some_and(|growth| growth.answered(from, &answer)) {
+            return self.grow(now, out);
+        }
         let register = answer.register;
         let Council { proposers, rng, .. } = self;
         let step = proposers.get_mut(&register).map(|proposer| proposer.receive(from, answer, now, rng));
@@ -102,7 +194,8 @@ impl Council {
     /// When to call [`Council::tick`] at the latest.
     pub fn next_due(&self) -> Option<Now> {
         let proposers = self.proposers.values().filter_map(Proposer::next_due);
-        proposers.chain(self.rights.next_due()).min()
+        let growth = self.growth.as_ref().map(Growth::next_due);
+        proposers.chain(self.rights.next_due()).chain(growth).min()
     }
 
     fn take(&mut self, register: Register, step: Step, now: Now, out: &mut Vec<Action>) {
@@ -115,5 +208,25 @@ impl Council {
 
     fn ended(&mut self, register: Register, outcome: &Outcome, now: Now) {
         self.rights.answered(register, outcome, now, &mut self.rng);
+        self.look_at_voters(now);
+    }
+}
+
+/// The table that a request offers to a voter.
+fn offered(request: &Request) -> Option<Table> {
+    match &request.ask {
+        Ask::Accept { value: Some(value), .. } if request.register == Register::Table => {
+            Table::decode(value).ok()
+        }
+        _ => None,
+    }
+}
+
+/// The only voter of the table that a voter accepted last.
+fn sole_voter(acceptor: &Acceptor) -> Option<u16> {
+    let value = acceptor.kept(Register::Table)?.accepted().value.clone()?;
+    match Table::decode(&value).ok()?.voters() {
+        [voter] => Some(*voter),
+        _ => None,
     }
 }

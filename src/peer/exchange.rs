@@ -102,6 +102,15 @@ impl Exchange {
         }
     }
 
+    /// Partitions that were to be one peer's are to be another's, and no URL of theirs went along: what the one has not counted
+    /// is the other's to hear.
+    pub fn pass_on(&mut self, from: u16, to: u16) {
+        let counted = self.peers.get(&from).map_or(0, |way| way.counted);
+        if let Some(way) = self.peers.get_mut(&to) {
+            way.counted = way.counted.min(counted);
+        }
+    }
+
     /// Partitions belong to others than before: what no peer has counted is dealt anew.
     pub fn deal_anew(&mut self) {
         self.peers.values_mut().for_each(Way::begin_again);

@@ -18,17 +18,21 @@
 //! | `assign`       | owners to be with the fewest moves; the ring of nodes                                   |
 //! | `beat`         | the right of a node: renewed by its beat, sealed by its heir, given away by its owner    |
 //! | `council`      | what a node asks the voters, and what it answers as one of them                         |
+//! | `growth`       | from one voter to three: the one step in which the voters change                         |
 //! | `exchange`     | the way of URLs to their owners: the ledger read in stretches, batches kept until counted |
 //! | `ticket`       | who may ask an address: keeper and holder                                               |
 //! | `quiet`        | whether all is done everywhere: four counters, twice                                    |
+//! | `sponsor`      | nodes that ask to be in the table                                                       |
 //! | `register`     | a value on a majority of voters: acceptor, proposer, ballots                            |
 
 mod assign;
 pub mod beat;
 pub mod council;
 pub mod exchange;
+mod growth;
 mod quiet;
 pub mod register;
+mod sponsor;
 mod table;
 mod table_bytes;
 mod table_change;
@@ -37,7 +41,9 @@ mod tests;
 pub mod ticket;
 
 pub use assign::{assign, next_on_ring, planned_owners, ring, steps_on_ring};
+pub use growth::{name_at_start, table_at_start, voter_name, voters_of};
 pub use quiet::{Counters, Member, Quiet};
+pub use sponsor::{Asking, Sponsor};
 pub use table::{NOBODY, NodeState, PartitionRange, Table, TableError, TableNode, Taken, Taking};
 pub use table_bytes::TABLE_VERSION;
 pub use table_change::TableChange;

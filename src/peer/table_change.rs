@@ -38,6 +38,8 @@ pub enum TableChange {
     },
     /// Owners to be, with the fewest moves.
     Assign,
+    /// Three vote from now on, one of them the one that did so alone: by a majority it can be said that a node is gone.
+    Voters([u16; 3]),
     Freeze(bool),
     /// The rules that every node has to have.
     Rules(u64),
@@ -92,6 +94,15 @@ impl TableChange {
                 return Some(next);
             }
             TableChange::Assign => return assign(table),
+            TableChange::Voters(voters) => {
+                let sole = table.voters.len() == 1 && voters.contains(&table.voters[0]);
+                let is_able =
+                    |&voter: &u16| table.node(voter).map(|node| node.state) == Some(NodeState::Member);
+                if !sole || !voters.iter().all(is_able) {
+                    return None;
+                }
+                next.voters = voters.to_vec();
+            }
             TableChange::Freeze(frozen) => next.frozen = *frozen,
             TableChange::Rules(rules) => next.rules = *rules,
         }

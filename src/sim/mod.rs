@@ -6,14 +6,15 @@
 //!                                     └──► Judge: sees every request, checks after every step and at the end
 //! ```
 //!
-//! Split over processes it is drawn in the folder `split`, masters with their nodes in the folder `master`, and feeds that are
-//! polled for weeks in the folder `feeds`.
+//! Split over processes it is drawn in the folder `split`, masters with their nodes in the folder `master`, nodes
+//! of a cluster in the folder `cluster`, and feeds that are polled for weeks in the folder `feeds`.
 //!
 //! What is checked: no URL is lost, none is in flight twice, no host or address is asked too early, nothing is
 //! asked before robots.txt or against it, no slot is used again too soon, and all of it while connections are
 //! refused, reset, stalled, slowed and cut anywhere, while hosts have addresses at which nobody is, and while shards
 //! die.
 
+mod cluster;
 mod feeds;
 mod judge;
 mod master;
@@ -25,6 +26,7 @@ mod turning;
 mod web;
 mod world;
 
+pub use cluster::{CLUSTER_NODES_MAX, run_cluster};
 pub use feeds::{run_feeds, run_feeds_for};
 pub use master::run_master;
 pub use report::SimReport;

@@ -21,8 +21,9 @@ pub struct SimReport {
     pub left_behind: u64,
     /// Records that a spider answered for, all of them found.
     pub stored: u64,
-    /// Lines that masters were given, and how often nodes went from one master to another.
+    /// Lines that masters were given, or URLs typed at nodes.
     pub lines: u64,
+    /// How often nodes went from one master to another, or an address from one node to another.
     pub fail_overs: u64,
     /// Orders to move a domain.
     pub moves: u64,
@@ -33,6 +34,11 @@ pub struct SimReport {
     pub stories: u64,
     pub gaps: u64,
     pub liars: u64,
+    /// Nodes of a cluster that stood still; hosts that went to another node because theirs was silent; nodes that came back
+    /// and found it so.
+    pub stalls: u64,
+    pub takeovers: u64,
+    pub begun_anew: u64,
     pub virtual_seconds: u64,
     pub steps: u64,
 }
@@ -57,6 +63,9 @@ impl AddAssign for SimReport {
         self.on_time += other.on_time;
         self.stories += other.stories;
         self.gaps += other.gaps;
+        self.stalls += other.stalls;
+        self.takeovers += other.takeovers;
+        self.begun_anew += other.begun_anew;
         self.liars += other.liars;
         self.virtual_seconds += other.virtual_seconds;
         self.steps += other.steps;

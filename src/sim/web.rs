@@ -104,6 +104,10 @@ impl<J: Witness> SimWeb for MisbehavingWeb<J> {
         if let Some(fate) = dead_fate(addr.ip(), rng) {
             return fate;
         }
+        // A process that is not there yet is no web server.
+        if addr.port() != PORT {
+            return ConnectFate::Refuse { after_us: rng.below(50_000) };
+        }
         match rng.below(1_000) {
             n if n < self.faults.refuse => ConnectFate::Refuse { after_us: rng.below(50_000) },
             n if n < self.faults.refuse + self.faults.silence => ConnectFate::Silence,

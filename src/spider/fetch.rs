@@ -91,6 +91,11 @@ impl Fetch {
         self.conn
     }
 
+    /// Whether its request may not be sent any more.
+    pub fn is_too_late(&self, now: Now) -> bool {
+        now >= self.order.send_by
+    }
+
     pub fn asked(&self) -> Asked {
         self.asked
     }

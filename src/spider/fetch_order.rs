@@ -1,3 +1,4 @@
+use crate::base::Now;
 use crate::proto::http1::Validators;
 use crate::proto::job::TransId;
 use crate::proto::url::CrawlUrl;
@@ -17,11 +18,14 @@ pub struct FetchOrder {
     pub robots: bool,
     /// Of the stored document, which is not sent again if it has not changed.
     pub validators: Option<Box<Validators>>,
+    /// Nothing is sent from then on; `Now::NEVER` if it may be sent at any time.
+    pub send_by: Now,
 }
 
 impl FetchOrder {
     /// The whole document, whether a version is stored or not.
     pub fn new(trans: TransId, url: CrawlUrl, addr: SocketAddr) -> FetchOrder {
-        FetchOrder { trans, url, addr, more: false, head_only: false, robots: false, validators: None }
+        let (more, head_only, robots, validators, send_by) = (false, false, false, None, Now::NEVER);
+        FetchOrder { trans, url, addr, more, head_only, robots, validators, send_by }
     }
 }

@@ -22,6 +22,8 @@ pub enum Retry {
     NoSocket,
     /// No way was found to its server, or the network broke off: whether our own network is down is for the shard to say.
     NoWay,
+    /// The time until which it might be sent was over before it was: its server was not asked.
+    TooLate,
 }
 
 /// A fetch that has ended, successfully or not.

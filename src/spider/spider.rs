@@ -127,6 +127,11 @@ impl Spider {
             let fetched = Fetched::without_response(order, ResultCode::BlockedAddress, now);
             return out.push(Action::Finished(Box::new(fetched)));
         }
+        if now >= order.send_by {
+            let mut fetched = Fetched::without_response(order, ResultCode::TotalTimeout, now);
+            fetched.retry = Some(Retry::TooLate);
+            return out.push(Action::Finished(Box::new(fetched)));
+        }
         let (conn, is_open) = self.conns.assign(route(order.url.origin(), addr), now);
         let fetch = Fetch::new(order, conn, self.buffers.document(), &self.config, now);
         let key = self.fetches.insert(fetch).expect("there are as many fetches as connections");
@@ -360,11 +365,22 @@ impl Spider {
 
     fn send_request(&mut self, fetch: Key, now: Now, out: &mut Vec<Action>) {
         let open = self.fetches.get_mut(fetch).expect("the caller's fetch is open");
+        if open.is_too_late(now) {
+            return self.finish_unsent(fetch, now, out);
+        }
         let mut bytes = self.buffers.request();
         open.start_request(&mut self.policy, &self.config, &mut bytes, now);
         let conn = open.conn();
         let ask = self.conns.get(conn).request(conn, bytes, &mut self.buffers);
         out.extend(ask.map(Action::Net));
+    }
+
+    /// Ends a fetch whose connection stands too late: nothing is sent over it.
+    fn finish_unsent(&mut self, fetch: Key, now: Now, out: &mut Vec<Action>) {
+        self.finish(fetch, ResultCode::TotalTimeout, now, out);
+        if let Some(Action::Finished(fetched)) = out.last_mut() {
+            fetched.retry = Some(Retry::TooLate);
+        }
     }
 
     /// Ends a fetch: its connection is kept or closed, and the result goes out.

@@ -138,6 +138,36 @@ fn a_connection_that_this_machine_has_no_room_for_is_to_be_made_again() {
     }
 }
 
+/// Its server was not asked, and nothing is said of it.
+#[test]
+fn nothing_is_sent_past_its_time() {
+    let by = |n: u32, us: u64| FetchOrder { send_by: Now::from_us(us), ..order(n) };
+    let (mut spider, mut out) = (spider(4), Vec::new());
+    // The time is over before there is a connection, and while it is made.
+    spider.take(by(1, 10), Now::from_us(10), &mut out);
+    let (asks, finished) = acted(&mut out);
+    assert_eq!((asks.len(), finished[0].retry, spider.open()), (0, Some(Retry::TooLate), 0));
+    spider.take(by(2, 10), Now::from_us(9), &mut out);
+    let conn = match acted(&mut out).0.as_slice() {
+        [NetAsk::Connect { conn, .. }] => *conn,
+        asks => panic!("{asks:?}"),
+    };
+    spider.step(conn, NetEvent::Connected, Now::from_us(10), &mut out);
+    let (asks, finished) = acted(&mut out);
+    assert_eq!((asks, finished[0].retry), (vec![NetAsk::Close { conn }], Some(Retry::TooLate)));
+    assert_eq!((finished[0].trans, finished[0].status(), spider.open()), (order(2).trans, 0, 0));
+    spider.step(conn, NetEvent::Closed, Now::from_us(10), &mut out);
+    // A kept connection is used in time, and kept on when it is too late.
+    let conn = started(&mut spider, 3, Now::from_us(20), &mut out);
+    spider.step(conn, NetEvent::Received(PAGE), Now::from_us(29), &mut out);
+    assert!(acted(&mut out).0.is_empty());
+    spider.take(by(4, 30), Now::from_us(30), &mut out);
+    let (asks, finished) = acted(&mut out);
+    assert_eq!((asks.len(), finished[0].retry), (0, Some(Retry::TooLate)));
+    spider.take(by(5, 31), Now::from_us(30), &mut out);
+    assert!(matches!(acted(&mut out).0.as_slice(), [NetAsk::Send { conn: same, .. }] if *same == conn));
+}
+
 /// What a server sends beyond its response may come when the next request is out already.
 #[test]
 fn the_rest_of_one_answer_is_not_the_next_one() {

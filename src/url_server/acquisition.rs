@@ -19,14 +19,16 @@ impl UrlServer {
             let address = self.hosts[slot].address();
             // Time has passed since the host was found ready, so everything is checked again.
             let may_send = self.readiness.may_send(&self.hosts, slot, now);
-            let acquired = if may_send { self.hand_out(slot, now) } else { Acquired::Nothing };
-            if let Acquired::Fetch(order) = &acquired {
+            let mut acquired = if may_send { self.hand_out(slot, now) } else { Acquired::Nothing };
+            if let Acquired::Fetch(order) = &mut acquired {
                 let address_due = self.hosts.address(address).pace.due();
                 if let Some(active) = self.hosts.active_mut(order.trans) {
                     active.address_due = address_due;
                 }
                 self.hosts.address_mut(address).handed_out(&self.config.ip, now);
                 self.hosts[slot].pace.asked(&self.config.host, now);
+                self.readiness.asked(address, now);
+                order.send_by = self.readiness.send_by(address);
             }
             self.settle(slot, now);
             self.readiness.wake_address(&mut self.hosts, address, now);
@@ -115,7 +117,8 @@ impl UrlServer {
         let host = (slot, &mut self.hosts[slot]);
         let trans = self.in_flight.open(host, Work::Page(candidate), spider, more, now);
         let kind = OrderKind::Page;
-        Acquired::Fetch(Order { trans, doc_id, url, ip, more, kind, spider, head_only, held })
+        let send_by = Now::NEVER;
+        Acquired::Fetch(Order { trans, doc_id, url, ip, more, kind, spider, head_only, held, send_by })
     }
 
     fn hand_out_remote_robots(&mut self, slot: u32, now: Now) -> Acquired {
@@ -130,7 +133,7 @@ impl UrlServer {
     fn hand_out_ours(&mut self, slot: u32, work: Work, url: CrawlUrl, kind: OrderKind, now: Now) -> Acquired {
         let (ip, more) = (self.hosts.ip(slot), self.hosts.has_more(slot));
         let trans = self.in_flight.open((slot, &mut self.hosts[slot]), work, LOCAL, more, now);
-        let (spider, head_only, held) = (LOCAL, false, None);
-        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, more, kind, spider, head_only, held })
+        let (spider, head_only, held, send_by) = (LOCAL, false, None, Now::NEVER);
+        Acquired::Fetch(Order { trans, doc_id: 0, url, ip, more, kind, spider, head_only, held, send_by })
     }
 }

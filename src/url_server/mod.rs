@@ -27,6 +27,7 @@
 //! | `readiness`            | where hosts wait for their turn: timer, address, ready                            |
 //! | `spider_credits`       | spiders behind links, their credits, and the hosts that wait for one              |
 //! | `robots_gate`          | what answers to robots.txt mean; redirects of robots.txt to other hosts           |
+//! | `loans`                | in a cluster: the right to ask, and the addresses that are lent to this node      |
 //! | `niceness`             | how long a pause is                                                               |
 //! | `leftover`, `spill`    | URLs without a place, in memory and on disk                                       |
 //! | `rest`                 | whether nothing may go out for a while, and what is waited for                    |
@@ -40,6 +41,7 @@ mod acquisition;
 mod admission;
 mod host_table;
 mod leftover;
+mod loans;
 mod niceness;
 mod order;
 mod readiness;
@@ -54,6 +56,7 @@ mod tests;
 mod view;
 
 pub(crate) use host_table::{Clock, HostMemory, compacted};
+pub(crate) use loans::{Lent, LoanWord};
 pub(crate) use niceness::{Niceness, Report};
 pub(crate) use order::{Acquired, Order, OrderKind, Refusal, RemoteRobots};
 pub(crate) use rest::{Rest, RestingHost};

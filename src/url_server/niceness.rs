@@ -156,6 +156,20 @@ impl Pace {
         self.set_due(self.due.max(last.plus_us(self.gap_us(rules))), last);
     }
 
+    /// Takes over what another server knew last. A pause that is open here goes on.
+    pub fn take_over(&mut self, told: &Pace) {
+        let Pace { response_pause_us, penalty_us, delay_and_failures, .. } = *told;
+        *self = Pace { response_pause_us, penalty_us, delay_and_failures, ..*self };
+        self.put_off(told.due);
+    }
+
+    /// Is as careful from here on as this and another server together.
+    pub fn join(&mut self, told: &Pace) {
+        self.response_pause_us = self.response_pause_us.max(told.response_pause_us);
+        self.penalty_us = self.penalty_us.max(told.penalty_us);
+        self.put_off(told.due);
+    }
+
     fn set_due(&mut self, due: Now, last: Now) {
         self.due = due;
         self.last_before_us = due.since_us(last).min(u64::from(u32::MAX)) as u32;

@@ -1,3 +1,4 @@
+use crate::base::Now;
 use crate::proto::job::{Held, Job, TransId};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -54,6 +55,8 @@ pub struct Order {
     pub head_only: bool,
     /// What the store holds of it from before.
     pub held: Option<Box<Held>>,
+    /// It is not sent from then on: the right to ask, or the loan of its address, is over. `Now::NEVER` without a cluster.
+    pub send_by: Now,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

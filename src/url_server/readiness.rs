@@ -1,5 +1,6 @@
 use super::host_table::{Hosts, RESTING, WaitsIn};
-use super::niceness::Niceness;
+use super::loans::{AHEAD_US, FAR_US, LINGER_US, Lent, Loans, SLACK_US, Turn};
+use super::niceness::{Niceness, Pace};
 use crate::base::{Now, RowWheel, TimerWheel};
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -7,7 +8,7 @@ use std::hint::black_box;
 /// Where hosts wait for their turn, and how they get it.
 ///
 /// ```text
-///   rest ──► timer (its pause) ──► address (other hosts there, its pause) ──► ready ──► handed out
+///   rest ──► timer (its pause) ──► address (other hosts there, its pause, its loan) ──► ready ──► handed out
 /// ```
 pub(super) struct Readiness {
     host_rules: Niceness,
@@ -22,6 +23,8 @@ pub(super) struct Readiness {
     timers: TimerWheel<Timer>,
     /// A timer for hosts without a row is set.
     awaits_row: bool,
+    /// In a cluster: what may be asked at all.
+    loans: Option<Box<Loans>>,
 }
 
 #[derive(Clone, Copy)]
@@ -30,6 +33,10 @@ pub(super) enum Timer {
     Address(u32),
     /// An idle row may have become free for another host.
     Row,
+    /// An address that is lent may not be needed any more.
+    Loan(u32),
+    /// The turn of a host at this address comes soon.
+    Ahead(u32),
 }
 
 /// Hosts that are brought into the cache together.
@@ -46,7 +53,21 @@ impl Readiness {
             over: VecDeque::new(),
             timers: TimerWheel::new(now),
             awaits_row: false,
+            loans: None,
         }
+    }
+
+    /// From now on nothing is asked that is not lent.
+    pub fn set_loans(&mut self, loans: Loans) {
+        self.loans = Some(Box::new(loans));
+    }
+
+    pub fn loans(&self) -> Option<&Loans> {
+        self.loans.as_deref()
+    }
+
+    pub fn loans_mut(&mut self) -> Option<&mut Loans> {
+        self.loans.as_deref_mut()
     }
 
     /// Other rules hold from now on.
@@ -109,6 +130,23 @@ impl Readiness {
             && host.pace.due() <= now
             && address.pace.due() <= now
             && address.has_room(&self.ip_rules)
+            && self.is_lent(host.address(), now)
+    }
+
+    fn is_lent(&self, address: u32, now: Now) -> bool {
+        self.loans.as_ref().is_none_or(|loans| loans.holds(address, now))
+    }
+
+    /// A request that is handed out now must be sent before.
+    pub fn send_by(&self, address: u32) -> Now {
+        self.loans.as_ref().map_or(Now::NEVER, |loans| loans.send_by(address))
+    }
+
+    /// Notes a request to an address.
+    pub fn asked(&mut self, address: u32, now: Now) {
+        if let Some(loans) = &mut self.loans {
+            loans.asked(address, now);
+        }
     }
 
     /// Decides where a host waits. Called after every change; a host that waits already stays where it is until its
@@ -120,16 +158,24 @@ impl Readiness {
             return false;
         }
         if !host.wants_to_send(&self.host_rules, now) {
-            return host.is_empty() && !host.is(RESTING);
+            let is_done = host.is_empty() && !host.is(RESTING);
+            if self.loans.is_some() && host.open() == 0 {
+                let address = host.address();
+                self.linger(hosts, address, now);
+            }
+            return is_done;
         }
         let due = host.pace.due();
         if due > now {
             host.enter(WaitsIn::Timer);
             self.pauses.insert(due, slot);
+            let address = host.address();
+            self.expect_turn(hosts, address, due, now);
         } else if address.claimed
             || address.is_waited_for()
             || address.pace.due() > now
             || !address.has_room(&self.ip_rules)
+            || !self.is_lent(host.address(), now)
         {
             let address = host.address();
             hosts.queue_at_address(slot);
@@ -151,12 +197,16 @@ impl Readiness {
     pub fn wake_address(&mut self, hosts: &mut Hosts, address: u32, now: Now) {
         let row = hosts.address_mut(address);
         if row.claimed || !row.is_waited_for() || !row.has_room(&self.ip_rules) {
-            return;
+            return self.watch(hosts, address, now);
+        }
+        if self.loans.as_ref().is_some_and(|loans| !loans.holds(address, now)) {
+            return self.await_loan(hosts, address, now);
         }
         if row.pace.due() > now {
             if let Some(due) = row.set_timer() {
                 self.timers.insert(due, Timer::Address(address));
             }
+            self.watch(hosts, address, now);
         } else if let Some(slot) = hosts.first_at_address(address) {
             self.make_ready(hosts, slot);
         }
@@ -170,6 +220,10 @@ impl Readiness {
 
     /// Forgets an address that no host uses, at once or when its pause is over.
     pub fn free_address(&mut self, hosts: &mut Hosts, address: u32, now: Now) {
+        if self.loans.as_ref().is_some_and(|loans| loans.is_wanted(address)) {
+            // It is given back first.
+            return self.watch(hosts, address, now);
+        }
         if let Some(due) = hosts.free_address(address, now) {
             self.timers.insert(due, Timer::Address(address));
         }
@@ -183,6 +237,104 @@ impl Readiness {
         self.wake_address(hosts, before, now);
         self.leave_address(hosts, before, now);
         true
+    }
+
+    // The loans of a cluster.
+
+    /// Takes a loan: what another server knew of the address holds, and its hosts go on.
+    pub fn lend(&mut self, hosts: &mut Hosts, address: u32, lent: &Lent<'_>, told: Option<Pace>, now: Now) {
+        let loans = self.loans.as_mut();
+        let Some(turn) = loans.and_then(|loans| loans.lend(address, lent.want, lent.until, now)) else {
+            return;
+        };
+        let pace = &mut hosts.address_mut(address).pace;
+        match (told, turn) {
+            (Some(told), Turn::First) => pace.take_over(&told),
+            (Some(told), Turn::Again) => pace.join(&told),
+            _ => {}
+        }
+        pace.put_off(lent.due);
+        self.wake_address(hosts, address, now);
+    }
+
+    /// Says that an address is wanted whose hosts wait and that may not be asked; if its pause is long, a little before the end.
+    fn await_loan(&mut self, hosts: &mut Hosts, address: u32, now: Now) {
+        let (Some(loans), row) = (&mut self.loans, hosts.address_mut(address)) else {
+            return;
+        };
+        if loans.is_wanted(address) {
+            return self.watch(hosts, address, now);
+        }
+        if row.pace.due() <= now.plus_us(AHEAD_US) {
+            loans.want(address, row.ip, now);
+        } else if let Some(due) = row.set_timer() {
+            self.timers.insert(ahead_of(due), Timer::Address(address));
+        }
+    }
+
+    /// The turn of a host is at `due`: its address is kept until then, or wanted a little before.
+    fn expect_turn(&mut self, hosts: &Hosts, address: u32, due: Now, now: Now) {
+        let Some(loans) = &mut self.loans else {
+            return;
+        };
+        let is_near = due <= now.plus_us(FAR_US);
+        if is_near && loans.is_wanted(address) {
+            loans.keep(address, due.plus_us(SLACK_US));
+        } else if due > now.plus_us(AHEAD_US) {
+            self.timers.insert(ahead_of(due), Timer::Ahead(address));
+        } else {
+            loans.want(address, hosts.address(address).ip, due.plus_us(SLACK_US));
+        }
+        self.watch(hosts, address, now);
+    }
+
+    /// The turn of a host at an address comes soon, unless that has changed.
+    pub fn ahead_due(&mut self, hosts: &Hosts, address: u32, now: Now) {
+        let (Some(loans), row) = (&mut self.loans, hosts.address(address)) else {
+            return;
+        };
+        let until = now.plus_us(AHEAD_US + SLACK_US);
+        if loans.is_wanted(address) {
+            loans.keep(address, until);
+        } else if row.hosts > 0 {
+            loans.want(address, row.ip, until);
+        }
+        self.watch(hosts, address, now);
+    }
+
+    /// A host of an address has nothing to send: something may come soon.
+    fn linger(&mut self, hosts: &Hosts, address: u32, now: Now) {
+        if let Some(loans) = &mut self.loans {
+            loans.keep(address, now.plus_us(LINGER_US));
+            self.watch(hosts, address, now);
+        }
+    }
+
+    /// Sets the timer by which an address is given back, if nobody needs it at this moment.
+    fn watch(&mut self, hosts: &Hosts, address: u32, now: Now) {
+        if let Some(loans) = &mut self.loans
+            && !hosts.address(address).is_needed(now.plus_us(FAR_US))
+            && let Some(at) = loans.watch(address, now)
+        {
+            self.timers.insert(at, Timer::Loan(address));
+        }
+    }
+
+    /// The timer of a loan has fired: an address that nobody needs is given back.
+    pub fn loan_due(&mut self, hosts: &mut Hosts, address: u32, now: Now) {
+        let Some(loans) = &mut self.loans else {
+            return;
+        };
+        let is_over = loans.watched(address, now);
+        let row = hosts.address(address);
+        if !is_over || row.is_needed(now.plus_us(FAR_US)) {
+            return self.watch(hosts, address, now);
+        }
+        loans.idle(address, row.ip, &row.pace, row.pace.gap_us(&self.ip_rules), now);
+        if row.is_waited_for() {
+            self.timers.insert(ahead_of(row.pace.due()), Timer::Ahead(address));
+        }
+        self.free_address(hosts, address, now);
     }
 
     /// Sets the timer for hosts that wait for a row.
@@ -229,8 +381,15 @@ impl Readiness {
         self.awaits_row = false;
     }
 
-    /// A ready host is on the list once and has claimed its address, and no other host is ready.
+    /// A ready host is on the list once and has claimed its address, and no other host is ready. An address that is lent is
+    /// looked after if nobody uses it.
     pub fn invariants(&self, hosts: &Hosts) -> bool {
+        for (address, row) in hosts.addresses().iter().enumerate() {
+            let is_wanted = |loans: &Loans| loans.is_wanted(address as u32);
+            let is_watched = |loans: &Loans| loans.is_watched(address as u32);
+            let is_needed = row.is_needed(Now::NEVER);
+            assert!(self.loans().is_none_or(|loans| !is_wanted(loans) || is_watched(loans) || is_needed));
+        }
         for &slot in &self.ready {
             assert_eq!(hosts[slot].waits_in(), WaitsIn::Ready, "on the list is ready");
             assert!(hosts.address(hosts[slot].address()).claimed, "a ready host has its address");
@@ -241,4 +400,9 @@ impl Readiness {
         assert!(self.warm <= self.ready.len() && self.over.is_empty());
         true
     }
+}
+
+/// A little before a turn.
+fn ahead_of(due: Now) -> Now {
+    Now::from_us(due.us().saturating_sub(AHEAD_US))
 }

@@ -18,7 +18,7 @@ enum Ending<'a> {
     Answered(&'a Report),
     /// No answer came, so nothing is known that would change a pause.
     Unknown,
-    /// No connection was made: the host was not asked.
+    /// No connection was made, or nothing was sent over it: the host was not asked.
     NotSent,
     /// Its spider left or is silent. When that made the request is not known, but that it was by now.
     GivenUp,
@@ -60,6 +60,7 @@ impl UrlServer {
     /// that is killed must keep it.
     fn asked(&mut self, slot: u32, address: u32, now: Now) {
         let plain_us = self.config.host.gap_us.max(self.config.ip.gap_us);
+        self.readiness.asked(address, now);
         let row = self.hosts.address_mut(address);
         row.pace.asked(&self.config.ip, now);
         if row.pace.gap_us(&self.config.ip) > plain_us {
@@ -128,6 +129,11 @@ impl UrlServer {
     /// dead before the request reached the server, or the spider was gone before it was sent.
     pub fn put_back(&mut self, trans: TransId, now: Now) {
         self.back(trans, Ending::Unknown, now);
+    }
+
+    /// Puts a URL back that was not sent, as its time was over: its host was not asked.
+    pub fn not_sent(&mut self, trans: TransId, now: Now) {
+        self.back(trans, Ending::NotSent, now);
     }
 
     /// Puts a URL back that the server has answered and wants to be asked for differently: at the host's next turn,

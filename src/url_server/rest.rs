@@ -46,8 +46,9 @@ impl Rest {
 }
 
 impl UrlServer {
-    /// Whether nothing may be sent for a while, and for which hosts that is if it lasts longer than `spoken_of_us`. It walks
-    /// all hosts, and is meant to be asked now and then when nothing else is to do.
+    /// Whether nothing may be sent for a while, and for which hosts that is if it lasts longer than `spoken_of_us`. A host
+    /// that waits for nothing but the ticket of its address, or for the right of its node, may be asked at any moment: that is
+    /// no rest. It walks all hosts, and is meant to be asked now and then when nothing else is to do.
     pub fn rest(&self, spoken_of_us: u64, now: Now) -> Option<Rest> {
         if self.open() > 0 || !self.refused.is_empty() || self.leftover.is_moving() {
             return None;

@@ -261,6 +261,8 @@ impl UrlServer {
                     self.readiness.row_due();
                     self.place_waiting_hosts(now);
                 }
+                Timer::Loan(address) => self.readiness.loan_due(&mut self.hosts, address, now),
+                Timer::Ahead(address) => self.readiness.ahead_due(&self.hosts, address, now),
             }
         }
         for trans in self.in_flight.silent(&self.hosts, now) {

@@ -94,10 +94,14 @@ pub enum WaitsFor {
     Address,
     /// A spider with room for it.
     Spider,
+    /// The ticket of its address, which another node may have.
+    Ticket,
+    /// The right of this node to ask anybody.
+    Right,
 }
 
 impl WaitsFor {
-    pub const ALL: [WaitsFor; 10] = [
+    pub const ALL: [WaitsFor; 12] = [
         WaitsFor::Rate,
         WaitsFor::ResponseTime,
         WaitsFor::CrawlDelay,
@@ -108,6 +112,8 @@ impl WaitsFor {
         WaitsFor::Concurrent,
         WaitsFor::Address,
         WaitsFor::Spider,
+        WaitsFor::Ticket,
+        WaitsFor::Right,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -122,6 +128,8 @@ impl WaitsFor {
             WaitsFor::Concurrent => "concurrent",
             WaitsFor::Address => "address",
             WaitsFor::Spider => "spider",
+            WaitsFor::Ticket => "ticket",
+            WaitsFor::Right => "right",
         }
     }
 
@@ -138,6 +146,8 @@ impl WaitsFor {
             WaitsFor::Concurrent => "as many requests to its host are open as may be (req_host_concurrent)",
             WaitsFor::Address => "another host has the same address, and its turn",
             WaitsFor::Spider => "no spider has room",
+            WaitsFor::Ticket => "the ticket of its address, which another node may have",
+            WaitsFor::Right => "this node has no right to ask at present",
         }
     }
 }
@@ -266,6 +276,10 @@ impl UrlServer {
         if !host.robots().is_known() && host.open() > 0 {
             return (Some(WaitsFor::Robots), None);
         }
+        let loans = self.readiness.loans();
+        if loans.is_some_and(|loans| !loans.has_right(now)) {
+            return (Some(WaitsFor::Right), None);
+        }
         if host.pace.due() > now {
             return (Some(host.pace.why(&self.config.host)), Some(host.pace.due()));
         }
@@ -278,6 +292,7 @@ impl UrlServer {
             RobotsState::Asked | RobotsState::Hop(_) | RobotsState::Elsewhere { .. } => WaitsFor::Robots,
             _ if !address.has_room(&self.config.ip) => WaitsFor::Address,
             _ if host.waits_in() == WaitsIn::Spider => WaitsFor::Spider,
+            _ if loans.is_some_and(|loans| !loans.holds(host.address(), now)) => WaitsFor::Ticket,
             _ => return (None, Some(now)),
         };
         (Some(why), None)

@@ -116,7 +116,7 @@ const WRONG: &[(&str, &[&str])] = &[
         "depth = 3\nrubbish = 1\n",
         &[
             "1:depth: unknown setting (it belongs below [crawl])",
-            "2:rubbish: unknown setting (known are crawl, url_server, spider, store, doc_index, feeds, content, master, admin, recrawl, auth, server)",
+            "2:rubbish: unknown setting (known are crawl, url_server, spider, store, doc_index, feeds, content, master, cluster, admin, recrawl, auth, server)",
         ],
     ),
     (

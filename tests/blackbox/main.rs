@@ -124,6 +124,7 @@ mod audit;
 mod beginnings;
 mod cases;
 mod clocks;
+mod cluster;
 mod codings;
 mod config_check;
 mod crash;

@@ -36,7 +36,7 @@ fn commands(words: &[&str], found: &mut BTreeSet<String>) {
     // What is more deeply indented goes on with the line before.
     for name in listed.filter(|line| !line.starts_with(' ') && line.contains("  ")) {
         let name = name.split_whitespace().next().unwrap();
-        if name.chars().all(|c| c.is_ascii_lowercase()) {
+        if name.chars().all(|c| c.is_ascii_lowercase() || c == '-') {
             commands(&[words, &[name]].concat(), found);
         }
     }

@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 15] = [
+const TOPICS: [&str; 16] = [
     "first-crawl",
     "crawling",
     "index",
@@ -20,6 +20,7 @@ const TOPICS: [&str; 15] = [
     "archives",
     "split",
     "master",
+    "cluster",
     "feeds",
     "politeness",
     "monitoring",
@@ -31,7 +32,7 @@ const TOPICS: [&str; 15] = [
 ];
 
 /// Ports that stand in the text; each test uses free ones in their place.
-const PORTS: [&str; 7] = ["7080", "7081", "7443", "7170", "7172", "7180", "7190"];
+const PORTS: [&str; 10] = ["7080", "7081", "7443", "7170", "7172", "7174", "7175", "7176", "7180", "7190"];
 
 fn source(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -316,7 +317,7 @@ fn script(text: &str) -> String {
             if words[..2] == ["master", "run"] {
                 script += "until [ -S master/admin.sock ]; do sleep 0.02; done\n";
             }
-            if words[0] == "crawl" {
+            if ["crawl", "node"].contains(&words[0].as_str()) {
                 let at = words.iter().position(|word| word == "--data").unwrap();
                 script += &format!("until [ -S {}/admin.sock ]; do sleep 0.02; done\n", words[at + 1]);
             }
@@ -354,8 +355,12 @@ fn run_script(script: &str, dir: &TempDir) -> Run {
 fn session(topic: &str) -> Run {
     let listeners = PORTS.map(|_| TcpListener::bind("0.0.0.0:0").unwrap());
     let mut text = page(topic);
-    for (port, listener) in PORTS.iter().zip(&listeners) {
-        text = text.replace(port, &listener.local_addr().unwrap().port().to_string());
+    // In two steps: a port that is free may have another one's digits in it.
+    for (at, port) in PORTS.iter().enumerate() {
+        text = text.replace(port, &format!("<port {at}>"));
+    }
+    for (at, listener) in listeners.iter().enumerate() {
+        text = text.replace(&format!("<port {at}>"), &listener.local_addr().unwrap().port().to_string());
     }
     drop(listeners);
     run_script(&script(&text), &TempDir::new())
@@ -496,6 +501,21 @@ fn the_session_of_master() {
     assert!(text.contains("every promise holds") && text.contains("no violation"), "{text}");
     assert!(text.contains("2000 lines") || text.contains("lines      2000"), "{text}");
     assert!(text.contains(" requests to 20 hosts "), "every host was dealt: {text}");
+}
+
+#[test]
+fn the_session_of_cluster() {
+    let text = session("cluster").text();
+    assert!(
+        text.contains("ready: 0 pages at 3 nodes") && text.contains("ready: 200 pages at 3 nodes"),
+        "{text}"
+    );
+    assert!(text.contains("20 new, 0 known") && text.contains("no violation"), "{text}");
+    assert!(
+        (text.contains(" frozen ") || text.contains(" council ")) && text.contains("\nowner      node "),
+        "{text}"
+    );
+    assert!(text.contains(" to 20 hosts "), "every host was asked: {text}");
 }
 
 #[cfg(all(feature = "extract", feature = "search"))]

@@ -225,7 +225,7 @@ fn restarting(farm: &Farm, dir: &TempDir) -> (Node, Listener, SocketAddr) {
         Ok(PanickyDriver { inner, completions: completions.clone(), panic_at: panic_at.clone() })
     };
     let directory = DataDir::open(&data).unwrap();
-    let index = OpenIndex::open(&config, &directory, |_| {}).unwrap();
+    let index = OpenIndex::open(&config, &directory, None, |_| {}).unwrap();
     let task = CrawlTask { seeds, feeds: Vec::new(), store: CrawlStore::Directory(directory), index };
     let doors = Doors::take(&config.admin, Some(&data)).unwrap();
     let at = doors.bound().unwrap();

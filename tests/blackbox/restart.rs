@@ -110,7 +110,7 @@ fn crawl_with_panics<D: Driver + 'static>(
         }
     };
     let directory = DataDir::open(&data).unwrap();
-    let index = OpenIndex::open(&config, &directory, |_| {}).unwrap();
+    let index = OpenIndex::open(&config, &directory, None, |_| {}).unwrap();
     let task = CrawlTask { seeds, feeds: Vec::new(), store: CrawlStore::Directory(directory), index };
     let names = move |_, _| Ok(Names::table(hosts));
     let node =

@@ -42,6 +42,16 @@ fn two_dozen_seeds_of_masters_and_their_nodes() {
 }
 
 #[test]
+fn sixteen_seeds_of_nodes_of_a_cluster() {
+    let line = sim(&["--cluster", "2..7", "--seeds", "16"]);
+    print!("{line}");
+    assert!(line.starts_with("16 seeds from 0 in ") && line.ends_with("no promise was broken\n"), "{line}");
+    for none in [" 0 nodes killed", " 0 URLs typed", "node to node 0 times"] {
+        assert!(!line.contains(none), "{line}");
+    }
+}
+
+#[test]
 fn feeds_for_weeks_through_kills() {
     let line = sim(&["--feeds", "--seeds", "6"]);
     print!("{line}");

@@ -14,6 +14,8 @@ pub(crate) struct Beside {
     /// Requests to the listener by handler and class of status, such as `metrics` and `2xx`.
     pub admin_requests: Vec<(&'static str, &'static str, u64)>,
     pub admin_connections: u64,
+    /// The process is a node of a cluster.
+    pub is_among_nodes: bool,
 }
 
 impl Beside {
@@ -32,6 +34,7 @@ impl Default for Beside {
             tune_checks: Default::default(),
             admin_requests: Vec::new(),
             admin_connections: 0,
+            is_among_nodes: false,
         }
     }
 }

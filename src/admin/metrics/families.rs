@@ -2,6 +2,10 @@ use super::family::{ALL, CRAWL, FETCH, Family, Kind, NONE, QUEUE, STORE, Value, 
 use super::machine_families::MACHINE_ROOM;
 use super::master_families::MASTERS;
 use crate::engine::{Counter, Group, State};
+use crate::url_server::WaitsFor;
+
+/// What hosts wait for in a cluster only.
+const CLUSTER_STATES: [&str; 2] = [WaitsFor::Ticket.name(), WaitsFor::Right.name()];
 
 /// Every family, by what it is about.
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {
@@ -130,7 +134,11 @@ const CRAWLING: &[Family] = &[
         &["state"],
         QUEUE,
         "Hosts with a row, by what keeps their next URL: ready for nothing, open if all they have is on the wire.",
-        |readings, _, out| out.group(&readings.all, Group::HostStates),
+        |readings, beside, out| {
+            let is_of_it = |state: &str| beside.is_among_nodes || !CLUSTER_STATES.contains(&state);
+            let states = readings.all.named(Group::HostStates).filter(|(state, _)| is_of_it(state));
+            states.for_each(|(state, hosts)| out.labelled(state, hosts));
+        },
     ),
     counter(
         "nephila_host_backoffs_total",

@@ -1,12 +1,14 @@
 use super::event_log::tell;
-use super::{Failure, counted, plural};
+use super::{Failure, counted, hint, plural};
 use crate::config::{Config, FormerSettings, Kept};
 use crate::doc_index::IndexView;
-use crate::engine::{Event, OpenIndex, index_folder};
+use crate::engine::{Event, NodeFiles, OpenIndex, index_folder};
+use crate::proto::partition::Share;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{DataDir, Holder, OpenError, Reader};
 use clap::Args;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The data directory that a command looks into.
@@ -31,6 +33,29 @@ impl DataArg {
                 self.path.display()
             ))
         })
+    }
+
+    /// The same, for those who tell what is to be fetched: the files of a node do not say whose a URL is.
+    pub fn view_of_pending(&self) -> Result<IndexView, Failure> {
+        let view = self.view()?;
+        if NodeFiles::are_in(&self.path) {
+            hint(format_args!(
+                "{} is a node of a cluster: URLs that are other nodes' to fetch count as pending here, too",
+                self.path.display()
+            ));
+        }
+        Ok(view)
+    }
+}
+
+/// The directory of a node has URLs that are other nodes' to fetch: nothing else works on them.
+pub(crate) fn is_no_node(data: &Path) -> Result<(), Failure> {
+    match NodeFiles::are_in(data) {
+        true => Err(Failure::Usage(format!(
+            "{data} is a node of a cluster, and some of its URLs are other nodes' to fetch: go on with nephila node --data {data}, or choose another directory with --data",
+            data = data.display()
+        ))),
+        false => Ok(()),
     }
 }
 
@@ -88,9 +113,10 @@ pub(crate) fn lacks(config: &Config) -> Result<Option<String>, Failure> {
 pub(crate) fn open_index(
     config: &Config,
     directory: &DataDir,
+    share: Option<Arc<Share>>,
     seed: impl FnMut(&CrawlUrl),
 ) -> Result<OpenIndex, Failure> {
-    let index = OpenIndex::open(config, directory, seed)?;
+    let index = OpenIndex::open(config, directory, share, seed)?;
     let (stats, opened) = (index.index.stats(), &index.opened);
     if stats.known > 0 {
         let (known, pending, waiting) = (stats.known, stats.pending, stats.waiting);

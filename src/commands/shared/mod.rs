@@ -27,7 +27,7 @@ mod url_list;
 mod verbosity;
 
 pub(super) use crate::base::{counted, plural};
-pub(super) use data::{DataArg, free_data, keep_settings, lacks, now_ms, open_data, open_index};
+pub(super) use data::{DataArg, free_data, is_no_node, keep_settings, lacks, now_ms, open_data, open_index};
 pub(super) use event_log::{LogArgs, tell as tell_event};
 pub(super) use failure::Failure;
 pub(super) use filter::{FilterArgs, is_of_host};

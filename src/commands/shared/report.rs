@@ -210,8 +210,8 @@ impl CrawlReport {
         })
     }
 
-    /// Why it ended, and what to type to go on.
-    pub fn end(&self, data: &Path) -> String {
+    /// Why it ended, and what to type to go on; `command` is what it was run by.
+    pub fn end(&self, command: &str, data: &Path) -> String {
         let verb = if self.pending == 1 { "is" } else { "are" };
         let left = format!("{} {verb} left", counted(self.pending, "URL"));
         let ended = match self.ended {
@@ -232,11 +232,13 @@ impl CrawlReport {
         let data = data.display();
         let go_on = match self.ended {
             Ended::Done if self.is_kept_out() => {
-                format!("nephila crawl --data {data} --allow-net NET (a network, like 127.0.0.0/8)")
+                format!("nephila {command} --data {data} --allow-net NET (a network, like 127.0.0.0/8)")
             }
-            Ended::Done => format!("nephila crawl --data {data} --again (asks whether anything has changed)"),
-            Ended::Linger => format!("nephila crawl --data {data} --wait (stays until they are due)"),
-            _ => format!("nephila crawl --data {data}"),
+            Ended::Done => {
+                format!("nephila {command} --data {data} --again (asks whether anything has changed)")
+            }
+            Ended::Linger => format!("nephila {command} --data {data} --wait (stays until they are due)"),
+            _ => format!("nephila {command} --data {data}"),
         };
         table(&[("ended", ended), ("go on", go_on)]) + &not_stayed_for(&self.waiting_hosts)
     }

@@ -215,6 +215,9 @@ impl DocIndex {
         if self.ledger.next_doc() == doc_id {
             return Imported::Refused;
         }
+        if self.shares.is_foreign(import.url.as_str()) {
+            return Imported::New;
+        }
         let update_tag = import.update_tag.map_or(0, |tag| tag.0);
         match import.known.as_deref() {
             Some((row, note)) => {
@@ -248,7 +251,9 @@ impl DocIndex {
     fn import_known(&mut self, doc_id: u32, fingerprint: u64, import: &Import) -> io::Result<Imported> {
         // Two URLs of one fingerprint: the first stands for both.
         let found = self.ledger.doc(doc_id)?.filter(|found| *found.url == *import.url.as_str());
-        let Some(found) = found else { return Ok(Imported::Known) };
+        let Some(found) = found.filter(|found| !self.shares.is_foreign(&found.url)) else {
+            return Ok(Imported::Known);
+        };
         let before = self.row(doc_id);
         let mut row = before;
         let told = before.raise(found.origin);

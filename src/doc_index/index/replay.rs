@@ -164,7 +164,7 @@ impl Replay<'_> {
             }
             Entry::Unresolved { origin, url } => self.unresolved.push((origin, url.into())),
             Entry::Resolved => self.unresolved.clear(),
-            Entry::Scope { url } => {
+            Entry::Scope { url } | Entry::PeerScope { url } => {
                 // Ledgers of earlier builds may say it again and again.
                 if self.index.known.put_in_scope(url) {
                     CrawlUrl::from_normal(url).into_iter().for_each(&mut self.seed_told);
@@ -204,6 +204,11 @@ impl Replay<'_> {
     /// Gives a document its place: pending, waiting or done.
     fn place(&mut self, doc_id: u32, mut origin: Origin, url: &str, row: Option<Row>) {
         let Some((host_origin, path)) = split(url) else { return };
+        let is_ours = self.index.shares.admit(url);
+        let is_done = row.is_some_and(|row| matches!(row.state, DocState::Success | DocState::Error));
+        if !is_ours && !is_done {
+            return self.index.place_foreign(doc_id);
+        }
         let host = self.index.frontier.host(host_origin);
         self.index.books.counts.known += 1;
         self.index.frontier.counts(host).known += 1;
@@ -213,7 +218,7 @@ impl Replay<'_> {
         if let Some(mut row) = row {
             self.index.documents.set_has_row(doc_id);
             origin = row.raise(origin);
-            if !self.is_pending(&mut row, doc_id) {
+            if !is_ours || !self.is_pending(&mut row, doc_id) {
                 self.index.books.take(doc_id);
                 self.index.count(doc_id, host, &row);
                 return;

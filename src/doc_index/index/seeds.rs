@@ -22,7 +22,8 @@ impl DocIndex {
     /// A URL that a user typed. One that is known is asked for again if its head is wanted, or if only that was had.
     /// Reads the disk: a seed is never parked, as one that turns out to be known would forget the wish.
     pub fn seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) {
-        let seeded = self.try_seed(url, head_only, now_s);
+        let provenance = Provenance { head_only, ..Provenance::SEED };
+        let seeded = self.try_seed(url, Origin::new(0, provenance), now_s);
         self.trouble.or_default(seeded);
     }
 
@@ -38,11 +39,10 @@ impl DocIndex {
         }
     }
 
-    fn try_seed(&mut self, url: &CrawlUrl, head_only: bool, now_s: u32) -> io::Result<()> {
+    pub(super) fn try_seed(&mut self, url: &CrawlUrl, origin: Origin, now_s: u32) -> io::Result<()> {
         let fingerprint = self.known.fingerprint(url.as_str());
         let Some(doc_id) = self.known.find(fingerprint)? else {
-            let provenance = Provenance { head_only, ..Provenance::SEED };
-            self.admit_one(url.as_str(), fingerprint, Origin::new(0, provenance), now_s);
+            self.admit_one(url.as_str(), fingerprint, origin, now_s);
             return Ok(());
         };
         // Two URLs of one fingerprint: the first stands for both.
@@ -52,9 +52,15 @@ impl DocIndex {
         };
         if !found.discovered.origin.provenance.seed_chain {
             // It was found as a link; the next process is to know that it was typed.
-            self.add_to_scope(url, now_s);
+            match origin.via {
+                Origin::VIA_PEER => drop(self.adopt_scope(url, now_s)),
+                _ => self.add_to_scope(url, now_s),
+            }
         }
-        self.wish(url, &found, head_only);
+        // What another node is to fetch, it hears of by what is in scope.
+        if !self.shares.is_foreign(url.as_str()) {
+            self.wish(url, &found, origin.provenance.head_only);
+        }
         Ok(())
     }
 
@@ -80,7 +86,7 @@ impl DocIndex {
         let (before, is_pending) = (found.row.unwrap_or_default(), self.books.is_pending(doc_id));
         let had = before.result.filter(|_| before.state == DocState::Success);
         let named = Named { doc_id, is_new: false, had: had.map(|result| (result, before.fetched_s)) };
-        if self.books.is_open(doc_id) {
+        if self.books.is_open(doc_id) || self.shares.is_foreign(url.as_str()) {
             return Ok(Some(named));
         }
         let told = before.raise(found.discovered.origin);

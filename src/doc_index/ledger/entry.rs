@@ -16,6 +16,8 @@ pub(crate) enum Entry<'a> {
     Scope { url: &'a str },
     /// A process began to work on this, by these rules.
     Run { rules: u64 },
+    /// In scope, as another node says.
+    PeerScope { url: &'a str },
 }
 
 const TAG: u8 = 7;
@@ -24,6 +26,7 @@ const UNRESOLVED: u8 = 1;
 const RESOLVED: u8 = 2;
 const SCOPE: u8 = 3;
 const RUN: u8 = 4;
+const PEER_SCOPE: u8 = 5;
 
 impl Entry<'_> {
     /// Writes an entry. A URL is told by how much of it is as in the one before, `last`, and the rest.
@@ -34,8 +37,8 @@ impl Entry<'_> {
                 put_text(out, url, last);
             }
             Entry::Resolved => out.push(RESOLVED),
-            Entry::Scope { url } => {
-                out.push(SCOPE);
+            Entry::Scope { url } | Entry::PeerScope { url } => {
+                out.push(if matches!(self, Entry::Scope { .. }) { SCOPE } else { PEER_SCOPE });
                 put_text(out, url, last);
             }
             Entry::Run { rules } => {
@@ -56,6 +59,7 @@ impl Entry<'_> {
             }
             RESOLVED => Entry::Resolved,
             SCOPE => Entry::Scope { url: take_text(bytes, last)? },
+            PEER_SCOPE => Entry::PeerScope { url: take_text(bytes, last)? },
             RUN => Entry::Run { rules: u64::from_le_bytes(take_bytes(bytes, 8)?.try_into().ok()?) },
             _ => return None,
         })
@@ -82,6 +86,7 @@ mod tests {
             Entry::Doc { origin: Origin::SEED, url: "http://a.test/one" },
             Entry::Doc { origin: odd, url: "http://a.test/one/two" },
             Entry::Scope { url: "http://a.test/" },
+            Entry::PeerScope { url: "http://a.test/there" },
             Entry::Unresolved { origin: Origin::link(7, 2), url: "http://ä.test/ö" },
             Entry::Unresolved { origin: Origin::link(7, 2), url: "http://ä.test/õ" },
             Entry::Resolved,

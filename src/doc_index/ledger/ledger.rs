@@ -171,6 +171,33 @@ impl Ledger {
         self.written + (self.unwritten.len() + block) as u64
     }
 
+    /// Tells the entries that are in the file from the block at `at` on, a block at a time, until `each` breaks; says where
+    /// the block after the last one begins that was told.
+    pub fn each_from(
+        &self,
+        at: u64,
+        mut each: impl FnMut(Told<'_>),
+        mut goes_on: impl FnMut(u64) -> bool,
+    ) -> io::Result<u64> {
+        let first = at.max(FILE_HEADER_BYTES as u64);
+        if first >= self.written {
+            return Ok(first);
+        }
+        let mut upto = first;
+        let (scanned, _) = scan(&self.bytes, first, |at, header, payload| {
+            if !goes_on(at) {
+                return ControlFlow::Break(());
+            }
+            let told = tell(at, &header, payload, |told| {
+                each(told);
+                ControlFlow::<()>::Continue(())
+            });
+            upto = at + header.bytes();
+            told
+        })?;
+        Ok(upto.max(scanned.end))
+    }
+
     pub fn unwritten_bytes(&self) -> usize {
         self.unwritten.len() + self.block.payload.len()
     }

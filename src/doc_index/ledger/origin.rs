@@ -20,6 +20,9 @@ pub const PRIORITY_MAX: u8 = 15;
 impl Origin {
     pub const SEED: Origin = Origin::new(0, Provenance::SEED);
 
+    /// Stands for a document of another node.
+    pub const VIA_PEER: u32 = u32::MAX;
+
     pub const fn new(via: u32, provenance: Provenance) -> Origin {
         Origin { via, provenance, priority: PRIORITY_USUAL, hits: 0 }
     }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod peers;
 mod restarts;
 
 pub(super) const NOW_S: u32 = 1_800_000_000;

@@ -15,7 +15,11 @@
 
 mod driver;
 mod net;
+#[cfg(test)]
+mod no_web;
 mod pipes;
 
 pub use driver::SimDriver;
 pub use net::{ConnectFate, Reaction, SimNet, SimWeb, Then};
+#[cfg(test)]
+pub use no_web::NoWeb;

@@ -19,13 +19,16 @@ use crate::engine::crawl::seed_fates::SeedFates;
 use crate::engine::crawl::settings::{spider_config, store_rules, url_server_config};
 use crate::engine::crawl::shard::{Shard, ShardParts};
 use crate::engine::from_master::{ClosedDomains, MasterFeed, MasterParts, MasterPosition};
+use crate::engine::inspect::cluster_view::ClusterReport;
 use crate::engine::inspect::domains::Domains;
 use crate::engine::inspect::feed_words::NamedFeed;
 use crate::engine::inspect::handover::handover_path;
+use crate::engine::inspect::loan_desk::LoanDesk;
 use crate::engine::inspect::master_line::MasterReport;
 use crate::engine::inspect::reports::{Reported, Reports, reports};
 use crate::engine::links::{LinkPort, LinksConfig};
 use crate::engine::names::Names;
+use crate::engine::peers::{ActorParts, PeerActor, PeersSetup};
 use crate::engine::runtime::actor::{ActorBell, Seated};
 use crate::engine::runtime::counters::{CounterTable, ShardStats};
 use crate::engine::runtime::events::Event;
@@ -67,6 +70,10 @@ pub struct NodeCore {
     log: LogWriterPort,
     /// No other process writes there until the index is closed.
     pub(crate) held: Option<HeldDirectory>,
+    /// Of a node of a cluster: where its shards want addresses.
+    loans: Option<Arc<LoanDesk>>,
+    /// The pause between two requests to an address, at the least.
+    pause_us: u64,
 }
 
 /// What a crawl begins with.
@@ -94,6 +101,7 @@ pub struct CrawlMaker {
     wire: ShardWire<ToShard, FromShard>,
     previous: PreviousRun,
     reports: Option<Reports>,
+    loans: Option<Arc<LoanDesk>>,
 }
 
 /// A place for a shard of a crawl.
@@ -113,6 +121,7 @@ pub fn assemble(
     let mut scope = index.scope(&seeds);
     let known_before = index.index.stats().known;
     let fates = SeedFates::new(&seeds, config);
+    let is_among_others = index.index.share().is_some();
     let rules = index.provider_rules(config, &scope);
     let OpenIndex { index, mut told, .. } = index;
     let mut provider = Provider::new(index, rules);
@@ -184,9 +193,15 @@ pub fn assemble(
     let (reports_out, reported) = config.crawl.has_master().then(reports).unzip();
     let mut lanes = Vec::new();
     let mut shards = Vec::new();
-    for number in 0..shard_count {
-        let share = keeper.share(number);
-        let (lane, wire) = wiring.shard(share.clone());
+    let wires: Vec<_> = (0..shard_count)
+        .map(|number| {
+            let share = keeper.share(number);
+            (wiring.shard(share.clone()), share)
+        })
+        .collect();
+    let loans = is_among_others
+        .then(|| Arc::new(LoanDesk::new(wires.iter().map(|((_, wire), _)| wire.bell.clone()))));
+    for ((lane, wire), share) in wires {
         lanes.push(lane);
         let (slot, bell) = (wire.slot.clone(), wire.bell.clone());
         let maker = CrawlMaker {
@@ -197,6 +212,7 @@ pub fn assemble(
             wire,
             previous: wiring.previous.clone(),
             reports: reports_out.clone(),
+            loans: loans.clone(),
         };
         shards.push(ShardSeat { maker, slot, bell });
     }
@@ -229,6 +245,8 @@ pub fn assemble(
         seeds: fates,
         told,
         held,
+        loans,
+        pause_us: url_server_config(config, wall, 0).ip.gap_us,
     })
 }
 
@@ -279,6 +297,35 @@ impl NodeCore {
         });
         Ok(Some((Seated { actor: feed, bell }, links, report)))
     }
+
+    /// What joins a node to the others of its cluster, and what turns its links.
+    pub(crate) fn join_peers<L>(
+        &mut self,
+        setup: PeersSetup,
+        wall: Wall,
+        links: impl FnOnce(LinksConfig, Arc<Doorbell>, &Health) -> Result<(LinkPort, L), NodeError>,
+    ) -> Result<(Seated<PeerActor>, L, ClusterReport), NodeError> {
+        let bell = ActorBell::default();
+        let (port, links) = links(setup.links(), bell.door.clone(), &self.health)?;
+        let report = ClusterReport::default();
+        let actor = setup.actor(ActorParts {
+            port,
+            report: report.clone(),
+            loans: self.loans.clone().ok_or_else(no_share)?,
+            pause_us: self.pause_us,
+            questions: self.scheduler.actor.questions(),
+            bell: bell.door.clone(),
+            ledger_end: self.index.actor.provider().index().ledger_end(),
+            health: self.health.clone(),
+            wall,
+        })?;
+        Ok((Seated { actor, bell }, links, report))
+    }
+}
+
+/// An index that was opened as that of a crawl which stands alone.
+fn no_share() -> NodeError {
+    NodeError::Cluster("the doc index was opened without a share of the cluster".to_string())
 }
 
 /// What stands between the doc index and shards of any kind.
@@ -338,7 +385,11 @@ impl<D: Driver> ShardMaker<D> for CrawlMaker {
         let sink = PageSink::new(handler, ShardStore::new(self.share.clone()));
         let sink = sink.with_reports(self.reports.clone());
         let queues = queues(&config, &self.wire, &self.previous, epoch, now);
-        let source = LocalQueues(queues.with_reports(self.reports.clone()));
+        let queues = queues.with_reports(self.reports.clone());
+        let source = LocalQueues(match &self.loans {
+            Some(loans) => queues.with_loans(loans.clone()),
+            None => queues,
+        });
         let parts = shard_parts(&config, &self.setup, &self.wire);
         Shard::new(driver, parts, source, sink)
     }

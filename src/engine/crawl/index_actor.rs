@@ -1,10 +1,12 @@
 use crate::base::{Now, Wall, shown};
 use crate::doc_index::{IndexStats, RejectList};
 use crate::engine::crawl::messages::{FromIndex, ToIndex};
+use crate::engine::crawl::peer_provider;
 use crate::engine::crawl::provider::Provider;
 use crate::engine::inspect::entries::Entries;
 use crate::engine::inspect::feed_words::FeedWord;
 use crate::engine::inspect::handed::Handed;
+use crate::engine::inspect::peer_words::PeerAsk;
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::events::Event;
@@ -80,6 +82,10 @@ enum Question {
     Feeds {
         id: u64,
         word: Box<FeedWord>,
+    },
+    Peers {
+        id: u64,
+        ask: Box<PeerAsk>,
     },
 }
 
@@ -220,6 +226,12 @@ impl IndexActor {
                 self.unanswered = Some(FromIndex::Feeds { id, told });
                 self.must_sync = true;
             }
+            Question::Peers { id, ask } => {
+                // What is read of the ledger need not be durable: whoever hears of it keeps it.
+                self.must_sync = matches!(*ask, PeerAsk::Adopt(_) | PeerAsk::Share(_));
+                let (told, into_scope) = peer_provider::answer(&mut self.provider, *ask, now_s);
+                self.unanswered = Some(FromIndex::Peers { id, told: Box::new(told), into_scope });
+            }
         }
     }
 
@@ -243,6 +255,7 @@ impl IndexActor {
                     self.question = Some(Question::HandOver { id, domain, nice });
                 }
                 ToIndex::Feeds { id, word } => self.question = Some(Question::Feeds { id, word }),
+                ToIndex::Peers { id, ask } => self.question = Some(Question::Peers { id, ask }),
                 message => taken.push(message),
             }
         }

@@ -35,6 +35,7 @@ fn is_handed(message: &ToIndex) -> bool {
             | ToIndex::Origins { .. }
             | ToIndex::HandOver { .. }
             | ToIndex::Feeds { .. }
+            | ToIndex::Peers { .. }
     )
 }
 
@@ -46,6 +47,7 @@ fn is_taken(answer: &FromIndex) -> bool {
             | FromIndex::Origins { .. }
             | FromIndex::HandedOver { .. }
             | FromIndex::Feeds { .. }
+            | FromIndex::Peers { .. }
     )
 }
 

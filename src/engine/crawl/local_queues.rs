@@ -135,6 +135,13 @@ fn fetch_order(order: Order, retired: u64) -> FetchOrder {
     // A document in a segment that may go away is no answer to "not modified".
     let held = order.held.filter(|held| head_only || held.segment > retired);
     let validators = held.map(|held| Box::new(held.validators));
-    let (more, robots) = (order.more, order.kind != OrderKind::Page);
-    FetchOrder { head_only, robots, validators, more, ..FetchOrder::new(order.trans, order.url, addr) }
+    let (more, send_by, robots) = (order.more, order.send_by, order.kind != OrderKind::Page);
+    FetchOrder {
+        head_only,
+        robots,
+        validators,
+        more,
+        send_by,
+        ..FetchOrder::new(order.trans, order.url, addr)
+    }
 }

@@ -5,6 +5,7 @@ use crate::engine::crawl::live::ShardRules;
 use crate::engine::inspect::entries::{Entered, Entries, HandedOver};
 use crate::engine::inspect::feed_words::{FeedWord, FeedsTold};
 use crate::engine::inspect::handed::{Handed, Taken};
+use crate::engine::inspect::peer_words::{PeerAsk, PeerTold};
 use crate::engine::inspect::status::Status;
 use crate::engine::runtime::notices::Notice;
 use crate::handler::{FeedAnswer, FeedLink, LinkBatch};
@@ -228,6 +229,11 @@ pub enum ToIndex {
         id: u64,
         word: Box<FeedWord>,
     },
+    /// What other nodes of a cluster ask; the answer waits until what they told is on disk.
+    Peers {
+        id: u64,
+        ask: Box<PeerAsk>,
+    },
 }
 
 /// From the index thread to the scheduler.
@@ -248,4 +254,6 @@ pub enum FromIndex {
     HandedOver { id: u64, made: HandedOver },
     /// The answer to one `Feeds`: nothing where there can be none, and what the disk refused.
     Feeds { id: u64, told: Result<Option<FeedsTold>, String> },
+    /// The answer to one `Peers`, and what is in scope from now on because of it.
+    Peers { id: u64, told: Box<PeerTold>, into_scope: Vec<CrawlUrl> },
 }

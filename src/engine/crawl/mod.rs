@@ -31,6 +31,7 @@
 //! | `ending`, `linger`, `shutdown`      | why a crawl ends; all that is left waits too long; an end that hangs |
 //! | `index_actor`, `index_link`         | the two sides of the rings to the doc index                         |
 //! | `seed_fates`                        | what became of the URLs that were typed                             |
+//! | `peer_provider`                     | what other nodes of a cluster ask of the doc index                  |
 //! | `provider`, `open_index`            | what is fetched next and by which rules; the index opened           |
 //! | `feed_polls`, `feed_counts`         | feeds between their role and the doc index; what came of polls      |
 //! | `shard`                             | one spider over one driver, between a `WorkSource` and a `RecordSink` |
@@ -61,6 +62,7 @@ pub(crate) mod node_setup;
 pub(crate) mod open_index;
 pub(crate) mod open_questions;
 pub(crate) mod page_sink;
+pub(crate) mod peer_provider;
 pub(crate) mod placement;
 pub(crate) mod provider;
 pub(crate) mod queues;

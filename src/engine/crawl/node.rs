@@ -14,6 +14,7 @@ use crate::engine::inspect::desk::Desk;
 use crate::engine::inspect::questions::{Ask, Questions};
 use crate::engine::links::LinksThread;
 use crate::engine::names::Names;
+use crate::engine::peers::{PeerActor, PeersSetup};
 use crate::engine::runtime::actor::ActorThread;
 use crate::engine::runtime::counters::{
     Counter, CounterTable, Ended, ShardStats, Snapshot, Summary, cpu_us, merged_histogram,
@@ -59,6 +60,8 @@ pub struct Node {
     live: LiveConfig,
     /// What takes URLs from masters, and its links.
     master: Option<(ActorThread<MasterFeed>, LinksThread)>,
+    /// What joins it to the others of its cluster, and its links.
+    peers: Option<(ActorThread<PeerActor>, LinksThread)>,
     /// What becomes of stories, where there are feeds.
     stories: Option<StoryThreads>,
     /// What copies documents elsewhere.
@@ -66,10 +69,24 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts every thread. `make_driver` is called on each shard's own thread, again after a restart.
+    /// Starts every thread of a crawl that stands alone.
     pub fn start<D: Driver + 'static>(
         setup: &NodeSetup,
         task: CrawlTask,
+        names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
+        driver: &'static str,
+        make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
+        started: Instant,
+    ) -> Result<Node, NodeError> {
+        Node::start_among(setup, task, None, names, driver, make_driver, started)
+    }
+
+    /// Starts every thread, also of a node of a cluster. `make_driver` is called on each shard's own thread, again after a
+    /// restart.
+    pub fn start_among<D: Driver + 'static>(
+        setup: &NodeSetup,
+        task: CrawlTask,
+        peers: Option<PeersSetup>,
         names: impl FnOnce(Arc<Doorbell>, Arc<Health>) -> io::Result<Names>,
         driver: &'static str,
         make_driver: impl Fn(usize) -> io::Result<D> + Send + Sync + 'static,
@@ -80,6 +97,7 @@ impl Node {
         let links = |dial, owner, health: &Health| {
             LinksThread::start(dial, driver, started, owner, health).map(|(port, links, _)| (port, links))
         };
+        let peers = peers.map(|setup| core.join_peers(setup, wall_at(started), links)).transpose()?;
         let master = core.join_masters(config, Some(&config.store.data), wall_at(started), links)?;
         let has_feeds = core.index.actor.provider().polls().is_some();
         // Before maintenance has its thread: what it lets go is seen to go.
@@ -117,11 +135,16 @@ impl Node {
             Desk::new(parts, vec![scheduler_bell])
                 .with_urls(questions.clone(), CrawlRules::of(config))
                 .with_news(live.news.clone())
-                .with_master(master.as_ref().map(|(_, _, report)| report.clone())),
+                .with_master(master.as_ref().map(|(_, _, report)| report.clone()))
+                .with_cluster(peers.as_ref().map(|(_, _, report)| report.clone())),
         );
         let start =
             |(feed, links, _)| ActorThread::start("master", feed, started, &health).map(|feed| (feed, links));
         let master = master.map(start).transpose()?;
+        let start = |(actor, links, _)| {
+            ActorThread::start("peers", actor, started, &health).map(|actor| (actor, links))
+        };
+        let peers = peers.map(start).transpose()?;
         // A crawl that waits may be given feeds later.
         let stories = match has_feeds || config.crawl.wait {
             true => StoryThreads::start(config, started, &health, story_counters)?,
@@ -151,6 +174,7 @@ impl Node {
             questions,
             live,
             master,
+            peers,
             stories,
             content,
         })
@@ -216,6 +240,10 @@ impl Running for Node {
         scheduler.end_questions();
         if let Some((feed, links)) = self.master {
             feed.end();
+            links.end();
+        }
+        if let Some((actor, links)) = self.peers {
+            actor.end();
             links.end();
         }
         self.shards.join();

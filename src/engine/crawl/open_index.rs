@@ -9,6 +9,7 @@ use crate::engine::crawl::stored_pages::StoredPages;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::handler::{FeedReading, Handler, Scope};
 use crate::proto::feed::FeedLimits;
+use crate::proto::partition::Share;
 use crate::proto::robots::product_token;
 use crate::proto::url::CrawlUrl;
 use crate::store_server::DataDir;
@@ -32,25 +33,28 @@ pub fn index_folder(data: &Path) -> PathBuf {
 }
 
 impl OpenIndex {
-    /// Opens the index of a data directory whose lock is held, and notes the rules beside it. `seed` is told every URL
-    /// that was ever typed, and where it led.
+    /// Opens the index of a data directory whose lock is held, and notes the rules beside it. A node of a cluster has a share.
+    /// `seed` is told every URL that was ever typed, and where it led.
     pub fn open(
         config: &Config,
         directory: &DataDir,
+        share: Option<Arc<Share>>,
         seed: impl FnMut(&CrawlUrl),
     ) -> Result<OpenIndex, IndexError> {
-        OpenIndex::open_at(config, directory, present_s(), seed)
+        OpenIndex::open_at(config, directory, share, present_s(), seed)
     }
 
     /// The same at another time than the clock's, in seconds since 1970.
     pub(crate) fn open_at(
         config: &Config,
         directory: &DataDir,
+        share: Option<Arc<Share>>,
         now_s: u32,
         seed: impl FnMut(&CrawlUrl),
     ) -> Result<OpenIndex, IndexError> {
         let folder = index_folder(directory.path());
-        let rules = IndexRules { denied_anew: !was_opened_as(config, &folder), ..index_rules(config) };
+        let denied_anew = !was_opened_as(config, &folder);
+        let rules = IndexRules { denied_anew, share, ..index_rules(config) };
         let index = OpenIndex::open_quietly(config, rules, directory, now_s, seed)?;
         let noted = CrawlRules::of(config).write(&folder);
         noted.map_err(|cause| IndexError::Unusable { path: folder, cause })?;

@@ -67,6 +67,7 @@ impl OpenQuestions {
                 Ask::Enter(entries) => Asked::Take(ToIndex::Enter { id, entries }),
                 Ask::Close(domain) => Asked::Take(ToIndex::Origins { id, domain }),
                 Ask::HandOver { domain, nice } => Asked::Take(ToIndex::HandOver { id, domain, nice }),
+                Ask::Peers(ask) => Asked::Take(ToIndex::Peers { id, ask }),
                 Ask::Feeds(word) => Asked::Take(ToIndex::Feeds { id, word }),
                 Ask::Pause(paused) => Asked::Pause { id, paused },
                 Ask::Set(config) => Asked::Set { id, config },

@@ -360,7 +360,8 @@ impl Provider {
             | ToIndex::Enter { .. }
             | ToIndex::Origins { .. }
             | ToIndex::HandOver { .. }
-            | ToIndex::Feeds { .. } => unreachable!("questions are answered by the actor"),
+            | ToIndex::Feeds { .. }
+            | ToIndex::Peers { .. } => unreachable!("questions are answered by the actor"),
         }
     }
 
@@ -386,7 +387,7 @@ impl Provider {
                 true => self.index.add_seed(&line.url, head_only, now_s),
                 false => self.index.take_in(line, now_s),
             });
-            if line.is_seed() && self.rules.scope.as_ref().is_some_and(|scope| !scope.spans(&line.url)) {
+            if line.is_seed() && self.spans_new(&line.url) {
                 self.extend_scope(&line.url);
                 into_scope.push(line.url.clone());
             }
@@ -568,7 +569,12 @@ impl Provider {
         }
     }
 
-    fn extend_scope(&mut self, url: &CrawlUrl) {
+    /// Whether the host, domain or prefix of a URL is not in scope yet.
+    pub(crate) fn spans_new(&self, url: &CrawlUrl) -> bool {
+        self.rules.scope.as_ref().is_some_and(|scope| !scope.spans(url))
+    }
+
+    pub(crate) fn extend_scope(&mut self, url: &CrawlUrl) {
         if let Some(scope) = &mut self.rules.scope {
             Arc::make_mut(scope).add(url);
         }

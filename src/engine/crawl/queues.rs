@@ -4,6 +4,7 @@ use crate::engine::crawl::completion::{moved_on, refusal_note, report_of, troubl
 use crate::engine::crawl::messages::{Done, Found, FromShard, HostWord, RestQuestion, RobotsAnswer};
 use crate::engine::crawl::shard::ShardOut;
 use crate::engine::crawl::shard_log::Span;
+use crate::engine::inspect::loan_desk::{LentAddress, LoanDesk, ShardSaid};
 use crate::engine::inspect::reports::Reports;
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::events::Event;
@@ -16,11 +17,13 @@ use crate::proto::record::ResultCode;
 use crate::proto::robots::clean_params;
 use crate::rings::Receiver;
 use crate::spider::{Fetched, Retry};
+use crate::url_server::Lent;
 use crate::url_server::{
     BackOffs, HostTally, OrderKind, Refusal, RemoteRobots, Report, RobotsStep, SetAside, SpillEvent,
     UrlServer, UrlServerConfig,
 };
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The url server of a shard, with what it has written down and fetches back, and what it says to the scheduler: the same
 /// whether pages are fetched on this shard or by spiders in other processes.
@@ -33,6 +36,9 @@ pub struct Queues {
     /// What the scheduler was last told.
     wants: bool,
     /// Hosts out of reach that were spoken of.
+    /// Of a node of a cluster.
+    loans: Option<Arc<LoanDesk>>,
+    right_until: Now,
     unreachable_said: u8,
     /// Why the robots rules of a host could not be had, of the last of them.
     unreachable: VecDeque<(Box<str>, String)>,
@@ -89,6 +95,8 @@ impl Queues {
             wall,
             spill,
             wants: true,
+            loans: None,
+            right_until: Now::ZERO,
             unreachable_said: 0,
             unreachable: VecDeque::new(),
             no_socket_told: None,
@@ -125,6 +133,7 @@ impl Queues {
 
     /// Fetches back what the disk had, and moves the url server's timers.
     pub(crate) fn poll(&mut self, now: Now) {
+        self.take_loans(now);
         while let Some(event) = self.spill.pop() {
             self.url_server.spill_event(event, now);
         }
@@ -132,7 +141,42 @@ impl Queues {
     }
 
     pub(crate) fn has_messages(&self) -> bool {
-        !self.spill.is_empty()
+        let has_news =
+            |loans: &Arc<LoanDesk>| loans.has_lent(self.shard) || loans.right_until() != self.right_until;
+        !self.spill.is_empty() || self.loans.as_ref().is_some_and(has_news)
+    }
+
+    /// Those of a node of a cluster: nothing is asked that is not lent.
+    #[must_use]
+    pub(crate) fn with_loans(self, loans: Arc<LoanDesk>) -> Queues {
+        loans.say(self.shard, [ShardSaid::Begins].into_iter());
+        Queues { url_server: self.url_server.with_loans(), loans: Some(loans), ..self }
+    }
+
+    /// Takes what is lent, and the right as it stands.
+    fn take_loans(&mut self, now: Now) {
+        let Some(loans) = &self.loans else { return };
+        let right_until = loans.right_until();
+        if right_until != self.right_until {
+            self.right_until = right_until;
+            self.url_server.set_right(right_until, now);
+        }
+        if !loans.has_lent(self.shard) {
+            return;
+        }
+        for LentAddress { ip, want, due, until, line } in loans.take_lent(self.shard) {
+            self.url_server.lend(&Lent { ip, want, due, until, line: &line }, now);
+        }
+    }
+
+    /// Says what is wanted, and what is not any more.
+    fn say_loans(&mut self) {
+        if let Some(loans) = &self.loans {
+            let words = self.url_server.take_loan_words();
+            if !words.is_empty() {
+                loans.say(self.shard, words.into_iter().map(ShardSaid::Word));
+            }
+        }
     }
 
     /// A host of this shard holds the robots rules of another. One that finds no place is as good as out of reach.
@@ -236,6 +280,10 @@ impl Queues {
                 self.log_again(fetched, out, now);
                 self.url_server.ask_again(fetched.trans, &report, now);
             }
+            Some(Retry::TooLate) => {
+                self.url_server.not_sent(fetched.trans, now);
+                self.robots -= u64::from(!is_page);
+            }
             None if moved_on(&mut self.url_server, fetched, now) => self.robots -= u64::from(!is_page),
             None if is_page => return Settled::Page(report),
             None => self.robots_fetched(fetched, &report, out, now),
@@ -319,6 +367,7 @@ impl Queues {
 
     /// Hands on what the url server wants written or known.
     pub(crate) fn flush(&mut self, out: &mut Out, now: Now) {
+        self.say_loans();
         if !self.closing.is_empty() {
             self.say_closed(out, now);
         }

@@ -380,6 +380,10 @@ impl Scheduler {
                     self.take_moves(&entered);
                     self.questions.answer(id, Reply::Entered(entered));
                 }
+                FromIndex::Peers { id, told, into_scope } => {
+                    into_scope.into_iter().for_each(|url| drop(self.bring_into_scope(url)));
+                    self.questions.answer(id, Reply::Peers(told));
+                }
                 FromIndex::Origins { id, origins } => self.close_hosts(id, origins),
                 FromIndex::Feeds { id, told } => self.questions.answer(id, Reply::Feeds(told)),
                 FromIndex::HandedOver { id, made } => self.questions.answer(id, Reply::HandedOver(made)),

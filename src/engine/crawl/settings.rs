@@ -142,6 +142,7 @@ pub fn index_rules(config: &Config) -> IndexRules {
         query_variants_max: settings.query_variants_max,
         signature: signature(config),
         segments: Segments::default(),
+        share: None,
     }
 }
 

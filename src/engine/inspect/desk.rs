@@ -1,4 +1,5 @@
 use crate::doc_index::IndexStats;
+use crate::engine::inspect::cluster_view::ClusterReport;
 use crate::engine::inspect::crawl_rules::CrawlRules;
 use crate::engine::inspect::master_line::{MasterLine, MasterReport};
 use crate::engine::inspect::node_status::{Gauges, NodeStatus};
@@ -27,6 +28,8 @@ pub struct Desk {
     rules: Option<CrawlRules>,
     /// How it stands with its masters, where it has any.
     master: Option<MasterReport>,
+    /// How its cluster stands, where it is a node of one.
+    cluster: Option<ClusterReport>,
     /// How a master is, where it is one.
     board: Option<MasterBoard>,
 }
@@ -44,6 +47,7 @@ impl Desk {
             news: None,
             rules: None,
             master: None,
+            cluster: None,
             board: None,
         }
     }
@@ -73,6 +77,16 @@ impl Desk {
         self.master.as_ref().map(MasterReport::get)
     }
 
+    /// The same for a node of a cluster.
+    pub(crate) fn with_cluster(self, cluster: Option<ClusterReport>) -> Desk {
+        Desk { cluster, ..self }
+    }
+
+    /// How its cluster stands.
+    pub(crate) fn cluster(&self) -> Option<&ClusterReport> {
+        self.cluster.as_ref()
+    }
+
     /// Asks the scheduler: `answer` is called on its thread, or dropped if there will be no answer.
     pub(crate) fn ask(&self, ask: Ask, answer: impl FnOnce(Reply) + Send + 'static) {
         if let Some(questions) = &self.questions {
@@ -98,6 +112,7 @@ impl Desk {
         NodeStatus {
             master: self.master(),
             dealing: self.board().map(Box::new),
+            cluster: self.cluster.as_ref().map(|cluster| cluster.get().line()),
             ..self.gauges.status(snapshot, counted)
         }
     }

@@ -1,5 +1,6 @@
 use crate::base::rfc3339;
 use crate::doc_index::IndexStats;
+use crate::engine::inspect::cluster_view::ClusterLine;
 use crate::engine::inspect::master_line::MasterLine;
 use crate::engine::runtime::counters::{Commits, CounterTable, Snapshot};
 use crate::engine::runtime::health::Health;
@@ -48,6 +49,9 @@ pub struct NodeStatus {
     /// How it deals URLs to nodes, if it is a master.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dealing: Option<Box<MasterStatus>>,
+    /// How its cluster stands, if it is a node of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterLine>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,6 +156,7 @@ impl Gauges {
             commits: snapshot.commits,
             master: None,
             dealing: None,
+            cluster: None,
         }
     }
 }

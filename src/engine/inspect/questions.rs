@@ -3,6 +3,7 @@ use crate::doc_index::IndexStats;
 use crate::engine::inspect::entries::{Entered, Entries, HandedOver};
 use crate::engine::inspect::feed_words::{FeedWord, FeedsTold};
 use crate::engine::inspect::handed::{Handed, Taken};
+use crate::engine::inspect::peer_words::{PeerAsk, PeerTold};
 use crate::engine::inspect::status::Status;
 use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;
@@ -49,6 +50,8 @@ pub(crate) enum Ask {
     HandOver { domain: Box<str>, nice: String },
     /// To do something with feeds.
     Feeds(Box<FeedWord>),
+    /// What other nodes of a cluster ask.
+    Peers(Box<PeerAsk>),
     /// To send no new requests, or to go on.
     Pause(bool),
     /// To go by these settings from now on, as far as they may change.
@@ -70,6 +73,8 @@ pub(crate) enum Reply {
     HandedOver(HandedOver),
     /// It is on disk, if it was done; nothing where there can be no feeds.
     Feeds(Result<Option<FeedsTold>, String>),
+    /// It is on disk, if something was told.
+    Peers(Box<PeerTold>),
     /// It is paused, or goes on; `changed` if it did not already.
     Paused {
         changed: bool,

@@ -63,7 +63,11 @@ fn held_back(now: &Snapshot) -> Option<String> {
         return None;
     }
     let (what, _) = now.waits.iter().max_by_key(|(_, hosts)| *hosts)?;
-    let by = if *what == WaitsFor::Spider { "spiders" } else { "politeness" };
+    let by = match what {
+        WaitsFor::Spider => "spiders",
+        WaitsFor::Ticket | WaitsFor::Right => "the cluster",
+        _ => "politeness",
+    };
     Some(format!(" Held back by {by}: {}.", waits(now)?))
 }
 
@@ -87,6 +91,8 @@ pub fn waits(now: &Snapshot) -> Option<String> {
         WaitsFor::Concurrent => "an open request".to_string(),
         WaitsFor::Address => "an address that hosts share".to_string(),
         WaitsFor::Spider => "a spider".to_string(),
+        WaitsFor::Ticket => format!("the ticket of {whose} address"),
+        WaitsFor::Right => "the right of this node".to_string(),
     };
     Some(format!("{} of {} {} {verb} for {what}", grouped(waiting), grouped(hosts), plural(hosts, "host")))
 }

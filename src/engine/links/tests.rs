@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::{Key, Now, Rng};
-use crate::driver::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, UringDriver};
+use crate::driver::{ConnectFate, NoWeb, Reaction, SimDriver, SimNet, SimWeb, UringDriver};
 use crate::engine::runtime::notices::Notices;
 use crate::engine::{Actor, Health};
 use crate::limits::{LINK_DIALS_MAX, LINK_OUT_BYTES_MAX, LINK_RING_WORDS, RECV_BUFFER_BYTES};
@@ -329,21 +329,6 @@ fn dials_have_a_bound() {
         end.port.undial(numbers[7]);
         assert_eq!(end.port.dial(nobody), Some(LINK_DIALS_MAX));
     });
-}
-
-/// A web that nobody asks.
-struct NoWeb;
-
-impl SimWeb for NoWeb {
-    fn connect(&mut self, _: SocketAddr, _: Now, _: &mut Rng) -> ConnectFate {
-        ConnectFate::Refuse { after_us: 100 }
-    }
-
-    fn request(&mut self, _: u64, _: SocketAddr, _: &[u8], _: Now, _: &mut Rng) -> Vec<Reaction> {
-        Vec::new()
-    }
-
-    fn closed(&mut self, _: u64) {}
 }
 
 /// One process of a simulated pair: what it said and heard on its present link.

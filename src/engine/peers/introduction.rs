@@ -6,6 +6,8 @@ use crate::proto::peer_wire::Hello;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Introduction {
     pub cluster: [u8; 16],
+    /// Of its disk.
+    pub id: u64,
     /// 0 until it has one.
     pub node: u16,
     pub generation: u32,
@@ -19,20 +21,20 @@ pub struct Introduction {
 
 impl Introduction {
     pub(super) fn of(hello: &Hello<'_>) -> Introduction {
-        let Hello { cluster, node, generation, epoch, version, rules, listen, weight, joining } = *hello;
+        let Hello { cluster, id, node, generation, epoch, version, rules, listen, weight, joining } = *hello;
         let (version, listen) = (version.to_string(), listen.to_string());
-        Introduction { cluster, node, generation, epoch, version, rules, listen, weight, joining }
+        Introduction { cluster, id, node, generation, epoch, version, rules, listen, weight, joining }
     }
 
     pub fn hello(&self) -> Hello<'_> {
-        let Introduction { cluster, node, generation, epoch, rules, weight, joining, .. } = *self;
+        let Introduction { cluster, id, node, generation, epoch, rules, weight, joining, .. } = *self;
         let (version, listen) = (self.version.as_str(), self.listen.as_str());
-        Hello { cluster, node, generation, epoch, version, rules, listen, weight, joining }
+        Hello { cluster, id, node, generation, epoch, version, rules, listen, weight, joining }
     }
 
     /// Whether the other is this very node, which has dialed its own address.
     pub(super) fn is(&self, other: &Introduction) -> bool {
-        (self.node, self.generation, &self.listen) == (other.node, other.generation, &other.listen)
+        (self.id, self.generation) == (other.id, other.generation)
     }
 
     /// What keeps the two apart, in one line.

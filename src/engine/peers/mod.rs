@@ -1,35 +1,72 @@
-//! Links between the nodes of a cluster: TCP underneath, words on top.
+//! A node among others: links between the nodes of a cluster, TCP underneath, words on top; and what a node does with what its
+//! peers say.
 //!
 //! ```text
-//!   owner:  Wires::send ── PeerWord ──► frames ──► TLS ──► LinkPort ──► links thread
-//!           Wires::take ◄── Up · Word · Down · Refused ◄── frames ◄── TLS ◄── LinkEvent
+//!   PeerDesk:  Council (table, rights) · UrlPost (URLs) · ShareKeeping (what is ours) · Rounds (how far all are)
+//!      │ ▲
+//!   Wires::send ── PeerWord ──► frames ──► TLS ──► LinkPort ──► links thread
+//!   Wires::take ◄── Up · Word · Down · Refused ◄── frames ◄── TLS ◄── LinkEvent
 //!
 //!   a link:   HELLO ◄─► HELLO, each judged      the higher number: TABLE_ASK, "I accept you"
 //!                                               the lower number:  TABLE_ASK, "and this is the link"
 //! ```
 //!
-//! | file           | holds                                                                                |
-//! |----------------|--------------------------------------------------------------------------------------|
-//! | `introduction` | who a node is, and what keeps two of them apart                                      |
-//! | `peer_event`   | what the owner hears, and what it is asked                                           |
-//! | `wire`         | one link: its TLS, its frames, how far the two have come                             |
-//! | `dialing`      | addresses that are dialed, and those that rest while there is a link anyway          |
-//! | `refusals`     | who was refused and why, each told once                                              |
-//! | `wires`        | all links, one between two nodes                                                     |
+//! | file            | holds                                                                                |
+//! |-----------------|--------------------------------------------------------------------------------------|
+//! | `introduction`  | who a node is, and what keeps two of them apart                                      |
+//! | `peer_event`    | what the owner hears, and what it is asked                                           |
+//! | `wire`          | one link: its TLS, its frames, how far the two have come                             |
+//! | `dialing`       | addresses that are dialed, and those that rest while there is a link anyway          |
+//! | `refusals`      | who was refused and why, each told once                                              |
+//! | `wires`         | all links, one between two nodes                                                     |
+//! | `node_files`    | what a node keeps on its disk                                                        |
+//! | `index_asks`    | questions to the index of this node                                                  |
+//! | `url_post`      | URLs to their owners, out of the ledger, and from others into the index              |
+//! | `share_keeping` | the share that the index goes by, and partitions that are given away                 |
+//! | `ticket_desk`   | tickets of addresses: those that this node wants, and those that it keeps            |
+//! | `rounds`        | how far every node is, round by round                                                |
+//! | `seen`          | how a cluster stands, as one of its nodes sees it                                    |
+//! | `peer_desk`     | what a node knows of its cluster, and what it answers to its peers                   |
+//! | `peer_actor`    | all of it as one thread turns it                                                     |
+//! | `setup`         | what a node is told of its cluster, and what its disk knows of it                    |
 //!
 //! Two nodes dial each other, often at the same time, and keep one link. The node with the lower number decides which: it
 //! speaks on the link that it keeps and closes the other. A node without a number decides nothing; between two of them the
 //! one that was dialed does. So the two never differ, and a link that is closed for another has carried no word of an owner.
 
 mod dialing;
+mod index_asks;
 mod introduction;
+mod node_files;
+mod peer_actor;
+mod peer_desk;
 mod peer_event;
 mod refusals;
+mod rounds;
+mod seen;
+mod setup;
+mod share_keeping;
 #[cfg(test)]
 mod tests;
+mod ticket_desk;
+mod url_post;
 mod wire;
 mod wires;
 
-pub use introduction::Introduction;
-pub use peer_event::{Peer, PeerEvent, PeerOwner};
-pub use wires::Wires;
+pub(crate) use introduction::Introduction;
+pub use node_files::NodeFiles;
+pub use peer_actor::PeerActor;
+pub(crate) use peer_event::{Peer, PeerEvent, PeerOwner};
+pub(crate) use setup::ActorParts;
+pub use setup::{ClusterTold, PeersSetup};
+pub(crate) use wires::Wires;
+
+use crate::proto::peer_wire::PeerWord;
+
+/// The way to peers that a link stands to.
+trait Sends {
+    fn send(&mut self, node: u16, word: &PeerWord<'_>);
+
+    /// Whether a peer is linked and takes more.
+    fn has_room(&self, node: u16) -> bool;
+}

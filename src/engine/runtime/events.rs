@@ -133,6 +133,17 @@ events! {
     DomainHandedOver "domain_handed_over" Info ["domain"] "a master has what a domain that moved brings along";
     DomainOpened "domain_opened" Info ["domain"] "a domain came from another server";
     HandoverFails "handover_fails" Warn ["domain"] "what a domain brings along cannot be written or read; it is tried again";
+    ClusterMade "cluster_made" Info ["path"] "a new cluster, and the key file by which other nodes join it";
+    ClusterJoined "cluster_joined" Info ["node"] "this node is in the table of its cluster, under this number";
+    TableChanged "table_changed" Info ["epoch", "nodes", "partitions"] "who owns what in the cluster has changed, and how much of it is this node's";
+    PeerUp "peer_up" Info ["node", "addr"] "a link with another node of the cluster stands";
+    PeerDown "peer_down" Warn ["node", "cause"] "a link with another node of the cluster is gone; it is made again";
+    PeerRefused "peer_refused" Warn ["addr", "cause"] "two nodes cannot be in one cluster, and what differs between them";
+    ClusterFiles "cluster_files" Warn ["cause"] "a file of the cluster cannot be written; it is tried again";
+    RightLost "right_lost" Warn [] "the right of this node to ask hosts is over, as no majority of the voters renews it; it waits";
+    RightHeld "right_held" Info [] "this node has the right to ask the hosts of its partitions, and renews it";
+    TakenOver "taken_over" Warn [] "other nodes took over what this node had, as they did not hear it; it begins anew";
+    VoteLost "vote_lost" Error ["cause"] "the disk refused what this node promised as a voter; it has no vote until it is started again";
     SpiderJoined "spider_joined" Info ["peer"] "a spider has connected to the URL server";
     SpiderGone "spider_gone" Warn ["peer", "cause"] "a spider's connection ended; its work is sent again";
     BadLine "bad_line" Warn ["peer", "cause"] "a peer sent a line that cannot be understood, and was disconnected";

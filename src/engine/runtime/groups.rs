@@ -185,6 +185,6 @@ mod tests {
             assert_eq!(Group::Results.labels()[result_at(result)], result.name());
         }
         assert_eq!(Group::HostStates.labels()[2..4], ["rate", "response_time"]);
-        assert_eq!(Group::HostStates.labels()[12..], ["set_aside", "idle"]);
+        assert_eq!(Group::HostStates.labels()[14..], ["set_aside", "idle"]);
     }
 }

@@ -99,6 +99,14 @@ pub enum NodeError {
     /// What was taken from a master cannot be told.
     #[error("{0}")]
     Master(String),
+    /// What keeps a node from being one of its cluster.
+    #[error("{0}")]
+    Cluster(String),
+    #[error(
+        "other nodes have taken over {} of this node, which they did not hear: it begins anew with what is left to it",
+        counted(*.partitions as u64, "partition")
+    )]
+    TakenOver { partitions: usize },
     #[error("{0}")]
     Dealing(String),
     #[error("the spool {path}: {cause} (choose another with spool of [master])")]

@@ -130,7 +130,7 @@ impl WorkSource for OrderQueue {
             return Ended::Store(EndedOrder::Fetched { doc_id, fetched, span });
         };
         match again {
-            Retry::StaleConnection | Retry::NoSocket | Retry::NoWay => {}
+            Retry::StaleConnection | Retry::NoSocket | Retry::NoWay | Retry::TooLate => {}
             Retry::NewRequest => out.log.order(doc_id, &fetched, span),
             // Nobody is told: its URL server sends it elsewhere, as it does what waits here.
             Retry::Stopped => return Ended::Over(fetched.bytes),

@@ -57,6 +57,7 @@ impl Rights {
     /// When the right of this node ends, for partitions that it has a right to: the one number that a gate compares with.
     pub fn right_until(&self) -> Now {
         match self.standing() {
+            Some(table) if has_one_voter(table) => Now::NEVER,
             Some(_) => self.holder.right_until(),
             None => Now::ZERO,
         }
@@ -72,12 +73,12 @@ impl Rights {
         self.watch.silent_us(node, now)
     }
 
-    /// The table, if it knows this node in the generation that is open.
+    /// The table, if it knows this node in the generation that is open; with one voter there are none.
     fn standing(&self) -> Option<&Table> {
         let table = self.writer.table()?;
-        let known = table.node(self.me.number)?;
-        let stands = Some(known.generation) == self.holder.generation() && known.state != NodeState::Left;
-        stands.then_some(table.as_ref())
+        let known = table.node(self.me.number).filter(|known| known.id == self.me.id)?;
+        let is_open = has_one_voter(table) || Some(known.generation) == self.holder.generation();
+        (is_open && known.state != NodeState::Left).then_some(table.as_ref())
     }
 
     /// Takes the beat of another node, as gossip tells it.
@@ -128,10 +129,15 @@ impl Rights {
     pub fn tick(&mut self, now: Now, stamp_ms: u64) -> Vec<Wish> {
         let mut wishes = Vec::new();
         let mut wish = |register, change| wishes.push(Wish { register, change });
-        if let Some(change) = self.holder.tick(now) {
+        let table = self.writer.table().cloned();
+        let beats = table.as_ref().is_some_and(|table| !has_one_voter(table));
+        if beats && let Some(change) = self.holder.tick(now) {
             wish(Register::Beat(self.me.number), change);
         }
-        if let (Some(table), Some(generation)) = (self.writer.table().cloned(), self.holder.generation()) {
+        if let Some(table) = table.as_ref().filter(|_| !beats) {
+            self.join_by_word(table);
+        }
+        if let (Some(table), Some(generation)) = (table.filter(|_| beats), self.holder.generation()) {
             for (node, change) in self.watch.tick(&table, now) {
                 wish(Register::Beat(node), change);
             }
@@ -177,7 +183,23 @@ impl Rights {
 
     /// When to call [`Rights::tick`] at the latest; the beats of others are looked at whenever it is called.
     pub fn next_due(&self) -> Option<Now> {
-        self.holder.next_due().into_iter().chain(self.writer.next_due()).min()
+        let beats = self.writer.table().is_some_and(|table| !has_one_voter(table));
+        let beat = self.holder.next_due().filter(|_| beats);
+        beat.into_iter().chain(self.writer.next_due()).min()
+    }
+
+    /// With one voter: this node is in the table, with the address that it has.
+    fn join_by_word(&mut self, table: &Table) {
+        let me = match table.node(self.me.number) {
+            Some(known) if known.state == NodeState::Left => {
+                TableNode { state: NodeState::Member, ..self.me.clone() }
+            }
+            Some(known) => TableNode { generation: known.generation, state: known.state, ..self.me.clone() },
+            None => self.me.clone(),
+        };
+        if table.node(self.me.number) != Some(&me) {
+            self.writer.want(TableChange::Join(me));
+        }
     }
 
     fn settle(&mut self) {
@@ -192,6 +214,13 @@ impl Rights {
             }
         }
     }
+}
+
+/// With one voter there is no majority that could say a silent node is gone: nothing moves without its owner's word, and a
+/// right does not end. Nobody beats then, and who never beat cannot be sealed: a node that does not know yet that there are more
+/// voters keeps what it has.
+fn has_one_voter(table: &Table) -> bool {
+    table.voters().len() == 1
 }
 
 fn same_takeover(one: &TableChange, other: &TableChange) -> bool {
@@ -209,6 +238,8 @@ fn still_wanted(change: &TableChange, generation: Option<u32>, stopped: &BTreeSe
         TableChange::Give { partitions, .. } => {
             partitions.iter().all(|partition| stopped.contains(partition))
         }
+        // Others may be better to be asked by now.
+        TableChange::Voters(_) => false,
         _ => true,
     }
 }

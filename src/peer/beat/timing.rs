@@ -61,6 +61,12 @@ impl Timing {
         self.hold_us
     }
 
+    /// A change of a register has its outcome within this: disks of voters that also crawl may take seconds to keep what is
+    /// promised, and three attempts fit into a right.
+    pub fn patience_us(&self) -> u64 {
+        (self.hold_us / 3).clamp(4 * S, 15 * S)
+    }
+
     pub fn wait_us(&self) -> u64 {
         self.wait_us
     }

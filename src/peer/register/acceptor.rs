@@ -90,7 +90,7 @@ pub struct Spoken {
 /// [`Spoken::answer`]. If the write fails, the process may not go on as a voter: what it knows is more than what it kept.
 #[derive(Clone, Debug)]
 pub struct Acceptor {
-    /// Drawn when the disk was new.
+    /// What it is asked by: of its disk, and of who votes with it.
     disk: u64,
     registers: BTreeMap<Register, Kept>,
 }
@@ -103,6 +103,11 @@ impl Acceptor {
 
     pub fn disk(&self) -> u64 {
         self.disk
+    }
+
+    /// It is asked by another number from now on: others vote with it.
+    pub fn set_disk(&mut self, disk: u64) {
+        self.disk = disk;
     }
 
     /// What is kept of a register.

@@ -145,6 +145,13 @@ impl Proposer {
         }
     }
 
+    /// The same, idle and asking other voters. No ballot of its comes again.
+    #[must_use]
+    pub fn among(&self, voters: Vec<Voter>) -> Proposer {
+        let seen = self.seen;
+        Proposer { seen, ..Proposer::new(self.register, self.node, self.start, voters, self.pace) }
+    }
+
     pub fn register(&self) -> Register {
         self.register
     }

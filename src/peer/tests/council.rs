@@ -7,9 +7,10 @@ use crate::base::{Now, Rng};
 use crate::peer::beat::{Rights, Timing};
 use crate::peer::council::{Action, Council, Seat};
 use crate::peer::register::{Acceptor, Answer, Kept, Pace, Register, Request, Voter};
-use crate::peer::{Table, TableChange};
-use crate::proto::partition::Partition;
+use crate::peer::{Table, TableChange, name_at_start, table_at_start, voters_of};
+use crate::proto::partition::{Partition, Spread};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 const S: u64 = 1_000_000;
 const NODES: u16 = 4;
@@ -36,6 +37,8 @@ struct Peer {
     back_at: u64,
     /// It cannot be reached until then, nor reach anybody.
     cut_until: u64,
+    /// The table that its disk has.
+    table: Option<Table>,
 }
 
 struct World {
@@ -50,7 +53,19 @@ struct World {
     takeovers: u64,
     /// The wait is as short as a fault makes it.
     timing: Timing,
-    forgets: bool,
+    fault: Fault,
+    /// There is one voter at first, and three later.
+    grows: bool,
+}
+
+/// What is broken on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// Voters forget what they promised.
+    Forgets,
+    /// Who beats does not remember that there are beats.
+    Unkept,
 }
 
 fn voters() -> Vec<Voter> {
@@ -62,7 +77,7 @@ fn timing() -> Timing {
 }
 
 impl World {
-    fn new(seed: u64, timing: Timing, forgets: bool) -> World {
+    fn new(seed: u64, timing: Timing, grows: bool, fault: Fault) -> World {
         let mut rng = Rng::new(seed);
         let peers = (0..NODES)
             .map(|_| Peer {
@@ -74,10 +89,11 @@ impl World {
                 ready_at: 0,
                 back_at: 0,
                 cut_until: 0,
+                table: None,
             })
             .collect();
         let (wire, tables, seen) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        World { rng, truth: 0, peers, wire, tables, seen, takeovers: 0, timing, forgets }
+        World { rng, truth: 0, peers, wire, tables, seen, takeovers: 0, timing, fault, grows }
     }
 
     fn peer(&mut self, number: u16) -> &mut Peer {
@@ -86,16 +102,53 @@ impl World {
 
     fn start(&mut self, number: u16) {
         let (timing, rng) = (self.timing, Rng::new(self.rng.next_u64()));
-        let forgets = self.forgets;
+        let (forgets, grows) = (self.fault == Fault::Forgets, self.grows);
+        let now = self.peers[usize::from(number) - 1].clock.local(self.truth);
         let peer = self.peer(number);
         peer.starts += 1;
-        let founding: Option<Table> = (number == 1).then(|| table_of(NODES));
-        let seat =
-            Seat { node: number, start: peer.starts, voters: voters(), pace: PACE, patience_us: 4 * S };
         let kept = if forgets { BTreeMap::new() } else { peer.disk.clone() };
-        let acceptor = (number <= VOTERS).then(|| Acceptor::open(u64::from(number) * 100, kept));
-        let council = Council::new(seat, Rights::new(node(number), timing, founding), acceptor, rng);
+        let (id, start, pace, patience_us) = (node(number).id, peer.starts, PACE, 4 * S);
+        let (voters, name, founding, told) = if grows {
+            let first = Table::first((1..=NODES).map(node).collect(), vec![1], Spread::Host, 0).unwrap();
+            // Who is not the first is told of the table later.
+            let told = table_at_start(number, peer.table.clone(), &kept);
+            let founding = (number == 1 && told.is_none()).then(|| first.clone());
+            let begins = told.as_ref().unwrap_or(&first);
+            (voters_of(begins), name_at_start((number, id), begins, &kept), founding, told)
+        } else {
+            (voters(), u64::from(number) * 100, (number == 1).then(|| table_of(NODES)), None)
+        };
+        let seat = Seat { node: number, id, start, voters, pace, patience_us };
+        let acceptor = (grows || number <= VOTERS).then(|| Acceptor::open(name, kept));
+        let rights = Rights::new(node(number), timing, founding);
+        let mut council = Council::new(seat, rights, acceptor, rng);
+        told.into_iter().for_each(|told| council.told(Arc::new(told), now));
         (peer.council, peer.waiting) = (Some(council), Vec::new());
+    }
+
+    /// Keeps the table on disk. Nothing is asked before that.
+    fn keep_table(&mut self, number: u16) {
+        let unkept = self.fault == Fault::Unkept;
+        let peer = self.peer(number);
+        let known = peer.council.as_ref().and_then(|council| council.rights().table());
+        if let Some(known) = known.filter(|known| !unkept || known.voters().len() == 1) {
+            peer.table = Some(Table::clone(known));
+        }
+    }
+
+    /// The sole voter wants others to vote with it, whoever they are.
+    fn want_voters(&mut self, number: u16) {
+        let (one, other) =
+            (1 + self.rng.below(u64::from(NODES)) as u16, 1 + self.rng.below(u64::from(NODES)) as u16);
+        if self.rng.below(20) > 0 || one == other || one == number || other == number {
+            return;
+        }
+        let Some(council) = &mut self.peer(number).council else { return };
+        if council.rights().table().is_some_and(|table| table.voters() == [number]) {
+            let mut voters = [number, one, other];
+            voters.sort_unstable();
+            council.rights_mut().want(TableChange::Voters(voters));
+        }
     }
 
     fn kill(&mut self, number: u16, for_us: u64) {
@@ -142,7 +195,7 @@ impl World {
             let now = peer.clock.local(truth);
             let Some(council) = &mut peer.council else { continue };
             match word {
-                Word::Ask(request) => council.asked(from, request, &mut out),
+                Word::Ask(request) => council.asked(from, request, now, &mut out),
                 Word::Answer(answer) => council.answered(from, answer, now, &mut out),
             }
             self.act(to, out);
@@ -167,7 +220,7 @@ impl World {
                 if let Some(beat) = beat {
                     council.heard(*from, *beat, now);
                 }
-                table.iter().for_each(|table| council.told(table.clone()));
+                table.iter().for_each(|table| council.told(table.clone(), now));
             }
         }
     }
@@ -188,6 +241,9 @@ impl World {
                 continue;
             }
             let now = peer.clock.local(truth);
+            self.keep_table(number);
+            self.want_voters(number);
+            let peer = self.peer(number);
             let mut out = Vec::new();
             let is_due = |council: &Council| council.next_due().is_none_or(|due| due <= now);
             if let Some(council) = peer.council.as_mut().filter(|council| is_due(council)) {
@@ -254,8 +310,8 @@ impl World {
 }
 
 /// A day of kills, cuts and returns; then quiet, after which everybody has a part again.
-fn run(seed: u64, timing: Timing, forgets: bool) -> World {
-    let mut world = World::new(seed, timing, forgets);
+fn run(seed: u64, timing: Timing, grows: bool, fault: Fault) -> World {
+    let mut world = World::new(seed, timing, grows, fault);
     for _ in 0..12_000 {
         if world.rng.below(400) == 0 {
             let number = 1 + world.rng.below(u64::from(NODES)) as u16;
@@ -278,23 +334,48 @@ fn no_two_nodes_have_one_right_and_all_have_a_part_in_the_end() {
     let mut takeovers = 0;
     for seed in seeds(4) {
         let _note = SeedNote(seed);
-        let world = run(seed, timing(), false);
+        let world = run(seed, timing(), false, Fault::None);
         takeovers += world.takeovers;
         assert_eq!(world.owners(), (1..=NODES).collect(), "after {} s", world.truth / S);
     }
     assert!(takeovers > 0, "the test is of nothing if nobody is ever taken over");
 }
 
+/// From one voter to three, through kills and cuts at any moment: nobody has two owners, no epoch two tables, and in the end
+/// there are three voters and everybody has a part.
+#[test]
+fn one_voter_becomes_three() {
+    let mut takeovers = 0;
+    for seed in seeds(6) {
+        let _note = SeedNote(seed);
+        let world = run(seed, timing(), true, Fault::None);
+        takeovers += world.takeovers;
+        assert_eq!(world.owners(), (1..=NODES).collect(), "after {} s", world.truth / S);
+        let table = world.peers[0].council.as_ref().and_then(|council| council.rights().table()).unwrap();
+        assert_eq!(table.voters().len(), 3);
+    }
+    assert!(takeovers > 0, "the test is of nothing if nobody is ever taken over");
+}
+
+/// Whoever beat and does not know it any more has a right that never ends, and another one takes over what it has.
+#[test]
+fn who_forgets_that_there_are_beats_is_found() {
+    let found =
+        (0..20).any(|seed| std::panic::catch_unwind(|| run(seed, timing(), true, Fault::Unkept)).is_err());
+    assert!(found, "the judge sees nothing");
+}
+
 /// A voter that forgets what it promised lets two tables of one epoch come to be.
 #[test]
 fn voters_that_forget_are_found() {
-    let found = (0..20).any(|seed| std::panic::catch_unwind(|| run(seed, timing(), true)).is_err());
+    let found =
+        (0..20).any(|seed| std::panic::catch_unwind(|| run(seed, timing(), false, Fault::Forgets)).is_err());
     assert!(found, "the judge sees nothing");
 }
 
 #[test]
 fn who_is_no_voter_says_nothing_and_next_due_leads_on() {
-    let seat = Seat { node: 4, start: 1, voters: voters(), pace: PACE, patience_us: 4 * S };
+    let seat = Seat { node: 4, id: 4, start: 1, voters: voters(), pace: PACE, patience_us: 4 * S };
     let mut council = Council::new(seat, Rights::new(node(4), timing(), None), None, Rng::new(1));
     let mut out = Vec::new();
     council.tick(Now::from_us(S), 0, &mut out);
@@ -302,7 +383,7 @@ fn who_is_no_voter_says_nothing_and_next_due_leads_on() {
     assert!(asks >= usize::from(VOTERS), "every voter is asked: {out:?}");
     let Some(Action::Ask { request, .. }) = out.first().cloned() else { panic!("{out:?}") };
     let mut answers = Vec::new();
-    council.asked(1, request, &mut answers);
+    council.asked(1, request, Now::from_us(S), &mut answers);
     assert!(answers.is_empty());
     assert!(council.next_due().is_some());
 }

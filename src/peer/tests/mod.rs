@@ -10,6 +10,7 @@ mod linear;
 mod quiet;
 mod register;
 mod rights;
+mod sponsor;
 mod table;
 mod ticket;
 mod voting;

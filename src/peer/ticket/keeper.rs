@@ -4,7 +4,7 @@ use super::{Back, CLOSED_US, Grant, SLICE_US, TICKET_US, Wait, Want, kept_us, ow
 use crate::base::Now;
 use crate::limits::{TICKET_LINE_BYTES_MAX, TICKET_WAITERS_MAX, TICKETS_KEPT_MAX};
 use crate::proto::partition::Partition;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One who waits and has not asked again for so long has gone.
 const GONE_US: u64 = 30_000_000;
@@ -81,6 +81,27 @@ impl<K: Clone + Ord> Keeper<K> {
             closed: BTreeMap::new(),
             kept_us,
         }
+    }
+
+    /// A keeper whose node never kept anything before.
+    pub fn fresh(slots: u16, pause_us: u64) -> Keeper<K> {
+        Keeper { closed_until: Now::ZERO, ..Keeper::open(slots, pause_us, Now::ZERO) }
+    }
+
+    /// Partitions of which something is lent, or owed a pause; `None` while it is not known what was lent before.
+    pub fn busy(&mut self, now: Now) -> Option<BTreeSet<Partition>> {
+        if self.closed_until > now {
+            return None;
+        }
+        let mut busy: BTreeSet<Partition> =
+            self.closed.iter().filter(|(_, until)| **until > now).map(|(partition, _)| *partition).collect();
+        for entry in self.entries.values_mut() {
+            entry.expire(now);
+            if entry.lent.is_some() || entry.due > now {
+                busy.insert(entry.partition);
+            }
+        }
+        Some(busy)
     }
 
     /// Lends nothing of a partition until what another keeper may have lent is over: after a takeover, if

@@ -53,7 +53,12 @@ impl Partitioner {
 
     /// The partition of a URL in normal form: the top bits of the hash of its [key](Partitioner::key).
     pub fn of(&self, url: &str) -> Partition {
-        let hash = xxh3_64_with_seed(self.key(url).as_bytes(), self.seed);
+        self.of_key(self.key(url))
+    }
+
+    /// The partition of a key itself.
+    pub fn of_key(&self, key: &str) -> Partition {
+        let hash = xxh3_64_with_seed(key.as_bytes(), self.seed);
         Partition((hash >> (u64::BITS - PARTITION_BITS)) as u16)
     }
 

@@ -16,6 +16,10 @@ impl Share {
         Share { partitioner, node, epoch, owners: owners.into() }
     }
 
+    pub fn partitioner(&self) -> &Partitioner {
+        &self.partitioner
+    }
+
     pub fn node(&self) -> u16 {
         self.node
     }
@@ -33,14 +37,17 @@ impl Share {
         self.owners.get(partition.index()).copied().unwrap_or(0)
     }
 
+    /// Whether a partition is this node's. One without a number has none.
+    pub fn owns(&self, partition: Partition) -> bool {
+        self.node != 0 && self.owner(partition) == self.node
+    }
+
     pub fn is_ours(&self, url: &str) -> bool {
-        self.owner(self.partition_of(url)) == self.node
+        self.owns(self.partition_of(url))
     }
 
     /// Partitions that this node has here and has not in `next`.
     pub fn lost_in<'a>(&'a self, next: &'a Share) -> impl Iterator<Item = Partition> + 'a {
-        let is_lost =
-            |&partition: &Partition| self.owner(partition) == self.node && next.owner(partition) != next.node;
-        Partition::all().filter(is_lost)
+        Partition::all().filter(|&partition| self.owns(partition) && !next.owns(partition))
     }
 }

@@ -7,6 +7,8 @@ use crate::limits::{PEER_LISTEN_BYTES_MAX, PEER_VERSION_BYTES_MAX};
 pub struct Hello<'a> {
     /// The cluster's id, as its key file has it.
     pub cluster: [u8; 16],
+    /// Drawn when its disk was new: whoever lost the disk is another node.
+    pub id: u64,
     pub node: u16,
     /// Grows whenever a node of this number begins anew.
     pub generation: u32,
@@ -27,6 +29,7 @@ pub struct Hello<'a> {
 impl<'a> Hello<'a> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.cluster);
+        out.extend_from_slice(&self.id.to_le_bytes());
         out.extend_from_slice(&self.node.to_le_bytes());
         out.extend_from_slice(&self.generation.to_le_bytes());
         out.extend_from_slice(&self.epoch.to_le_bytes());
@@ -40,6 +43,7 @@ impl<'a> Hello<'a> {
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Hello<'a>, FrameError> {
         Ok(Hello {
             cluster: fields.array()?,
+            id: fields.u64()?,
             node: fields.u16()?,
             generation: fields.u32()?,
             epoch: fields.u64()?,

@@ -17,6 +17,12 @@ pub struct UrlBatch<'a> {
 const HEAD_BYTES: usize = 8 + 2;
 
 impl<'a> UrlBatch<'a> {
+    /// What a builder of this process made, see [`UrlBatchBuilder::take`], under its number.
+    pub fn built(batch: u64, bytes: &'a [u8]) -> UrlBatch<'a> {
+        let (count, items) = bytes.split_first_chunk::<2>().unwrap_or((&[0; 2], &[]));
+        UrlBatch { batch, count: u16::from_le_bytes(*count), items }
+    }
+
     /// How many items it has.
     pub fn count(&self) -> usize {
         usize::from(self.count)
@@ -137,6 +143,15 @@ impl UrlBatchBuilder {
     /// What was put in, under this number.
     pub fn batch(&self, batch: u64) -> UrlBatch<'_> {
         UrlBatch { batch, count: self.count, items: &self.items }
+    }
+
+    /// What was put in, as [`UrlBatch::built`] takes it; it is empty then.
+    pub fn take(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(2 + self.items.len());
+        bytes.extend_from_slice(&self.count.to_le_bytes());
+        bytes.extend_from_slice(&self.items);
+        self.clear();
+        bytes
     }
 
     /// Makes it empty, for the next batch.

@@ -158,7 +158,7 @@ impl FeedsWorld {
         let setup = NodeSetup::new(config);
         let directory = DataDir::open(self.folder.path()).expect("the directory is free");
         let now_s = (self.now_us / 1_000_000) as u32;
-        let index = OpenIndex::open_at(&setup.config, &directory, now_s, |_| {});
+        let index = OpenIndex::open_at(&setup.config, &directory, None, now_s, |_| {});
         let index = index.unwrap_or_else(|error| panic!("the index: {error}"));
         // Some name their feeds each time.
         let is_named = self.report.deaths == 0 || self.rng.chance(500);

@@ -174,7 +174,7 @@ impl Surroundings<'_> {
         let (config, folder) = (&setup.config, setup.config.store.data.clone());
         let directory = DataDir::open(&folder).expect("the directory is free");
         let now_s = u32::try_from(WALL.unix_ms(now) / 1_000).expect("a time of this century");
-        let index = OpenIndex::open_at(config, &directory, now_s, |_| {});
+        let index = OpenIndex::open_at(config, &directory, None, now_s, |_| {});
         let index = index.unwrap_or_else(|error| panic!("the index of node {number}: {error}"));
         let task = CrawlTask {
             seeds: Vec::new(),

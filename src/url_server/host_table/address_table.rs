@@ -45,6 +45,11 @@ impl Address {
         self.open < rules.concurrent && !(self.unsent > 0 && self.pace.gap_us(rules) > 0)
     }
 
+    /// Whether something is open here, or somebody is about to send before `soon`.
+    pub fn is_needed(&self, soon: Now) -> bool {
+        self.open > 0 || self.claimed || (self.is_waited_for() && self.pace.due() <= soon)
+    }
+
     pub fn is_waited_for(&self) -> bool {
         self.last != NO_HOST
     }
@@ -138,6 +143,10 @@ impl AddressTable {
         });
         self.rows[slot as usize].hosts += 1;
         slot
+    }
+
+    pub fn find(&self, ip: IpAddr) -> Option<u32> {
+        self.by_ip.find(self.hashes.hash_one(ip), |&slot| self.rows[slot as usize].ip == ip).copied()
     }
 
     /// Forgets an address that no host uses.

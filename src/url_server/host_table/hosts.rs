@@ -3,13 +3,13 @@ use super::fallback::Fallback;
 use super::host::{Host, MULTI_ADDRESS, WaitsIn};
 use super::host_index::{Former, HostIndex};
 use super::host_memory::HostMemory;
-use super::journal::{Clock, Journal};
+use super::journal::{Clock, Entry, Journal};
 use super::robots_state::RobotsState;
 use super::url_arena::UrlArena;
 use super::window::Active;
-use crate::base::Now;
+use crate::base::{Now, Wall, canonical};
 use crate::proto::job::{Candidate, TransId};
-use crate::url_server::niceness::Niceness;
+use crate::url_server::niceness::{Niceness, Pace};
 use rapidhash::fast::RapidHashMap;
 use std::net::IpAddr;
 use std::ops::{Index, IndexMut};
@@ -254,6 +254,22 @@ impl Hosts {
 
     pub fn address_mut(&mut self, address: u32) -> &mut Address {
         &mut self.addresses.rows[address as usize]
+    }
+
+    /// The slot of an address that some host here has.
+    pub fn find_address(&self, ip: IpAddr) -> Option<u32> {
+        self.addresses.find(ip)
+    }
+
+    /// What another server wrote about an address.
+    pub fn read_address(&self, ip: IpAddr, lines: &str, wall: Wall, now: Now) -> Option<Pace> {
+        let clock = Clock { wall, now };
+        let entries = lines.lines().rev().filter_map(|line| Entry::read(line.as_bytes(), clock, ""));
+        let mut of_it = entries.filter_map(|entry| match entry {
+            Entry::Address(whose, pace) if whose == canonical(ip) => Some(pace),
+            _ => None,
+        });
+        of_it.next()
     }
 
     pub fn addresses(&self) -> &[Address] {

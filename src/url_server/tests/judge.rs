@@ -50,6 +50,7 @@ impl Model {
         assert!(now >= due, "{} asked {} us early: {:?}", host.url, due - now, host.manners);
         assert!(now >= ip_due, "an address asked {} us early: {address:?}", ip_due - now);
         let waits = |open: &[&Open], gap: u64| gap > 0 && open.iter().any(|open| !open.sent);
+        self.may_ask(ip, order.send_by);
         assert!(!waits(&here, host.manners.gap(&host_rules)), "beside one that is not out yet");
         assert!(!waits(&there, address.gap(&ip_rules)), "beside one of its address that is not out yet");
 
@@ -113,6 +114,7 @@ impl Model {
             false => self.dead[ip] != self.rng.chance(50),
         };
         let (more, last_word) = (order.more, now);
+        let send_by = order.send_by.us().saturating_add(self.base);
         let open = Open {
             trans,
             kind,
@@ -126,6 +128,7 @@ impl Model {
             sent: false,
             mute,
             last_word,
+            send_by,
         };
         self.open.push(open);
     }
@@ -214,6 +217,9 @@ impl Model {
             }
             let ips = host.ips.iter().map(|&ip| self.ips[ip].latest).max().unwrap_or(0);
             let when = host.manners.latest.max(ips) + TICKS;
+            if !self.is_lent(host, when, due) {
+                continue;
+            }
             assert!(when > self.now, "{} could have been asked: {:?}", host.url, host.gate);
             let due = due.expect("somebody waits for a pause to end");
             assert!(due.us() + self.base <= when, "{}: {due:?} would be too late", host.url);
@@ -276,6 +282,7 @@ impl Model {
 
     /// What holds between any two events.
     pub(super) fn check(&mut self) {
+        self.hear_loans();
         self.collect_journal();
         self.server.take_set_aside();
         assert!(self.server.invariants());
@@ -306,6 +313,7 @@ impl Model {
             }
             self.disk_turn();
             self.place_errands();
+            self.lend_all();
             self.serve();
             self.check();
             rounds += 1;
@@ -321,7 +329,7 @@ impl Model {
                 continue;
             }
             let answered = self.docs.is_empty() && self.errands.is_empty();
-            if answered || self.disk_is_asked() {
+            if answered || self.disk_is_asked() || self.has_wants() {
                 continue;
             }
             let unplaced = self.errands.values().any(|ask| !ask.placed);
@@ -337,5 +345,6 @@ impl Model {
             self.disk_turn();
         }
         assert!(self.disk.is_empty(), "nobody comes back for {:?}", self.disk.keys());
+        self.all_given_back();
     }
 }

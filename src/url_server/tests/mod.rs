@@ -3,6 +3,8 @@
 
 mod addresses;
 mod judge;
+mod lender;
+mod loans;
 mod model;
 mod promises;
 mod web;

@@ -8,6 +8,7 @@
 
 use super::addresses::{address, some_of};
 use super::judge::TICKS;
+use super::lender::Lender;
 use super::web::{Gate, Manners, RobotsAnswer, SECOND, Temper, report};
 use crate::base::{Now, Rng, Wall};
 use crate::proto::job::{Candidate, Job, TransId};
@@ -64,6 +65,8 @@ pub(super) struct Open {
     /// Its spider will never report on it.
     pub mute: bool,
     pub last_word: u64,
+    /// It may not be sent from then on.
+    pub send_by: u64,
 }
 
 #[derive(Debug)]
@@ -99,6 +102,8 @@ pub(super) struct Model {
     /// Every host has a slot of its own, so nothing of it is ever forgotten.
     pub roomy: bool,
     pub links: bool,
+    /// Who lends addresses, in a cluster.
+    pub lender: Option<Lender>,
     pub restarted: bool,
     pub calm: bool,
     pub docs: BTreeMap<u32, (Job, bool)>,
@@ -185,7 +190,9 @@ impl Model {
         });
         let hosts = hosts.collect();
         let links = rng.chance(400);
+        let lender = rng.chance(500).then(|| Lender::new(ip_count));
         let server = UrlServer::new(config.clone(), Now::ZERO);
+        let server = if lender.is_some() { server.with_loans() } else { server };
         Model {
             step: 0,
             server: if links { server.with_spiders_behind_links(Now::ZERO) } else { server },
@@ -199,6 +206,7 @@ impl Model {
             moved_on: 0,
             roomy,
             links,
+            lender,
             restarted: false,
             calm: false,
             docs: BTreeMap::new(),
@@ -239,6 +247,9 @@ impl Model {
         }
         self.disk_turn();
         self.place_errands();
+        if self.rng.chance(250) {
+            self.lender_step();
+        }
     }
 
     fn admit(&mut self) {
@@ -280,6 +291,7 @@ impl Model {
             while self.acquire() {}
             let due = self.server.next_due();
             if due.is_none_or(|due| due > self.at()) {
+                self.hear_loans();
                 return self.nobody_starves(due);
             }
         }
@@ -288,6 +300,7 @@ impl Model {
 
     pub(super) fn tick(&mut self) {
         self.server.tick(self.at());
+        self.hear_loans();
         let silence = self.config.spider_silence_us;
         let (kept, lost): (Vec<Open>, Vec<Open>) = std::mem::take(&mut self.open)
             .into_iter()
@@ -366,10 +379,13 @@ impl Model {
     fn speak(&mut self) {
         let at = self.at();
         let count = self.open.len() as u64;
-        let Some(open) = self.open.get_mut(self.rng.below(count) as usize).filter(|open| !open.mute) else {
+        let index = self.rng.below(count) as usize;
+        let Some(open) = self.open.get_mut(index).filter(|open| !open.mute) else {
             return;
         };
-        if self.rng.chance(800) && !open.dead {
+        if self.now >= open.send_by && !open.sent {
+            self.come_too_late(index);
+        } else if self.rng.chance(800) && !open.dead {
             open.sent = true;
             let host = &mut self.hosts[open.host];
             host.manners.asked(&self.config.host, self.now);
@@ -526,6 +542,9 @@ impl Model {
         if self.open.get(index).is_none_or(|open| open.mute) {
             return;
         }
+        if !self.open[index].sent && self.lender.is_some() && self.rng.chance(400) {
+            return self.come_too_late(index);
+        }
         let open = self.open.remove(index);
         self.server.put_back(open.trans, self.at());
         self.back(open);
@@ -675,6 +694,7 @@ impl Model {
             let server = std::mem::replace(&mut self.server, UrlServer::new(self.config.clone(), Now::ZERO));
             self.server = server.with_spiders_behind_links(self.at());
         }
+        self.restart_lender();
         self.restarted = true;
         (self.late, self.moved_on) = (0, 0);
         (self.used, self.gone, self.slots) = Default::default();

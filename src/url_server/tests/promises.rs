@@ -7,9 +7,9 @@ use crate::proto::url::CrawlUrl;
 use crate::url_server::view::{RobotsWord, WaitsFor};
 use crate::url_server::*;
 
-const OK: Report = Report { result: ResultCode::Ok, status: 200, took_us: 0, retry_after_s: None };
+pub(super) const OK: Report = Report { result: ResultCode::Ok, status: 200, took_us: 0, retry_after_s: None };
 
-fn config() -> UrlServerConfig {
+pub(super) fn config() -> UrlServerConfig {
     UrlServerConfig {
         queue_count: 8,
         queue_len: 4,
@@ -24,12 +24,12 @@ fn config() -> UrlServerConfig {
     }
 }
 
-fn job(doc_id: u32, url: &str, ip: &str) -> Job {
+pub(super) fn job(doc_id: u32, url: &str, ip: &str) -> Job {
     let url = CrawlUrl::parse(url).unwrap();
     Job::at(ip.parse().unwrap(), Candidate::seed(doc_id, url))
 }
 
-fn fetch(server: &mut UrlServer, now: Now) -> Order {
+pub(super) fn fetch(server: &mut UrlServer, now: Now) -> Order {
     server.tick(now);
     match server.acquire(now) {
         Acquired::Fetch(order) => order,
@@ -37,14 +37,14 @@ fn fetch(server: &mut UrlServer, now: Now) -> Order {
     }
 }
 
-fn nothing(server: &mut UrlServer, now: Now) {
+pub(super) fn nothing(server: &mut UrlServer, now: Now) {
     server.tick(now);
     assert_eq!(server.acquire(now), Acquired::Nothing);
     assert!(server.invariants());
 }
 
 /// Sends robots.txt of the next host and answers it.
-fn robots(server: &mut UrlServer, now: Now, status: u16, body: &[u8]) {
+pub(super) fn robots(server: &mut UrlServer, now: Now, status: u16, body: &[u8]) {
     let order = fetch(server, now);
     assert_eq!((order.kind, order.url.path_and_query()), (OrderKind::Robots, "/robots.txt"));
     server.sent(order.trans, now);

@@ -22,6 +22,8 @@ pub(super) struct Manners {
     pub promised: u64,
     /// The latest of all pauses that were ever open: an implementation need not shorten one.
     pub latest: u64,
+    /// The latest request, whether it counts or not: an implementation may count from there.
+    pub asked_at: Option<u64>,
 }
 
 impl Manners {
@@ -35,12 +37,13 @@ impl Manners {
     }
 
     pub fn asked(&mut self, rules: &Niceness, now: u64) {
-        self.last = Some(now);
+        (self.last, self.asked_at) = (Some(now), Some(now));
         self.note(rules);
     }
 
     pub fn note(&mut self, rules: &Niceness) {
-        self.latest = self.latest.max(self.allowed_at(rules));
+        let stretched = self.asked_at.map_or(0, |at| at + self.gap(rules));
+        self.latest = self.latest.max(self.allowed_at(rules)).max(stretched);
     }
 
     /// A 429 or 503 is answered by twice the gap that was in force, or the one its own slowness calls for.

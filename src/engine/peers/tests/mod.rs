@@ -492,7 +492,13 @@ fn a_later_generation_replaces_a_link_at_once() {
 #[test]
 fn nodes_without_a_number_are_told_apart_by_their_links() {
     let mut world = World::new(12, 3);
-    let joining = |n: usize| Introduction { node: 0, joining: true, listen: address(n), ..introduction(9) };
+    let joining = |n: usize| Introduction {
+        node: 0,
+        id: n as u64,
+        joining: true,
+        listen: address(n),
+        ..introduction(9)
+    };
     world.start(0, introduction(1));
     for n in [1, 2] {
         world.start(n, joining(n));
@@ -515,7 +521,11 @@ fn nodes_without_a_number_are_told_apart_by_their_links() {
     // They are given numbers: who they are changes, and their links with it.
     for n in [1, 2] {
         let number = n as u16 + 1;
-        world.nodes[n].wires.introduce(Introduction { listen: address(n), ..introduction(number) });
+        world.nodes[n].wires.introduce(Introduction {
+            id: n as u64,
+            listen: address(n),
+            ..introduction(number)
+        });
     }
     world.run_s(20);
     for (n, node) in world.nodes.iter().enumerate() {

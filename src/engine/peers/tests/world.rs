@@ -1,7 +1,7 @@
 //! Nodes on a simulated network, peers that say what they like, and what all of them heard.
 
-use crate::base::{Key, Now, Rng};
-use crate::driver::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb};
+use crate::base::{Key, Now};
+use crate::driver::{NoWeb, SimDriver, SimNet};
 use crate::engine::links::{LinkEvent, LinkPort, Links, LinksConfig, LinksThread};
 use crate::engine::peers::{Introduction, Peer, PeerEvent, PeerOwner, Wires};
 use crate::engine::runtime::notices::Notices;
@@ -10,7 +10,6 @@ use crate::proto::peer_tls::{NodeIdentity, new_cluster_key};
 use crate::proto::peer_wire::{FrameBuffer, Hello, PeerWord};
 use crate::rings::Doorbell;
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -30,6 +29,7 @@ pub fn address(n: usize) -> String {
 pub fn introduction(node: u16) -> Introduction {
     Introduction {
         cluster: [7; 16],
+        id: 1_000 + u64::from(node),
         node,
         generation: 1,
         epoch: 7,
@@ -280,21 +280,6 @@ fn links(
     let made = Links::new(driver, config, (silent(), silent()), Notices::default(), id as u64);
     let (links, port, _) = made.unwrap();
     (links, port)
-}
-
-/// A web that nobody asks.
-struct NoWeb;
-
-impl SimWeb for NoWeb {
-    fn connect(&mut self, _: SocketAddr, _: Now, _: &mut Rng) -> ConnectFate {
-        ConnectFate::Refuse { after_us: 100 }
-    }
-
-    fn request(&mut self, _: u64, _: SocketAddr, _: &[u8], _: Now, _: &mut Rng) -> Vec<Reaction> {
-        Vec::new()
-    }
-
-    fn closed(&mut self, _: u64) {}
 }
 
 pub struct World {

@@ -59,7 +59,7 @@ proptest! {
         let (node, generation, epoch, rules, weight) = numbers;
         let (version, listen) = (version.as_str(), listen.as_str());
         comes_back(&PeerWord::Hello(Hello {
-            cluster, node, generation, epoch, version, rules, listen, weight, joining,
+            cluster, id: epoch ^ rules, node, generation, epoch, version, rules, listen, weight, joining,
         }));
     }
 

@@ -81,6 +81,7 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
     builder.push(&odd_item(0, "https://b.example/two")).unwrap();
     let hello = Hello {
         cluster: *b"0123456789abcdef",
+        id: 6,
         node: 2,
         generation: 3,
         epoch: 4,

@@ -4,7 +4,7 @@
 
 use super::super::store_core::{StoreBounds, StoreCore};
 use crate::base::{Now, Rng, Wall};
-use crate::driver::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb};
+use crate::driver::{NoWeb, SimDriver, SimNet};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::health::Health;
 use crate::engine::runtime::shard_lane::DurablePoint;
@@ -26,21 +26,6 @@ const WORKER: usize = 2;
 
 const SEGMENT_BYTES: u64 = 1 << 20;
 const DOC_BYTES_MAX: u64 = 1 << 18;
-
-/// Nothing but the processes of the test can be connected to.
-struct NoWeb;
-
-impl SimWeb for NoWeb {
-    fn connect(&mut self, _: SocketAddr, _: Now, _: &mut Rng) -> ConnectFate {
-        ConnectFate::Refuse { after_us: 0 }
-    }
-
-    fn request(&mut self, _: u64, _: SocketAddr, _: &[u8], _: Now, _: &mut Rng) -> Vec<Reaction> {
-        Vec::new()
-    }
-
-    fn closed(&mut self, _: u64) {}
-}
 
 /// A store server that can be killed.
 struct Server {

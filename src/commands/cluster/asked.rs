@@ -1,0 +1,75 @@
+use crate::commands::shared::{Failure, RunningCrawl};
+use crate::engine::{ClusterView, NodeFiles, OwnerView};
+use crate::proto::url::CrawlUrl;
+use crate::store_server::Holder;
+use serde::de::DeserializeOwned;
+use std::path::Path;
+
+/// A node that runs on this machine, asked by the socket of its data directory.
+pub(in crate::commands) struct AskedNode<'a> {
+    data: &'a Path,
+}
+
+impl AskedNode<'_> {
+    /// An error if the directory is not that of a node.
+    pub fn at(data: &Path) -> Result<AskedNode<'_>, Failure> {
+        match NodeFiles::are_in(data) {
+            true => Ok(AskedNode { data }),
+            false => Err(Failure::CannotRun(format!(
+                "{} is no node of a cluster (name the data directory of one with --data; nephila node starts one)",
+                data.display()
+            ))),
+        }
+    }
+
+    /// What it says; an error if it does not run.
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.try_get(path)?.ok_or_else(|| self.is_silent())
+    }
+
+    /// The same, and `None` if it does not run.
+    fn try_get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
+        match RunningCrawl::at(self.data)? {
+            Some(mut running) => Ok(running.get(path)?),
+            None => Ok(None),
+        }
+    }
+
+    /// How its cluster stands, as it sees it.
+    pub fn cluster(&self) -> Result<ClusterView, Failure> {
+        self.get(CLUSTER)
+    }
+
+    /// The same, and `None` if it does not run, or does not answer at this moment.
+    pub fn try_cluster(&self) -> Option<ClusterView> {
+        self.try_get(CLUSTER).ok().flatten()
+    }
+
+    /// Whose a URL is; `None` if it does not run, or knows no table.
+    pub fn try_owner(&self, url: &CrawlUrl) -> Option<OwnerView> {
+        self.try_get(&owner_path(url)).ok().flatten()
+    }
+
+    /// The same; an error if it does not say.
+    pub fn owner(&self, url: &CrawlUrl) -> Result<OwnerView, Failure> {
+        self.get(&owner_path(url))
+    }
+
+    /// Why it says nothing.
+    pub fn is_silent(&self) -> Failure {
+        let data = self.data.display();
+        Failure::CannotRun(match Holder::of(self.data) {
+            Ok(Some(holder)) => {
+                format!("{data} is in use by {holder}, which does not answer: it starts or ends")
+            }
+            _ => format!("no node runs in {data} (start it with nephila node --data {data})"),
+        })
+    }
+}
+
+const CLUSTER: &str = "/api/v1/cluster";
+
+fn owner_path(url: &CrawlUrl) -> String {
+    let escaped: String = url::form_urlencoded::byte_serialize(url.as_str().as_bytes()).collect();
+    format!("{CLUSTER}/owner?url={escaped}")
+}

@@ -1,0 +1,225 @@
+use super::AskedNode;
+use crate::base::{counted, shown};
+use crate::commands::shared::{DataArg, Failure, tell};
+use crate::engine::{ClusterView, NodeTold, NodeView};
+use crate::limits::PARTITIONS;
+use clap::Args;
+use serde::Serialize;
+
+/// Show the nodes of a cluster as one of them sees them; exit 1 if something is short of its promise
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  nephila cluster status --data ./n1\n  nephila cluster status --data ./n1 --json\n\nExit status 0: every node is linked, every partition has an owner, and every node may ask its hosts; 1: not so, and\na line says what is short; 3: no node runs there.\n\nWhat a node told of itself is of a second ago. ready may be one or two seconds behind: nephila cluster wait is not."
+)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    data: DataArg,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Found {
+    running: bool,
+    data: String,
+    #[serde(flatten)]
+    view: ClusterView,
+    /// What is less than was promised.
+    short: Vec<String>,
+}
+
+impl StatusArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let data = &self.data.path;
+        let view = AskedNode::at(data)?.cluster()?;
+        let short = short_of(&view);
+        let found = Found { running: true, data: data.display().to_string(), view, short };
+        tell(&found, self.json, Found::text)?;
+        match found.short.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::No(found.short.join("; "))),
+        }
+    }
+}
+
+/// What of a cluster is less than was promised, in words.
+fn short_of(view: &ClusterView) -> Vec<String> {
+    if view.epoch == 0 {
+        return vec![
+            "this node is not taken in by a cluster yet (the nodes named by --join must run)".to_string(),
+        ];
+    }
+    let mut short = Vec::new();
+    let of = |node: &NodeView| format!("node {} at {}", node.number, shown(&node.address, 200));
+    for node in view.members().filter(|node| !node.linked) {
+        let until = if view.mode == "council" { "it is back or taken over" } else { "it is back" };
+        short.push(format!(
+            "{} is not linked: the hosts of its partitions wait until {until} (start it there with nephila node)",
+            of(node)
+        ));
+    }
+    let is_fenced = |node: &&NodeView| node.told.as_ref().is_some_and(|told| told.state == "fenced");
+    for node in view.members().filter(|node| node.linked).filter(is_fenced) {
+        short.push(format!(
+            "{} asks no hosts, as its right has ended (it goes on when it reaches {})",
+            of(node),
+            voters(view)
+        ));
+    }
+    let owned: u64 = view.nodes.iter().map(|node| node.partitions).sum();
+    let nobodys = (PARTITIONS as u64).saturating_sub(owned);
+    if nobodys > 0 {
+        let are = if nobodys == 1 { "is" } else { "are" };
+        short.push(format!("{} {are} nobody's, and their URLs wait", counted(nobodys, "partition")));
+    }
+    short
+}
+
+fn voters(view: &ClusterView) -> String {
+    let voters: Vec<String> = view.voters.iter().map(ToString::to_string).collect();
+    match voters.len() {
+        1 => format!("node {}, which keeps the table", voters[0]),
+        _ => format!("a majority of the voters {}", voters.join(", ")),
+    }
+}
+
+impl Found {
+    fn text(&self) -> String {
+        let ClusterView { cluster, node, epoch, spread, mode, ready, moving, .. } = &self.view;
+        let seen_by = match node {
+            0 => "a node without a number".to_string(),
+            node => format!("node {node}"),
+        };
+        let mut text = format!("cluster {} as {seen_by} sees it", shown(cluster, 64));
+        if *epoch == 0 {
+            return text + ": no table yet\n";
+        }
+        let ready = match ready {
+            true => "ready: all is done everywhere, and all that was sent is counted",
+            false => "not ready",
+        };
+        text += &format!(": epoch {epoch}, {}, spread by {spread}; {ready}\n", mode_text(mode, &self.view));
+        if *moving > 0 {
+            let (are, have) = if *moving == 1 { ("is", "it has") } else { ("are", "they have") };
+            text += &format!(
+                "{} {are} to go to another node, and {are} kept as long as {have} URLs\n",
+                counted(*moving, "partition")
+            );
+        }
+        text += &table(&self.view);
+        text
+    }
+}
+
+fn mode_text(mode: &str, view: &ClusterView) -> String {
+    match mode {
+        "frozen" => format!("frozen (node {} keeps the table)", view.voters.first().copied().unwrap_or(0)),
+        mode => format!("{mode} of {}", counted(view.voters.len() as u64, "voter")),
+    }
+}
+
+const HEADS: [&str; 10] =
+    ["node", "address", "state", "linked", "partitions", "pending", "open", "pages", "outbox", "right left"];
+
+fn table(view: &ClusterView) -> String {
+    let mut rows = vec![HEADS.map(str::to_string)];
+    rows.extend(view.members().map(|node| row(node, view.node)));
+    let widths: Vec<usize> = (0..HEADS.len())
+        .map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| match at {
+            // Words to the left, figures to the right.
+            1..=3 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn row(node: &NodeView, here: u16) -> [String; 10] {
+    let told = node.told.as_ref();
+    let figure = |of: fn(&NodeTold) -> u64| told.map_or("?".to_string(), |told| of(told).to_string());
+    let linked = match (node.number == here, node.linked) {
+        (true, _) => "here",
+        (false, true) => "yes",
+        (false, false) => "no",
+    };
+    let state = match (node.membership.as_str(), told) {
+        ("member", told) => told.map_or("?".to_string(), |told| shown(&told.state, 40)),
+        (membership, _) => shown(membership, 40),
+    };
+    [
+        node.number.to_string(),
+        shown(&node.address, 200),
+        state,
+        linked.to_string(),
+        node.partitions.to_string(),
+        figure(|told| told.pending),
+        figure(|told| told.open),
+        figure(|told| told.pages),
+        figure(|told| told.outbox),
+        told.map_or("?".to_string(), |told| format!("{} s", told.right_left_ms / 1_000)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(number: u16, linked: bool, state: &str) -> NodeView {
+        let told = linked.then(|| NodeTold { state: state.to_string(), ..NodeTold::default() });
+        NodeView {
+            number,
+            address: format!("10.0.0.{number}:7174"),
+            membership: "member".to_string(),
+            linked,
+            partitions: 2_048,
+            told,
+            ..NodeView::default()
+        }
+    }
+
+    fn view(nodes: Vec<NodeView>) -> ClusterView {
+        let (mode, spread) = ("frozen".to_string(), "domain".to_string());
+        ClusterView { node: 1, epoch: 4, mode, spread, voters: vec![1], nodes, ..ClusterView::default() }
+    }
+
+    #[test]
+    fn what_is_short_is_said() {
+        let whole = view(vec![node(1, true, "crawling"), node(2, true, "crawling")]);
+        assert_eq!(short_of(&whole), Vec::<String>::new());
+        let one_gone = view(vec![node(1, true, "crawling"), node(2, false, "")]);
+        let short = short_of(&one_gone);
+        assert_eq!(short.len(), 1, "{short:?}");
+        assert!(short[0].starts_with("node 2 at 10.0.0.2:7174 is not linked"), "{short:?}");
+        let fenced = view(vec![node(1, true, "crawling"), node(2, true, "fenced")]);
+        assert!(short_of(&fenced)[0].contains("its right has ended"), "{:?}", short_of(&fenced));
+        let alone = view(vec![node(1, true, "crawling")]);
+        assert_eq!(short_of(&alone), ["2048 partitions are nobody's, and their URLs wait"]);
+        assert!(short_of(&ClusterView::default())[0].contains("not taken in"));
+        // Who has left owes nothing.
+        let mut left = node(2, false, "");
+        (left.membership, left.partitions) = ("left".to_string(), 0);
+        let mut first = node(1, true, "crawling");
+        first.partitions = 4_096;
+        assert_eq!(short_of(&view(vec![first, left])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_table_stands_in_columns() {
+        let view = view(vec![node(1, true, "crawling"), node(12, false, "")]);
+        let text = table(&view);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert_eq!(
+            lines[1],
+            "   1  10.0.0.1:7174   crawling  here          2048        0     0      0       0         0 s"
+        );
+        assert!(lines[2].starts_with("  12  10.0.0.12:7174  ?         no "), "{text}");
+    }
+}

@@ -1,0 +1,171 @@
+use super::section::{Value, settings};
+use super::units::Seconds;
+use crate::base::shown;
+use crate::limits::PEER_LISTEN_BYTES_MAX;
+use crate::proto::partition::Spread;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+settings! {
+    /// A node of a cluster (`nephila node`): where it listens, whom it joins, and what keeps URLs together on one node.
+    "[cluster]" ClusterSettings {
+        /// Where other nodes reach this one, as `--listen` says, like "10.0.0.1:7174".
+        listen: Option<SocketAddr> = None;
+        /// The address that others are told, if it is not the one that it listens on, as `--advertise` says.
+        advertise: Option<PeerAddress> = None;
+        /// Nodes of the cluster that are looked for, as `--join` says, like ["10.0.0.1:7174"]; unset, this is the first one.
+        join: Vec<PeerAddress> = Vec::new();
+        /// The key file of the cluster, as `--key` says: whoever has it may join. Unset, `cluster.key` in the data directory.
+        key: Option<PathBuf> = None;
+        /// What keeps URLs together on one node, as `--spread` says: "domain" or "host". The first node decides.
+        spread: Spread = Spread::default();
+        /// This node's share of the web, in relation to the weights of the others, as `--weight` says.
+        weight: u16 = 100, in 1 to 10_000;
+        /// A node that was silent for so long is taken over by another, as `--takeover` says: a time, or "never". The same on all nodes.
+        takeover: Takeover = Takeover::default();
+    }
+}
+
+impl Value for Spread {}
+impl Value for PeerAddress {}
+impl Value for Takeover {}
+
+/// When a node that is silent is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Takeover {
+    Never,
+    After(Seconds),
+}
+
+/// Below this there is no room for a right, and the requests that it leaves open.
+const TAKEOVER_S_MIN: u64 = 30;
+const TAKEOVER_S_MAX: u64 = 86_400;
+
+impl Takeover {
+    pub fn us(self) -> Option<u64> {
+        match self {
+            Takeover::Never => None,
+            Takeover::After(Seconds(seconds)) => Some(1_000_000 * seconds),
+        }
+    }
+}
+
+/// The specification's five minutes.
+impl Default for Takeover {
+    fn default() -> Takeover {
+        Takeover::After(Seconds(300))
+    }
+}
+
+impl FromStr for Takeover {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Takeover, String> {
+        match text.parse::<Seconds>() {
+            _ if text == "never" => Ok(Takeover::Never),
+            Ok(time) if (TAKEOVER_S_MIN..=TAKEOVER_S_MAX).contains(&time.0) => Ok(Takeover::After(time)),
+            _ => Err(format!(
+                "must be a time of 30s to 1d, like 300s or 5min, or never, not \"{}\"",
+                shown(text, 100)
+            )),
+        }
+    }
+}
+
+impl TryFrom<String> for Takeover {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Takeover, String> {
+        text.parse()
+    }
+}
+
+impl From<Takeover> for String {
+    fn from(takeover: Takeover) -> String {
+        takeover.to_string()
+    }
+}
+
+impl fmt::Display for Takeover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Takeover::Never => f.write_str("never"),
+            Takeover::After(time) => time.fmt(f),
+        }
+    }
+}
+
+/// Where a node is reached: an address or a name, with its port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PeerAddress(pub String);
+
+impl FromStr for PeerAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PeerAddress, String> {
+        let port = text.rsplit_once(':').and_then(|(host, port)| {
+            let is_host = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic());
+            is_host.then(|| port.parse::<u16>().ok())?
+        });
+        match port {
+            Some(1..) if text.len() <= PEER_LISTEN_BYTES_MAX => Ok(PeerAddress(text.to_string())),
+            _ => Err(format!(
+                "must be HOST:PORT, like 10.0.0.1:7174 or node1.internal:7174, not \"{}\"",
+                shown(text, 100)
+            )),
+        }
+    }
+}
+
+impl TryFrom<String> for PeerAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<PeerAddress, String> {
+        text.parse()
+    }
+}
+
+impl From<PeerAddress> for String {
+    fn from(address: PeerAddress) -> String {
+        address.0
+    }
+}
+
+impl fmt::Display for PeerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_takeover_is_a_time_or_never() {
+        for (text, us) in [("never", None), ("30s", Some(30_000_000)), ("5min", Some(300_000_000))] {
+            assert_eq!(text.parse::<Takeover>().map(Takeover::us), Ok(us));
+        }
+        assert_eq!(Takeover::default().to_string(), "5min");
+        for bad in ["", "29s", "2d", "soon", "Never", "-1", "\u{7}"] {
+            let said = bad.parse::<Takeover>().unwrap_err();
+            assert!(said.starts_with("must be a time of 30s to 1d") && !said.contains('\u{7}'), "{said}");
+        }
+    }
+
+    #[test]
+    fn addresses_have_a_host_and_a_port() {
+        for good in ["10.0.0.1:7174", "[::1]:7174", "node1.internal:1"] {
+            assert_eq!(good.parse(), Ok(PeerAddress(good.to_string())));
+        }
+        for bad in ["", "10.0.0.1", ":7174", "a:0", "a:70000", "a b:1", "a:\u{7}1"] {
+            let said = bad.parse::<PeerAddress>().unwrap_err();
+            assert!(said.starts_with("must be HOST:PORT") && !said.contains('\u{7}'), "{said}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! An index as that of a node of a cluster: what other nodes are to fetch is known and told, never pending.
+
+use super::*;
+use crate::doc_index::{OutItem, ToTell};
+use crate::proto::partition::{PARTITIONS, Partition, Partitioner, Share, Spread};
+use std::sync::Arc;
+
+const ME: u16 = 1;
+const OTHER: u16 = 2;
+const THIRD: u16 = 3;
+
+fn partitioner() -> Partitioner {
+    Partitioner::new(Spread::Host, 7)
+}
+
+fn share(owner: impl Fn(Partition) -> u16) -> Arc<Share> {
+    let owners: Vec<u16> = Partition::all().map(owner).collect();
+    Arc::new(Share::new(partitioner(), ME, 1, &owners))
+}
+
+/// Hosts by turns: `http://h0/` is ours, `http://h1/` another's, and so on, as far as their partitions differ.
+fn of_host(number: usize) -> Partition {
+    partitioner().of(&format!("http://h{number}/"))
+}
+
+fn shared(ours: &[usize], third: &[usize]) -> Arc<Share> {
+    let of = |hosts: &[usize]| hosts.iter().map(|&host| of_host(host)).collect::<BTreeSet<_>>();
+    let (ours, third) = (of(ours), of(third));
+    share(|partition| match (ours.contains(&partition), third.contains(&partition)) {
+        (true, _) => ME,
+        (_, true) => THIRD,
+        _ => OTHER,
+    })
+}
+
+fn rules(share: &Arc<Share>) -> IndexRules {
+    IndexRules { share: Some(share.clone()), ..IndexRules::default() }
+}
+
+fn pending(index: &mut DocIndex) -> Vec<String> {
+    let mut found: Vec<_> = candidates(index, 99).iter().map(|found| found.url.to_string()).collect();
+    found.sort();
+    found
+}
+
+fn told(index: &DocIndex, to: u16) -> Vec<(String, ToTell)> {
+    let outbox = index.outbox(0, u64::MAX, |node| node == to).unwrap();
+    outbox.items.into_iter().map(|OutItem { url, told, .. }| (url.into(), told)).collect()
+}
+
+#[test]
+fn what_others_are_to_fetch_is_known_told_and_never_pending_whatever_ends_the_process() {
+    let folder = Folder::new("peers-foreign");
+    let share = shared(&[0], &[2]);
+    let (mut index, _) = folder.open(rules(&share));
+    for round in 0..3 {
+        for url in ["http://h0/a", "http://h1/a", "http://h1/b", "http://h2/a", "http://h1/a"] {
+            link(url, &mut index, Origin::link(0, 1));
+        }
+        let stats = index.stats();
+        assert_eq!((stats.known, stats.foreign, stats.pending), (4, 3, 1), "round {round}");
+        index.flush(true).unwrap();
+        let found = Origin::link(0, 1);
+        let to = |node| ToTell::Owner { node, found };
+        let of_other = [("http://h1/a".into(), to(OTHER)), ("http://h1/b".into(), to(OTHER))];
+        assert_eq!(told(&index, OTHER), of_other, "each once");
+        assert_eq!(told(&index, THIRD), [("http://h2/a".into(), to(THIRD))]);
+        assert_eq!(told(&index, ME), []);
+        drop(index);
+        (index, _) = folder.open(rules(&share));
+    }
+    assert_eq!(pending(&mut index), ["http://h0/a"]);
+}
+
+#[test]
+fn what_is_typed_is_told_to_its_owner_and_spans_the_scope_of_all() {
+    let folder = Folder::new("peers-typed");
+    let share = shared(&[0], &[]);
+    let (mut index, _) = folder.open(rules(&share));
+    let url = |text: &str| CrawlUrl::parse(text).unwrap();
+    link("http://h1/b", &mut index, Origin::link(0, 1));
+    index.flush(true).unwrap();
+    let before = index.ledger_end();
+    for typed in ["http://h0/a", "http://h1/a", "http://h1/b"] {
+        index.seed(&url(typed), false, NOW_S);
+    }
+    index.flush(true).unwrap();
+    let outbox = index.outbox(before, u64::MAX, |_| true).unwrap();
+    let items: Vec<_> = outbox.items.iter().map(|item| (&*item.url, item.told)).collect();
+    let to_owner = ToTell::Owner { node: OTHER, found: Origin::SEED };
+    let expected = [
+        ("http://h0/a", ToTell::All),
+        ("http://h1/a", to_owner),
+        ("http://h1/a", ToTell::All),
+        // It was known as a link: its owner hears that it was typed.
+        ("http://h1/b", to_owner),
+        ("http://h1/b", ToTell::All),
+    ];
+    assert_eq!(items, expected);
+    assert_eq!(outbox.upto, index.ledger_end());
+    assert_eq!(index.outbox(outbox.upto, u64::MAX, |_| true).unwrap().items, []);
+    assert_eq!(pending(&mut index), ["http://h0/a"]);
+}
+
+#[test]
+fn what_comes_from_others_is_pending_once_and_not_told_on() {
+    let folder = Folder::new("peers-adopted");
+    let share = shared(&[0], &[]);
+    let (mut index, _) = folder.open(rules(&share));
+    let url = |text: &str| CrawlUrl::parse(text).unwrap();
+    let deep = Origin { priority: 9, ..Origin::link(77, 3) };
+    assert!(index.adopt(&url("http://h0/a"), deep, NOW_S));
+    assert!(!index.adopt(&url("http://h0/a"), deep, NOW_S), "it comes again after a broken link");
+    assert!(index.adopt(&url("http://h0/s"), Origin::SEED, NOW_S));
+    assert!(!index.adopt(&url("http://h0/s"), Origin::SEED, NOW_S));
+    assert!(index.adopt_scope(&url("http://h9/there"), NOW_S));
+    assert!(!index.adopt_scope(&url("http://h9/there"), NOW_S));
+    index.flush(true).unwrap();
+    assert_eq!(told(&index, OTHER), [], "nothing goes round in circles");
+    let found = candidates(&mut index, 9);
+    let first = found.iter().find(|found| found.url.as_str() == "http://h0/a").unwrap();
+    assert_eq!((first.provenance.depth, first.via.as_deref(), &first.chain), (3, None, &None));
+    drop(index);
+    let mut seeds = Vec::new();
+    let (mut index, _) =
+        DocIndex::open_telling(&folder.0, rules(&share), NOW_S, |url| seeds.push(url.to_string())).unwrap();
+    assert_eq!(seeds, ["http://h0/s", "http://h9/there"], "what is in scope outlasts the process");
+    assert_eq!(pending(&mut index), ["http://h0/a", "http://h0/s"]);
+}
+
+#[test]
+fn a_seed_that_another_node_has_typed_brings_back_what_the_rules_had_left_out() {
+    let mut index = DocIndex::default();
+    assert_eq!(index.set_share(shared(&[0], &[])).unwrap(), Ok(()));
+    link("http://h0/out", &mut index, Origin::link(0, 1));
+    let doc_id = candidates(&mut index, 1)[0].doc_id;
+    index.exclude(doc_id, "scope", NOW_S);
+    assert_eq!(pending(&mut index), [""; 0]);
+    let url = CrawlUrl::parse("http://h0/out").unwrap();
+    assert!(!index.adopt(&url, Origin::link(0, 1), NOW_S));
+    assert_eq!(pending(&mut index), [""; 0]);
+    assert!(!index.adopt(&url, Origin::SEED, NOW_S));
+    assert_eq!(pending(&mut index), ["http://h0/out"]);
+}
+
+#[test]
+fn partitions_that_are_gained_bring_what_was_found_for_them_and_those_with_urls_are_not_lost() {
+    let folder = Folder::new("peers-gained");
+    let (mut index, _) = folder.open(rules(&shared(&[0], &[])));
+    for url in ["http://h0/a", "http://h1/a", "http://h2/a", "http://h2/b"] {
+        link(url, &mut index, Origin::link(0, 1));
+    }
+    let both = shared(&[0, 2], &[]);
+    assert_eq!(index.set_share(both.clone()).unwrap(), Ok(()));
+    let stats = index.stats();
+    assert_eq!((stats.known, stats.foreign, stats.pending), (4, 1, 3));
+    assert_eq!(index.set_share(both.clone()).unwrap(), Ok(()), "twice is once");
+    assert_eq!(index.stats(), stats);
+    let lost = index.set_share(shared(&[1], &[])).unwrap().unwrap_err();
+    let mut with_urls = vec![of_host(0), of_host(2)];
+    with_urls.sort();
+    assert_eq!(lost.0, with_urls);
+    index.flush(true).unwrap();
+    drop(index);
+    let (mut index, _) = folder.open(rules(&both));
+    assert_eq!(index.stats(), stats);
+    assert_eq!(index.partition_docs(of_host(2)), 2);
+    assert_eq!(pending(&mut index), ["http://h0/a", "http://h2/a", "http://h2/b"]);
+}
+
+#[test]
+fn an_index_that_joins_a_cluster_keeps_what_it_has() {
+    let folder = Folder::new("peers-joins");
+    let (mut index, _) = folder.open(IndexRules::default());
+    link("http://h0/a", &mut index, Origin::link(0, 1));
+    assert_eq!(index.set_share(shared(&[1], &[])).unwrap().unwrap_err().0, [of_host(0)]);
+    assert_eq!(index.set_share(shared(&[0], &[])).unwrap(), Ok(()));
+    assert_eq!(pending(&mut index), ["http://h0/a"]);
+}
+
+#[test]
+fn a_stretch_ends_and_the_next_goes_on() {
+    let mut index = DocIndex::default();
+    assert_eq!(index.set_share(share(|_| OTHER)).unwrap(), Ok(()));
+    let urls: Vec<String> = (0..20_000).map(|n| format!("http://h{}/{n}", n % 50)).collect();
+    for some in urls.chunks(100) {
+        index.discover(some.iter().map(String::as_str), Origin::link(0, 1), NOW_S);
+        index.flush(false).unwrap();
+    }
+    let (mut at, mut stretches, mut items) = (0, 0, Vec::new());
+    loop {
+        let outbox = index.outbox(at, u64::MAX, |node| node == OTHER).unwrap();
+        if outbox.upto == at {
+            break;
+        }
+        assert!(outbox.items.iter().all(|item| (at..outbox.upto).contains(&item.at)));
+        (at, stretches) = (outbox.upto, stretches + 1);
+        items.extend(outbox.items.into_iter().map(|item| String::from(item.url)));
+    }
+    assert!(stretches > 2, "{stretches}");
+    assert_eq!(items, urls);
+    assert_eq!(PARTITIONS, 4_096);
+}

@@ -1,0 +1,214 @@
+use crate::base::counted;
+use crate::limits::PARTITIONS;
+use crate::proto::partition::{Partition, Share};
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How a cluster stands, as one of its nodes sees it. As it travels; names and units stay.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClusterView {
+    /// The cluster's id, as its key file has it.
+    pub cluster: String,
+    /// Who tells it; 0 until it has a number.
+    pub node: u16,
+    /// Of the table.
+    pub epoch: u64,
+    /// What keeps URLs together on one node.
+    pub spread: String,
+    /// "frozen": nothing moves without its owner's word. "council": a majority of voters decides.
+    pub mode: String,
+    pub voters: Vec<u16>,
+    /// All is done everywhere, and everything that was sent is counted: so it was at the end of the last round but one.
+    pub ready: bool,
+    /// The round in which all nodes are asked how far they are. Two that begin after something was told know of it.
+    pub round: u64,
+    pub nodes: Vec<NodeView>,
+    /// Partitions that are on their way to another node.
+    pub moving: u64,
+    /// URLs that came from other nodes, and of those the ones that were new.
+    pub received: u64,
+    pub received_new: u64,
+    /// Other nodes have what this one had: it is about to begin anew.
+    pub taken_over: bool,
+}
+
+/// One node of it. What it told is of a moment ago, and missing if no link with it stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeView {
+    pub number: u16,
+    pub address: String,
+    pub weight: u16,
+    /// In the table: "member", "draining" or "left".
+    pub membership: String,
+    /// A link stands, or it is the node that tells.
+    pub linked: bool,
+    pub partitions: u64,
+    pub told: Option<NodeTold>,
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeTold {
+    /// "joining", "standing", "crawling", "ready_to_serve", "draining", "left" or "fenced".
+    pub state: String,
+    pub epoch: u64,
+    pub pending: u64,
+    pub open: u64,
+    pub pages: u64,
+    pub sent: u64,
+    pub counted: u64,
+    pub received: u64,
+    pub outbox: u64,
+    pub right_left_ms: u32,
+}
+
+/// Who owns a URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OwnerView {
+    pub url: String,
+    pub partition: u16,
+    /// 0 for nobody.
+    pub node: u16,
+    /// Where that node is; empty for nobody.
+    pub address: String,
+    /// It is the node that tells.
+    pub here: bool,
+    /// Of the table that says so.
+    pub epoch: u64,
+}
+
+/// A cluster as one of its nodes tells of it beside other things. As it travels; names and units stay.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClusterLine {
+    pub node: u16,
+    pub nodes: u64,
+    /// Of the nodes, those that a link stands to, with this one.
+    pub linked: u64,
+    pub partitions: u64,
+    pub epoch: u64,
+    pub mode: String,
+    pub ready: bool,
+    /// What is still to be told to other nodes.
+    pub outbox: u64,
+}
+
+impl ClusterView {
+    /// Those who have not left.
+    pub fn members(&self) -> impl Iterator<Item = &NodeView> {
+        self.nodes.iter().filter(|node| node.membership != "left")
+    }
+
+    pub fn line(&self) -> ClusterLine {
+        let here = self.nodes.iter().find(|node| node.number == self.node);
+        ClusterLine {
+            node: self.node,
+            nodes: self.members().count() as u64,
+            linked: self.members().filter(|node| node.linked).count() as u64,
+            partitions: here.map_or(0, |node| node.partitions),
+            epoch: self.epoch,
+            mode: self.mode.clone(),
+            ready: self.ready,
+            outbox: here.and_then(|node| node.told.as_ref()).map_or(0, |told| told.outbox),
+        }
+    }
+}
+
+impl ClusterLine {
+    /// In one sentence.
+    pub fn said(&self) -> String {
+        let ClusterLine { node, nodes, linked, partitions, epoch, mode, .. } = self;
+        if *epoch == 0 {
+            return "none has taken this node in yet".to_string();
+        }
+        if *node == 0 {
+            return format!("of {}; this node has no number yet", counted(*nodes, "node"));
+        }
+        let ready = if self.ready { "ready: all is done everywhere" } else { "not ready" };
+        let outbox = match self.outbox {
+            0 => String::new(),
+            urls => format!(", {} to be told to others", counted(urls, "URL")),
+        };
+        format!(
+            "node {node} of {nodes} ({linked} linked), {partitions} of {PARTITIONS} partitions, epoch {epoch}, {mode}{outbox}; {ready}"
+        )
+    }
+}
+
+/// The same, for other threads to look at.
+#[derive(Clone, Default)]
+pub struct ClusterReport(Arc<Mutex<Told>>);
+
+type Told = (Arc<ClusterView>, Option<Arc<Share>>);
+
+impl ClusterReport {
+    pub fn get(&self) -> Arc<ClusterView> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+
+    /// Who owns a URL in normal form; `None` until there is a table.
+    pub fn owner(&self, url: &str) -> Option<OwnerView> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let share = held.1.as_ref().filter(|_| held.0.epoch > 0)?;
+        let partition: Partition = share.partition_of(url);
+        let (node, epoch) = (share.owner(partition), share.epoch());
+        let known = held.0.nodes.iter().find(|known| known.number == node);
+        let address = known.map_or(String::new(), |known| known.address.clone());
+        let here = node != 0 && node == share.node();
+        Some(OwnerView { url: url.to_string(), partition: partition.get(), node, address, here, epoch })
+    }
+
+    pub fn set(&self, view: ClusterView, share: Option<Arc<Share>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::new(view), share);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::partition::{Partitioner, Spread};
+
+    fn node(number: u16, membership: &str, linked: bool) -> NodeView {
+        let (address, membership) = (format!("10.0.0.{number}:7174"), membership.to_string());
+        NodeView { number, address, membership, linked, partitions: 2_048, ..NodeView::default() }
+    }
+
+    fn view() -> ClusterView {
+        let nodes = vec![node(1, "member", true), node(2, "member", false), node(3, "left", false)];
+        ClusterView { node: 1, epoch: 7, mode: "frozen".to_string(), nodes, ..ClusterView::default() }
+    }
+
+    #[test]
+    fn a_line_counts_who_is_there() {
+        let line = view().line();
+        assert_eq!((line.nodes, line.linked, line.partitions), (2, 1, 2_048));
+        assert_eq!(
+            line.said(),
+            "node 1 of 2 (1 linked), 2048 of 4096 partitions, epoch 7, frozen; not ready"
+        );
+        assert_eq!(ClusterView::default().line().said(), "none has taken this node in yet");
+        let asks = ClusterView { node: 0, ..view() };
+        assert_eq!(asks.line().said(), "of 2 nodes; this node has no number yet");
+    }
+
+    #[test]
+    fn an_owner_has_an_address_and_nobody_has_none() {
+        let report = ClusterReport::default();
+        assert_eq!(report.owner("http://a.test/"), None, "there is no table yet");
+        let partitioner = Partitioner::new(Spread::Host, 1);
+        for (owner, address) in [(2, "10.0.0.2:7174"), (0, "")] {
+            let share = Arc::new(Share::new(partitioner, 1, 7, &[owner; PARTITIONS]));
+            report.set(view(), Some(share.clone()));
+            let found = report.owner("http://a.test/").unwrap();
+            assert_eq!((found.node, &*found.address, found.epoch), (owner, address, 7));
+            assert_eq!(found.partition, share.partition_of("http://a.test/").get());
+            // A node that joins goes by a share of its own before it has a table.
+            report.set(ClusterView::default(), Some(share));
+            assert_eq!(report.owner("http://a.test/"), None);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+use super::Wires;
+use super::peer_desk::{DeskParts, PeerDesk};
+use crate::base::Now;
+use crate::engine::inspect::cluster_view::ClusterReport;
+use crate::engine::runtime::actor::{Actor, Turned};
+use crate::engine::runtime::events::Event;
+use crate::engine::runtime::health::{Health, NodeError};
+use std::sync::Arc;
+
+/// A node among its peers, as one thread turns it.
+pub struct PeerActor {
+    wires: Wires,
+    desk: PeerDesk,
+    /// Places of peers that are on disk, and the epoch of the table that they go by.
+    places: (u64, Vec<(u16, u64)>),
+    places_at: Now,
+    health: Arc<Health>,
+    report: ClusterReport,
+    report_at: Now,
+    /// The epoch of the table that was told last.
+    reported: u64,
+    is_ending: bool,
+}
+
+/// How things stand is told this often.
+const REPORT_US: u64 = 500_000;
+/// Places are written this often: those of a while ago cost some URLs that are told again.
+const PLACES_US: u64 = 2_000_000;
+
+impl PeerActor {
+    /// `join` are addresses where nodes of the cluster are looked for, besides those of the table.
+    pub(super) fn new(
+        wires: Wires,
+        parts: DeskParts,
+        join: &[String],
+        report: ClusterReport,
+    ) -> Result<PeerActor, NodeError> {
+        let health = parts.health.clone();
+        let mut actor = PeerActor {
+            wires,
+            desk: PeerDesk::new(parts)?,
+            places: (0, Vec::new()),
+            places_at: Now::ZERO,
+            health,
+            report,
+            report_at: Now::ZERO,
+            reported: 0,
+            is_ending: false,
+        };
+        for address in join {
+            actor.wires.dial(address);
+        }
+        Ok(actor)
+    }
+
+    fn keep_places(&mut self, now: Now) {
+        if now < self.places_at {
+            return;
+        }
+        self.places_at = now.plus_us(PLACES_US);
+        let epoch = self.desk.share.current().map_or(0, |share| share.epoch());
+        let places = (epoch, self.desk.post.places().collect());
+        if places == self.places {
+            return;
+        }
+        match self.desk.files.keep_cursors(epoch, places.1.iter().copied()) {
+            Ok(()) => self.places = places,
+            Err(cause) => {
+                let text = format!("cluster/cursors: {cause}");
+                self.health.tell(Event::ClusterFiles, vec![("cause", cause.to_string().into())], text);
+            }
+        }
+    }
+}
+
+impl Actor for PeerActor {
+    fn turn(&mut self, now: Now) -> Turned {
+        self.wires.take(now, &mut self.desk);
+        let busy = self.desk.turn(now, &mut self.wires);
+        self.wires.flush();
+        self.keep_places(now);
+        let epoch = self.desk.table().map_or(0, |table| table.epoch());
+        if now >= self.report_at || epoch != self.reported {
+            (self.report_at, self.reported) = (now.plus_us(REPORT_US), epoch);
+            self.report.set(self.desk.view(&self.wires), self.desk.share.current().cloned());
+        }
+        if self.is_ending {
+            self.places_at = Now::ZERO;
+            self.keep_places(now);
+            return Turned::Finished;
+        }
+        Turned::busy_if(busy || self.wires.has_messages())
+    }
+
+    fn next_due(&self) -> Option<Now> {
+        let parts = [self.wires.next_due(), self.desk.next_due(), Some(self.places_at), Some(self.report_at)];
+        parts.into_iter().flatten().min()
+    }
+
+    fn has_messages(&self) -> bool {
+        self.wires.has_messages() || self.desk.has_messages()
+    }
+
+    fn end(&mut self, _: Now) {
+        self.is_ending = true;
+    }
+}

@@ -1,0 +1,785 @@
+use super::index_asks::IndexAsks;
+use super::node_files::{NodeFiles, NodeId};
+use super::rounds::{NodeStanding, Rounds};
+use super::seen::Seen;
+use super::share_keeping::ShareKeeping;
+use super::ticket_desk::TicketDesk;
+use super::url_post::{PostFault, UrlPost};
+use super::{Introduction, Peer, PeerEvent, PeerOwner, Sends, Wires};
+use crate::base::{Now, Rng, Wall, counted, shown};
+use crate::engine::inspect::cluster_view::ClusterView;
+use crate::engine::runtime::events::Event;
+use crate::engine::runtime::health::{Health, NodeError};
+use crate::peer::beat::{Beat, Rights, Timing};
+use crate::peer::council::{Action, Council, Seat};
+use crate::peer::register::{Acceptor, Answer, Pace, Request};
+use crate::peer::ticket::{TicketKey, Want};
+use crate::peer::{
+    Asking, Member, NOBODY, NodeState, Sponsor, Table, TableChange, TableNode, assign, name_at_start,
+    table_at_start, voters_of,
+};
+use crate::proto::partition::Partition;
+use crate::proto::peer_wire::{Hello, PeerWord};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// What a node knows of its cluster, and what it answers to its peers.
+pub(super) struct PeerDesk {
+    pub id: NodeId,
+    pub files: NodeFiles,
+    /// As it introduces itself.
+    pub me: Introduction,
+    timing: Timing,
+    /// Of a node that has a number.
+    council: Option<Council>,
+    /// Of a node without a number: the table as it was told.
+    told: Option<Arc<Table>>,
+    /// The first table, if this node makes it.
+    founding: Option<Table>,
+    sponsor: Sponsor,
+    /// Nodes without a number, by the link that they ask on.
+    asking: Vec<(Peer, u64)>,
+    pub post: UrlPost,
+    pub share: ShareKeeping,
+    pub rounds: Rounds,
+    tickets: TicketDesk,
+    out: VecDeque<Saying>,
+    /// The epoch of the table that is on disk, and that peers were told.
+    kept_epoch: u64,
+    /// A table that the disk did not take is kept again then.
+    keep_at: Now,
+    /// Others are asked to vote again then.
+    grow_at: Now,
+    /// Whether there are to be takeovers at all.
+    takes_over: bool,
+    /// The beat that peers were told last, and whether this node had the right then.
+    beat: Option<Beat>,
+    had_right: bool,
+    right_seen: Now,
+    /// Others have what this node had: it has to begin anew.
+    is_lost: bool,
+    /// Addresses of the table that are dialed.
+    dialed: BTreeSet<String>,
+    /// It has got its number, and every link begins anew.
+    is_renamed: bool,
+    /// Peers that do not own what they are sent are sent something again then.
+    paused: BTreeMap<u16, Now>,
+    health: Arc<Health>,
+    wall: Wall,
+    rng: Rng,
+    now: Now,
+}
+
+/// What a desk is made of.
+pub(super) struct DeskParts {
+    pub id: NodeId,
+    pub files: NodeFiles,
+    pub me: Introduction,
+    pub timing: Timing,
+    /// Whether a node that is silent is ever taken over.
+    pub takes_over: bool,
+    /// The first table, for the node that makes it.
+    pub founding: Option<Table>,
+    pub post: UrlPost,
+    pub share: ShareKeeping,
+    pub tickets: TicketDesk,
+    pub health: Arc<Health>,
+    pub wall: Wall,
+    pub seed: u64,
+}
+
+/// Something to be said, once the links can be spoken on.
+enum Saying {
+    Table(Peer),
+    TableToAll,
+    TableAsk(Peer),
+    Ask {
+        to: u16,
+        request: Request,
+    },
+    Answer {
+        to: u16,
+        id: u64,
+        answer: Answer,
+    },
+    Refuse(Peer, String),
+    /// This node has a number now.
+    Introduce,
+    Beat(Beat),
+}
+
+/// Voters are asked again after this.
+const PACE: Pace = Pace { resend_us: 500_000, backoff_us: 50_000 };
+/// A peer that goes by another table is left alone for so long.
+const PAUSE_US: u64 = 1_000_000;
+/// After the disk refused a table.
+const KEEP_AGAIN_US: u64 = 1_000_000;
+/// A node without a right for so long has lost it.
+const RIGHT_LOST_US: u64 = 5_000_000;
+/// From one attempt to have three voters to the next.
+const GROW_US: u64 = 10_000_000;
+
+impl PeerDesk {
+    pub fn new(parts: DeskParts) -> Result<PeerDesk, NodeError> {
+        let DeskParts {
+            id,
+            files,
+            me,
+            timing,
+            takes_over,
+            founding,
+            post,
+            share,
+            tickets,
+            health,
+            wall,
+            seed,
+        } = parts;
+        let told = files.table().map_err(|error| NodeError::Cluster(error.to_string()))?.map(Arc::new);
+        let rounds = Rounds::new(id.number);
+        let mut desk = PeerDesk {
+            id,
+            files,
+            me,
+            timing,
+            council: None,
+            told,
+            founding,
+            sponsor: Sponsor::default(),
+            asking: Vec::new(),
+            post,
+            share,
+            rounds,
+            tickets,
+            out: VecDeque::new(),
+            kept_epoch: 0,
+            keep_at: Now::ZERO,
+            grow_at: Now::ZERO,
+            takes_over,
+            beat: None,
+            had_right: false,
+            right_seen: Now::ZERO,
+            is_lost: false,
+            dialed: BTreeSet::new(),
+            is_renamed: false,
+            paused: BTreeMap::new(),
+            health,
+            wall,
+            rng: Rng::new(seed),
+            now: Now::ZERO,
+        };
+        // Without a table it waits until peers tell it one.
+        if desk.id.number != 0 && (desk.told.is_some() || desk.founding.is_some()) {
+            desk.be_seated()?;
+        }
+        Ok(desk)
+    }
+
+    pub fn table(&self) -> Option<&Arc<Table>> {
+        self.council.as_ref().and_then(|council| council.rights().table()).or(self.told.as_ref())
+    }
+
+    /// Until when hosts of this node's partitions may be asked.
+    pub fn right_until(&self) -> Now {
+        self.council.as_ref().map_or(Now::ZERO, |council| council.rights().right_until())
+    }
+
+    /// Takes the seat of a node that is in the table, or makes the first table.
+    fn be_seated(&mut self) -> Result<(), NodeError> {
+        let number = self.id.number;
+        let me = TableNode {
+            number,
+            id: self.id.id,
+            generation: 0,
+            address: self.me.listen.clone(),
+            weight: self.me.weight,
+            state: NodeState::Member,
+        };
+        let founding = self.founding.take().filter(|_| self.told.is_none());
+        let registers = self.files.registers().map_err(|error| NodeError::Cluster(error.to_string()))?;
+        let registers = BTreeMap::from_iter(registers);
+        let told = self.told.take().map(Arc::unwrap_or_clone);
+        self.told = table_at_start(number, told, &registers).map(Arc::new);
+        let Some(table) = self.told.as_deref().or(founding.as_ref()) else {
+            let text = "cluster/table is missing: start it with --join, so that it is told again";
+            return Err(NodeError::Cluster(text.to_string()));
+        };
+        let seat = Seat {
+            node: number,
+            id: self.id.id,
+            start: self.id.starts,
+            voters: voters_of(table),
+            pace: PACE,
+            patience_us: self.timing.patience_us(),
+        };
+        let name = name_at_start((number, self.id.id), table, &registers);
+        let acceptor = Acceptor::open(name, registers);
+        let rights = Rights::new(me, self.timing, founding);
+        let mut council = Council::new(seat, rights, Some(acceptor), Rng::new(self.rng.next_u64()));
+        if let Some(table) = &self.told {
+            council.told(table.clone(), self.now);
+        }
+        let stopped = self.files.stopped().map_err(|error| NodeError::Cluster(error.to_string()))?;
+        council.rights_mut().stop(&stopped);
+        self.council = Some(council);
+        self.rounds.set_node(number);
+        self.tickets.set_node(number);
+        self.share.set_node(number);
+        Ok(())
+    }
+
+    // In turns --------------------------------------------------------------------------------------------
+
+    /// Goes on with everything. True if something moved.
+    pub fn turn(&mut self, now: Now, wires: &mut Wires) -> bool {
+        self.now = now;
+        let stamp_ms = self.wall.unix_ms(now);
+        let mut actions = Vec::new();
+        // Whoever beats has to know for ever that there are beats: nothing is asked before the disk has the table.
+        let is_kept = self.table().is_none_or(|table| table.epoch() <= self.kept_epoch);
+        if let Some(council) = self.council.as_mut().filter(|_| is_kept) {
+            council.tick(now, stamp_ms, &mut actions);
+        }
+        self.act(actions, 0);
+        self.look_at_table(wires);
+        let mut busy = !is_kept && self.table().is_none_or(|table| table.epoch() <= self.kept_epoch);
+        self.want_voters(wires);
+        self.tell_right();
+        if let Some(council) = &mut self.council {
+            let (tickets, means) = (&mut self.tickets, (self.post.asks(), &self.files));
+            let passed_on = self.share.turn(now, council.rights_mut(), means, || tickets.busy(now));
+            if let Some(passed_on) = passed_on {
+                self.post.deal_anew(&passed_on);
+                busy = true;
+            }
+        }
+        let ended: Vec<u16> =
+            self.paused.iter().filter(|(_, until)| **until <= now).map(|(node, _)| *node).collect();
+        for node in ended {
+            self.paused.remove(&node);
+            self.post.up(node);
+        }
+        busy |= self.say(wires);
+        let epoch = self.share.current().map_or(0, |share| share.epoch());
+        let here = self.standing();
+        let mut ways = Ways(wires);
+        busy |= self.post.turn(now, epoch, self.share.is_dealt(), &mut ways);
+        busy |= self.turn_tickets(now, &mut ways);
+        let asks = self.post.asks().clone();
+        self.rounds.turn(now, &self.post, here, &asks, &mut ways);
+        busy
+    }
+
+    /// The sole voter gets two others to vote with it, once there are that many: a majority can say that a node is gone.
+    fn want_voters(&mut self, wires: &Wires) {
+        let me = self.id.number;
+        let Some(council) = self.council.as_mut().filter(|_| self.takes_over) else { return };
+        let Some(table) = council.rights().table().filter(|table| table.voters() == [me]) else { return };
+        if self.now < self.grow_at || table.frozen() {
+            return;
+        }
+        self.grow_at = self.now.plus_us(GROW_US);
+        let is_there = |node: &&TableNode| {
+            node.state == NodeState::Member && node.number != me && wires.peer(node.number).is_some()
+        };
+        let others: Vec<u16> =
+            table.nodes().iter().filter(is_there).map(|node| node.number).take(2).collect();
+        if let [one, other] = others[..] {
+            let mut voters = [me, one, other];
+            voters.sort_unstable();
+            council.rights_mut().want(TableChange::Voters(voters));
+        }
+    }
+
+    /// Tells peers that the right was renewed, and the operator when it is lost and when it is back.
+    fn tell_right(&mut self) {
+        let Some(rights) = self.council.as_ref().map(Council::rights) else { return };
+        let (beat, until) = (rights.beat(), rights.right_until());
+        if beat != self.beat {
+            self.beat = beat;
+            self.out.extend(beat.map(Saying::Beat));
+        }
+        let has_right = until > self.now;
+        if has_right {
+            self.right_seen = self.now;
+        }
+        // A moment without it is no news: it is got anew with each generation, and when there are more voters.
+        let is_lost = self.now.since_us(self.right_seen) >= RIGHT_LOST_US;
+        if has_right == self.had_right || !has_right && !is_lost {
+            return;
+        }
+        let was_ever = self.table().is_some_and(|table| table.voters().len() > 1 && self.beat.is_some());
+        self.had_right = has_right;
+        if !has_right {
+            let text = "this node has no right to ask hosts any more, as no majority of the voters answers: it waits";
+            self.health.tell(Event::RightLost, Vec::new(), text);
+        } else if was_ever {
+            self.health.tell(
+                Event::RightHeld,
+                Vec::new(),
+                "this node has the right to ask the hosts of its partitions",
+            );
+        }
+    }
+
+    /// Whether others have got what this node still goes by: without its word, so what it has queued is not its any more.
+    fn is_taken_over(&mut self, table: &Table) -> bool {
+        let me = self.id.number;
+        let Some(share) = self.share.current().filter(|_| me != 0) else { return false };
+        let is_lost = |&partition: &Partition| {
+            share.node() == me && share.owns(partition) && table.owner(partition) != me
+        };
+        let lost = Partition::all().filter(is_lost).count();
+        if lost > 0 && !self.is_lost {
+            self.is_lost = true;
+            self.health.fatal(NodeError::TakenOver { partitions: lost });
+        }
+        self.is_lost
+    }
+
+    /// Of what was taken over, nothing is lent until what its keeper may have lent is over.
+    fn close_taken(&mut self, table: &Table) {
+        let me = self.id.number;
+        let Some(share) = self.share.current().filter(|_| self.timing.new_keeper_waits()) else { return };
+        let is_gone =
+            |node: u16| node != NOBODY && table.node(node).is_none_or(|node| node.state == NodeState::Left);
+        for partition in table.owned_by(me).filter(|&partition| is_gone(share.owner(partition))) {
+            self.tickets.close(partition, self.now);
+        }
+    }
+
+    fn turn_tickets(&mut self, now: Now, ways: &mut Ways<'_>) -> bool {
+        let rights = self.council.as_ref().map(Council::rights);
+        let owns = |partition| rights.is_some_and(|rights| rights.owns(partition));
+        let right_until = rights.map_or(Now::ZERO, Rights::right_until);
+        let share = self.share.current().map(|share| &**share);
+        self.tickets.turn(now, share, (&owns, right_until), ways)
+    }
+
+    fn wanted(&mut self, node: u16, wants: &[Want<TicketKey>]) {
+        let rights = self.council.as_ref().map(Council::rights);
+        let owns = |partition| rights.is_some_and(|rights| rights.owns(partition));
+        let right_until = rights.map_or(Now::ZERO, Rights::right_until);
+        let share = self.share.current().map(|share| &**share);
+        self.tickets.wanted(node, wants, share, (&owns, right_until), self.now);
+    }
+
+    pub fn has_messages(&self) -> bool {
+        self.tickets.has_messages()
+    }
+
+    pub fn next_due(&self) -> Option<Now> {
+        let council = self.council.as_ref().and_then(Council::next_due);
+        let paused = self.paused.values().min().copied();
+        let post = self.post.next_due().filter(|_| self.share.is_dealt());
+        let is_unkept = self.table().is_some_and(|table| table.epoch() > self.kept_epoch);
+        let is_sole = self.table().is_some_and(|table| self.takes_over && table.voters() == [self.id.number]);
+        let own = [is_unkept.then_some(self.keep_at), is_sole.then_some(self.grow_at)];
+        // The end of a right is told when it comes.
+        let right = Some(self.right_until().max(self.right_seen).plus_us(RIGHT_LOST_US));
+        let right = right.filter(|_| self.had_right && self.right_until() < Now::NEVER);
+        let others = [self.share.next_due(), self.rounds.next_due(), self.tickets.next_due(), right];
+        let others = others.into_iter().chain(own);
+        let parts = [council, paused, post].into_iter().chain(others);
+        // What is due and could not be done waits for something else than the time.
+        parts.flatten().filter(|due| *due > self.now).min()
+    }
+
+    /// How the cluster stands, as this node sees it.
+    pub fn view(&self, wires: &Wires) -> ClusterView {
+        let view = ClusterView {
+            cluster: format!("{:032x}", u128::from_be_bytes(self.id.cluster)),
+            node: self.id.number,
+            taken_over: self.is_lost,
+            ..ClusterView::default()
+        };
+        match self.table() {
+            Some(table) => {
+                Seen { table, rounds: &self.rounds, counts: self.post.counts(), wires }.add_to(view)
+            }
+            None => view,
+        }
+    }
+
+    fn standing(&self) -> NodeStanding {
+        let right_until = self.right_until();
+        let left_ms = right_until.since_us(self.now) / 1_000;
+        let generation = self.council.as_ref().and_then(|council| council.rights().generation());
+        NodeStanding {
+            generation: generation.unwrap_or(0),
+            epoch: self.table().map_or(0, |table| table.epoch()),
+            is_standing: right_until > self.now,
+            right_left_ms: u32::try_from(left_ms).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Does what the council says, in its order.
+    fn act(&mut self, actions: Vec<Action>, id: u64) {
+        let mut actions = VecDeque::from(actions);
+        while let Some(action) = actions.pop_front() {
+            let mut more = Vec::new();
+            match action {
+                Action::Keep { register, kept } => {
+                    if let Err(cause) = self.files.keep_register(register, &kept) {
+                        // What it promised is more than it would remember: it says nothing of it.
+                        self.lose_vote(&cause.to_string());
+                        return;
+                    }
+                }
+                Action::Ask { to, request } if to == self.id.number => {
+                    if let Some(council) = &mut self.council {
+                        council.asked(to, request, self.now, &mut more);
+                    }
+                }
+                Action::Answer { to, answer } if to == self.id.number => {
+                    if let Some(council) = &mut self.council {
+                        council.answered(to, answer, self.now, &mut more);
+                    }
+                }
+                Action::Ask { to, request } => self.out.push_back(Saying::Ask { to, request }),
+                Action::Answer { to, answer } => self.out.push_back(Saying::Answer { to, id, answer }),
+            }
+            for (at, action) in more.into_iter().enumerate() {
+                actions.insert(at, action);
+            }
+        }
+    }
+
+    fn lose_vote(&mut self, cause: &str) {
+        if let Some(council) = &mut self.council {
+            council.lose_vote();
+        }
+        let text = format!(
+            "this node has no vote until it is started again, as its disk did not take what it promised: {cause}"
+        );
+        self.health.tell(Event::VoteLost, vec![("cause", cause.into())], text);
+    }
+
+    /// Takes note of a table that is news: on disk, then to the peers.
+    fn look_at_table(&mut self, wires: &mut Wires) {
+        let Some(table) = self.table().cloned() else { return };
+        if self.council.is_none() {
+            self.look_for_number(&table);
+        }
+        if let Some(council) = &mut self.council {
+            for change in self.sponsor.changes(&table) {
+                council.rights_mut().want(change);
+            }
+        }
+        if table.epoch() <= self.kept_epoch || self.now < self.keep_at {
+            return;
+        }
+        if let Err(cause) = self.files.keep_table(&table) {
+            let text = format!("cluster/table: {cause}");
+            self.health.tell(Event::ClusterFiles, vec![("cause", cause.to_string().into())], text);
+            self.keep_at = self.now.plus_us(KEEP_AGAIN_US);
+            return;
+        }
+        self.kept_epoch = table.epoch();
+        if self.is_taken_over(&table) {
+            return;
+        }
+        self.close_taken(&table);
+        wires.set_epoch(table.epoch());
+        self.me.epoch = table.epoch();
+        let others = || table.nodes().iter().filter(|node| node.number != self.id.number);
+        let members: Vec<&TableNode> = others().filter(|node| node.state != NodeState::Left).collect();
+        let addresses: BTreeSet<String> = members.iter().map(|node| node.address.clone()).collect();
+        self.dialed.difference(&addresses).for_each(|address| wires.undial(address));
+        for address in addresses.difference(&self.dialed) {
+            if !wires.dial(address) {
+                let text = format!("{address} is not dialed: there is no room for another node");
+                self.health.tell(Event::LinksFull, vec![("peer", address.as_str().into())], text);
+            }
+        }
+        self.dialed = addresses;
+        let peers: Vec<u16> = members.iter().map(|node| node.number).collect();
+        self.post.set_peers(&peers);
+        for &node in peers.iter().filter(|node| !self.paused.contains_key(node)) {
+            if wires.peer(node).is_some() {
+                self.post.up(node);
+            }
+        }
+        let member = |node: &TableNode| Member { node: node.number, generation: node.generation };
+        let all: Vec<Member> =
+            table.nodes().iter().filter(|node| node.state != NodeState::Left).map(member).collect();
+        self.rounds.set_members(&all);
+        self.out.push_back(Saying::TableToAll);
+        self.tell_table(&table);
+        // The first of the members sees to it that everybody has a share.
+        let first = table.nodes().iter().find(|node| node.state == NodeState::Member);
+        if first.is_some_and(|node| node.number == self.id.number)
+            && assign(&table).is_some()
+            && let Some(council) = &mut self.council
+        {
+            council.rights_mut().want(TableChange::Assign);
+        }
+    }
+
+    fn tell_table(&self, table: &Table) {
+        let owned = table.owned_by(self.id.number).count();
+        let members = table.nodes().iter().filter(|node| node.state != NodeState::Left).count();
+        let epoch = table.epoch();
+        // The first one deals nothing yet.
+        if table.owners().iter().all(|&owner| owner == NOBODY) {
+            return;
+        }
+        let text = format!(
+            "table {epoch}: {}, {owned} of {} partitions are this node's",
+            counted(members as u64, "node"),
+            table.owners().len()
+        );
+        let fields = vec![
+            ("epoch", epoch.into()),
+            ("nodes", (members as u64).into()),
+            ("partitions", (owned as u64).into()),
+        ];
+        self.health.tell(Event::TableChanged, fields, text);
+    }
+
+    /// A table has this node, which did not know its number.
+    fn look_for_number(&mut self, table: &Arc<Table>) {
+        let Some(node) = table.nodes().iter().find(|node| node.id == self.id.id) else { return };
+        let id = NodeId { number: node.number, ..self.id.clone() };
+        if let Err(cause) = self.files.keep_id(&id) {
+            let text = format!("joining waits: cluster/id: {cause}");
+            return self.health.tell(Event::ClusterFiles, vec![("cause", cause.to_string().into())], text);
+        }
+        self.id = id;
+        (self.me.node, self.me.joining) = (self.id.number, false);
+        if let Err(error) = self.be_seated() {
+            return self.health.fatal(error);
+        }
+        self.out.push_back(Saying::Introduce);
+        let number = self.id.number;
+        let text = format!("this is node {number} of the cluster");
+        self.health.tell(Event::ClusterJoined, vec![("node", u64::from(number).into())], text);
+    }
+
+    fn say(&mut self, wires: &mut Wires) -> bool {
+        let busy = !self.out.is_empty();
+        while let Some(saying) = self.out.pop_front() {
+            match saying {
+                Saying::Table(peer) => self.say_table(peer, wires),
+                Saying::TableToAll => {
+                    let asking = self.asking.iter().map(|(peer, _)| *peer);
+                    let all: Vec<Peer> = self.linked(wires).into_iter().chain(asking).collect();
+                    for peer in all {
+                        self.say_table(peer, wires);
+                    }
+                }
+                Saying::TableAsk(peer) => {
+                    let epoch_known = self.kept_epoch;
+                    wires.send(peer, &PeerWord::TableAsk { epoch_known });
+                }
+                // A peer that is not linked does not answer, and is asked again.
+                Saying::Ask { to, request } => {
+                    if let Some(peer) = wires.peer(to) {
+                        wires.send(peer, &request.word(0));
+                    }
+                }
+                Saying::Answer { to, id, answer } => {
+                    if let Some(peer) = wires.peer(to) {
+                        wires.send(peer, &answer.word(id));
+                    }
+                }
+                Saying::Refuse(peer, why) => {
+                    wires.refuse(peer, &why);
+                    self.down(peer, &why);
+                }
+                Saying::Beat(beat) => {
+                    let node = self.id.number;
+                    for peer in self.linked(wires) {
+                        wires.send(peer, &PeerWord::Beat { node, beat });
+                    }
+                }
+                Saying::Introduce => {
+                    wires.introduce(self.me.clone());
+                    self.is_renamed = true;
+                }
+            }
+        }
+        busy
+    }
+
+    /// Peers of the table.
+    fn linked(&self, wires: &Wires) -> Vec<Peer> {
+        let nodes = self.table().into_iter().flat_map(|table| table.nodes());
+        nodes.filter_map(|node| wires.peer(node.number)).collect()
+    }
+
+    fn say_table(&self, peer: Peer, wires: &mut Wires) {
+        if let Some(table) = self.table() {
+            let (epoch, bytes) = (table.epoch(), table.encode().into());
+            wires.send(peer, &PeerWord::Table { epoch, bytes });
+        }
+    }
+
+    // From peers ------------------------------------------------------------------------------------------
+
+    fn up(&mut self, peer: Peer, hello: &Hello<'_>, address: SocketAddr) {
+        if hello.epoch > self.kept_epoch || peer.node == 0 {
+            self.out.push_back(Saying::TableAsk(peer));
+        }
+        if peer.node == 0 {
+            if hello.joining && self.council.is_some() {
+                let (id, address, weight) = (hello.id, hello.listen.to_string(), hello.weight);
+                self.sponsor.asks(Asking { id, address, weight });
+                self.asking.push((peer, id));
+            }
+            return;
+        }
+        self.is_renamed = false;
+        self.post.up(peer.node);
+        let text = format!("linked with node {} ({})", peer.node, shown(hello.listen, 100));
+        let fields = vec![("node", u64::from(peer.node).into()), ("addr", address.to_string().into())];
+        self.health.tell(Event::PeerUp, fields, text);
+    }
+
+    fn down(&mut self, peer: Peer, why: &str) {
+        if let Some(at) = self.asking.iter().position(|(asks, _)| *asks == peer) {
+            let (_, id) = self.asking.swap_remove(at);
+            self.sponsor.gone(id);
+        }
+        if peer.node != 0 {
+            self.paused.remove(&peer.node);
+            self.post.down(peer.node);
+            self.rounds.down(peer.node);
+            if self.is_renamed {
+                return;
+            }
+            let why = shown(why, 200);
+            let text = format!("the link with node {} is down: {why}", peer.node);
+            let fields = vec![("node", u64::from(peer.node).into()), ("cause", why.into())];
+            self.health.tell(Event::PeerDown, fields, text);
+        }
+    }
+
+    fn word(&mut self, peer: Peer, word: &PeerWord<'_>) {
+        let node = peer.node;
+        match word {
+            PeerWord::TableAsk { epoch_known } if *epoch_known < self.kept_epoch => {
+                self.out.push_back(Saying::Table(peer));
+            }
+            PeerWord::Table { bytes, .. } => self.table_told(peer, bytes),
+            PeerWord::Beat { node, beat } => {
+                let (node, beat, now) = (*node, *beat, self.now);
+                if let Some(council) = &mut self.council {
+                    council.heard(node, beat, now);
+                }
+            }
+            // Who has no number has nothing else to say.
+            _ if node == 0 => {}
+            PeerWord::Urls(batch) => {
+                let taken = self.post.urls(node, batch);
+                self.judge_post(peer, taken);
+            }
+            PeerWord::Counted { batch } => {
+                let counted = self.post.counted(node, *batch);
+                self.judge_post(peer, counted);
+            }
+            PeerWord::NotMine { epoch, .. } => {
+                self.post.not_mine(node);
+                self.paused.insert(node, self.now.plus_us(PAUSE_US));
+                if *epoch > self.kept_epoch {
+                    self.out.push_back(Saying::TableAsk(peer));
+                }
+            }
+            PeerWord::Want(wants) => self.wanted(node, wants),
+            PeerWord::Grant(grants) => self.tickets.grants(node, grants, self.now),
+            PeerWord::Wait(waits) => self.tickets.waits(waits, self.now),
+            PeerWord::Back(backs) => self.tickets.backs(node, backs, self.now),
+            PeerWord::StatusAsk { round } => self.rounds.asked_by(node, *round),
+            PeerWord::Status(status) => self.rounds.status(node, *status),
+            word => {
+                let mut actions = Vec::new();
+                let mut of = 0;
+                if let Some(council) = &mut self.council {
+                    if let Some((id, request)) = Request::of(word) {
+                        of = id;
+                        council.asked(node, request, self.now, &mut actions);
+                    } else if let Some((_, answer)) = Answer::of(word) {
+                        council.answered(node, answer, self.now, &mut actions);
+                    }
+                }
+                self.act(actions, of);
+            }
+        }
+    }
+
+    fn table_told(&mut self, peer: Peer, bytes: &[u8]) {
+        match Table::decode(bytes) {
+            Ok(table) => match &mut self.council {
+                Some(council) => council.told(Arc::new(table), self.now),
+                None => {
+                    let is_news = self.told.as_ref().is_none_or(|told| told.epoch() < table.epoch());
+                    if is_news {
+                        self.told = Some(Arc::new(table));
+                    }
+                }
+            },
+            Err(error) => self.out.push_back(Saying::Refuse(peer, format!("a table that is none: {error}"))),
+        }
+    }
+
+    fn judge_post(&mut self, peer: Peer, taken: Result<(), PostFault>) {
+        let why = match taken {
+            Ok(()) => return,
+            Err(PostFault::Count(fault)) => {
+                format!("batch {} was counted, and {} was the last that was sent", fault.batch, fault.sent)
+            }
+            Err(PostFault::Flood) => "more batches of URLs than may be uncounted".to_string(),
+        };
+        self.out.push_back(Saying::Refuse(peer, why));
+    }
+}
+
+impl PeerOwner for PeerDesk {
+    fn judge(&mut self, hello: &Hello<'_>) -> Result<(), String> {
+        let Some(known) = self.table().and_then(|table| table.node(hello.node)) else { return Ok(()) };
+        match known.id == hello.id {
+            true => Ok(()),
+            false => {
+                Err(format!("node {} has another disk here: each node has a number of its own", hello.node))
+            }
+        }
+    }
+
+    fn take(&mut self, event: PeerEvent<'_>) {
+        match event {
+            PeerEvent::Up { peer, hello, address } => self.up(peer, &hello, address),
+            PeerEvent::Word { peer, word } => self.word(peer, &word),
+            PeerEvent::Down { peer, why } => self.down(peer, why),
+            PeerEvent::Refused { address, why, by_us } => {
+                let (address, why) = (shown(address, 100), shown(why, 400));
+                let text = match by_us {
+                    true => format!("{address} is refused: {why}"),
+                    false => format!("{address} refuses this node: {why}"),
+                };
+                let fields = vec![("addr", address.into()), ("cause", why.into())];
+                self.health.tell(Event::PeerRefused, fields, text);
+            }
+        }
+    }
+}
+
+/// The links, by the numbers of nodes.
+struct Ways<'w>(&'w mut Wires);
+
+impl Sends for Ways<'_> {
+    fn send(&mut self, node: u16, word: &PeerWord<'_>) {
+        if let Some(peer) = self.0.peer(node) {
+            self.0.send(peer, word);
+        }
+    }
+
+    fn has_room(&self, node: u16) -> bool {
+        self.0.peer(node).is_some_and(|peer| self.0.has_room(peer))
+    }
+}
+
+/// Of a node that begins: nothing is told to peers before it.
+pub(super) fn post_of(asks: IndexAsks, cursors: Vec<(u16, u64)>, ledger_end: u64) -> UrlPost {
+    UrlPost::new(crate::peer::exchange::Exchange::new(cursors, ledger_end), asks)
+}

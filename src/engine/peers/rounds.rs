@@ -1,0 +1,182 @@
+use super::Sends;
+use super::index_asks::IndexAsks;
+use super::url_post::UrlPost;
+use crate::base::Now;
+use crate::engine::inspect::peer_words::{PeerAsk, PeerTold, Standing};
+use crate::engine::inspect::questions::Reply;
+use crate::peer::{Member, Quiet};
+use crate::proto::peer_wire::{NodeState, PeerWord, Status};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// How far every node is, asked round by round, and whether all is done everywhere.
+pub(super) struct Rounds {
+    node: u16,
+    quiet: Quiet,
+    /// The last that each node told.
+    told: BTreeMap<u16, Status>,
+    /// Who waits for ours: the node, and its round. This node is one of them.
+    waiting: Vec<(u16, u64)>,
+    /// What had come before the index was asked, and its answer.
+    looking: Option<(u64, Receiver<Reply>)>,
+    ask_at: Now,
+    /// When the last round ended.
+    ended_at: Now,
+    now: Now,
+}
+
+/// What a status says that is not the index's to tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodeStanding {
+    pub generation: u32,
+    pub epoch: u64,
+    pub is_standing: bool,
+    pub right_left_ms: u32,
+}
+
+/// From round to round.
+const ROUND_US: u64 = 1_000_000;
+/// What a round told is too old after this.
+const STALE_US: u64 = 5 * ROUND_US;
+
+impl Rounds {
+    pub fn new(node: u16) -> Rounds {
+        Rounds {
+            node,
+            quiet: Quiet::new(),
+            told: BTreeMap::new(),
+            waiting: Vec::new(),
+            looking: None,
+            ask_at: Now::ZERO,
+            ended_at: Now::ZERO,
+            now: Now::ZERO,
+        }
+    }
+
+    pub fn set_node(&mut self, node: u16) {
+        self.node = node;
+    }
+
+    pub fn set_members(&mut self, members: &[Member]) {
+        self.quiet.members(members);
+        self.told.retain(|node, _| members.iter().any(|member| member.node == *node));
+    }
+
+    /// Whether all was done everywhere a moment ago. While a node does not answer, nobody knows.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet.is_quiet() && self.now.since_us(self.ended_at) < STALE_US
+    }
+
+    /// The round that is under way.
+    pub fn round(&self) -> u64 {
+        self.quiet.round()
+    }
+
+    pub fn told(&self) -> &BTreeMap<u16, Status> {
+        &self.told
+    }
+
+    /// A node wants to know how far this one is.
+    pub fn asked_by(&mut self, node: u16, round: u64) {
+        self.waiting.retain(|(waits, _)| *waits != node);
+        self.waiting.push((node, round));
+    }
+
+    pub fn status(&mut self, from: u16, status: Status) {
+        // Nobody tells of others.
+        if status.node == from {
+            self.told.insert(from, status);
+            if self.quiet.told(&status) {
+                self.ended_at = self.now;
+            }
+        }
+    }
+
+    pub fn down(&mut self, node: u16) {
+        self.waiting.retain(|(waits, _)| *waits != node);
+        self.told.remove(&node);
+    }
+
+    pub fn next_due(&self) -> Option<Now> {
+        Some(self.ask_at)
+    }
+
+    pub fn turn(
+        &mut self,
+        now: Now,
+        post: &UrlPost,
+        here: NodeStanding,
+        asks: &IndexAsks,
+        wires: &mut dyn Sends,
+    ) {
+        self.now = now;
+        if now >= self.ask_at {
+            self.ask_at = now.plus_us(ROUND_US);
+            let round = self.quiet.round();
+            let missing: Vec<u16> = self.quiet.missing().collect();
+            for node in missing {
+                if node == self.node {
+                    self.asked_by(node, round);
+                } else {
+                    wires.send(node, &PeerWord::StatusAsk { round });
+                }
+            }
+        }
+        if self.looking.is_none() && !self.waiting.is_empty() {
+            // Whatever comes after this is not in the answer, and the next round tells of it.
+            self.looking = Some((post.received(), asks.ask(PeerAsk::Stand)));
+        }
+        let Some((received, answered)) = &self.looking else { return };
+        let (received, standing) = match answered.try_recv() {
+            Err(TryRecvError::Empty) => return,
+            Ok(Reply::Peers(told)) => match *told {
+                PeerTold::Standing(standing) => (*received, Some(standing)),
+                _ => (*received, None),
+            },
+            Ok(_) | Err(TryRecvError::Disconnected) => (*received, None),
+        };
+        self.looking = None;
+        let Some(standing) = standing else { return };
+        for (node, round) in std::mem::take(&mut self.waiting) {
+            let status = self.of_here(round, received, &standing, post, here);
+            match node == self.node {
+                true => self.status(node, status),
+                false => wires.send(node, &PeerWord::Status(status)),
+            }
+        }
+    }
+
+    fn of_here(
+        &self,
+        round: u64,
+        received: u64,
+        standing: &Standing,
+        post: &UrlPost,
+        here: NodeStanding,
+    ) -> Status {
+        let Standing { stats, ledger_end } = standing;
+        let urls = post.standing(*ledger_end);
+        let state = match here.is_standing {
+            false if here.epoch == 0 => NodeState::Joining,
+            false => NodeState::Fenced,
+            true if self.is_quiet() => NodeState::ReadyToServe,
+            true => NodeState::Crawling,
+        };
+        Status {
+            node: self.node,
+            generation: here.generation,
+            round,
+            state,
+            epoch: here.epoch,
+            pending: stats.pending,
+            open: stats.handed_out,
+            sent: urls.sent,
+            counted: urls.counted,
+            received,
+            outbox: urls.outbox,
+            copied: 0,
+            right_left_ms: here.right_left_ms,
+            pages: stats.success,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+use super::index_asks::IndexAsks;
+use super::node_files::{NodeFiles, NodeFilesError, NodeId};
+use super::peer_actor::PeerActor;
+use super::peer_desk::{DeskParts, post_of};
+use super::share_keeping::ShareKeeping;
+use super::ticket_desk::TicketDesk;
+use super::{Introduction, Wires};
+use crate::base::Wall;
+use crate::engine::inspect::cluster_view::ClusterReport;
+use crate::engine::inspect::loan_desk::LoanDesk;
+use crate::engine::inspect::questions::Questions;
+use crate::engine::links::{LinkPort, LinksConfig};
+use crate::engine::runtime::health::{Health, NodeError};
+use crate::limits::{PARTITIONS, PEER_NODES_MAX};
+use crate::peer::beat::Timing;
+use crate::peer::{NOBODY, NodeState, Table, TableNode};
+use crate::proto::partition::{Partition, Partitioner, Share, Spread};
+use crate::proto::peer_tls::NodeIdentity;
+use crate::rings::Doorbell;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a node is told of its cluster, and what its disk knows of it.
+pub struct PeersSetup {
+    told: ClusterTold,
+    files: NodeFiles,
+    id: NodeId,
+    table: Option<Table>,
+    /// Partitions that it gave away, or was to.
+    stopped: Vec<Partition>,
+}
+
+/// What a node is told of its cluster.
+pub struct ClusterTold {
+    pub cluster: [u8; 16],
+    /// Of the hash that places URLs.
+    pub partition_seed: u64,
+    /// By which nodes know each other; a simulated network has none.
+    pub identity: Option<NodeIdentity>,
+    pub listen: SocketAddr,
+    /// What others are told: they reach it there.
+    pub address: String,
+    pub join: Vec<String>,
+    pub weight: u16,
+    /// For the first node; others take it from the table.
+    pub spread: Spread,
+    /// A node that is silent for so long is taken over; `None` for never.
+    pub takeover_us: Option<u64>,
+    /// What a request may take.
+    pub request_us: u64,
+    /// A digest of the rules that every node has to have.
+    pub rules: u64,
+    /// Drawn for this start: what is random comes from it.
+    pub random: u64,
+}
+
+/// Links beyond one for each node: those that come, and one that goes while its successor stands.
+const LINKS_BESIDE: usize = 64;
+/// With nobody to be taken over, all times are those of a takeover after this.
+const TAKEOVER_US: u64 = 3_600_000_000;
+
+impl ClusterTold {
+    fn timing(&self) -> Result<Timing, NodeError> {
+        let timing = Timing::for_takeover(self.takeover_us.unwrap_or(TAKEOVER_US), self.request_us);
+        timing.map_err(|error| NodeError::Cluster(error.to_string()))
+    }
+}
+
+impl PeersSetup {
+    /// Reads what the data directory knows of the cluster, and counts this start. Nobody else has the directory.
+    pub fn open(told: ClusterTold, directory: &Path) -> Result<PeersSetup, NodeError> {
+        let failed = |error: NodeFilesError| NodeError::Cluster(error.to_string());
+        told.timing()?;
+        let files = NodeFiles::open(directory).map_err(failed)?;
+        let known = files.id().map_err(failed)?;
+        let cluster = told.cluster;
+        if known.as_ref().is_some_and(|known| known.cluster != cluster) {
+            return Err(NodeError::Cluster(format!(
+                "{} is a node of another cluster than the key file's (give the key file of its cluster with --key, or another directory with --data)",
+                directory.display()
+            )));
+        }
+        let mut id = known.unwrap_or_else(|| {
+            let number = if told.join.is_empty() { 1 } else { 0 };
+            NodeId { cluster, id: told.random, number, starts: 0 }
+        });
+        id.starts += 1;
+        let kept = files.keep_id(&id);
+        kept.map_err(|cause| NodeError::Cluster(format!("cluster/id: {cause}")))?;
+        let table = files.table().map_err(failed)?;
+        let stopped = files.stopped().map_err(failed)?;
+        Ok(PeersSetup { told, files, id, table, stopped })
+    }
+
+    /// The share that the index is opened with: by the table that was last known, or nothing.
+    pub fn share(&self) -> Arc<Share> {
+        let mut owners =
+            self.table.as_ref().map_or(vec![NOBODY; PARTITIONS], |table| table.owners().to_vec());
+        for partition in &self.stopped {
+            let owner = &mut owners[partition.index()];
+            *owner = if *owner == self.id.number { NOBODY } else { *owner };
+        }
+        let epoch = self.table.as_ref().map_or(0, Table::epoch);
+        let spread = self.table.as_ref().map_or(self.told.spread, Table::spread);
+        let partitioner = Partitioner::new(spread, self.told.partition_seed);
+        Arc::new(Share::new(partitioner, self.id.number, epoch, &owners))
+    }
+
+    /// Whom its links are with.
+    pub(crate) fn links(&self) -> LinksConfig {
+        let links_max = PEER_NODES_MAX + LINKS_BESIDE;
+        LinksConfig { listen: Some(self.told.listen), dial: Vec::new(), links_max, answers_end: false }
+    }
+
+    /// The first table, if this node is to make it.
+    fn founding(&self) -> Result<Option<Table>, NodeError> {
+        if self.id.number != 1 || self.table.is_some() || !self.told.join.is_empty() {
+            return Ok(None);
+        }
+        let me = TableNode {
+            number: 1,
+            id: self.id.id,
+            generation: 0,
+            address: self.told.address.clone(),
+            weight: self.told.weight,
+            state: NodeState::Member,
+        };
+        let first = Table::first(vec![me], vec![1], self.told.spread, self.told.rules);
+        first.map(Some).map_err(|error| NodeError::Cluster(error.to_string()))
+    }
+
+    /// The node among its peers, over these links.
+    pub(crate) fn actor(self, parts: ActorParts) -> Result<PeerActor, NodeError> {
+        let ActorParts { port, questions, bell, ledger_end, health, wall, report, loans, pause_us } = parts;
+        loans.rings(bell.clone());
+        let tickets = TicketDesk::new(loans, self.id.starts, pause_us, wall);
+        let (founding, share) = (self.founding()?, self.share());
+        let keeping = ShareKeeping::new(self.told.partition_seed, self.id.number, Some(share));
+        let epoch = self.table.as_ref().map_or(0, Table::epoch);
+        let cursors = self.files.cursors(epoch).map_err(|error| NodeError::Cluster(error.to_string()))?;
+        let post = post_of(IndexAsks::new(questions, bell), cursors, ledger_end);
+        let timing = self.told.timing()?;
+        let takes_over = self.told.takeover_us.is_some();
+        let PeersSetup { told, files, id, table, .. } = self;
+        let me = Introduction {
+            cluster: id.cluster,
+            id: id.id,
+            node: id.number,
+            generation: id.starts,
+            epoch: table.as_ref().map_or(0, Table::epoch),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            rules: told.rules,
+            listen: told.address,
+            weight: told.weight,
+            joining: id.number == 0,
+        };
+        let wires = Wires::new(port, told.identity, me.clone());
+        let parts = DeskParts {
+            id,
+            files,
+            me,
+            timing,
+            takes_over,
+            founding,
+            post,
+            share: keeping,
+            tickets,
+            health,
+            wall,
+            seed: !told.random,
+        };
+        PeerActor::new(wires, parts, &told.join, report)
+    }
+}
+
+/// What a node among its peers is joined to.
+pub(crate) struct ActorParts {
+    pub port: LinkPort,
+    pub questions: Arc<Questions>,
+    /// Of the thread that turns it.
+    pub bell: Arc<Doorbell>,
+    /// Where the ledger of the index ends.
+    pub ledger_end: u64,
+    pub health: Arc<Health>,
+    pub wall: Wall,
+    pub report: ClusterReport,
+    /// Where shards want addresses.
+    pub loans: Arc<LoanDesk>,
+    /// The pause between two requests to an address, at the least.
+    pub pause_us: u64,
+}

@@ -1,0 +1,324 @@
+use super::Sends;
+use crate::base::{Now, Wall};
+use crate::engine::inspect::loan_desk::{LentAddress, LoanDesk, ShardSaid};
+use crate::limits::TICKETS_PER_WORD_MAX;
+use crate::peer::ticket::{Back, Grant, Keeper, Said, TicketKey, Tickets, Wait, Want};
+use crate::proto::partition::{Partition, Share};
+use crate::proto::peer_wire::PeerWord;
+use crate::url_server::LoanWord;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Tickets of addresses: those that the shards of this node want, from whoever keeps them, and those that this node keeps.
+///
+/// ```text
+///   shard: Want ──► WANT ──► keeper: the owner of the address's partition ──► GRANT ──► lent until …, renewed at half time
+///   shard: Idle ──► BACK
+/// ```
+pub(super) struct TicketDesk {
+    node: u16,
+    wall: Wall,
+    desk: Arc<LoanDesk>,
+    tickets: Tickets<TicketKey>,
+    keeper: Keeper<TicketKey>,
+    /// The node was started before: from its first turn on, nothing is lent until what was lent then is over.
+    reopens: Option<u64>,
+    /// What shards want: which shard, and the number of its Want.
+    wanted: BTreeMap<TicketKey, (usize, u64)>,
+    look_at: Now,
+    /// What is to be said, by node.
+    out: BTreeMap<u16, Saying>,
+}
+
+#[derive(Default)]
+struct Saying {
+    wants: Vec<Want<TicketKey>>,
+    grants: Vec<Grant<TicketKey>>,
+    waits: Vec<Wait<TicketKey>>,
+    backs: Vec<Back<TicketKey>>,
+}
+
+/// What is wanted is looked at this often.
+const LOOK_US: u64 = 250_000;
+
+impl TicketDesk {
+    /// `starts` is how often this node was started: asks of an earlier process are below those of this one, and whoever kept
+    /// tickets before does not know what it lent.
+    pub fn new(desk: Arc<LoanDesk>, starts: u32, pause_us: u64, wall: Wall) -> TicketDesk {
+        let keeper = Keeper::fresh(1, pause_us);
+        TicketDesk {
+            node: 0,
+            wall,
+            desk,
+            tickets: Tickets::new(u64::from(starts) << 32),
+            keeper,
+            reopens: (starts > 1).then_some(pause_us),
+            wanted: BTreeMap::new(),
+            look_at: Now::ZERO,
+            out: BTreeMap::new(),
+        }
+    }
+
+    pub fn set_node(&mut self, node: u16) {
+        self.node = node;
+    }
+
+    pub fn has_messages(&self) -> bool {
+        self.desk.has_said()
+    }
+
+    pub fn next_due(&self) -> Option<Now> {
+        (!self.wanted.is_empty()).then_some(self.look_at)
+    }
+
+    /// Partitions of which something is lent, or owed a pause.
+    pub fn busy(&mut self, now: Now) -> Option<BTreeSet<Partition>> {
+        self.keeper.busy(now)
+    }
+
+    /// Lends nothing of a partition whose keeper was taken over, until what that one lent is over.
+    pub fn close(&mut self, partition: Partition, now: Now) {
+        self.keeper.close(partition, now);
+    }
+
+    /// Goes on. `owns` says which partitions this node may keep tickets of, until `right_until`. True if something moved.
+    pub fn turn(
+        &mut self,
+        now: Now,
+        share: Option<&Share>,
+        (owns, right_until): (&dyn Fn(Partition) -> bool, Now),
+        wires: &mut dyn Sends,
+    ) -> bool {
+        if let Some(pause_us) = self.reopens.take() {
+            self.keeper = Keeper::open(1, pause_us, now);
+        }
+        self.desk.set_right(right_until);
+        let share = share.filter(|share| share.node() != 0);
+        let is_news = self.desk.has_said();
+        if is_news {
+            self.hear(share, now);
+        }
+        let Some(share) = share else { return false };
+        if is_news || now >= self.look_at {
+            self.look_at = now.plus_us(LOOK_US);
+            let keys: Vec<TicketKey> = self.wanted.keys().cloned().collect();
+            for key in keys {
+                if let Some(want) = self.tickets.want(&key, now) {
+                    self.ask(share, want, (owns, right_until), now);
+                }
+            }
+        }
+        self.say(wires)
+    }
+
+    fn hear(&mut self, share: Option<&Share>, now: Now) {
+        for (shard, said) in self.desk.take_said() {
+            match said {
+                ShardSaid::Begins => {
+                    let of_it = self.wanted.iter().filter(|(_, (of, _))| *of == shard);
+                    let keys: Vec<TicketKey> = of_it.map(|(key, _)| key.clone()).collect();
+                    // What it sent last is not known.
+                    for key in keys {
+                        self.tickets.sent(&key, now);
+                        self.give_back(share, key, 0, "", now);
+                    }
+                }
+                ShardSaid::Word(LoanWord::Want { ip, want }) => {
+                    let key = TicketKey::of_address(ip);
+                    self.wanted.insert(key.clone(), (shard, want));
+                    self.lend(&key, "", now);
+                }
+                ShardSaid::Word(LoanWord::Idle { ip, sent_ago_us, pause_us, line }) => {
+                    let key = TicketKey::of_address(ip);
+                    if let Some(ago_us) = sent_ago_us {
+                        self.tickets.sent(&key, Now::from_us(now.us().saturating_sub(ago_us)));
+                    }
+                    self.give_back(share, key, pause_us, &line, now);
+                }
+            }
+        }
+    }
+
+    fn give_back(&mut self, share: Option<&Share>, key: TicketKey, pause_us: u64, line: &str, now: Now) {
+        self.wanted.remove(&key);
+        let line = self.to_travel(line, now);
+        // Without a share nothing was ever granted.
+        if let (Some(back), Some(share)) = (self.tickets.back(&key, pause_us, line, now), share) {
+            let keeper = self.keeper_of(share, &key).0;
+            self.bring_back(keeper, back, now);
+        }
+    }
+
+    fn bring_back(&mut self, keeper: u16, back: Back<TicketKey>, now: Now) {
+        match keeper == self.node {
+            true => self.take_back(self.node, back, now),
+            false => self.out.entry(keeper).or_default().backs.push(back),
+        }
+    }
+
+    /// Keeps what a line says by this node's calendar: it may be long until the address is lent again.
+    fn take_back(&mut self, node: u16, back: Back<TicketKey>, now: Now) {
+        let line = self.to_be_read(&back.line, now).into_bytes().into();
+        self.keeper.back(node, Back { line, ..back }, now);
+    }
+
+    fn keeper_of(&self, share: &Share, key: &TicketKey) -> (u16, Partition) {
+        let partition = share.partitioner().of_key(&key.to_string());
+        (share.owner(partition), partition)
+    }
+
+    fn ask(
+        &mut self,
+        share: &Share,
+        want: Want<TicketKey>,
+        keeps: (&dyn Fn(Partition) -> bool, Now),
+        now: Now,
+    ) {
+        let (node, _) = self.keeper_of(share, &want.key);
+        if node == self.node {
+            let said = self.answer(share, self.node, want, keeps, now);
+            return match said {
+                Said::Grant(grant) => self.granted(self.node, &grant, now),
+                Said::Wait(wait) => self.tickets.waits(&wait, now),
+            };
+        }
+        if node != 0 {
+            self.out.entry(node).or_default().wants.push(want);
+        }
+    }
+
+    fn answer(
+        &mut self,
+        share: &Share,
+        node: u16,
+        want: Want<TicketKey>,
+        (owns, right_until): (&dyn Fn(Partition) -> bool, Now),
+        now: Now,
+    ) -> Said<TicketKey> {
+        let (_, partition) = self.keeper_of(share, &want.key);
+        let right_until = if owns(partition) { right_until } else { Now::ZERO };
+        match self.keeper.want(node, want, partition, right_until, now) {
+            Said::Grant(grant) => {
+                let line = self.to_travel(&String::from_utf8_lossy(&grant.line), now);
+                Said::Grant(Grant { line, ..grant })
+            }
+            wait => wait,
+        }
+    }
+
+    fn granted(&mut self, keeper: u16, grant: &Grant<TicketKey>, now: Now) {
+        if let Some(back) = self.tickets.granted(grant, now) {
+            // Nobody wants it any more.
+            return self.bring_back(keeper, back, now);
+        }
+        let line = self.to_be_read(&grant.line, now);
+        self.lend(&grant.key, &line, now);
+    }
+
+    /// Tells the shard that wants it what it has.
+    fn lend(&mut self, key: &TicketKey, line: &str, now: Now) {
+        let (Some(&(shard, want)), Some(ip)) = (self.wanted.get(key), key.address()) else { return };
+        if let Some((due, until)) = self.tickets.window(key, now) {
+            self.desk.lend(shard, LentAddress { ip, want, due, until, line: line.to_string() });
+        }
+    }
+
+    // From peers ------------------------------------------------------------------------------------------
+
+    pub fn wanted(
+        &mut self,
+        node: u16,
+        wants: &[Want<TicketKey>],
+        share: Option<&Share>,
+        keeps: (&dyn Fn(Partition) -> bool, Now),
+        now: Now,
+    ) {
+        let Some(share) = share else { return };
+        for want in wants {
+            match self.answer(share, node, want.clone(), keeps, now) {
+                Said::Grant(grant) => self.out.entry(node).or_default().grants.push(grant),
+                Said::Wait(wait) => self.out.entry(node).or_default().waits.push(wait),
+            }
+        }
+    }
+
+    pub fn grants(&mut self, node: u16, grants: &[Grant<TicketKey>], now: Now) {
+        grants.iter().for_each(|grant| self.granted(node, grant, now));
+    }
+
+    pub fn waits(&mut self, waits: &[Wait<TicketKey>], now: Now) {
+        waits.iter().for_each(|wait| self.tickets.waits(wait, now));
+    }
+
+    pub fn backs(&mut self, node: u16, backs: &[Back<TicketKey>], now: Now) {
+        backs.iter().for_each(|back| self.take_back(node, back.clone(), now));
+    }
+
+    fn say(&mut self, wires: &mut dyn Sends) -> bool {
+        let out = std::mem::take(&mut self.out);
+        let is_said = !out.is_empty();
+        for (node, Saying { wants, grants, waits, backs }) in out {
+            // In this order: what is given back does not meet what was asked for after it.
+            for some in backs.chunks(TICKETS_PER_WORD_MAX) {
+                wires.send(node, &PeerWord::Back(some.to_vec()));
+            }
+            for some in wants.chunks(TICKETS_PER_WORD_MAX) {
+                wires.send(node, &PeerWord::Want(some.to_vec()));
+            }
+            for some in grants.chunks(TICKETS_PER_WORD_MAX) {
+                wires.send(node, &PeerWord::Grant(some.to_vec()));
+            }
+            for some in waits.chunks(TICKETS_PER_WORD_MAX) {
+                wires.send(node, &PeerWord::Wait(some.to_vec()));
+            }
+        }
+        is_said
+    }
+
+    // Calendars differ between nodes ----------------------------------------------------------------------
+
+    fn calendar_us(&self, now: Now) -> u64 {
+        self.wall.unix_ms_at_zero * 1_000 + now.us()
+    }
+
+    /// A line of the journal whose times are told from now on, as another node's calendar says something else.
+    fn to_travel(&self, line: &str, now: Now) -> Box<[u8]> {
+        let now_us = self.calendar_us(now);
+        let told = shifted(line, |at_us| at_us.saturating_sub(now_us));
+        told.into_bytes().into()
+    }
+
+    fn to_be_read(&self, line: &[u8], now: Now) -> String {
+        let now_us = self.calendar_us(now);
+        shifted(&String::from_utf8_lossy(line), |in_us| in_us.saturating_add(now_us))
+    }
+}
+
+/// The line with its times changed: those behind `due=` and `at=`.
+fn shifted(line: &str, time: impl Fn(u64) -> u64) -> String {
+    let word = |word: &str| {
+        let (name, digits) = word.split_once('=').filter(|(name, _)| ["due", "at"].contains(name))?;
+        Some(format!("{name}={}", time(digits.parse().ok()?)))
+    };
+    let words = line.split(' ').map(|text| word(text).unwrap_or_else(|| text.to_string()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_travel_as_from_now_on() {
+        let line = "address 192.0.2.7 due=1800000005000000 penalty_us=7 response_us=0 delay_ms=0 failures=2 at=1800000000000000";
+        let now = 1_800_000_000_000_000;
+        let told = shifted(line, |at| at.saturating_sub(now));
+        assert_eq!(
+            told,
+            "address 192.0.2.7 due=5000000 penalty_us=7 response_us=0 delay_ms=0 failures=2 at=0"
+        );
+        assert_eq!(shifted(&told, |after| after + now), line);
+        assert_eq!(shifted("", |_| 1), "");
+        assert_eq!(shifted("nonsense due=x at", |_| 1), "nonsense due=x at");
+    }
+}

@@ -1,0 +1,143 @@
+use super::node::node_of;
+use super::plan::ClusterPlan;
+use crate::base::Now;
+use crate::sim::web::Witness;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Sees every request as the servers do, and holds the nodes to what they promise together:
+///
+/// - A host has requests from one node only: its partition has URLs, and moves nowhere. If its node is taken over, another one
+///   may ask it, once nothing that the first one asked is open; and may ask for its pages again, as it does not know them.
+/// - An address that hosts of several nodes have is asked at the pace of one, and by one node at a time.
+/// - A page is asked for once over all nodes. What a node that was killed had not on its disk is asked for again.
+#[derive(Default)]
+pub struct ClusterJudge {
+    driver: usize,
+    /// The node that each host is asked by.
+    owners: BTreeMap<u32, usize>,
+    /// Whether nodes are ever taken over.
+    takes_over: bool,
+    pub taken: u64,
+    pages: BTreeMap<(u32, String), Page>,
+    /// Requests that connections have, or had last.
+    open: BTreeMap<u64, OpenRequest>,
+    /// The last request that each address had, and the node that it was of.
+    addresses: BTreeMap<IpAddr, (Now, usize)>,
+    /// The pause between two requests to an address.
+    pause_us: u64,
+    pub handed_on: u64,
+    pub requests: u64,
+}
+
+struct OpenRequest {
+    node: usize,
+    ip: IpAddr,
+    page: (u32, String),
+    /// When the answer is out.
+    over_at: Now,
+}
+
+#[derive(Default)]
+struct Page {
+    asked: u64,
+    /// How often it may be asked for once more, because of kills.
+    excused: u64,
+    over_at: Now,
+}
+
+/// What was fetched takes at most this long to be on disk, and known to be.
+pub const DURABLE_US: u64 = 3_000_000;
+
+impl ClusterJudge {
+    pub fn new(plan: &ClusterPlan) -> ClusterJudge {
+        let rate = plan.web.config.url_server.req_ip_per_sec.map_or(0.0, |rate| rate.0);
+        let pause_us = if rate > 0.0 { (1e6 / rate) as u64 } else { 0 };
+        let takes_over = plan.takeover_us.is_some();
+        ClusterJudge { pause_us, takes_over, ..ClusterJudge::default() }
+    }
+
+    /// A node asks an address.
+    fn address_asked(&mut self, ip: IpAddr, node: usize, target: &str, now: Now) {
+        let Some((before, by)) = self.addresses.insert(ip, (now, node)) else { return };
+        let gap_us = now.since_us(before);
+        assert!(
+            gap_us >= self.pause_us,
+            "{ip} was asked for {target} by node {node} at {now:?}, {gap_us} us after node {by}"
+        );
+        if by == node {
+            return;
+        }
+        self.handed_on += 1;
+        let is_open = |open: &&OpenRequest| open.node == by && open.ip == ip && open.over_at > now;
+        if let Some(open) = self.open.values().find(is_open) {
+            panic!(
+                "{ip} was asked for {target} by node {node} at {now:?}, while node {by} asks for {:?}",
+                open.page
+            );
+        }
+    }
+
+    /// A node was killed: what it had not on disk it may ask for again.
+    pub fn node_died(&mut self, node: usize, now: Now) {
+        let owners = &self.owners;
+        for (_, page) in self.pages.iter_mut().filter(|((host, _), _)| owners.get(host) == Some(&node)) {
+            let is_open = page.over_at == Now::NEVER || now.since_us(page.over_at) < DURABLE_US;
+            page.excused += u64::from(page.asked > page.excused && is_open);
+        }
+        self.open.retain(|_, open| open.node != node);
+    }
+
+    /// The pages that were asked for, each with its host.
+    pub fn pages(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.pages.keys().map(|(host, target)| (*host, &**target))
+    }
+}
+
+impl Witness for ClusterJudge {
+    fn driver(&mut self, driver: usize) {
+        self.driver = driver;
+    }
+
+    fn asked(&mut self, conn: u64, host: u32, ip: IpAddr, target: &str, now: Now) {
+        self.requests += 1;
+        let node = node_of(self.driver);
+        let owner = self.owners.insert(host, node).unwrap_or(node);
+        assert!(
+            owner == node || self.takes_over,
+            "host {host} was asked for {target} by node {node} at {now:?}: it is node {owner}'s"
+        );
+        if owner != node {
+            self.taken += 1;
+            for (_, page) in self.pages.iter_mut().filter(|((of, _), _)| *of == host) {
+                page.excused = page.excused.max(page.asked);
+            }
+        }
+        self.open.remove(&conn);
+        self.address_asked(ip, node, target, now);
+        let page = (host, target.to_string());
+        self.open.insert(conn, OpenRequest { node, ip, page, over_at: Now::NEVER });
+        if target == "/robots.txt" {
+            return;
+        }
+        let page = self.pages.entry((host, target.to_string())).or_default();
+        assert!(
+            page.asked <= page.excused,
+            "host {host} was asked for {target} at {now:?} once more, with {} excuses",
+            page.excused
+        );
+        (page.asked, page.over_at) = (page.asked + 1, Now::NEVER);
+    }
+
+    fn answers(&mut self, conn: u64, at: Now, _: u64) {
+        let Some(open) = self.open.get_mut(&conn) else { return };
+        open.over_at = at;
+        if let Some(page) = self.pages.get_mut(&open.page) {
+            page.over_at = at;
+        }
+    }
+
+    fn landed(&mut self, conn: u64) {
+        self.open.remove(&conn);
+    }
+}

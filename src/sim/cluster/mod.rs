@@ -1,0 +1,16 @@
+//! Nodes of a cluster in virtual time: they join one after the other, URLs are typed at any of them, and each fetches what is its
+//! own, while links between them are cut, delayed and reset and nodes are killed and started again.
+//!
+//! ```text
+//!   ClusterPlan (drawn from the seed) ──► ClusterWorld ──► NodeCore with a PeerActor × 2 to 7, over SimDriver
+//!        what is typed where, and when │                       directories of a node outlive it
+//!                                      └──► ClusterJudge: requests as servers see them, tables, what is said to be ready
+//! ```
+
+mod judge;
+mod node;
+mod plan;
+mod world;
+
+pub use plan::NODES_MAX as CLUSTER_NODES_MAX;
+pub use world::run_cluster;

@@ -1,0 +1,148 @@
+use super::plan::{ClusterPlan, NODES_MAX};
+use crate::base::{Now, Rng, Wall};
+use crate::driver::{SimDriver, SimNet};
+use crate::engine::{
+    Actor, ClusterReport, ClusterTold, CrawlShard, CrawlStore, CrawlTask, Health, HostsFile, Links, Names,
+    NodeCore, NodeSetup, OpenIndex, PeerActor, PeersSetup, Seated, ShardMaker, assemble,
+};
+use crate::sim::turning::{Seat, silent};
+use crate::store_server::DataDir;
+use std::cell::RefCell;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// The day on which all of it happens.
+pub const WALL: Wall = Wall { unix_ms_at_zero: 1_800_000_000_000 };
+
+/// Each node has a driver for its links and two for its shards.
+const DRIVERS_PER_NODE: usize = 3;
+pub const DRIVERS: usize = DRIVERS_PER_NODE * NODES_MAX;
+
+pub fn links_of(node: usize) -> usize {
+    DRIVERS_PER_NODE * node
+}
+
+/// The node that a driver belongs to.
+pub fn node_of(driver: usize) -> usize {
+    driver / DRIVERS_PER_NODE
+}
+
+fn address_of(node: usize) -> String {
+    format!("10.0.1.{}:7174", 1 + node)
+}
+
+const LINKS_MAX: usize = 64;
+
+/// A node that runs. It is killed by dropping it.
+pub struct ClusterNode {
+    pub core: NodeCore,
+    pub report: ClusterReport,
+    shards: Vec<CrawlShard<SimDriver>>,
+    peers: Seated<PeerActor>,
+    links: Links<SimDriver>,
+    driver: usize,
+}
+
+/// The keeper of a node, among its actors.
+pub const KEEPER: usize = 4;
+/// The first of them are woken by bells, which do not ring here.
+pub const WOKEN: usize = 3;
+
+impl ClusterNode {
+    pub fn seats(&mut self) -> Vec<Seat<'_>> {
+        let driver = self.driver;
+        let mut seats: Vec<Seat<'_>> = vec![
+            (&mut self.core.scheduler.actor, None),
+            (&mut self.core.index.actor, None),
+            (&mut self.peers.actor, None),
+            (&mut self.core.log_writer.actor, None),
+            (&mut self.core.keeper, None),
+            (&mut self.links, Some(driver)),
+        ];
+        let shards = self.shards.iter_mut().enumerate();
+        seats.extend(shards.map(|(n, shard)| (shard as &mut dyn Actor, Some(driver + 1 + n))));
+        seats
+    }
+
+    /// What its actors sleep in.
+    pub fn drivers(&self) -> RangeInclusive<usize> {
+        self.driver..=self.driver + self.shards.len()
+    }
+}
+
+/// What every node is made with.
+pub struct Surroundings<'a> {
+    pub plan: &'a ClusterPlan,
+    pub net: &'a Rc<RefCell<SimNet>>,
+    pub folder: &'a Path,
+    pub hosts: &'a str,
+    /// How often nodes were started before.
+    pub starts: u64,
+}
+
+pub fn node_folder(folder: &Path, node: usize) -> PathBuf {
+    folder.join(format!("node-{node}"))
+}
+
+impl Surroundings<'_> {
+    fn driver(&self, id: usize, conns_max: usize) -> SimDriver {
+        SimDriver::new(self.net.clone(), id, conns_max)
+    }
+
+    fn told(&self, number: usize) -> ClusterTold {
+        let plan = self.plan;
+        let mut rng = Rng::new(plan.web.seed ^ (self.starts << 20));
+        // Some know all, some know one.
+        let knows = if plan.web.seed.is_multiple_of(2) { plan.nodes } else { 1 };
+        ClusterTold {
+            cluster: [7; 16],
+            partition_seed: plan.web.seed,
+            identity: None,
+            listen: address_of(number).parse().expect("an address"),
+            address: address_of(number),
+            join: if number == 0 { Vec::new() } else { (0..knows).map(address_of).collect() },
+            weight: 100,
+            spread: plan.spread,
+            takeover_us: plan.takeover_us,
+            request_us: 1_000 * plan.web.config.spider.timeout_req.0,
+            rules: 1,
+            random: rng.next_u64(),
+        }
+    }
+
+    pub fn node(&self, number: usize, now: Now) -> ClusterNode {
+        let plan = self.plan;
+        let mut config = plan.web.config.clone();
+        config.cores = (0..plan.shards).collect();
+        config.store.data = node_folder(self.folder, number);
+        let setup = NodeSetup::new(config);
+        let (config, folder) = (&setup.config, setup.config.store.data.clone());
+        let directory = DataDir::open(&folder).expect("the directory is free");
+        let peers = PeersSetup::open(self.told(number), &folder).unwrap_or_else(|error| panic!("{error}"));
+        let now_s = u32::try_from(WALL.unix_ms(now) / 1_000).expect("a time of this century");
+        let index = OpenIndex::open_at(config, &directory, Some(peers.share()), now_s, |_| {});
+        let index = index.unwrap_or_else(|error| panic!("the index of node {number}: {error}"));
+        let store = CrawlStore::Directory(directory);
+        let task = CrawlTask { seeds: Vec::new(), feeds: Vec::new(), store, index };
+        let names = |_, _| Ok(Names::table(HostsFile::parse(self.hosts)));
+        let core = assemble(&setup, task, names, WALL);
+        let mut core = core.unwrap_or_else(|error| panic!("node {number} does not start: {error}"));
+        let first = links_of(number);
+        let seed = plan.web.seed.wrapping_mul(1_000).wrapping_add(self.starts);
+        let links = |config, owner, health: &Health| {
+            let driver = self.driver(first, LINKS_MAX);
+            let made = Links::new(driver, config, (silent(), owner), health.notices().clone(), seed);
+            let (links, port, _) = made.expect("the address is free");
+            Ok((port, links))
+        };
+        let joined = core.join_peers(peers, WALL, links);
+        let (peers, links, report) = joined.unwrap_or_else(|error| panic!("node {number}: {error}"));
+        let conns_max = plan.web.conns_max;
+        let make = |(n, seat): (usize, &crate::engine::CrawlSeat)| {
+            seat.maker.make(self.driver(first + 1 + n, conns_max), 0)
+        };
+        let shards = core.shards.iter().enumerate().map(make).collect();
+        ClusterNode { core, report, shards, peers, links, driver: first }
+    }
+}

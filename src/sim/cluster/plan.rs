@@ -1,0 +1,116 @@
+use crate::base::{Now, Rng};
+use crate::config::{Bytes, Millis, Rate};
+use crate::proto::partition::Spread;
+use crate::proto::sitemap::Sitemaps;
+use crate::sim::misfortunes::Misfortunes;
+use crate::sim::plan::{Faults, Plan};
+use std::ops::RangeInclusive;
+
+/// What one seed stands for: a web, the nodes, what is typed at them, and their misfortunes.
+pub struct ClusterPlan {
+    /// The web, and the settings of every node.
+    pub web: Plan,
+    pub nodes: usize,
+    /// Of each node.
+    pub shards: usize,
+    pub spread: Spread,
+    /// A node that is silent for so long is taken over; `None` for never.
+    pub takeover_us: Option<u64>,
+    /// Cuts, stalls and deaths last so long at most.
+    pub trouble_ms: u64,
+    /// When each node is started for the first time.
+    pub starts: Vec<Now>,
+    /// What is typed: when, at which node, and the host whose first page it is.
+    pub typed: Vec<(Now, usize, u32)>,
+    pub faults: Misfortunes<Misfortune>,
+}
+
+/// Something that befalls nodes.
+#[derive(Clone, Copy)]
+pub enum Misfortune {
+    Cut,
+    Delay,
+    Reset,
+    Kill,
+    /// The process stands still, and does not know it.
+    Stall,
+}
+
+pub const NODES_MAX: usize = 7;
+
+const KINDS: [Misfortune; 5] =
+    [Misfortune::Cut, Misfortune::Delay, Misfortune::Reset, Misfortune::Kill, Misfortune::Stall];
+/// URLs are typed for so long.
+const TYPED_S: u64 = 40;
+
+impl ClusterPlan {
+    pub fn from_seed(seed: u64, nodes: RangeInclusive<usize>) -> ClusterPlan {
+        let mut web = Plan::from_seed(seed);
+        let mut rng = Rng::new(seed ^ 0x00c1_0572);
+        let site = &mut web.site;
+        site.hosts = 2 + rng.below(20) as u32;
+        site.pages = 1 + rng.below(8) as u32;
+        site.page_bytes = 300 + rng.below(2_000) as u32;
+        (site.errors, site.broken, site.crawl_delay_s) = (0.0, 0.0, None);
+        site.redirects = if rng.chance(300) { 0.2 } else { 0.0 };
+        // Hosts of several nodes may share an address.
+        web.addresses = 1 + rng.below(u64::from(web.site.hosts)) as u32;
+        (web.several, web.robots_elsewhere) = (0, 0);
+        web.conns_max = 4 + rng.below(12) as usize;
+        web.faults = Faults { slow: rng.below(60), ..Faults::default() };
+        let config = &mut web.config;
+        let url_server = &mut config.url_server;
+        (url_server.queue_count, url_server.leftover_urls) = (web.site.hosts as usize, 60);
+        url_server.req_ip_concurrent = Some(1 + rng.below(3) as u8);
+        url_server.req_ip_per_sec = Some(Rate([1.0, 5.0, 50.0][rng.below(3) as usize]));
+        url_server.hosts_per_ip_max = web.site.hosts as usize;
+        url_server.req_host_per_sec = Rate([1.0, 3.0, 50.0][rng.below(3) as usize]);
+        // Each request has its answer.
+        (config.spider.timeout_req, config.spider.timeout_read) = (Millis(90_000), Millis(60_000));
+        config.spider.timeout_connect = Millis(20_000);
+        config.store.segment_bytes = Bytes(256 << 10);
+        config.store.commit_ms = Millis(5 + rng.below(200));
+        config.doc_index.retries_max = 0;
+        config.doc_index.sitemaps = Sitemaps::Off;
+        config.crawl.wait = true;
+        let (least, most) = ((*nodes.start()).max(2), (*nodes.end()).min(NODES_MAX));
+        let nodes = least + rng.below((most.max(least) - least) as u64 + 1) as usize;
+        let mut starts: Vec<Now> = (0..nodes).map(|_| Now::ZERO.plus_ms(rng.below(20_000))).collect();
+        // One makes the cluster; the others may look for it before it is there.
+        starts[0] = Now::ZERO.plus_ms(rng.below(3_000));
+        let hosts = u64::from(web.site.hosts);
+        let mut typed: Vec<(Now, usize, u32)> = (0..1 + rng.below(6))
+            .map(|_| {
+                let at = Now::ZERO.plus_ms(500 + rng.below(1_000 * TYPED_S));
+                (at, rng.below(nodes as u64) as usize, rng.below(hosts) as u32)
+            })
+            .collect();
+        typed.sort_unstable_by(|one, other| other.cmp(one));
+        let every_ms = if rng.chance(150) { 0 } else { 800 + rng.below(12_000) };
+        let mut weights: [u64; 5] =
+            std::array::from_fn(|_| if rng.chance(700) { 1 + rng.below(4) } else { 0 });
+        weights[3] += u64::from(weights.iter().sum::<u64>() == 0);
+        // Half of the clusters take over who is silent; requests are short enough to be over by then.
+        let takes_over = rng.chance(500);
+        let takeover_us = takes_over.then(|| 1_000_000 * (45 + rng.below(40)));
+        if takes_over {
+            web.faults = Faults::default();
+            let timeout = Millis(10_000);
+            let spider = &mut web.config.spider;
+            (spider.timeout_req, spider.timeout_read, spider.timeout_connect) = (timeout, timeout, timeout);
+        }
+        let trouble_ms = if takes_over { 120_000 } else { 20_000 };
+        let until = Now::from_us(1_000_000 * (TYPED_S + 10 + rng.below(30)));
+        ClusterPlan {
+            web,
+            nodes,
+            shards: 1 + rng.below(2) as usize,
+            spread: if rng.chance(150) { Spread::Domain } else { Spread::Host },
+            takeover_us,
+            trouble_ms,
+            starts,
+            typed,
+            faults: Misfortunes { every_ms, until, weights: KINDS.into_iter().zip(weights).collect() },
+        }
+    }
+}

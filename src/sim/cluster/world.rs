@@ -1,0 +1,442 @@
+use super::judge::{ClusterJudge, DURABLE_US};
+use super::node::{ClusterNode, DRIVERS, KEEPER, Surroundings, WOKEN, links_of};
+use super::plan::{ClusterPlan, Misfortune};
+use crate::base::{Now, Rng};
+use crate::driver::SimNet;
+use crate::engine::{ClusterView, Turned};
+use crate::farm::{Site, host_name};
+use crate::proto::url::CrawlUrl;
+use crate::sim::report::SimReport;
+use crate::sim::turning::{DataFolder, is_due};
+use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The nodes and their world.
+struct ClusterWorld {
+    plan: ClusterPlan,
+    net: Rc<RefCell<SimNet>>,
+    judge: Rc<RefCell<ClusterJudge>>,
+    hosts: String,
+    nodes: Vec<Option<ClusterNode>>,
+    /// One of its actors has turned since those that are woken last looked.
+    is_stirred: Vec<bool>,
+    /// Actors of each that have more to do at once, a bit for each.
+    busy: Vec<u32>,
+    /// When each has something to do, if nothing comes to it before.
+    due: Vec<Option<Now>>,
+    start_at: Vec<Option<Now>>,
+    /// Nodes that stand still until then.
+    stalled: Vec<Now>,
+    /// When each began to stand still last.
+    stalled_from: Vec<Now>,
+    /// The number that each was last known by.
+    numbers: Vec<u16>,
+    /// It had something to do when it was killed.
+    died_busy: Vec<bool>,
+    folder: DataFolder,
+    /// What is typed and was not taken yet, the next one last.
+    typed: Vec<(Now, usize, u32)>,
+    /// What was taken, and when: a node that is killed soon after has not told anybody yet that it has it.
+    taken: Vec<(Now, usize, u32)>,
+    /// The table of each epoch that any node was seen to go by: its nodes and who owns how much.
+    tables: BTreeMap<u64, ClusterView>,
+    /// What each node last told of the table that it goes by, while it runs.
+    views: Vec<Option<Arc<ClusterView>>>,
+    /// The epoch that each node was last seen to go by.
+    epochs: Vec<u64>,
+    starts: u64,
+    fault_at: Now,
+    /// All is healed.
+    is_calm: bool,
+    rng: Rng,
+    report: SimReport,
+}
+
+/// A run that takes longer than this after the last misfortune does not come to rest.
+const REST_S_MAX: u64 = 1_800;
+/// A run that works without time passing has hung.
+const STEPS_PER_INSTANT_MAX: u32 = 10_000;
+/// What was typed is known to every node that says something of all of them within this: two rounds, and the next.
+const TOLD_US: u64 = 10_000_000;
+
+/// Runs the nodes of one seed, as many as it draws of these numbers, to their end. Panics with what went wrong; the seed replays it.
+pub fn run_cluster(seed: u64, nodes: RangeInclusive<usize>) -> SimReport {
+    let mut world = ClusterWorld::new(ClusterPlan::from_seed(seed, nodes));
+    world.run();
+    world.judge_the_end();
+    world.report
+}
+
+impl ClusterWorld {
+    fn new(plan: ClusterPlan) -> ClusterWorld {
+        let site = Rc::new(Site::new(plan.web.site.clone()).expect("plans are valid"));
+        let judge = Rc::new(RefCell::new(ClusterJudge::new(&plan)));
+        let web = MisbehavingWeb::new(&plan.web, site, judge.clone());
+        let net = SimNet::new(plan.web.seed, DRIVERS, Box::new(web));
+        let mut hosts = String::new();
+        for host in 0..plan.web.site.hosts {
+            for ip in addresses_of(&plan.web, host) {
+                let _ = writeln!(hosts, "{ip} {}", host_name(host));
+            }
+        }
+        let mut rng = Rng::new(plan.web.seed ^ 0x5eed);
+        let fault_at = plan.faults.next_at(&mut rng, Now::ZERO);
+        let count = plan.nodes;
+        ClusterWorld {
+            net,
+            judge,
+            hosts,
+            nodes: (0..count).map(|_| None).collect(),
+            is_stirred: vec![true; count],
+            busy: vec![0; count],
+            due: vec![None; count],
+            start_at: plan.starts.iter().copied().map(Some).collect(),
+            stalled: vec![Now::ZERO; count],
+            stalled_from: vec![Now::ZERO; count],
+            numbers: vec![0; count],
+            died_busy: vec![false; count],
+            folder: DataFolder::new(),
+            typed: plan.typed.clone(),
+            taken: Vec::new(),
+            tables: BTreeMap::new(),
+            views: vec![None; count],
+            epochs: vec![0; count],
+            starts: 0,
+            fault_at,
+            is_calm: false,
+            rng,
+            report: SimReport::default(),
+            plan,
+        }
+    }
+
+    /// Lets every actor that has something to do turn, in an order drawn anew each time, and time pass when none has.
+    fn run(&mut self) {
+        let mut steps_of_instant = 0;
+        loop {
+            self.report.steps += 1;
+            steps_of_instant += 1;
+            let now = self.net.borrow().now();
+            assert!(steps_of_instant < STEPS_PER_INSTANT_MAX, "busy for ever at {now:?}");
+            self.start_what_is_due(now);
+            self.type_what_is_due(now);
+            self.let_things_happen(now);
+            let count = self.nodes.len();
+            let first = self.rng.below(count as u64) as usize;
+            let mut busy = false;
+            for node in (0..count).map(|n| (n + first) % count) {
+                if self.has_work(node, now) {
+                    busy |= self.turn(node, now);
+                }
+            }
+            if busy {
+                continue;
+            }
+            self.look_at_tables();
+            if self.is_over(now) {
+                return;
+            }
+            let next = self.next_event(now);
+            self.net.borrow_mut().advance(next);
+            steps_of_instant = 0;
+        }
+    }
+
+    fn has_work(&self, number: usize, now: Now) -> bool {
+        let Some(node) = self.nodes[number].as_ref().filter(|_| self.stalled[number] <= now) else {
+            return false;
+        };
+        let arrived = |driver| self.net.borrow().has_arrived(driver);
+        self.is_stirred[number]
+            || self.busy[number] > 0
+            || self.due[number].is_some_and(|due| due <= now)
+            || node.drivers().any(arrived)
+    }
+
+    /// Turns the actors of a node. True if one may have something more to do.
+    fn turn(&mut self, number: usize, now: Now) -> bool {
+        let Some(node) = &mut self.nodes[number] else { return false };
+        let report = node.report.clone();
+        let was_stirred = std::mem::take(&mut self.is_stirred[number]);
+        let mut seats = node.seats();
+        let count = seats.len();
+        let first = self.rng.below(count as u64) as usize;
+        let mut busy = false;
+        for n in (0..count).map(|n| (n + first) % count) {
+            let (actor, driver) = &mut seats[n];
+            let is_woken = was_stirred && n < WOKEN;
+            let has_more = self.busy[number] >> n & 1 == 1;
+            self.busy[number] &= !(1 << n);
+            if !is_woken && !has_more && !is_due(*actor, *driver, &self.net.borrow(), now) {
+                continue;
+            }
+            let turned = actor.turn(now);
+            match turned {
+                _ if report.get().taken_over => {
+                    self.begin_anew(number, now);
+                    return true;
+                }
+                Turned::Stuck => panic!("the disk does not fail"),
+                Turned::Finished => panic!("actor {n} of node {number} has ended at {now:?}"),
+                Turned::Busy | Turned::Idle { .. } => {}
+            }
+            // Turned because it was stirred, it stirs nobody but by what it did.
+            let mut is_busy = turned == Turned::Busy || actor.has_messages();
+            if let Turned::Idle { messages } = turned {
+                is_busy |= messages > 0 && driver.is_none();
+            }
+            self.busy[number] |= u32::from(turned == Turned::Busy) << n;
+            self.is_stirred[number] |= is_busy || !is_woken;
+            busy |= is_busy;
+            let is_asleep = !is_busy && driver.is_none() && (n == 2 || n > KEEPER);
+            if let Some(due) = actor.next_due().filter(|due| is_asleep && *due <= now) {
+                panic!("actor {n} of node {number} has nothing to do at {now:?}, and is due since {due:?}");
+            }
+        }
+        let has_more = busy || self.is_stirred[number];
+        if !has_more {
+            // A commit is only worth waking for if somebody waits for it.
+            let commits = node.core.scheduler.actor.waits_for_commit();
+            let seats = node.seats().into_iter().enumerate();
+            let seats = seats.filter(|(n, _)| *n != KEEPER || commits);
+            self.due[number] = seats.filter_map(|(_, (actor, _))| actor.next_due()).min();
+        }
+        has_more
+    }
+
+    /// Others have what it had: the process begins anew.
+    fn begin_anew(&mut self, number: usize, now: Now) {
+        self.report.begun_anew += 1;
+        self.kill(number, now, now);
+    }
+
+    fn next_event(&self, now: Now) -> Now {
+        let parts = [Some(self.fault_at), self.net.borrow().next_planned()];
+        let due = self.due.iter().zip(&self.stalled).map(|(due, stalled)| due.map(|due| due.max(*stalled)));
+        let next = parts.into_iter().chain(due).flatten().min();
+        let awake = self.stalled.iter().copied().filter(|until| *until > now).min();
+        let next = next.into_iter().chain(awake).min();
+        let typed = self.typed.iter().map(|(at, ..)| *at).filter(|at| *at > now).min();
+        let calm = Some(self.plan.faults.until).filter(|_| !self.is_calm);
+        let next =
+            next.into_iter().chain(typed).chain(calm).chain(self.start_at.iter().flatten().copied()).min();
+        // A timer may fall due within the present instant; the next look is a tick later.
+        next.unwrap_or(now).max(now.plus_us(10))
+    }
+
+    fn start_what_is_due(&mut self, now: Now) {
+        for number in 0..self.nodes.len() {
+            if self.start_at[number].take_if(|at| *at <= now).is_none() {
+                continue;
+            }
+            self.starts += 1;
+            let surroundings = Surroundings {
+                plan: &self.plan,
+                net: &self.net,
+                folder: self.folder.path(),
+                hosts: &self.hosts,
+                starts: self.starts,
+            };
+            self.nodes[number] = Some(surroundings.node(number, now));
+            (self.is_stirred[number], self.busy[number]) = (true, u32::MAX);
+        }
+    }
+
+    /// Somebody types a URL at a node; at one that does not run, when it does.
+    fn type_what_is_due(&mut self, now: Now) {
+        let is_due = |&(at, node, _): &(Now, usize, u32)| {
+            at <= now && self.nodes[node].is_some() && self.stalled[node] <= now
+        };
+        let Some(at) = self.typed.iter().rposition(is_due) else { return };
+        let (_, number, host) = self.typed.remove(at);
+        let url = CrawlUrl::parse(&format!("http://{}:{PORT}/", host_name(host))).expect("a URL");
+        if let Some(node) = &mut self.nodes[number] {
+            node.core.scheduler.actor.seeds(vec![url]);
+            (self.is_stirred[number], self.busy[number]) = (true, u32::MAX);
+            self.taken.push((now, number, host));
+            self.report.lines += 1;
+        }
+    }
+
+    fn let_things_happen(&mut self, now: Now) {
+        if now >= self.fault_at {
+            self.fault_at = self.plan.faults.next_at(&mut self.rng, now);
+            self.misfortune(now);
+        }
+        if !self.is_calm && now >= self.plan.faults.until {
+            self.is_calm = true;
+            self.net.borrow_mut().delay(1_000);
+        }
+    }
+
+    fn misfortune(&mut self, now: Now) {
+        let count = self.plan.nodes as u64;
+        let one = self.rng.below(count) as usize;
+        let other = (one + 1 + self.rng.below(count - 1) as usize) % self.plan.nodes;
+        let until = now.plus_ms(1 + self.rng.below(self.plan.trouble_ms));
+        match self.plan.faults.draw(&mut self.rng) {
+            Misfortune::Cut => self.net.borrow_mut().cut(links_of(one), links_of(other), until),
+            Misfortune::Reset => self.net.borrow_mut().reset_between(links_of(one), links_of(other)),
+            Misfortune::Delay => self.net.borrow_mut().delay(1 + self.rng.below(300_000)),
+            Misfortune::Kill => return self.kill(one, until, now),
+            Misfortune::Stall => {
+                if self.stalled[one] <= now {
+                    (self.stalled[one], self.is_stirred[one]) = (until, true);
+                    self.stalled_from[one] = now;
+                    self.report.stalls += 1;
+                }
+                return;
+            }
+        }
+        self.report.broken += 1;
+    }
+
+    /// The process is gone without a word; what its files had stays.
+    fn kill(&mut self, number: usize, until: Now, now: Now) {
+        let Some(node) = self.nodes[number].take() else { return };
+        let was_stalled = self.stalled[number];
+        (self.due[number], self.stalled[number]) = (None, Now::ZERO);
+        self.report.deaths += 1;
+        self.start_at[number] = Some(until);
+        (links_of(number)..links_of(number + 1))
+            .for_each(|driver| self.net.borrow_mut().forget_driver(driver));
+        let stats = node.core.index.actor.provider().index().stats();
+        self.died_busy[number] = stats.pending + stats.handed_out > 0;
+        drop(node);
+        // What it did just before it stood still is not on its disk, however long it did so.
+        let is_fresh = now.since_us(was_stalled) < DURABLE_US;
+        let active = if is_fresh { self.stalled_from[number] } else { now };
+        self.judge.borrow_mut().node_died(number, active);
+        let is_lost = |(at, node, _): &(Now, usize, u32)| {
+            *node == number && (active.since_us(*at) < DURABLE_US || now.since_us(*at) < DURABLE_US)
+        };
+        let (lost, taken): (Vec<_>, Vec<_>) = self.taken.drain(..).partition(is_lost);
+        self.taken = taken;
+        self.typed.extend(lost.into_iter().map(|(_, node, host)| (until, node, host)));
+    }
+
+    /// Epochs only grow, and two tables of one epoch are equal.
+    fn look_at_tables(&mut self) {
+        for (number, node) in self.nodes.iter().enumerate() {
+            let Some(node) = node else { continue };
+            let view = node.report.get();
+            let is_known = self.views[number].as_ref().is_some_and(|known| Arc::ptr_eq(known, &view));
+            if view.epoch == 0 || is_known {
+                continue;
+            }
+            self.views[number] = Some(view.clone());
+            self.numbers[number] = view.node;
+            let mut view = ClusterView::clone(&view);
+            assert!(view.epoch >= self.epochs[number], "the table of node {number} went back");
+            self.epochs[number] = view.epoch;
+            // What is of the node that tells, and not of the table.
+            (view.node, view.ready, view.received, view.received_new, view.round) = (0, false, 0, 0, 0);
+            view.taken_over = false;
+            for node in &mut view.nodes {
+                (node.linked, node.told) = (false, None);
+            }
+            let first = self.tables.entry(view.epoch).or_insert_with(|| view.clone());
+            assert_eq!(*first, view, "two tables of epoch {}", view.epoch);
+        }
+    }
+
+    /// Whether every node says that all is done; and whether it is.
+    fn is_over(&mut self, now: Now) -> bool {
+        let is_told = |(at, ..): &(Now, usize, u32)| now.since_us(*at) > TOLD_US;
+        let is_all_typed = self.typed.is_empty() && self.taken.iter().all(is_told);
+        let (mut ready, mut left) = (0, None);
+        for (number, node) in self.nodes.iter().enumerate() {
+            let Some(node) = node else {
+                if self.died_busy[number] && !self.is_taken_over(number) {
+                    left = Some(format!("node {number} was killed and had something to do"));
+                }
+                continue;
+            };
+            let stats = node.core.index.actor.provider().index().stats();
+            ready += usize::from(node.report.get().ready);
+            if stats.pending + stats.handed_out > 0 {
+                left = Some(format!("node {number} has {stats:?}"));
+            }
+        }
+        if let Some(left) = left.as_ref().filter(|_| ready > 0 && is_all_typed) {
+            panic!("{ready} nodes say that all is done at {now:?}: {left}");
+        }
+        if now.since_us(self.plan.faults.until) > 1_000_000 * REST_S_MAX {
+            let views: Vec<_> = self.nodes.iter().flatten().map(|node| node.report.get()).collect();
+            panic!("it does not come to rest: {left:?}, {ready} of {} are ready: {views:?}", self.plan.nodes);
+        }
+        self.is_calm && is_all_typed && ready == self.plan.nodes
+    }
+
+    /// Whether a node that runs knows that another one is gone: what that one had waits until it is back.
+    fn is_taken_over(&self, number: usize) -> bool {
+        let number = self.numbers[number];
+        let has_left = |view: &ClusterView| {
+            view.nodes.iter().any(|node| node.number == number && node.membership == "left")
+        };
+        self.nodes.iter().flatten().any(|node| has_left(&node.report.get()))
+    }
+
+    /// What any node knows is known to its owner and was fetched by it, and nothing was fetched by anybody else.
+    fn judge_the_end(&mut self) {
+        let mut urls: BTreeMap<String, Vec<(u16, bool)>> = BTreeMap::new();
+        for node in self.nodes.iter().flatten() {
+            let number = node.report.get().node;
+            let index = node.core.index.actor.provider().index();
+            for doc_id in 1..=u32::try_from(index.stats().known).expect("a small web") {
+                let found = index.document(doc_id).expect("the disk does not fail");
+                let Some(found) = found else { continue };
+                let is_had = found.row.is_some_and(|row| row.result.is_some());
+                urls.entry(found.discovered.url.to_string()).or_default().push((number, is_had));
+            }
+        }
+        let owners = self.nodes.iter().flatten().next().expect("they run").report.clone();
+        for (url, known) in &urls {
+            let owner = owners.owner(url).expect("there is a table").node;
+            let had: Vec<u16> = known.iter().filter(|(_, is_had)| *is_had).map(|(node, _)| *node).collect();
+            let is_right = match self.plan.takeover_us {
+                None => had == [owner],
+                // Whoever was taken over keeps what it fetched.
+                Some(_) => had.contains(&owner),
+            };
+            assert!(is_right, "{url} is node {owner}'s, and known to {known:?}");
+            self.report.documents += 1;
+        }
+        for (host, target) in self.judge.borrow().pages() {
+            let url = format!("http://{}:{PORT}{target}", host_name(host));
+            assert!(urls.contains_key(&url), "{url} was asked for, and nobody knows it");
+            self.report.success += 1;
+        }
+        let expected = self.reached();
+        let missing: Vec<&String> = expected.iter().filter(|url| !urls.contains_key(*url)).collect();
+        assert!(missing.is_empty(), "never found: {missing:?}");
+        self.report.requests = self.judge.borrow().requests;
+        self.report.fail_overs = self.judge.borrow().handed_on;
+        self.report.takeovers = self.judge.borrow().taken;
+        self.report.moves = self.tables.len() as u64;
+        self.report.virtual_seconds = self.net.borrow().now().us() / 1_000_000;
+    }
+
+    /// The first pages of hosts that were typed.
+    fn reached(&self) -> Vec<String> {
+        let first = |&(_, _, host): &(Now, usize, u32)| format!("http://{}:{PORT}/", host_name(host));
+        self.plan.typed.iter().map(first).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_replays_to_the_step() {
+        for seed in 0..3 {
+            assert_eq!(run_cluster(seed, 2..=5), run_cluster(seed, 2..=5));
+        }
+    }
+}
