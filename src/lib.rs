@@ -73,7 +73,8 @@
 //! ```
 //!
 //! From three nodes on, three of them vote ([`peer`]): a node renews its right to ask hosts with them, the right ends by itself,
-//! and who is silent for too long is taken over. Until then nothing moves without its owner's word.
+//! and who is silent for too long is taken over. Until then nothing moves without its owner's word: a partition that goes to
+//! another node goes with all that is known of its URLs, and is given away once that is on the other one's disk.
 //!
 //! | layer | folder                    | holds                                                              |
 //! |-------|---------------------------|--------------------------------------------------------------------|

@@ -65,6 +65,16 @@ pub const URL_BATCH_ITEMS_MAX: usize = 500;
 pub const URL_BATCH_BYTES_MAX: usize = 256 << 10;
 /// Batches of one node that are held until the index takes them: twice what it may have uncounted.
 pub const URL_BATCHES_HELD_MAX: usize = 128;
+/// What is known of one document that is handed over.
+pub const MOVED_ROW_BYTES_MAX: usize = 32 << 10;
+/// The same, of all documents of one word.
+pub const MOVED_ROWS_BYTES_MAX: usize = 512 << 10;
+/// Lines about hosts in one word.
+pub const MOVED_LINES_BYTES_MAX: usize = 64 << 10;
+/// Words with documents that may be on their way to a node.
+pub const MOVES_UNCOUNTED_MAX: usize = 16;
+/// Partitions that are handed over together.
+pub const MOVED_PARTITIONS_MAX: usize = 128;
 /// Bytes of a version, of an address with its port (a name has 253), and of the line that says why a node is refused.
 pub const PEER_VERSION_BYTES_MAX: usize = 64;
 pub const PEER_LISTEN_BYTES_MAX: usize = 262;
@@ -252,6 +262,10 @@ const _: () = assert!(URL_BATCH_BYTES_MAX >= 2 * URL_BYTES_MAX, "the longest URL
 const _: () = assert!(URL_BATCH_ITEMS_MAX <= u16::MAX as usize, "items of a batch are counted in 16 bits");
 const _: () = assert!(URL_BATCH_BYTES_MAX + 64 <= PEER_FRAME_BYTES_MAX, "a batch is one frame");
 const _: () = assert!(REGISTER_BYTES_MAX + 64 <= PEER_FRAME_BYTES_MAX, "a value is one frame");
+const _: () = assert!(
+    URL_BATCH_BYTES_MAX + MOVED_ROWS_BYTES_MAX + MOVED_LINES_BYTES_MAX + 64 <= PEER_FRAME_BYTES_MAX,
+    "what is handed over at once is one frame"
+);
 const _: () = assert!(
     16 * 1_024 + PEER_NODES_MAX * (PEER_ADDRESS_BYTES_MAX + 18) + TAKINGS_MAX * (TAKING_RANGES_MAX * 4 + 32)
         < REGISTER_BYTES_MAX,

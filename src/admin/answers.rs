@@ -5,8 +5,8 @@ use super::problem::{Kind, Problem};
 use super::routes::{ROUTES, Route, Verb};
 use crate::base::{shown, write_json};
 use crate::engine::{
-    Ask, Circumstances, ClusterReport, CrawlRules, Event, Explained, FEEDS_PER_WORD_MAX, FeedWord, Handed,
-    PIECE_LINES_MAX, Reply, State, Status, Taken, index_folder,
+    Ask, Circumstances, ClusterOrder, ClusterReport, CrawlRules, Event, Explained, FEEDS_PER_WORD_MAX,
+    FeedWord, Handed, OrderFault, PIECE_LINES_MAX, Reply, State, Status, Taken, index_folder,
 };
 use crate::limits::URL_BYTES_MAX;
 use crate::proto::url::CrawlUrl;
@@ -55,6 +55,7 @@ pub async fn answer(office: Arc<Office>, verb: Verb, request: Request) -> Respon
         Verb::Feeds => feeds(&office, &head, &body).await,
         Verb::Cluster => cluster(&office).map(|cluster| said(&*cluster.get())),
         Verb::Owner => owner(&office, &head).await,
+        Verb::Order => order(&office, &head, &body),
         Verb::Pause => pause(&office, &head, &body, true).await,
         Verb::Resume => pause(&office, &head, &body, false).await,
         Verb::Stop => stop(&office, &head, &body),
@@ -142,6 +143,22 @@ fn url_of(head: &Parts) -> Result<CrawlUrl, Problem> {
 fn cluster(office: &Office) -> Result<&ClusterReport, Problem> {
     let detail = "this process is no node of a cluster: nephila node starts one";
     office.desk.cluster().ok_or_else(|| Problem::new(Kind::NotFound, detail))
+}
+
+/// Takes an order for the cluster. It is done when the table says so.
+fn order(office: &Office, head: &Parts, body: &[u8]) -> Answer {
+    let cluster = cluster(office)?;
+    has_type(head, &["application/json", "text/plain"])?;
+    let order: ClusterOrder = serde_json::from_slice(body).map_err(|e| {
+        let what =
+            format!("{e}: send {{\"do\":\"drain\",\"node\":3}}, or forget, or freeze or thaw without a node");
+        Problem::new(Kind::BadValue, &shown(&what, 400))
+    })?;
+    match cluster.order(order) {
+        Ok(()) => Ok(said(&order)),
+        Err(OrderFault::AlreadySo(why)) => Err(Problem::new(Kind::AlreadySo, &why)),
+        Err(OrderFault::NotNow(why)) => Err(Problem::new(Kind::BadValue, &why)),
+    }
 }
 
 /// Who owns a URL, in the form that the crawl gives to URLs.

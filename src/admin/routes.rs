@@ -21,7 +21,7 @@ pub struct Route {
 impl Route {
     /// Only a node of a cluster has an answer.
     pub fn is_of_cluster(&self) -> bool {
-        matches!(self.verb, Verb::Cluster | Verb::Owner)
+        matches!(self.verb, Verb::Cluster | Verb::Owner | Verb::Order)
     }
 }
 
@@ -34,6 +34,7 @@ pub enum Verb {
     Feeds,
     Cluster,
     Owner,
+    Order,
     Pause,
     Resume,
     Stop,
@@ -44,7 +45,7 @@ pub enum Verb {
 }
 
 /// Everything that can be asked. The router, the guard, the tests of who may ask and the check of `openapi.json` read it.
-pub const ROUTES: [Route; 14] = [
+pub const ROUTES: [Route; 15] = [
     route("GET", "/api/v1/now", "now", Verb::Now),
     route("GET", "/api/v1/status", "status", Verb::Status),
     route("GET", "/api/v1/explain", "explain", Verb::Explain),
@@ -52,6 +53,7 @@ pub const ROUTES: [Route; 14] = [
     route("POST", "/api/v1/feeds", "feeds", Verb::Feeds),
     route("GET", "/api/v1/cluster", "cluster", Verb::Cluster),
     route("GET", "/api/v1/cluster/owner", "owner", Verb::Owner),
+    route("POST", "/api/v1/cluster/order", "order", Verb::Order),
     route("POST", "/api/v1/pause", "pause", Verb::Pause),
     route("POST", "/api/v1/resume", "resume", Verb::Resume),
     route("POST", "/api/v1/stop", "stop", Verb::Stop),

@@ -32,6 +32,11 @@ impl Bookkeeping {
         self.open.len()
     }
 
+    /// The hosts of all documents that are open, each as often as it has some.
+    pub fn open_hosts(&self) -> impl Iterator<Item = u32> {
+        self.open.values().copied()
+    }
+
     /// The host of a document that is open.
     pub fn host_of(&self, doc_id: u32) -> Option<u32> {
         self.open.get(&doc_id).copied()

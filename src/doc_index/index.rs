@@ -2,12 +2,14 @@ mod candidates;
 mod import;
 mod inspect;
 mod memory;
+mod moving;
 mod outcomes;
 mod peers;
 mod replay;
 mod seeds;
 
 pub use import::{Import, ImportError, Imported, MOVED, Mention, TagHash};
+pub use moving::{Moving, MovingItem};
 pub use outcomes::NEVER_S;
 pub use peers::{OutItem, Outbox, Shares, StillOurs, ToTell};
 pub use replay::{IndexError, Opened};

@@ -71,6 +71,7 @@ pub(crate) use frontier::HostCounts;
 pub(crate) use index::IndexError;
 pub(crate) use index::{DocIndex, IndexStats, Link, Opened, RejectList};
 pub(crate) use index::{Import, ImportError, Imported, MOVED, Mention, TagHash};
+pub(crate) use index::{Moving, MovingItem};
 pub(crate) use index::{NEVER_S, Named};
 pub(crate) use index::{OutItem, Outbox, StillOurs, ToTell};
 pub use index_view::IndexView;

@@ -76,7 +76,9 @@ pub(crate) use extraction::EXTRACTOR_THREAD;
 pub use extraction::{ExtractionSetup, TextsMade};
 pub(crate) use followers::{Copied, FollowersSetup};
 pub(crate) use from_master::{MasterFeed, MasterPosition};
-pub(crate) use inspect::cluster_view::{ClusterReport, ClusterView, NodeTold, NodeView, OwnerView};
+pub(crate) use inspect::cluster_view::{
+    ClusterOrder, ClusterReport, ClusterView, NodeTold, NodeView, OrderFault, OwnerView,
+};
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub use inspect::desk::Desk;
 pub(crate) use inspect::explained::{Circumstances, Explained, Said};

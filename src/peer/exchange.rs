@@ -76,7 +76,7 @@ impl Exchange {
     /// `end` of the ledger: what is told there is new, whatever was there before a crash.
     pub fn new(places: impl IntoIterator<Item = (u16, u64)>, end: u64) -> Exchange {
         let peers = places.into_iter().map(|(peer, place)| (peer, Way::new(place.min(end)))).collect();
-        Exchange { peers, reading: None, end: 0 }
+        Exchange { peers, reading: None, end }
     }
 
     /// These are the peers from now on.
@@ -106,8 +106,13 @@ impl Exchange {
     /// is the other's to hear.
     pub fn pass_on(&mut self, from: u16, to: u16) {
         let counted = self.peers.get(&from).map_or(0, |way| way.counted);
-        if let Some(way) = self.peers.get_mut(&to) {
-            way.counted = way.counted.min(counted);
+        self.set_back(to, counted);
+    }
+
+    /// A peer is to hear again what the ledger has from there on. [`Exchange::deal_anew`] comes after it.
+    pub fn set_back(&mut self, peer: u16, place: u64) {
+        if let Some(way) = self.peers.get_mut(&peer) {
+            way.counted = way.counted.min(place);
         }
     }
 
@@ -195,6 +200,11 @@ impl Exchange {
         let items = self.peers.values().map(|way| way.items).sum();
         let is_through = self.peers.values().all(|way| way.counted >= end);
         (items, is_through)
+    }
+
+    /// Whether every peer has counted what the ledger told when it was last read to its end.
+    pub fn is_through(&self) -> bool {
+        self.outbox(self.end).1
     }
 
     /// How far each peer has counted.

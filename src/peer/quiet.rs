@@ -22,13 +22,15 @@ pub struct Counters {
     pub received: u64,
     /// What is still to be sent.
     pub outbox: u64,
+    /// Of the table that it goes by.
+    pub epoch: u64,
 }
 
 impl Counters {
     /// What a status says of them.
     pub fn of(status: &Status) -> Counters {
-        let Status { pending, open, sent, counted, received, outbox, .. } = *status;
-        Counters { idle: pending == 0 && open == 0, sent, counted, received, outbox }
+        let Status { pending, open, sent, counted, received, outbox, epoch, .. } = *status;
+        Counters { idle: pending == 0 && open == 0, sent, counted, received, outbox, epoch }
     }
 }
 
@@ -103,7 +105,9 @@ impl Quiet {
         if self.missing().next().is_some() {
             return false;
         }
-        let done = |at: Counters| at.idle && at.outbox == 0 && at.sent == at.counted;
+        // Of a partition that moved, one of the two who go by different tables may think that it is the other's.
+        let epoch = self.members.values().find_map(|rounds| rounds.current).map_or(0, |at| at.epoch);
+        let done = |at: Counters| at.idle && at.outbox == 0 && at.sent == at.counted && at.epoch == epoch;
         self.quiet = self
             .members
             .values()

@@ -306,6 +306,58 @@ fn a_node_that_is_killed_comes_back_and_nothing_is_lost() {
     cluster.assert_all_once(&farm, &spec);
 }
 
+/// A node joins when the others are at work, and another one is drained: partitions go with their URLs, and nothing is asked for
+/// twice.
+#[test]
+fn nodes_join_and_are_drained_under_load() {
+    let spec = spec(40, 10);
+    let all = u64::from(spec.hosts * spec.pages);
+    let farm = Farm::start(spec.clone());
+    let mut cluster = Cluster::of_farm(&farm, "4");
+    // Four nodes, so that one of them does not vote.
+    [1, 2, 3].into_iter().for_each(|number| cluster.start(number));
+    cluster.wait(1, 3);
+    cluster.has_council();
+    cluster.ask(1, &["add-seeds", farm.seeds_file().to_str().unwrap()]).done();
+    wait_for("a part of the pages", PATIENCE, || (cluster.pages(1) >= all / 10).then_some(()));
+    cluster.start(4);
+    // What has URLs comes, too.
+    wait_for("the new node has its share", 4 * PATIENCE, || {
+        let status = cluster.status(1);
+        (status["moving"] == 0 && partitions(&status) == [1_024; 4]).then_some(())
+    });
+    let drained = cluster.ask(1, &["drain", "4", "--timeout", "240"]);
+    assert_eq!(drained.code(), 0, "{}", drained.stderr);
+    assert!(drained.text().contains("node 4 has handed over 1024 partitions and left"), "{}", drained.text());
+    let status = cluster.status(2);
+    let four = &status["nodes"][3];
+    assert_eq!((&four["membership"], &four["partitions"]), (&"left".into(), &0.into()), "{status}");
+    let again = cluster.ask(1, &["drain", "4"]);
+    assert!(again.code() == 0 && again.text().contains("0 partitions and left"), "{}", again.stderr);
+    let (_, said) = cluster.stop(4);
+    assert!(said.contains("this node has left its cluster"), "{said}");
+    cluster.wait(3, 3);
+    let asked = farm.stats();
+    assert_eq!(
+        asked["requests"].as_u64().unwrap() - asked["robots_requests"].as_u64().unwrap(),
+        all,
+        "no page was asked for twice: {asked}"
+    );
+    // A voter is drained and keeps its vote.
+    let drained = cluster.ask(1, &["drain", "3", "--timeout", "240"]);
+    assert!(drained.code() == 0 && drained.text().contains("leave it running"), "{}", drained.stderr);
+    for (order, says) in [("freeze", "frozen: nobody"), ("thaw", "thawed")] {
+        let ordered = cluster.ask(2, &[order]).done().text();
+        assert!(ordered.starts_with(says), "{ordered}");
+    }
+    let refused = cluster.ask(2, &["forget", "1"]);
+    assert!(refused.code() == 1 && refused.stderr.contains("is linked"), "{}", refused.stderr);
+    cluster.stop_all();
+    let times = cluster.stored_times();
+    assert!(times.len() as u64 == all && times.values().all(|times| *times == 1), "{times:?}");
+    assert_all_stored(&cluster, &farm, &spec);
+}
+
 /// Requests of a page, over all nodes and their lives, and nobody was asked too soon or by two.
 #[track_caller]
 fn assert_all_stored(cluster: &Cluster, farm: &Farm, spec: &SiteSpec) {

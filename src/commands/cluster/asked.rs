@@ -1,5 +1,5 @@
 use crate::commands::shared::{Failure, RunningCrawl};
-use crate::engine::{ClusterView, NodeFiles, OwnerView};
+use crate::engine::{ClusterOrder, ClusterView, NodeFiles, OwnerView};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use serde::de::DeserializeOwned;
@@ -45,6 +45,15 @@ impl AskedNode<'_> {
         self.try_get(CLUSTER).ok().flatten()
     }
 
+    /// Orders something; an error says why it cannot be done.
+    pub fn order(&self, order: ClusterOrder) -> Result<(), Failure> {
+        let text = serde_json::to_string(&order).map_err(|error| Failure::CannotRun(error.to_string()))?;
+        let Some(mut running) = RunningCrawl::at(self.data)? else { return Err(self.is_silent()) };
+        let taken: Option<serde_json::Value> =
+            running.hand(ORDER, &text).map_err(|error| Failure::No(error.to_string()))?;
+        taken.map(drop).ok_or_else(|| self.is_silent())
+    }
+
     /// Whose a URL is; `None` if it does not run, or knows no table.
     pub fn try_owner(&self, url: &CrawlUrl) -> Option<OwnerView> {
         self.try_get(&owner_path(url)).ok().flatten()
@@ -68,6 +77,7 @@ impl AskedNode<'_> {
 }
 
 const CLUSTER: &str = "/api/v1/cluster";
+const ORDER: &str = "/api/v1/cluster/order";
 
 fn owner_path(url: &CrawlUrl) -> String {
     let escaped: String = url::form_urlencoded::byte_serialize(url.as_str().as_bytes()).collect();

@@ -101,11 +101,11 @@ impl Found {
         };
         text += &format!(": epoch {epoch}, {}, spread by {spread}; {ready}\n", mode_text(mode, &self.view));
         if *moving > 0 {
-            let (are, have) = if *moving == 1 { ("is", "it has") } else { ("are", "they have") };
-            text += &format!(
-                "{} {are} to go to another node, and {are} kept as long as {have} URLs\n",
-                counted(*moving, "partition")
-            );
+            let are = if *moving == 1 { "is" } else { "are" };
+            text += &format!("{} {are} on the way to another node\n", counted(*moving, "partition"));
+        }
+        if self.view.frozen {
+            text += "the table is frozen by an operator: nobody is taken over, and who joins gets nothing (nephila cluster thaw)\n";
         }
         text += &table(&self.view);
         text

@@ -27,8 +27,6 @@ pub struct WaitArgs {
 
 /// A node that was started a moment ago answers within this.
 const START: Duration = Duration::from_secs(30);
-/// Partitions that are to go and have not gone for so long have URLs, and stay.
-const MOVES: Duration = Duration::from_secs(12);
 const PAUSE: Duration = Duration::from_millis(200);
 /// Of the round in which it began to wait, some answers may be older; the two after it are not, and they must agree.
 const ROUNDS: u64 = 3;
@@ -36,7 +34,7 @@ const ROUNDS: u64 = 3;
 impl WaitArgs {
     pub fn run(self) -> Result<(), Failure> {
         let (began, mut seen, mut last) = (Instant::now(), Instant::now(), None);
-        let (mut from_round, mut moving) = (None, (0, Instant::now()));
+        let mut from_round = None;
         loop {
             let node = AskedNode::at(&self.data.path);
             match node.as_ref().ok().and_then(AskedNode::try_cluster) {
@@ -44,10 +42,7 @@ impl WaitArgs {
                     let from = from_round.get_or_insert(view.round);
                     // A node that was started again counts anew.
                     *from = (*from).min(view.round);
-                    if moving.0 != view.moving {
-                        moving = (view.moving, Instant::now());
-                    }
-                    let is_dealt = self.nodes == 1 || moving.0 == 0 || moving.1.elapsed() >= MOVES;
+                    let is_dealt = self.nodes == 1 || view.moving == 0;
                     let is_ready = view.ready && view.round >= *from + ROUNDS;
                     if is_ready && is_dealt && with_share(&view) >= self.nodes {
                         return self.told(&view, began.elapsed());

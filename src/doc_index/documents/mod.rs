@@ -19,5 +19,7 @@ mod rows_in_order;
 
 pub(super) use documents::{DocumentFiles, Documents};
 pub use note::Note;
+pub(super) use note::NoteOwner;
+pub(super) use row::ROW_BYTES;
 pub use row::{DocState, Row};
 pub(super) use rows_in_order::RowsInOrder;

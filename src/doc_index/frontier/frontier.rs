@@ -189,6 +189,11 @@ impl Frontier {
         std::hint::black_box(near);
     }
 
+    /// The origin of a host.
+    pub fn origin(&self, host: u32) -> &str {
+        origin_of(&self.origins, &self.hosts[host as usize])
+    }
+
     pub fn counts(&mut self, host: u32) -> &mut HostCounts {
         &mut self.hosts[host as usize].counts
     }

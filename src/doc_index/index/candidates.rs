@@ -94,6 +94,10 @@ impl DocIndex {
         }
         let Some(row) = self.documents.get(doc_id)?.filter(|row| row.due_s == due_s) else { return Ok(()) };
         let Some(discovered) = self.ledger.doc(doc_id)? else { return Ok(()) };
+        // When it is due is for its owner to know.
+        if self.shares.is_foreign(&discovered.url) {
+            return Ok(());
+        }
         let origin = row.raise(discovered.origin);
         if let Some(host) = self.frontier.push_url(&discovered.url, doc_id, origin) {
             self.uncount(host, &row);

@@ -216,6 +216,12 @@ impl DocIndex {
             self.frontier.pass_over(host);
         } else {
             let row = self.row(doc_id);
+            let is_done = matches!(row.state, DocState::Success | DocState::Error);
+            // It was fetched here before it was another node's.
+            if !is_done && self.shares.is_foreign(&found.url) {
+                self.frontier.counts(host).known += 1;
+                self.books.counts.foreign -= 1;
+            }
             self.uncount(host, &row);
         }
         self.books.hand_out(doc_id, host);

@@ -1,11 +1,15 @@
 //! What a node of a cluster knows of the URLs of others.
 
+use super::super::documents::DocState;
+use super::super::frontier::split;
 use super::super::ledger::{Entry, Origin, Told};
 use super::{DocIndex, Link};
 use crate::proto::job::DocKind;
 use crate::proto::partition::{PARTITIONS, Partition, Share};
 use crate::proto::url::CrawlUrl;
+use rapidhash::fast::RapidHashSet;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -15,6 +19,21 @@ pub struct Shares {
     share: Option<Arc<Share>>,
     /// Of the partitions that are ours; empty without a cluster.
     docs: Vec<u32>,
+    /// Partitions that are ours and on their way to another node: nothing of them is handed out.
+    leaving: Arc<BTreeSet<Partition>>,
+}
+
+/// Hosts of which nothing is handed out, as their partitions are on their way to another node.
+pub struct Leaving {
+    share: Arc<Share>,
+    partitions: Arc<BTreeSet<Partition>>,
+}
+
+impl Leaving {
+    /// Whether a host is one of them, by its origin.
+    pub fn holds(&self, origin: &str) -> bool {
+        self.partitions.contains(&self.share.partition_of(origin))
+    }
 }
 
 /// What is to be told to other nodes, out of a stretch of the ledger.
@@ -56,7 +75,7 @@ const STRETCH_BYTES: u64 = 4 << 20;
 impl Shares {
     pub(super) fn of(share: Option<Arc<Share>>) -> Shares {
         let docs = if share.is_some() { vec![0; PARTITIONS] } else { Vec::new() };
-        Shares { share, docs }
+        Shares { share, docs, leaving: Arc::default() }
     }
 
     /// Whether a URL is another node's.
@@ -84,8 +103,33 @@ impl DocIndex {
         self.books.counts.foreign += 1;
     }
 
-    /// Goes by another share from now on. What was found here and belongs to partitions that are gained is pending. What was
-    /// ours and has URLs stays ours: then the share is not taken.
+    /// Nothing of these partitions, which are ours, is handed out from now on.
+    pub fn begin_to_leave(&mut self, partitions: &BTreeSet<Partition>) {
+        Arc::make_mut(&mut self.shares.leaving).extend(partitions);
+    }
+
+    /// These partitions stay.
+    pub fn stay(&mut self, partitions: &BTreeSet<Partition>) {
+        Arc::make_mut(&mut self.shares.leaving).retain(|partition| !partitions.contains(partition));
+    }
+
+    /// What is not handed out, if anything is on its way to another node.
+    pub fn leaving(&self) -> Option<Leaving> {
+        let share = self.shares.share.clone().filter(|_| !self.shares.leaving.is_empty())?;
+        Some(Leaving { share, partitions: self.shares.leaving.clone() })
+    }
+
+    /// The hosts of partitions, by their origins.
+    pub fn origins_in<'a>(&'a self, partitions: &'a BTreeSet<Partition>) -> impl Iterator<Item = &'a str> {
+        let share = self.shares.share.as_ref();
+        let is_in =
+            move |origin: &&str| share.is_some_and(|share| partitions.contains(&share.partition_of(origin)));
+        self.origins().filter(is_in)
+    }
+
+    /// Goes by another share from now on. What was found here and belongs to partitions that are gained is pending, or waits,
+    /// by its row. What was ours and has URLs stays ours, unless it was to leave and is where it goes: otherwise the share is
+    /// not taken.
     pub fn set_share(&mut self, share: Arc<Share>) -> io::Result<Result<(), StillOurs>> {
         let Some(before) = self.shares.share.clone() else {
             // An index without a share owns everything it knows.
@@ -95,16 +139,66 @@ impl DocIndex {
             return self.set_share(share);
         };
         let has_docs = |&partition: &Partition| self.partition_docs(partition) > 0;
-        let kept: Vec<Partition> = before.lost_in(&share).filter(has_docs).collect();
+        let lost: BTreeSet<Partition> = before.lost_in(&share).filter(has_docs).collect();
+        let kept: Vec<Partition> = lost.difference(&self.shares.leaving).copied().collect();
         if !kept.is_empty() {
             return Ok(Err(StillOurs(kept)));
         }
+        if !lost.is_empty() {
+            self.let_go(&lost, &share)?;
+        }
         let gains = share.lost_in(&before).next().is_some();
-        if gains && self.books.counts.foreign > 0 {
+        if gains && self.books.counts.known > 0 {
             self.take_up_gained(&before, &share)?;
         }
         self.shares.share = Some(share);
         Ok(Ok(()))
+    }
+
+    /// What was ours is another node's: it is known, and neither pending nor due. What was fetched here stays so.
+    fn let_go(&mut self, lost: &BTreeSet<Partition>, next: &Share) -> io::Result<()> {
+        self.ledger.write()?;
+        let DocIndex { ledger, shares, books, frontier, documents, due, trouble, .. } = self;
+        let mut waiting = RapidHashSet::default();
+        let each = |told: Told<'_>| {
+            let Entry::Doc { url, .. } = told.entry else { return };
+            let Some((origin, _)) = split(url).filter(|_| lost.contains(&next.partition_of(url))) else {
+                return;
+            };
+            let (doc_id, host) = (told.doc_id, frontier.host(origin));
+            let is_pending = books.is_pending(doc_id);
+            // One that cannot be read counts as none: this is gone through once.
+            let row = trouble.or_default(documents.get(doc_id)).filter(|_| documents.has_row(doc_id));
+            if is_pending {
+                books.take(doc_id);
+                frontier.pass_over(host);
+            }
+            if row.is_some_and(|row| row.due_s > 0) {
+                waiting.insert(doc_id);
+            }
+            match row.map(|row| row.state) {
+                // It is in the store of this node.
+                Some(state @ (DocState::Success | DocState::Error)) => {
+                    if is_pending {
+                        books.count(frontier.counts(host), state);
+                    }
+                    return;
+                }
+                Some(DocState::Excluded) if !is_pending => books.uncount_excluded(),
+                _ => {}
+            }
+            frontier.counts(host).known -= 1;
+            books.counts.foreign += 1;
+        };
+        ledger.each_from(0, each, |_| true)?;
+        // One may wait more than once: for a time that does not count any more, too.
+        let gone = due.take_out(u64::MAX, frontier.spill_mut(), |doc_id, _| Ok(waiting.contains(&doc_id)));
+        drop(trouble.or_default(gone));
+        for partition in lost {
+            shares.docs[partition.index()] = 0;
+        }
+        self.stay(lost);
+        Ok(())
     }
 
     fn count_partitions(&mut self) -> io::Result<()> {
@@ -121,24 +215,46 @@ impl DocIndex {
         ledger.each_from(0, each, |_| true).map(|_| ())
     }
 
-    /// Queues what was found here for other nodes and is ours by the next share.
+    /// Gives their places to documents that are ours by the next share: found here for other nodes, or handed over by them.
     fn take_up_gained(&mut self, before: &Share, next: &Share) -> io::Result<()> {
         self.ledger.write()?;
-        let DocIndex { ledger, shares, books, frontier, documents, .. } = self;
+        let DocIndex { ledger, shares, books, frontier, documents, due, rules, trouble, .. } = self;
+        let looks_again = rules.schedule.recrawl.is_some();
         let each = |told: Told<'_>| {
-            let Entry::Doc { origin, url } = told.entry else { return };
+            let (Entry::Doc { origin, url }, doc_id) = (told.entry, told.doc_id) else { return };
             let partition = next.partition_of(url);
             if !next.owns(partition) || before.owns(partition) {
                 return;
             }
             shares.docs[partition.index()] += 1;
-            // What was fetched here before it was another node's is counted by its row.
-            let is_foreign = !books.is_pending(told.doc_id) && !documents.has_row(told.doc_id);
-            if is_foreign && let Some(host) = frontier.push_url(url, told.doc_id, origin) {
-                frontier.counts(host).known += 1;
-                books.make_pending(told.doc_id);
-                books.counts.foreign -= 1;
+            if books.is_pending(doc_id) {
+                return;
             }
+            // One that cannot be read counts as none: this is gone through once.
+            let row = trouble.or_default(documents.get(doc_id)).filter(|_| documents.has_row(doc_id));
+            let origin = row.map_or(origin, |row| row.raise(origin));
+            let waits = row.is_some_and(|row| row.due_s > 0);
+            match row.map(|row| row.state) {
+                // It is counted by its row already.
+                Some(DocState::Success | DocState::Error) => {
+                    if let Some(row) = row.filter(|_| waits && looks_again) {
+                        due.put(doc_id, row.due_s);
+                    }
+                    return;
+                }
+                Some(DocState::Pending) if waits => {
+                    let Some((host, _)) = split(url) else { return };
+                    let host = frontier.host(host);
+                    frontier.counts(host).known += 1;
+                    due.put(doc_id, row.map_or(0, |row| row.due_s));
+                }
+                _ => {
+                    let Some(host) = frontier.push_url(url, doc_id, origin) else { return };
+                    frontier.counts(host).known += 1;
+                    books.make_pending(doc_id);
+                }
+            }
+            books.counts.foreign -= 1;
         };
         ledger.each_from(0, each, |_| true).map(|_| ())
     }
@@ -173,7 +289,9 @@ impl DocIndex {
             let node = share.owner(partition);
             let mut items = items.borrow_mut();
             let item = |told_to| OutItem { at: told.at, url: url.into(), partition, told: told_to };
-            if !share.owns(partition) && wanted(node) {
+            // What comes with a partition is known to the node that hands it over.
+            let comes = found.via == Origin::VIA_PEER && share.incoming().contains(&partition);
+            if !share.owns(partition) && wanted(node) && !comes {
                 items.push(item(ToTell::Owner { node, found }));
             }
             let is_page = found.provenance.kind == DocKind::Content;

@@ -207,6 +207,9 @@ impl Replay<'_> {
         let is_ours = self.index.shares.admit(url);
         let is_done = row.is_some_and(|row| matches!(row.state, DocState::Success | DocState::Error));
         if !is_ours && !is_done {
+            if row.is_some() {
+                self.index.documents.set_has_row(doc_id);
+            }
             return self.index.place_foreign(doc_id);
         }
         let host = self.index.frontier.host(host_origin);
@@ -218,7 +221,12 @@ impl Replay<'_> {
         if let Some(mut row) = row {
             self.index.documents.set_has_row(doc_id);
             origin = row.raise(origin);
-            if !is_ours || !self.is_pending(&mut row, doc_id) {
+            if !is_ours {
+                // Fetched here, or by the node that handed it over. When it is due is for its owner to know.
+                self.index.books.take(doc_id);
+                return self.index.books.count(self.index.frontier.counts(host), row.state);
+            }
+            if !self.is_pending(&mut row, doc_id) {
                 self.index.books.take(doc_id);
                 self.index.count(doc_id, host, &row);
                 return;

@@ -1,8 +1,9 @@
 //! An index as that of a node of a cluster: what other nodes are to fetch is known and told, never pending.
 
 use super::*;
-use crate::doc_index::{OutItem, ToTell};
+use crate::doc_index::{MovingItem, OutItem, Outcome, ToTell};
 use crate::proto::partition::{PARTITIONS, Partition, Partitioner, Share, Spread};
+use crate::proto::record::ResultCode;
 use std::sync::Arc;
 
 const ME: u16 = 1;
@@ -200,4 +201,143 @@ fn a_stretch_ends_and_the_next_goes_on() {
     assert!(stretches > 2, "{stretches}");
     assert_eq!(items, urls);
     assert_eq!(PARTITIONS, 4_096);
+}
+
+/// What is known of the documents of some hosts, as it goes to another node.
+fn moving(index: &mut DocIndex, hosts: &[usize]) -> Vec<MovingItem> {
+    let partitions = hosts.iter().map(|&host| of_host(host)).collect();
+    let (mut items, mut from) = (Vec::new(), 0);
+    loop {
+        let moving = index.moving(from, &partitions).unwrap();
+        items.extend(moving.items);
+        if moving.is_whole {
+            return items;
+        }
+        from = moving.upto;
+    }
+}
+
+fn leave(index: &mut DocIndex, hosts: &[usize]) {
+    index.begin_to_leave(&hosts.iter().map(|&host| of_host(host)).collect());
+}
+
+fn answer(index: &mut DocIndex, url: &str, result: ResultCode) {
+    let found = index.look(url).unwrap().unwrap();
+    assert!(index.is_open(found.doc_id), "{url}");
+    let status = if result == ResultCode::Ok { 200 } else { 0 };
+    assert!(index.record(&Outcome { status, ..Outcome::new(found.doc_id, result, NOW_S) }, None));
+}
+
+/// A partition goes from one node to the other and back: what is pending, waits or is done there is so here, and the one that
+/// gave it away asks for nothing of it, whatever ends the processes.
+#[test]
+fn a_partition_moves_with_what_is_known_of_its_urls() {
+    let (from, to) = (Folder::new("peers-from"), Folder::new("peers-to"));
+    let (ours, theirs) = (shared(&[0, 1], &[]), shared(&[2], &[]));
+    let (mut giver, _) = from.open(rules(&ours));
+    for path in ["done", "gone", "waits", "pending"] {
+        link(&format!("http://h0/{path}"), &mut giver, Origin::link(0, 1));
+    }
+    link("http://h1/other", &mut giver, Origin::link(0, 1));
+    assert_eq!(candidates(&mut giver, 9).len(), 5);
+    answer(&mut giver, "http://h0/done", ResultCode::Ok);
+    answer(&mut giver, "http://h0/gone", ResultCode::RobotsDenied);
+    answer(&mut giver, "http://h0/waits", ResultCode::ReadTimeout);
+    let of = |index: &DocIndex, url: &str| index.look(url).unwrap().unwrap().doc_id;
+    assert!(giver.is_out(&BTreeSet::from([of_host(0)])));
+    for url in ["http://h0/pending", "http://h1/other"] {
+        giver.put_back(of(&giver, url));
+    }
+    assert!(!giver.is_out(&BTreeSet::from([of_host(0)])));
+    assert!(giver.stats().waiting == 1 && giver.stats().pending == 2, "{:?}", giver.stats());
+    leave(&mut giver, &[0]);
+    assert_eq!(
+        giver.leaving().map(|leaving| ["http://h0", "http://h1"].map(|origin| leaving.holds(origin))),
+        Some([true, false])
+    );
+    let items = moving(&mut giver, &[0]);
+    assert_eq!(items.iter().map(|item| !item.row.is_empty()).collect::<Vec<_>>(), [true, true, true, false]);
+    // The node that gets it keeps it, and asks for nothing of it yet; it may come twice.
+    let (mut taker, _) = to.open(rules(&theirs));
+    for round in 0..2 {
+        for MovingItem { url, origin, row, .. } in &items {
+            let url = CrawlUrl::parse(url).unwrap();
+            assert_eq!(taker.take_moved(&url, *origin, row, NOW_S), Some(round == 0), "{url}");
+        }
+        let stats = taker.stats();
+        assert_eq!((stats.known, stats.foreign, stats.success, stats.errors), (4, 2, 1, 1), "{stats:?}");
+        assert_eq!((stats.pending, stats.waiting), (0, 0), "{stats:?}");
+        taker.flush(true).unwrap();
+        drop(taker);
+        (taker, _) = to.open(rules(&theirs));
+    }
+    assert_eq!(told(&taker, OTHER).len(), 4, "as long as nobody says that it comes, its owner is told");
+    // It is given away only when it was to leave.
+    let (without, with) = (shared(&[1], &[]), shared(&[2, 0], &[]));
+    giver.stay(&BTreeSet::from([of_host(0)]));
+    assert_eq!(giver.set_share(without.clone()).unwrap().unwrap_err().0, [of_host(0)]);
+    leave(&mut giver, &[0]);
+    assert_eq!(giver.set_share(without.clone()).unwrap(), Ok(()));
+    let given = giver.stats();
+    assert_eq!((given.known, given.foreign, given.pending, given.waiting), (5, 2, 1, 0), "{given:?}");
+    assert_eq!((given.success, given.errors), (1, 1), "its store has them");
+    assert_eq!(taker.set_share(with.clone()).unwrap(), Ok(()));
+    let got = taker.stats();
+    assert_eq!((got.known, got.foreign, got.pending, got.waiting), (4, 0, 1, 1), "{got:?}");
+    assert_eq!(pending(&mut taker), ["http://h0/pending"]);
+    taker.put_back(of(&taker, "http://h0/pending"));
+    let later = taker.candidates(9, &RejectList::default(), NOW_S + 86_400);
+    assert!(later.iter().any(|found| found.url.as_str() == "http://h0/waits"), "its time comes");
+    later.iter().for_each(|found| taker.put_back(found.doc_id));
+    let note = taker.look("http://h0/done").unwrap().unwrap().note;
+    assert_eq!(note.reason.as_deref(), Some("fetched by node 1, whose store has it"));
+    // Both are killed, and go by the table.
+    giver.flush(true).unwrap();
+    drop(giver);
+    let (mut giver, _) = from.open(rules(&without));
+    assert_eq!((giver.stats().pending, giver.stats().foreign, giver.stats().waiting), (1, 2, 0));
+    assert_eq!(pending(&mut giver), ["http://h1/other"]);
+    assert!(
+        giver.candidates(9, &RejectList::default(), NOW_S + 86_400).is_empty(),
+        "nothing of it is due here"
+    );
+    // And back again: what became of it since comes along.
+    assert!(candidates(&mut taker, 9).len() == 2);
+    answer(&mut taker, "http://h0/pending", ResultCode::Ok);
+    taker.put_back(of(&taker, "http://h0/waits"));
+    leave(&mut taker, &[0]);
+    for MovingItem { url, origin, row, .. } in moving(&mut taker, &[0]) {
+        assert_eq!(giver.take_moved(&CrawlUrl::parse(&url).unwrap(), origin, &row, NOW_S), Some(false));
+    }
+    assert_eq!(giver.set_share(ours.clone()).unwrap(), Ok(()));
+    let back = giver.stats();
+    assert_eq!(
+        (back.success, back.errors, back.foreign, back.waiting + back.pending),
+        (2, 1, 0, 1),
+        "{back:?}"
+    );
+}
+
+/// Rows that are damaged on their way are told, and never believed.
+#[test]
+fn a_row_that_cannot_be_read_is_not_taken() {
+    let mut giver = DocIndex::default();
+    assert_eq!(giver.set_share(shared(&[0], &[])).unwrap(), Ok(()));
+    link("http://h0/a", &mut giver, Origin::link(0, 1));
+    assert_eq!(candidates(&mut giver, 1).len(), 1);
+    answer(&mut giver, "http://h0/a", ResultCode::Ok);
+    let item = moving(&mut giver, &[0]).remove(0);
+    let url = CrawlUrl::parse(&item.url).unwrap();
+    for at in 0..item.row.len() {
+        let mut taker = DocIndex::default();
+        assert_eq!(taker.set_share(shared(&[2], &[])).unwrap(), Ok(()));
+        let mut row = item.row.clone();
+        row[at] ^= 4;
+        let taken = taker.take_moved(&url, item.origin, &row, NOW_S);
+        let stats = taker.stats();
+        // Behind the note there is nothing that counts.
+        assert!(taken.is_none() && stats.known == 0 || stats.success == 1, "byte {at}: {stats:?}");
+        let cut = taker.take_moved(&url, item.origin, &item.row[..at], NOW_S);
+        assert!(at >= 64 || cut.is_some() == (at == 0), "cut at {at}");
+    }
 }

@@ -310,6 +310,7 @@ impl NodeCore {
         let report = ClusterReport::default();
         let actor = setup.actor(ActorParts {
             port,
+            log: self.log.clone(),
             report: report.clone(),
             loans: self.loans.clone().ok_or_else(no_share)?,
             pause_us: self.pause_us,

@@ -1,6 +1,7 @@
 use crate::engine::inspect::domains::{Domains, is_of};
 use crate::engine::inspect::entries::DomainMove;
 use crate::proto::url::CrawlUrl;
+use rapidhash::fast::RapidHashSet;
 use std::collections::BTreeMap;
 
 /// Domains that are with other servers, and their hosts that shards were told to close.
@@ -16,7 +17,7 @@ pub(crate) struct AwayHosts {
 struct Closing {
     id: u64,
     /// Hosts that have not said so.
-    waits: Vec<Box<str>>,
+    waits: RapidHashSet<Box<str>>,
     lines: String,
 }
 
@@ -38,10 +39,9 @@ impl AwayHosts {
 
     /// A shard has closed a host. Who waited for it as the last, and all that was told.
     pub fn closed(&mut self, origin: &str, lines: &str) -> Option<(u64, String)> {
-        let waits = |closing: &Closing| closing.waits.iter().any(|waits| **waits == *origin);
-        let at = self.closings.iter().position(waits)?;
+        let at = self.closings.iter().position(|closing| closing.waits.contains(origin))?;
         let closing = &mut self.closings[at];
-        closing.waits.retain(|waits| **waits != *origin);
+        closing.waits.remove(origin);
         closing.lines.push_str(lines);
         closing.waits.is_empty().then(|| {
             let Closing { id, lines, .. } = self.closings.swap_remove(at);
@@ -53,6 +53,12 @@ impl AwayHosts {
     pub fn closed_at(&self, shard: usize) -> Vec<Box<str>> {
         let at = self.closed.iter().filter(|(_, at)| **at == shard);
         at.map(|(origin, _)| origin.clone()).collect()
+    }
+
+    /// A host may be asked again. False if it was not closed.
+    pub fn open(&mut self, origin: &str) -> bool {
+        self.closings.retain(|closing| !closing.waits.contains(origin));
+        self.closed.remove(origin).is_some()
     }
 
     /// Domains were closed and opened; the hosts that are to be taken up again, and their shards.

@@ -7,6 +7,7 @@ use crate::engine::inspect::entries::Entries;
 use crate::engine::inspect::feed_words::FeedWord;
 use crate::engine::inspect::handed::Handed;
 use crate::engine::inspect::peer_words::PeerAsk;
+use crate::engine::inspect::questions::Leaves;
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::events::Event;
@@ -72,7 +73,7 @@ enum Question {
     },
     Origins {
         id: u64,
-        domain: Box<str>,
+        leaves: Leaves,
     },
     HandOver {
         id: u64,
@@ -212,8 +213,8 @@ impl IndexActor {
                 self.unanswered = Some(FromIndex::Entered { id, entered, into_scope });
                 self.must_sync = true;
             }
-            Question::Origins { id, domain } => {
-                let origins = self.provider.origins_of(&domain);
+            Question::Origins { id, leaves } => {
+                let origins = self.provider.leave(&leaves);
                 self.unanswered = Some(FromIndex::Origins { id, origins });
             }
             Question::HandOver { id, domain, nice } => {
@@ -228,9 +229,11 @@ impl IndexActor {
             }
             Question::Peers { id, ask } => {
                 // What is read of the ledger need not be durable: whoever hears of it keeps it.
-                self.must_sync = matches!(*ask, PeerAsk::Adopt(_) | PeerAsk::Share(_));
-                let (told, into_scope) = peer_provider::answer(&mut self.provider, *ask, now_s);
-                self.unanswered = Some(FromIndex::Peers { id, told: Box::new(told), into_scope });
+                self.must_sync =
+                    matches!(*ask, PeerAsk::Adopt(_) | PeerAsk::Share(_) | PeerAsk::TakeMoved(_));
+                let (told, news) = peer_provider::answer(&mut self.provider, *ask, now_s);
+                let (told, news) = (Box::new(told), Box::new(news));
+                self.unanswered = Some(FromIndex::Peers { id, told, news });
             }
         }
     }
@@ -250,7 +253,7 @@ impl IndexActor {
                     self.question = Some(Question::Take { id, handed, head_only });
                 }
                 ToIndex::Enter { id, entries } => self.question = Some(Question::Enter { id, entries }),
-                ToIndex::Origins { id, domain } => self.question = Some(Question::Origins { id, domain }),
+                ToIndex::Origins { id, leaves } => self.question = Some(Question::Origins { id, leaves }),
                 ToIndex::HandOver { id, domain, nice } => {
                     self.question = Some(Question::HandOver { id, domain, nice });
                 }

@@ -5,7 +5,8 @@ use crate::engine::crawl::live::ShardRules;
 use crate::engine::inspect::entries::{Entered, Entries, HandedOver};
 use crate::engine::inspect::feed_words::{FeedWord, FeedsTold};
 use crate::engine::inspect::handed::{Handed, Taken};
-use crate::engine::inspect::peer_words::{PeerAsk, PeerTold};
+use crate::engine::inspect::peer_words::{PeerAsk, PeerNews, PeerTold};
+use crate::engine::inspect::questions::Leaves;
 use crate::engine::inspect::status::Status;
 use crate::engine::runtime::notices::Notice;
 use crate::handler::{FeedAnswer, FeedLink, LinkBatch};
@@ -213,10 +214,10 @@ pub enum ToIndex {
         id: u64,
         entries: Box<Entries>,
     },
-    /// Which hosts a domain has, of those that are known.
+    /// Which hosts are to leave, of those that are known.
     Origins {
         id: u64,
-        domain: Box<str>,
+        leaves: Leaves,
     },
     /// Writes down all that a closed domain brings along: this, and the URLs that are pending.
     HandOver {
@@ -254,6 +255,6 @@ pub enum FromIndex {
     HandedOver { id: u64, made: HandedOver },
     /// The answer to one `Feeds`: nothing where there can be none, and what the disk refused.
     Feeds { id: u64, told: Result<Option<FeedsTold>, String> },
-    /// The answer to one `Peers`, and what is in scope from now on because of it.
-    Peers { id: u64, told: Box<PeerTold>, into_scope: Vec<CrawlUrl> },
+    /// The answer to one `Peers`, and what else is to be known of it.
+    Peers { id: u64, told: Box<PeerTold>, news: Box<PeerNews> },
 }

@@ -65,7 +65,7 @@ impl OpenQuestions {
                 Ask::Count => Asked::Index(ToIndex::Count { id }),
                 Ask::Take(handed) => Asked::Take(ToIndex::Take { id, handed, head_only }),
                 Ask::Enter(entries) => Asked::Take(ToIndex::Enter { id, entries }),
-                Ask::Close(domain) => Asked::Take(ToIndex::Origins { id, domain }),
+                Ask::Close(leaves) => Asked::Take(ToIndex::Origins { id, leaves }),
                 Ask::HandOver { domain, nice } => Asked::Take(ToIndex::HandOver { id, domain, nice }),
                 Ask::Peers(ask) => Asked::Take(ToIndex::Peers { id, ask }),
                 Ask::Feeds(word) => Asked::Take(ToIndex::Feeds { id, word }),

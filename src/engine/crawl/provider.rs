@@ -14,6 +14,7 @@ use crate::engine::inspect::entries::{DomainMove, Entered, Entries, HandedOver};
 use crate::engine::inspect::feed_words::{FeedWord, FeedsTold, NamedFeed};
 use crate::engine::inspect::handed::{Handed, Taken};
 use crate::engine::inspect::handover::{HandoverWriter, write_handover};
+use crate::engine::inspect::questions::Leaves;
 use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
 use crate::feeds::Told;
 use crate::handler::{Discover, Scope, Verdict};
@@ -316,12 +317,16 @@ impl Provider {
         now_s: u32,
     ) -> Option<Vec<Candidate>> {
         for _ in 0..ROUNDS {
-            let mut candidates = match self.away.leaving.is_empty() {
+            let to_others = self.index.leaving();
+            let mut candidates = match self.away.leaving.is_empty() && to_others.is_none() {
                 true => self.index.candidates(want, reject, now_s),
                 false => {
-                    let leaving = &self.away.leaving;
+                    let leaves = |origin: &str| {
+                        self.away.leaving.holds_origin(origin)
+                            || to_others.as_ref().is_some_and(|leaving| leaving.holds(origin))
+                    };
                     let is_full = |origin: &str| reject.contains(&fingerprint(origin.as_bytes()));
-                    let rejected = |origin: &str| is_full(origin) || leaving.holds_origin(origin);
+                    let rejected = |origin: &str| is_full(origin) || leaves(origin);
                     self.index.candidates_but(want, rejected, now_s)
                 }
             };
@@ -488,8 +493,19 @@ impl Provider {
     }
 
     /// The hosts of a domain that are known.
-    pub(crate) fn origins_of(&self, domain: &str) -> Vec<Box<str>> {
+    fn origins_of(&self, domain: &str) -> Vec<Box<str>> {
         self.index.origins().filter(|origin| is_of(origin, domain)).map(Box::from).collect()
+    }
+
+    /// Hosts that leave; of partitions nothing is handed out from now on.
+    pub(crate) fn leave(&mut self, leaves: &Leaves) -> Vec<Box<str>> {
+        match leaves {
+            Leaves::Domain(domain) => self.origins_of(domain),
+            Leaves::Partitions(partitions) => {
+                self.index.begin_to_leave(partitions);
+                self.index.origins_in(partitions).map(Box::from).collect()
+            }
+        }
     }
 
     /// Writes down what a closed domain brings along: lines about its hosts, and every URL that is pending. From then on

@@ -17,6 +17,7 @@ use crate::engine::crawl::shard_log::ShardLog;
 use crate::engine::crawl::shutdown::Shutdown;
 use crate::engine::inspect::domains::Domains;
 use crate::engine::inspect::entries::Entered;
+use crate::engine::inspect::peer_words::PeerNews;
 use crate::engine::inspect::questions::{Questions, Reply};
 use crate::engine::names::Addresses;
 use crate::engine::runtime::actor::{Actor, Turned};
@@ -380,8 +381,19 @@ impl Scheduler {
                     self.take_moves(&entered);
                     self.questions.answer(id, Reply::Entered(entered));
                 }
-                FromIndex::Peers { id, told, into_scope } => {
+                FromIndex::Peers { id, told, news } => {
+                    let PeerNews { into_scope, opened, nice } = *news;
                     into_scope.into_iter().for_each(|url| drop(self.bring_into_scope(url)));
+                    for origin in opened {
+                        if self.away.open(&origin) {
+                            // It may have lived elsewhere when it was closed.
+                            for side in &mut self.shards {
+                                side.lane.deal(ToShard::About(HostWord::Open { origin: origin.clone() }));
+                            }
+                            self.index.ask_again();
+                        }
+                    }
+                    self.remember(&nice);
                     self.questions.answer(id, Reply::Peers(told));
                 }
                 FromIndex::Origins { id, origins } => self.close_hosts(id, origins),
@@ -426,7 +438,12 @@ impl Scheduler {
             let (origin, shard) = word;
             self.shards[shard].lane.deal(ToShard::About(HostWord::Open { origin }));
         }
-        for (origin, lines) in by_owner(&entered.nice) {
+        self.remember(&entered.nice);
+    }
+
+    /// Tells every shard what is known of hosts that come.
+    fn remember(&mut self, nice: &str) {
+        for (origin, lines) in by_owner(nice) {
             for side in &mut self.shards {
                 let (origin, lines) = (origin.clone(), lines.clone());
                 side.lane.deal(ToShard::About(HostWord::Remember { origin, lines }));

@@ -1,7 +1,7 @@
 use crate::base::Now;
 use crate::engine::inspect::entries::HandedOver;
 use crate::engine::inspect::handover::{HandoverReader, handover_path};
-use crate::engine::inspect::questions::{Ask, Questions, Reply};
+use crate::engine::inspect::questions::{Ask, Leaves, Questions, Reply};
 use crate::rings::Doorbell;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -83,9 +83,10 @@ impl Departure {
         let step = std::mem::replace(&mut self.step, Step::Begin { not_before: now });
         let later = |us| now.plus_us(us);
         let (step, departed) = match step {
-            Step::Begin { not_before } if not_before <= now => {
-                (Step::Closing(ask(questions, Ask::Close(self.domain.clone()), bell)), Departed::Waits)
-            }
+            Step::Begin { not_before } if not_before <= now => (
+                Step::Closing(ask(questions, Ask::Close(Leaves::Domain(self.domain.clone())), bell)),
+                Departed::Waits,
+            ),
             Step::Closing(answer) => match answer.try_recv() {
                 Ok(Reply::Closed { lines }) => {
                     (Step::Returning { nice: lines, not_before: now }, Departed::Waits)

@@ -1,7 +1,6 @@
 use super::batch::{Batch, ENTRIES_AT_ONCE, Progress, Upto};
 use super::closed::ClosedDomains;
 use super::departures::{DepartureNews, Departures};
-use super::journaling::Journaling;
 use super::position::MasterPosition;
 use super::side::Side;
 use crate::base::{Key, Now, Wall, shown};
@@ -16,6 +15,7 @@ use crate::engine::runtime::counters::{Counter, CounterTable, Counters};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::groups::Group;
 use crate::engine::runtime::health::{Health, Part};
+use crate::engine::runtime::journaling::Journaling;
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::limits::MASTER_OVERLAP_S;
 use crate::proto::lines::{LineBuffer, LineError, MasterWord, NodeWord, TakeFrom};

@@ -15,7 +15,6 @@
 //! | `closed`   | domains that were moved to other servers: `master.closed`                          |
 //! | `departure`| one domain on its way there, from CLOSE to FENCED                                  |
 //! | `departures` | all of them, and what they bring along in pieces                                  |
-//! | `journaling` | lines on their way to the journal of hosts                                       |
 //! | `feed`     | the actor: which master is used, what it is asked, and when the other is           |
 //!
 //! The position never runs ahead of the index: it is written after the import is durable, and before DONE. What is taken
@@ -26,7 +25,6 @@ mod closed;
 mod departure;
 mod departures;
 mod feed;
-mod journaling;
 mod position;
 mod side;
 

@@ -29,6 +29,8 @@ pub struct ClusterView {
     /// URLs that came from other nodes, and of those the ones that were new.
     pub received: u64,
     pub received_new: u64,
+    /// An operator froze the table: nobody is taken over, and nothing is dealt anew.
+    pub frozen: bool,
     /// Other nodes have what this one had: it is about to begin anew.
     pub taken_over: bool,
 }
@@ -139,20 +141,94 @@ impl ClusterLine {
     }
 }
 
-/// The same, for other threads to look at.
+/// What an operator orders. As it travels: `{"do":"drain","node":3}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ClusterOrder {
+    /// A node hands over what it has.
+    Drain {
+        node: u16,
+    },
+    /// A node will not come again: what it had goes to others.
+    Forget {
+        node: u16,
+    },
+    /// Nobody is taken over, and nothing is dealt anew.
+    Freeze,
+    Thaw,
+}
+
+/// Why an order is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderFault {
+    AlreadySo(String),
+    NotNow(String),
+}
+
+impl ClusterView {
+    /// Whether an order can be carried out, as far as this node can tell.
+    pub fn judge(&self, order: ClusterOrder) -> Result<(), OrderFault> {
+        let not_now = |why: String| Err(OrderFault::NotNow(why));
+        let already = |why: String| Err(OrderFault::AlreadySo(why));
+        if self.epoch == 0 {
+            return not_now("this node is not taken in by a cluster yet".to_string());
+        }
+        let known = |number: u16| {
+            let numbers = self.members().map(|node| node.number.to_string()).collect::<Vec<_>>().join(", ");
+            let why = || OrderFault::NotNow(format!("there is no node {number}: the nodes are {numbers}"));
+            self.nodes.iter().find(|node| node.number == number).ok_or_else(why)
+        };
+        match order {
+            ClusterOrder::Freeze if self.frozen => already("the table is frozen already".to_string()),
+            ClusterOrder::Thaw if !self.frozen => already("the table is not frozen".to_string()),
+            ClusterOrder::Freeze | ClusterOrder::Thaw => Ok(()),
+            ClusterOrder::Drain { node } => match known(node)?.membership.as_str() {
+                "left" => already(format!("node {node} has left")),
+                "draining" => already(format!("node {node} hands over what it has already")),
+                _ if self.frozen => {
+                    not_now("the table is frozen: nephila cluster thaw comes first".to_string())
+                }
+                _ if !self.nodes.iter().any(|other| other.number != node && other.membership == "member") => {
+                    not_now(format!("node {node} is the only one: nobody could take what it has"))
+                }
+                _ => Ok(()),
+            },
+            ClusterOrder::Forget { node } => match known(node)? {
+                known if known.membership == "left" => already(format!("node {node} has left")),
+                known if known.linked => {
+                    not_now(format!("node {node} is linked, and asks hosts: drain it, or stop it first"))
+                }
+                _ if self.voters.len() > 1 => not_now(format!(
+                    "node {node} is taken over by itself once it was silent for --takeover: there is nothing to forget"
+                )),
+                _ if self.voters.contains(&node) => {
+                    not_now(format!("node {node} keeps the table: nothing can be changed without it"))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+/// The same, for other threads to look at; and what operators order.
 #[derive(Clone, Default)]
-pub struct ClusterReport(Arc<Mutex<Told>>);
+pub struct ClusterReport {
+    told: Arc<Mutex<Told>>,
+    orders: Arc<Mutex<Vec<ClusterOrder>>>,
+}
 
 type Told = (Arc<ClusterView>, Option<Arc<Share>>);
+/// Orders that nobody has taken yet.
+const ORDERS_MAX: usize = 64;
 
 impl ClusterReport {
     pub fn get(&self) -> Arc<ClusterView> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
     /// Who owns a URL in normal form; `None` until there is a table.
     pub fn owner(&self, url: &str) -> Option<OwnerView> {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let share = held.1.as_ref().filter(|_| held.0.epoch > 0)?;
         let partition: Partition = share.partition_of(url);
         let (node, epoch) = (share.owner(partition), share.epoch());
@@ -162,8 +238,23 @@ impl ClusterReport {
         Some(OwnerView { url: url.to_string(), partition: partition.get(), node, address, here, epoch })
     }
 
+    /// Orders something; it is done when the table says so.
+    pub fn order(&self, order: ClusterOrder) -> Result<(), OrderFault> {
+        self.get().judge(order)?;
+        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        if orders.len() >= ORDERS_MAX {
+            return Err(OrderFault::NotNow("too many orders wait: try again in a moment".to_string()));
+        }
+        orders.push(order);
+        Ok(())
+    }
+
+    pub(crate) fn take_orders(&self) -> Vec<ClusterOrder> {
+        std::mem::take(&mut *self.orders.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub fn set(&self, view: ClusterView, share: Option<Arc<Share>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::new(view), share);
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::new(view), share);
     }
 }
 
@@ -193,6 +284,31 @@ mod tests {
         assert_eq!(ClusterView::default().line().said(), "none has taken this node in yet");
         let asks = ClusterView { node: 0, ..view() };
         assert_eq!(asks.line().said(), "of 2 nodes; this node has no number yet");
+    }
+
+    #[test]
+    fn orders_that_cannot_be_carried_out_are_refused_with_their_reason() {
+        let mut view = ClusterView { voters: vec![1], ..view() };
+        let why = |view: &ClusterView, order| match view.judge(order) {
+            Ok(()) => String::new(),
+            Err(OrderFault::AlreadySo(why) | OrderFault::NotNow(why)) => why,
+        };
+        let drain = |node| ClusterOrder::Drain { node };
+        let forget = |node| ClusterOrder::Forget { node };
+        assert_eq!(why(&view, drain(1)), "");
+        assert_eq!(why(&view, drain(9)), "there is no node 9: the nodes are 1, 2");
+        assert_eq!(why(&view, drain(3)), "node 3 has left");
+        assert_eq!(why(&view, forget(2)), "");
+        assert!(why(&view, forget(1)).contains("is linked"));
+        assert_eq!(why(&view, ClusterOrder::Thaw), "the table is not frozen");
+        view.nodes[1].membership = "draining".to_string();
+        assert!(why(&view, drain(1)).contains("is the only one"), "the other one hands over, too");
+        assert!(matches!(view.judge(drain(2)), Err(OrderFault::AlreadySo(_))));
+        let council = ClusterView { voters: vec![1, 2, 4], ..view.clone() };
+        assert!(why(&council, forget(2)).contains("by itself"));
+        let frozen = ClusterView { frozen: true, ..view };
+        assert!(why(&frozen, drain(1)).contains("thaw"));
+        assert!(why(&ClusterView::default(), ClusterOrder::Freeze).contains("not taken in"));
     }
 
     #[test]

@@ -1,6 +1,11 @@
-use crate::doc_index::{IndexStats, Origin, Outbox, StillOurs};
+use crate::doc_index::{IndexStats, Moving, Origin, Outbox, StillOurs};
 use crate::proto::partition::{Partition, Share};
+use crate::proto::url::CrawlUrl;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Partitions that stay together.
+pub type Partitions = Arc<BTreeSet<Partition>>;
 
 /// What the peers of a node ask its index.
 #[derive(Debug)]
@@ -13,8 +18,44 @@ pub enum PeerAsk {
     Share(Arc<Share>),
     /// Which of these partitions have no URLs.
     Empty(Vec<Partition>),
+    /// Whether something of partitions that leave is handed out still.
+    IsOut(Partitions),
+    /// What is known of the documents of partitions that leave, from a place of the ledger on.
+    Moving { from: u64, partitions: Partitions },
+    /// To keep partitions that were to leave.
+    Stay(Partitions),
+    /// To take in what another node hands over; the answer waits until it is on disk.
+    TakeMoved(Arc<MovedDocs>),
     /// How far it is.
     Stand,
+}
+
+/// What another node hands over, some of it.
+#[derive(Debug, Default)]
+pub struct MovedDocs {
+    pub docs: Vec<MovedDoc>,
+    /// Lines of the journal of hosts.
+    pub nice: String,
+}
+
+/// A document of it, whose URL is in normal form.
+#[derive(Debug)]
+pub struct MovedDoc {
+    pub url: Box<str>,
+    pub origin: Origin,
+    /// What became of it; empty if nothing did.
+    pub row: Box<[u8]>,
+}
+
+/// What the rest of a crawl is to know of an answer.
+#[derive(Debug, Default)]
+pub struct PeerNews {
+    /// In scope from now on.
+    pub into_scope: Vec<CrawlUrl>,
+    /// Hosts that may be asked again, by their origins.
+    pub opened: Vec<Box<str>>,
+    /// Lines of the journal of hosts that come here.
+    pub nice: String,
 }
 
 /// A URL that another node found, in normal form.
@@ -33,6 +74,13 @@ pub enum PeerTold {
     /// It is gone by, or why it is not; or what the disk refused.
     Shared(Result<Result<(), StillOurs>, String>),
     Empty(Vec<Partition>),
+    IsOut(bool),
+    Moving(Result<Moving, String>),
+    Stays,
+    /// How many of them could not be read.
+    TookMoved {
+        bad: u64,
+    },
     Standing(Standing),
 }
 
@@ -42,6 +90,8 @@ pub struct Standing {
     pub stats: IndexStats,
     /// Where the ledger ends, with what is not in its file yet.
     pub ledger_end: u64,
+    /// Of the share that it goes by.
+    pub epoch: u64,
 }
 
 /// What became of URLs that other nodes found.

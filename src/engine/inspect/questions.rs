@@ -3,7 +3,7 @@ use crate::doc_index::IndexStats;
 use crate::engine::inspect::entries::{Entered, Entries, HandedOver};
 use crate::engine::inspect::feed_words::{FeedWord, FeedsTold};
 use crate::engine::inspect::handed::{Handed, Taken};
-use crate::engine::inspect::peer_words::{PeerAsk, PeerTold};
+use crate::engine::inspect::peer_words::{Partitions, PeerAsk, PeerTold};
 use crate::engine::inspect::status::Status;
 use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;
@@ -44,8 +44,8 @@ pub(crate) enum Ask {
     Take(Box<Handed>),
     /// To take in entries of a master's queue.
     Enter(Box<Entries>),
-    /// To ask nothing more of a domain, and to say what is known of its hosts when nothing of it is on the wire.
-    Close(Box<str>),
+    /// To ask nothing more of some hosts, and to say what is known of them when nothing of them is on the wire.
+    Close(Leaves),
     /// To write down what a closed domain brings along.
     HandOver { domain: Box<str>, nice: String },
     /// To do something with feeds.
@@ -58,6 +58,13 @@ pub(crate) enum Ask {
     Set(Arc<Config>),
 }
 
+/// Hosts that leave together.
+#[derive(Clone, Debug)]
+pub(crate) enum Leaves {
+    Domain(Box<str>),
+    Partitions(Partitions),
+}
+
 #[derive(Debug, PartialEq)]
 pub(crate) enum Reply {
     Explained(Box<Status>),
@@ -66,7 +73,7 @@ pub(crate) enum Reply {
     Taken(Taken),
     /// They are on disk, too.
     Entered(Box<Entered>),
-    /// Nothing of the domain is on the wire; lines of the journal of hosts.
+    /// Nothing of the hosts is on the wire; lines of their journal.
     Closed {
         lines: String,
     },

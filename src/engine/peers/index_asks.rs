@@ -1,5 +1,5 @@
-use crate::engine::inspect::peer_words::PeerAsk;
-use crate::engine::inspect::questions::{Ask, Questions, Reply};
+use crate::engine::inspect::peer_words::{Partitions, PeerAsk};
+use crate::engine::inspect::questions::{Ask, Leaves, Questions, Reply};
 use crate::rings::Doorbell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -19,9 +19,18 @@ impl IndexAsks {
     }
 
     pub fn ask(&self, ask: PeerAsk) -> Receiver<Reply> {
+        self.put(Ask::Peers(Box::new(ask)))
+    }
+
+    /// Asks that nothing more is asked of the hosts of these partitions; the answer comes when nothing of them is on the wire.
+    pub fn close(&self, partitions: Partitions) -> Receiver<Reply> {
+        self.put(Ask::Close(Leaves::Partitions(partitions)))
+    }
+
+    fn put(&self, ask: Ask) -> Receiver<Reply> {
         let (answer, answered) = channel();
         let bell = self.bell.clone();
-        self.questions.ask(Ask::Peers(Box::new(ask)), move |reply| {
+        self.questions.ask(ask, move |reply| {
             let _ = answer.send(reply);
             bell.ring_if_asleep();
         });

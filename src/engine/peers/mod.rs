@@ -23,6 +23,9 @@
 //! | `index_asks`    | questions to the index of this node                                                  |
 //! | `url_post`      | URLs to their owners, out of the ledger, and from others into the index              |
 //! | `share_keeping` | the share that the index goes by, and partitions that are given away                 |
+//! | `handing_over`  | partitions with URLs on their way to other nodes                                     |
+//! | `arriving`      | those of other nodes on their way here                                               |
+//! | `calendar`      | times of this node that are told to others                                           |
 //! | `ticket_desk`   | tickets of addresses: those that this node wants, and those that it keeps            |
 //! | `rounds`        | how far every node is, round by round                                                |
 //! | `seen`          | how a cluster stands, as one of its nodes sees it                                    |
@@ -34,7 +37,10 @@
 //! speaks on the link that it keeps and closes the other. A node without a number decides nothing; between two of them the
 //! one that was dialed does. So the two never differ, and a link that is closed for another has carried no word of an owner.
 
+mod arriving;
+mod calendar;
 mod dialing;
+mod handing_over;
 mod index_asks;
 mod introduction;
 mod node_files;

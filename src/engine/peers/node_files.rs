@@ -115,19 +115,22 @@ impl NodeFiles {
         self.replace(TABLE, &sealed(table.encode()))
     }
 
-    /// Partitions that this node was to give away, or has.
-    pub fn stopped(&self) -> Result<Vec<Partition>, NodeFilesError> {
+    /// Partitions that this node was to give away, or has, and to whom.
+    pub fn stopped(&self) -> Result<Vec<(Partition, u16)>, NodeFilesError> {
         let Some(text) = self.read(STOPPED)? else { return Ok(Vec::new()) };
         let damaged = |what| NodeFilesError::Stopped { path: self.path(STOPPED), what };
         let lines = checked_lines(&text, STOPPED_HEAD).map_err(damaged)?;
-        let number = |line: &str| line.parse().ok().and_then(Partition::new);
-        lines.map(|line| number(line).ok_or_else(|| damaged("a line is no partition"))).collect()
+        let gift = |line: &str| {
+            let (partition, to) = line.split_once(' ')?;
+            Some((partition.parse().ok().and_then(Partition::new)?, to.parse().ok()?))
+        };
+        lines.map(|line| gift(line).ok_or_else(|| damaged("a line is no partition and node"))).collect()
     }
 
-    pub fn keep_stopped(&self, partitions: impl Iterator<Item = Partition>) -> io::Result<()> {
+    pub fn keep_stopped(&self, gifts: impl Iterator<Item = (Partition, u16)>) -> io::Result<()> {
         let mut text = format!("{STOPPED_HEAD}\n");
-        for partition in partitions {
-            let _ = writeln!(text, "{partition}");
+        for (partition, to) in gifts {
+            let _ = writeln!(text, "{partition} {to}");
         }
         self.replace(STOPPED, checked(text).as_bytes())
     }
@@ -319,7 +322,7 @@ mod tests {
             files.keep_id(&id()).unwrap();
             files.keep_table(&table()).unwrap();
             files.keep_cursors(5, [(2, 77), (3, u64::MAX)].into_iter()).unwrap();
-            let stopped = [Partition::new(7).unwrap(), Partition::new(4_095).unwrap()];
+            let stopped = [(Partition::new(7).unwrap(), 2), (Partition::new(4_095).unwrap(), 3)];
             files.keep_stopped(stopped.into_iter()).unwrap();
             assert_eq!(files.stopped().unwrap(), stopped);
             files.keep_register(Register::Table, &kept()).unwrap();

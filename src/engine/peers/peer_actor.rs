@@ -76,6 +76,7 @@ impl PeerActor {
 impl Actor for PeerActor {
     fn turn(&mut self, now: Now) -> Turned {
         self.wires.take(now, &mut self.desk);
+        self.report.take_orders().into_iter().for_each(|order| self.desk.ordered(order));
         let busy = self.desk.turn(now, &mut self.wires);
         self.wires.flush();
         self.keep_places(now);

@@ -1,3 +1,6 @@
+use super::arriving::Arriving;
+use super::calendar::Calendar;
+use super::handing_over::HandingOver;
 use super::index_asks::IndexAsks;
 use super::node_files::{NodeFiles, NodeId};
 use super::rounds::{NodeStanding, Rounds};
@@ -7,7 +10,7 @@ use super::ticket_desk::TicketDesk;
 use super::url_post::{PostFault, UrlPost};
 use super::{Introduction, Peer, PeerEvent, PeerOwner, Sends, Wires};
 use crate::base::{Now, Rng, Wall, counted, shown};
-use crate::engine::inspect::cluster_view::ClusterView;
+use crate::engine::inspect::cluster_view::{ClusterOrder, ClusterView};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::peer::beat::{Beat, Rights, Timing};
@@ -19,7 +22,7 @@ use crate::peer::{
     table_at_start, voters_of,
 };
 use crate::proto::partition::Partition;
-use crate::proto::peer_wire::{Hello, PeerWord};
+use crate::proto::peer_wire::{Hello, MoveBatch, PeerWord};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -44,6 +47,8 @@ pub(super) struct PeerDesk {
     pub share: ShareKeeping,
     pub rounds: Rounds,
     tickets: TicketDesk,
+    handing_over: HandingOver,
+    arriving: Arriving,
     out: VecDeque<Saying>,
     /// The epoch of the table that is on disk, and that peers were told.
     kept_epoch: u64,
@@ -59,6 +64,8 @@ pub(super) struct PeerDesk {
     right_seen: Now,
     /// Others have what this node had: it has to begin anew.
     is_lost: bool,
+    /// It has given everything away, and is none of the nodes any more.
+    has_left: bool,
     /// Addresses of the table that are dialed.
     dialed: BTreeSet<String>,
     /// It has got its number, and every link begins anew.
@@ -84,6 +91,7 @@ pub(super) struct DeskParts {
     pub post: UrlPost,
     pub share: ShareKeeping,
     pub tickets: TicketDesk,
+    pub arriving: Arriving,
     pub health: Arc<Health>,
     pub wall: Wall,
     pub seed: u64,
@@ -132,10 +140,12 @@ impl PeerDesk {
             post,
             share,
             tickets,
+            arriving,
             health,
             wall,
             seed,
         } = parts;
+        let handing_over = HandingOver::new(id.starts);
         let told = files.table().map_err(|error| NodeError::Cluster(error.to_string()))?.map(Arc::new);
         let rounds = Rounds::new(id.number);
         let mut desk = PeerDesk {
@@ -152,6 +162,8 @@ impl PeerDesk {
             share,
             rounds,
             tickets,
+            handing_over,
+            arriving,
             out: VecDeque::new(),
             kept_epoch: 0,
             keep_at: Now::ZERO,
@@ -161,6 +173,7 @@ impl PeerDesk {
             had_right: false,
             right_seen: Now::ZERO,
             is_lost: false,
+            has_left: false,
             dialed: BTreeSet::new(),
             is_renamed: false,
             paused: BTreeMap::new(),
@@ -221,6 +234,7 @@ impl PeerDesk {
             council.told(table.clone(), self.now);
         }
         let stopped = self.files.stopped().map_err(|error| NodeError::Cluster(error.to_string()))?;
+        let stopped: Vec<Partition> = stopped.into_iter().map(|(partition, _)| partition).collect();
         council.rights_mut().stop(&stopped);
         self.council = Some(council);
         self.rounds.set_node(number);
@@ -245,12 +259,16 @@ impl PeerDesk {
         self.look_at_table(wires);
         let mut busy = !is_kept && self.table().is_none_or(|table| table.epoch() <= self.kept_epoch);
         self.want_voters(wires);
+        self.leave();
         self.tell_right();
-        if let Some(council) = &mut self.council {
+        self.hand_over(now, wires);
+        // By a table that the disk does not have, nothing is given and nothing taken.
+        let is_kept = self.table().is_none_or(|table| table.epoch() <= self.kept_epoch);
+        if let Some(council) = self.council.as_mut().filter(|_| is_kept) {
             let (tickets, means) = (&mut self.tickets, (self.post.asks(), &self.files));
-            let passed_on = self.share.turn(now, council.rights_mut(), means, || tickets.busy(now));
-            if let Some(passed_on) = passed_on {
-                self.post.deal_anew(&passed_on);
+            let set_back = self.share.turn(now, council.rights_mut(), means, || tickets.busy(now));
+            if let Some(set_back) = set_back {
+                self.post.deal_anew(&set_back);
                 busy = true;
             }
         }
@@ -267,8 +285,21 @@ impl PeerDesk {
         busy |= self.post.turn(now, epoch, self.share.is_dealt(), &mut ways);
         busy |= self.turn_tickets(now, &mut ways);
         let asks = self.post.asks().clone();
+        busy |= self.arriving.turn(now, &asks, &mut ways);
         self.rounds.turn(now, &self.post, here, &asks, &mut ways);
         busy
+    }
+
+    /// Partitions with URLs go to those who are to have them, some at a time.
+    fn hand_over(&mut self, now: Now, wires: &mut Wires) {
+        let Some(council) = &mut self.council else { return };
+        let Some(table) = council.rights().table().cloned() else { return };
+        let (asks, me, mut ways) = (self.post.asks(), self.id.number, Ways(wires));
+        self.handing_over.begin(self.share.full(), &table, asks, &ways, now);
+        let means = (asks, Calendar::new(self.wall));
+        if let Some(handed) = self.handing_over.turn(now, (&table, me), means, &mut ways) {
+            self.share.handed_over(&handed, council.rights_mut());
+        }
     }
 
     /// The sole voter gets two others to vote with it, once there are that many: a majority can say that a node is gone.
@@ -292,6 +323,35 @@ impl PeerDesk {
         }
     }
 
+    /// An operator orders something; it was judged by what this node knows.
+    pub fn ordered(&mut self, order: ClusterOrder) {
+        let Some(council) = &mut self.council else { return };
+        council.rights_mut().want(match order {
+            ClusterOrder::Drain { node } => TableChange::Drain(node),
+            ClusterOrder::Forget { node } => TableChange::Forget(node),
+            ClusterOrder::Freeze => TableChange::Freeze(true),
+            ClusterOrder::Thaw => TableChange::Freeze(false),
+        });
+    }
+
+    /// A node that was to hand over everything, and has, leaves. A voter stays, with nothing: its vote counts.
+    fn leave(&mut self) {
+        let me = self.id.number;
+        let Some(table) = self.table().filter(|table| !table.voters().contains(&me)) else { return };
+        let Some(state) = table.node(me).map(|node| node.state) else { return };
+        let has_nothing = table.owned_by(me).next().is_none();
+        if state == NodeState::Draining && has_nothing && self.standing().is_settled && self.post.is_through()
+        {
+            if let Some(council) = &mut self.council {
+                council.rights_mut().leave();
+            }
+        } else if state == NodeState::Left && !self.has_left {
+            self.has_left = true;
+            let text = "this node has left its cluster: everything is with others, but for its pages; it can be stopped";
+            self.health.tell(Event::ClusterLeft, Vec::new(), text);
+        }
+    }
+
     /// Tells peers that the right was renewed, and the operator when it is lost and when it is back.
     fn tell_right(&mut self) {
         let Some(rights) = self.council.as_ref().map(Council::rights) else { return };
@@ -305,7 +365,7 @@ impl PeerDesk {
             self.right_seen = self.now;
         }
         // A moment without it is no news: it is got anew with each generation, and when there are more voters.
-        let is_lost = self.now.since_us(self.right_seen) >= RIGHT_LOST_US;
+        let is_lost = self.now.since_us(self.right_seen) >= RIGHT_LOST_US && !self.has_left;
         if has_right == self.had_right || !has_right && !is_lost {
             return;
         }
@@ -379,7 +439,9 @@ impl PeerDesk {
         // The end of a right is told when it comes.
         let right = Some(self.right_until().max(self.right_seen).plus_us(RIGHT_LOST_US));
         let right = right.filter(|_| self.had_right && self.right_until() < Now::NEVER);
+        let moves = [self.handing_over.next_due(), self.arriving.next_due()];
         let others = [self.share.next_due(), self.rounds.next_due(), self.tickets.next_due(), right];
+        let others = others.into_iter().chain(moves);
         let others = others.into_iter().chain(own);
         let parts = [council, paused, post].into_iter().chain(others);
         // What is due and could not be done waits for something else than the time.
@@ -405,8 +467,11 @@ impl PeerDesk {
     fn standing(&self) -> NodeStanding {
         let right_until = self.right_until();
         let left_ms = right_until.since_us(self.now) / 1_000;
-        let generation = self.council.as_ref().and_then(|council| council.rights().generation());
+        let rights = self.council.as_ref().map(Council::rights);
+        let generation = rights.and_then(Rights::generation);
+        let is_settled = rights.is_none_or(|rights| self.share.is_settled(rights));
         NodeStanding {
+            is_settled: is_settled && !self.handing_over.is_at_work(),
             generation: generation.unwrap_or(0),
             epoch: self.table().map_or(0, |table| table.epoch()),
             is_standing: right_until > self.now,
@@ -644,6 +709,8 @@ impl PeerDesk {
         }
         if peer.node != 0 {
             self.paused.remove(&peer.node);
+            self.handing_over.down(peer.node, self.post.asks());
+            self.arriving.down(peer.node);
             self.post.down(peer.node);
             self.rounds.down(peer.node);
             if self.is_renamed {
@@ -686,6 +753,8 @@ impl PeerDesk {
                     self.out.push_back(Saying::TableAsk(peer));
                 }
             }
+            PeerWord::Move(batch) => self.arrives(peer, batch),
+            PeerWord::Moved(moved) => self.handing_over.moved(node, *moved, self.now),
             PeerWord::Want(wants) => self.wanted(node, wants),
             PeerWord::Grant(grants) => self.tickets.grants(node, grants, self.now),
             PeerWord::Wait(waits) => self.tickets.waits(waits, self.now),
@@ -705,6 +774,25 @@ impl PeerDesk {
                 }
                 self.act(actions, of);
             }
+        }
+    }
+
+    /// A node hands something over; only what the table has on its way from there to here is taken.
+    fn arrives(&mut self, peer: Peer, batch: &MoveBatch<'_>) {
+        let (me, node) = (self.id.number, peer.node);
+        let Some(table) = self.table() else { return };
+        let mut items = batch.items();
+        let mut comes = true;
+        while let Some(item) = items.next() {
+            let partition = item.url.partition;
+            comes &= table.owner(partition) == node && table.next_owner(partition) == Some(me);
+        }
+        if !comes {
+            return self.out.push_back(Saying::TableAsk(peer));
+        }
+        if self.arriving.take(node, batch, Calendar::new(self.wall), self.now).is_err() {
+            let why = "more documents at once than may be on their way".to_string();
+            self.out.push_back(Saying::Refuse(peer, why));
         }
     }
 

@@ -31,6 +31,8 @@ pub(super) struct NodeStanding {
     pub generation: u32,
     pub epoch: u64,
     pub is_standing: bool,
+    /// The index goes by the table, and nothing is on its way to another node.
+    pub is_settled: bool,
     pub right_left_ms: u32,
 }
 
@@ -154,7 +156,7 @@ impl Rounds {
         post: &UrlPost,
         here: NodeStanding,
     ) -> Status {
-        let Standing { stats, ledger_end } = standing;
+        let Standing { stats, ledger_end, epoch } = standing;
         let urls = post.standing(*ledger_end);
         let state = match here.is_standing {
             false if here.epoch == 0 => NodeState::Joining,
@@ -167,8 +169,9 @@ impl Rounds {
             generation: here.generation,
             round,
             state,
-            epoch: here.epoch,
-            pending: stats.pending,
+            epoch: *epoch,
+            // What is on its way belongs to somebody soon.
+            pending: stats.pending + u64::from(!here.is_settled),
             open: stats.handed_out,
             sent: urls.sent,
             counted: urls.counted,

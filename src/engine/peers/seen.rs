@@ -54,6 +54,7 @@ impl Seen<'_> {
             round: self.rounds.round(),
             nodes: table.nodes().iter().map(node).collect(),
             moving: moving as u64,
+            frozen: table.frozen(),
             received: self.counts.received,
             received_new: self.counts.new,
             ..view

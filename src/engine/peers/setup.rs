@@ -1,8 +1,10 @@
+use super::arriving::Arriving;
+use super::calendar::Calendar;
 use super::index_asks::IndexAsks;
 use super::node_files::{NodeFiles, NodeFilesError, NodeId};
 use super::peer_actor::PeerActor;
 use super::peer_desk::{DeskParts, post_of};
-use super::share_keeping::ShareKeeping;
+use super::share_keeping::{ShareKeeping, incoming};
 use super::ticket_desk::TicketDesk;
 use super::{Introduction, Wires};
 use crate::base::Wall;
@@ -11,6 +13,8 @@ use crate::engine::inspect::loan_desk::LoanDesk;
 use crate::engine::inspect::questions::Questions;
 use crate::engine::links::{LinkPort, LinksConfig};
 use crate::engine::runtime::health::{Health, NodeError};
+use crate::engine::runtime::journaling::Journaling;
+use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::limits::{PARTITIONS, PEER_NODES_MAX};
 use crate::peer::beat::Timing;
 use crate::peer::{NOBODY, NodeState, Table, TableNode};
@@ -27,8 +31,8 @@ pub struct PeersSetup {
     files: NodeFiles,
     id: NodeId,
     table: Option<Table>,
-    /// Partitions that it gave away, or was to.
-    stopped: Vec<Partition>,
+    /// Partitions that it gave away, or was to, and to whom.
+    stopped: Vec<(Partition, u16)>,
 }
 
 /// What a node is told of its cluster.
@@ -97,14 +101,15 @@ impl PeersSetup {
     pub fn share(&self) -> Arc<Share> {
         let mut owners =
             self.table.as_ref().map_or(vec![NOBODY; PARTITIONS], |table| table.owners().to_vec());
-        for partition in &self.stopped {
+        for (partition, _) in &self.stopped {
             let owner = &mut owners[partition.index()];
             *owner = if *owner == self.id.number { NOBODY } else { *owner };
         }
         let epoch = self.table.as_ref().map_or(0, Table::epoch);
         let spread = self.table.as_ref().map_or(self.told.spread, Table::spread);
         let partitioner = Partitioner::new(spread, self.told.partition_seed);
-        Arc::new(Share::new(partitioner, self.id.number, epoch, &owners))
+        let incoming = self.table.as_ref().map(|table| incoming(table, self.id.number)).unwrap_or_default();
+        Arc::new(Share::new(partitioner, self.id.number, epoch, &owners).with_incoming(incoming))
     }
 
     /// Whom its links are with.
@@ -132,13 +137,22 @@ impl PeersSetup {
 
     /// The node among its peers, over these links.
     pub(crate) fn actor(self, parts: ActorParts) -> Result<PeerActor, NodeError> {
-        let ActorParts { port, questions, bell, ledger_end, health, wall, report, loans, pause_us } = parts;
+        let ActorParts { port, questions, bell, ledger_end, health, wall, log, report, loans, pause_us } =
+            parts;
         loans.rings(bell.clone());
-        let tickets = TicketDesk::new(loans, self.id.starts, pause_us, wall);
-        let (founding, share) = (self.founding()?, self.share());
-        let keeping = ShareKeeping::new(self.told.partition_seed, self.id.number, Some(share));
+        let tickets = TicketDesk::new(loans, self.id.starts, pause_us, Calendar::new(wall));
+        let arriving = Arriving::new(Journaling::new(log));
+        let (founding, share, me) = (self.founding()?, self.share(), self.id.number);
+        let keeping = ShareKeeping::new(self.told.partition_seed, me, Some(share), self.stopped.clone());
         let epoch = self.table.as_ref().map_or(0, Table::epoch);
-        let cursors = self.files.cursors(epoch).map_err(|error| NodeError::Cluster(error.to_string()))?;
+        let gives = |(partition, _): &(Partition, u16)| {
+            self.table.as_ref().is_some_and(|table| table.owner(*partition) == me)
+        };
+        // Whoever was to get what is stopped may not have heard all of it.
+        let cursors = match self.stopped.iter().any(gives) {
+            true => Vec::new(),
+            false => self.files.cursors(epoch).map_err(|error| NodeError::Cluster(error.to_string()))?,
+        };
         let post = post_of(IndexAsks::new(questions, bell), cursors, ledger_end);
         let timing = self.told.timing()?;
         let takes_over = self.told.takeover_us.is_some();
@@ -166,6 +180,7 @@ impl PeersSetup {
             post,
             share: keeping,
             tickets,
+            arriving,
             health,
             wall,
             seed: !told.random,
@@ -184,6 +199,8 @@ pub(crate) struct ActorParts {
     pub ledger_end: u64,
     pub health: Arc<Health>,
     pub wall: Wall,
+    /// Of the journal of hosts.
+    pub log: LogWriterPort,
     pub report: ClusterReport,
     /// Where shards want addresses.
     pub loans: Arc<LoanDesk>,

@@ -1,3 +1,4 @@
+use super::handing_over::HandedOver;
 use super::index_asks::IndexAsks;
 use super::node_files::NodeFiles;
 use crate::base::Now;
@@ -13,7 +14,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 /// Which share the index goes by: what the table gives to this node, without what it gives away.
 ///
 /// ```text
-///   table: p is ours and is to go to B ──► index: has it URLs? ── no ──► stop ──► index: go by a share without p ──► give
+///   table: p is ours and is to go to B ──► index: has it URLs? ── no ──────────────► stop ──► index: go by a share without p ──► give
+///                                                             └─ yes ──► handed over ─┘
 /// ```
 pub(super) struct ShareKeeping {
     /// Of the cluster's key; the spread is the table's.
@@ -28,9 +30,15 @@ pub(super) struct ShareKeeping {
     /// What the index has let go, by the node that gets it: given once nothing of it is lent.
     gifts: BTreeMap<u16, Vec<Partition>>,
     /// Partitions that are to go, and are looked at for URLs.
-    looking: Option<Receiver<Reply>>,
-    /// Partitions that have URLs after all.
+    looking: Option<(Vec<Partition>, Receiver<Reply>)>,
+    /// Partitions that have URLs after all, or were handed over to another node than they are to go to.
     still_ours: Vec<Partition>,
+    /// Partitions that are to go and have URLs.
+    full: Vec<Partition>,
+    /// Partitions that were handed over: to whom, and where the ledger goes on with what that node does not have.
+    handed: BTreeMap<Partition, (u16, u64)>,
+    /// What the disk has of partitions that are given, and to whom.
+    kept: Vec<(Partition, u16)>,
     look_at: Now,
     give_at: Now,
 }
@@ -52,8 +60,13 @@ const GIVE_US: u64 = 500_000;
 const AGAIN_US: u64 = 1_000_000;
 
 impl ShareKeeping {
-    /// `current` is what the index was opened with.
-    pub fn new(seed: u64, node: u16, current: Option<Arc<Share>>) -> ShareKeeping {
+    /// `current` is what the index was opened with, `stopped` what the process before this one was to give, and to whom.
+    pub fn new(
+        seed: u64,
+        node: u16,
+        current: Option<Arc<Share>>,
+        stopped: Vec<(Partition, u16)>,
+    ) -> ShareKeeping {
         let (made_of, setting, looking) = (None, None, None);
         let gifts = BTreeMap::new();
         ShareKeeping {
@@ -66,6 +79,10 @@ impl ShareKeeping {
             gifts,
             looking,
             still_ours: Vec::new(),
+            full: Vec::new(),
+            // What became of it since the process before this one is not known: everything is told again.
+            handed: stopped.iter().map(|&(partition, to)| (partition, (to, 0))).collect(),
+            kept: stopped,
             look_at: Now::ZERO,
             give_at: Now::ZERO,
         }
@@ -86,19 +103,44 @@ impl ShareKeeping {
         self.made_of.is_some() && self.is_dealt
     }
 
-    /// Goes on. If the index goes by another share: which nodes have got partitions that were other nodes', each pair once.
+    /// Partitions that are to go and have URLs.
+    pub fn full(&self) -> &[Partition] {
+        &self.full
+    }
+
+    /// Whether the index goes by the table as it is, with nothing on its way out.
+    pub fn is_settled(&self, rights: &Rights) -> bool {
+        let Some(table) = rights.table() else { return true };
+        let goes = |partition: &Partition| table.owner(*partition) == self.node;
+        let is_made = self.made_of.is_some_and(|(epoch, _)| epoch == table.epoch());
+        is_made && self.setting.is_none() && !rights.stopped().iter().any(goes)
+    }
+
+    /// Another node has everything of these partitions.
+    pub fn handed_over(&mut self, handed: &HandedOver, rights: &mut Rights) {
+        let partitions: Vec<Partition> = handed.partitions.iter().copied().collect();
+        rights.stop(&partitions);
+        self.full.retain(|partition| !handed.partitions.contains(partition));
+        self.handed.extend(partitions.into_iter().map(|partition| (partition, (handed.to, handed.upto))));
+        self.look_at = Now::ZERO;
+    }
+
+    /// Goes on. If the index goes by another share: whose places in the ledger are to be set back.
     pub fn turn(
         &mut self,
         now: Now,
         rights: &mut Rights,
         (asks, files): (&IndexAsks, &NodeFiles),
         lent: impl FnOnce() -> Option<BTreeSet<Partition>>,
-    ) -> Option<Vec<(u16, u16)>> {
-        let is_changed = self.take_set(now, rights, files);
+    ) -> Option<Vec<SetBack>> {
+        let is_changed = self.take_set(now, files);
         if !self.still_ours.is_empty() {
             rights.keep(std::mem::take(&mut self.still_ours));
         }
-        if !self.gifts.is_empty() && now >= self.give_at {
+        let made_of = rights.table().map(|table| (table.epoch(), rights.stopped().len()));
+        // What is not stopped any more is not given: the index goes by what it says before anything leaves.
+        if !self.gifts.is_empty() && now >= self.give_at && self.made_of == made_of && self.setting.is_none()
+        {
             self.give_at = now.plus_us(GIVE_US);
             self.give(rights, lent());
         }
@@ -141,24 +183,30 @@ impl ShareKeeping {
     fn set(&mut self, table: &Table, made_of: (u64, usize), rights: &Rights, asks: &IndexAsks) {
         let mut owners = table.owners().to_vec();
         let mut gifts: BTreeMap<u16, Vec<Partition>> = BTreeMap::new();
+        self.handed.retain(|partition, _| rights.stopped().contains(partition));
         for &partition in rights.stopped() {
             if table.owner(partition) != self.node {
                 continue;
             }
             // Without a node to go to it waits for the word that takes it back.
-            let to = table.next_owner(partition).unwrap_or(NOBODY);
+            let mut to = table.next_owner(partition).unwrap_or(NOBODY);
+            if to != NOBODY && self.handed.get(&partition).is_some_and(|(handed_to, _)| *handed_to != to) {
+                to = NOBODY;
+                self.still_ours.push(partition);
+            }
             owners[partition.index()] = to;
             if to != NOBODY {
                 gifts.entry(to).or_default().push(partition);
             }
         }
         let partitioner = Partitioner::new(table.spread(), self.seed);
-        let share = Arc::new(Share::new(partitioner, self.node, table.epoch(), &owners));
+        let share = Share::new(partitioner, self.node, table.epoch(), &owners);
+        let share = Arc::new(share.with_incoming(incoming(table, self.node)));
         let answered = asks.ask(PeerAsk::Share(share.clone()));
         self.setting = Some(Setting { share, made_of, gifts, answered });
     }
 
-    fn take_set(&mut self, now: Now, rights: &Rights, files: &NodeFiles) -> Option<Vec<(u16, u16)>> {
+    fn take_set(&mut self, now: Now, files: &NodeFiles) -> Option<Vec<SetBack>> {
         let setting = self.setting.as_ref()?;
         let told = match setting.answered.try_recv() {
             Err(TryRecvError::Empty) => return None,
@@ -168,16 +216,16 @@ impl ShareKeeping {
         let Setting { share, made_of, gifts, .. } = self.setting.take()?;
         match told {
             Some(PeerTold::Shared(Ok(Ok(())))) => {
-                let passed_on = self.current.as_ref().map(|before| passed_on(before, &share));
+                let set_back = self.current.as_ref().map(|before| self.set_back(before, &share));
                 self.is_dealt = Partition::all().all(|partition| share.owner(partition) != NOBODY);
                 (self.current, self.made_of) = (Some(share), Some(made_of));
                 // A process that begins anew must not ask for what this one gave away, whatever table it finds.
-                if !gifts.is_empty() && files.keep_stopped(rights.stopped().iter().copied()).is_err() {
+                if !self.keep(&gifts, files) {
                     (self.made_of, self.look_at) = (None, now.plus_us(AGAIN_US));
-                    return passed_on;
+                    return set_back;
                 }
                 self.gifts = gifts;
-                Some(passed_on.unwrap_or_default())
+                Some(set_back.unwrap_or_default())
             }
             // URLs came for what was to be given.
             Some(PeerTold::Shared(Ok(Err(still_ours)))) => {
@@ -192,6 +240,22 @@ impl ShareKeeping {
         }
     }
 
+    /// Keeps what is to be given, and nothing else: what was given comes back one day. False if the disk does not take it.
+    fn keep(&mut self, gifts: &BTreeMap<u16, Vec<Partition>>, files: &NodeFiles) -> bool {
+        let of = |(to, partitions): (&u16, &Vec<Partition>)| {
+            partitions.iter().map(|&partition| (partition, *to)).collect::<Vec<_>>()
+        };
+        let mut kept: Vec<(Partition, u16)> = gifts.iter().flat_map(of).collect();
+        kept.sort_unstable();
+        if kept != self.kept {
+            if files.keep_stopped(kept.iter().copied()).is_err() {
+                return false;
+            }
+            self.kept = kept;
+        }
+        true
+    }
+
     /// Asks which of the partitions that are to go have no URLs.
     fn look(&mut self, now: Now, table: &Table, rights: &Rights, asks: &IndexAsks) {
         self.look_at = now.plus_us(LOOK_US);
@@ -200,7 +264,9 @@ impl ShareKeeping {
         };
         let to_go: Vec<Partition> = Partition::all().filter(is_to_go).collect();
         if !to_go.is_empty() {
-            self.looking = Some(asks.ask(PeerAsk::Empty(to_go)));
+            self.looking = Some((to_go.clone(), asks.ask(PeerAsk::Empty(to_go))));
+        } else {
+            self.full.clear();
         }
     }
 
@@ -216,23 +282,64 @@ impl ShareKeeping {
     }
 
     fn take_looked(&mut self, rights: &mut Rights) {
-        let Some(answered) = &self.looking else { return };
+        let Some((to_go, answered)) = &mut self.looking else { return };
         match answered.try_recv() {
             Err(TryRecvError::Empty) => return,
             Ok(Reply::Peers(told)) => {
                 if let PeerTold::Empty(partitions) = *told {
                     rights.stop(&partitions);
+                    to_go.retain(|&partition| rights.owns(partition));
+                    self.full = std::mem::take(to_go);
                 }
             }
             Ok(_) | Err(TryRecvError::Disconnected) => {}
         }
         self.looking = None;
     }
+
+    /// Who is to hear again what the ledger has from where on, as the next share is another.
+    fn set_back(&self, before: &Share, next: &Share) -> Vec<SetBack> {
+        let mut places = BTreeSet::new();
+        for partition in Partition::all() {
+            let (from, to) = (before.owner(partition), next.owner(partition));
+            let was_coming = before.incoming().contains(&partition) && !next.incoming().contains(&partition);
+            let place = match self.handed.get(&partition) {
+                // What was to come, and was not told to its owner for that, does not come.
+                _ if was_coming && to != self.node => Place::At(0),
+                _ if from == to => continue,
+                Some((_, upto)) if from == self.node => Place::At(*upto),
+                // It had no URLs.
+                None if from == self.node => continue,
+                _ => Place::Of(from),
+            };
+            if to != NOBODY {
+                places.insert(SetBack { peer: to, place });
+            }
+        }
+        places.into_iter().collect()
+    }
 }
 
-/// Which nodes have in the next share what other nodes had before.
-fn passed_on(before: &Share, next: &Share) -> Vec<(u16, u16)> {
-    let pairs = Partition::all().map(|partition| (before.owner(partition), next.owner(partition)));
-    let pairs: BTreeSet<(u16, u16)> = pairs.filter(|(from, to)| from != to && *to != NOBODY).collect();
-    pairs.into_iter().collect()
+/// Partitions that their owners are to hand over to a node.
+pub(super) fn incoming(table: &Table, node: u16) -> BTreeSet<Partition> {
+    let comes = |&partition: &Partition| {
+        let owner = table.owner(partition);
+        owner != node && owner != NOBODY && table.next_owner(partition) == Some(node)
+    };
+    Partition::all().filter(comes).collect()
+}
+
+/// A peer is to hear again what the ledger has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SetBack {
+    pub peer: u16,
+    pub place: Place,
+}
+
+/// From where on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    At(u64),
+    /// Where another peer has counted to.
+    Of(u16),
 }

@@ -1,5 +1,6 @@
 use super::Sends;
-use crate::base::{Now, Wall};
+use super::calendar::Calendar;
+use crate::base::Now;
 use crate::engine::inspect::loan_desk::{LentAddress, LoanDesk, ShardSaid};
 use crate::limits::TICKETS_PER_WORD_MAX;
 use crate::peer::ticket::{Back, Grant, Keeper, Said, TicketKey, Tickets, Wait, Want};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// ```
 pub(super) struct TicketDesk {
     node: u16,
-    wall: Wall,
+    calendar: Calendar,
     desk: Arc<LoanDesk>,
     tickets: Tickets<TicketKey>,
     keeper: Keeper<TicketKey>,
@@ -44,11 +45,11 @@ const LOOK_US: u64 = 250_000;
 impl TicketDesk {
     /// `starts` is how often this node was started: asks of an earlier process are below those of this one, and whoever kept
     /// tickets before does not know what it lent.
-    pub fn new(desk: Arc<LoanDesk>, starts: u32, pause_us: u64, wall: Wall) -> TicketDesk {
+    pub fn new(desk: Arc<LoanDesk>, starts: u32, pause_us: u64, calendar: Calendar) -> TicketDesk {
         let keeper = Keeper::fresh(1, pause_us);
         TicketDesk {
             node: 0,
-            wall,
+            calendar,
             desk,
             tickets: Tickets::new(u64::from(starts) << 32),
             keeper,
@@ -141,7 +142,7 @@ impl TicketDesk {
 
     fn give_back(&mut self, share: Option<&Share>, key: TicketKey, pause_us: u64, line: &str, now: Now) {
         self.wanted.remove(&key);
-        let line = self.to_travel(line, now);
+        let line = self.calendar.to_travel(line, now).into_bytes().into();
         // Without a share nothing was ever granted.
         if let (Some(back), Some(share)) = (self.tickets.back(&key, pause_us, line, now), share) {
             let keeper = self.keeper_of(share, &key).0;
@@ -158,7 +159,8 @@ impl TicketDesk {
 
     /// Keeps what a line says by this node's calendar: it may be long until the address is lent again.
     fn take_back(&mut self, node: u16, back: Back<TicketKey>, now: Now) {
-        let line = self.to_be_read(&back.line, now).into_bytes().into();
+        let line = String::from_utf8_lossy(&back.line);
+        let line = self.calendar.to_be_read(&line, now).into_bytes().into();
         self.keeper.back(node, Back { line, ..back }, now);
     }
 
@@ -199,7 +201,8 @@ impl TicketDesk {
         let right_until = if owns(partition) { right_until } else { Now::ZERO };
         match self.keeper.want(node, want, partition, right_until, now) {
             Said::Grant(grant) => {
-                let line = self.to_travel(&String::from_utf8_lossy(&grant.line), now);
+                let line = self.calendar.to_travel(&String::from_utf8_lossy(&grant.line), now);
+                let line = line.into_bytes().into();
                 Said::Grant(Grant { line, ..grant })
             }
             wait => wait,
@@ -211,7 +214,7 @@ impl TicketDesk {
             // Nobody wants it any more.
             return self.bring_back(keeper, back, now);
         }
-        let line = self.to_be_read(&grant.line, now);
+        let line = self.calendar.to_be_read(&String::from_utf8_lossy(&grant.line), now);
         self.lend(&grant.key, &line, now);
     }
 
@@ -273,52 +276,5 @@ impl TicketDesk {
             }
         }
         is_said
-    }
-
-    // Calendars differ between nodes ----------------------------------------------------------------------
-
-    fn calendar_us(&self, now: Now) -> u64 {
-        self.wall.unix_ms_at_zero * 1_000 + now.us()
-    }
-
-    /// A line of the journal whose times are told from now on, as another node's calendar says something else.
-    fn to_travel(&self, line: &str, now: Now) -> Box<[u8]> {
-        let now_us = self.calendar_us(now);
-        let told = shifted(line, |at_us| at_us.saturating_sub(now_us));
-        told.into_bytes().into()
-    }
-
-    fn to_be_read(&self, line: &[u8], now: Now) -> String {
-        let now_us = self.calendar_us(now);
-        shifted(&String::from_utf8_lossy(line), |in_us| in_us.saturating_add(now_us))
-    }
-}
-
-/// The line with its times changed: those behind `due=` and `at=`.
-fn shifted(line: &str, time: impl Fn(u64) -> u64) -> String {
-    let word = |word: &str| {
-        let (name, digits) = word.split_once('=').filter(|(name, _)| ["due", "at"].contains(name))?;
-        Some(format!("{name}={}", time(digits.parse().ok()?)))
-    };
-    let words = line.split(' ').map(|text| word(text).unwrap_or_else(|| text.to_string()));
-    words.collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_travel_as_from_now_on() {
-        let line = "address 192.0.2.7 due=1800000005000000 penalty_us=7 response_us=0 delay_ms=0 failures=2 at=1800000000000000";
-        let now = 1_800_000_000_000_000;
-        let told = shifted(line, |at| at.saturating_sub(now));
-        assert_eq!(
-            told,
-            "address 192.0.2.7 due=5000000 penalty_us=7 response_us=0 delay_ms=0 failures=2 at=0"
-        );
-        assert_eq!(shifted(&told, |after| after + now), line);
-        assert_eq!(shifted("", |_| 1), "");
-        assert_eq!(shifted("nonsense due=x at", |_| 1), "nonsense due=x at");
     }
 }

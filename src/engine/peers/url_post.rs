@@ -1,5 +1,6 @@
 use super::Sends;
 use super::index_asks::IndexAsks;
+use super::share_keeping::{Place, SetBack};
 use crate::base::Now;
 use crate::doc_index::{Origin, OutItem, Outbox, ToTell};
 use crate::engine::inspect::peer_words::{Adopted, PeerAsk, PeerTold, PeerUrl};
@@ -126,6 +127,11 @@ impl UrlPost {
         PostStanding { sent: counted + items, counted, outbox }
     }
 
+    /// Everything that the ledger told when it was last read to its end is counted.
+    pub fn is_through(&self) -> bool {
+        self.exchange.is_through()
+    }
+
     /// URLs that came, on disk or on their way there.
     pub fn received(&self) -> u64 {
         let waiting: u64 = self.held.iter().map(|held| held.urls.len() as u64).sum();
@@ -154,8 +160,13 @@ impl UrlPost {
     }
 
     /// The index goes by another share, in which partitions of one node are another's.
-    pub fn deal_anew(&mut self, passed_on: &[(u16, u16)]) {
-        passed_on.iter().for_each(|&(from, to)| self.exchange.pass_on(from, to));
+    pub fn deal_anew(&mut self, set_back: &[SetBack]) {
+        for &SetBack { peer, place } in set_back {
+            match place {
+                Place::At(place) => self.exchange.set_back(peer, place),
+                Place::Of(from) => self.exchange.pass_on(from, peer),
+            }
+        }
         self.exchange.deal_anew();
         self.reading = None;
         self.read_at = Now::ZERO;

@@ -135,6 +135,7 @@ events! {
     HandoverFails "handover_fails" Warn ["domain"] "what a domain brings along cannot be written or read; it is tried again";
     ClusterMade "cluster_made" Info ["path"] "a new cluster, and the key file by which other nodes join it";
     ClusterJoined "cluster_joined" Info ["node"] "this node is in the table of its cluster, under this number";
+    ClusterLeft "cluster_left" Info [] "this node has handed over everything and has left its cluster: it can be stopped";
     TableChanged "table_changed" Info ["epoch", "nodes", "partitions"] "who owns what in the cluster has changed, and how much of it is this node's";
     PeerUp "peer_up" Info ["node", "addr"] "a link with another node of the cluster stands";
     PeerDown "peer_down" Warn ["node", "cause"] "a link with another node of the cluster is gone; it is made again";

@@ -23,6 +23,7 @@
 //! | `outbox`        | replies that the ring has no room for                                            |
 //! | `log_file`      | the crawl log in parts, and what each part begins with                           |
 //! | `log_writer`    | crawl log, journal of hosts, leftovers that memory has no room for               |
+//! | `journaling`    | lines on their way to the journal of hosts, and whether they are there           |
 //! | `store_actors`  | the keeper, and maintenance (indexes, retention), which no shard waits for       |
 //! | `health`        | what keeps a process from going on, and what it waits for                        |
 //! | `network`       | whether it is our own network that fails, for which no URL is to blame           |
@@ -46,6 +47,7 @@ pub(crate) mod driver_thread;
 pub(crate) mod events;
 pub(crate) mod groups;
 pub(crate) mod health;
+pub(crate) mod journaling;
 pub(crate) mod live_config;
 pub(crate) mod log_file;
 pub(crate) mod log_writer;

@@ -26,6 +26,8 @@ pub struct Rights {
     writer: TableWriter,
     /// Partitions that are handed over, or were offered without an answer yet.
     stopped: BTreeSet<Partition>,
+    /// It wants to be in the table no more.
+    leaves: bool,
 }
 
 impl Rights {
@@ -33,7 +35,7 @@ impl Rights {
     pub fn new(me: TableNode, timing: Timing, founding: Option<Table>) -> Rights {
         let watch = Watch::new(me.number, timing);
         let (holder, writer) = (Holder::new(timing), TableWriter::new(timing, founding));
-        Rights { me, holder, watch, writer, stopped: BTreeSet::new() }
+        Rights { me, holder, watch, writer, stopped: BTreeSet::new(), leaves: false }
     }
 
     pub fn table(&self) -> Option<&Arc<Table>> {
@@ -120,6 +122,12 @@ impl Rights {
         self.writer.want(TableChange::Keep { partitions, owner: self.me.number })
     }
 
+    /// Has nothing and goes, for as long as the process runs.
+    pub fn leave(&mut self) {
+        self.leaves = true;
+        self.writer.want(TableChange::Leave(self.me.number));
+    }
+
     /// Wants any other change of the table.
     pub fn want(&mut self, change: TableChange) -> bool {
         self.writer.want(change)
@@ -134,7 +142,7 @@ impl Rights {
         if beats && let Some(change) = self.holder.tick(now) {
             wish(Register::Beat(self.me.number), change);
         }
-        if let Some(table) = table.as_ref().filter(|_| !beats) {
+        if let Some(table) = table.as_ref().filter(|_| !beats && !self.leaves) {
             self.join_by_word(table);
         }
         if let (Some(table), Some(generation)) = (table.filter(|_| beats), self.holder.generation()) {

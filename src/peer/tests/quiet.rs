@@ -143,6 +143,7 @@ impl World {
                     counted: node.counted,
                     received: node.received,
                     outbox: node.outbox.len() as u64,
+                    epoch: 1,
                 };
                 let member = Member { node: to as u16 + 1, generation: node.generation };
                 self.flying.push(Message::Answer { member, round, status });
@@ -207,7 +208,7 @@ fn one_round_is_not_enough() {
 
 #[test]
 fn answers_of_other_rounds_generations_and_strangers_are_not_taken() {
-    let still = Counters { idle: true, sent: 3, counted: 3, received: 9, outbox: 0 };
+    let still = Counters { idle: true, sent: 3, counted: 3, received: 9, outbox: 0, epoch: 1 };
     let member = |node, generation| Member { node, generation };
     let mut quiet = Quiet::new();
     quiet.members(&[member(1, 1), member(2, 1)]);
@@ -231,6 +232,22 @@ fn answers_of_other_rounds_generations_and_strangers_are_not_taken() {
     assert!(!Quiet::new().is_quiet());
 }
 
+/// Of two who go by different tables, one may think that something is the other's.
+#[test]
+fn members_that_go_by_different_tables_are_not_quiet() {
+    let mut quiet = Quiet::new();
+    let members = [1, 2].map(|node| Member { node, generation: 1 });
+    quiet.members(&members);
+    let at = |epoch| Counters { idle: true, sent: 0, counted: 0, received: 0, outbox: 0, epoch };
+    let mut round = |epochs: [u64; 2]| {
+        for (member, epoch) in members.into_iter().zip(epochs) {
+            quiet.heard(member, quiet.round(), at(epoch));
+        }
+        quiet.is_quiet()
+    };
+    assert_eq!([[7, 8], [7, 8], [8, 8], [8, 8]].map(&mut round), [false, false, false, true]);
+}
+
 #[test]
 fn a_status_tells_who_answers_which_round_and_whether_it_is_idle() {
     let status = |round, node, pending, open| Status {
@@ -251,7 +268,7 @@ fn a_status_tells_who_answers_which_round_and_whether_it_is_idle() {
     };
     assert_eq!(
         Counters::of(&status(1, 1, 0, 0)),
-        Counters { idle: true, sent: 3, counted: 3, received: 9, outbox: 0 }
+        Counters { idle: true, sent: 3, counted: 3, received: 9, outbox: 0, epoch: 7 }
     );
     assert!(!Counters::of(&status(1, 1, 1, 0)).idle && !Counters::of(&status(1, 1, 0, 1)).idle);
     let mut quiet = Quiet::new();

@@ -51,10 +51,12 @@ pub enum FrameKind {
     Back = 18,
     Beat = 19,
     StatusAsk = 20,
+    Move = 21,
+    Moved = 22,
 }
 
 impl FrameKind {
-    pub const ALL: [FrameKind; 20] = [
+    pub const ALL: [FrameKind; 22] = [
         FrameKind::Hello,
         FrameKind::Refused,
         FrameKind::TableAsk,
@@ -75,6 +77,8 @@ impl FrameKind {
         FrameKind::Back,
         FrameKind::Beat,
         FrameKind::StatusAsk,
+        FrameKind::Move,
+        FrameKind::Moved,
     ];
 
     pub fn from_u8(number: u8) -> Option<FrameKind> {
@@ -103,6 +107,8 @@ impl FrameKind {
             FrameKind::Back => "BACK",
             FrameKind::Beat => "BEAT",
             FrameKind::StatusAsk => "STATUS_ASK",
+            FrameKind::Move => "MOVE",
+            FrameKind::Moved => "MOVED",
         }
     }
 }

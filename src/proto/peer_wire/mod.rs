@@ -14,6 +14,7 @@
 //! | `BACK`                          | addresses that are given back                 | –                            |
 //! | `BEAT`                          | the last beat of a node that is known         | –                            |
 //! | `STATUS_ASK`                    | how far a node is, in a round                 | `STATUS`, which also comes unasked |
+//! | `MOVE`                          | documents of partitions that the receiver is to get, with what became of them, and lines about their hosts | `MOVED`, with the sums of all that came |
 //!
 //! `COUNTED` stands for its batch and all before it. Numbers are little-endian and of fixed size, texts and values have
 //! their length before them; only the items of a batch are coded more tightly. A word is whole and right or it is an
@@ -26,6 +27,7 @@ mod frame;
 mod frame_buffer;
 mod frame_error;
 mod hello;
+mod move_batch;
 mod peer_word;
 mod register;
 mod status;
@@ -42,6 +44,7 @@ pub use frame::{FRAME_HEADER_BYTES, Frame, FrameKind};
 pub use frame_buffer::FrameBuffer;
 pub use frame_error::FrameError;
 pub use hello::Hello;
+pub use move_batch::{MoveBatch, MoveBuilder, MoveItem, Moved, print_of};
 pub use peer_word::PeerWord;
 pub use register::Register;
 pub use status::{NodeState, STATUS_BYTES, Status};

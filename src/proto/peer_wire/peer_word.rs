@@ -2,8 +2,8 @@ use super::fields::{Fields, put_text, put_value};
 use super::frame::write_framed;
 use super::ticket::{read_tickets, write_tickets};
 use super::{
-    Back, Ballot, Beat, Frame, FrameError, FrameKind, Grant, Hello, Register, Status, TicketKey, UrlBatch,
-    Wait, Want,
+    Back, Ballot, Beat, Frame, FrameError, FrameKind, Grant, Hello, MoveBatch, Moved, Register, Status,
+    TicketKey, UrlBatch, Wait, Want,
 };
 use crate::limits::{PEER_FRAME_BYTES_MAX, PEER_WHY_BYTES_MAX, REGISTER_BYTES_MAX, URL_BATCH_ITEMS_MAX};
 use crate::proto::partition::Partition;
@@ -94,6 +94,8 @@ pub enum PeerWord<'a> {
     StatusAsk {
         round: u64,
     },
+    Move(MoveBatch<'a>),
+    Moved(Moved),
 }
 
 impl PeerWord<'_> {
@@ -119,6 +121,8 @@ impl PeerWord<'_> {
             PeerWord::Back(_) => FrameKind::Back,
             PeerWord::Beat { .. } => FrameKind::Beat,
             PeerWord::StatusAsk { .. } => FrameKind::StatusAsk,
+            PeerWord::Move(_) => FrameKind::Move,
+            PeerWord::Moved(_) => FrameKind::Moved,
         }
     }
 
@@ -191,6 +195,8 @@ impl PeerWord<'_> {
                 out.extend_from_slice(&node.to_le_bytes());
                 beat.write(out);
             }
+            PeerWord::Move(batch) => batch.write(out),
+            PeerWord::Moved(moved) => moved.write(out),
         }
     }
 }
@@ -246,6 +252,8 @@ impl<'a> Frame<'a> {
             FrameKind::Back => PeerWord::Back(read_tickets(&mut fields)?),
             FrameKind::Beat => PeerWord::Beat { node: fields.u16()?, beat: Beat::read(&mut fields)? },
             FrameKind::StatusAsk => PeerWord::StatusAsk { round: fields.u64()? },
+            FrameKind::Move => PeerWord::Move(MoveBatch::read(&mut fields)?),
+            FrameKind::Moved => PeerWord::Moved(Moved::read(&mut fields)?),
         };
         fields.end()?;
         Ok(word)

@@ -2,22 +2,25 @@ use super::node::node_of;
 use super::plan::ClusterPlan;
 use crate::base::Now;
 use crate::sim::web::Witness;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Sees every request as the servers do, and holds the nodes to what they promise together:
 ///
-/// - A host has requests from one node only: its partition has URLs, and moves nowhere. If its node is taken over, another one
-///   may ask it, once nothing that the first one asked is open; and may ask for its pages again, as it does not know them.
+/// - A host has requests from one node at a time, at the pace of one: when its partition has moved another one may ask it, once
+///   nothing that the first one asked is open.
 /// - An address that hosts of several nodes have is asked at the pace of one, and by one node at a time.
-/// - A page is asked for once over all nodes. What a node that was killed had not on its disk is asked for again.
+/// - A page is asked for once over all nodes. What a node that was killed had not on its disk is asked for again. So are the
+///   pages of a node that was taken over, as the other one does not know them.
 #[derive(Default)]
 pub struct ClusterJudge {
     driver: usize,
-    /// The node that each host is asked by.
-    owners: BTreeMap<u32, usize>,
-    /// Whether nodes are ever taken over.
-    takes_over: bool,
+    /// The node that each host is asked by, and when it was last.
+    owners: BTreeMap<u32, (usize, Now)>,
+    /// The pause between two requests to a host.
+    host_pause_us: u64,
+    /// Nodes that were ever taken over.
+    lost: BTreeSet<usize>,
     pub taken: u64,
     pages: BTreeMap<(u32, String), Page>,
     /// Requests that connections have, or had last.
@@ -27,6 +30,8 @@ pub struct ClusterJudge {
     /// The pause between two requests to an address.
     pause_us: u64,
     pub handed_on: u64,
+    /// Hosts that another node asked than before, without a takeover.
+    pub moved: u64,
     pub requests: u64,
 }
 
@@ -53,8 +58,9 @@ impl ClusterJudge {
     pub fn new(plan: &ClusterPlan) -> ClusterJudge {
         let rate = plan.web.config.url_server.req_ip_per_sec.map_or(0.0, |rate| rate.0);
         let pause_us = if rate > 0.0 { (1e6 / rate) as u64 } else { 0 };
-        let takes_over = plan.takeover_us.is_some();
-        ClusterJudge { pause_us, takes_over, ..ClusterJudge::default() }
+        let host_rate = plan.web.config.url_server.req_host_per_sec.0;
+        let host_pause_us = if host_rate > 0.0 { (1e6 / host_rate) as u64 } else { 0 };
+        ClusterJudge { pause_us, host_pause_us, ..ClusterJudge::default() }
     }
 
     /// A node asks an address.
@@ -78,10 +84,43 @@ impl ClusterJudge {
         }
     }
 
+    /// A host is asked by another node than before.
+    fn host_passed(&mut self, host: u32, (owner, before): (usize, Now), node: usize, now: Now) {
+        let gap_us = now.since_us(before);
+        assert!(
+            gap_us >= self.host_pause_us,
+            "host {host} was asked by node {node} at {now:?}, {gap_us} us after node {owner}"
+        );
+        let is_open = |open: &&OpenRequest| open.node == owner && open.page.0 == host && open.over_at > now;
+        if let Some(open) = self.open.values().find(is_open) {
+            panic!(
+                "host {host} was asked by node {node} at {now:?}, while node {owner} asks for {:?}",
+                open.page
+            );
+        }
+        if !self.lost.contains(&owner) {
+            self.moved += 1;
+            return;
+        }
+        self.taken += 1;
+        for (_, page) in self.pages.iter_mut().filter(|((of, _), _)| *of == host) {
+            page.excused = page.excused.max(page.asked);
+        }
+    }
+
+    /// A node is taken over: who does so does not know what it fetched.
+    pub fn node_lost(&mut self, node: usize) {
+        self.lost.insert(node);
+    }
+
     /// A node was killed: what it had not on disk it may ask for again.
     pub fn node_died(&mut self, node: usize, now: Now) {
         let owners = &self.owners;
-        for (_, page) in self.pages.iter_mut().filter(|((host, _), _)| owners.get(host) == Some(&node)) {
+        for (_, page) in self
+            .pages
+            .iter_mut()
+            .filter(|((host, _), _)| owners.get(host).is_some_and(|(owner, _)| *owner == node))
+        {
             let is_open = page.over_at == Now::NEVER || now.since_us(page.over_at) < DURABLE_US;
             page.excused += u64::from(page.asked > page.excused && is_open);
         }
@@ -102,16 +141,9 @@ impl Witness for ClusterJudge {
     fn asked(&mut self, conn: u64, host: u32, ip: IpAddr, target: &str, now: Now) {
         self.requests += 1;
         let node = node_of(self.driver);
-        let owner = self.owners.insert(host, node).unwrap_or(node);
-        assert!(
-            owner == node || self.takes_over,
-            "host {host} was asked for {target} by node {node} at {now:?}: it is node {owner}'s"
-        );
+        let (owner, before) = self.owners.insert(host, (node, now)).unwrap_or((node, Now::ZERO));
         if owner != node {
-            self.taken += 1;
-            for (_, page) in self.pages.iter_mut().filter(|((of, _), _)| *of == host) {
-                page.excused = page.excused.max(page.asked);
-            }
+            self.host_passed(host, (owner, before), node, now);
         }
         self.open.remove(&conn);
         self.address_asked(ip, node, target, now);

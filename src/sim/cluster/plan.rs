@@ -75,7 +75,9 @@ impl ClusterPlan {
         config.crawl.wait = true;
         let (least, most) = ((*nodes.start()).max(2), (*nodes.end()).min(NODES_MAX));
         let nodes = least + rng.below((most.max(least) - least) as u64 + 1) as usize;
-        let mut starts: Vec<Now> = (0..nodes).map(|_| Now::ZERO.plus_ms(rng.below(20_000))).collect();
+        // Some join when there are URLs already.
+        let late_ms = if rng.chance(500) { 60_000 } else { 20_000 };
+        let mut starts: Vec<Now> = (0..nodes).map(|_| Now::ZERO.plus_ms(rng.below(late_ms))).collect();
         // One makes the cluster; the others may look for it before it is there.
         starts[0] = Now::ZERO.plus_ms(rng.below(3_000));
         let hosts = u64::from(web.site.hosts);

@@ -79,6 +79,10 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
     builder.push(&item(4_095, "http://a.example/one")).unwrap();
     builder.push(&UrlItem { news: UrlNews::Scope, ..item(4_095, "http://a.example/") }).unwrap();
     builder.push(&odd_item(0, "https://b.example/two")).unwrap();
+    let mut moves = MoveBuilder::default();
+    for (number, row) in [(1, &b""[..]), (4_095, b"what became of it")] {
+        moves.push(&MoveItem { url: item(number, "http://a.example/one"), row }).unwrap();
+    }
     let hello = Hello {
         cluster: *b"0123456789abcdef",
         id: 6,
@@ -140,6 +144,9 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
         PeerWord::Back(vec![back(Some(8)), back(None)]),
         PeerWord::Beat { node: 7, beat: Beat { generation: 3, n: 4, sealed: true } },
         PeerWord::StatusAsk { round: 19 },
+        PeerWord::Move(moves.batch(7, 3, "pace http://a due=5\n")),
+        PeerWord::Move(MoveBuilder::default().batch(8, 1, "")),
+        PeerWord::Moved(Moved { id: 7, batch: 3, count: 2, prints: u64::MAX }),
     ] {
         each(&word);
     }

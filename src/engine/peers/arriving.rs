@@ -1,0 +1,140 @@
+use super::Sends;
+use super::calendar::Calendar;
+use super::index_asks::IndexAsks;
+use crate::base::Now;
+use crate::doc_index::Origin;
+use crate::engine::inspect::peer_words::{MovedDoc, MovedDocs, PeerAsk, PeerTold};
+use crate::engine::inspect::questions::Reply;
+use crate::engine::runtime::journaling::Journaling;
+use crate::limits::MOVES_UNCOUNTED_MAX;
+use crate::proto::peer_wire::{Found, MoveBatch, MoveItem, Moved, PeerWord, UrlNews, print_of};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// Partitions with URLs that other nodes hand over: into the index and the journal of hosts, and counted when they are on disk.
+pub(super) struct Arriving {
+    of: BTreeMap<u16, Arrival>,
+    taking: Option<Taking>,
+    journal: Journaling,
+    now: Now,
+}
+
+/// What one node hands over.
+#[derive(Default)]
+struct Arrival {
+    /// With all that came.
+    sums: Moved,
+    /// What the index was not given yet, and the sums with it.
+    held: VecDeque<(Moved, MovedDocs)>,
+}
+
+/// What the index was given.
+struct Taking {
+    node: u16,
+    moved: Moved,
+    docs: Arc<MovedDocs>,
+    answered: Option<Receiver<Reply>>,
+    /// It is asked again then, or the journal is looked at.
+    look_at: Now,
+    /// The index has it.
+    is_taken: bool,
+}
+
+/// More came than may be on its way.
+#[derive(Debug)]
+pub(super) struct TooMuch;
+
+/// The journal is looked at this often while it is waited for, and the index asked again.
+const LOOK_US: u64 = 20_000;
+
+impl Arriving {
+    pub fn new(journal: Journaling) -> Arriving {
+        Arriving { of: BTreeMap::new(), taking: None, journal, now: Now::ZERO }
+    }
+
+    pub fn down(&mut self, node: u16) {
+        self.of.remove(&node);
+        // The index has it, and whoever sent it sends it again.
+        if let Some(taking) = self.taking.as_mut().filter(|taking| taking.node == node) {
+            taking.node = 0;
+        }
+    }
+
+    /// A node hands something over. What does not follow what came before is let go: it is sent again from the beginning.
+    pub fn take(
+        &mut self,
+        node: u16,
+        batch: &MoveBatch<'_>,
+        calendar: Calendar,
+        now: Now,
+    ) -> Result<(), TooMuch> {
+        let arrival = self.of.entry(node).or_default();
+        if batch.batch() == 1 && batch.id != arrival.sums.id {
+            *arrival = Arrival::default();
+            arrival.sums.id = batch.id;
+        }
+        if batch.id != arrival.sums.id || batch.batch() != arrival.sums.batch + 1 {
+            return Ok(());
+        }
+        if arrival.held.len() >= MOVES_UNCOUNTED_MAX {
+            return Err(TooMuch);
+        }
+        arrival.sums.batch += 1;
+        let mut docs = MovedDocs { nice: calendar.to_be_read(batch.lines, now), docs: Vec::new() };
+        let mut items = batch.items();
+        while let Some(MoveItem { url, row }) = items.next() {
+            arrival.sums.count += 1;
+            arrival.sums.prints ^= print_of(url.url, row);
+            if let UrlNews::Found(Found { provenance, priority, hits }) = url.news {
+                let origin = Origin { via: Origin::VIA_PEER, provenance, priority, hits };
+                docs.docs.push(MovedDoc { url: url.url.into(), origin, row: row.into() });
+            }
+        }
+        arrival.held.push_back((arrival.sums, docs));
+        Ok(())
+    }
+
+    /// Goes on. True if something moved.
+    pub fn turn(&mut self, now: Now, asks: &IndexAsks, wires: &mut dyn Sends) -> bool {
+        self.now = now;
+        let Some(taking) = &mut self.taking else { return self.begin(asks) };
+        if !taking.is_taken && taking.answered.is_none() && now >= taking.look_at {
+            taking.answered = Some(asks.ask(PeerAsk::TakeMoved(taking.docs.clone())));
+        }
+        if let Some(answered) = &taking.answered {
+            match answered.try_recv() {
+                Err(TryRecvError::Empty) => return false,
+                Ok(Reply::Peers(told)) if matches!(*told, PeerTold::TookMoved { .. }) => {
+                    self.journal.add(&taking.docs.nice);
+                    taking.is_taken = true;
+                }
+                Ok(_) | Err(TryRecvError::Disconnected) => {}
+            }
+            taking.answered = None;
+        }
+        if !taking.is_taken || !self.journal.is_written() {
+            taking.look_at = now.plus_us(LOOK_US);
+            return false;
+        }
+        if taking.node != 0 {
+            wires.send(taking.node, &PeerWord::Moved(taking.moved));
+        }
+        self.taking = None;
+        self.begin(asks);
+        true
+    }
+
+    fn begin(&mut self, asks: &IndexAsks) -> bool {
+        let next = self.of.iter_mut().find_map(|(node, arrival)| Some((*node, arrival.held.pop_front()?)));
+        let Some((node, (moved, docs))) = next else { return false };
+        let docs = Arc::new(docs);
+        let answered = Some(asks.ask(PeerAsk::TakeMoved(docs.clone())));
+        self.taking = Some(Taking { node, moved, docs, answered, look_at: self.now, is_taken: false });
+        true
+    }
+
+    pub fn next_due(&self) -> Option<Now> {
+        self.taking.as_ref().filter(|taking| taking.answered.is_none()).map(|taking| taking.look_at)
+    }
+}
