@@ -64,7 +64,8 @@ pub(super) struct PeerDesk {
     right_seen: Now,
     /// Others have what this node had: it has to begin anew.
     is_lost: bool,
-    /// It has given everything away, and is none of the nodes any more.
+    /// It has given everything away, and wants to be none of the nodes any more; and it is.
+    is_leaving: bool,
     has_left: bool,
     /// Addresses of the table that are dialed.
     dialed: BTreeSet<String>,
@@ -173,6 +174,7 @@ impl PeerDesk {
             had_right: false,
             right_seen: Now::ZERO,
             is_lost: false,
+            is_leaving: false,
             has_left: false,
             dialed: BTreeSet::new(),
             is_renamed: false,
@@ -342,10 +344,11 @@ impl PeerDesk {
         let has_nothing = table.owned_by(me).next().is_none();
         if state == NodeState::Draining && has_nothing && self.standing().is_settled && self.post.is_through()
         {
+            self.is_leaving = true;
             if let Some(council) = &mut self.council {
                 council.rights_mut().leave();
             }
-        } else if state == NodeState::Left && !self.has_left {
+        } else if state == NodeState::Left && !self.has_left && self.is_leaving {
             self.has_left = true;
             let text = "this node has left its cluster: everything is with others, but for its pages; it can be stopped";
             self.health.tell(Event::ClusterLeft, Vec::new(), text);
