@@ -103,6 +103,11 @@ impl ClusterJudge {
             return;
         }
         self.taken += 1;
+        self.host_lost(host);
+    }
+
+    /// Whoever has a host now does not know what was fetched of it.
+    pub fn host_lost(&mut self, host: u32) {
         for (_, page) in self.pages.iter_mut().filter(|((of, _), _)| *of == host) {
             page.excused = page.excused.max(page.asked);
         }

@@ -49,6 +49,8 @@ struct ClusterWorld {
     views: Vec<Option<Arc<ClusterView>>>,
     /// The epoch that each node was last seen to go by.
     epochs: Vec<u64>,
+    /// The number of the node that has each host, by the latest table that any node was seen to go by.
+    host_owners: Vec<u16>,
     starts: u64,
     fault_at: Now,
     /// All is healed.
@@ -106,6 +108,7 @@ impl ClusterWorld {
             tables: BTreeMap::new(),
             views: vec![None; count],
             epochs: vec![0; count],
+            host_owners: vec![0; plan.web.site.hosts as usize],
             starts: 0,
             fault_at,
             is_calm: false,
@@ -337,6 +340,16 @@ impl ClusterWorld {
             for left in view.nodes.iter().filter(|node| node.membership == "left") {
                 if let Some(lost) = self.numbers.iter().position(|number| *number == left.number) {
                     self.judge.borrow_mut().node_lost(lost);
+                }
+                // It may have got a host with all its pages, and never have asked it.
+                for (host, _) in self.host_owners.iter().enumerate().filter(|(_, of)| **of == left.number) {
+                    self.judge.borrow_mut().host_lost(host as u32);
+                }
+            }
+            if self.tables.keys().next_back().is_none_or(|last| view.epoch >= *last) {
+                for (host, owner) in self.host_owners.iter_mut().enumerate() {
+                    let url = format!("http://{}:{PORT}/", host_name(host as u32));
+                    *owner = node.report.owner(&url).map_or(*owner, |found| found.node);
                 }
             }
             // What is of the node that tells, and not of the table.
