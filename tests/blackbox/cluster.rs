@@ -373,21 +373,23 @@ fn assert_all_stored(cluster: &Cluster, farm: &Farm, spec: &SiteSpec) {
     assert_eq!(audited.code(), 0, "{}{}", audited.text(), audited.stderr);
 }
 
-/// The shortest takeover, and requests that are over by then.
-const TAKEOVER: [&str; 4] = ["--takeover", "30s", "--timeout-req", "10000"];
+/// Three nodes with a council and the shortest takeover, requests that are over by then, and so many pages fetched.
+fn at_work(farm: &Farm, rate: &str, pages: u64) -> Cluster {
+    let mut cluster = Cluster::of_farm(farm, rate);
+    cluster.more.extend(["--takeover", "30s", "--timeout-req", "10000"].map(str::to_string));
+    [1, 2, 3].into_iter().for_each(|number| cluster.start(number));
+    cluster.wait(1, 3);
+    cluster.has_council();
+    cluster.ask(1, &["add-seeds", farm.seeds_file().to_str().unwrap()]).done();
+    wait_for("a part of the pages", PATIENCE, || (cluster.pages(1) >= pages).then_some(()));
+    cluster
+}
 
 #[test]
 fn a_node_that_stays_away_is_taken_over_and_comes_back_to_what_is_left() {
     let spec = spec(18, 12);
     let farm = Farm::start(spec.clone());
-    let mut cluster = Cluster::of_farm(&farm, "4");
-    cluster.more.extend(TAKEOVER.map(str::to_string));
-    [1, 2, 3].into_iter().for_each(|number| cluster.start(number));
-    cluster.wait(1, 3);
-    cluster.has_council();
-    let seeds = farm.seeds_file();
-    cluster.ask(1, &["add-seeds", seeds.to_str().unwrap()]).done();
-    wait_for("a part of the pages", PATIENCE, || (cluster.pages(1) >= 40).then_some(()));
+    let mut cluster = at_work(&farm, "4", 40);
     cluster.kill(3);
     let owns = |status: &Value, number: u64| {
         let nodes = status["nodes"].as_array().unwrap().clone();
@@ -411,14 +413,7 @@ fn a_node_that_stays_away_is_taken_over_and_comes_back_to_what_is_left() {
 fn a_node_that_slept_too_long_begins_anew() {
     let spec = spec(12, 10);
     let farm = Farm::start(spec.clone());
-    let mut cluster = Cluster::of_farm(&farm, "2");
-    cluster.more.extend(TAKEOVER.map(str::to_string));
-    [1, 2, 3].into_iter().for_each(|number| cluster.start(number));
-    cluster.wait(1, 3);
-    cluster.has_council();
-    let seeds = farm.seeds_file();
-    cluster.ask(1, &["add-seeds", seeds.to_str().unwrap()]).done();
-    wait_for("a part of the pages", PATIENCE, || (cluster.pages(1) >= 20).then_some(()));
+    let mut cluster = at_work(&farm, "2", 20);
     let sleeper = |cluster: &Cluster, signal| cluster.nodes[&3].running.as_ref().unwrap().signal(signal);
     sleeper(&cluster, Signal::SIGSTOP);
     wait_for("it is taken over", 4 * PATIENCE, || {
